@@ -93,7 +93,8 @@ async fn ask(
     url: &str,
     asks: &mut mpsc::UnboundedReceiver<Instant>,
 ) -> anyhow::Result<f64> {
-    let body = json!({ "model": "m", "stream": true, "messages": [{ "role": "user", "content": "hello" }] });
+    let hello = json!({ "role": "user", "content": "hello" });
+    let body = json!({ "model": "m", "stream": true, "messages": [hello] });
     let began = Instant::now();
     let mut response = client.post(url).json(&body).send().await?;
     let piece = response.chunk().await?.context("the model says nothing")?;
@@ -145,7 +146,7 @@ impl Watched {
         let frames = &mut self.frames;
         let shown = async {
             loop {
-                let frame = frames.next().await.context("the stream ended")?;
+                let frame = frames.receive().await.context("the stream ended")?;
                 if frame.event == "content_chunk" {
                     return anyhow::Ok(Instant::now());
                 }
@@ -184,7 +185,9 @@ impl Spans {
 fn config(model: SocketAddr) -> Value {
     json!({
         "agents": [{ "agentId": "assistant", "displayName": "Assistant", "toolAllowlist": [] }],
-        "providers": { "peer": { "kind": "openai-compatible", "baseUrl": format!("http://{model}/v1") } },
+        "providers": {
+            "peer": { "kind": "openai-compatible", "baseUrl": format!("http://{model}/v1") },
+        },
         "models": { "m": { "provider": "peer", "model": "m" } },
     })
 }

@@ -24,8 +24,8 @@ const SESSIONS: usize = 256;
 /// Messages for each of them in one measurement, which is made on empty queues.
 const MESSAGES: usize = 20;
 /// The text of every message.
-const WORDS: &str = "A sentence of the length that people write when they ask for something, and then some more of \
-     it.";
+const WORDS: &str = "A sentence of the length that people write when they ask for something, \
+                     and then some more of it.";
 /// Turns of each session when whole turns are counted.
 const TURNS: usize = 4;
 /// Number of lookups of the place where a message goes.
@@ -131,8 +131,10 @@ impl Sessions {
         for session in self.sessions.clone() {
             let sessions = self.clone();
             senders.spawn(async move {
+                let world = &sessions.world;
                 for _ in 0..MESSAGES {
-                    sessions.world.say("puppet", session, WORDS).await;
+                    let message = world.message("puppet", session, WORDS, None);
+                    world.broker.post_message(message).await?;
                 }
                 anyhow::Ok(())
             });
@@ -308,12 +310,14 @@ async fn whole_turns() -> anyhow::Result<f64> {
         for session in sessions.clone() {
             let world = world.clone();
             turns.spawn(async move {
-                world.say("assistant", session, "hello").await;
+                let message = world.message("assistant", session, "hello", None);
+                world.broker.post_message(message).await?;
                 world.idle(session).await;
+                anyhow::Ok(())
             });
         }
         while let Some(ended) = turns.join_next().await {
-            ended?;
+            ended??;
         }
         rounds.push(per_second(SESSIONS, began.elapsed()));
     }

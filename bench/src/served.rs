@@ -24,17 +24,27 @@ pub(crate) async fn folder() -> anyhow::Result<Folder> {
 /// The demo with every component, and with limits that let all clients in.
 fn config() -> Value {
     let limits = json!({
-        "connectionsMax": CONNECTIONS_MAX, "connectionsPerAddressMax": CONNECTIONS_MAX, "streamsMax": CONNECTIONS_MAX,
+        "connectionsMax": CONNECTIONS_MAX,
+        "connectionsPerAddressMax": CONNECTIONS_MAX,
+        "streamsMax": CONNECTIONS_MAX,
     });
     json!({
         "server": { "listen": "127.0.0.1:0", "dataDir": "data", "limits": limits },
         "agents": [
             { "agentId": "assistant", "displayName": "Assistant", "toolAllowlist": ["delegate"] },
-            { "agentId": "worker", "displayName": "Worker", "component": "worker", "toolAllowlist": ["*_file", "*_files"] },
-            { "agentId": "tutor", "displayName": "Tutor", "component": "tutor", "toolAllowlist": [] },
+            {
+                "agentId": "worker", "displayName": "Worker", "component": "worker",
+                "toolAllowlist": ["*_file", "*_files"],
+            },
+            {
+                "agentId": "tutor", "displayName": "Tutor", "component": "tutor",
+                "toolAllowlist": [],
+            },
         ],
         "components": {
-            "files": { "directories": [{ "path": "files", "at": "/workspace", "access": "read-write" }] },
+            "files": {
+                "directories": [{ "path": "files", "at": "/workspace", "access": "read-write" }],
+            },
             "web": {},
             "lists": {},
         },

@@ -125,8 +125,14 @@ impl Storm {
 
 /// Hands work on without waiting, to an agent that does the same.
 fn answering() -> Value {
-    let inner = json!({ "steps": [{ "start": [{ "key": "d", "agent": "puppet", "text": "and you?", "detached": true }] }, { "reply": "and you?" }] });
-    json!({ "steps": [{ "start": [{ "key": "d", "agent": "other", "text": inner.to_string(), "detached": true }] }, { "reply": "well" }] })
+    let hands_on =
+        |to: &str, text: &str| json!({ "key": "d", "agent": to, "text": text, "detached": true });
+    let inner = json!({
+        "steps": [{ "start": [hands_on("puppet", "and you?")] }, { "reply": "and you?" }],
+    });
+    json!({
+        "steps": [{ "start": [hands_on("other", &inner.to_string())] }, { "reply": "well" }],
+    })
 }
 
 /// Hands work to as many as it can, each of whom does the same.

@@ -40,7 +40,7 @@ pub(crate) async fn run(size: Size) -> anyhow::Result<Vec<Row>> {
     // The first stream makes what all of them share, and shows what an event looks like.
     let mut first = host.follow(&path, None).await;
     host.post(SESSIONS, &json!({})).await?;
-    let frame = first.next().await.context("the stream ended")?;
+    let frame = first.receive().await.context("the stream ended")?;
     let bare = Bare::start(&frame).await?;
 
     let address = host.base.trim_start_matches("http://").parse()?;

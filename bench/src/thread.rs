@@ -25,8 +25,8 @@ use store::{Commit, EMPTY_STATE, Expected, Store};
 use uuid::Uuid;
 
 /// The text of every message.
-const WORDS: &str = "A sentence of the length that people write when they ask for something, and then some more of \
-     it.";
+const WORDS: &str = "A sentence of the length that people write when they ask for something, \
+                     and then some more of it.";
 /// Turns of one commit.
 const TURNS_PER_COMMIT: usize = 250;
 /// Other events of one commit.

@@ -104,7 +104,8 @@ pub(crate) async fn measure() -> anyhow::Result<[f64; 3]> {
 async fn turn(world: &World, session: SessionId) -> anyhow::Result<Duration> {
     let mut durable = world.store().durable();
     let began = Instant::now();
-    world.say("assistant", session, "hello").await;
+    let message = world.message("assistant", session, "hello", None);
+    world.broker.post_message(message).await?;
     loop {
         durable.borrow_and_update();
         let row = world.store().session(session).await?;

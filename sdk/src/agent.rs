@@ -42,21 +42,21 @@ impl Description {
         }
     }
 
-    /// The same, leading sessions of this type.
+    /// Adds a session type that the agent leads.
     #[must_use]
     pub fn leads(mut self, session_type: impl Into<String>) -> Self {
         self.session_types.push(session_type.into());
         self
     }
 
-    /// The same, of little use without this tool.
+    /// Adds a tool that the agent is of little use without.
     #[must_use]
     pub fn wants(mut self, tool: impl Into<String>) -> Self {
         self.wants.push(tool.into());
         self
     }
 
-    /// The same, able to read memos of this format.
+    /// Adds a memo format that the agent can read.
     #[must_use]
     pub fn reads_memo(mut self, format: u32) -> Self {
         self.memo_formats.push(format);

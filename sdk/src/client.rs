@@ -1,4 +1,4 @@
-//! Questions to the user, answered through a widget of the client, and what comes of them.
+//! Questions to the user, which a widget of the client shows, and their answers.
 
 pub(crate) mod shapes;
 #[cfg(test)]
@@ -93,8 +93,8 @@ impl ClientAction {
         Self::new("confirmation", json!({ "prompt": prompt }))
     }
 
-    /// Approval of an action, with `details` of any shape to look at. The answer is `{"approved":
-    /// <bool>, "comment": <words, optional>}`.
+    /// Approval of an action, shown with `details` of any shape. The answer is `{"approved":
+    /// <bool>, "comment": <text, optional>}`.
     #[must_use]
     pub fn approval(prompt: &str) -> Self {
         Self::new("approval", json!({ "prompt": prompt }))
@@ -114,14 +114,14 @@ impl ClientAction {
     /// Files, at most `max_files` (1, and at most 10), of the media types in `accept` (any;
     /// `image/*` is a kind) and of at most `max_bytes` (10 MiB, which is also the most that there
     /// can be) each. The answer is `{"files": [{"digest", "name", "media_type", "bytes"}]}`,
-    /// whichever way the client handed them over; [`UploadedFile`] reads it.
+    /// whichever way the client uploaded them; [`UploadedFile`] reads it.
     #[must_use]
     pub fn file_upload(prompt: &str) -> Self {
         Self::new("file_upload", json!({ "prompt": prompt }))
     }
 
-    /// The same showing this too: an optional prop, such as `max_length`. The schema of the answer
-    /// follows, unless it was given with [`answered_by`](Self::answered_by).
+    /// Adds an optional prop, such as `max_length`. The schema of the answer follows from it,
+    /// unless that was given with [`answered_by`](Self::answered_by).
     ///
     /// ```
     /// use agent_host_sdk::ClientAction;
@@ -143,8 +143,8 @@ impl ClientAction {
         self
     }
 
-    /// The same, and the user may pass on it: the prop `skippable` is true and `{"skipped": true}`
-    /// is an answer too.
+    /// Lets the user skip the question: the prop `skippable` is true and `{"skipped": true}` is an
+    /// answer too.
     #[must_use]
     pub fn skippable(self) -> Self {
         let follows = self.has_the_standard_schema();
@@ -155,14 +155,14 @@ impl ClientAction {
         skippable
     }
 
-    /// The same with a JSON Schema of its own that the answer must fit.
+    /// Replaces the JSON Schema that the answer must fit.
     #[must_use]
     pub fn answered_by(mut self, schema: Value) -> Self {
         self.response_schema = Some(schema);
         self
     }
 
-    /// The same with the client's message box locked until there is an answer.
+    /// Locks the client's message box until there is an answer.
     #[must_use]
     pub fn locking_input(mut self) -> Self {
         self.lock_input = true;
@@ -239,7 +239,7 @@ impl Settlement {
     }
 }
 
-/// A file that a user handed over, as an answer to [`ClientAction::file_upload`] names it.
+/// A file that a user uploaded, as an answer to [`ClientAction::file_upload`] names it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UploadedFile {
     /// The handle that [`Turn::read_blob`] takes: `sha256:` and 64 hexadecimal digits.
@@ -263,8 +263,8 @@ impl UploadedFile {
             .unwrap_or_default()
     }
 
-    /// Its bytes, all of them: 10 MiB at most. Read with [`Turn::read_blob`] what is looked at in
-    /// pieces. None when it was erased, and in another session than its own.
+    /// All of its bytes: 10 MiB at most. [`Turn::read_blob`] reads it in pieces. None when it was
+    /// erased, and in any other session than its own.
     #[must_use]
     pub fn read(&self, turn: Turn<'_>) -> Option<Vec<u8>> {
         read_whole(turn, &self.digest, self.bytes)

@@ -188,29 +188,29 @@ impl ModelRequest {
         }
     }
 
-    /// The same with these tools.
+    /// Offers these tools to the model.
     #[must_use]
     pub fn with_tools(mut self, tools: Toolset) -> Self {
         self.tools = tools;
         self
     }
 
-    /// The same with more to read at the end, for this call only.
+    /// Adds content at the end of the prompt, for this call only.
     #[must_use]
     pub fn with_also(mut self, parts: impl IntoParts) -> Self {
         self.also.extend(parts.into_parts());
         self
     }
 
-    /// The same, seeing only the thread's messages from this one on. The id after the thread's last
-    /// shows none.
+    /// Shows only the thread's messages from this one on. The id after the thread's last shows
+    /// none.
     #[must_use]
     pub fn since(mut self, message: MessageId) -> Self {
         self.context = Context::Since(message);
         self
     }
 
-    /// The same with a reply that is JSON and fits this schema. The host validates it, and lets the
+    /// Asks for a reply that is JSON and fits this schema. The host validates it, and lets the
     /// model repair it twice.
     #[must_use]
     pub fn replying_with(mut self, schema: Value) -> Self {
@@ -218,14 +218,14 @@ impl ModelRequest {
         self
     }
 
-    /// The same with a reply of at most so many tokens.
+    /// Limits the tokens of the reply.
     #[must_use]
     pub fn with_max_tokens(mut self, tokens: u32) -> Self {
         self.max_tokens = Some(tokens);
         self
     }
 
-    /// The same with a reply that is not shown and that the outcome carries.
+    /// Hides the reply: the outcome carries it, and no client shows it.
     #[must_use]
     pub fn hidden(mut self) -> Self {
         self.audience = Audience::Hidden;

@@ -170,73 +170,72 @@ impl Step {
         self
     }
 
-    /// The same, but go on as soon as one operation has settled. Changes nothing about a step that
-    /// ends the turn.
+    /// Goes on as soon as one operation has settled. Changes nothing about a step that ends the
+    /// turn.
     #[must_use]
     pub fn until_any(self) -> Self {
         self.waiting(|wait| wait.until = Until::Any)
     }
 
-    /// The same, but go on also when the user speaks. Changes nothing about a step that ends the
-    /// turn.
+    /// Goes on also when the user sends a message. Changes nothing about a step that ends the turn.
     #[must_use]
     pub fn hearing(self) -> Self {
         self.waiting(|wait| wait.hear = true)
     }
 
-    /// The same, and stop this open operation. Changes nothing about a step that ends the turn:
-    /// that stops all.
+    /// Stops this open operation too. Changes nothing about a step that ends the turn, which stops
+    /// all.
     #[must_use]
     pub fn cancelling(self, key: impl Into<String>) -> Self {
         self.waiting(|wait| wait.cancel.push(key.into()))
     }
 
-    /// The same with one more effect.
+    /// Adds an effect.
     #[must_use]
     pub fn with(mut self, effect: Effect) -> Self {
         self.effects.push(effect);
         self
     }
 
-    /// The same, and show this to the user.
+    /// Shows this to the user.
     #[must_use]
     pub fn say(self, content: impl IntoParts) -> Self {
         self.with(Effect::Say(content.into_parts()))
     }
 
-    /// The same, and replace the session's state.
+    /// Replaces the session's state.
     #[must_use]
     pub fn keep(self, state: Value) -> Self {
         self.with(Effect::SessionState(state))
     }
 
-    /// The same, with one more exercise or question on the structured session's record.
+    /// Adds an exercise or question to the structured session's record.
     #[must_use]
     pub fn record(self, item: Item) -> Self {
         self.with(Effect::RecordItem(item))
     }
 
-    /// The same, and merge these keys into what holds for all users of the agent: what it has
-    /// learned of the matter.
+    /// Merges these keys into the preferences for all users of the agent: what it has learned about
+    /// its subject.
     #[must_use]
     pub fn prefer(self, preferences: Value) -> Self {
         self.with(Effect::Prefer(preferences))
     }
 
-    /// The same, and merge these keys into what the agent remembers of this turn's user: what it
-    /// has learned of the person.
+    /// Merges these keys into the preferences for this turn's user: what the agent has learned
+    /// about the user.
     #[must_use]
     pub fn prefer_for_user(self, preferences: Value) -> Self {
         self.with(Effect::PreferForUser(preferences))
     }
 
-    /// The same, and keep a note that recall finds later.
+    /// Keeps a note that recall finds later.
     #[must_use]
     pub fn remember(self, note: impl Into<String>) -> Self {
         self.with(Effect::Remember(note.into()))
     }
 
-    /// The same with a memo for the next step of this turn.
+    /// Sets the memo for the next step of this turn.
     #[must_use]
     pub fn with_memo(mut self, memo: Memo) -> Self {
         self.memo = Some(memo);

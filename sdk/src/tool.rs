@@ -243,35 +243,35 @@ impl Tool {
         }
     }
 
-    /// The same, changing nothing.
+    /// Declares that the tool changes nothing.
     #[must_use]
     pub fn read_only(mut self) -> Self {
         self.effect = EffectClass::ReadOnly;
         self
     }
 
-    /// The same, with twice under one key being the same as once.
+    /// Declares that running the tool twice under one key is the same as once.
     #[must_use]
     pub fn idempotent(mut self) -> Self {
         self.effect = EffectClass::Idempotent;
         self
     }
 
-    /// The same, able to destroy something that the user may miss.
+    /// Declares that the tool can destroy something that the user may miss.
     #[must_use]
     pub fn destructive(mut self) -> Self {
         self.destructive = true;
         self
     }
 
-    /// The same, in need of a capability such as `files.read`.
+    /// Declares that the tool needs a capability, such as `files.read`.
     #[must_use]
     pub fn needs(mut self, capability: impl Into<String>) -> Self {
         self.capabilities.push(capability.into());
         self
     }
 
-    /// The same, stopped after so many milliseconds.
+    /// Sets the time limit of a call, in milliseconds.
     #[must_use]
     pub fn within_ms(mut self, limit: u32) -> Self {
         self.time_limit_ms = Some(limit);

@@ -296,7 +296,7 @@ impl<'a> Turn<'a> {
     }
 
     /// Up to `length` bytes (1 MiB at most) of a blob from `offset` on; none when this thread does
-    /// not mention the blob and it is no file that was handed over in this session, or it was
+    /// not mention the blob and it is no file that was uploaded in this session, or it was
     /// erased.
     #[must_use]
     pub fn read_blob(&self, handle: &str, offset: u64, length: u32) -> Option<Vec<u8>> {

@@ -1,12 +1,14 @@
 //! A host in a box: real SQLite in a temporary folder, real components, a scripted model. For the
 //! tests in `tests/` and the bench.
 
+pub mod boxed;
 pub mod faked_clock;
 pub mod guests;
 pub mod process;
 pub mod prompt;
 #[path = "../../host/domain/tests/models/queue.rs"]
 pub mod queue_model;
+pub mod repeats;
 pub mod skip;
 pub mod slow_disk;
 pub mod small_disk;

@@ -11,7 +11,7 @@ mod line;
 pub use folder::Folder;
 pub use frames::{Frame, Frames};
 pub use host::Host;
-pub use line::{Answer, Line};
+pub use line::{Answer, Line, Reply};
 
 use crate::guests::root;
 use serde_json::{Value, json};

@@ -35,7 +35,8 @@ impl SmallDisk {
         if !as_root {
             command.args(["--user", "--map-root-user"]);
         }
-        let mount = r#"mount -t tmpfs -o "size=$1,nr_inodes=$2,mode=700" tmpfs "$3" && echo mounted && cat >/dev/null"#;
+        let mount = r#"mount -t tmpfs -o "size=$1,nr_inodes=$2,mode=700" tmpfs "$3" \
+            && echo mounted && cat >/dev/null"#;
         command.args([
             "--mount",
             "--propagation",

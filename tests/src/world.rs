@@ -4,6 +4,7 @@ mod setup;
 
 pub use setup::{SCRIPT, Setup};
 
+use crate::boxed::{Boxed, Local};
 use crate::guests::wasm;
 use broker::{
     Broker, Catalogue, CreateAgent, Entry, InputReceipt, NewSession, Parts, PostMessage, Target,
@@ -48,61 +49,67 @@ impl World {
     pub async fn new(setup: Setup) -> Self {
         let dir = Arc::new(TempDir::new().expect("a temporary folder"));
         std::fs::create_dir(dir.path().join("files")).expect("a folder for tools");
-        Box::pin(Self::start(dir, setup)).await
+        Self::start(dir, setup).await
     }
 
-    async fn start(dir: Arc<TempDir>, setup: Setup) -> Self {
-        // The first caller has set it up for all.
-        let filter = tracing_subscriber::EnvFilter::from_default_env();
-        let _ = tracing_subscriber::fmt()
-            .with_env_filter(filter)
-            .with_test_writer()
-            .try_init();
-        let path = dir.path().join("data");
-        let options = setup.store;
-        let store = tokio::task::spawn_blocking(move || Store::open(&path, options))
-            .await
-            .expect("no panic")
-            .expect("a store");
-        let runtime = runtime_with(secrets(&setup), setup.instances_max);
-        let broker = Broker::start(parts(dir.path(), &setup, store, &runtime).await)
-            .await
-            .expect("a broker");
-        Self {
-            dir,
-            broker,
-            runtime,
-            setup,
-        }
+    fn start(dir: Arc<TempDir>, setup: Setup) -> Local<'static, Self> {
+        Box::pin(async move {
+            // The first caller has set it up for all.
+            let filter = tracing_subscriber::EnvFilter::from_default_env();
+            let _ = tracing_subscriber::fmt()
+                .with_env_filter(filter)
+                .with_test_writer()
+                .try_init();
+            let path = dir.path().join("data");
+            let options = setup.store;
+            let store = tokio::task::spawn_blocking(move || Store::open(&path, options))
+                .await
+                .expect("no panic")
+                .expect("a store");
+            let runtime = runtime_with(secrets(&setup), setup.instances_max);
+            let broker = Broker::start(parts(dir.path(), &setup, store, &runtime).await)
+                .await
+                .expect("a broker");
+            Self {
+                dir,
+                broker,
+                runtime,
+                setup,
+            }
+        })
     }
 
     /// A second broker over the same store, as if another process drove the same sessions: what the
     /// lock of a data folder prevents.
-    pub async fn rival(&self) -> Broker {
-        let parts = parts(
-            self.dir.path(),
-            &self.setup,
-            self.store().clone(),
-            &self.runtime,
-        )
-        .await;
-        Broker::start(parts).await.expect("a second broker")
+    pub fn rival(&self) -> Local<'_, Broker> {
+        Box::pin(async move {
+            let parts = parts(
+                self.dir.path(),
+                &self.setup,
+                self.store().clone(),
+                &self.runtime,
+            )
+            .await;
+            Broker::start(parts).await.expect("a second broker")
+        })
     }
 
     /// Stops the host and starts it again on the same data. The setup may change to other
     /// definitions or components.
     pub async fn restart(self, change: impl FnOnce(&mut Setup)) -> Self {
-        let Self {
-            dir,
-            broker,
-            mut setup,
-            ..
-        } = self;
-        // At once, so that what is being worked on is interrupted.
-        broker.shutdown(Duration::ZERO).await;
-        drop(broker);
+        let dir = self.dir.clone();
+        let mut setup = self.stop().await;
         change(&mut setup);
-        Box::pin(Self::start(dir, setup)).await
+        Self::start(dir, setup).await
+    }
+
+    /// Stops the host at once, so that what is being worked on is interrupted.
+    fn stop(self) -> Local<'static, Setup> {
+        Box::pin(async move {
+            let Self { broker, setup, .. } = self;
+            broker.shutdown(Duration::ZERO).await;
+            setup
+        })
     }
 
     /// The event store.
@@ -112,60 +119,58 @@ impl World {
     }
 
     /// Opens a session with the user's agent of a definition.
-    pub async fn open(&self, definition: &str) -> SessionId {
-        self.open_as(definition, None).await
+    pub fn open(&self, definition: &str) -> Boxed<'_, SessionId> {
+        self.open_as(definition, None)
     }
 
     /// Opens a session of a type.
-    pub async fn open_as(&self, definition: &str, session_type: Option<&str>) -> SessionId {
-        self.opened(&UserId::local(), definition, session_type)
-            .await
+    pub fn open_as(&self, definition: &str, session_type: Option<&str>) -> Boxed<'_, SessionId> {
+        self.opened(NewSession {
+            session_type: session_type.map(str::to_owned),
+            ..new_session(&UserId::local(), definition)
+        })
     }
 
     /// Opens a chat of a user's with their own agent of a definition.
-    pub async fn open_for(&self, user: &UserId, definition: &str) -> SessionId {
-        self.opened(user, definition, None).await
+    pub fn open_for(&self, user: &UserId, definition: &str) -> Boxed<'_, SessionId> {
+        self.opened(new_session(user, definition))
     }
 
-    async fn opened(
-        &self,
-        user: &UserId,
-        definition: &str,
-        session_type: Option<&str>,
-    ) -> SessionId {
-        let new = NewSession {
-            target: target(definition),
-            session_type: session_type.map(str::to_owned),
-            config: None,
-            time_limit_s: None,
-            idempotency_key: None,
-            name: None,
-            model: None,
-            user: user.clone(),
-        };
-        self.broker
-            .open_session(new)
-            .await
-            .expect("a session")
-            .row
-            .id
+    fn opened(&self, new: NewSession) -> Boxed<'_, SessionId> {
+        Box::pin(async move {
+            self.broker
+                .open_session(new)
+                .await
+                .expect("a session")
+                .row
+                .id
+        })
     }
 
     /// Creates an agent of a definition.
-    pub async fn create(&self, definition: &str) {
-        let create = CreateAgent::of(
-            Template::Definition(DefinitionId(definition.into())),
-            UserId::local(),
-        );
-        self.broker.create_agent(create).await.expect("an agent");
+    pub fn create<'a>(&'a self, definition: &'a str) -> Boxed<'a, ()> {
+        Box::pin(async move {
+            let create = CreateAgent::of(
+                Template::Definition(DefinitionId(definition.into())),
+                UserId::local(),
+            );
+            self.broker.create_agent(create).await.expect("an agent");
+        })
     }
 
     /// Says something.
-    pub async fn say(&self, definition: &str, session: SessionId, text: &str) -> InputReceipt {
-        self.broker
-            .post_message(self.message(definition, session, text, None))
-            .await
-            .expect("an accepted message")
+    pub fn say<'a>(
+        &'a self,
+        definition: &'a str,
+        session: SessionId,
+        text: &'a str,
+    ) -> Boxed<'a, InputReceipt> {
+        Box::pin(async move {
+            self.broker
+                .post_message(self.message(definition, session, text, None))
+                .await
+                .expect("an accepted message")
+        })
     }
 
     /// A message to be posted.
@@ -190,34 +195,30 @@ impl World {
     }
 
     /// Has the puppet play a script, and returns its reports, one line each.
-    pub async fn play(&self, steps: Value) -> Vec<String> {
-        let session = self.open("puppet").await;
-        self.say("puppet", session, &json!({ "steps": steps }).to_string())
-            .await;
-        self.idle(session).await;
-        self.last_reply(session)
-            .await
-            .lines()
-            .map(str::to_owned)
-            .collect()
+    pub fn play(&self, steps: Value) -> Boxed<'_, Vec<String>> {
+        Box::pin(async move {
+            let session = self.open("puppet").await;
+            self.say("puppet", session, &json!({ "steps": steps }).to_string())
+                .await;
+            self.idle(session).await;
+            self.last_reply(session)
+                .await
+                .lines()
+                .map(str::to_owned)
+                .collect()
+        })
     }
 
     /// Waits until a session has nothing to do.
-    pub async fn idle(&self, session: SessionId) -> SessionRow {
-        self.until(session, |row| row.open_run.is_none() && row.waiting == 0)
-            .await
+    pub fn idle(&self, session: SessionId) -> Boxed<'_, SessionRow> {
+        Box::pin(self.until(session, |row| row.open_run.is_none() && row.waiting == 0))
     }
 
     /// Waits until a session is in some state.
     pub async fn until(&self, session: SessionId, is: impl Fn(&SessionRow) -> bool) -> SessionRow {
         let waiting = async {
             loop {
-                let row = self
-                    .store()
-                    .session(session)
-                    .await
-                    .expect("a readable store")
-                    .expect("the session");
+                let row = self.row(session).await;
                 if is(&row) {
                     return row;
                 }
@@ -226,147 +227,169 @@ impl World {
         };
         match tokio::time::timeout(PATIENCE, waiting).await {
             Ok(row) => row,
-            Err(_) => panic!(
-                "the session did not get there in time: {:?}",
-                self.store().session(session).await
-            ),
+            Err(_) => {
+                let row = self.row(session).await;
+                panic!("the session did not get there in time: {row:?}")
+            }
         }
     }
 
+    /// Reads a session.
+    fn row(&self, session: SessionId) -> Boxed<'_, SessionRow> {
+        Box::pin(async move {
+            self.store()
+                .session(session)
+                .await
+                .expect("a readable store")
+                .expect("the session")
+        })
+    }
+
     /// Waits until a session asks the user something, and returns the id to answer under.
-    pub async fn question(
-        &self,
-        definition: &str,
+    pub fn question<'a>(
+        &'a self,
+        definition: &'a str,
         session: SessionId,
-    ) -> (domain::id::OperationId, domain::tool::ClientAction) {
-        let waiting = async {
-            loop {
-                let view = self
-                    .broker
-                    .session(&UserId::local(), &target(definition), session, None)
-                    .await
-                    .expect("the session");
-                if let Some(asking) = view.asking.into_iter().next() {
-                    return asking;
+    ) -> Boxed<'a, (domain::id::OperationId, domain::tool::ClientAction)> {
+        Box::pin(async move {
+            let waiting = async {
+                loop {
+                    let view = self
+                        .broker
+                        .session(&UserId::local(), &target(definition), session, None)
+                        .await
+                        .expect("the session");
+                    if let Some(asking) = view.asking.into_iter().next() {
+                        return asking;
+                    }
+                    tokio::time::sleep(Duration::from_millis(5)).await;
                 }
-                tokio::time::sleep(Duration::from_millis(5)).await;
-            }
-        };
-        tokio::time::timeout(PATIENCE, waiting)
-            .await
-            .expect("a question in time")
+            };
+            tokio::time::timeout(PATIENCE, waiting)
+                .await
+                .expect("a question in time")
+        })
     }
 
     /// Answers a question.
-    pub async fn answer(
-        &self,
-        definition: &str,
+    pub fn answer<'a>(
+        &'a self,
+        definition: &'a str,
         call: domain::id::OperationId,
         response: Value,
-    ) -> Result<u64, broker::Error> {
-        self.broker
-            .respond(broker::Respond {
-                target: target(definition),
-                call,
-                session: None,
-                response,
-                user: UserId::local(),
-                idempotency_key: None,
-            })
-            .await
+    ) -> Boxed<'a, Result<u64, broker::Error>> {
+        Box::pin(async move {
+            self.broker
+                .respond(broker::Respond {
+                    target: target(definition),
+                    call,
+                    session: None,
+                    response,
+                    user: UserId::local(),
+                    idempotency_key: None,
+                })
+                .await
+        })
     }
 
     /// A session's committed messages.
-    pub async fn messages(&self, session: SessionId) -> Vec<Message> {
-        let row = self
-            .store()
-            .session(session)
-            .await
-            .expect("a readable store")
-            .expect("the session");
-        self.store()
-            .messages(row.head, 1, row.head_message)
-            .await
-            .expect("the thread")
+    pub fn messages(&self, session: SessionId) -> Boxed<'_, Vec<Message>> {
+        Box::pin(async move {
+            let row = self.row(session).await;
+            self.store()
+                .messages(row.head, 1, row.head_message)
+                .await
+                .expect("the thread")
+        })
     }
 
     /// Returns an agent's last message.
-    pub async fn last_reply(&self, session: SessionId) -> String {
-        let messages = self.messages(session).await;
-        messages
-            .iter()
-            .rev()
-            .find(|message| matches!(message.role, Role::Assistant | Role::Notice))
-            .map(Message::text)
-            .unwrap_or_default()
+    pub fn last_reply(&self, session: SessionId) -> Boxed<'_, String> {
+        Box::pin(async move {
+            let messages = self.messages(session).await;
+            messages
+                .iter()
+                .rev()
+                .find(|message| matches!(message.role, Role::Assistant | Role::Notice))
+                .map(Message::text)
+                .unwrap_or_default()
+        })
     }
 
     /// Waits until nothing is left to do, now or later.
-    pub async fn quiet(&self) {
-        let waiting = async {
-            while !self
-                .store()
-                .sessions_with_work(Timestamp(u64::MAX >> 1))
+    pub fn quiet(&self) -> Boxed<'_, ()> {
+        Box::pin(async move {
+            let waiting = async {
+                while !self
+                    .store()
+                    .sessions_with_work(Timestamp(u64::MAX >> 1))
+                    .await
+                    .expect("a readable store")
+                    .is_empty()
+                {
+                    tokio::time::sleep(Duration::from_millis(5)).await;
+                }
+            };
+            tokio::time::timeout(PATIENCE * 3, waiting)
                 .await
-                .expect("a readable store")
-                .is_empty()
-            {
-                tokio::time::sleep(Duration::from_millis(5)).await;
-            }
-        };
-        tokio::time::timeout(PATIENCE * 3, waiting)
-            .await
-            .expect("everything comes to an end");
+                .expect("everything comes to an end");
+        })
     }
 
     /// Returns the starts of all runs, in order.
-    pub async fn starts(&self) -> Vec<RunStarted> {
-        let events = self
-            .store()
-            .events(0, store::EventFilter::default(), 1_000_000)
-            .await
-            .expect("the events");
-        let started = events
-            .into_iter()
-            .filter_map(|recorded| match recorded.event {
-                Some(Event::RunStarted(started)) => Some(*started),
-                _ => None,
-            });
-        started.collect()
+    pub fn starts(&self) -> Boxed<'_, Vec<RunStarted>> {
+        Box::pin(async move {
+            let events = self
+                .store()
+                .events(0, store::EventFilter::default(), 1_000_000)
+                .await
+                .expect("the events");
+            let started = events
+                .into_iter()
+                .filter_map(|recorded| match recorded.event {
+                    Some(Event::RunStarted(started)) => Some(*started),
+                    _ => None,
+                });
+            started.collect()
+        })
     }
 
     /// The runs of all sessions, in the order of their starts.
-    pub async fn runs(&self) -> Vec<RunId> {
-        let events = self
-            .store()
-            .events(0, store::EventFilter::default(), 100_000)
-            .await
-            .expect("the events");
-        events
-            .iter()
-            .filter(|event| event.kind == "run.started.v1")
-            .filter_map(|event| event.subject.run)
-            .collect()
+    pub fn runs(&self) -> Boxed<'_, Vec<RunId>> {
+        Box::pin(async move {
+            let events = self
+                .store()
+                .events(0, store::EventFilter::default(), 100_000)
+                .await
+                .expect("the events");
+            events
+                .iter()
+                .filter(|event| event.kind == "run.started.v1")
+                .filter_map(|event| event.subject.run)
+                .collect()
+        })
     }
 
     /// Returns the decisions of the boundary, in order.
-    pub async fn ledger(&self) -> Vec<BoundaryDecided> {
-        let filter = store::EventFilter {
-            ledger: true,
-            ..store::EventFilter::default()
-        };
-        let events = self
-            .store()
-            .events(0, filter, 100_000)
-            .await
-            .expect("the ledger");
-        let decided = events
-            .into_iter()
-            .filter_map(|recorded| match recorded.event {
-                Some(Event::BoundaryDecided(decided)) => Some(*decided),
-                _ => None,
-            });
-        decided.collect()
+    pub fn ledger(&self) -> Boxed<'_, Vec<BoundaryDecided>> {
+        Box::pin(async move {
+            let filter = store::EventFilter {
+                ledger: true,
+                ..store::EventFilter::default()
+            };
+            let events = self
+                .store()
+                .events(0, filter, 100_000)
+                .await
+                .expect("the ledger");
+            let decided = events
+                .into_iter()
+                .filter_map(|recorded| match recorded.event {
+                    Some(Event::BoundaryDecided(decided)) => Some(*decided),
+                    _ => None,
+                });
+            decided.collect()
+        })
     }
 
     /// The effects that the tools of `effects` really had, one line for each beginning and end of a
@@ -433,6 +456,20 @@ async fn parts(dir: &Path, setup: &Setup, store: Store, runtime: &Runtime) -> Pa
         paths: setup.paths.clone(),
         skipped: Vec::new(),
         clock: setup.clock.clone(),
+    }
+}
+
+/// A chat of a user's with their own agent of a definition.
+fn new_session(user: &UserId, definition: &str) -> NewSession {
+    NewSession {
+        target: target(definition),
+        session_type: None,
+        config: None,
+        time_limit_s: None,
+        idempotency_key: None,
+        name: None,
+        model: None,
+        user: user.clone(),
     }
 }
 

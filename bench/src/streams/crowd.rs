@@ -234,7 +234,8 @@ mod tests {
 
     #[test]
     fn a_frame_has_come_with_its_last_byte_wherever_it_is_cut() {
-        let sent = b": hello\n\n\r\n45\r\nid: 1\nevent: a\ndata: {\"b\": 1}\n\n\r\n: heartbeat\n\nid: 2\nevent: a\ndata: {}\n\n";
+        let sent = b": hello\n\n\r\n45\r\nid: 1\nevent: a\ndata: {\"b\": 1}\n\n\r\n\
+                     : heartbeat\n\nid: 2\nevent: a\ndata: {}\n\n";
         for cut in 0..sent.len() {
             let (before, after) = sent.split_at(cut);
             let mut frames = FrameEnds::default();

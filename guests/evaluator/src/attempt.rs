@@ -74,12 +74,8 @@ impl Answered {
     pub(crate) fn without_answer(status: Status) -> Self {
         let score = (!status.needs_review()).then_some(0.0);
         Self {
-            response: Value::Null,
             status,
-            score,
-            feedback: None,
-            failures: 0,
-            recorded: false,
+            ..Self::with_answer(&Value::Null, score)
         }
     }
 
@@ -108,10 +104,8 @@ fn kept(response: &Value) -> Value {
     }
     let fields = response.as_object().into_iter().flatten();
     let texts = fields.filter_map(|(name, value)| {
-        Some((
-            name.clone(),
-            json!(beginning(value.as_str()?, KEPT_BYTES_MAX / 2)),
-        ))
+        let text = beginning(value.as_str()?, KEPT_BYTES_MAX / 2);
+        Some((name.clone(), json!(text)))
     });
     Value::Object(texts.collect::<Map<String, Value>>())
 }

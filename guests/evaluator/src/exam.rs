@@ -1,7 +1,7 @@
 //! Exams: where they come from, and what they have to be.
 
 use agent_host_sdk::Turn;
-use questions::{Question, Solution, read};
+use questions::{Question, Solution, check_text, read};
 use serde::Deserialize;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -97,9 +97,8 @@ impl Exam {
             (Some(exam), None) => (exam, "settings.exam"),
             (None, Some(exam)) => (exam, "session_config.exam"),
         };
-        let written = digest(exam);
         let exam = Self {
-            digest: written,
+            digest: digest(exam),
             ..read(exam, place)?
         };
         exam.check(place)?;
@@ -118,17 +117,10 @@ impl Exam {
 
     /// The criterion that an item counts for: the one that it names, or the only one.
     pub(crate) fn criterion(&self, item: &Question) -> Option<&Criterion> {
+        let criteria = &self.rubric.criteria;
         match &item.criterion {
-            Some(id) => self
-                .rubric
-                .criteria
-                .iter()
-                .find(|criterion| criterion.id == *id),
-            None => self
-                .rubric
-                .criteria
-                .first()
-                .filter(|_| self.rubric.criteria.len() == 1),
+            Some(id) => criteria.iter().find(|criterion| criterion.id == *id),
+            None => criteria.first().filter(|_| criteria.len() == 1),
         }
     }
 
@@ -151,20 +143,14 @@ impl Exam {
                 self.items.len()
             ));
         }
-        if self
-            .max_items
-            .is_some_and(|count| !ASKED_RANGE.contains(&count))
-        {
+        if !ASKED_RANGE.contains(&self.max_items.unwrap_or(ASKED)) {
+            let (least, most) = ASKED_RANGE.into_inner();
             return Err(format!(
-                "{place}.max_items: a number from {} to {} is needed",
-                ASKED_RANGE.start(),
-                ASKED_RANGE.end()
+                "{place}.max_items: a number from {least} to {most} is needed"
             ));
         }
-        self.items
-            .iter()
-            .enumerate()
-            .try_for_each(|(at, item)| self.check_item(&format!("{place}.items[{at}]"), item))
+        let mut items = self.items.iter().enumerate();
+        items.try_for_each(|(at, item)| self.check_item(&format!("{place}.items[{at}]"), item))
     }
 
     fn check_item(&self, place: &str, item: &Question) -> Result<(), String> {
@@ -185,21 +171,15 @@ impl Exam {
                 "{place}.answer: the right rating is needed, there is none"
             ));
         }
-        if item
-            .points
-            .is_some_and(|points| !(points > 0.0 && points <= POINTS_MAX))
-        {
+        let points = item.points.unwrap_or(1.0);
+        if !(points > 0.0 && points <= POINTS_MAX) {
             return Err(format!(
                 "{place}.points: a number above 0 and up to {POINTS_MAX} is needed"
             ));
         }
         if self.criterion(item).is_none() {
-            let known: Vec<&str> = self
-                .rubric
-                .criteria
-                .iter()
-                .map(|criterion| criterion.id.as_str())
-                .collect();
+            let criteria = self.rubric.criteria.iter();
+            let known: Vec<&str> = criteria.map(|criterion| criterion.id.as_str()).collect();
             return Err(format!(
                 "{place}.criterion: the id of one of the rubric's criteria is needed: {}",
                 known.join(", ")
@@ -212,48 +192,33 @@ impl Exam {
 impl Rubric {
     fn check(&self, place: &str) -> Result<(), String> {
         if !CRITERIA.contains(&self.criteria.len()) {
-            let least = CRITERIA.start();
-            let most = CRITERIA.end();
+            let (least, most) = CRITERIA.into_inner();
             return Err(format!(
                 "{place}.criteria: {least} to {most} are needed, these are {}",
                 self.criteria.len()
             ));
         }
-        if !self
-            .pass_score
-            .is_some_and(|percent| (0.0..=100.0).contains(&percent))
-        {
+        let is_percentage = |percent| (0.0..=100.0).contains(&percent);
+        if !self.pass_score.is_some_and(is_percentage) {
             return Err(format!(
                 "{place}.pass_score: a percentage from 0 to 100 is needed"
             ));
         }
         for (at, criterion) in self.criteria.iter().enumerate() {
             let place = format!("{place}.criteria[{at}]");
-            check_text(
-                &format!("{place}.id"),
-                &criterion.id,
-                1..=CRITERION_ID_BYTES_MAX,
-            )?;
-            check_text(
-                &format!("{place}.description"),
-                &criterion.description,
-                1..=DESCRIPTION_BYTES_MAX,
-            )?;
-            if self
-                .criteria
-                .iter()
-                .take(at)
-                .any(|other| other.id == criterion.id)
-            {
+            let Criterion {
+                id, description, ..
+            } = criterion;
+            check_text(&format!("{place}.id"), id, 1..=CRITERION_ID_BYTES_MAX)?;
+            let bytes = 1..=DESCRIPTION_BYTES_MAX;
+            check_text(&format!("{place}.description"), description, bytes.clone())?;
+            let mut before = self.criteria.iter().take(at);
+            if before.any(|other| other.id == *id) {
                 return Err(format!(
-                    "{place}.id: `{}` is the id of another criterion too",
-                    criterion.id
+                    "{place}.id: `{id}` is the id of another criterion too"
                 ));
             }
-            if criterion
-                .weight
-                .is_some_and(|weight| !(weight > 0.0 && weight <= WEIGHT_MAX))
-            {
+            if !(criterion.weight() > 0.0 && criterion.weight() <= WEIGHT_MAX) {
                 return Err(format!(
                     "{place}.weight: a number above 0 and up to {WEIGHT_MAX} is needed"
                 ));
@@ -265,11 +230,7 @@ impl Rubric {
                 ));
             }
             for (at, level) in criterion.levels.iter().enumerate() {
-                check_text(
-                    &format!("{place}.levels[{at}]"),
-                    level,
-                    1..=DESCRIPTION_BYTES_MAX,
-                )?;
+                check_text(&format!("{place}.levels[{at}]"), level, bytes.clone())?;
             }
         }
         Ok(())
@@ -283,16 +244,4 @@ fn digest(document: &Value) -> String {
         .iter()
         .map(|byte| format!("{byte:02x}"))
         .collect()
-}
-
-fn check_text(place: &str, text: &str, bytes: RangeInclusive<usize>) -> Result<(), String> {
-    if bytes.contains(&text.len()) {
-        return Ok(());
-    }
-    Err(format!(
-        "{place}: a text of {} to {} bytes is needed, this one has {}",
-        bytes.start(),
-        bytes.end(),
-        text.len()
-    ))
 }

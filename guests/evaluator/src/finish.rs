@@ -1,9 +1,9 @@
 //! The record of each item, and the end of an exam: the result, and what is remembered.
 
 use crate::attempt::{Answered, Status};
-use crate::session::{Session, key_of_item, rounded, score_or_null};
+use crate::session::{Session, key_of_item, score_or_null};
 use agent_host_sdk::{Effect, Item};
-use questions::Question;
+use questions::{Question, rounded};
 use serde_json::{Map, Value, json};
 
 /// The result of a part of the exam.
@@ -49,21 +49,21 @@ impl Session<'_> {
     pub(crate) fn put_on_record(&mut self, at: usize) {
         let Some(item) = self.item(at) else { return };
         let points = self.exam.points(&item);
-        let criterion = self
-            .exam
-            .criterion(&item)
-            .map(|criterion| criterion.id.clone());
-        let Some(answered) = self
-            .attempt
-            .answers
-            .get_mut(at)
-            .filter(|answered| !answered.recorded)
-        else {
+        let criterion = self.criterion_id(&item);
+        let answered = self.attempt.answers.get_mut(at);
+        let Some(answered) = answered.filter(|answered| !answered.recorded) else {
             return;
         };
         answered.recorded = true;
-        let item = record(at, &item, answered, &criterion.unwrap_or_default(), points);
+        let item = record(at, &item, answered, &criterion, points);
         self.effects.push(Effect::RecordItem(item));
+    }
+
+    fn criterion_id(&self, item: &Question) -> String {
+        let criterion = self.exam.criterion(item);
+        criterion
+            .map(|criterion| criterion.id.clone())
+            .unwrap_or_default()
     }
 
     /// Ends the exam: says how it went, and keeps what helps the next time.
@@ -75,11 +75,7 @@ impl Session<'_> {
         for (at, answered) in answers.iter().enumerate() {
             let Some(item) = self.item(at) else { continue };
             let points = self.exam.points(&item);
-            let criterion = self
-                .exam
-                .criterion(&item)
-                .map(|criterion| criterion.id.clone());
-            let criterion = criterion.unwrap_or_default();
+            let criterion = self.criterion_id(&item);
             all.add(answered.score, points);
             match by_criterion.iter_mut().find(|(id, _)| *id == criterion) {
                 Some((_, result)) => result.add(answered.score, points),
@@ -101,10 +97,12 @@ impl Session<'_> {
         let passed = all.passed(self.exam.pass_percent());
         self.tell(all, passed, &by_criterion, review.len());
         let title = self.exam.title.clone();
-        let criteria: Map<String, Value> = by_criterion
-            .into_iter()
-            .map(|(id, result)| (id, points_of(result)))
-            .collect();
+        let points_of = |(id, result): (String, Tally)| {
+            let points =
+                json!({ "score": rounded(result.score), "max_score": rounded(result.max) });
+            (id, points)
+        };
+        let criteria: Map<String, Value> = by_criterion.into_iter().map(points_of).collect();
         self.attempt.over = Some(json!({
             "title": title,
             "digest": self.exam.digest,
@@ -133,34 +131,28 @@ impl Session<'_> {
             Some(false) => "not passed",
             None => "not decided yet",
         };
-        let percent = all
-            .percent()
-            .map(|percent| format!(" ({percent:.0} %)"))
-            .unwrap_or_default();
+        let percent = all.percent();
+        let in_percent = percent.map(|percent| format!(" ({percent:.0} %)"));
         let mut words = format!(
-            "{} of {} points{percent}: {verdict}.",
+            "{} of {} points{}: {verdict}.",
             rounded(all.score),
-            rounded(all.max)
+            rounded(all.max),
+            in_percent.unwrap_or_default()
         );
         let title = self.exam.title.clone();
         self.effects.push(Effect::Remember(format!(
             "Exam \"{title}\" of the user {}: {words}",
             self.turn.user()
         )));
-        let percent = all.percent();
         let now_ms = self.turn.now_ms();
-        self.effects
-            .push(Effect::PreferForUser(self.memory.after(percent, now_ms)));
-        self.effects.push(Effect::Prefer(
-            self.memory.after_for_all(percent, passed, now_ms),
-        ));
+        let own = self.memory.after(percent, now_ms);
+        let shared = self.memory.after_for_all(percent, passed, now_ms);
+        self.effects.push(Effect::PreferForUser(own));
+        self.effects.push(Effect::Prefer(shared));
         if by_criterion.len() > 1 {
             let line = |(id, result): &(String, Tally)| {
-                format!(
-                    "\n- {id}: {} of {}",
-                    rounded(result.score),
-                    rounded(result.max)
-                )
+                let score = rounded(result.score);
+                format!("\n- {id}: {score} of {}", rounded(result.max))
             };
             words.extend(by_criterion.iter().map(line));
         }
@@ -177,10 +169,6 @@ impl Session<'_> {
         }
         self.say(format!("The exam \"{title}\" is over. You have {words}"));
     }
-}
-
-fn points_of(result: Tally) -> Value {
-    json!({ "score": rounded(result.score), "max_score": rounded(result.max) })
 }
 
 /// A line of the summary.

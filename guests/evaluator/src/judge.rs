@@ -6,7 +6,7 @@
 
 use crate::exam::{Criterion, Exam};
 use agent_host_sdk::{ModelRequest, Toolset, Turn, fenced};
-use questions::{JUDGE_TOKENS_MAX, Question, judgement_schema};
+use questions::{JUDGE_TOKENS_MAX, Question, judgement_schema, number_of};
 use serde_json::Value;
 
 const JUDGE: &str = "You score one answer of an examination against one criterion of its rubric. \
@@ -33,11 +33,10 @@ pub(crate) fn judge(
     let also = format!("{criterion}{}", item.for_judge(response));
     let mut system = vec![turn.prompt(), JUDGE.to_owned()];
     system.retain(|block| !block.is_empty());
-    let request = ModelRequest::new(system)
+    ModelRequest::new(system)
         .with_tools(Toolset::None)
         .since(turn.head().unwrap_or_default() + 1)
-        .with_also(also);
-    request
+        .with_also(also)
         .hidden()
         .replying_with(judgement_schema())
         .with_max_tokens(JUDGE_TOKENS_MAX)
@@ -45,13 +44,11 @@ pub(crate) fn judge(
 
 fn about(criterion: &Criterion) -> String {
     let mut text = format!("The criterion:\n{}\n", fenced(&criterion.description));
-    let best = criterion.levels.len().saturating_sub(1).max(1);
-    let levels = criterion
-        .levels
-        .iter()
-        .enumerate()
-        .map(|(at, level)| format!("{:.2}: {level}", share(at, best)));
-    let levels: Vec<String> = levels.collect();
+    let best = number_of(criterion.levels.len().saturating_sub(1).max(1));
+    let levels = criterion.levels.iter().enumerate();
+    let levels: Vec<String> = levels
+        .map(|(at, level)| format!("{:.2}: {level}", number_of(at) / best))
+        .collect();
     if !levels.is_empty() {
         text.push_str(&format!(
             "\nIts levels, each with its score:\n{}\n",
@@ -60,9 +57,4 @@ fn about(criterion: &Criterion) -> String {
     }
     text.push('\n');
     text
-}
-
-fn share(at: usize, best: usize) -> f64 {
-    let number = |count: usize| u32::try_from(count).map_or(f64::MAX, f64::from);
-    number(at) / number(best)
 }

@@ -4,8 +4,8 @@
 //! An exam is known by its digest: another one of the same title is another exam.
 
 use crate::exam::Exam;
-use crate::session::rounded;
 use agent_host_sdk::{Turn, log};
+use questions::rounded;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -74,15 +74,12 @@ impl Memory {
         let Shared {
             exam_results: taken,
         } = readable(turn.shared_preferences());
-        let is_same = |summary: &Value| {
-            summary.get("digest").and_then(Value::as_str) == Some(exam.digest.as_str())
-        };
-        let percent = |summary: &Value| summary.get("percent").and_then(Value::as_f64);
-        let past: Vec<Option<f64>> = turn
-            .own_history()
+        let history = turn.own_history();
+        let past: Vec<Option<f64>> = history
             .iter()
-            .filter(|past| is_same(&past.summary))
-            .map(|past| percent(&past.summary))
+            .map(|past| &past.summary)
+            .filter(|summary| summary["digest"] == exam.digest.as_str())
+            .map(|summary| summary["percent"].as_f64())
             .collect();
         let digest = exam.digest.clone();
         let title = exam.title.clone();
@@ -92,10 +89,7 @@ impl Memory {
             match exams.iter_mut().find(|known| known.digest == digest) {
                 Some(known) => {
                     known.attempts = known.attempts.max(attempts);
-                    known.best_percent = [known.best_percent, best_percent]
-                        .into_iter()
-                        .flatten()
-                        .reduce(f64::max);
+                    known.best_percent = best_of(known.best_percent, best_percent);
                 }
                 None => exams.push(Known {
                     digest: digest.clone(),
@@ -157,27 +151,18 @@ impl Memory {
 
     /// Returns the preferences to keep for the user when the exam is over.
     pub(crate) fn after(&self, percent: Option<f64>, now_ms: u64) -> Value {
-        let best_percent = [self.known().and_then(|known| known.best_percent), percent]
-            .into_iter()
-            .flatten()
-            .reduce(f64::max);
+        let best_before = self.known().and_then(|known| known.best_percent);
         let this = Known {
             digest: self.digest.clone(),
             title: self.title.clone(),
             attempts: self.attempts(),
-            best_percent,
+            best_percent: best_of(best_before, percent),
             last_percent: percent,
             ended_ms: now_ms,
         };
-        let others = self
-            .exams
-            .iter()
-            .filter(|known| known.digest != self.digest)
-            .cloned();
-        let exams: Vec<Known> = std::iter::once(this)
-            .chain(others)
-            .take(EXAMS_MAX)
-            .collect();
+        let others = self.exams.iter();
+        let others = others.filter(|known| known.digest != self.digest);
+        let exams: Vec<&Known> = [&this].into_iter().chain(others).take(EXAMS_MAX).collect();
         json!({ "exams": exams })
     }
 
@@ -205,15 +190,9 @@ impl Memory {
             average_percent: (scored > 0).then(|| rounded(all / count(scored))),
             ended_ms: now_ms,
         };
-        let others = self
-            .taken
-            .iter()
-            .filter(|taken| taken.digest != self.digest)
-            .cloned();
-        let taken: Vec<Taken> = std::iter::once(this)
-            .chain(others)
-            .take(EXAMS_MAX)
-            .collect();
+        let others = self.taken.iter();
+        let others = others.filter(|taken| taken.digest != self.digest);
+        let taken: Vec<&Taken> = [&this].into_iter().chain(others).take(EXAMS_MAX).collect();
         json!({ "exam_results": taken })
     }
 
@@ -224,6 +203,10 @@ impl Memory {
     fn taken(&self) -> Option<&Taken> {
         self.taken.iter().find(|taken| taken.digest == self.digest)
     }
+}
+
+fn best_of(one: Option<f64>, other: Option<f64>) -> Option<f64> {
+    [one, other].into_iter().flatten().reduce(f64::max)
 }
 
 /// Returns the remembered value, or the default where this agent did not write it.

@@ -8,12 +8,8 @@ use agent_host_sdk::Turn;
 pub(crate) fn order(turn: Turn<'_>, all: usize, count: usize, shuffle: bool) -> Vec<usize> {
     let mut order: Vec<usize> = (0..all).collect();
     if shuffle {
-        let mut chance = Chance::seeded(&format!(
-            "{} {} {}",
-            turn.agent_id(),
-            turn.user(),
-            turn.now_ms()
-        ));
+        let seed = format!("{} {} {}", turn.agent_id(), turn.user(), turn.now_ms());
+        let mut chance = Chance::seeded(&seed);
         for last in (1..all).rev() {
             order.swap(last, chance.below(last + 1));
         }

@@ -7,7 +7,7 @@ use crate::judge::judge;
 use crate::memory::Memory;
 use crate::order::order;
 use agent_host_sdk::{Answer, Effect, News, Operation, Part, Settlement, Step, Turn, Unreadable};
-use questions::{Question, read_judgement};
+use questions::{Question, read_judgement, rounded};
 use serde_json::{Value, json};
 
 /// Times that a model is asked to judge an answer.
@@ -116,9 +116,8 @@ impl<'a> Session<'a> {
         let answered = match settlement.answer(self.turn) {
             Answer::Given(response) if item.is_judged() => {
                 self.attempt.judged.insert(at, response.clone());
-                self.attempt
-                    .answers
-                    .push(Answered::with_answer(&response, None));
+                let answered = Answered::with_answer(&response, None);
+                self.attempt.answers.push(answered);
                 return self.judge(at);
             }
             Answer::Given(response) => Answered::with_answer(&response, item.score(&response)),
@@ -140,22 +139,16 @@ impl<'a> Session<'a> {
         let (Some(item), Some(response)) = (self.item(at), self.attempt.judged.get(&at)) else {
             return;
         };
-        let failures = self
-            .attempt
-            .answers
-            .get(at)
-            .map_or(0, |answered| answered.failures);
+        let answered = self.attempt.answers.get(at);
+        let failures = answered.map_or(0, |answered| answered.failures);
         let request = judge(self.turn, &self.exam, &item, response);
         self.start
             .push(Operation::model(format!("judge-{at}-{failures}"), request));
     }
 
     fn take_judgement(&mut self, at: usize, settlement: &Settlement) {
-        let bytes = self
-            .attempt
-            .judged
-            .get(&at)
-            .map_or(0, |response| response.to_string().len());
+        let response = self.attempt.judged.get(&at);
+        let bytes = response.map_or(0, |response| response.to_string().len());
         let Some(answered) = self.attempt.answers.get_mut(at) else {
             return;
         };
@@ -182,10 +175,8 @@ impl<'a> Session<'a> {
         let at = self.attempt.answers.len();
         match self.item(at) {
             Some(item) if self.attempt.asked <= at => {
-                self.start.push(Operation::client(
-                    key_of_item(at),
-                    item.action().locking_input(),
-                ));
+                let action = item.action().locking_input();
+                self.start.push(Operation::client(key_of_item(at), action));
                 self.attempt.asked = at + 1;
             }
             None if self.attempt.judged.is_empty() && self.attempt.over.is_none() => self.finish(),
@@ -194,37 +185,22 @@ impl<'a> Session<'a> {
         let takes_each = self.can_take_each_judgement();
         let mut effects = self.effects;
         effects.push(Effect::SessionState(json!(self.attempt)));
-        match self.attempt.over {
-            Some(summary) => Step {
-                effects,
-                ..Step::complete(summary)
-            },
-            None if takes_each => Step {
-                effects,
-                ..Step::start(self.start).until_any()
-            },
-            None => Step {
-                effects,
-                ..Step::start(self.start)
-            },
-        }
+        let step = match self.attempt.over {
+            Some(summary) => Step::complete(summary),
+            None if takes_each => Step::start(self.start).until_any(),
+            None => Step::start(self.start),
+        };
+        Step { effects, ..step }
     }
 
     /// Returns true if each judgement can be taken in while an item is being answered. That needs
     /// enough steps, and room in the state for the answers under judgement. Otherwise a judgement
     /// is taken in with the next answer.
     fn can_take_each_judgement(&self) -> bool {
-        let to_come = self
-            .attempt
-            .order
-            .len()
-            .saturating_sub(self.attempt.answers.len());
-        let bytes: usize = self
-            .attempt
-            .judged
-            .values()
-            .map(|response| response.to_string().len())
-            .sum();
+        let all = self.attempt.order.len();
+        let to_come = all.saturating_sub(self.attempt.answers.len());
+        let judged = self.attempt.judged.values();
+        let bytes: usize = judged.map(|response| response.to_string().len()).sum();
         let left = usize::try_from(self.turn.left().steps).unwrap_or(usize::MAX);
         left > to_come + STEPS_BESIDE && bytes <= UNDER_JUDGEMENT_BYTES_MAX
     }
@@ -251,11 +227,6 @@ fn doing(key: &str) -> Option<Doing> {
     }
     let (at, _) = key.strip_prefix("judge-")?.split_once('-')?;
     at.parse().ok().map(Doing::Judging)
-}
-
-/// A number without insignificant digits.
-pub(crate) fn rounded(number: f64) -> f64 {
-    (number * 100.0).round() / 100.0
 }
 
 /// A score on the record: none is `null`.

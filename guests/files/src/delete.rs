@@ -20,10 +20,9 @@ pub(crate) struct Arguments {
 pub(crate) fn delete(
     folders: &Folders,
     _: &CallContext,
-    arguments: Arguments,
+    arguments: &Arguments,
 ) -> Result<String, ToolError> {
-    let Arguments { path, recursive } = arguments;
-    let place = folders.place(&path)?;
+    let place = folders.place(&arguments.path)?;
     let fails = |error: io::Error| folders.error(&place, &error);
     if place.is_root {
         return Err(ToolError::invalid(
@@ -40,7 +39,7 @@ pub(crate) fn delete(
         fs::remove_file(&place.path).map_err(fails)?;
         return Ok(format!("deleted `{}`", place.shown));
     }
-    if recursive != Some(true) {
+    if arguments.recursive != Some(true) {
         return Err(ToolError::invalid(
             "recursive",
             format_args!("must be true to delete the folder `{}`", place.shown),

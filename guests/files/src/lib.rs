@@ -87,10 +87,10 @@ type Ran = Result<String, agent_host_sdk::ToolError>;
 /// A tool's function, bound to the folders.
 fn on<A>(
     folders: &Folders,
-    run: fn(&Folders, &agent_host_sdk::CallContext, A) -> Ran,
+    run: fn(&Folders, &agent_host_sdk::CallContext, &A) -> Ran,
 ) -> impl Fn(&agent_host_sdk::CallContext, A) -> Ran + use<A> {
     let folders = folders.clone();
-    move |context, arguments| run(&folders, context, arguments)
+    move |context, arguments| run(&folders, context, &arguments)
 }
 
 export_tools!(Files::granted());

@@ -1,8 +1,8 @@
 //! `list_files`.
 
 use crate::folders::Folders;
-use crate::glob;
-use crate::walk::{DEPTH_MAX, Walked, walk};
+use crate::glob::{self, PATTERN_BYTES_MAX};
+use crate::walk::{DEPTH_MAX, Found, Walked, walk};
 use agent_host_sdk::{CallContext, ToolError};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -30,37 +30,26 @@ pub(crate) struct Arguments {
 pub(crate) fn list(
     folders: &Folders,
     _: &CallContext,
-    arguments: Arguments,
+    arguments: &Arguments,
 ) -> Result<String, ToolError> {
-    let Arguments {
-        path,
-        pattern,
-        max_depth,
-    } = arguments;
-    let place = folders.place(&path)?;
-    if let Some(pattern) = pattern
-        .as_deref()
-        .filter(|pattern| pattern.len() > glob::PATTERN_BYTES_MAX)
-    {
-        let fix = format!(
-            "has {} bytes; {} is the most",
-            pattern.len(),
-            glob::PATTERN_BYTES_MAX
-        );
-        return Err(ToolError::invalid("pattern", fix));
+    let place = folders.place(&arguments.path)?;
+    let pattern = arguments.pattern.as_deref();
+    let pattern_bytes = pattern.map_or(0, str::len);
+    if pattern_bytes > PATTERN_BYTES_MAX {
+        return Err(ToolError::invalid(
+            "pattern",
+            format_args!("has {pattern_bytes} bytes; {PATTERN_BYTES_MAX} is the most"),
+        ));
     }
-    let is_deep = |pattern: &String| pattern.contains('/') || pattern.contains("**");
-    let depth = max_depth.unwrap_or(if pattern.as_ref().is_some_and(is_deep) {
-        DEPTH_MAX
-    } else {
-        1
-    });
+    let is_deep = |pattern: &str| pattern.contains('/') || pattern.contains("**");
+    let depth = match arguments.max_depth {
+        Some(depth) => depth,
+        None if pattern.is_some_and(is_deep) => DEPTH_MAX,
+        None => 1,
+    };
     let mut lines = Vec::new();
     let walked = walk(folders, &place, depth, |found| {
-        if pattern
-            .as_ref()
-            .is_none_or(|pattern| glob::matches(pattern, &found.relative))
-        {
+        if pattern.is_none_or(|pattern| glob::matches(pattern, &found.relative)) {
             if lines.len() == LISTED_MAX {
                 return false;
             }
@@ -82,7 +71,7 @@ pub(crate) fn list(
 }
 
 /// `folder/`, `file (12 bytes)` or `link@`, from the folder that was asked for.
-fn line_of(found: &crate::walk::Found) -> String {
+fn line_of(found: &Found) -> String {
     if found.kind.is_dir() {
         return format!("{}/", found.relative);
     }

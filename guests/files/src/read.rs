@@ -28,14 +28,9 @@ pub(crate) struct Arguments {
 pub(crate) fn read(
     folders: &Folders,
     _: &CallContext,
-    arguments: Arguments,
+    arguments: &Arguments,
 ) -> Result<String, ToolError> {
-    let Arguments {
-        path,
-        offset,
-        limit,
-    } = arguments;
-    let place = folders.place(&path)?;
+    let place = folders.place(&arguments.path)?;
     let fails = |error: io::Error| folders.error(&place, &error);
     let meta = fs::metadata(&place.path).map_err(fails)?;
     if meta.is_dir() {
@@ -57,9 +52,9 @@ pub(crate) fn read(
             meta.len()
         ));
     };
-    let offset = offset.unwrap_or(0);
+    let offset = arguments.offset.unwrap_or(0);
     let skipped = skip_lines(&mut text, offset).map_err(fails)?;
-    let part = take_lines(&mut text, limit.unwrap_or(u64::MAX)).map_err(fails)?;
+    let part = take_lines(&mut text, arguments.limit.unwrap_or(u64::MAX)).map_err(fails)?;
     let mut read = String::from_utf8_lossy(&part.bytes).into_owned();
     if skipped < offset {
         return Ok(format!("[the file has only {skipped} lines]"));
@@ -107,6 +102,7 @@ fn skip_lines(text: &mut impl BufRead, lines: u64) -> io::Result<u64> {
 }
 
 /// Some lines of a file.
+#[derive(Default)]
 struct Part {
     bytes: Vec<u8>,
     lines: u64,
@@ -116,12 +112,7 @@ struct Part {
 }
 
 fn take_lines(text: &mut impl BufRead, limit: u64) -> io::Result<Part> {
-    let mut part = Part {
-        bytes: Vec::new(),
-        lines: 0,
-        line_cut: false,
-        more: false,
-    };
+    let mut part = Part::default();
     let mut line = Vec::new();
     while part.lines < limit {
         line.clear();

@@ -13,9 +13,9 @@ use std::io::{self, BufRead, Read};
 /// Matches that one call returns.
 pub(crate) const MATCHES_MAX: usize = 100;
 /// Characters of a line that are returned.
-pub(crate) const LINE_CHARS_MAX: usize = 240;
+const LINE_CHARS_MAX: usize = 240;
 /// Bytes of a file that is searched; larger ones are passed over.
-pub(crate) const SEARCHED_BYTES_MAX: u64 = 8 << 20;
+const SEARCHED_BYTES_MAX: u64 = 8 << 20;
 /// Bytes of a line that are searched.
 const LINE_BYTES_MAX: u64 = 64 << 10;
 /// Bytes that a compiled expression may take.
@@ -34,6 +34,7 @@ pub(crate) struct Arguments {
 }
 
 /// The matches so far.
+#[derive(Default)]
 struct Findings {
     lines: Vec<String>,
     passed_over: usize,
@@ -42,18 +43,13 @@ struct Findings {
 pub(crate) fn search(
     folders: &Folders,
     _: &CallContext,
-    arguments: Arguments,
+    arguments: &Arguments,
 ) -> Result<String, ToolError> {
-    let Arguments {
-        path,
-        pattern,
-        recursive,
-    } = arguments;
-    let place = folders.place(&path)?;
-    if pattern.is_empty() {
+    let place = folders.place(&arguments.path)?;
+    if arguments.pattern.is_empty() {
         return Err(ToolError::invalid("pattern", "must not be empty"));
     }
-    let regex = RegexBuilder::new(&pattern)
+    let regex = RegexBuilder::new(&arguments.pattern)
         .size_limit(REGEX_BYTES_MAX)
         .build()
         .map_err(|error| {
@@ -63,12 +59,9 @@ pub(crate) fn search(
             )
         })?;
     let meta = fs::metadata(&place.path).map_err(|error| folders.error(&place, &error))?;
-    let mut findings = Findings {
-        lines: Vec::new(),
-        passed_over: 0,
-    };
+    let mut findings = Findings::default();
     let walked = if meta.is_dir() {
-        let depth = if recursive == Some(false) {
+        let depth = if arguments.recursive == Some(false) {
             1
         } else {
             DEPTH_MAX
@@ -87,19 +80,17 @@ pub(crate) fn search(
             Walked::Part
         }
     };
-    let Findings {
-        mut lines,
-        passed_over,
-    } = findings;
+    let mut lines = findings.lines;
     if lines.is_empty() {
         lines.push(format!("[no line in `{}` matches]", place.shown));
     }
     if walked == Walked::Part {
         lines.push("[there may be more; narrow the path or the pattern]".to_owned());
     }
-    if passed_over > 0 {
+    if findings.passed_over > 0 {
         lines.push(format!(
-            "[passed over {passed_over} files that are not text, too large or not readable]"
+            "[passed over {} files that are not text, too large or not readable]",
+            findings.passed_over
         ));
     }
     Ok(lines.join("\n"))

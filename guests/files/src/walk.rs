@@ -5,7 +5,7 @@ use agent_host_sdk::ToolError;
 use std::fs::{self, FileType};
 
 /// Entries that one call looks at.
-pub(crate) const VISITED_MAX: usize = 20_000;
+const VISITED_MAX: usize = 20_000;
 /// Folders within folders.
 pub(crate) const DEPTH_MAX: u32 = 64;
 

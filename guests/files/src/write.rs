@@ -9,7 +9,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 /// Bytes of text that one call writes.
-pub(crate) const WRITE_BYTES_MAX: usize = 4 << 20;
+const WRITE_BYTES_MAX: usize = 4 << 20;
 /// Characters of the call's id in the name of the unfinished file.
 const MARK_LENGTH: usize = 16;
 
@@ -28,24 +28,21 @@ pub(crate) struct Arguments {
 pub(crate) fn write(
     folders: &Folders,
     context: &CallContext,
-    arguments: Arguments,
+    arguments: &Arguments,
 ) -> Result<String, ToolError> {
-    let Arguments {
-        path,
-        content,
-        create_parents,
-    } = arguments;
-    let place = folders.place(&path)?;
+    let content = &arguments.content;
+    let place = folders.place(&arguments.path)?;
     let fails = |error: io::Error| folders.error(&place, &error);
+    let is_folder = || {
+        let fix = format_args!("must name a file: `{}` is a folder", place.shown);
+        ToolError::invalid("path", fix)
+    };
     let (Some(folder), Some(name), false) = (
         place.path.parent(),
         place.path.file_name(),
-        place.is_root || path.ends_with('/'),
+        place.is_root || arguments.path.ends_with('/'),
     ) else {
-        return Err(ToolError::invalid(
-            "path",
-            format_args!("must name a file: `{}` is a folder", place.shown),
-        ));
+        return Err(is_folder());
     };
     if content.len() > WRITE_BYTES_MAX {
         return Err(ToolError::invalid(
@@ -54,12 +51,9 @@ pub(crate) fn write(
         ));
     }
     if fs::metadata(&place.path).is_ok_and(|meta| meta.is_dir()) {
-        return Err(ToolError::invalid(
-            "path",
-            format_args!("must name a file: `{}` is a folder", place.shown),
-        ));
+        return Err(is_folder());
     }
-    if create_parents == Some(true) {
+    if arguments.create_parents == Some(true) {
         fs::create_dir_all(folder).map_err(fails)?;
     }
     let unfinished = folder.join(format!(

@@ -1,22 +1,22 @@
 //! The fields of entries: their limits, and how entries are searched and shown page by page.
 
-use crate::shelf::Numbered;
+use crate::shelf::{Entry, Numbered};
 use agent_host_sdk::ToolError;
 use jiff::civil::Date;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Characters of a title.
-pub(crate) const TITLE_CHARS_MAX: usize = 300;
+const TITLE_CHARS_MAX: usize = 300;
 /// Characters of a URL.
-pub(crate) const URL_CHARS_MAX: usize = 2_000;
+const URL_CHARS_MAX: usize = 2_000;
 /// Characters of notes. A value of the bucket has 64 KiB at most, and a character six bytes at most
 /// in JSON.
-pub(crate) const NOTES_CHARS_MAX: usize = 4_000;
+const NOTES_CHARS_MAX: usize = 4_000;
 /// Tags of an entry.
-pub(crate) const TAGS_MAX: usize = 20;
+const TAGS_MAX: usize = 20;
 /// Characters of a tag.
-pub(crate) const TAG_CHARS_MAX: usize = 50;
+const TAG_CHARS_MAX: usize = 50;
 /// Characters of what is searched for.
 const QUERY_CHARS_MAX: usize = 200;
 /// Entries that are shown unless the caller says otherwise.
@@ -51,8 +51,8 @@ pub(crate) struct Listing<E> {
     pub(crate) next_offset: Option<usize>,
 }
 
-/// The entries from `offset` on, `limit` of them.
-pub(crate) fn listing<E>(
+/// The entries from `offset` on, `limit` of them, with the beginnings of their notes.
+pub(crate) fn listing<E: Entry>(
     entries: Vec<Numbered<E>>,
     offset: Option<u32>,
     limit: Option<u32>,
@@ -67,11 +67,11 @@ pub(crate) fn listing<E>(
     let total = entries.len();
     let offset = offset.unwrap_or_default() as usize;
     let end = offset.saturating_add(limit as usize);
-    let entries = entries
-        .into_iter()
-        .skip(offset)
-        .take(limit as usize)
-        .collect();
+    let shown = entries.into_iter().skip(offset).take(limit as usize);
+    let mut entries: Vec<Numbered<E>> = shown.collect();
+    for Numbered { entry, .. } in &mut entries {
+        excerpt(entry.notes());
+    }
     Ok(Listing {
         entries,
         total,
@@ -79,8 +79,7 @@ pub(crate) fn listing<E>(
     })
 }
 
-/// The beginning of notes.
-pub(crate) fn excerpt(notes: &mut String) {
+fn excerpt(notes: &mut String) {
     if let Some((end, _)) = notes.char_indices().nth(EXCERPT_CHARS_MAX) {
         notes.truncate(end);
         notes.push('…');
@@ -106,10 +105,10 @@ pub(crate) fn notes(text: &str) -> Result<String, ToolError> {
 }
 
 /// Tags in lower case, each once.
-pub(crate) fn tags(given: Vec<String>) -> Result<Vec<String>, ToolError> {
+pub(crate) fn tags(given: &[String]) -> Result<Vec<String>, ToolError> {
     let mut tags: Vec<String> = Vec::new();
     for text in given {
-        let tag = tag(&text)?;
+        let tag = tag(text)?;
         if !tags.contains(&tag) {
             tags.push(tag);
         }
@@ -167,19 +166,27 @@ fn without_scheme(url: &str) -> Option<&str> {
 }
 
 /// A day such as `2028-02-29`; an empty text is none.
-pub(crate) fn due_date(text: &str) -> Result<Option<Date>, ToolError> {
+pub(crate) fn due_date(text: &str) -> Result<Option<String>, ToolError> {
     match text.trim() {
         "" => Ok(None),
         text => day("dueDate", text).map(Some),
     }
 }
 
-pub(crate) fn day(field: &str, text: &str) -> Result<Date, ToolError> {
+/// A day as text, of which the order is that of days.
+pub(crate) fn day(field: &str, text: &str) -> Result<String, ToolError> {
     let is_plain = text.len() == "2028-02-29".len();
-    let parsed = text.trim().parse().ok().filter(|_| is_plain);
-    parsed.ok_or_else(|| {
+    let parsed: Option<Date> = text.trim().parse().ok().filter(|_| is_plain);
+    parsed.map(|day| day.to_string()).ok_or_else(|| {
         ToolError::invalid(field, "must be a day that there is, such as `2028-02-29`")
     })
+}
+
+/// The error of an update that changes nothing.
+pub(crate) fn no_change() -> ToolError {
+    ToolError::InvalidArguments(
+        "nothing is to be changed: give at least one field besides `id`".to_owned(),
+    )
 }
 
 /// The words of a query.
@@ -188,11 +195,8 @@ pub(crate) fn search_words(query: &str) -> Result<Vec<String>, ToolError> {
     if query.is_empty() {
         return Err(ToolError::invalid("query", "must not be empty"));
     }
-    Ok(query
-        .to_lowercase()
-        .split_whitespace()
-        .map(str::to_owned)
-        .collect())
+    let query = query.to_lowercase();
+    Ok(query.split_whitespace().map(str::to_owned).collect())
 }
 
 /// Returns true if each word is in one of the texts.

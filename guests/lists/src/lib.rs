@@ -9,7 +9,9 @@ mod reading;
 mod shelf;
 mod todo;
 
+use crate::reading::Reading;
 use crate::shelf::Shelf;
+use crate::todo::Task;
 use agent_host_sdk::{CallContext, Json, Tool, ToolError, Tools, export_tools};
 use jiff::Timestamp;
 use schemars::JsonSchema;
@@ -50,14 +52,14 @@ impl Lists {
         self,
         name: &str,
         description: &str,
-        run: fn(&Shelf<E>, A) -> Result<R, ToolError>,
+        run: fn(&Shelf<E>, &A) -> Result<R, ToolError>,
     ) -> Tool
     where
         A: DeserializeOwned + JsonSchema + 'static,
         R: Serialize + JsonSchema + 'static,
         E: shelf::Entry + 'static,
     {
-        let run = move |_: &CallContext, arguments: A| run(&Shelf::open()?, arguments).map(Json);
+        let run = move |_: &CallContext, arguments: A| run(&Shelf::open()?, &arguments).map(Json);
         Tool::new(name, description, run).read_only().needs(READ)
     }
 
@@ -66,7 +68,7 @@ impl Lists {
         self,
         name: &str,
         description: &str,
-        run: fn(&Shelf<E>, &Change<'_>, A) -> Result<R, ToolError>,
+        run: fn(&Shelf<E>, &Change<'_>, &A) -> Result<R, ToolError>,
     ) -> Tool
     where
         A: DeserializeOwned + JsonSchema + 'static,
@@ -78,7 +80,7 @@ impl Lists {
                 key: &context.idempotency_key,
                 now: to_the_second((self.clock)()),
             };
-            run(&Shelf::open()?, &change, arguments).map(Json)
+            run(&Shelf::open()?, &change, &arguments).map(Json)
         };
         Tool::new(name, description, run).needs(READ).needs(WRITE)
     }
@@ -105,7 +107,7 @@ impl Lists {
             self.read(
                 "reading_list_get",
                 "Shows one entry of the reading list with all its notes.",
-                reading::get,
+                shelf::get::<Reading>,
             ),
             self.change(
                 "reading_list_update",
@@ -122,7 +124,7 @@ impl Lists {
             self.change(
                 "reading_list_delete",
                 "Deletes an entry of the reading list for good.",
-                reading::delete,
+                shelf::delete::<Reading>,
             )
             .destructive(),
         ]
@@ -143,7 +145,11 @@ impl Lists {
                 "Finds tasks by words in their title, notes or tags.",
                 todo::search,
             ),
-            self.read("todo_get", "Shows one task with all its notes.", todo::get),
+            self.read(
+                "todo_get",
+                "Shows one task with all its notes.",
+                shelf::get::<Task>,
+            ),
             self.change(
                 "todo_update",
                 "Changes a task; what is not given stays.",
@@ -161,7 +167,7 @@ impl Lists {
             self.change(
                 "todo_delete",
                 "Deletes a task for good; one that is done is better completed.",
-                todo::delete,
+                shelf::delete::<Task>,
             )
             .destructive(),
         ]

@@ -1,8 +1,8 @@
 //! The reading list: what a user wants to read, is reading, or has read.
 
-use crate::fields::{self, Listing, Priority, excerpt, has_all, listing};
+use crate::fields::{self, Listing, Priority, has_all, listing};
 use crate::shelf::{Entry, Numbered, Shelf};
-use crate::{Change, Deleted, Id};
+use crate::{Change, Id};
 use agent_host_sdk::ToolError;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -48,6 +48,10 @@ impl Entry for Reading {
 
     fn title(&self) -> &str {
         &self.title
+    }
+
+    fn notes(&mut self) -> &mut String {
+        &mut self.notes
     }
 }
 
@@ -139,21 +143,14 @@ pub(crate) struct Update {
 pub(crate) fn add(
     shelf: &Shelf<Reading>,
     change: &Change<'_>,
-    arguments: Add,
+    arguments: &Add,
 ) -> Result<Numbered<Reading>, ToolError> {
-    let Add {
-        title,
-        url,
-        notes,
-        tags,
-        priority,
-    } = arguments;
     let reading = Reading {
-        title: fields::title(&title)?,
-        url: url.as_deref().map(fields::url).transpose()?,
-        notes: fields::notes(&notes.unwrap_or_default())?,
-        tags: fields::tags(tags.unwrap_or_default())?,
-        priority: priority.unwrap_or_default(),
+        title: fields::title(&arguments.title)?,
+        url: arguments.url.as_deref().map(fields::url).transpose()?,
+        notes: fields::notes(arguments.notes.as_deref().unwrap_or_default())?,
+        tags: fields::tags(arguments.tags.as_deref().unwrap_or_default())?,
+        priority: arguments.priority.unwrap_or_default(),
         status: Status::Unread,
         added_at: change.now.to_string(),
         read_at: None,
@@ -170,13 +167,9 @@ fn refuse_twice(
     others: &[Numbered<Reading>],
     but: Option<u64>,
 ) -> Result<(), ToolError> {
-    let is_same = |other: &&Numbered<Reading>| {
-        Some(other.id) != but
-            && other
-                .entry
-                .url
-                .as_ref()
-                .is_some_and(|there| fields::is_same_page(there, url))
+    let is_same = |Numbered { id, entry }: &&Numbered<Reading>| {
+        let there = entry.url.as_ref();
+        Some(*id) != but && there.is_some_and(|there| fields::is_same_page(there, url))
     };
     match others.iter().find(is_same) {
         None => Ok(()),
@@ -197,50 +190,32 @@ fn refuse_twice(
     }
 }
 
-pub(crate) fn list(shelf: &Shelf<Reading>, arguments: List) -> Result<Listing<Reading>, ToolError> {
-    let List {
-        status,
-        tag,
-        limit,
-        offset,
-    } = arguments;
-    let tag = tag.as_deref().map(fields::tag).transpose()?;
+pub(crate) fn list(
+    shelf: &Shelf<Reading>,
+    arguments: &List,
+) -> Result<Listing<Reading>, ToolError> {
+    let tag = arguments.tag.as_deref().map(fields::tag).transpose()?;
     let mut found = shelf.all()?;
     found.retain(|Numbered { entry, .. }| {
-        status.is_none_or(|status| entry.status == status)
+        arguments.status.is_none_or(|status| entry.status == status)
             && tag.as_ref().is_none_or(|tag| entry.tags.contains(tag))
     });
-    shown(found, offset, limit)
+    shown(found, arguments.offset, arguments.limit)
 }
 
 pub(crate) fn search(
     shelf: &Shelf<Reading>,
-    arguments: Search,
+    arguments: &Search,
 ) -> Result<Listing<Reading>, ToolError> {
-    let Search {
-        query,
-        status,
-        limit,
-        offset,
-    } = arguments;
-    let words = fields::search_words(&query)?;
+    let words = fields::search_words(&arguments.query)?;
     let mut found = shelf.all()?;
     found.retain(|Numbered { entry, .. }| {
-        let Reading {
-            title,
-            url,
-            notes,
-            tags,
-            ..
-        } = entry;
-        let tags = tags.join(" ");
-        status.is_none_or(|status| entry.status == status)
-            && has_all(
-                &words,
-                &[title, url.as_deref().unwrap_or_default(), notes, &tags],
-            )
+        let url = entry.url.as_deref().unwrap_or_default();
+        let tags = entry.tags.join(" ");
+        arguments.status.is_none_or(|status| entry.status == status)
+            && has_all(&words, &[&entry.title, url, &entry.notes, &tags])
     });
-    shown(found, offset, limit)
+    shown(found, arguments.offset, arguments.limit)
 }
 
 /// The most urgent first, and of these the oldest.
@@ -250,22 +225,13 @@ fn shown(
     limit: Option<u32>,
 ) -> Result<Listing<Reading>, ToolError> {
     found.sort_by_key(|Numbered { id, entry }| (Reverse(entry.priority), *id));
-    let mut listing = listing(found, offset, limit)?;
-    listing
-        .entries
-        .iter_mut()
-        .for_each(|numbered| excerpt(&mut numbered.entry.notes));
-    Ok(listing)
-}
-
-pub(crate) fn get(shelf: &Shelf<Reading>, Id { id }: Id) -> Result<Numbered<Reading>, ToolError> {
-    shelf.get(id)
+    listing(found, offset, limit)
 }
 
 pub(crate) fn update(
     shelf: &Shelf<Reading>,
     change: &Change<'_>,
-    arguments: Update,
+    arguments: &Update,
 ) -> Result<Numbered<Reading>, ToolError> {
     let Update {
         id,
@@ -277,18 +243,13 @@ pub(crate) fn update(
         status,
     } = arguments;
     let title = title.as_deref().map(fields::title).transpose()?;
-    let url = url
-        .as_deref()
-        .map(|url| {
-            if url.trim().is_empty() {
-                Ok(None)
-            } else {
-                fields::url(url).map(Some)
-            }
-        })
-        .transpose()?;
+    let url = match url.as_deref() {
+        None => None,
+        Some(url) if url.trim().is_empty() => Some(None),
+        Some(url) => Some(Some(fields::url(url)?)),
+    };
     let notes = notes.as_deref().map(fields::notes).transpose()?;
-    let tags = tags.map(fields::tags).transpose()?;
+    let tags = tags.as_deref().map(fields::tags).transpose()?;
     if title.is_none()
         && url.is_none()
         && notes.is_none()
@@ -296,20 +257,18 @@ pub(crate) fn update(
         && priority.is_none()
         && status.is_none()
     {
-        return Err(ToolError::InvalidArguments(
-            "nothing is to be changed: give at least one field besides `id`".to_owned(),
-        ));
+        return Err(fields::no_change());
     }
     if let Some(Some(url)) = &url {
-        refuse_twice(url, &shelf.all()?, Some(id))?;
+        refuse_twice(url, &shelf.all()?, Some(*id))?;
     }
-    shelf.change(change, id, |reading| {
+    shelf.change(change, *id, |reading| {
         reading.title = title.unwrap_or_else(|| std::mem::take(&mut reading.title));
         reading.url = url.unwrap_or_else(|| reading.url.take());
         reading.notes = notes.unwrap_or_else(|| std::mem::take(&mut reading.notes));
         reading.tags = tags.unwrap_or_else(|| std::mem::take(&mut reading.tags));
         reading.priority = priority.unwrap_or(reading.priority);
-        if let Some(status) = status {
+        if let Some(status) = *status {
             reading.mark(status, change);
         }
     })
@@ -318,21 +277,9 @@ pub(crate) fn update(
 pub(crate) fn mark_read(
     shelf: &Shelf<Reading>,
     change: &Change<'_>,
-    Id { id }: Id,
+    id: &Id,
 ) -> Result<Numbered<Reading>, ToolError> {
-    shelf.change(change, id, |reading| {
+    shelf.change(change, id.id, |reading| {
         reading.mark(Status::Read, change);
-    })
-}
-
-pub(crate) fn delete(
-    shelf: &Shelf<Reading>,
-    _: &Change<'_>,
-    Id { id }: Id,
-) -> Result<Deleted, ToolError> {
-    let Numbered { id, entry } = shelf.remove(id)?;
-    Ok(Deleted {
-        id,
-        title: entry.title().to_owned(),
     })
 }

@@ -1,6 +1,6 @@
 //! The entries of one list in the bucket: added, found, changed and removed by id.
 
-use crate::Change;
+use crate::{Change, Deleted, Id};
 use agent_host_sdk::ToolError;
 use agent_host_sdk::keyvalue::Bucket;
 use schemars::JsonSchema;
@@ -19,8 +19,9 @@ pub(crate) trait Entry: Serialize + DeserializeOwned {
     const LIST: &'static str;
     /// The name of such an entry in messages.
     const NAME: &'static str;
-    /// Its title.
     fn title(&self) -> &str;
+    /// The user's notes.
+    fn notes(&mut self) -> &mut String;
 }
 
 /// An entry with its id, as callers see it.
@@ -62,15 +63,8 @@ impl<E: Entry> Shelf<E> {
 
     /// All entries, in the order in which they were added.
     pub(crate) fn all(&self) -> Result<Vec<Numbered<E>>, ToolError> {
-        Ok(self
-            .records()?
-            .into_iter()
-            .map(|record| record.entry)
-            .collect())
-    }
-
-    pub(crate) fn get(&self, id: u64) -> Result<Numbered<E>, ToolError> {
-        Ok(self.record(id)?.entry)
+        let records = self.records()?.into_iter();
+        Ok(records.map(|record| record.entry).collect())
     }
 
     /// Adds an entry. The call that added one already gets that one; another gets `clash` to refuse
@@ -120,13 +114,6 @@ impl<E: Entry> Shelf<E> {
         Ok(record.entry)
     }
 
-    /// Removes an entry and returns what it was.
-    pub(crate) fn remove(&self, id: u64) -> Result<Numbered<E>, ToolError> {
-        let record = self.record(id)?;
-        self.bucket.delete(&key::<E>(id))?;
-        Ok(record.entry)
-    }
-
     fn record(&self, id: u64) -> Result<Record<E>, ToolError> {
         let missing = || ToolError::NotFound(format!("there is no {} with the id {id}", E::NAME));
         self.bucket.get(&key::<E>(id))?.ok_or_else(missing)
@@ -143,6 +130,25 @@ impl<E: Entry> Shelf<E> {
         records.sort_by_key(|record| record.entry.id);
         Ok(records)
     }
+}
+
+/// Shows one entry.
+pub(crate) fn get<E: Entry>(shelf: &Shelf<E>, id: &Id) -> Result<Numbered<E>, ToolError> {
+    Ok(shelf.record(id.id)?.entry)
+}
+
+/// Removes an entry for good.
+pub(crate) fn delete<E: Entry>(
+    shelf: &Shelf<E>,
+    _: &Change<'_>,
+    id: &Id,
+) -> Result<Deleted, ToolError> {
+    let Numbered { id, entry } = shelf.record(id.id)?.entry;
+    shelf.bucket.delete(&key::<E>(id))?;
+    Ok(Deleted {
+        id,
+        title: entry.title().to_owned(),
+    })
 }
 
 fn key<E: Entry>(id: u64) -> String {

@@ -1,8 +1,8 @@
 //! The todo list: tasks, when they are due, and whether they are done.
 
-use crate::fields::{self, Listing, Priority, excerpt, has_all, listing};
+use crate::fields::{self, Listing, Priority, has_all, listing};
 use crate::shelf::{Entry, Numbered, Shelf};
-use crate::{Change, Deleted, Id};
+use crate::{Change, Id};
 use agent_host_sdk::ToolError;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -38,6 +38,10 @@ impl Entry for Task {
 
     fn title(&self) -> &str {
         &self.title
+    }
+
+    fn notes(&mut self) -> &mut String {
+        &mut self.notes
     }
 }
 
@@ -136,21 +140,14 @@ pub(crate) struct Update {
 pub(crate) fn add(
     shelf: &Shelf<Task>,
     change: &Change<'_>,
-    arguments: Add,
+    arguments: &Add,
 ) -> Result<Numbered<Task>, ToolError> {
-    let Add {
-        title,
-        notes,
-        due_date,
-        priority,
-        tags,
-    } = arguments;
     let task = Task {
-        title: fields::title(&title)?,
-        notes: fields::notes(&notes.unwrap_or_default())?,
-        due_date: fields::due_date(&due_date.unwrap_or_default())?.map(|day| day.to_string()),
-        priority: priority.unwrap_or_default(),
-        tags: fields::tags(tags.unwrap_or_default())?,
+        title: fields::title(&arguments.title)?,
+        notes: fields::notes(arguments.notes.as_deref().unwrap_or_default())?,
+        due_date: fields::due_date(arguments.due_date.as_deref().unwrap_or_default())?,
+        priority: arguments.priority.unwrap_or_default(),
+        tags: fields::tags(arguments.tags.as_deref().unwrap_or_default())?,
         done: false,
         added_at: change.now.to_string(),
         done_at: None,
@@ -159,48 +156,31 @@ pub(crate) fn add(
     shelf.add(change, task, |_| Ok(()))
 }
 
-pub(crate) fn list(shelf: &Shelf<Task>, arguments: List) -> Result<Listing<Task>, ToolError> {
-    let List {
-        show,
-        tag,
-        due_by,
-        limit,
-        offset,
-    } = arguments;
-    let show = show.unwrap_or_default();
-    let tag = tag.as_deref().map(fields::tag).transpose()?;
-    let due_by = due_by
-        .as_deref()
-        .map(|text| fields::day("dueBy", text))
-        .transpose()?
-        .map(|day| day.to_string());
+pub(crate) fn list(shelf: &Shelf<Task>, arguments: &List) -> Result<Listing<Task>, ToolError> {
+    let show = arguments.show.unwrap_or_default();
+    let tag = arguments.tag.as_deref().map(fields::tag).transpose()?;
+    let due_by = arguments.due_by.as_deref();
+    let due_by = due_by.map(|text| fields::day("dueBy", text)).transpose()?;
     let mut found = shelf.all()?;
     found.retain(|Numbered { entry, .. }| {
         show.wants(entry)
             && tag.as_ref().is_none_or(|tag| entry.tags.contains(tag))
-            // Days as text are in the order of days.
-            && due_by.as_ref().is_none_or(|by| entry.due_date.as_ref().is_some_and(|due| due <= by))
+            && due_by
+                .as_ref()
+                .is_none_or(|by| entry.due_date.as_ref().is_some_and(|due| due <= by))
     });
-    shown(found, offset, limit)
+    shown(found, arguments.offset, arguments.limit)
 }
 
-pub(crate) fn search(shelf: &Shelf<Task>, arguments: Search) -> Result<Listing<Task>, ToolError> {
-    let Search {
-        query,
-        show,
-        limit,
-        offset,
-    } = arguments;
-    let words = fields::search_words(&query)?;
-    let show = show.unwrap_or(Show::All);
+pub(crate) fn search(shelf: &Shelf<Task>, arguments: &Search) -> Result<Listing<Task>, ToolError> {
+    let words = fields::search_words(&arguments.query)?;
+    let show = arguments.show.unwrap_or(Show::All);
     let mut found = shelf.all()?;
     found.retain(|Numbered { entry, .. }| {
-        let Task {
-            title, notes, tags, ..
-        } = entry;
-        show.wants(entry) && has_all(&words, &[title, notes, &tags.join(" ")])
+        let tags = entry.tags.join(" ");
+        show.wants(entry) && has_all(&words, &[&entry.title, &entry.notes, &tags])
     });
-    shown(found, offset, limit)
+    shown(found, arguments.offset, arguments.limit)
 }
 
 /// Open ones first; of these what is due soonest, then the most urgent, then the oldest.
@@ -218,22 +198,13 @@ fn shown(
             *id,
         )
     });
-    let mut listing = listing(found, offset, limit)?;
-    listing
-        .entries
-        .iter_mut()
-        .for_each(|numbered| excerpt(&mut numbered.entry.notes));
-    Ok(listing)
-}
-
-pub(crate) fn get(shelf: &Shelf<Task>, Id { id }: Id) -> Result<Numbered<Task>, ToolError> {
-    shelf.get(id)
+    listing(found, offset, limit)
 }
 
 pub(crate) fn update(
     shelf: &Shelf<Task>,
     change: &Change<'_>,
-    arguments: Update,
+    arguments: &Update,
 ) -> Result<Numbered<Task>, ToolError> {
     let Update {
         id,
@@ -246,24 +217,19 @@ pub(crate) fn update(
     let title = title.as_deref().map(fields::title).transpose()?;
     let notes = notes.as_deref().map(fields::notes).transpose()?;
     let due_date = due_date.as_deref().map(fields::due_date).transpose()?;
-    let tags = tags.map(fields::tags).transpose()?;
+    let tags = tags.as_deref().map(fields::tags).transpose()?;
     if title.is_none()
         && notes.is_none()
         && due_date.is_none()
         && tags.is_none()
         && priority.is_none()
     {
-        return Err(ToolError::InvalidArguments(
-            "nothing is to be changed: give at least one field besides `id`".to_owned(),
-        ));
+        return Err(fields::no_change());
     }
-    shelf.change(change, id, |task| {
+    shelf.change(change, *id, |task| {
         task.title = title.unwrap_or_else(|| std::mem::take(&mut task.title));
         task.notes = notes.unwrap_or_else(|| std::mem::take(&mut task.notes));
-        task.due_date = due_date.map_or_else(
-            || task.due_date.take(),
-            |day| day.map(|day| day.to_string()),
-        );
+        task.due_date = due_date.unwrap_or_else(|| task.due_date.take());
         task.priority = priority.unwrap_or(task.priority);
         task.tags = tags.unwrap_or_else(|| std::mem::take(&mut task.tags));
     })
@@ -272,9 +238,9 @@ pub(crate) fn update(
 pub(crate) fn complete(
     shelf: &Shelf<Task>,
     change: &Change<'_>,
-    Id { id }: Id,
+    id: &Id,
 ) -> Result<Numbered<Task>, ToolError> {
-    shelf.change(change, id, |task| {
+    shelf.change(change, id.id, |task| {
         // What was done stays done when it was.
         if !task.done {
             task.done = true;
@@ -286,22 +252,10 @@ pub(crate) fn complete(
 pub(crate) fn reopen(
     shelf: &Shelf<Task>,
     change: &Change<'_>,
-    Id { id }: Id,
+    id: &Id,
 ) -> Result<Numbered<Task>, ToolError> {
-    shelf.change(change, id, |task| {
+    shelf.change(change, id.id, |task| {
         task.done = false;
         task.done_at = None;
-    })
-}
-
-pub(crate) fn delete(
-    shelf: &Shelf<Task>,
-    _: &Change<'_>,
-    Id { id }: Id,
-) -> Result<Deleted, ToolError> {
-    let Numbered { id, entry } = shelf.remove(id)?;
-    Ok(Deleted {
-        id,
-        title: entry.title().to_owned(),
     })
 }

@@ -9,11 +9,12 @@ mod question;
 mod score;
 
 pub use crate::judge::{JUDGE_TOKENS_MAX, Judgement, judgement_schema, read_judgement};
-pub use crate::question::{Question, TEXT_CHARS_MAX, Widget};
+pub use crate::question::{Question, Widget};
 pub use crate::score::Solution;
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use std::ops::RangeInclusive;
 
 /// Reads what a user or operator has written, found at a place such as `settings.lesson`.
 ///
@@ -26,6 +27,33 @@ pub fn read<T: DeserializeOwned>(value: &Value, place: &str) -> Result<T, String
             path => format!("{place}.{path}: {}", error.inner()),
         }
     })
+}
+
+/// Checks the length of a text at a place.
+///
+/// # Errors
+/// The place, and the length that its text has to have.
+pub fn check_text(place: &str, text: &str, bytes: RangeInclusive<usize>) -> Result<(), String> {
+    if bytes.contains(&text.len()) {
+        return Ok(());
+    }
+    let (least, most) = bytes.into_inner();
+    Err(format!(
+        "{place}: a text of {least} to {most} bytes is needed, this one has {}",
+        text.len()
+    ))
+}
+
+/// Returns a number for calculations; counts are far below the limit.
+#[must_use]
+pub fn number_of(count: usize) -> f64 {
+    u32::try_from(count).map_or(f64::MAX, f64::from)
+}
+
+/// Returns a number with two decimal places.
+#[must_use]
+pub fn rounded(number: f64) -> f64 {
+    (number * 100.0).round() / 100.0
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 /// The highest limit on the characters of an answer in words or code. An agent keeps the answer
 /// that is being judged.
-pub const TEXT_CHARS_MAX: u64 = 16_000;
+const TEXT_CHARS_MAX: u64 = 16_000;
 /// Characters of code unless the question says otherwise.
 const CODE_CHARS: u64 = 8_000;
 /// Bytes of each text about a question that a model gets.
@@ -126,10 +126,7 @@ impl Question {
             ("explanation", &self.explanation),
             ("hint", &self.hint),
         ] {
-            if text
-                .as_ref()
-                .is_some_and(|text| text.len() > NOTES_BYTES_MAX)
-            {
+            if text.as_ref().map_or(0, String::len) > NOTES_BYTES_MAX {
                 return Err(format!(
                     "{place}.{name}: at most {NOTES_BYTES_MAX} bytes are allowed"
                 ));
@@ -149,39 +146,25 @@ impl Question {
         let prompt = self.prompt.as_str();
         let action = match self.widget() {
             Widget::MultipleChoice => ClientAction::multiple_choice(prompt, &self.options),
-            Widget::MultiSelect => with(
-                with(
-                    ClientAction::multi_select(prompt, &self.options),
-                    "min",
-                    &self.min,
-                ),
-                "max",
-                &self.max,
-            ),
-            Widget::FreeText => with(
-                with(
-                    ClientAction::free_text(prompt),
-                    "min_length",
-                    &self.min_length,
-                ),
-                "max_length",
-                &self.max_length,
-            ),
+            Widget::MultiSelect => {
+                let choice = ClientAction::multi_select(prompt, &self.options);
+                with(with(choice, "min", &self.min), "max", &self.max)
+            }
+            Widget::FreeText => {
+                let text = ClientAction::free_text(prompt);
+                let text = with(text, "min_length", &self.min_length);
+                with(text, "max_length", &self.max_length)
+            }
             Widget::CodeEditor => {
-                let editor = with(
-                    ClientAction::code_editor(prompt),
-                    "language",
-                    &self.language,
-                );
+                let editor = ClientAction::code_editor(prompt);
+                let editor = with(editor, "language", &self.language);
                 let editor = editor.with_prop("max_length", self.max_length.unwrap_or(CODE_CHARS));
                 with(editor, "initial_code", &self.initial_code)
             }
             Widget::RatingScale => {
-                let scale = ClientAction::rating_scale(
-                    prompt,
-                    self.min.unwrap_or(1),
-                    self.max.unwrap_or(5),
-                );
+                let least = self.min.unwrap_or(1);
+                let most = self.max.unwrap_or(5);
+                let scale = ClientAction::rating_scale(prompt, least, most);
                 with(scale, "labels", &self.labels)
             }
         };

@@ -1,5 +1,6 @@
 //! Scores by comparison: what is right, and how much of it an answer has.
 
+use crate::number_of;
 use crate::question::{Question, Widget};
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -29,16 +30,12 @@ impl Solution {
     pub fn of(question: &Question) -> Result<Self, String> {
         let count = question.options.len();
         let index = |value: &Value| {
-            value
-                .as_u64()
-                .and_then(|at| usize::try_from(at).ok())
-                .filter(|at| *at < count)
+            let at = usize::try_from(value.as_u64()?).ok()?;
+            (at < count).then_some(at)
         };
         let is_no_index = |value: &Value| {
-            format!(
-                "an index from 0 to {} is needed, this is {value}",
-                count.saturating_sub(1)
-            )
+            let last = count.saturating_sub(1);
+            format!("an index from 0 to {last} is needed, this is {value}")
         };
         match (question.widget(), &question.answer) {
             (Widget::MultipleChoice, Some(answer)) => index(answer)
@@ -62,22 +59,16 @@ impl Solution {
             (Widget::RatingScale, Some(answer)) => {
                 let scale = question.min.unwrap_or(1)..=question.max.unwrap_or(5);
                 let rating = answer.as_i64().filter(|rating| scale.contains(rating));
-                let fault = || {
-                    format!(
-                        "a whole number from {} to {} is needed, this is {answer}",
-                        scale.start(),
-                        scale.end()
-                    )
-                };
-                rating.map(Self::Rating).ok_or_else(fault)
+                rating.map(Self::Rating).ok_or_else(|| {
+                    let (least, most) = scale.into_inner();
+                    format!("a whole number from {least} to {most} is needed, this is {answer}")
+                })
             }
             (Widget::RatingScale, None) => Ok(Self::Anything),
             (Widget::FreeText, Some(Value::String(text))) => Ok(Self::Texts(vec![text.clone()])),
             (Widget::FreeText, Some(Value::Array(texts))) if !texts.is_empty() => {
-                let texts: Option<Vec<String>> = texts
-                    .iter()
-                    .map(|text| text.as_str().map(str::to_owned))
-                    .collect();
+                let texts = texts.iter().map(|text| text.as_str().map(str::to_owned));
+                let texts: Option<Vec<String>> = texts.collect();
                 texts
                     .map(Self::Texts)
                     .ok_or_else(|| "every text that is right has to be a text".to_owned())
@@ -111,22 +102,13 @@ impl Question {
     pub fn score(&self, response: &Value) -> Option<f64> {
         let whole = |right: bool| Some(if right { 1.0 } else { 0.0 });
         match self.solution() {
-            Solution::Option(right) => {
-                whole(response.get("index").and_then(Value::as_u64) == Some(right as u64))
-            }
+            Solution::Option(right) => whole(response["index"].as_u64() == Some(right as u64)),
             Solution::Options(right) => Some(share(&right, &chosen(response))),
             Solution::Texts(right) => {
-                let said = plain(
-                    response
-                        .get("text")
-                        .and_then(Value::as_str)
-                        .unwrap_or_default(),
-                );
+                let said = plain(response["text"].as_str().unwrap_or_default());
                 whole(right.iter().any(|text| plain(text) == said))
             }
-            Solution::Rating(right) => {
-                whole(response.get("rating").and_then(Value::as_i64) == Some(right))
-            }
+            Solution::Rating(right) => whole(response["rating"].as_i64() == Some(right)),
             Solution::Judged | Solution::Anything => None,
         }
     }
@@ -139,11 +121,10 @@ impl Question {
         match self.solution() {
             Solution::Option(right) => option(&right).unwrap_or_default(),
             Solution::Options(right) if right.is_empty() => "none of them".to_owned(),
-            Solution::Options(right) => right
-                .iter()
-                .filter_map(option)
-                .collect::<Vec<_>>()
-                .join(", "),
+            Solution::Options(right) => {
+                let options: Vec<String> = right.iter().filter_map(option).collect();
+                options.join(", ")
+            }
             Solution::Texts(right) => right.into_iter().next().unwrap_or_default(),
             Solution::Rating(right) => right.to_string(),
             Solution::Judged => self.expects.clone().unwrap_or_default(),
@@ -154,35 +135,20 @@ impl Question {
     /// An answer in the words in which it was given.
     #[must_use]
     pub fn answer_in_words(&self, response: &Value) -> String {
-        let options = |chosen: &[u64]| {
-            let option = |at: &u64| {
-                usize::try_from(*at)
-                    .ok()
-                    .and_then(|at| self.options.get(at))
-                    .cloned()
-            };
-            chosen
-                .iter()
-                .filter_map(option)
-                .collect::<Vec<_>>()
-                .join(", ")
+        let option = |at: u64| {
+            let at = usize::try_from(at).ok()?;
+            self.options.get(at).cloned()
         };
-        let text = |name: &str| {
-            response
-                .get(name)
-                .and_then(Value::as_str)
-                .unwrap_or_default()
-                .to_owned()
-        };
+        let text = |name: &str| response[name].as_str().unwrap_or_default().to_owned();
         match self.widget() {
-            Widget::MultipleChoice => options(
-                &response
-                    .get("index")
-                    .and_then(Value::as_u64)
-                    .into_iter()
-                    .collect::<Vec<_>>(),
-            ),
-            Widget::MultiSelect => options(&chosen(response)),
+            Widget::MultipleChoice => {
+                let chosen = response["index"].as_u64();
+                chosen.and_then(option).unwrap_or_default()
+            }
+            Widget::MultiSelect => {
+                let chosen = chosen(response).into_iter();
+                chosen.filter_map(option).collect::<Vec<_>>().join(", ")
+            }
             Widget::FreeText => text("text"),
             Widget::CodeEditor => text("code"),
             Widget::RatingScale => response
@@ -195,16 +161,9 @@ impl Question {
 
 /// The options that were chosen, each once.
 fn chosen(response: &Value) -> Vec<u64> {
-    let indices = response
-        .get("indices")
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten();
-    indices
-        .filter_map(Value::as_u64)
-        .collect::<BTreeSet<_>>()
-        .into_iter()
-        .collect()
+    let indices = response["indices"].as_array().into_iter().flatten();
+    let chosen: BTreeSet<u64> = indices.filter_map(Value::as_u64).collect();
+    chosen.into_iter().collect()
 }
 
 /// Returns the share of the right options that were chosen, less those that were chosen wrongly.
@@ -215,12 +174,8 @@ fn share(right: &[usize], chosen: &[u64]) -> f64 {
     match right.len() {
         0 if misses == 0 => 1.0,
         0 => 0.0,
-        count => (count_of(hits) - count_of(misses)).max(0.0) / count_of(count),
+        count => (number_of(hits) - number_of(misses)).max(0.0) / number_of(count),
     }
-}
-
-fn count_of(count: usize) -> f64 {
-    u32::try_from(count).map_or(f64::MAX, f64::from)
 }
 
 /// Text without differences of case, and of spaces and full stops around it.

@@ -28,10 +28,8 @@ impl Config {
         let find = |name: &str| {
             let places = [(&opened, "session_config"), (&settings, "settings")];
             places.into_iter().find_map(|(all, place)| {
-                Some((
-                    all.get(name).filter(|value| !value.is_null())?,
-                    format!("{place}.{name}"),
-                ))
+                let value = all.get(name).filter(|value| !value.is_null())?;
+                Some((value, format!("{place}.{name}")))
             })
         };
         let topic = match find("topic") {

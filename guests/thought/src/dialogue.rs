@@ -71,11 +71,8 @@ impl Notes {
     /// The same, no longer than what is kept.
     pub(crate) fn bounded(self) -> Self {
         let few = |notes: Vec<String>, count: usize| {
-            notes
-                .iter()
-                .take(count)
-                .map(|note| shortened(note, NOTE_BYTES_MAX))
-                .collect()
+            let notes = notes.iter().take(count);
+            notes.map(|note| shortened(note, NOTE_BYTES_MAX)).collect()
         };
         Self {
             topic: shortened(&self.topic, NOTE_BYTES_MAX),

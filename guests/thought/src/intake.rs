@@ -4,7 +4,7 @@
 use crate::dialogue::{Doing, Notes};
 use crate::session::Session;
 use agent_host_sdk::{Answer, Effect, Item, MessageId, Outcome, Role, Settlement, log, shortened};
-use serde_json::{Value, json};
+use serde_json::json;
 
 /// Bytes of a question and of an answer on the record.
 const RECORDED_BYTES_MAX: usize = 4 << 10;
@@ -92,29 +92,22 @@ impl Session<'_> {
         }
         self.dialogue.exchanges += 1;
         let asked = words.first().and_then(|first| self.question_before(*first));
-        let said: Vec<String> = words
-            .iter()
-            .filter_map(|id| self.turn.message(*id))
-            .map(|message| message.text())
-            .collect();
+        let said = self.texts_of(words).join("\n");
         self.effects.push(Effect::RecordItem(Item {
             prompt: json!({ "prompt": asked.map(|asked| shortened(&asked, RECORDED_BYTES_MAX)) }),
-            response: json!({ "text": shortened(&said.join("\n"), RECORDED_BYTES_MAX) }),
+            response: json!({ "text": shortened(&said, RECORDED_BYTES_MAX) }),
             evaluation: None,
             asked: None,
         }));
-        self.dialogue.offer = self
-            .dialogue
-            .exchanges
-            .is_multiple_of(self.config.offer_every);
+        let exchanges = self.dialogue.exchanges;
+        self.dialogue.offer = exchanges.is_multiple_of(self.config.offer_every);
     }
 
     fn take_rating(&mut self, settlement: &Settlement) {
-        let response = match settlement.answer(self.turn) {
-            Answer::Given(answer) => answer,
-            Answer::Skipped | Answer::TimedOut | Answer::Cancelled | Answer::Failed(_) => return,
+        let Answer::Given(response) = settlement.answer(self.turn) else {
+            return;
         };
-        self.dialogue.rating = response.get("rating").and_then(Value::as_i64);
+        self.dialogue.rating = response["rating"].as_i64();
         self.effects.push(Effect::RecordItem(Item {
             prompt: json!({ "widget": "rating_scale" }),
             response,
@@ -132,14 +125,14 @@ impl Session<'_> {
             .map(|message| message.text())
     }
 
+    fn texts_of(&self, messages: &[MessageId]) -> Vec<String> {
+        let messages = messages.iter().filter_map(|id| self.turn.message(*id));
+        messages.map(|message| message.text()).collect()
+    }
+
     /// Returns true if the messages say nothing but that the user wants to end.
     fn is_an_ending(&self, messages: &[MessageId]) -> bool {
-        let said: Vec<String> = messages
-            .iter()
-            .filter_map(|id| self.turn.message(*id))
-            .map(|message| message.text())
-            .collect();
-        let words = said.join(" ").to_lowercase();
+        let words = self.texts_of(messages).join(" ").to_lowercase();
         let words = words
             .trim_matches(|letter: char| letter.is_whitespace() || letter.is_ascii_punctuation());
         ENDINGS.contains(&words)

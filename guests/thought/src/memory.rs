@@ -42,17 +42,13 @@ struct Pursued {
 
 impl Pursued {
     /// The same, no longer than what is kept: anyone who may set up the agent may have written it.
-    fn bounded(self) -> Self {
-        let open_questions = self
-            .open_questions
-            .iter()
-            .take(QUESTIONS_MAX)
-            .map(|question| shortened(question, NOTE_BYTES_MAX))
-            .collect();
-        Self {
-            topic: shortened(&self.topic, NOTE_BYTES_MAX),
-            open_questions,
+    fn bounded(mut self) -> Self {
+        self.topic = shortened(&self.topic, NOTE_BYTES_MAX);
+        self.open_questions.truncate(QUESTIONS_MAX);
+        for question in &mut self.open_questions {
+            *question = shortened(question, NOTE_BYTES_MAX);
         }
+        self
     }
 }
 
@@ -66,20 +62,14 @@ impl Memory {
             Self::default()
         });
         if memory.themes.is_empty() {
-            let topic_of = |summary: &Value| Some(summary.get("topic")?.as_str()?.to_owned());
-            let last = turn
-                .own_history()
-                .into_iter()
-                .find_map(|session| Some((topic_of(&session.summary)?, session.summary)));
+            let topic_of = |summary: &Value| Some(summary["topic"].as_str()?.to_owned());
+            let mut sessions = turn.own_history().into_iter();
+            let last =
+                sessions.find_map(|session| Some((topic_of(&session.summary)?, session.summary)));
             if let Some((topic, summary)) = last {
-                let open = summary
-                    .get("open_questions")
-                    .and_then(Value::as_array)
-                    .into_iter()
-                    .flatten();
-                memory.open_questions = open
-                    .filter_map(|question| question.as_str().map(str::to_owned))
-                    .collect();
+                let open = summary["open_questions"].as_array().into_iter().flatten();
+                let open = open.filter_map(|question| question.as_str().map(str::to_owned));
+                memory.open_questions = open.collect();
                 memory.themes.push(topic);
             }
         }
@@ -94,12 +84,8 @@ impl Memory {
             ));
             Shared::default()
         });
-        memory.pursued = shared
-            .pursued
-            .into_iter()
-            .take(PURSUED_MAX)
-            .map(Pursued::bounded)
-            .collect();
+        let pursued = shared.pursued.into_iter().take(PURSUED_MAX);
+        memory.pursued = pursued.map(Pursued::bounded).collect();
         memory
     }
 
@@ -155,12 +141,10 @@ impl Memory {
             open_questions: dialogue.notes.open_questions.clone(),
         }
         .bounded();
-        let others = self
-            .pursued
-            .iter()
-            .filter(|pursued| pursued.topic != this.topic)
-            .cloned();
-        let pursued: Vec<Pursued> = std::iter::once(this.clone())
+        let others = self.pursued.iter();
+        let others = others.filter(|pursued| pursued.topic != this.topic);
+        let pursued: Vec<&Pursued> = [&this]
+            .into_iter()
             .chain(others)
             .take(PURSUED_MAX)
             .collect();
@@ -169,29 +153,20 @@ impl Memory {
 
     /// Returns the preferences to keep for the user when a dialogue is over.
     pub(crate) fn after(&self, topic: &str, dialogue: &Dialogue) -> Value {
-        let first = |new: &mut dyn Iterator<Item = &String>, count: usize| {
+        let first = |new: &[String], old: &[String], count: usize| {
             let mut kept: Vec<String> = Vec::new();
-            for note in new {
+            for note in new.iter().chain(old) {
                 if kept.len() < count && !kept.contains(note) {
                     kept.push(note.clone());
                 }
             }
             kept
         };
-        let topic = topic.to_owned();
-        let themes = first(&mut std::iter::once(&topic).chain(&self.themes), THEMES_MAX);
-        let open_questions = first(
-            &mut dialogue
-                .notes
-                .open_questions
-                .iter()
-                .chain(&self.open_questions),
-            QUESTIONS_MAX,
-        );
+        let open_questions = &dialogue.notes.open_questions;
         json!({
             "dialogues": self.dialogues.saturating_add(1),
-            "themes": themes,
-            "open_questions": open_questions,
+            "themes": first(&[topic.to_owned()], &self.themes, THEMES_MAX),
+            "open_questions": first(open_questions, &self.open_questions, QUESTIONS_MAX),
             "last_rating": dialogue.rating,
         })
     }

@@ -52,10 +52,8 @@ impl Prompts<'_> {
 
     /// Notes what was found.
     pub(crate) fn note(&self) -> ModelRequest {
-        let request = self
-            .request(NOTE)
-            .with_also(format!("{}Now write the notes.", self.noted()));
-        request
+        self.request(NOTE)
+            .with_also(format!("{}Now write the notes.", self.noted()))
             .hidden()
             .replying_with(Notes::schema())
             .with_max_tokens(NOTES_TOKENS_MAX)

@@ -5,7 +5,7 @@ use crate::dialogue::{Dialogue, Doing, MEMO_FORMAT, Open};
 use crate::memory::Memory;
 use crate::prompts::Prompts;
 use agent_host_sdk::{
-    ClientAction, Effect, Memo, ModelRequest, News, Operation, Part, Step, Turn, Unreadable, Work,
+    ClientAction, Effect, Memo, News, Operation, Part, Role, Step, Turn, Unreadable, Work,
     shortened,
 };
 use serde_json::json;
@@ -106,7 +106,7 @@ impl<'a> Session<'a> {
         let question = question
             .with_prop("confirm_label", "End it")
             .with_prop("cancel_label", "Go on");
-        self.ask_user("offer", Doing::Offering, question);
+        self.begin_operation("offer", Doing::Offering, Work::Client(question));
     }
 
     /// Asks a model for the next question, and for notes when they are due.
@@ -117,7 +117,7 @@ impl<'a> Session<'a> {
         } else {
             prompts.ask()
         };
-        self.begin_model("ask", doing, request);
+        self.begin_operation("ask", doing, Work::Model(request));
         if self.dialogue.exchanges >= self.dialogue.noted + NOTE_EVERY {
             self.note();
         }
@@ -126,7 +126,7 @@ impl<'a> Session<'a> {
     /// Has what was found so far noted.
     pub(crate) fn note(&mut self) {
         let request = self.prompts().note();
-        self.begin_model("note", Doing::Noting, request);
+        self.begin_operation("note", Doing::Noting, Work::Model(request));
     }
 
     /// Asks for a rating, and has the last exchanges noted meanwhile.
@@ -140,7 +140,7 @@ impl<'a> Session<'a> {
             let question =
                 ClientAction::rating_scale("How much has this helped you to think?", 1, 5)
                     .with_prop("labels", labels);
-            self.ask_user("rating", Doing::Rating, question.skippable());
+            self.begin_operation("rating", Doing::Rating, Work::Client(question.skippable()));
         }
     }
 
@@ -167,13 +167,11 @@ impl<'a> Session<'a> {
             self.turn.user()
         );
         self.effects.push(Effect::Remember(remembered));
-        self.effects.push(Effect::PreferForUser(
-            self.memory.after(&topic, &self.dialogue),
-        ));
+        let own = self.memory.after(&topic, &self.dialogue);
+        self.effects.push(Effect::PreferForUser(own));
         if self.dialogue.exchanges > 0 {
-            self.effects.push(Effect::Prefer(
-                self.memory.after_for_all(&topic, &self.dialogue),
-            ));
+            let shared = self.memory.after_for_all(&topic, &self.dialogue);
+            self.effects.push(Effect::Prefer(shared));
         }
         let mut summary = json!({
             "topic": topic,
@@ -191,20 +189,14 @@ impl<'a> Session<'a> {
     fn topic(&self) -> String {
         let noted =
             Some(self.dialogue.notes.topic.clone()).filter(|topic| !topic.trim().is_empty());
-        let head = self.turn.head().unwrap_or_default();
-        let first = || {
-            (1..=head)
-                .filter_map(|id| self.turn.message(id))
-                .find(|message| message.role == agent_host_sdk::Role::User)
+        let words = || {
+            let ids = 1..=self.turn.head().unwrap_or_default();
+            let mut messages = ids.filter_map(|id| self.turn.message(id));
+            let first = messages.find(|message| message.role == Role::User);
+            first.map(|message| message.text())
         };
-        let words = || first().map(|message| message.text());
-        shortened(
-            &noted
-                .or_else(|| self.config.topic.clone())
-                .or_else(words)
-                .unwrap_or_default(),
-            TOPIC_BYTES_MAX,
-        )
+        let topic = noted.or_else(|| self.config.topic.clone()).or_else(words);
+        shortened(&topic.unwrap_or_default(), TOPIC_BYTES_MAX)
     }
 
     fn prompts(&self) -> Prompts<'_> {
@@ -214,14 +206,6 @@ impl<'a> Session<'a> {
             memory: &self.memory,
             dialogue: &self.dialogue,
         }
-    }
-
-    fn begin_model(&mut self, name: &str, doing: Doing, request: ModelRequest) {
-        self.begin_operation(name, doing, Work::Model(request));
-    }
-
-    fn ask_user(&mut self, name: &str, doing: Doing, question: ClientAction) {
-        self.begin_operation(name, doing, Work::Client(question));
     }
 
     fn begin_operation(&mut self, name: &str, doing: Doing, work: Work) {
@@ -234,17 +218,14 @@ impl<'a> Session<'a> {
     /// Takes back the offer to end, because the user has said something. Returns whether there was
     /// one.
     pub(crate) fn withdraw_offer(&mut self) -> bool {
-        let offered: Vec<String> = self
-            .open
-            .iter()
-            .filter(|(_, doing)| **doing == Doing::Offering)
-            .map(|(key, _)| key.clone())
-            .collect();
-        for key in &offered {
-            self.open.remove(key);
-            self.cancel.push(key.clone());
-        }
-        !offered.is_empty()
+        let open = self.open.len();
+        self.open.retain(|key, doing| {
+            if *doing == Doing::Offering {
+                self.cancel.push(key.clone());
+            }
+            *doing != Doing::Offering
+        });
+        self.open.len() < open
     }
 
     pub(crate) fn say(&mut self, words: impl Into<String>) {

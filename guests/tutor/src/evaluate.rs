@@ -35,15 +35,13 @@ impl Session<'_> {
         let (status, words) = match answer {
             Answer::Given(response) => {
                 let score = question.score(&response);
-                let is_right = score.is_none_or(|score| score >= 1.0);
-                let feedback = verdict(&question, score);
                 let answered = Evaluated {
                     question: &question,
                     response,
                     asked: asked.to_owned(),
                     score,
-                    is_right,
-                    feedback,
+                    is_right: score.is_none_or(|score| score >= 1.0),
+                    feedback: verdict(&question, score),
                     status: None,
                 };
                 return self.go_on_from(&answered, question.hint.is_some());
@@ -70,38 +68,31 @@ impl Session<'_> {
     }
 
     /// Evaluates an answer that a model has judged. What the model says is a hint too.
-    pub(crate) fn evaluate_judged(
-        &mut self,
-        judged: &Judged,
-        Judgement { score, feedback }: Judgement,
-    ) {
+    pub(crate) fn evaluate_judged(&mut self, judged: Judged, judgement: &Judgement) {
         let Some((question, _)) = self.current() else {
             return;
         };
-        let is_right = score >= RIGHT;
+        let is_right = judgement.score >= RIGHT;
         let verdict = if is_right {
             "Good."
         } else {
             "Not quite there."
         };
-        let feedback = format!("{verdict} {feedback}").trim_end().to_owned();
-        let Judged { asked, response } = judged.clone();
-        self.go_on_from(
-            &Evaluated {
-                question: &question,
-                response,
-                asked,
-                score: Some(score),
-                is_right,
-                feedback,
-                status: None,
-            },
-            true,
-        );
+        let feedback = format!("{verdict} {}", judgement.feedback);
+        let evaluated = Evaluated {
+            question: &question,
+            response: judged.response,
+            asked: judged.asked,
+            score: Some(judgement.score),
+            is_right,
+            feedback: feedback.trim_end().to_owned(),
+            status: None,
+        };
+        self.go_on_from(&evaluated, true);
     }
 
     /// Goes on without a judgement: the answer stays on record and does not count.
-    pub(crate) fn leave_unjudged(&mut self, judged: &Judged, reason: &str) {
+    pub(crate) fn leave_unjudged(&mut self, judged: Judged, reason: &str) {
         let Some((question, _)) = self.current() else {
             return;
         };
@@ -109,20 +100,16 @@ impl Session<'_> {
             "I cannot judge your answer just now ({reason}). It does not count.{}",
             solution(&question)
         );
-        let Judged { asked, response } = judged.clone();
-        let status = Some("not_judged");
-        self.go_on_from(
-            &Evaluated {
-                question: &question,
-                response,
-                asked,
-                score: None,
-                is_right: false,
-                feedback,
-                status,
-            },
-            false,
-        );
+        let evaluated = Evaluated {
+            question: &question,
+            response: judged.response,
+            asked: judged.asked,
+            score: None,
+            is_right: false,
+            feedback,
+            status: Some("not_judged"),
+        };
+        self.go_on_from(&evaluated, false);
     }
 
     /// Puts an answer on record, then asks the same question once more or goes on to the next.
@@ -140,11 +127,9 @@ impl Session<'_> {
         let mut words = evaluated.feedback.clone();
         if again {
             // Not the solution, which the verdict of a closed question gives.
-            words = if question.is_judged() {
-                words
-            } else {
-                "Not quite.".to_owned()
-            };
+            if !question.is_judged() {
+                words = "Not quite.".to_owned();
+            }
             words.extend(question.hint.iter().map(|hint| format!(" A hint: {hint}")));
             words.push_str(" Try once more.");
         } else if let Some(explanation) = &question.explanation {
@@ -155,11 +140,8 @@ impl Session<'_> {
         if again {
             return;
         }
-        let share = if self.course.tries > 1 || repeats {
-            SECOND_TRY
-        } else {
-            1.0
-        };
+        let is_second = self.course.tries > 1 || repeats;
+        let share = if is_second { SECOND_TRY } else { 1.0 };
         self.mark(Mark {
             credit: score.map(|score| score * share),
             correct: is_right && score.is_some(),
@@ -175,15 +157,10 @@ impl Session<'_> {
         };
         match self.course.marks.get_mut(at) {
             Some(old) => {
-                let credit = if mark.credit > old.credit {
-                    mark.credit
-                } else {
-                    old.credit
-                };
-                *old = Mark {
-                    credit,
-                    correct: old.correct || mark.correct,
-                };
+                if mark.credit > old.credit {
+                    old.credit = mark.credit;
+                }
+                old.correct |= mark.correct;
             }
             None => self.course.marks.push(mark),
         }
@@ -222,11 +199,10 @@ impl Session<'_> {
         if let Some(status) = status {
             tell("status", json!(status));
         }
-        let evaluation = Some(Value::Object(evaluation));
         Item {
             prompt: question.shown(),
             response: response.clone(),
-            evaluation,
+            evaluation: Some(Value::Object(evaluation)),
             asked: Some(asked.clone()),
         }
     }
@@ -236,10 +212,14 @@ fn verdict(question: &Question, score: Option<f64>) -> String {
     match score {
         None => "Thank you.".to_owned(),
         Some(whole) if whole >= 1.0 => "Correct.".to_owned(),
-        Some(part) if part > 0.0 => {
-            format!("Right in part: it is \"{}\".", question.solution_in_words())
+        Some(part) => {
+            let words = if part > 0.0 {
+                "Right in part"
+            } else {
+                "Not quite"
+            };
+            format!("{words}: it is \"{}\".", question.solution_in_words())
         }
-        Some(_) => format!("Not quite: it is \"{}\".", question.solution_in_words()),
     }
 }
 

@@ -3,6 +3,7 @@
 use crate::memory::{Finished, percent};
 use crate::session::Session;
 use agent_host_sdk::Effect;
+use questions::{number_of, rounded};
 use serde_json::{Map, Value, json};
 
 /// Below this score an objective is weak. What was right at the second try is not.
@@ -22,24 +23,16 @@ struct Met {
 impl Session<'_> {
     /// Chooses one question for each weak objective that is asked again.
     pub(crate) fn choose_what_comes_again(&mut self) {
-        let mut weak: Vec<String> = self
-            .met()
-            .into_iter()
-            .filter(|met| met.score < WEAK)
-            .map(|met| met.objective)
-            .collect();
+        let met = self.met().into_iter().filter(|met| met.score < WEAK);
+        let mut weak: Vec<String> = met.map(|met| met.objective).collect();
         let mut again = Vec::new();
         for (at, mark) in self.course.marks.iter().enumerate() {
-            let objective = self
-                .question(at)
-                .and_then(|(question, _)| question.objective);
+            let objective = self.objective(at);
             let place = weak
                 .iter()
                 .position(|weak| Some(weak) == objective.as_ref());
-            if let (Some(place), true) = (
-                place,
-                mark.credit.is_some_and(|credit| credit < WEAK) && again.len() < AGAIN_MAX,
-            ) {
+            let is_weak = mark.credit.is_some_and(|credit| credit < WEAK);
+            if let (Some(place), true) = (place, is_weak && again.len() < AGAIN_MAX) {
                 weak.remove(place);
                 again.push(at);
             }
@@ -50,15 +43,16 @@ impl Session<'_> {
         self.course.again = Some(again);
     }
 
+    fn objective(&self, at: usize) -> Option<String> {
+        let (question, _) = self.question(at)?;
+        question.objective
+    }
+
     /// Ends the lesson: says how it went, and keeps what helps the next time.
     pub(crate) fn finish(&mut self) {
         let mut met = self.met();
-        let credits: Vec<f64> = self
-            .course
-            .marks
-            .iter()
-            .filter_map(|mark| mark.credit)
-            .collect();
+        let marks = self.course.marks.iter();
+        let credits: Vec<f64> = marks.filter_map(|mark| mark.credit).collect();
         let total = credits.len();
         let correct = self.course.correct;
         let score = average(&credits).map(rounded);
@@ -71,10 +65,8 @@ impl Session<'_> {
         let practised: Vec<String> = met.iter().map(|met| met.objective.clone()).collect();
         met.sort_by(|one, other| one.score.total_cmp(&other.score));
         let told = |met: &Met| {
-            (
-                met.objective.clone(),
-                json!({ "score": rounded(met.score), "questions": met.questions }),
-            )
+            let score = json!({ "score": rounded(met.score), "questions": met.questions });
+            (met.objective.clone(), score)
         };
         let by_objective: Map<String, Value> = met.iter().take(OBJECTIVES_MAX).map(told).collect();
         let title = self.lesson.title.clone();
@@ -102,10 +94,10 @@ impl Session<'_> {
             weak: &weak,
             now_ms,
         };
-        self.effects
-            .push(Effect::PreferForUser(self.memory.after(&finished)));
-        self.effects
-            .push(Effect::Prefer(self.memory.after_for_all(&finished)));
+        let own = self.memory.after(&finished);
+        let shared = self.memory.after_for_all(&finished);
+        self.effects.push(Effect::PreferForUser(own));
+        self.effects.push(Effect::Prefer(shared));
         self.course.over = Some(json!({
             "title": title,
             "score": score,
@@ -121,10 +113,7 @@ impl Session<'_> {
     fn met(&self) -> Vec<Met> {
         let mut credits: Vec<(String, Vec<f64>)> = Vec::new();
         for (at, mark) in self.course.marks.iter().enumerate() {
-            let objective = self
-                .question(at)
-                .and_then(|(question, _)| question.objective);
-            let (Some(objective), Some(credit)) = (objective, mark.credit) else {
+            let (Some(objective), Some(credit)) = (self.objective(at), mark.credit) else {
                 continue;
             };
             match credits.iter_mut().find(|(known, _)| *known == objective) {
@@ -133,11 +122,10 @@ impl Session<'_> {
             }
         }
         let met = |(objective, credits): (String, Vec<f64>)| {
-            let questions = credits.len();
             Some(Met {
                 objective,
                 score: average(&credits)?,
-                questions,
+                questions: credits.len(),
             })
         };
         credits.into_iter().filter_map(met).collect()
@@ -145,12 +133,6 @@ impl Session<'_> {
 }
 
 fn average(values: &[f64]) -> Option<f64> {
-    let count = u32::try_from(values.len())
-        .ok()
-        .filter(|count| *count > 0)?;
-    Some(values.iter().sum::<f64>() / f64::from(count))
-}
-
-fn rounded(score: f64) -> f64 {
-    (score * 100.0).round() / 100.0
+    let sum: f64 = values.iter().sum();
+    (!values.is_empty()).then(|| sum / number_of(values.len()))
 }

@@ -29,12 +29,11 @@ impl Session<'_> {
     }
 
     pub(crate) fn hear(&mut self, messages: &[MessageId]) {
-        let is_word = |id: &&MessageId| {
-            self.turn
-                .message(**id)
-                .is_none_or(|message| message.origin != "reminder")
+        let is_word = |id: &MessageId| {
+            let message = self.turn.message(*id);
+            message.is_none_or(|message| message.origin != "reminder")
         };
-        let Some(words) = messages.iter().find(is_word).copied() else {
+        let Some(words) = messages.iter().copied().find(is_word) else {
             return;
         };
         if self.course.over.is_some() {
@@ -59,10 +58,10 @@ impl Session<'_> {
                     ));
                 }
             }
-            None => log::warn(&format!(
-                "nobody waits for the operation `{}`",
-                settlement.key
-            )),
+            None => {
+                let key = &settlement.key;
+                log::warn(&format!("nobody waits for the operation `{key}`"));
+            }
         }
     }
 
@@ -90,11 +89,8 @@ impl Session<'_> {
     /// A part that a model could not explain is shown as it is.
     fn take_teaching(&mut self, outcome: &Outcome) {
         if let Some(reason) = no_message(outcome) {
-            let part = self
-                .parts
-                .get(self.course.taught)
-                .cloned()
-                .unwrap_or_default();
+            let part = self.parts.get(self.course.taught);
+            let part = part.cloned().unwrap_or_default();
             self.say(format!(
                 "I cannot explain this just now ({reason}). Here is the material itself:\n\n{part}"
             ));
@@ -127,8 +123,8 @@ impl Session<'_> {
             return;
         };
         match read_judgement(settlement) {
-            Ok(judgement) => self.evaluate_judged(&judged, judgement),
-            Err(reason) => self.leave_unjudged(&judged, &shortened(&reason, REASON_BYTES_MAX)),
+            Ok(judgement) => self.evaluate_judged(judged, &judgement),
+            Err(reason) => self.leave_unjudged(judged, &shortened(&reason, REASON_BYTES_MAX)),
         }
     }
 }

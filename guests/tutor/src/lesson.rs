@@ -2,7 +2,7 @@
 
 use crate::material;
 use agent_host_sdk::Turn;
-use questions::{Question, read};
+use questions::{Question, check_text, read};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -34,15 +34,10 @@ impl Lesson {
     pub(crate) fn of(turn: Turn<'_>) -> Result<Self, String> {
         let config: Value = turn.session_config().unwrap_or_default();
         let settings: Value = turn.settings().unwrap_or_default();
-        let places = [
-            (config.get("lesson"), "session_config.lesson"),
-            (settings.get("lesson"), "settings.lesson"),
-        ];
-        let found = places
-            .into_iter()
-            .find_map(|(lesson, place)| Some((lesson.filter(|lesson| !lesson.is_null())?, place)));
-        let Some((lesson, place)) = found else {
-            return Ok(built_in());
+        let (lesson, place) = match (&config["lesson"], &settings["lesson"]) {
+            (Value::Null, Value::Null) => return Ok(built_in()),
+            (Value::Null, lesson) => (lesson, "settings.lesson"),
+            (lesson, _) => (lesson, "session_config.lesson"),
         };
         let lesson: Self = read(lesson, place)?;
         lesson.check(place)?;
@@ -79,7 +74,8 @@ impl Lesson {
             ));
         }
         for (at, objective) in self.objectives.iter().enumerate() {
-            check_objective(&format!("{place}.objectives[{at}]"), objective)?;
+            let place = format!("{place}.objectives[{at}]");
+            check_text(&place, objective, 1..=OBJECTIVE_BYTES_MAX)?;
         }
         for (at, question) in self.questions.iter().enumerate() {
             check_question(&format!("{place}.questions[{at}]"), question)?;
@@ -90,12 +86,9 @@ impl Lesson {
     /// Returns the material that a model teaches: the text, or the objectives of a lesson that has
     /// nothing else.
     fn material(&self) -> String {
+        let objectives = self.objectives.iter();
         match (self.text.trim(), self.questions.is_empty()) {
-            ("", true) => self
-                .objectives
-                .iter()
-                .map(|objective| format!("- {objective}\n"))
-                .collect(),
+            ("", true) => objectives.map(|it| format!("- {it}\n")).collect(),
             (text, _) => text.to_owned(),
         }
     }
@@ -127,19 +120,10 @@ pub(crate) fn check_question(place: &str, question: &Question) -> Result<(), Str
         }
     }
     if let Some(objective) = &question.objective {
-        check_objective(&format!("{place}.objective"), objective)?;
+        let place = format!("{place}.objective");
+        check_text(&place, objective, 1..=OBJECTIVE_BYTES_MAX)?;
     }
     question.check(place)
-}
-
-fn check_objective(place: &str, objective: &str) -> Result<(), String> {
-    if (1..=OBJECTIVE_BYTES_MAX).contains(&objective.len()) {
-        return Ok(());
-    }
-    Err(format!(
-        "{place}: a text of 1 to {OBJECTIVE_BYTES_MAX} bytes is needed, this one has {}",
-        objective.len()
-    ))
 }
 
 /// The lesson that is taught when no other is given.

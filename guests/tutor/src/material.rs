@@ -37,13 +37,9 @@ fn pieces(paragraph: &str, bytes_max: usize) -> Vec<&str> {
     let mut pieces = Vec::new();
     let mut rest = paragraph;
     while rest.len() > bytes_max {
-        let head = rest
-            .get(..rest.floor_char_boundary(bytes_max))
-            .unwrap_or(rest);
-        let end = head
-            .rfind(char::is_whitespace)
-            .filter(|end| *end > 0)
-            .unwrap_or(head.len());
+        let (head, _) = rest.split_at(rest.floor_char_boundary(bytes_max));
+        let end = head.rfind(char::is_whitespace).filter(|end| *end > 0);
+        let end = end.unwrap_or(head.len());
         let (piece, after) = rest.split_at(end);
         pieces.push(piece);
         rest = after;

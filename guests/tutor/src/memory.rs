@@ -95,10 +95,8 @@ impl Memory {
         });
         let config: Value = turn.session_config().unwrap_or_default();
         let wish = |name: &str| {
-            config
-                .get(name)
-                .and_then(Value::as_str)
-                .map(|wish| shortened(wish, WISH_BYTES_MAX))
+            let wish = config[name].as_str();
+            wish.map(|wish| shortened(wish, WISH_BYTES_MAX))
         };
         kept.level = wish("level").or(kept.level);
         kept.tone = wish("tone").or(kept.tone);
@@ -109,11 +107,8 @@ impl Memory {
             .find(|summary| summary["title"] == json!(lesson.title));
         let earlier = same.map(|summary| {
             let weak = summary["weak_objectives"].as_array().into_iter().flatten();
-            (
-                summary["score"].as_f64(),
-                weak.filter_map(|objective| objective.as_str().map(str::to_owned))
-                    .collect(),
-            )
+            let weak = weak.filter_map(|objective| objective.as_str().map(str::to_owned));
+            (summary["score"].as_f64(), weak.collect())
         });
         let shared: Shared = turn.shared_preferences().unwrap_or_else(|error| {
             log::warn(&format!(
@@ -121,12 +116,8 @@ impl Memory {
             ));
             Shared::default()
         });
-        let mut taught: Vec<Taught> = shared
-            .taught
-            .into_iter()
-            .take(TAUGHT_MAX)
-            .map(Taught::bounded)
-            .collect();
+        let taught = shared.taught.into_iter().take(TAUGHT_MAX);
+        let mut taught: Vec<Taught> = taught.map(Taught::bounded).collect();
         // The present lesson comes first, so that a model sees it however many others there are.
         taught.sort_by_key(|taught| taught.title != lesson.title);
         Self {
@@ -138,11 +129,8 @@ impl Memory {
 
     /// Returns the greeting that comes before the introduction of the lesson.
     pub(crate) fn greeting(&self, lesson: &Lesson) -> String {
-        let last = self
-            .kept
-            .last_lesson
-            .as_ref()
-            .filter(|last| last.title != lesson.title);
+        let last = self.kept.last_lesson.as_ref();
+        let last = last.filter(|last| last.title != lesson.title);
         let mut greeting = match (&self.earlier, last) {
             (None, None) if self.kept.lessons == 0 => String::new(),
             (None, None) => "Welcome back. ".to_owned(),
@@ -165,16 +153,12 @@ impl Memory {
     /// Returns the facts about the student for a model. They belong into the part of a prompt that
     /// it is not to obey.
     pub(crate) fn for_model(&self) -> String {
-        let mut lines = vec![format!(
-            "level: {}",
-            shortened(self.level(), WISH_BYTES_MAX)
-        )];
-        lines.extend(
-            self.kept
-                .tone
-                .as_ref()
-                .map(|tone| format!("wishes this tone: {}", shortened(tone, WISH_BYTES_MAX))),
-        );
+        let level = shortened(self.level(), WISH_BYTES_MAX);
+        let mut lines = vec![format!("level: {level}")];
+        if let Some(tone) = &self.kept.tone {
+            let tone = shortened(tone, WISH_BYTES_MAX);
+            lines.push(format!("wishes this tone: {tone}"));
+        }
         let weak = self
             .earlier
             .as_ref()
@@ -198,12 +182,8 @@ impl Memory {
         if self.taught.is_empty() {
             return String::new();
         }
-        let lines: Vec<String> = self
-            .taught
-            .iter()
-            .take(TOLD_MAX)
-            .map(Taught::line)
-            .collect();
+        let taught = self.taught.iter().take(TOLD_MAX);
+        let lines: Vec<String> = taught.map(Taught::line).collect();
         format!(
             "\n\nLessons that were taught here before, to this student or to others; do not take \
              it that this student had them:\n{}",
@@ -217,23 +197,15 @@ impl Memory {
 
     /// Returns the preferences to keep for the student when a lesson is over.
     pub(crate) fn after(&self, finished: &Finished<'_>) -> Value {
-        let Finished {
-            title,
-            score,
-            practised,
-            weak,
-            now_ms,
-        } = finished;
-        let old = self
-            .kept
-            .weak_objectives
-            .iter()
-            .filter(|old| !practised.contains(old));
-        let weak: Vec<&String> = weak.iter().chain(old).take(WEAK_MAX).collect();
+        let old = self.kept.weak_objectives.iter();
+        let old = old.filter(|old| !finished.practised.contains(old));
+        let weak: Vec<&String> = finished.weak.iter().chain(old).take(WEAK_MAX).collect();
         json!({
-            "level": next_level(self.level(), *score),
+            "level": next_level(self.level(), finished.score),
             "lessons": self.kept.lessons.saturating_add(1),
-            "last_lesson": { "title": title, "score": score, "ended_ms": now_ms },
+            "last_lesson": {
+                "title": finished.title, "score": finished.score, "ended_ms": finished.now_ms,
+            },
             "weak_objectives": weak,
         })
     }
@@ -241,57 +213,40 @@ impl Memory {
     /// Returns the preferences to keep about the lesson itself, for everybody. They are made only
     /// from what holds for everybody.
     pub(crate) fn after_for_all(&self, finished: &Finished<'_>) -> Value {
-        let known = self
-            .taught
-            .iter()
-            .find(|taught| taught.title == finished.title);
+        let mut taught = self.taught.iter();
+        let known = taught.find(|taught| taught.title == finished.title);
         let mut difficult: Vec<String> = Vec::new();
-        for objective in finished
-            .weak
-            .iter()
-            .chain(known.iter().flat_map(|known| &known.difficult))
-        {
+        let before = known.iter().flat_map(|known| &known.difficult);
+        for objective in finished.weak.iter().chain(before) {
             if !difficult.contains(objective) {
                 difficult.push(objective.clone());
             }
         }
-        let times = known.map_or(0, |known| known.times).saturating_add(1);
         let this = Taught {
             title: finished.title.to_owned(),
-            times,
+            times: known.map_or(0, |known| known.times).saturating_add(1),
             score: finished.score,
             difficult,
             ended_ms: finished.now_ms,
         };
-        let mut others: Vec<Taught> = self
-            .taught
-            .iter()
-            .filter(|taught| taught.title != finished.title)
-            .cloned()
-            .collect();
-        others.sort_by_key(|taught| std::cmp::Reverse(taught.ended_ms));
-        let taught: Vec<Taught> = std::iter::once(this.bounded())
-            .chain(others)
-            .take(TAUGHT_MAX)
-            .collect();
+        let mut taught = self.taught.clone();
+        taught.retain(|taught| taught.title != finished.title);
+        taught.sort_by_key(|taught| std::cmp::Reverse(taught.ended_ms));
+        taught.insert(0, this.bounded());
+        taught.truncate(TAUGHT_MAX);
         json!({ "taught": taught })
     }
 }
 
 impl Taught {
     /// The same, no longer than what is kept: anyone who may set up the agent may have written it.
-    fn bounded(self) -> Self {
-        let difficult = self
-            .difficult
-            .iter()
-            .take(DIFFICULT_MAX)
-            .map(|objective| shortened(objective, DIFFICULT_BYTES_MAX))
-            .collect();
-        Self {
-            title: shortened(&self.title, WISH_BYTES_MAX),
-            difficult,
-            ..self
+    fn bounded(mut self) -> Self {
+        self.title = shortened(&self.title, WISH_BYTES_MAX);
+        self.difficult.truncate(DIFFICULT_MAX);
+        for objective in &mut self.difficult {
+            *objective = shortened(objective, DIFFICULT_BYTES_MAX);
         }
+        self
     }
 
     fn line(&self) -> String {
@@ -300,16 +255,14 @@ impl Taught {
         } else {
             format!("{} times", self.times)
         };
-        let score = self
-            .score
-            .map(|score| format!(", the last time with {}", percent(score)))
-            .unwrap_or_default();
-        let difficult = if self.difficult.is_empty() {
-            String::new()
-        } else {
-            format!("; difficult: {}", self.difficult.join(", "))
-        };
-        format!("{}: {times}{score}{difficult}", self.title)
+        let mut line = format!("{}: {times}", self.title);
+        if let Some(score) = self.score {
+            line.push_str(&format!(", the last time with {}", percent(score)));
+        }
+        if !self.difficult.is_empty() {
+            line.push_str(&format!("; difficult: {}", self.difficult.join(", ")));
+        }
+        line
     }
 }
 

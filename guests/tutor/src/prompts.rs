@@ -67,12 +67,10 @@ impl Prompts<'_> {
 
     /// Writes the questions to all parts.
     pub(crate) fn write(&self) -> ModelRequest {
-        let numbered = self
-            .parts
-            .iter()
-            .zip(1..)
-            .map(|(part, number)| format!("\n\nPart {number}:\n{}", fenced(part)));
-        let also = format!("{}{}", self.about(), numbered.collect::<String>());
+        let mut also = self.about();
+        for (part, number) in self.parts.iter().zip(1..) {
+            also.push_str(&format!("\n\nPart {number}:\n{}", fenced(part)));
+        }
         self.request(WRITE)
             .since(self.nothing())
             .with_also(also)
@@ -88,12 +86,10 @@ impl Prompts<'_> {
         response: &Value,
     ) -> ModelRequest {
         let also = format!("{}\n\n{}", self.context(part), question.for_judge(response));
-        let request = self
-            .request(JUDGE)
+        self.request(JUDGE)
             .since(self.nothing())
             .with_also(also)
-            .hidden();
-        request
+            .hidden()
             .replying_with(judgement_schema())
             .with_max_tokens(JUDGE_TOKENS_MAX)
     }
@@ -108,10 +104,8 @@ impl Prompts<'_> {
         let open = open
             .map(|question| format!("\n\nThe open question:\n{}", fenced(&question.prompt)))
             .unwrap_or_default();
-        let also = format!(
-            "{}{open}\n\nNow answer what I said before this message.",
-            self.context(part)
-        );
+        let context = self.context(part);
+        let also = format!("{context}{open}\n\nNow answer what I said before this message.");
         self.request(ANSWER)
             .since(words.saturating_sub(MESSAGES_BEFORE).max(1))
             .with_also(also)

@@ -134,16 +134,10 @@ impl<'a> Session<'a> {
         let Some(words) = self.course.words.take() else {
             return;
         };
-        let current = self.current();
-        let question = current
-            .as_ref()
-            .filter(|_| !self.open.is_empty())
-            .map(|(question, _)| question);
-        let part = current
-            .as_ref()
-            .and_then(|(_, part)| *part)
-            .or(self.course.taught.checked_sub(1));
-        let request = self.prompts().answer(words, part, question);
+        let (question, part) = self.current().unzip();
+        let part = part.flatten().or(self.course.taught.checked_sub(1));
+        let question = question.filter(|_| !self.open.is_empty());
+        let request = self.prompts().answer(words, part, question.as_ref());
         self.begin_work("words", Doing::Answering, request);
     }
 
@@ -178,12 +172,10 @@ impl<'a> Session<'a> {
     }
 
     fn ask(&mut self, question: &Question) {
-        let action = question.action();
-        let action = if self.lesson.needs_no_model() {
-            action.locking_input()
-        } else {
-            action
-        };
+        let mut action = question.action();
+        if self.lesson.needs_no_model() {
+            action = action.locking_input();
+        }
         let key = self.course.key("question");
         self.open.insert(key.clone(), Doing::Asking);
         self.start.push(Operation::client(key, action));

@@ -51,11 +51,7 @@ pub(crate) fn schema(parts: usize) -> Value {
 
 /// Takes what a model wrote, in the order of the parts, without questions that cannot be asked.
 pub(crate) fn take(reply: &Value, parts: usize) -> Vec<Written> {
-    let questions = reply
-        .get("questions")
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten();
+    let questions = reply["questions"].as_array().into_iter().flatten();
     let mut written: Vec<Written> = questions
         .filter_map(|question| take_one(question, parts))
         .take(WRITTEN_MAX)

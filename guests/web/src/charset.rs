@@ -56,10 +56,7 @@ pub(crate) fn charset_of(text: &str) -> Option<&str> {
         .windows(8)
         .position(|window| window.eq_ignore_ascii_case(b"charset="))?;
     let value = text.get(at + 8..)?.trim_start_matches(['"', '\'', ' ']);
-    let value = value
-        .split(['"', '\'', ' ', ';', '/', ','])
-        .next()
-        .unwrap_or_default();
+    let value = value.split(['"', '\'', ' ', ';', '/', ',']).next()?;
     (!value.is_empty()).then_some(value)
 }
 

@@ -74,13 +74,10 @@ pub(crate) fn sniffed(bytes: &[u8]) -> Kind {
     /// Bytes that are looked at.
     const SNIFFED_BYTES_MAX: usize = 1_024;
     let head = bytes.get(..SNIFFED_BYTES_MAX).unwrap_or(bytes);
-    if head
-        .iter()
-        .any(|byte| matches!(byte, 0..=8 | 14..=26 | 28..=31))
-    {
-        return Kind::Binary;
-    }
-    if begins_as_html(head) {
+    let is_binary = |byte: &u8| matches!(byte, 0..=8 | 14..=26 | 28..=31);
+    if head.iter().any(is_binary) {
+        Kind::Binary
+    } else if begins_as_html(head) {
         Kind::Html
     } else {
         Kind::Text
@@ -95,26 +92,19 @@ fn begins_as_html(head: &[u8]) -> bool {
         "main", "header", "nav", "article", "section", "div", "span", "table", "ul", "ol", "p",
         "a", "b", "br", "font", "center", "pre", "img",
     ];
-    let head = head
-        .strip_prefix(b"\xef\xbb\xbf")
-        .unwrap_or(head)
-        .trim_ascii_start();
-    let Some(tag) = head.strip_prefix(b"<") else {
+    let head = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head);
+    let Some(tag) = head.trim_ascii_start().strip_prefix(b"<") else {
         return false;
     };
     let starts = |with: &[u8]| {
         tag.get(..with.len())
             .is_some_and(|start| start.eq_ignore_ascii_case(with))
     };
-    let name = tag
-        .split(|byte| !byte.is_ascii_alphanumeric())
-        .next()
-        .unwrap_or_default();
+    let mut names = tag.split(|byte| !byte.is_ascii_alphanumeric());
+    let name = names.next().unwrap_or_default();
+    let is_name = |element: &&str| name.eq_ignore_ascii_case(element.as_bytes());
     let is_headline = matches!(name, [b'h' | b'H', b'1'..=b'6']);
-    let is_element = is_headline
-        || ELEMENTS
-            .iter()
-            .any(|element| name.eq_ignore_ascii_case(element.as_bytes()));
+    let is_element = is_headline || ELEMENTS.iter().any(is_name);
     let is_ended = matches!(
         tag.get(name.len()),
         Some(b'>' | b'/' | b' ' | b'\t' | b'\n' | b'\r' | b'\x0c')

@@ -69,15 +69,11 @@ pub(crate) struct Fetched {
 
 pub(crate) fn fetch(
     network: &dyn Network,
-    arguments: Arguments,
+    arguments: &Arguments,
 ) -> Result<Json<Fetched>, ToolError> {
-    let Arguments {
-        url,
-        max_chars,
-        raw,
-    } = arguments;
-    let url = parsed(&url)?;
-    let chars_max = max_chars.unwrap_or(TEXT_CHARS);
+    let url = parsed(&arguments.url)?;
+    let chars_max = arguments.max_chars.unwrap_or(TEXT_CHARS);
+    let raw = arguments.raw == Some(true);
     if !(1..=TEXT_CHARS_MAX).contains(&chars_max) {
         return Err(ToolError::invalid(
             "maxChars",
@@ -88,8 +84,8 @@ pub(crate) fn fetch(
         .get(&url, ACCEPT)
         .map_err(|error| error_of(&url, error))?;
     match answer.status {
-        200..=299 => page(&url, answer, chars_max as usize, raw == Some(true)),
-        300..=399 => elsewhere(&url, answer),
+        200..=299 => page(&url, answer, chars_max as usize, raw),
+        300..=399 => elsewhere(&url, &answer),
         _ => Err(refused(&url, answer)),
     }
     .map(Json)
@@ -127,19 +123,13 @@ fn parsed(text: &str) -> Result<Url, ToolError> {
     Ok(url)
 }
 
-fn page(url: &Url, answer: Answer, chars_max: usize, raw: bool) -> Result<Fetched, ToolError> {
-    let Answer {
-        status,
-        content_type,
-        mut body,
-        ..
-    } = answer;
-    let media = Media::of(content_type.as_deref());
+fn page(url: &Url, mut answer: Answer, chars_max: usize, raw: bool) -> Result<Fetched, ToolError> {
+    let media = Media::of(answer.content_type.as_deref());
     if media.kind() == Some(Kind::Binary) {
         return Err(not_text(url, &media.essence));
     }
     let (bytes, whole) =
-        read(&mut body, BODY_BYTES_MAX).map_err(|error| broken_off(url, &error))?;
+        read(&mut answer.body, BODY_BYTES_MAX).map_err(|error| broken_off(url, &error))?;
     let kind = media.kind().unwrap_or_else(|| sniffed(&bytes));
     let text = match kind {
         Kind::Binary => return Err(not_text(url, &media.essence)),
@@ -152,12 +142,7 @@ fn page(url: &Url, answer: Answer, chars_max: usize, raw: bool) -> Result<Fetche
     if kind == Kind::Text && text.contains('\0') {
         return Err(not_text(url, ""));
     }
-    let is_page = kind == Kind::Html && !raw;
-    let html::Page {
-        title,
-        text,
-        whole: all_read,
-    } = if is_page {
+    let page = if kind == Kind::Html && !raw {
         html::page(text, url)
     } else {
         html::Page {
@@ -166,13 +151,12 @@ fn page(url: &Url, answer: Answer, chars_max: usize, raw: bool) -> Result<Fetche
             whole: true,
         }
     };
-    let (text, cut) = cut(without_controls(text), chars_max, whole && all_read);
-    let title = title.map(without_controls);
+    let (text, cut) = cut(without_controls(page.text), chars_max, whole && page.whole);
     Ok(Fetched {
         url: url.to_string(),
-        status,
+        status: answer.status,
         content_type: media.essence,
-        title,
+        title: page.title.map(without_controls),
         redirect: None,
         text,
         cut,
@@ -203,25 +187,14 @@ fn cut(mut text: String, chars_max: usize, whole: bool) -> (String, Option<Strin
     } else {
         "the rest cannot be had with this tool".to_owned()
     };
-    (
-        text,
-        Some(format!(
-            "these are the first {chars_max} characters of{more} {all}; {advice}"
-        )),
-    )
+    let missing = format!("these are the first {chars_max} characters of{more} {all}; {advice}");
+    (text, Some(missing))
 }
 
-fn elsewhere(url: &Url, answer: Answer) -> Result<Fetched, ToolError> {
-    let Answer {
-        status,
-        content_type,
-        location,
-        ..
-    } = answer;
-    let target = location
-        .as_deref()
-        .and_then(|location| url.join(location).ok());
-    let Some(target) = target else {
+fn elsewhere(url: &Url, answer: &Answer) -> Result<Fetched, ToolError> {
+    let status = answer.status;
+    let location = answer.location.as_deref();
+    let Some(target) = location.and_then(|location| url.join(location).ok()) else {
         return Err(ToolError::Failed(format!(
             "`{url}` answers with status {status} and does not say where the page is"
         )));
@@ -229,7 +202,7 @@ fn elsewhere(url: &Url, answer: Answer) -> Result<Fetched, ToolError> {
     Ok(Fetched {
         url: url.to_string(),
         status,
-        content_type: Media::of(content_type.as_deref()).essence,
+        content_type: Media::of(answer.content_type.as_deref()).essence,
         title: None,
         text: format!(
             "The page is not here but at {target} . To read it, call web_fetch with that address."
@@ -240,38 +213,23 @@ fn elsewhere(url: &Url, answer: Answer) -> Result<Fetched, ToolError> {
 }
 
 /// The error of a status that is one, with the beginning of what the server says.
-fn refused(url: &Url, answer: Answer) -> ToolError {
-    let Answer {
-        status,
-        content_type,
-        mut body,
-        ..
-    } = answer;
-    let media = Media::of(content_type.as_deref());
-    let said = match (media.kind(), read(&mut body, ERROR_BODY_BYTES_MAX)) {
+fn refused(url: &Url, mut answer: Answer) -> ToolError {
+    let status = answer.status;
+    let media = Media::of(answer.content_type.as_deref());
+    let charset = media.charset.as_deref();
+    let said = match (media.kind(), read(&mut answer.body, ERROR_BODY_BYTES_MAX)) {
         (Some(Kind::Binary), _) | (_, Err(_)) => String::new(),
         (kind, Ok((bytes, whole))) => match kind.unwrap_or_else(|| sniffed(&bytes)) {
             Kind::Binary => String::new(),
-            Kind::Text => charset::decode(&bytes, media.charset.as_deref(), false, whole),
-            Kind::Html => {
-                html::page(
-                    charset::decode(&bytes, media.charset.as_deref(), true, whole),
-                    url,
-                )
-                .text
-            }
+            Kind::Text => charset::decode(&bytes, charset, false, whole),
+            Kind::Html => html::page(charset::decode(&bytes, charset, true, whole), url).text,
         },
     };
-    let said: String = without_controls(said)
-        .trim()
-        .chars()
-        .take(ERROR_CHARS_MAX)
-        .collect();
-    let said = if said.is_empty() {
-        said
-    } else {
-        format!(": {said}")
-    };
+    let said = without_controls(said);
+    let mut said: String = said.trim().chars().take(ERROR_CHARS_MAX).collect();
+    if !said.is_empty() {
+        said.insert_str(0, ": ");
+    }
     match status {
         404 | 410 => ToolError::NotFound(format!(
             "there is nothing at `{url}` (status {status}){said}"

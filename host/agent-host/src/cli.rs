@@ -26,16 +26,15 @@ pub(crate) const COMPILE_COMMAND: &str = "compile-component";
     about = "Runs sandboxed agents that hold durable conversations, and serves them over HTTP.",
     after_help = "Try it:\n  agent-host serve --config examples/demo/agent-host.toml\n  agent-host \
                   chat  --config examples/demo/agent-host.toml      (in another terminal)\n\n\
-        Exit codes:\n  0 done   1 failed   2 the command or the configuration makes no sense   3 \
-        refused   4 no host is running\n\n\
+        Exit codes:\n  0 done   1 failed   2 wrong usage or configuration   3 refused   4 no host is running\n\n\
         Environment:\n  AGENT_HOST_CONFIG       the config file\n  \
         AGENT_HOST__<KEY>       single keys of it: `__` between levels, `_` before a capital \
         letter,\n                          \
         so AGENT_HOST__LIMITS__HOPS_MAX=8 is limits.hopsMax\n  \
-        AGENT_HOST_TOKEN        an API key or token for the commands that ask a running host; its \
-        own token without\n  \
+        AGENT_HOST_TOKEN        an API key or token for the commands that ask a running host; by \
+        default its own token\n  \
         AGENT_HOST_COMPONENTS   the folder with the built-in components\n  RUST_LOG, NO_COLOR      \
-        as everywhere"
+        as usual"
 )]
 pub(crate) struct Cli {
     /// The config file, TOML or JSON by its extension
@@ -63,8 +62,8 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Run the host
     #[command(
-        after_help = "Stops on SIGTERM or Ctrl-C: it first lets turns in progress come to a pause, \
-                      and nothing is lost whatever happens.\n\n\
+        after_help = "Stops on SIGTERM or Ctrl-C, after turns in progress have come to a pause. \
+                      Nothing is lost, however it ends.\n\n\
         Example:\n  agent-host serve --config examples/demo/agent-host.toml"
     )]
     Serve(Serve),
@@ -73,7 +72,7 @@ pub(crate) enum Command {
         after_help = "Every line that you type is a message; when an agent asks something, the \
                       line is the answer. Ctrl-D ends.\n\n\
         Examples:\n  agent-host chat\n  agent-host chat --agent tutor\n  agent-host chat --session \
-        3f0c… # goes on with a session\n  \
+        3f0c… # continues a session\n  \
         echo 'read notes.txt' | agent-host chat --quiet"
     )]
     Chat(Chat),
@@ -89,8 +88,8 @@ pub(crate) enum Command {
     /// Look at what the boundary decided: what was granted, refused and limited, and what left the
     /// host
     #[command(
-        after_help = "Every line comes from an event of the same chain as all others; `verify` \
-                      checks it.\n\nExamples:\n  \
+        after_help = "Every line comes from a stored event; `verify` checks their \
+                      chain.\n\nExamples:\n  \
         agent-host audit --verdict refused\n  agent-host audit --component web --json > \
         web.jsonl\n  agent-host audit --follow"
     )]
@@ -101,26 +100,25 @@ pub(crate) enum Command {
     /// Check that everything that was stored is still as it was
     #[command(
         after_help = "Asks the running host, or opens the data folder when none is running. Checks \
-                      the chain of events, the blobs \
-                           that they name, and what is folded from them; not the keys of repeated \
-                           requests, of which nothing else tells."
+                      the chain of events, the blobs that events refer to, and the data that is \
+                      derived from events. Stored idempotency keys cannot be checked: no event \
+                      records them."
     )]
     Verify(Verify),
     /// Fold all events again, also while the host is running, and replace stored data that does not
     /// match them
     #[command(
-        after_help = "Asks the running host, or opens the data folder when none is running. \
-                      Nothing waits but commits, while what \
-                           differs is replaced; the result tells how many rows of which table that \
-                           were. Ctrl-C stops waiting for it, not it."
+        after_help = "Asks the running host, or opens the data folder when none is running. Only \
+                      commits wait, while data that differs is replaced. The result has the \
+                      number of rows by table. Ctrl-C ends the command, but not the rebuild."
     )]
     Rebuild,
-    /// Write the database's file anew, while no host is running. Removes remains of purged data,
-    /// and gives space back
+    /// Rewrite the database file, which removes remains of purged data and frees disk space; the
+    /// host must be stopped
     #[command(
-        after_help = "Opens the data folder; nothing could be stored meanwhile, so stop the host \
-                      first. Takes about a second for some \
-                           hundred megabytes, and as much space again as the database has."
+        after_help = "Opens the data folder. Nothing can be stored meanwhile, so stop the host \
+                      first. Takes about a second for a few hundred megabytes, and needs as much \
+                      free disk space as the database has."
     )]
     Vacuum,
     /// Make a backup, also while the host is running
@@ -132,10 +130,11 @@ pub(crate) enum Command {
                       ./data-restored"
     )]
     Restore(Restore),
-    /// Look at inputs that could not be dealt with, and give them another chance
+    /// List inputs that could not be processed, and queue them again
     #[command(subcommand, name = "dead-letter")]
     DeadLetter(DeadLetter),
-    /// Import sessions of the system that this one replaces into a running host, each once
+    /// Import sessions of the system that this one replaces into a running host; repeating it
+    /// imports nothing twice
     Import {
         /// A JSON document: {"format": "agent-host.sessions/1", "sessions": [...]}
         file: PathBuf,
@@ -182,8 +181,8 @@ pub(crate) struct Serve {
     /// turn waiting inputs into dead letters
     #[arg(long)]
     pub(crate) settle_unknown: bool,
-    /// Leave this session alone: nothing of it is begun, whatever waits in it, until `session
-    /// release` or a start without this; repeatable
+    /// Put this session in quarantine: nothing is done for it until `session release`, or a start
+    /// without this option; repeatable
     #[arg(long, value_name = "SESSION")]
     pub(crate) skip: Vec<SessionId>,
 }
@@ -191,11 +190,11 @@ pub(crate) struct Serve {
 /// The agent and session to talk with.
 #[derive(Debug, Args)]
 pub(crate) struct Chat {
-    /// An `agentId` of the configuration, or an agent's UUID or path; `assistant`, or the first
-    /// one, without
+    /// An `agentId` of the configuration, or an agent's UUID or path; by default `assistant`, or
+    /// else the first of the configuration
     #[arg(long, short, value_name = "AGENT")]
     pub(crate) agent: Option<String>,
-    /// Go on with this session instead of beginning one
+    /// Continue this session instead of opening one
     #[arg(long, short, value_name = "ID")]
     pub(crate) session: Option<String>,
     /// The type of session to open: `chat`, or one that the agent leads; the agent's first by
@@ -221,13 +220,11 @@ pub(crate) enum Component {
         /// Its name in the configuration, or a file
         component: String,
     },
-    /// Run calls of a tool component again without doing harm, and print the least grant that
-    /// satisfies them
+    /// Run calls of a tool component again in isolation, and print the least grant that they need
     #[command(
-        after_help = "A call finds an empty folder, empty buckets and no way out; requests are \
-                      refused and put on record, so of a call that \
-        gives up then the first one is seen. With --network, GET and HEAD are really \
-        sent.\n\nExamples:\n  \
+        after_help = "Each call gets an empty folder, empty buckets and no network. Requests are \
+                      recorded and refused, so only the first is seen of a call that gives up \
+                      then. With --network, GET and HEAD are really sent.\n\nExamples:\n  \
         agent-host component suggest web                     # the calls that the running host has \
         on record\n  \
         agent-host component suggest web --calls calls.jsonl"
@@ -380,11 +377,11 @@ pub(crate) struct Restore {
 /// Commands about the clock.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Clock {
-    /// Show the time by which the host goes, and how far the wall clock is from it
+    /// Show the host's time, and how far the wall clock is from it
     Show,
-    /// Say that the wall clock is right: what is due by it is due at once, instead of after the
-    /// hour for which a jump is doubted. When it is behind the host's time, credentials end by it
-    /// from then on
+    /// Confirm that the wall clock is right. After a jump ahead, the host follows it at once
+    /// instead of after an hour. If it is behind the host's time, credentials expire by it from
+    /// then on
     Confirm,
 }
 
@@ -398,7 +395,7 @@ pub(crate) enum DeadLetter {
         /// Its input id
         id: String,
     },
-    /// Let one wait again
+    /// Queue one again
     Requeue {
         /// Its input id
         id: String,
@@ -459,8 +456,7 @@ pub(crate) enum Key {
 /// Commands about agents.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Agents {
-    /// Print the living hierarchy as a tree: path, label, how present each is and how much it has
-    /// to do
+    /// Print the active agents as a tree: path, kind, label, activity and open work
     #[command(
         after_help = "Examples:\n  agent-host agents tree\n  agent-host agents tree \
                       /alice/agent/reader\n  \
@@ -481,7 +477,7 @@ pub(crate) enum Agents {
 /// Commands about connector keys.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Connector {
-    /// Bind a key to a user: what comes from whom the service calls so is theirs
+    /// Bind a key to a user: what comes from that id at the service belongs to the user
     #[command(after_help = "Example:\n  agent-host connector bind alice telegram:123456")]
     Bind {
         /// The user
@@ -517,13 +513,13 @@ pub(crate) enum Token {
 /// Limits for compiling a component.
 #[derive(Debug, Args)]
 pub(crate) struct CompileComponent {
-    /// The process that must be its parent: with another one, or none any more, nothing is compiled
+    /// The process that must be its parent; with any other, nothing is compiled
     #[arg(long, value_name = "PID")]
     pub(crate) parent: Option<u32>,
-    /// Bytes of addresses
+    /// Bytes of address space
     #[arg(long, default_value_t = runtime::CompileLimits::default().memory_bytes_max, value_name = "BYTES")]
     pub(crate) memory_bytes_max: u64,
-    /// Seconds of computing, on all threads together
+    /// Seconds of CPU time, on all threads together
     #[arg(long, default_value_t = runtime::CompileLimits::default().cpu_s_max, value_name = "SECONDS")]
     pub(crate) cpu_s_max: u64,
 }

@@ -2,6 +2,7 @@
 
 use crate::config::Loaded;
 use crate::failure::{Exit, Failure};
+use crate::fields::{list, number, text};
 use crate::invocation;
 use crate::serve::ADDRESS_FILE;
 use crate::token;
@@ -20,12 +21,15 @@ use std::time::Duration;
 const CONNECT_S: u64 = 5;
 /// Seconds without a byte, heartbeats included, after which an event stream counts as dead.
 const SILENCE_S: u64 = 60;
+/// Entries on a page of a log.
+const LOG_PAGE: u64 = 500;
+/// Milliseconds between two looks for new entries of a log.
+const LOOK_MS: u64 = 300;
 
 /// A refusal by the host.
 #[derive(Debug, thiserror::Error)]
 #[error("{title}: {detail}{}", field.as_ref().map(|field| format!(" (at `{field}`)")).unwrap_or_default())]
 pub(crate) struct Refused {
-    /// The stable code.
     pub(crate) code: String,
     title: String,
     detail: String,
@@ -40,6 +44,19 @@ pub(crate) struct Client {
     base: String,
     token: String,
     start: String,
+}
+
+/// A log of the host, of which entries are read page by page.
+pub(crate) struct Log<'a> {
+    pub(crate) path: &'a str,
+    /// Further parameters, each with its `&`.
+    pub(crate) filter: &'a str,
+    /// The JSON pointer to a page's entries.
+    pub(crate) pointer: &'a str,
+    /// The position after which it is read.
+    pub(crate) after: u64,
+    /// True to go on as entries are added.
+    pub(crate) follow: bool,
 }
 
 /// The frames of an event stream.
@@ -77,6 +94,50 @@ impl Client {
     /// Reads something.
     pub(crate) async fn get(&self, path: &str) -> Result<Value, Failure> {
         self.answer(self.request(Method::GET, path)).await
+    }
+
+    /// Reads a list of several pages. The path has parameters already, to which the page's is
+    /// added.
+    pub(crate) async fn get_all(&self, path: &str, pointer: &str) -> Result<Vec<Value>, Failure> {
+        let mut all = Vec::new();
+        let mut after = String::new();
+        loop {
+            let page = self.get(&format!("{path}{after}")).await?;
+            all.extend_from_slice(list(&page, pointer));
+            match text(&page, "/next_after") {
+                "" => return Ok(all),
+                next => after = format!("&after={}", segment(next)),
+            }
+        }
+    }
+
+    /// Shows the entries of a log that grows.
+    pub(crate) async fn read_log(
+        &self,
+        log: Log<'_>,
+        mut show: impl FnMut(&Value),
+    ) -> Result<(), Failure> {
+        let Log {
+            path,
+            filter,
+            pointer,
+            mut after,
+            follow,
+        } = log;
+        loop {
+            let page = self
+                .get(&format!("{path}?after={after}&limit={LOG_PAGE}{filter}"))
+                .await?;
+            list(&page, pointer).iter().for_each(&mut show);
+            after = number(&page, "/next_after").max(after);
+            if after < number(&page, "/last_position") {
+                continue;
+            }
+            if !follow {
+                return Ok(());
+            }
+            tokio::time::sleep(Duration::from_millis(LOOK_MS)).await;
+        }
     }
 
     /// Sends something.
@@ -143,7 +204,7 @@ impl Client {
         }
         let status = response.status();
         let problem: Value = response.json().await.unwrap_or_default();
-        let text = |name: &str| problem.get(name).and_then(Value::as_str).map(str::to_owned);
+        let text = |name: &str| Some(problem.get(name)?.as_str()?.to_owned());
         let refused = Refused {
             code: text("code").unwrap_or_else(|| status.to_string()),
             title: text("title").unwrap_or_else(|| status.to_string()),
@@ -192,6 +253,13 @@ fn address(loaded: &Loaded) -> SocketAddr {
         address.set_ip(IpAddr::V4(Ipv4Addr::LOCALHOST));
     }
     address
+}
+
+/// Parameters of a query that follow on others; one without a value is left out.
+pub(crate) fn parameters<'a>(named: impl IntoIterator<Item = (&'a str, Option<String>)>) -> String {
+    let parameter =
+        |(name, value): (&str, Option<String>)| Some(format!("&{name}={}", segment(&value?)));
+    named.into_iter().filter_map(parameter).collect()
 }
 
 /// A segment of a path, with everything escaped that is not plain.

@@ -138,22 +138,17 @@ pub(crate) fn locate(
     if let Some(path) = &config.path {
         return Ok(loaded.resolve(path));
     }
-    let Some((_, file)) = BUILT_INS.iter().find(|(built_in, _)| *built_in == name) else {
-        return Err(Failure::new(
-            Exit::Usage,
-            anyhow!("components.{name}.path: say which file it is"),
-        ));
-    };
+    if !BUILT_INS.contains(&name) {
+        let error = anyhow!("components.{name}.path: say which file it is");
+        return Err(Failure::new(Exit::Usage, error));
+    }
+    let file = file_of(name);
     let folders = folders();
-    let found = folders
-        .iter()
-        .map(|folder| folder.join(file))
-        .find(|path| path.is_file());
+    let mut files = folders.iter().map(|folder| folder.join(&file));
+    let found = files.find(|path| path.is_file());
     found.ok_or_else(|| {
-        let searched: Vec<String> = folders
-            .iter()
-            .map(|folder| folder.display().to_string())
-            .collect();
+        let searched = folders.iter().map(|folder| folder.display().to_string());
+        let searched: Vec<String> = searched.collect();
         let error = anyhow!(
             "the built-in component `{name}` is not there: no `{file}` in {}",
             searched.join(", ")
@@ -165,12 +160,17 @@ pub(crate) fn locate(
     })
 }
 
+/// Returns the name of a built-in component's file.
+fn file_of(name: &str) -> String {
+    format!("{name}.wasm")
+}
+
 /// The folders and the files that built-in components are loaded from.
 pub(crate) fn places() -> Vec<PathBuf> {
     let folders = folders();
     let files: Vec<PathBuf> = folders
         .iter()
-        .flat_map(|folder| BUILT_INS.map(|(_, file)| folder.join(file)))
+        .flat_map(|folder| BUILT_INS.map(|name| folder.join(file_of(name))))
         .collect();
     folders.into_iter().chain(files).collect()
 }

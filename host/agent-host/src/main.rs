@@ -5,17 +5,25 @@
 //!
 //! ## Where things are
 //!
-//! - the command line: `cli.rs`, `command.rs`
-//! - keys of the configuration, one file a subject: `config.rs`
-//! - limits of the whole host: `config/limits.rs`
-//! - wiring of the layers: `serve.rs`
-//! - the host's own token: `token.rs`
+//! - `main.rs`: the process: threads, signals, exit codes
+//! - `cli.rs`, `cli/`: the command line and its help texts
+//! - `command.rs`, `command/`: the commands, one file each; `command/component/` and
+//!   `command/grants/` explain grants, `command/chat/` is the conversation in a terminal
+//! - `client.rs`: the client of a running host; `fields.rs`: fields of what it answers
+//! - `config.rs`, `config/`: the configuration, one file a subject. The whole of it is in
+//!   `config/document.rs`, reading it in `config/file.rs`, its checks in `config/check.rs`, limits
+//!   of the whole host in `config/limits.rs`
+//! - `serve.rs`: running the host: the wiring of the layers; `guests.rs`: loading components
+//! - `token.rs`: the host's own token
+//! - `terminal.rs`: everything that is printed; `failure.rs`: failures and exit codes;
+//!   `invocation.rs`: commands that are suggested; `log.rs`: the log, without secrets
 
 mod cli;
 mod client;
 mod command;
 mod config;
 mod failure;
+mod fields;
 mod guests;
 mod invocation;
 mod log;

@@ -27,10 +27,9 @@ use tokio_util::task::TaskTracker;
 /// Seconds that connections get after the last turn has come to a pause.
 const CONNECTIONS_DRAIN_S: u64 = 2;
 /// The two ways on for a data folder that was restored with work under way.
-const AFTER_RESTORE: &str = "`serve --resume-effects` goes on with it, and sends again what was \
-                             sent after the backup; `serve --settle-unknown` \
-                             tells the agents that nobody knows what came of these calls, and puts \
-                             the inputs aside as dead letters";
+const AFTER_RESTORE: &str = "`serve --resume-effects` continues it, and sends again what was sent \
+                             after the backup; `serve --settle-unknown` reports these calls to the \
+                             agents as of unknown outcome, and turns the inputs into dead letters";
 /// The refusal of a session that is to be skipped and does not exist.
 const UNKNOWN_SESSION: &str = "SESSION_NOT_FOUND";
 /// The file in the data folder with the address of a running host.
@@ -239,7 +238,7 @@ async fn load_guests(
 /// Looks at every page of a store that is too large for that to be done before it is used.
 async fn look_over(store: Store) {
     match store.damage().await {
-        Ok(None) => tracing::info!("every page of the store was looked at and is in order"),
+        Ok(None) => tracing::info!("the integrity check of the store found no damage"),
         Ok(Some(damage)) => {
             tracing::error!(
                 damage,
@@ -249,7 +248,7 @@ async fn look_over(store: Store) {
         }
         Err(error) => tracing::warn!(
             error = &error as &dyn std::error::Error,
-            "the pages of the store could not be looked at"
+            "the integrity of the store could not be checked"
         ),
     }
 }
@@ -267,12 +266,26 @@ impl Reach {
     /// A way out that what is granted of it decides about alone, and no secrets for it.
     pub(crate) fn without_secrets() -> Result<Self, Failure> {
         let tls = egress::system_tls().context("TLS cannot be set up")?;
-        let egress = Egress::new(Arc::new(SystemResolver), tls, egress::Limits::default());
         Ok(Self {
-            egress: Some(Arc::new(egress)),
+            egress: Some(egress_through(tls)),
             secrets: Secrets::default(),
         })
     }
+}
+
+/// The runtime of a command, with its cache in the host's data folder.
+pub(crate) async fn command_runtime(loaded: &Loaded, reach: Reach) -> Result<Runtime, Failure> {
+    let data = loaded.data_dir();
+    make_private(&data)?;
+    start_runtime(&loaded.config.limits, &data, reach).await
+}
+
+/// The components and agents of the configuration, for a command that looks at them.
+pub(crate) async fn load_catalogue(loaded: &Loaded) -> Result<Catalogue, Failure> {
+    let runtime = command_runtime(loaded, Reach::default()).await?;
+    let entries = guests::load_all(loaded, &runtime).await?;
+    Catalogue::new(loaded.config.definitions(), entries)
+        .map_err(|misfit| Failure::new(Exit::Usage, misfit))
 }
 
 /// A runtime with its cache in a data folder.
@@ -296,6 +309,12 @@ pub(crate) async fn start_runtime(
     Ok(tokio::task::spawn_blocking(move || Runtime::with_compiler(config, compiler)).await??)
 }
 
+/// A way out, with TLS as it is set up.
+fn egress_through(tls: rustls::ClientConfig) -> Arc<Egress> {
+    let resolver = Arc::new(SystemResolver);
+    Arc::new(Egress::new(resolver, tls, egress::Limits::default()))
+}
+
 /// The one way out for the tools of all components. A machine without certificate authorities has
 /// none, which matters only to those who were granted requests.
 fn way_out(loaded: &Loaded) -> Result<Option<Arc<Egress>>, Failure> {
@@ -305,11 +324,7 @@ fn way_out(loaded: &Loaded) -> Result<Option<Arc<Egress>>, Failure> {
         .values()
         .any(|component| !component.network.is_empty());
     match egress::system_tls() {
-        Ok(tls) => Ok(Some(Arc::new(Egress::new(
-            Arc::new(SystemResolver),
-            tls,
-            egress::Limits::default(),
-        )))),
+        Ok(tls) => Ok(Some(egress_through(tls))),
         Err(_) if !granted => Ok(None),
         Err(error) => Err(Failure::from(
             anyhow!(error).context("components are granted requests, and TLS cannot be set up"),

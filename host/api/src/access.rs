@@ -30,7 +30,6 @@ pub struct Access {
 pub(crate) enum Presented<'a> {
     /// The host's own token, the right one.
     HostToken,
-    /// An API key.
     Key(ApiKey),
     /// A token that may come from an issuer that the host trusts.
     Token(&'a Identity, &'a str),

@@ -14,11 +14,9 @@ use std::sync::Arc;
 /// See the module. The access check puts it into each admitted request.
 #[derive(Debug, Clone)]
 pub(crate) struct Caller {
-    /// The user.
     pub(crate) user: UserId,
     /// The permitted uses of the credential.
     pub(crate) scopes: Arc<BTreeSet<Scope>>,
-    /// The credential.
     pub(crate) credential: Credential,
     /// The reading that is on record if the operator reads here without a role of their own.
     /// [`Self::user`] is then the user as whom they read.
@@ -40,16 +38,13 @@ pub(crate) struct OperatorReading {
 pub(crate) enum Credential {
     /// The host's own token. It is valid as long as the host runs.
     HostToken,
-    /// An API key.
     Key {
-        /// Its id.
         id: KeyId,
         /// The time at which it expires.
         expires_at: Timestamp,
     },
     /// A token of an issuer that the host trusts.
     Token {
-        /// The issuer.
         issuer: Arc<str>,
         /// The time at which it expires.
         expires_at: Timestamp,

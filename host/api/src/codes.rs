@@ -13,11 +13,8 @@ pub(crate) type Code = (u16, &'static str);
 /// The parts of a request that an operation reads. Each can be wrong in ways of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Reads {
-    /// A credential.
     pub(crate) credential: bool,
-    /// A JSON body.
     pub(crate) body: bool,
-    /// A query.
     pub(crate) query: bool,
     /// Something in the path.
     pub(crate) path: bool,
@@ -122,15 +119,6 @@ pub(crate) const FILE_UPLOAD: &[Code] = &[
     (415, "UNSUPPORTED_MEDIA_TYPE"),
     (422, "INVALID_FILE_NAME"),
     (422, "INVALID_MEDIA_TYPE"),
-];
-/// Codes of the upload of a transcript.
-pub(crate) const TRANSCRIPT_UPLOAD: &[Code] = &[
-    (400, "BODY_BROKEN"),
-    (408, "BODY_TIMEOUT"),
-    (409, "TURN_CONFLICT"),
-    (413, "FILE_TOO_LARGE"),
-    (415, "UNSUPPORTED_MEDIA_TYPE"),
-    (429, "TOO_MANY_UPLOADS"),
 ];
 /// Codes of every route that looks a turn up.
 pub(crate) const TURN: &[Code] = &[(404, "TURN_NOT_FOUND")];

@@ -21,12 +21,7 @@ pub(crate) async fn caller(api: &Api, presented: Presented<'_>) -> Result<Caller
 }
 
 async fn of_key(api: &Api, key: &ApiKey) -> Result<Caller, Problem> {
-    let row = api
-        .broker()?
-        .store()
-        .key(key.id())
-        .await
-        .map_err(broker::Error::from)?;
+    let row = api.broker()?.store().key(key.id()).await?;
     // Whoever has only the id learns nothing of the key.
     let row = row
         .filter(|row| row.hash.is_secretly(&key.hash()))

@@ -4,7 +4,7 @@
 //! The id alone would not do: when the row is touched before the next page is asked for, it stands
 //! elsewhere in the list, and the page would begin there.
 
-use crate::problem::{Problem, RequestPart};
+use crate::problem::Problem;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use domain::id::SessionId;
@@ -56,7 +56,7 @@ impl List {
         let malformed = || {
             let detail = "after: this is not the `next_after` of a page of this list; leave it out \
                           to begin with the first page";
-            Problem::bad_request("INVALID_QUERY", detail).at(RequestPart::Query("after"))
+            Problem::invalid_query("after", detail)
         };
         token
             .map(|token| self.read(token).ok_or_else(malformed))

@@ -14,14 +14,16 @@ use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
 use broker::{By, Target};
 use bytes::Bytes;
 use domain::definition::DefinitionId;
-use domain::id::{NotAnId, SessionId};
+use domain::id::SessionId;
 use domain::json::{self, DEPTH_MAX};
 use domain::user::UserId;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use http::request::Parts;
 use http::{HeaderMap, StatusCode, Uri};
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer};
 use serde_path_to_error::Segment;
+use std::fmt::Display;
 use std::str::FromStr;
 use strict::Strict;
 
@@ -144,6 +146,15 @@ impl<S: Send + Sync> FromRequestParts<S> for Idempotency {
     }
 }
 
+/// Query that gives the reason for a request.
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Reason {
+    /// The reason, for the record.
+    pub(crate) reason: Option<String>,
+}
+
 /// The parameters in the path.
 #[derive(Debug)]
 pub(crate) struct InPath<T>(pub(crate) T);
@@ -157,6 +168,17 @@ impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for InPath<
             .map_err(|rejection| broken_path(&rejection))?;
         Ok(Self(named))
     }
+}
+
+/// The documentation of the path of a session, which [`TargetSession`] reads.
+#[derive(Debug, utoipa::IntoParams)]
+#[into_params(parameter_in = Path)]
+#[expect(dead_code, reason = "describes what the path of a session names")]
+pub(crate) struct SessionInPath {
+    /// UUID or path of the agent.
+    id: String,
+    /// UUID of the session.
+    sid: String,
 }
 
 /// The agent that the path names.
@@ -182,26 +204,40 @@ impl<S: Send + Sync> FromRequestParts<S> for TargetSession {
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
         let InPath((id, session)) =
             InPath::<(String, String)>::from_request_parts(parts, state).await?;
-        Ok(Self(existing(&id)?, id_in_path("sid", &session)?))
+        Ok(Self(existing(&id)?, read_path("sid", &session)?))
     }
 }
 
-/// The id at this place in the path.
-pub(crate) fn id_in_path<T: FromStr<Err = NotAnId>>(name: &str, text: &str) -> Result<T, Problem> {
-    text.parse().map_err(|error: NotAnId| {
-        Problem::bad_request("INVALID_ID", error.to_string()).at(RequestPart::Path(name))
-    })
+/// Reads a parameter of the path.
+pub(crate) fn read_path<T: FromStr<Err: Display>>(name: &str, text: &str) -> Result<T, Problem> {
+    text.parse()
+        .map_err(|error: T::Err| Problem::invalid_id(name, error.to_string()))
 }
 
-/// The id that this parameter of the query gives, when it is there.
-pub(crate) fn id_in_query<T: FromStr<Err = NotAnId>>(
+/// Reads a parameter of the query, when it is there.
+pub(crate) fn read_query<T: FromStr<Err: Display>>(
     name: &str,
     text: Option<&str>,
 ) -> Result<Option<T>, Problem> {
-    let parsed = text.map(str::parse).transpose();
-    parsed.map_err(|error: NotAnId| {
-        Problem::bad_request("INVALID_QUERY", error.to_string()).at(RequestPart::Query(name))
-    })
+    text.map(str::parse)
+        .transpose()
+        .map_err(|error: T::Err| Problem::invalid_query(name, error.to_string()))
+}
+
+/// Reads a field of the body, which its JSON pointer names.
+pub(crate) fn read_field<T: FromStr<Err: Display>>(
+    pointer: &str,
+    text: &str,
+) -> Result<T, Problem> {
+    text.parse()
+        .map_err(|error: T::Err| Problem::invalid_field(pointer, error.to_string()))
+}
+
+/// Distinguishes `null` from an absent field.
+pub(crate) fn given<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Option<String>>, D::Error> {
+    Option::deserialize(deserializer).map(Some)
 }
 
 /// Returns the requested number of items of a list, or `without` when the query names none.
@@ -210,7 +246,7 @@ pub(crate) fn limit(asked: Option<usize>, without: usize, max: usize) -> Result<
         limit if (1..=max).contains(&limit) => Ok(limit),
         limit => {
             let detail = format!("limit: {limit} is out of its range: it must be from 1 to {max}");
-            Err(Problem::bad_request("INVALID_QUERY", detail).at(RequestPart::Query("limit")))
+            Err(Problem::invalid_query("limit", detail))
         }
     }
 }
@@ -272,14 +308,11 @@ fn require_json(headers: &HeaderMap) -> Result<(), Problem> {
     {
         return Ok(());
     }
-    let detail = match media_type {
-        "" => {
-            "the body's content type is missing; send `content-type: application/json`".to_owned()
-        }
-        other => {
-            format!("the body's content type is `{other}`; send `content-type: application/json`")
-        }
+    let is = match media_type {
+        "" => "missing".to_owned(),
+        other => format!("`{other}`"),
     };
+    let detail = format!("the body's content type is {is}; send `content-type: application/json`");
     Err(Problem::new(
         StatusCode::UNSUPPORTED_MEDIA_TYPE,
         "UNSUPPORTED_MEDIA_TYPE",

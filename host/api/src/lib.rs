@@ -1,26 +1,48 @@
 //! The HTTP API: routes, event streams, one form for all errors, and the server beneath them.
 //!
 //! It stands apart so that what clients see changes for reasons of its own: [`wire`] is the only
-//! place where the host's vocabulary becomes public JSON. Never in here: SQL, wasmtime, rules.
+//! place where the host's vocabulary becomes public JSON, but for the old system's format in
+//! `legacy`. Never in here: SQL, wasmtime, rules.
 //!
 //! ## Where things are
 //!
-//! - routes, one file a subject: `routes.rs`
-//! - public JSON of sessions, turns, agents, events: `wire/session.rs`, `wire/turn.rs`,
-//!   `wire/view.rs`, `wire/event.rs`
-//! - codes of errors: `codes.rs`
-//! - scopes: `scopes.rs`
-//! - frames of event streams: `wire/frame_name.rs`
-//! - an event stream: one client, the shared reader, what is shown to whom, slow clients:
-//!   `stream/feed.rs`, `stream/tail.rs`, `stream/scope.rs`, `stream/viewer.rs`, `stream/outbox.rs`
-//! - the asker and their credential: `access.rs`, `credential.rs`
-//! - streams that end with their credential: `standing.rs`
-//! - tokens of other issuers: `identity.rs`
-//! - limits of users and keys: `quota.rs`
-//! - widgets in `/openapi.json`: `openapi/widgets.rs`
-//! - the old system's API (can go without a change elsewhere): `routes/legacy.rs`, `wire/legacy.rs`
+//! Requests and responses:
+//!
+//! - `routes.rs`, `routes/`: the list of routes, and their handlers, one file a subject
+//! - `wire.rs`, `wire/`: public JSON. Sessions, agents and dead letters are in `wire/view.rs`
+//!   (`SessionView`, its list form `SessionRowView`, `AgentView`), structured sessions in
+//!   `wire/session.rs` and `wire/active_session.rs`, turns in `wire/turn.rs`, messages in
+//!   `wire/message.rs`, operations in `wire/operation.rs`, events in `wire/event.rs` and in
+//!   `wire/*_event.rs`, frames of event streams in `wire/frame_name.rs`
+//! - `input.rs`, `input/`: bodies, queries, paths and idempotency keys; `cursor.rs`: tokens of
+//!   pages
+//! - `respond.rs`: the response to a request that made something
+//! - `problem.rs`: the form of all errors; `codes.rs`: their codes, in groups
+//! - `openapi.rs`, `openapi/`: what `/openapi.json` says beyond the routes; widgets are in
+//!   `openapi/widgets.rs`
+//! - `stream.rs`, `stream/`: event streams. One client is in `stream/feed.rs`, the reader that all
+//!   share in `stream/tail.rs`, what is shown to whom in `stream/scope.rs` and `stream/viewer.rs`,
+//!   slow clients in `stream/outbox.rs`
+//! - `legacy.rs`, `legacy/`: the old system's API and the import of its sessions; nothing else uses
+//!   it
+//!
+//! Who may ask, and how much:
+//!
+//! - `access.rs`: names of the host and forms of credentials; `credential.rs`: from a credential to
+//!   its caller; `caller.rs`: the caller
+//! - `scopes.rs`: the scopes that routes declare
+//! - `identity.rs`, `identity/`: tokens of other issuers
+//! - `standing.rs`: streams that end with their credential
+//! - `reading.rs`: readings by the operator
+//! - `quota.rs`: limits of users and keys
+//!
+//! Beneath them:
+//!
+//! - `server.rs`, `server/`: connections and their limits (`server/limits.rs`)
+//! - `state.rs`: what all routes share; `clock.rs`: the clock
+//! - `tests.rs`, `tests/`: the routes of a whole host under test
 
-pub mod access;
+mod access;
 mod caller;
 mod clock;
 mod codes;
@@ -28,10 +50,12 @@ mod credential;
 mod cursor;
 pub mod identity;
 mod input;
+mod legacy;
 mod openapi;
-pub mod problem;
+mod problem;
 mod quota;
 mod reading;
+mod respond;
 mod routes;
 mod scopes;
 pub mod server;

@@ -4,14 +4,16 @@ mod headers;
 mod session_config;
 pub(crate) mod widgets;
 
+pub(crate) use headers::announce_deprecation;
+
 use crate::codes::{self, Reads};
 use crate::problem::{Details, MEDIA_TYPE};
-use crate::wire::{EphemeralName, FrameName, FrameSchema};
+use crate::wire::{CodedSchema, EphemeralName, FrameName};
 use http::Method;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use utoipa::openapi::extensions::Extensions;
-use utoipa::openapi::path::{Operation, ParameterIn, PathItem};
+use utoipa::openapi::path::{Operation, Parameter, ParameterIn, PathItem};
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme};
 use utoipa::openapi::{Content, Deprecated, Ref, RefOr, Response};
 use utoipa::{Modify, OpenApi};
@@ -22,8 +24,8 @@ pub(crate) const TOKEN: &str = "token";
 const DEPRECATED: &str = "deprecated";
 /// The extension in which a route lists its own codes, and a response those of its status.
 const CODES: &str = "x-codes";
-/// The operations that answer with an event stream.
-const STREAMS: [&str; 2] = ["/api/agents/{id}/stream", "/api/session/{sid}/stream"];
+/// The media type of the operations that answer with an event stream.
+const EVENT_STREAM: &str = "text/event-stream";
 /// The operation that opens sessions.
 const OPENING: &str = "/api/agents/{id}/sessions";
 
@@ -80,8 +82,7 @@ impl Modify for Bearer {
 pub(crate) fn complete(document: &mut utoipa::openapi::OpenApi) {
     for (path, item) in &mut document.paths.paths {
         for (_, operation) in operations(item) {
-            let tags = operation.tags.as_deref().unwrap_or_default();
-            if tags.iter().any(|tag| tag == DEPRECATED) {
+            if is_deprecated(operation) {
                 operation.deprecated = Some(Deprecated::True);
             }
             add_problems(operation, path);
@@ -90,6 +91,12 @@ pub(crate) fn complete(document: &mut utoipa::openapi::OpenApi) {
     }
     describe_streams(document);
     describe_configs(document);
+}
+
+/// Returns whether an operation is deprecated, as its tag says.
+pub(crate) fn is_deprecated(operation: &Operation) -> bool {
+    let tags = operation.tags.as_deref().unwrap_or_default();
+    tags.iter().any(|tag| tag == DEPRECATED)
 }
 
 /// Returns the operations of a path, by method.
@@ -135,21 +142,19 @@ fn add_problems(operation: &mut Operation, path: &str) {
         .insert("default".to_owned(), RefOr::T(problem(otherwise)));
 }
 
+/// Returns whether an operation has a parameter in this place, of this name if one is given.
+fn has_parameter(operation: &Operation, place: &ParameterIn, name: Option<&str>) -> bool {
+    let is_it = |parameter: &RefOr<Parameter>| match parameter {
+        RefOr::T(parameter) => {
+            parameter.parameter_in == *place && name.is_none_or(|name| parameter.name == name)
+        }
+        RefOr::Ref(_) => false,
+    };
+    operation.parameters.iter().flatten().any(is_it)
+}
+
 /// Returns the parts of a request that an operation reads.
 fn reads(operation: &Operation, path: &str) -> Reads {
-    let has = |place: &ParameterIn, name: Option<&str>| {
-        operation
-            .parameters
-            .iter()
-            .flatten()
-            .any(|parameter| match parameter {
-                RefOr::T(parameter) => {
-                    parameter.parameter_in == *place
-                        && name.is_none_or(|name| parameter.name == name)
-                }
-                RefOr::Ref(_) => false,
-            })
-    };
     let open = SecurityRequirement::default();
     let is_open = operation.security.iter().flatten().any(|one| *one == open);
     Reads {
@@ -158,9 +163,9 @@ fn reads(operation: &Operation, path: &str) -> Reads {
             &operation.request_body,
             Some(RefOr::T(body)) if body.content.contains_key("application/json")
         ),
-        query: has(&ParameterIn::Query, None),
+        query: has_parameter(operation, &ParameterIn::Query, None),
         path: path.contains('{'),
-        key: has(&ParameterIn::Header, Some("Idempotency-Key")),
+        key: has_parameter(operation, &ParameterIn::Header, Some("Idempotency-Key")),
     }
 }
 
@@ -195,55 +200,55 @@ fn extend(extensions: &mut Option<Extensions>, name: &str, value: Value) {
         .merge([(name, value)].into_iter().collect());
 }
 
-/// The frames of event streams, by view and name.
-fn describe_streams(document: &mut utoipa::openapi::OpenApi) {
+/// Adds schemas to a description, and returns the references to them by key.
+fn add_schemas(
+    document: &mut utoipa::openapi::OpenApi,
+    schemas: Vec<CodedSchema>,
+) -> Map<String, Value> {
     let components = document.components.get_or_insert_default();
-    let mut by_name = |schemas: Vec<FrameSchema>| -> Map<String, Value> {
-        let mut references = Map::new();
-        for FrameSchema {
-            frame,
-            name,
-            schema,
-            others,
-        } in schemas
-        {
-            references.insert(frame.to_owned(), reference(&name));
-            components.schemas.extend(others);
-            components.schemas.insert(name, schema);
-        }
-        references
-    };
-    let session = by_name(FrameName::schemas());
-    let mut log = by_name(EphemeralName::schemas());
+    let mut references = Map::new();
+    for CodedSchema {
+        key,
+        name,
+        schema,
+        others,
+    } in schemas
+    {
+        references.insert(key.to_owned(), reference(&name));
+        components.schemas.extend(others);
+        components.schemas.insert(name, schema);
+    }
+    references
+}
+
+/// Returns whether an operation answers with an event stream.
+fn is_stream(operation: &Operation) -> bool {
+    let answer = operation.responses.responses.get("200");
+    matches!(answer, Some(RefOr::T(answer)) if answer.content.contains_key(EVENT_STREAM))
+}
+
+/// Describes the frames of event streams, by view and name.
+fn describe_streams(document: &mut utoipa::openapi::OpenApi) {
+    let session = add_schemas(document, FrameName::schemas());
+    let mut log = add_schemas(document, EphemeralName::schemas());
     log.insert("*".to_owned(), reference("Event"));
-    for path in STREAMS {
-        let Some(operation) = document
-            .paths
-            .paths
-            .get_mut(path)
-            .and_then(|item| item.get.as_mut())
-        else {
+    let gets = document.paths.paths.values_mut();
+    for operation in gets.filter_map(|item| item.get.as_mut()) {
+        if !is_stream(operation) {
             continue;
-        };
-        let mut events = json!({ "session": session });
-        if path == "/api/agents/{id}/stream"
-            && let Some(events) = events.as_object_mut()
-        {
-            events.insert("log".to_owned(), json!(log));
         }
+        // A stream without a choice of views has one of them.
+        let events = match has_parameter(operation, &ParameterIn::Query, Some("view")) {
+            true => json!({ "session": session, "log": log }),
+            false => json!({ "session": session }),
+        };
         extend(&mut operation.extensions, "x-events", events);
     }
 }
 
 /// Describes the configurations with which sessions of the built-in types are opened, by type.
 fn describe_configs(document: &mut utoipa::openapi::OpenApi) {
-    let components = document.components.get_or_insert_default();
-    let mut by_type = Map::new();
-    for (session_type, name, schema, others) in session_config::schemas() {
-        by_type.insert(session_type.to_owned(), reference(name));
-        components.schemas.extend(others);
-        components.schemas.insert(name.to_owned(), schema);
-    }
+    let by_type = add_schemas(document, session_config::schemas());
     if let Some(operation) = document
         .paths
         .paths

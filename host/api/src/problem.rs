@@ -6,9 +6,10 @@ use http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderValue, StatusCode};
 use serde::Serialize;
 use std::fmt;
+use store::ReadError;
 
 /// The media type of a problem.
-pub const MEDIA_TYPE: &str = "application/problem+json";
+pub(crate) const MEDIA_TYPE: &str = "application/problem+json";
 /// Bytes of a detail, and of what names a field; what is longer is cut.
 const TEXT_BYTES_MAX: usize = 4_096;
 /// Seconds that a client is asked to wait when something is busy.
@@ -25,22 +26,20 @@ const STORE_RETRY_AFTER_S: u64 = 10;
 
 /// The reason why a request did not succeed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Problem {
-    /// The HTTP status.
-    pub status: StatusCode,
-    /// A stable code.
-    pub code: &'static str,
+pub(crate) struct Problem {
+    pub(crate) status: StatusCode,
+    pub(crate) code: &'static str,
     /// A description of this occurrence and how to fix it.
-    pub detail: String,
+    pub(crate) detail: String,
     /// The part of the request that is at fault; see [`RequestPart`] for how it is written.
-    pub field: Option<String>,
+    pub(crate) field: Option<String>,
     retry_after_s: Option<u64>,
 }
 
 /// The part of a request that is at fault. Domain and broker write the same forms in their
 /// refusals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RequestPart<'a> {
+pub(crate) enum RequestPart<'a> {
     /// A field of the body, as a JSON pointer: `/content/0/text`.
     Body(&'a str),
     /// The body as a whole, where it is not JSON: `body`.
@@ -95,7 +94,7 @@ pub(crate) struct Details {
 
 impl Problem {
     /// A problem with a stable code.
-    pub fn new(status: StatusCode, code: &'static str, detail: impl Into<String>) -> Self {
+    pub(crate) fn new(status: StatusCode, code: &'static str, detail: impl Into<String>) -> Self {
         Self {
             status,
             code,
@@ -106,75 +105,90 @@ impl Problem {
     }
 
     /// A request that makes no sense, 400.
-    pub fn bad_request(code: &'static str, detail: impl Into<String>) -> Self {
+    pub(crate) fn bad_request(code: &'static str, detail: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, code, detail)
     }
 
+    /// A field of the body that is refused, 422, by its JSON pointer.
+    pub(crate) fn invalid_field(pointer: &str, detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::UNPROCESSABLE_ENTITY, "INVALID_FIELD", detail)
+            .at(RequestPart::Body(pointer))
+    }
+
+    /// A field of the body that is missing, 422, by its JSON pointer.
+    pub(crate) fn missing_field(pointer: &str, detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::UNPROCESSABLE_ENTITY, "MISSING_FIELD", detail)
+            .at(RequestPart::Body(pointer))
+    }
+
+    /// A parameter of the query that is refused, 400.
+    pub(crate) fn invalid_query(name: &str, detail: impl Into<String>) -> Self {
+        Self::bad_request("INVALID_QUERY", detail).at(RequestPart::Query(name))
+    }
+
+    /// A parameter of the path that is refused, 400.
+    pub(crate) fn invalid_id(name: &str, detail: impl Into<String>) -> Self {
+        Self::bad_request("INVALID_ID", detail).at(RequestPart::Path(name))
+    }
+
+    /// Reports with 503 that the host cannot do something at this moment, and when to ask again.
+    fn for_now(code: &'static str, detail: &str, retry_after_s: u64) -> Self {
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, code, detail).retry_after(retry_after_s)
+    }
+
     /// The host is not ready yet, 503.
-    #[must_use]
-    pub fn starting() -> Self {
-        Self::new(
-            StatusCode::SERVICE_UNAVAILABLE,
-            "STARTING",
-            "the host is starting; try again in a moment",
-        )
-        .retry_after(STARTING_RETRY_AFTER_S)
+    pub(crate) fn starting() -> Self {
+        let detail = "the host is starting; try again in a moment";
+        Self::for_now("STARTING", detail, STARTING_RETRY_AFTER_S)
     }
 
     /// The host is about to end, 503.
-    #[must_use]
-    pub fn shutting_down() -> Self {
+    pub(crate) fn shutting_down() -> Self {
         let detail = "the host is shutting down; try again when it is back";
-        Self::new(StatusCode::SERVICE_UNAVAILABLE, "SHUTTING_DOWN", detail)
-            .retry_after(STARTING_RETRY_AFTER_S)
+        Self::for_now("SHUTTING_DOWN", detail, STARTING_RETRY_AFTER_S)
     }
 
     /// There is no room to record anything, 503.
-    #[must_use]
-    pub fn disk_full() -> Self {
+    pub(crate) fn disk_full() -> Self {
         let detail = "the disk that holds the data directory is full, so nothing was recorded; \
                       free some space and try again";
-        Self::new(StatusCode::SERVICE_UNAVAILABLE, "DISK_FULL", detail)
-            .retry_after(STORE_RETRY_AFTER_S)
+        Self::for_now("DISK_FULL", detail, STORE_RETRY_AFTER_S)
     }
 
     /// Reports with 503 that the store does not answer. Its error is only logged.
-    #[must_use]
-    pub fn unavailable() -> Self {
-        let detail =
-            "the event store is not available, so nothing was recorded; try again in a moment";
-        Self::new(StatusCode::SERVICE_UNAVAILABLE, "STORE_UNAVAILABLE", detail)
-            .retry_after(STORE_RETRY_AFTER_S)
+    pub(crate) fn unavailable() -> Self {
+        Self::store_unavailable(
+            "the event store is not available, so nothing was recorded; try again in a moment",
+        )
     }
 
     /// Reports with 503 that the store records nothing at this moment, as `/readyz` does.
-    #[must_use]
-    pub fn not_recording() -> Self {
-        let detail = "the event store records nothing at this moment: its disk fails or does not \
-                      answer, or another program has locked it";
-        Self::new(StatusCode::SERVICE_UNAVAILABLE, "STORE_UNAVAILABLE", detail)
-            .retry_after(STORE_RETRY_AFTER_S)
+    pub(crate) fn not_recording() -> Self {
+        Self::store_unavailable(
+            "the event store records nothing at this moment: its disk fails or does not answer, \
+             or another program has locked it",
+        )
     }
 
     /// Reports with 503 that the store cannot be read at this moment, as `/readyz` does.
-    #[must_use]
-    pub fn not_reading() -> Self {
-        let detail =
-            "the event store cannot be read at this moment: its disk fails or does not answer";
-        Self::new(StatusCode::SERVICE_UNAVAILABLE, "STORE_UNAVAILABLE", detail)
-            .retry_after(STORE_RETRY_AFTER_S)
+    pub(crate) fn not_reading() -> Self {
+        Self::store_unavailable(
+            "the event store cannot be read at this moment: its disk fails or does not answer",
+        )
+    }
+
+    fn store_unavailable(detail: &str) -> Self {
+        Self::for_now("STORE_UNAVAILABLE", detail, STORE_RETRY_AFTER_S)
     }
 
     /// The same, with what of the request is at fault.
-    #[must_use]
-    pub fn at(mut self, place: RequestPart<'_>) -> Self {
+    pub(crate) fn at(mut self, place: RequestPart<'_>) -> Self {
         self.field = Some(cut(place.to_string()));
         self
     }
 
     /// The same, where what is at fault is called otherwise in the request than where it was found.
-    #[must_use]
-    pub fn moved(self, from: &str, to: RequestPart<'_>) -> Self {
+    pub(crate) fn moved(self, from: &str, to: RequestPart<'_>) -> Self {
         if self.field.as_deref() == Some(from) {
             self.at(to)
         } else {
@@ -183,8 +197,7 @@ impl Problem {
     }
 
     /// The same, with the seconds after which it makes sense to try again.
-    #[must_use]
-    pub fn retry_after(mut self, seconds: u64) -> Self {
+    pub(crate) fn retry_after(mut self, seconds: u64) -> Self {
         self.retry_after_s = Some(seconds);
         self
     }
@@ -244,6 +257,12 @@ impl From<broker::Error> for Problem {
             }
             broker::Error::ShuttingDown => Self::shutting_down(),
         }
+    }
+}
+
+impl From<ReadError> for Problem {
+    fn from(error: ReadError) -> Self {
+        broker::Error::from(error).into()
     }
 }
 

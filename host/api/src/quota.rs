@@ -66,21 +66,6 @@ impl Rate {
     }
 }
 
-/// A limit that can be reached.
-#[derive(Debug, Clone, Copy)]
-struct Limited {
-    code: &'static str,
-    what: &'static str,
-    max: u64,
-}
-
-/// The limit of sessions that are opened with a key.
-const SESSIONS: Limited = Limited {
-    code: "KEY_SESSION_LIMIT",
-    what: "sessions opened in a minute",
-    max: 0,
-};
-
 /// The shares of all users and keys. Cheap to clone.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Quotas(Arc<Mutex<HashMap<Holder, Share>>>);
@@ -152,16 +137,7 @@ impl Quotas {
                 Duration::from_secs(1) / max.max(1),
                 Duration::from_secs(u64::from(BURST_S)),
             );
-            taken.map_err(|wait| {
-                limited(
-                    Limited {
-                        code,
-                        what: "requests in a second",
-                        max: u64::from(max),
-                    },
-                    wait,
-                )
-            })?;
+            taken.map_err(|wait| limited(code, "requests in a second", max.into(), wait))?;
         }
         Ok(())
     }
@@ -198,15 +174,8 @@ impl Quotas {
                 .sessions
                 .take(now, interval, minute)
         });
-        taken.map_err(|wait| {
-            limited(
-                Limited {
-                    max: u64::from(max),
-                    ..SESSIONS
-                },
-                wait,
-            )
-        })?;
+        let what = "sessions opened in a minute";
+        taken.map_err(|wait| limited("KEY_SESSION_LIMIT", what, max.into(), wait))?;
         Ok(SessionShare {
             quotas: self.clone(),
             taken: key.map(|key| (key, interval)),
@@ -231,11 +200,9 @@ impl Quotas {
             };
             let share = shares.entry(holder.clone()).or_default();
             if share.streams >= max {
-                refused = Some(Limited {
-                    code,
-                    what: "event streams at the same time",
-                    max: max as u64,
-                });
+                let wait = Duration::from_secs(STREAM_RETRY_AFTER_S);
+                let what = "event streams at the same time";
+                refused = Some(limited(code, what, max as u64, wait));
                 break;
             }
             share.streams += 1;
@@ -243,10 +210,7 @@ impl Quotas {
         }
         // Given back what was taken, if anything, only without the lock.
         drop(shares);
-        match refused {
-            None => Ok(taken),
-            Some(limit) => Err(limited(limit, Duration::from_secs(STREAM_RETRY_AFTER_S))),
-        }
+        refused.map_or(Ok(taken), Err)
     }
 }
 
@@ -270,8 +234,7 @@ fn forget_idle(shares: &mut HashMap<Holder, Share>, now: Instant) {
     }
 }
 
-fn limited(limit: Limited, wait: Duration) -> Problem {
-    let Limited { code, what, max } = limit;
+fn limited(code: &'static str, what: &str, max: u64, wait: Duration) -> Problem {
     let whose = if code.starts_with("KEY_") {
         "with one API key"
     } else {

@@ -13,6 +13,7 @@ use broker::{Broker, Other, Reading, Target};
 use domain::digest::Digest;
 use domain::event::Recorded;
 use domain::id::{AgentId, SessionId, TurnId};
+use domain::user::UserId;
 use http::Method;
 use std::collections::BTreeSet;
 
@@ -66,14 +67,10 @@ pub(crate) async fn reader(
             Err(_) => (None, session),
         },
         (None, Some(session), _) => {
-            let row = store.session(session).await.map_err(broker::Error::from)?;
+            let row = store.session(session).await?;
             (row.map(|row| Target::Agent(row.agent)), Some(session))
         }
-        (None, None, Some(turn)) => match store
-            .session_of_turn(turn)
-            .await
-            .map_err(broker::Error::from)?
-        {
+        (None, None, Some(turn)) => match store.session_of_turn(turn).await? {
             Some((agent, session)) => (Some(Target::Agent(agent)), Some(session)),
             None => (None, None),
         },
@@ -82,11 +79,9 @@ pub(crate) async fn reader(
     let Some(of) = of else { return Ok(caller) };
     let asked = format!("{} {route}", request.method());
     let reading = Reading {
-        by: &caller.user,
-        request: &asked,
         session,
-        run: None,
         turn: named.turn,
+        ..without_names(&caller.user, &asked)
     };
     Ok(match api.broker()?.read_as_operator(reading, &of).await? {
         Some(user) => Caller {
@@ -132,6 +127,17 @@ fn queried(request: &Request, name: &str) -> Option<String> {
         .map(|pair| pair.1)
 }
 
+/// Returns a reading by a request that names no session, run or turn.
+pub(crate) fn without_names<'a>(by: &'a UserId, request: &'a str) -> Reading<'a> {
+    Reading {
+        by,
+        request,
+        session: None,
+        run: None,
+        turn: None,
+    }
+}
+
 /// Records the other side of a comparison, which a request names in its query.
 ///
 /// # Errors
@@ -140,15 +146,9 @@ pub(crate) async fn note_compared(api: &Api, caller: &Caller, with: Other) -> Re
     let Some(OperatorReading { by, request }) = &caller.operator else {
         return Ok(());
     };
-    let reading = Reading {
-        by,
-        request,
-        session: None,
-        run: None,
-        turn: None,
-    };
-    Ok(api
-        .broker()?
+    let reading = without_names(by, request);
+    let broker = api.broker()?;
+    Ok(broker
         .compare_as_operator(reading, &caller.user, with)
         .await?)
 }
@@ -175,17 +175,9 @@ pub(crate) async fn note_agents(
     if agents.is_empty() {
         return Ok(());
     }
-    let reading = Reading {
-        by: &caller.user,
-        request,
-        session: None,
-        run: None,
-        turn: None,
-    };
-    Ok(api
-        .broker()?
-        .read_lists_as_operator(reading, agents)
-        .await?)
+    let reading = without_names(&caller.user, request);
+    let broker = api.broker()?;
+    Ok(broker.read_lists_as_operator(reading, agents).await?)
 }
 
 fn is_of_ledger(recorded: &Recorded) -> bool {

@@ -11,10 +11,8 @@ mod dead_letters;
 mod definitions;
 mod events;
 mod files;
-mod import;
 mod keys;
 mod labels;
-mod legacy;
 mod lists;
 mod me;
 mod messages;
@@ -31,7 +29,8 @@ mod transcripts;
 mod trees;
 
 use crate::credential::caller;
-use crate::openapi::{Document, complete, widgets};
+use crate::legacy;
+use crate::openapi::{Document, announce_deprecation, complete, widgets};
 use crate::problem::Problem;
 use crate::reading::reader;
 use crate::scopes::RouteScopes;
@@ -41,7 +40,7 @@ use crate::stream;
 use axum::Router;
 use axum::extract::{MatchedPath, Request, State};
 use axum::middleware::{self, Next};
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
 use http::header::CONNECTION;
 use http::{HeaderValue, Method, StatusCode, Uri};
 use std::sync::Arc;
@@ -90,7 +89,6 @@ fn guarded() -> OpenApiRouter<Api> {
         .routes(routes!(clock::confirm))
         .routes(routes!(operator::rebuild, operator::rebuilt))
         .routes(routes!(purges::purge))
-        .routes(routes!(import::import))
         .routes(routes!(keys::issue, keys::list))
         .routes(routes!(keys::revoke))
         .routes(routes!(me::show))
@@ -101,8 +99,6 @@ fn guarded() -> OpenApiRouter<Api> {
         .routes(routes!(trees::show))
         .routes(routes!(trees::tree))
         .routes(routes!(trees::diff))
-        .routes(routes!(transcripts::export))
-        .routes(routes!(transcripts::import))
         .routes(routes!(search::search))
         .routes(routes!(queue::configure, queue::reset))
         .routes(routes!(queue::list))
@@ -113,21 +109,8 @@ fn guarded() -> OpenApiRouter<Api> {
         .routes(routes!(paths::abort))
         .routes(routes!(connectors::bind, connectors::unbind))
         .routes(routes!(connectors::list))
-}
-
-/// Every route that is deprecated. All of them need the token.
-fn deprecated() -> OpenApiRouter<Api> {
-    OpenApiRouter::new()
-        .routes(routes!(legacy::create, legacy::list))
-        .routes(routes!(legacy::show, legacy::terminate))
-        .routes(routes!(legacy::state))
-        .routes(routes!(legacy::respond))
-        .routes(routes!(legacy::follow))
-        // The old server sent whoever left the slash out to where it is.
-        .route(
-            "/api/session",
-            axum::routing::get(legacy::list).post(legacy::create),
-        )
+        .merge(transcripts::routes())
+        .merge(legacy::routes())
 }
 
 /// Every route that needs no credential. They pass through no middleware, because monitors call
@@ -143,7 +126,6 @@ fn open() -> OpenApiRouter<Api> {
 pub(crate) fn document() -> utoipa::openapi::OpenApi {
     let mut document = OpenApiRouter::with_openapi(Document::openapi())
         .merge(guarded())
-        .merge(deprecated())
         .merge(open())
         .into_openapi();
     complete(&mut document);
@@ -160,27 +142,19 @@ pub(crate) fn description() -> serde_json::Value {
 
 /// The scopes of all routes that need a credential.
 pub(crate) fn scopes() -> RouteScopes {
-    RouteScopes::declared(guarded().merge(deprecated()).into_openapi())
+    RouteScopes::declared(guarded().into_openapi())
 }
 
 /// The router of a host.
 pub fn router(api: &Api) -> Router {
     let (guarded, _) = guarded().split_for_parts();
-    let (deprecated, _) = deprecated().split_for_parts();
     let (open, _) = open().split_for_parts();
     let gate = RequestGate {
         api: api.clone(),
         scopes: Arc::new(scopes()),
     };
-    let admit = middleware::from_fn_with_state(gate, admit);
     guarded
-        .route_layer(admit.clone())
-        // What is deprecated says so to everybody, also to whoever is not let in.
-        .merge(
-            deprecated
-                .route_layer(admit)
-                .route_layer(middleware::from_fn(legacy::deprecated)),
-        )
+        .route_layer(middleware::from_fn_with_state(gate, admit))
         .merge(open)
         .fallback(no_route)
         .method_not_allowed_fallback(no_method)
@@ -225,20 +199,31 @@ struct RequestGate {
     scopes: Arc<RouteScopes>,
 }
 
-/// Admits a request, as far as its credential permits.
-async fn admit(
-    State(RequestGate { api, scopes }): State<RequestGate>,
-    mut request: Request,
-    next: Next,
-) -> Result<Response, Problem> {
-    let presented = api.access().check(request.uri(), request.headers())?;
-    let caller = caller(&api, presented).await?;
+/// Answers a request that is admitted, and refuses any other. A route that is deprecated says so to
+/// everybody, also to whoever is not let in.
+async fn admit(State(gate): State<RequestGate>, request: Request, next: Next) -> Response {
     let route = request.extensions().get::<MatchedPath>();
-    scopes.check(&caller, request.method(), route.map(MatchedPath::as_str))?;
-    api.quotas().request(&caller, api.limits())?;
-    let caller = reader(&api, caller, &mut request).await?;
-    request.extensions_mut().insert(caller);
-    Ok(next.run(request).await)
+    let is_deprecated = route.is_some_and(|route| gate.scopes.is_deprecated(route.as_str()));
+    let mut response = gate.pass(request, next).await.into_response();
+    if is_deprecated {
+        announce_deprecation(response.headers_mut());
+    }
+    response
+}
+
+impl RequestGate {
+    /// Lets a request pass, as far as its credential permits.
+    async fn pass(&self, mut request: Request, next: Next) -> Result<Response, Problem> {
+        let Self { api, scopes } = self;
+        let presented = api.access().check(request.uri(), request.headers())?;
+        let caller = caller(api, presented).await?;
+        let route = request.extensions().get::<MatchedPath>();
+        scopes.check(&caller, request.method(), route.map(MatchedPath::as_str))?;
+        api.quotas().request(&caller, api.limits())?;
+        let caller = reader(api, caller, &mut request).await?;
+        request.extensions_mut().insert(caller);
+        Ok(next.run(request).await)
+    }
 }
 
 async fn no_route(uri: Uri) -> Problem {

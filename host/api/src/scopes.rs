@@ -1,12 +1,12 @@
-//! The scopes that each route needs, as it declares them in `security` of its `utoipa::path`. A
-//! route that declares none is closed to everybody.
+//! The scopes that each route needs, as it declares them in `security` of its `utoipa::path`, and
+//! whether it is deprecated. A route that declares no scopes is closed to everybody.
 
 use crate::caller::Caller;
-use crate::openapi::{TOKEN, operations};
+use crate::openapi::{TOKEN, is_deprecated, operations};
 use crate::problem::Problem;
 use domain::user::Scope;
 use http::{Method, StatusCode};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use utoipa::openapi::OpenApi;
 use utoipa::openapi::security::SecurityRequirement;
 
@@ -24,21 +24,33 @@ enum Admits {
 pub(crate) struct RouteScopes {
     /// By path, without a slash at its end, and method.
     admitted: HashMap<(String, Method), Admits>,
+    /// Paths, without a slash at their end.
+    deprecated: HashSet<String>,
 }
 
 impl RouteScopes {
     /// Collects what the routes of a description declare.
     pub(crate) fn declared(document: OpenApi) -> Self {
         let mut admitted = HashMap::new();
+        let mut deprecated = HashSet::new();
         for (path, mut item) in document.paths.paths {
             for (method, operation) in operations(&mut item) {
                 let required = operation.security.as_deref().and_then(read_requirements);
                 if let Some(admits) = required {
                     admitted.insert((key(&path), method), admits);
                 }
+                deprecated.extend(is_deprecated(operation).then(|| key(&path)));
             }
         }
-        Self { admitted }
+        Self {
+            admitted,
+            deprecated,
+        }
+    }
+
+    /// Returns whether a route is deprecated.
+    pub(crate) fn is_deprecated(&self, route: &str) -> bool {
+        self.deprecated.contains(&key(route))
     }
 
     /// Checks that a caller's credential may be used for a route, as the router knows it.

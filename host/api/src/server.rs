@@ -168,6 +168,15 @@ impl Server {
         }
     }
 
+    /// Sets a connection up.
+    fn connected(&self, stream: &TcpStream, peer: SocketAddr) -> Connected {
+        settle_in(stream);
+        Connected {
+            peer,
+            hang_up: self.hang_up.child_token(),
+        }
+    }
+
     /// Answers the requests of a connection, which keeps its place meanwhile.
     fn answer(
         &self,
@@ -177,11 +186,7 @@ impl Server {
         limits: Limits,
         place: impl Send + 'static,
     ) {
-        settle_in(&stream);
-        let connected = Connected {
-            peer,
-            hang_up: self.hang_up.child_token(),
-        };
+        let connected = self.connected(&stream, peer);
         let connection = connection::serve(stream, connected, router, limits, self.stop.clone());
         self.connections.spawn(async move {
             connection.await;
@@ -193,27 +198,16 @@ impl Server {
     /// otherwise.
     fn answer_check(&self, stream: TcpStream, peer: SocketAddr, checks: Router, guest: Guest) {
         let soon = |ms: u64| ms.min(CHECK_MS_MAX);
-        let Limits {
-            header_ms_max,
-            body_ms_max,
-            idle_ms_max,
-            write_ms_max,
-            linger_ms_max,
-            ..
-        } = self.limits;
+        let limits = self.limits;
         let limits = Limits {
-            header_ms_max: soon(header_ms_max),
-            body_ms_max: soon(body_ms_max),
-            idle_ms_max: soon(idle_ms_max),
-            write_ms_max: soon(write_ms_max),
-            linger_ms_max: soon(linger_ms_max),
-            ..self.limits
+            header_ms_max: soon(limits.header_ms_max),
+            body_ms_max: soon(limits.body_ms_max),
+            idle_ms_max: soon(limits.idle_ms_max),
+            write_ms_max: soon(limits.write_ms_max),
+            linger_ms_max: soon(limits.linger_ms_max),
+            ..limits
         };
-        settle_in(&stream);
-        let connected = Connected {
-            peer,
-            hang_up: self.hang_up.child_token(),
-        };
+        let connected = self.connected(&stream, peer);
         let stop = self.stop.clone();
         self.connections.spawn(async move {
             let within = Duration::from_millis(limits.header_ms_max);

@@ -9,16 +9,21 @@ use crate::server::Limits;
 use crate::stream::tail::Tail;
 use broker::{Broker, By};
 use bytes::Bytes;
+use http::StatusCode;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 use store::Health;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 /// Files that are on their way to the host at the same time: each is in memory whole.
 const UPLOADS_MAX: usize = 16;
+/// Time that a file waits for other uploads before it is refused.
+const UPLOAD_PATIENCE: Duration = Duration::from_secs(5);
 
 /// The API of one host. Cheap to clone.
 ///
@@ -39,7 +44,7 @@ struct Shared {
     draining: AtomicBool,
     streams: AtomicUsize,
     quotas: Quotas,
-    /// Places for files that are on their way.
+    /// Permits for files that are on their way.
     uploads: Arc<Semaphore>,
     tasks: TaskTracker,
     stopping: CancellationToken,
@@ -200,9 +205,23 @@ impl Api {
         self.shared.document.get_or_init(write).clone()
     }
 
-    /// A place for a file that is on its way, once there is one.
-    pub(crate) async fn upload_place(&self) -> Option<OwnedSemaphorePermit> {
-        self.shared.uploads.clone().acquire_owned().await.ok()
+    /// Takes a permit for a file that is on its way.
+    ///
+    /// # Errors
+    /// 429: too many others are on their way.
+    pub(crate) async fn upload_permit(&self) -> Result<OwnedSemaphorePermit, Problem> {
+        let permit = self.shared.uploads.clone().acquire_owned();
+        match timeout(UPLOAD_PATIENCE, permit).await {
+            Ok(Ok(permit)) => Ok(permit),
+            // The semaphore is never closed.
+            Ok(Err(_)) | Err(_) => {
+                let detail =
+                    "too many files are being uploaded to this host; try again in a moment";
+                let status = StatusCode::TOO_MANY_REQUESTS;
+                Err(Problem::new(status, "TOO_MANY_UPLOADS", detail)
+                    .retry_after(UPLOAD_PATIENCE.as_secs()))
+            }
+        }
     }
 
     /// A place among the event streams; none when all are taken.

@@ -17,7 +17,7 @@ mod welcome;
 
 use crate::caller::Caller;
 use crate::codes::{self, AGENT, SESSION, STREAM};
-use crate::input::{Params, TargetAgent, id_in_query};
+use crate::input::{Params, TargetAgent, read_query};
 use crate::problem::{Problem, RequestPart};
 use crate::server::Connected;
 use crate::standing::Standing;
@@ -142,15 +142,11 @@ pub(crate) async fn follow(
 /// A request to follow an agent, or one of its sessions.
 #[derive(Debug)]
 pub(crate) struct StreamRequest {
-    /// The agent.
     pub(crate) target: Target,
-    /// The query.
     pub(crate) params: StreamParams,
-    /// The follower.
     pub(crate) caller: Caller,
     /// The connection on which it came.
     pub(crate) connected: Connected,
-    /// Its headers.
     pub(crate) headers: HeaderMap,
 }
 
@@ -168,7 +164,7 @@ pub(crate) async fn begin(api: &Api, request: StreamRequest) -> Result<Response,
     let place = api.stream_place().ok_or_else(crowded)?;
     let found = broker.agent(&caller.user, &target).await?;
     let agent = found.row.agent.id;
-    let session: Option<SessionId> = id_in_query("session", params.session.as_deref())?;
+    let session: Option<SessionId> = read_query("session", params.session.as_deref())?;
     let tree = |session| Tree::new(agent, session, &caller, broker.clone());
     let scope = scope_of(agent, session, params.spawned.unwrap_or(false), tree)?;
     // Watched before the position is read: no frame of what comes after it is missed.
@@ -311,7 +307,7 @@ fn scope_of(
         (Some(session), true) => Ok(StreamScope::Tree(tree(session))),
         (None, true) => {
             let detail = "`spawned` needs `session`: the session whose spawned sessions are meant";
-            Err(Problem::bad_request("INVALID_QUERY", detail).at(RequestPart::Query("session")))
+            Err(Problem::invalid_query("session", detail))
         }
     }
 }

@@ -2,8 +2,8 @@
 //! sessions.
 //!
 //! Values that only the host needs (salts, a step's basis, memos, tools' states, hashes, providers'
-//! opaque content) stay inside. Field names are snake_case, times ISO 8601 in UTC, digests `sha256:`
-//! and hexadecimal digits.
+//! opaque content) stay inside. Field names are snake_case, times ISO 8601 in UTC, digests
+//! `sha256:` and hexadecimal digits.
 
 mod active_session;
 mod agent_event;
@@ -16,7 +16,6 @@ mod frame;
 mod frame_name;
 mod key;
 mod label_event;
-mod legacy;
 mod message;
 mod operation;
 mod path;
@@ -31,39 +30,40 @@ mod tests;
 mod turn;
 mod view;
 
-pub use active_session::{ActiveSessionView, ExecutionPlaceView};
-pub use audit::{AuditLine, audit};
+pub(crate) use audit::{AuditLine, audit};
 pub use component::{ComponentView, component};
 pub use definition::{DefinitionView, Lists, definition};
-pub use event::{Event, event};
-pub use file::{FileView, file};
-pub use frame::frame;
-pub(crate) use frame_name::FrameSchema;
-pub use frame_name::{EphemeralName, FrameName};
-pub use key::{KeyView, key};
-pub use legacy::{
-    LegacySession, LegacyState, LegacySummary, legacy_session, legacy_state, legacy_summary,
+pub(crate) use event::{Event, event};
+pub(crate) use file::{FileView, file};
+pub(crate) use frame::frame;
+pub(crate) use frame_name::{CodedSchema, EphemeralName, FrameName};
+pub(crate) use key::{KeyView, key};
+pub(crate) use message::{MessageView, message};
+pub(crate) use path::{ConnectorView, PathView, connector, path};
+pub(crate) use quarantine::{QuarantinedView, quarantined};
+pub(crate) use queue::{
+    InputView, QueueView, WaitingInputsView, input, queue, waiting_inputs, waits_for,
 };
-pub use message::{CallView, MessageView, PartView, message};
-pub use operation::{ClientActionView, client_action, operation, settlements};
-pub use path::{ConnectorView, PathView, connector, path};
-pub use quarantine::{QuarantinedView, quarantined};
-pub use queue::{
-    InputView, QueueView, WaitingInputView, WaitingInputsView, input, queue, waiting_inputs,
-    waits_for,
+pub(crate) use session::{
+    ItemView, PastSessionView, PendingActionView, UiStateView, control_mode, item, past_session,
+    pending_actions, status, status_or_expired, ui_state,
 };
-pub use session::{
-    ExecutionStateView, ItemView, MetricsView, PastSessionView, PendingActionView, UiStateView,
-    execution_state, item, metrics, past_session, pending_action, pending_actions, remembered,
-    ui_state,
+pub(crate) use session_event::{SessionEvent, session_events, session_frame};
+pub(crate) use spawned::{Spawned, spawned};
+pub(crate) use turn::{
+    FoundView, PartingView, TreeTurnView, TurnView, found, parting, tree_turn, turn,
 };
-pub use session_event::{SessionEvent, session_events, session_frame};
-pub use spawned::{Spawned, spawned};
-pub use turn::{
-    FoundView, PartingView, SaidView, SessionLabelView, ToldTurnView, TreeTurnView, TurnView,
-    found, parting, tree_turn, turn,
-};
-pub use view::{
+pub(crate) use view::{
     AgentView, DeadLetterDetail, DeadLetterView, SessionRowView, SessionView, agent, dead_letter,
     dead_letter_detail, session, session_row,
 };
+
+use serde_json::Value;
+
+/// Returns an object with the fields of another one added.
+fn extended(mut object: Value, more: Value) -> Value {
+    if let (Value::Object(fields), Value::Object(more)) = (&mut object, more) {
+        fields.extend(more);
+    }
+    object
+}

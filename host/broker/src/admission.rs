@@ -15,7 +15,7 @@ use store::{Commit, Expected, ReadError};
 
 /// Records every component whose code, description or grant differs from its last record.
 pub(crate) async fn admit(core: &Core) -> Result<(), Error> {
-    let known = last_admitted(core).await.map_err(Error::unavailable)?;
+    let known = last_admitted(core).await?;
     let time = core.now();
     let context = Context::new("host", time);
     let mut events = Vec::new();
@@ -27,7 +27,7 @@ pub(crate) async fn admit(core: &Core) -> Result<(), Error> {
         let code = entry.component.digest();
         let described = described(entry)?;
         let before = known.get(&entry.name);
-        let is_same = |before: &&Admitted| {
+        let is_same = |before: &&ComponentAdmitted| {
             before.code == code && before.described.is_none_or(|before| before == described)
         };
         if before
@@ -77,37 +77,16 @@ fn described(entry: &Entry) -> Result<Digest, Error> {
         .map_err(Error::unavailable)
 }
 
-/// The last record of a component.
-struct Admitted {
-    code: Digest,
-    grant: Digest,
-    described: Option<Digest>,
-}
-
 /// Returns the last record of each component that is served, by its name.
-async fn last_admitted(core: &Core) -> Result<HashMap<String, Admitted>, ReadError> {
+async fn last_admitted(core: &Core) -> Result<HashMap<String, ComponentAdmitted>, ReadError> {
     let names = core
         .catalogue
         .entries()
         .map(|entry| entry.name.clone())
         .collect();
-    let mut last = HashMap::new();
-    for admitted in core.store.last_admissions(names).await? {
-        let ComponentAdmitted {
-            component,
-            code,
-            grant,
-            described,
-            ..
-        } = admitted;
-        last.insert(
-            component,
-            Admitted {
-                code,
-                grant,
-                described,
-            },
-        );
-    }
-    Ok(last)
+    let last = core.store.last_admissions(names).await?;
+    Ok(last
+        .into_iter()
+        .map(|admitted| (admitted.component.clone(), admitted))
+        .collect())
 }

@@ -1,5 +1,6 @@
 //! The catalogue: the definitions and components that this host serves, and the grants of each.
 
+use crate::engine::Component;
 use crate::schemas::{Schemas, ToolSchemas};
 use domain::authority::is_system;
 use domain::definition::{Definition, DefinitionId};
@@ -8,7 +9,7 @@ use domain::grant::Grant;
 use domain::persona::{Persona, PersonaId};
 use domain::talk;
 use domain::tool::ToolDefinition;
-use runtime::{Component, Described};
+use runtime::Described;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -300,6 +301,12 @@ impl Catalogue {
     #[must_use]
     pub fn entry(&self, name: &str) -> Option<&Arc<Entry>> {
         self.entries.get(name)
+    }
+
+    /// Returns the grant of a definition's component.
+    pub(crate) fn grant_of(&self, definition: &Definition) -> Grant {
+        let entry = self.entries.get(&definition.component);
+        entry.map(|entry| entry.grant.clone()).unwrap_or_default()
     }
 
     /// Returns all components, by name.

@@ -73,7 +73,7 @@ pub use paths::{PathEntry, PathFilter};
 pub use placing::Below;
 pub use purge::{Gone, PurgeOf};
 pub use queue::{InputView, QueueSaid, WaitingInputs};
-pub(crate) use quota::{may_store, passed_limit};
+pub(crate) use quota::may_store;
 pub use reading::Reading;
 pub use route::{Meant, PostRouted, Routed, RoutedReceipt};
 pub use transcripts::{ImportSession, ImportedSession, TRANSCRIPT_BYTES_MAX};

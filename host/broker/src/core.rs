@@ -3,6 +3,7 @@
 use crate::buckets::Holds;
 use crate::catalogue::Catalogue;
 use crate::clock::Clock;
+use crate::engine::Runtime;
 pub(crate) use crate::fresh;
 use crate::live::Live;
 use crate::panics::{caught, end_process};
@@ -19,7 +20,6 @@ use domain::residency::Patience;
 use domain::time::Timestamp;
 use llm::Gateway;
 use llm::fair_semaphore::FairSemaphore;
-use runtime::Runtime;
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -244,31 +244,22 @@ impl Wake {
 impl Core {
     /// Creates the state from the parts of it that a broker is started with.
     pub(crate) fn new(parts: CoreParts, port: WakePort) -> Arc<Self> {
-        let CoreParts {
-            store,
-            runtime,
-            gateway,
-            catalogue,
-            limits,
-            paths,
-            clock,
-        } = parts;
-        let guests = runtime.stats();
-        let guests_max = usize::try_from(guests.in_flight + guests.slots_free)
+        let guests = parts.runtime.stats();
+        let guests_max = usize::try_from(guests.in_flight + guests.permits_free)
             .unwrap_or(usize::MAX)
             .max(1);
         Arc::new(Self {
-            resolved_configs: ResolvedConfigs::new(&catalogue),
-            store,
-            runtime,
-            gateway,
-            catalogue,
-            limits,
-            paths,
-            clock,
+            resolved_configs: ResolvedConfigs::new(&parts.catalogue),
+            store: parts.store,
+            runtime: parts.runtime,
+            gateway: parts.gateway,
+            catalogue: parts.catalogue,
+            limits: parts.limits,
+            paths: parts.paths,
+            clock: parts.clock,
             live: Live::default(),
             revocations: watch::Sender::default(),
-            model_calls: FairSemaphore::new(limits.model_calls_max),
+            model_calls: FairSemaphore::new(parts.limits.model_calls_max),
             steps: FairSemaphore::new(guests_max),
             holds: Arc::default(),
             quarantine: Quarantine::default(),
@@ -515,10 +506,7 @@ impl Core {
         &self,
         blobs: Vec<(Digest, Arc<Vec<u8>>)>,
     ) -> Vec<(Digest, Arc<Vec<u8>>)> {
-        let known = self
-            .known_blobs
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let known = self.known_blobs();
         blobs
             .into_iter()
             .filter(|(digest, _)| !known.contains(digest))
@@ -527,18 +515,17 @@ impl Core {
 
     /// Forgets which blobs are stored.
     pub(crate) fn forget_blobs(&self) {
-        self.known_blobs
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clear();
+        self.known_blobs().clear();
+    }
+
+    fn known_blobs(&self) -> MutexGuard<'_, HashSet<Digest>> {
+        let known = self.known_blobs.lock();
+        known.unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Remembers that blobs are stored.
     pub(crate) fn know_blobs(&self, digests: impl Iterator<Item = Digest>) {
-        let mut known = self
-            .known_blobs
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.known_blobs();
         if known.len() > KNOWN_BLOBS_MAX {
             known.clear();
         }

@@ -62,7 +62,6 @@ pub(crate) use crate::driver::fold::{load_run, snapshot};
 pub(crate) use crate::driver::frozen::{NONE_BEFORE, NOTHING};
 pub(crate) use crate::driver::late_replies::waiting_for;
 use crate::driver::phase::Phase;
-use crate::driver::record::ClientAnswer;
 pub(crate) use crate::driver::state::Driver;
 use crate::driver::ticket::StepTicket;
 use crate::panics::caught;
@@ -313,24 +312,11 @@ impl Driver {
                 }
             }
             Signal::Answer {
-                call,
-                by,
-                value,
-                files,
+                answer,
                 request,
                 done,
             } => {
-                let result = self
-                    .answer(
-                        ClientAnswer {
-                            call,
-                            by,
-                            value,
-                            files,
-                        },
-                        request.as_ref(),
-                    )
-                    .await;
+                let result = self.answer(answer, request.as_ref()).await;
                 // The caller may have gone. The answer is recorded all the same.
                 let _ = done.send(result);
             }

@@ -1,9 +1,10 @@
 //! The making of events for the store: ids, salts, subjects, and the cause of each.
 
 use crate::core::fresh;
-use domain::event::{Event, NewEvent, Subject};
+use domain::event::{Event, NewEvent, RunStarted, Subject};
 use domain::id::{AgentId, InputId, RunId, SessionId};
 use domain::time::Timestamp;
+use domain::user::UserId;
 
 /// The properties that the events of one commit share.
 #[derive(Debug, Clone)]
@@ -22,6 +23,22 @@ impl Context {
             correlation: None,
             time,
         }
+    }
+
+    /// Creates the properties of events that a user brings about.
+    pub(crate) fn by(user: &UserId, time: Timestamp) -> Self {
+        Self::new(format!("user:{user}"), time)
+    }
+
+    /// Creates the properties of events that a run brings about.
+    pub(crate) fn of_run(started: &RunStarted, time: Timestamp) -> Self {
+        Self::new(format!("agent:{}", started.definition), time)
+            .about_run(started)
+            .following(started.claimed.first().copied())
+    }
+
+    pub(crate) fn about_run(self, started: &RunStarted) -> Self {
+        self.about(started.agent, Some(started.session), Some(started.run))
     }
 
     pub(crate) fn about(

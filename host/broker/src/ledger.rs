@@ -4,9 +4,10 @@
 use crate::core::Core;
 use domain::digest::Digest;
 use domain::egress::Traffic;
-use domain::event::BoundaryDecided;
+use domain::event::{BoundaryDecided, Event};
 use domain::run::Run;
 use domain::time::Timestamp;
+use runtime::Decided;
 
 /// The asker of the boundary.
 #[derive(Debug, Clone, Copy)]
@@ -60,4 +61,14 @@ pub(crate) fn entry(core: &Core, run: &Run, through: Through<'_>) -> BoundaryDec
         egress: Traffic::default(),
         time: Timestamp(0),
     }
+}
+
+/// Returns the event of an entry that has these decisions.
+pub(crate) fn ledger_event(entry: BoundaryDecided, decided: Decided, time: Timestamp) -> Event {
+    Event::BoundaryDecided(Box::new(BoundaryDecided {
+        decisions: decided.decisions,
+        left_out: decided.left_out,
+        time,
+        ..entry
+    }))
 }

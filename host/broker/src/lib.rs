@@ -9,6 +9,7 @@
 //!
 //! - commands from outside: `command.rs`
 //! - the order of things in one session: `driver.rs`
+//! - what executes guests, and its stand-in for tests: `engine.rs`
 //! - work on operations: `performance.rs`
 //! - the host's time: `clock.rs`
 //! - timers: `timers.rs`
@@ -31,6 +32,7 @@ mod clock;
 pub mod command;
 mod core;
 mod driver;
+mod engine;
 mod fresh;
 mod guest_log;
 mod history;
@@ -52,6 +54,8 @@ mod restored;
 mod schemas;
 mod signal;
 mod start;
+#[cfg(test)]
+mod tests;
 mod timers;
 mod view;
 

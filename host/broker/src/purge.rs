@@ -7,6 +7,7 @@
 use crate::command::{Error, Request};
 use crate::core::Core;
 use crate::journal::Context;
+use crate::refusals::{busy, run_open, session_not_found};
 use domain::event::{Event, PurgeBegun, Purged, Remains};
 use domain::id::{AgentId, SessionId, Stream};
 use domain::time::Timestamp;
@@ -38,14 +39,14 @@ async fn try_finishing(core: &Core) -> Result<(), Error> {
             return Ok(());
         };
         // The purge of an agent completes those of its sessions.
-        if let Some(agent) = agent_of(stream) {
+        if let Stream::Agent(agent) = stream {
             begin_agent(core, agent).await?;
         }
         let purged = finish(core, stream, None).await?;
         tracing::info!(stream = %stream, erased = ?purged.erased, "a purge that was interrupted \
             came to its end");
     }
-    match rewrite(core).await? {
+    match core.store.rewrite_erased().await? {
         Rewritten::Yes => {}
         Rewritten::NotYet { reason } => {
             tracing::warn!(reason, "what was purged may be in the store's files still")
@@ -91,7 +92,7 @@ pub(crate) async fn begin_agent(core: &Core, agent: AgentId) -> Result<(), Error
             .await?
             .is_empty()
         {
-            return Err(crate::refusals::run_open().into());
+            return Err(run_open().into());
         }
     }
     // The topmost agent comes first: while its purge is open, so are those of all that belongs to
@@ -153,13 +154,13 @@ async fn begin(core: &Core, all: Vec<(AgentId, Remains)>) -> Result<(), Error> {
         );
     }
     match core.store.commit(commit).await {
-        Err(CommitError::Conflict(_)) => Err(crate::refusals::run_open().into()),
+        Err(CommitError::Conflict(_)) => Err(run_open().into()),
         committed => Ok(committed.map(drop)?),
     }
 }
 
 fn context(agent: AgentId, session: Option<SessionId>, now: Timestamp) -> Context {
-    Context::new(format!("user:{}", UserId::local()), now).about(agent, session, None)
+    Context::by(&UserId::local(), now).about(agent, session, None)
 }
 
 fn session_remains(row: &SessionRow) -> (AgentId, Remains) {
@@ -198,9 +199,7 @@ pub(crate) async fn finish(
     match stream {
         Stream::Session(session) => purge_session(core, session, request).await,
         Stream::Agent(agent) => purge_agent(core, agent, request).await,
-        Stream::Run(_) | Stream::Host => {
-            Err(crate::refusals::busy("only sessions and agents are purged").into())
-        }
+        Stream::Run(_) | Stream::Host => Err(busy("only sessions and agents are purged").into()),
     }
 }
 
@@ -210,11 +209,8 @@ async fn purge_session(
     request: Option<&Request>,
 ) -> Result<Purged, Error> {
     let stream = Stream::Session(session);
-    let row = core
-        .store
-        .session(session)
-        .await?
-        .ok_or_else(|| crate::refusals::session_not_found(session))?;
+    let row = core.store.session(session).await?;
+    let row = row.ok_or_else(|| session_not_found(session))?;
     let plan = core.store.purge_plan(row.agent, session).await?;
     for place in plan.places {
         let kept_in = place.session;
@@ -325,17 +321,4 @@ async fn end(
     commit.key = request.map(|request| request.answered(&purged));
     core.store.commit(commit).await?;
     Ok(purged)
-}
-
-/// Empties the store's log, if something was purged since that was last done.
-pub(crate) async fn rewrite(core: &Core) -> Result<Rewritten, Error> {
-    Ok(core.store.rewrite_erased().await?)
-}
-
-/// Returns the agent of a purge's stream, if the purge is of an agent.
-fn agent_of(stream: Stream) -> Option<AgentId> {
-    match stream {
-        Stream::Agent(agent) => Some(agent),
-        Stream::Session(_) | Stream::Run(_) | Stream::Host => None,
-    }
 }

@@ -7,29 +7,36 @@ use domain::queue::QueueFull;
 use domain::refusal::{Refusal, RefusalKind};
 use store::InputState;
 
+/// Creates the refusal of something that is not there, or is not the caller's.
+pub(crate) fn not_found(code: &'static str, message: impl Into<String>) -> Refusal {
+    Refusal::new(RefusalKind::NotFound, code, message)
+}
+
+/// Creates the refusal of something that the state of its object rules out.
+pub(crate) fn conflict(code: &'static str, message: impl Into<String>) -> Refusal {
+    Refusal::new(RefusalKind::Conflict, code, message)
+}
+
+/// Creates the refusal of something that the caller may not do.
+pub(crate) fn forbidden(code: &'static str, message: impl Into<String>) -> Refusal {
+    Refusal::new(RefusalKind::Forbidden, code, message)
+}
+
 pub(crate) fn not_suspended() -> Refusal {
-    Refusal::new(
-        RefusalKind::Conflict,
-        "NOT_SUSPENDED",
-        "Cannot resume: agent is not suspended",
-    )
+    conflict("NOT_SUSPENDED", "Cannot resume: agent is not suspended")
 }
 
 pub(crate) fn restored_from_backup(what: &str) -> Refusal {
-    Refusal::new(RefusalKind::Conflict, "RESTORED_FROM_BACKUP", what)
+    conflict("RESTORED_FROM_BACKUP", what)
 }
 
 pub(crate) fn agent_not_found(named: &str) -> Refusal {
-    Refusal::new(
-        RefusalKind::NotFound,
-        "AGENT_NOT_FOUND",
-        format!("there is no agent `{named}`"),
-    )
+    not_found("AGENT_NOT_FOUND", format!("there is no agent `{named}`"))
 }
 
 pub(crate) fn agent_archived(agent: impl std::fmt::Display) -> Refusal {
     let message = format!("Agent {agent} is archived: it can be looked at, and takes no commands");
-    Refusal::new(RefusalKind::Conflict, "AGENT_ARCHIVED", message)
+    conflict("AGENT_ARCHIVED", message)
 }
 
 /// The refusal to set up or share an agent that another one spawned. Such a command goes to the
@@ -38,32 +45,23 @@ pub(crate) fn spawned(agent: impl std::fmt::Display) -> Refusal {
     let message = format!(
         "Agent {agent} was spawned by another agent; that takes the topmost agent above it"
     );
-    Refusal::new(RefusalKind::Conflict, "AGENT_SPAWNED", message)
+    conflict("AGENT_SPAWNED", message)
 }
 
 pub(crate) fn session_not_found(named: impl std::fmt::Display) -> Refusal {
-    Refusal::new(
-        RefusalKind::NotFound,
-        "SESSION_NOT_FOUND",
-        format!("this agent has no session `{named}`"),
-    )
+    let message = format!("this agent has no session `{named}`");
+    not_found("SESSION_NOT_FOUND", message)
 }
 
 /// The refusal of a purged session, which is gone for good.
 pub(crate) fn session_purged(named: impl std::fmt::Display) -> Refusal {
-    Refusal::new(
-        RefusalKind::Gone,
-        "SESSION_PURGED",
-        format!("session `{named}` was purged: nothing of it is left"),
-    )
+    let message = format!("session `{named}` was purged: nothing of it is left");
+    Refusal::new(RefusalKind::Gone, "SESSION_PURGED", message)
 }
 
 pub(crate) fn agent_purged(named: impl std::fmt::Display) -> Refusal {
-    Refusal::new(
-        RefusalKind::Gone,
-        "AGENT_PURGED",
-        format!("agent `{named}` was purged: nothing of it is left"),
-    )
+    let message = format!("agent `{named}` was purged: nothing of it is left");
+    Refusal::new(RefusalKind::Gone, "AGENT_PURGED", message)
 }
 
 /// The refusal to purge a session that is not deleted.
@@ -75,7 +73,7 @@ pub(crate) fn session_not_deleted(
         "session `{session}` is not deleted; delete it first: DELETE \
                  /api/agents/{agent}/sessions/{session}"
     );
-    Refusal::new(RefusalKind::Conflict, "SESSION_NOT_DELETED", message)
+    conflict("SESSION_NOT_DELETED", message)
 }
 
 /// The refusal to purge an agent that is not archived.
@@ -83,33 +81,24 @@ pub(crate) fn agent_not_archived(agent: impl std::fmt::Display) -> Refusal {
     let message = format!(
         "agent `{agent}` is not archived; archive it first: POST /api/agents/{agent}/archive"
     );
-    Refusal::new(RefusalKind::Conflict, "AGENT_NOT_ARCHIVED", message)
+    conflict("AGENT_NOT_ARCHIVED", message)
 }
 
 pub(crate) fn file_not_found(digest: Digest) -> Refusal {
-    Refusal::new(
-        RefusalKind::NotFound,
-        "FILE_NOT_FOUND",
-        format!("this session has no file `{}`", digest.reference()),
-    )
+    let message = format!("this session has no file `{}`", digest.reference());
+    not_found("FILE_NOT_FOUND", message)
 }
 
 /// The refusal of a command of which a part can never be stored. A repetition would be in vain.
 pub(crate) fn not_storable() -> Refusal {
-    Refusal::new(
-        RefusalKind::Invalid,
-        "NOT_STORABLE",
-        "this can never be recorded; whoever runs the host finds the reason in its log",
-    )
+    let message = "this can never be recorded; whoever runs the host finds the reason in its log";
+    Refusal::new(RefusalKind::Invalid, "NOT_STORABLE", message)
 }
 
 /// The refusal of a session whose agent was not named.
 pub(crate) fn session_unknown(session: SessionId) -> Refusal {
-    Refusal::new(
-        RefusalKind::NotFound,
-        "SESSION_NOT_FOUND",
-        format!("there is no session `{session}`"),
-    )
+    let message = format!("there is no session `{session}`");
+    not_found("SESSION_NOT_FOUND", message)
 }
 
 /// The refusal of a command that needs a driver, in a session that has none because of its
@@ -119,23 +108,16 @@ pub(crate) fn session_quarantined(session: SessionId, reason: &str) -> Refusal {
         "session `{session}` is in quarantine, and nothing is done for it until the \
                  operator releases it: {reason}"
     );
-    Refusal::new(RefusalKind::Conflict, "SESSION_QUARANTINED", message)
+    conflict("SESSION_QUARANTINED", message)
 }
 
 pub(crate) fn not_quarantined(session: SessionId) -> Refusal {
-    Refusal::new(
-        RefusalKind::NotFound,
-        "NOT_QUARANTINED",
-        format!("session `{session}` is not in quarantine"),
-    )
+    let message = format!("session `{session}` is not in quarantine");
+    not_found("NOT_QUARANTINED", message)
 }
 
 pub(crate) fn session_closed() -> Refusal {
-    Refusal::new(
-        RefusalKind::Conflict,
-        "SESSION_CLOSED",
-        "the session has ended; open another one",
-    )
+    conflict("SESSION_CLOSED", "the session has ended; open another one")
 }
 
 pub(crate) fn session_active(agent: impl std::fmt::Display) -> Refusal {
@@ -143,15 +125,11 @@ pub(crate) fn session_active(agent: impl std::fmt::Display) -> Refusal {
         "Agent {agent} already has an active session. Complete or terminate the current \
                  session first."
     );
-    Refusal::new(RefusalKind::Conflict, "SESSION_ALREADY_ACTIVE", message)
+    conflict("SESSION_ALREADY_ACTIVE", message)
 }
 
 pub(crate) fn no_active_session() -> Refusal {
-    Refusal::new(
-        RefusalKind::Conflict,
-        "NO_ACTIVE_SESSION",
-        "Cannot terminate: no active session",
-    )
+    conflict("NO_ACTIVE_SESSION", "Cannot terminate: no active session")
 }
 
 pub(crate) fn busy(message: &str) -> Refusal {
@@ -167,12 +145,8 @@ pub(crate) fn changing(what: &str) -> Refusal {
 }
 
 pub(crate) fn key_reused() -> Refusal {
-    Refusal::new(
-        RefusalKind::Conflict,
-        "IDEMPOTENCY_KEY_REUSED",
-        "this idempotency key belongs to another request; use a new one",
-    )
-    .at("header:Idempotency-Key")
+    let message = "this idempotency key belongs to another request; use a new one";
+    conflict("IDEMPOTENCY_KEY_REUSED", message).at("header:Idempotency-Key")
 }
 
 pub(crate) fn definition_not_found(named: &str, known: &[&str]) -> Refusal {
@@ -180,62 +154,49 @@ pub(crate) fn definition_not_found(named: &str, known: &[&str]) -> Refusal {
         "there is no definition `{named}`; configured are: {}",
         known.join(", ")
     );
-    Refusal::new(RefusalKind::NotFound, "DEFINITION_NOT_FOUND", message)
+    not_found("DEFINITION_NOT_FOUND", message)
 }
 
 pub(crate) fn too_large(bytes: usize, max: usize) -> Refusal {
-    Refusal::new(
-        RefusalKind::TooLarge,
-        "MESSAGE_TOO_LARGE",
-        format!("the message has {bytes} bytes and may have {max}"),
-    )
-    .at("/content")
+    let message = format!("the message has {bytes} bytes and may have {max}");
+    Refusal::new(RefusalKind::TooLarge, "MESSAGE_TOO_LARGE", message).at("/content")
 }
 
 pub(crate) fn run_open() -> Refusal {
-    Refusal::new(
-        RefusalKind::Conflict,
-        "RUN_OPEN",
-        "a turn is in the making in this session; cancel it first, or let it end",
-    )
+    let message = "a turn is in the making in this session; cancel it first, or let it end";
+    conflict("RUN_OPEN", message)
 }
 
 pub(crate) fn inputs_wait(message: &str) -> Refusal {
-    Refusal::new(RefusalKind::Conflict, "INPUTS_WAIT", message)
+    conflict("INPUTS_WAIT", message)
 }
 
 pub(crate) fn nothing_to_compact() -> Refusal {
     let message = "there is nothing to summarise: no turn was added since the thread began, or \
                    since it was compacted";
-    Refusal::new(RefusalKind::Conflict, "NOTHING_TO_COMPACT", message)
+    conflict("NOTHING_TO_COMPACT", message)
 }
 
 pub(crate) fn session_structured(only: &str) -> Refusal {
     let message = format!("a structured session keeps what was asked and answered in it; {only}");
-    Refusal::new(RefusalKind::Conflict, "SESSION_STRUCTURED", message)
+    conflict("SESSION_STRUCTURED", message)
 }
 
 pub(crate) fn turn_not_found(turn: TurnId) -> Refusal {
-    Refusal::new(
-        RefusalKind::NotFound,
-        "TURN_NOT_FOUND",
-        format!("there is no turn `{turn}` in a session that you see here"),
-    )
+    let message = format!("there is no turn `{turn}` in a session that you see here");
+    not_found("TURN_NOT_FOUND", message)
 }
 
 pub(crate) fn thread_empty() -> Refusal {
-    Refusal::new(
-        RefusalKind::Conflict,
-        "THREAD_EMPTY",
-        "no turn was stored in this session's thread yet; there is nothing to fork",
-    )
+    let message = "no turn was stored in this session's thread yet; there is nothing to fork";
+    conflict("THREAD_EMPTY", message)
 }
 
 pub(crate) fn threads_apart(max: usize) -> Refusal {
     let message = format!(
         "one of the two threads goes on alone for more than {max} turns; compare with a turn of it"
     );
-    Refusal::new(RefusalKind::Conflict, "THREADS_APART", message)
+    conflict("THREADS_APART", message)
 }
 
 pub(crate) fn turn_conflict(turn: TurnId) -> Refusal {
@@ -243,7 +204,7 @@ pub(crate) fn turn_conflict(turn: TurnId) -> Refusal {
         "turn `{turn}` of the file, or its run, is here already and is not the same; \
                  nothing more was taken of the file"
     );
-    Refusal::new(RefusalKind::Conflict, "TURN_CONFLICT", message)
+    conflict("TURN_CONFLICT", message)
 }
 
 pub(crate) fn export_too_large(max: usize) -> Refusal {
@@ -251,15 +212,12 @@ pub(crate) fn export_too_large(max: usize) -> Refusal {
         "the session has more than {max} bytes as a file; export a fork at an earlier \
                  turn, or its thread alone"
     );
-    Refusal::new(RefusalKind::Conflict, "EXPORT_TOO_LARGE", message)
+    conflict("EXPORT_TOO_LARGE", message)
 }
 
 pub(crate) fn not_exportable(cause: &str) -> Refusal {
-    Refusal::new(
-        RefusalKind::Conflict,
-        "NOT_EXPORTABLE",
-        format!("the session cannot be written as a file: {cause}"),
-    )
+    let message = format!("the session cannot be written as a file: {cause}");
+    conflict("NOT_EXPORTABLE", message)
 }
 
 pub(crate) fn queue_full(full: &QueueFull) -> Refusal {
@@ -267,18 +225,15 @@ pub(crate) fn queue_full(full: &QueueFull) -> Refusal {
 }
 
 pub(crate) fn input_not_found(input: InputId) -> Refusal {
-    Refusal::new(
-        RefusalKind::NotFound,
-        "INPUT_NOT_FOUND",
-        format!("this session has no input `{input}`"),
-    )
+    let message = format!("this session has no input `{input}`");
+    not_found("INPUT_NOT_FOUND", message)
 }
 
 /// The refusal to take back an input that is no words. It belongs to whoever waits for its result.
 pub(crate) fn input_not_words() -> Refusal {
     let message = "only words can be taken back: another agent handed this over, or the session \
                    began with it; cancel the turn that waits for it";
-    Refusal::new(RefusalKind::Conflict, "INPUT_NOT_WORDS", message)
+    conflict("INPUT_NOT_WORDS", message)
 }
 
 pub(crate) fn input_not_waiting(state: &InputState) -> Refusal {
@@ -293,22 +248,17 @@ pub(crate) fn input_not_waiting(state: &InputState) -> Refusal {
         InputState::Dropped => "it was dropped from the queue",
         InputState::Waiting => "it has just changed; look at it again",
     };
-    Refusal::new(RefusalKind::Conflict, "INPUT_NOT_WAITING", message)
+    conflict("INPUT_NOT_WAITING", message)
 }
 
 /// The refusal of an agent that was made for a piece of work which ended long ago.
 pub(crate) fn agent_dead(agent: impl std::fmt::Display) -> Refusal {
-    Refusal::new(
-        RefusalKind::Conflict,
-        "AGENT_DEAD",
-        format!("Agent is dead: {agent}"),
-    )
+    conflict("AGENT_DEAD", format!("Agent is dead: {agent}"))
 }
 
 /// The refusal of a command that the operator's rules on paths do not allow.
 pub(crate) fn path_forbidden(path: &str, verdict: PathVerdict<'_>) -> Refusal {
-    Refusal::new(
-        RefusalKind::Forbidden,
+    forbidden(
         "PATH_FORBIDDEN",
         format!("the operator's rules let you not command the agent at `{path}`: {verdict}"),
     )

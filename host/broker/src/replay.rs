@@ -4,6 +4,7 @@
 
 use crate::catalogue::Catalogue;
 use crate::driver::{self, DriverError, NONE_BEFORE, NOTHING};
+use crate::engine::{Component, Runtime};
 use crate::view::{LastRead, StepView};
 use domain::basis::{Basis, Scene};
 use domain::digest::Digest;
@@ -12,7 +13,7 @@ use domain::grant::GuestLimits;
 use domain::id::{RunId, Stream};
 use domain::operation::Settlement;
 use domain::run::Run;
-use runtime::{Component, Outcome, Runtime, ViewStatic};
+use runtime::{Outcome, ViewStatic};
 use serde::de::DeserializeOwned;
 use std::sync::Arc;
 use store::{Snapshot, Store};
@@ -55,9 +56,6 @@ pub fn snapshot(run: &Run, version: u64) -> Option<Snapshot> {
 }
 
 /// Runs every recorded step of a run again. Returns a verdict for each, by the number of the step.
-///
-/// # Errors
-/// The store cannot be read.
 pub async fn replay(
     store: &Store,
     runtime: &Runtime,

@@ -89,7 +89,7 @@ impl ResolvedConfigs {
             .copied()
             .filter(|target| {
                 catalogue
-                    .definition(&DefinitionId(target.name().to_owned()))
+                    .definition(&DefinitionId(target.as_str().to_owned()))
                     .is_some()
             })
             .collect();
@@ -273,16 +273,12 @@ fn may_be_called(definition: &Definition, catalogue: &Catalogue) -> bool {
         .definitions()
         .filter(|other| other.agent_id != definition.agent_id)
         .any(|other| {
-            let granted = catalogue
-                .entry(&other.component)
-                .map(|entry| entry.grant.clone())
-                .unwrap_or_default();
             Caller {
                 agent: other,
                 denies: &denies,
                 permissions: &permissions,
             }
-            .may_hand_over(definition, &granted)
+            .may_hand_over(definition, &catalogue.grant_of(other))
             .is_ok()
         })
 }
@@ -300,11 +296,7 @@ struct Offered<'a> {
 impl Offered<'_> {
     /// Returns the agents that a caller may hand work to.
     fn peers(&self, caller: &Caller<'_>) -> Vec<Peer> {
-        let granted = self
-            .catalogue
-            .entry(&caller.agent.component)
-            .map(|entry| entry.grant.clone())
-            .unwrap_or_default();
+        let granted = self.catalogue.grant_of(caller.agent);
         self.catalogue
             .definitions()
             .filter(|other| {

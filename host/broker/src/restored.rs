@@ -35,7 +35,7 @@ pub enum AfterRestore {
 /// Treats the work that was under way, before anything is begun. Does nothing for a store that was
 /// not made from a backup.
 pub(crate) async fn see_to(core: &Core, after: AfterRestore) -> Result<(), Error> {
-    let Some(mark) = core.store.backup_mark().await.map_err(Error::unavailable)? else {
+    let Some(mark) = core.store.backup_mark().await? else {
         return Ok(());
     };
     let now = core.now();
@@ -95,17 +95,8 @@ struct UnderWay {
 impl UnderWay {
     async fn find(core: &Core, now: Timestamp) -> Result<Self, Error> {
         let mut found = Self::default();
-        for session in core
-            .store
-            .sessions_with_work(now)
-            .await
-            .map_err(Error::unavailable)?
-        {
-            let row = core
-                .store
-                .session(session)
-                .await
-                .map_err(Error::unavailable)?;
+        for session in core.store.sessions_with_work(now).await? {
+            let row = core.store.session(session).await?;
             if let Some(run) = row.and_then(|row| row.open_run)
                 && let Some(run) = readable(core, run).await?
             {
@@ -123,8 +114,7 @@ impl UnderWay {
             found.inputs.extend(
                 core.store
                     .waiting_inputs(session, now, WAITING_INPUTS_MAX)
-                    .await
-                    .map_err(Error::unavailable)?,
+                    .await?,
             );
         }
         Ok(found)
@@ -224,7 +214,7 @@ fn unknown(operation: &Operation, now: Timestamp) -> Settlement {
 fn settling(run: &Run, settled: Vec<Settlement>, now: Timestamp) -> Commit {
     let started = &run.started;
     let context = Context::new("host", now)
-        .about(started.agent, Some(started.session), Some(started.run))
+        .about_run(started)
         .following(started.claimed.first().copied());
     let guards = settled
         .iter()
@@ -261,12 +251,7 @@ async fn commit(core: &Core, commit: Commit) -> Result<(), Error> {
 impl Context {
     /// Sets the subject to the session of an input.
     async fn about_session(self, core: &Core, input: &InputAccepted) -> Result<Self, Error> {
-        let row = core
-            .store
-            .session(input.session)
-            .await
-            .map_err(Error::unavailable)?;
-        let about = match row {
+        let about = match core.store.session(input.session).await? {
             Some(row) => self.about(row.agent, Some(input.session), None),
             None => self,
         };

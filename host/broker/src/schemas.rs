@@ -178,14 +178,11 @@ fn compiled(source: Value) -> Result<Schema, String> {
     let mut anonymous = source.clone();
     if let Value::Object(fields) = &mut anonymous {
         // Its references count from itself, not from a document that has the same name elsewhere.
-        ["$id", "id"].iter().for_each(|name| {
-            drop(
-                fields
-                    .get(*name)
-                    .is_some_and(Value::is_string)
-                    .then(|| fields.shift_remove(*name)),
-            )
-        });
+        for name in ["$id", "id"] {
+            if fields.get(name).is_some_and(Value::is_string) {
+                fields.shift_remove(name);
+            }
+        }
     }
     let patterns = PatternOptions::regex()
         .size_limit(PATTERN_COMPILED_BYTES_MAX)

@@ -26,13 +26,9 @@ pub(crate) enum Signal {
         wanted: Wanted,
         done: oneshot::Sender<Result<Afforded, Short>>,
     },
-    /// The answer of a client, already checked against its schema. `files` are those that it brings
-    /// along.
+    /// The answer of a client, already checked against its schema.
     Answer {
-        call: OperationId,
-        by: UserId,
-        value: Value,
-        files: Vec<Brought>,
+        answer: ClientAnswer,
         request: Option<Request>,
         done: oneshot::Sender<Result<u64, DriverError>>,
     },
@@ -48,4 +44,14 @@ pub(crate) enum Signal {
         key: Option<Key>,
         done: oneshot::Sender<Result<bool, DriverError>>,
     },
+}
+
+/// The answer of a client to a question.
+#[derive(Clone)]
+pub(crate) struct ClientAnswer {
+    pub(crate) call: OperationId,
+    pub(crate) by: UserId,
+    pub(crate) value: Value,
+    /// The files that it brings along.
+    pub(crate) files: Vec<Brought>,
 }

@@ -6,6 +6,7 @@ use crate::clock::Clock;
 use crate::command::{Broker, Error};
 use crate::core::{Core, CoreParts, Limits, WakePort};
 use crate::driver::Driver;
+use crate::engine::Runtime;
 use crate::paths::PathSettings;
 use crate::purge;
 use crate::quarantine::{Quarantined, Why};
@@ -15,7 +16,6 @@ use crate::restored::{self, AfterRestore};
 use crate::timers;
 use domain::id::SessionId;
 use llm::Gateway;
-use runtime::Runtime;
 use std::sync::Arc;
 use std::time::Duration;
 use store::{CommitError, Store};
@@ -68,45 +68,30 @@ impl Broker {
     /// work under way and the operator has not said what becomes of that ([`AfterRestore`]). A
     /// session to skip does not exist, or a start-up record cannot be committed.
     pub async fn start(parts: Parts) -> Result<Self, Error> {
-        let Parts {
-            store,
-            runtime,
-            gateway,
-            catalogue,
-            limits,
-            after_restore,
-            paths,
-            skipped,
-            clock,
-        } = parts;
-        clock.begin(store.latest_at_open());
-        clock.carry().await;
+        parts.clock.begin(parts.store.latest_at_open());
+        parts.clock.carry().await;
         let port = WakePort::new(|core, seat| {
             core.clone().spawn(Driver::new(core, seat).drive());
         });
         let core = Core::new(
             CoreParts {
-                store,
-                runtime,
-                gateway,
-                catalogue,
-                limits,
-                paths,
-                clock,
+                store: parts.store,
+                runtime: parts.runtime,
+                gateway: parts.gateway,
+                catalogue: parts.catalogue,
+                limits: parts.limits,
+                paths: parts.paths,
+                clock: parts.clock,
             },
             port,
         );
-        skip(&core, skipped).await?;
+        skip(&core, parts.skipped).await?;
         let was_ended = was_ended(&core).await?;
         core.keep_keys();
-        restored::see_to(&core, after_restore).await?;
+        restored::see_to(&core, parts.after_restore).await?;
         purge::finish_open(&core).await;
         admission::admit(&core).await?;
-        let work = core
-            .store
-            .sessions_with_work(core.now())
-            .await
-            .map_err(Error::unavailable)?;
+        let work = core.store.sessions_with_work(core.now()).await?;
         core.to_recover(work.len());
         core.recovering.begin(&core.store, was_ended, &work).await;
         core.spawn(recovery::go_on(core.clone(), work));
@@ -170,24 +155,13 @@ impl Broker {
 /// Returns whether the last host on the store ended because it was told to.
 async fn was_ended(core: &Core) -> Result<bool, Error> {
     // The store of a backup says nothing of how the host that made the backup ended.
-    Ok(core.store.was_ended()
-        || core
-            .store
-            .backup_mark()
-            .await
-            .map_err(Error::unavailable)?
-            .is_some())
+    Ok(core.store.was_ended() || core.store.backup_mark().await?.is_some())
 }
 
 /// Puts the sessions into quarantine that the operator named at the start.
 async fn skip(core: &Core, sessions: Vec<SessionId>) -> Result<(), Error> {
     for session in sessions {
-        if core
-            .store
-            .session(session)
-            .await
-            .is_ok_and(|row| row.is_none())
-        {
+        if matches!(core.store.session(session).await, Ok(None)) {
             return Err(session_unknown(session).into());
         }
         tracing::warn!(session.id = %session, "a session is skipped: nothing is done for it \

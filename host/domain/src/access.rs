@@ -1,28 +1,23 @@
 //! Access: who asks, what components are granted, and what leaves the host.
 //!
-//! - A user, and what an API key is good for: [`user`] and [`key`].
-//! - What a tool declares: its schema, its effect, the capabilities that it asks for: [`tool`].
-//! - The grant of a component, and the part of it that a call is bound to: [`grant`].
-//! - The rule that decided about a call: [`ruling`]; `agents/authority.rs` decides.
-//! - The tools that are called only when a user has agreed: [`confirm`]; the question is in
-//!   `work/approval.rs`.
-//! - The files of a granted folder that a tool may use: [`glob`] and `grant/directory.rs`.
-//! - What a tool may keep in a bucket: [`bucket`] and `grant/bucket.rs`.
-//! - Where a component may send a request, and the addresses that are never dialled: [`egress`]:
-//!   URL, pattern, address, header, permit.
-//! - Where a secret goes, and how its echo is taken out: [`secret`], `egress/placeholder.rs`,
-//!   [`redact`].
-//!
 //! ## Where things are
 //!
-//! - grants and capabilities: `access/grant.rs`
-//! - patterns on files of a granted folder, and its quotas: `access/glob.rs`,
-//!   `access/grant/directory.rs`
-//! - buckets of tools: `access/bucket.rs`
-//! - requests that a component may send, and addresses that nobody dials: `access/egress.rs`
-//! - the place of a secret in a request: `access/egress/placeholder.rs`
-//! - echoes of secrets: `access/redact.rs`
-//! - API keys and users: `access/key.rs`, `access/user.rs`
+//! - users, API keys and their scopes: `user.rs`, `key.rs`
+//! - what a tool declares, and the texts in which it does: `tool.rs`, `tool/wording.rs`
+//! - grants, and the part that a call is bound to: `grant.rs`; folders, their patterns and quotas,
+//!   and how they lie to each other: `grant/directory.rs`, `glob.rs`, `grant/placing.rs`; buckets
+//!   and secrets: `grant/bucket.rs`, `grant/secret.rs`
+//! - keys and values in a bucket, and what a call has written: `bucket.rs`, `bucket/overlay.rs`
+//! - the rule that decided about a call: `ruling.rs`; `agents/authority.rs` decides
+//! - tools that are called only when a user has agreed: `confirm.rs`; the question is in
+//!   `work/approval.rs`
+//! - requests that a component may send: `egress.rs`, and in `egress/` the URL
+//!   (`request_target.rs`), patterns (`host.rs`, `path.rs`), addresses that nobody dials
+//!   (`address.rs`, `address/ranges.rs`), headers (`header.rs`), the grant and the decision
+//!   (`grant.rs`, `permit.rs`), the record (`traffic.rs`)
+//! - the place of a secret in a request: `egress/placeholder.rs`
+//! - values of secrets, and their echoes: `secret.rs`, `redact.rs` (`needle.rs`: the forms of one,
+//!   `scan.rs`: the search, `escape.rs`: escapes)
 
 pub mod bucket;
 pub mod confirm;

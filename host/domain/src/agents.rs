@@ -1,25 +1,20 @@
 //! Agents as they are set up and addressed; what happens to one is in `events/agent.rs`.
 //!
-//! - An entry of the configuration from which agents are made: [`definition`].
-//! - What one call may do, and what goes with work that is handed on: [`authority`] and
-//!   `authority/inherited.rs`.
-//! - A persona, which narrows what a turn may do: [`persona`].
-//! - Who may do what with an agent: [`role`]; who sees which event is in
-//!   `events/agent/visibility.rs`.
-//! - A structured session: its phases, its questions, how it ends: [`session`].
-//! - The address of an agent, and the rules on subtrees: [`path`] and `path/`.
-//! - How present an agent is, and where messages without an address go: [`residency`].
-//! - The thread that speaks of the same thing: [`routing`].
-//!
 //! ## Where things are
 //!
-//! - definitions of agents: `agents/definition.rs`
-//! - addresses of agents, and rules on subtrees: `agents/path.rs`, `agents/path/rules.rs`
-//! - personas: `agents/persona.rs`
-//! - roles of users, and what each role may do: `agents/role.rs`
-//! - effective authority of a call, and denies along the chain of callers: `agents/authority.rs`
-//! - presence of agents: `agents/residency.rs`
-//! - the thread that speaks of the same subject: `agents/routing.rs`
+//! - definitions, from which agents are made: `definition.rs`
+//! - what one call may do: `authority.rs` (`inherited.rs`: what goes with work that is handed on,
+//!   `within.rs`: the run's ceiling, `review.rs`: asked against granted, `explain.rs`: every list
+//!   that has a say)
+//! - personas, which narrow what a turn may do: `persona.rs`
+//! - roles of users: `role.rs`; who sees which event is in `events/agent/visibility.rs`
+//! - structured sessions: phases, questions, ends: `session.rs`
+//! - addresses of agents: `path.rs`, and in `path/` the reading (`parse.rs`, `segment.rs`,
+//!   `error.rs`), the making (`build.rs`), what an address states (`kind.rs`), what is kept beside
+//!   it (`config.rs`), rules on subtrees (`subtree.rs`, `rules.rs`, `user_rules.rs`), targets of
+//!   messages (`target.rs`, `fetch.rs`), connectors (`connector.rs`)
+//! - presence of agents: `residency.rs`
+//! - the thread that speaks of the same subject as a message: `routing.rs`
 
 pub mod authority;
 pub mod definition;

@@ -1,21 +1,15 @@
 //! Threads: messages, the tree of turns that holds them, and what a model is shown of it.
 //!
-//! - A message and its parts: [`message`].
-//! - A turn, and its place in the tree: [`turn`].
-//! - The prompt of a model's call, and the reply: [`model`].
-//! - What is kept as a blob because it is too long: [`spill`].
-//! - When and where a thread that fills its model's window is cut: [`compaction`];
-//!   `events/run/compact.rs` has the steps of such a run.
-//! - How threads leave the host as JSONL and come back: [`transcript`]; one dialect a file in
-//!   `transcript/dialect/`.
-//!
 //! ## Where things are
 //!
-//! - messages and turns: `thread/message.rs`, `thread/turn.rs`
-//! - threads as JSONL, out and in, by dialect: `thread/transcript.rs`,
-//!   `thread/transcript/dialect.rs`
-//! - compaction of a thread that fills its model's window: `thread/compaction.rs`
-//! - content that is too long and kept as a blob: `thread/spill.rs`
+//! - messages and their parts: `message.rs`
+//! - turns, and their places in the tree: `turn.rs`
+//! - the prompt of a model's call, and the reply: `model.rs`
+//! - content that is too long and kept as a blob: `spill.rs`
+//! - compaction of a thread that fills its model's window: `compaction.rs` (`cut.rs`: where it is
+//!   cut, `material.rs`: what a model is given); `events/run/compact.rs` has the steps of such a
+//!   run
+//! - threads as JSON lines, out and in: `transcript.rs`, which lists its files
 
 pub mod compaction;
 pub mod message;

@@ -1,23 +1,23 @@
 //! Values without a rule of the host's own: ids, digests, times, JSON, limits.
 //!
-//! - An id, and how it follows from another: [`id`].
-//! - The time on a host whose wall clock may jump: [`clock`], which the broker's `clock.rs` reads.
-//! - The depth to which JSON from outside may be nested: [`json`].
-//! - The JSON Schemas that are taken: [`schema`]; the broker's `schemas.rs` compares documents with
-//!   them.
-//! - A file that a user hands over, and how an answer names it: [`file`]; widgets that take files
-//!   are in `work/widget/upload.rs`.
-//! - A limit of a turn, a step or an input: [`limits`].
-//! - The hash chain over all events: [`chain`].
-//! - The one form of a refusal: [`refusal`].
-//!
 //! ## Where things are
 //!
-//! - time on a host whose wall clock may jump: `values/clock.rs`
-//! - depth of JSON from outside: `values/json.rs`
-//! - JSON Schemas that are accepted: `values/schema.rs`
-//! - files that users hand over: `values/file.rs`
-//! - refusals: `values/refusal.rs`
+//! - ids, and how one follows from another: `id.rs`
+//! - digests and salts, and the hash chain over all events: `digest.rs`, `chain.rs`
+//! - points in time, and time on a host whose wall clock may jump: `time.rs`, `clock.rs`, which the
+//!   broker's `clock.rs` reads
+//! - JSON from outside, and how deep it may be nested: `json.rs`
+//! - JSON Schemas that are taken: `schema.rs` (`graph.rs`: of which schemas one is made,
+//!   `count.rs`: comparisons, `pattern.rs`: regular expressions); the broker's `schemas.rs`
+//!   compares documents with them
+//! - files that a user hands over: `file.rs`; widgets that take files are in
+//!   `work/widget/upload.rs`
+//! - limits of a turn, a step or an input, and ranges of configured numbers: `limits.rs`,
+//!   `ranges.rs`
+//! - refusals in one form: `refusal.rs`
+//! - characters that change what is shown: `shown.rs`
+//! - conversions from and to text, written once: `text.rs`
+//! - matching with a wildcard: `wildcard.rs`
 
 pub mod chain;
 pub mod clock;
@@ -30,5 +30,6 @@ pub mod ranges;
 pub mod refusal;
 pub mod schema;
 pub mod shown;
+pub(crate) mod text;
 pub mod time;
 pub(crate) mod wildcard;

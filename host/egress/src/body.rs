@@ -8,7 +8,7 @@ use crate::gzip::Gzip;
 use crate::headers;
 use crate::pool::Home;
 use crate::record::Trace;
-use crate::slots::Slot;
+use crate::request_semaphore::RequestPermit;
 use bytes::Bytes;
 use domain::egress::Target;
 use domain::redact::{Redaction, Redactor};
@@ -33,7 +33,7 @@ pub struct Response {
     pub target: Target,
 }
 
-/// The body of an answer. It holds the connection and a slot among the requests under way until it
+/// The body of an answer. It holds the connection and a permit of the requests under way until it
 /// was read to its end, failed, or is dropped; then its record is put.
 ///
 /// Reading fails when the body is larger than was granted, before or after decompression, when it
@@ -64,7 +64,7 @@ pub(crate) struct Open {
     /// The trailers, if they were held back to follow the last data.
     pub(crate) last: Option<HeaderMap>,
     pub(crate) trace: Trace,
-    pub(crate) _slot: Slot,
+    pub(crate) _request_permit: RequestPermit,
 }
 
 impl Body {
@@ -120,7 +120,7 @@ impl HttpBody for Body {
             Ok(None) => open.trace.end("done"),
             Err(error) => open.trace.fail(error),
         }
-        // The connection, the slot and the record go now and not when the caller thinks of it.
+        // The connection, the permit and the record go now and not when the caller thinks of it.
         if let (Some(open), Ok(_)) = (self.0.take(), &next) {
             open.go_home();
         }

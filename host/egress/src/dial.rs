@@ -5,8 +5,8 @@ use crate::awake::{Instant, timeout_at};
 use crate::error::{EgressError, Phase, Refused, Unreachable};
 use crate::limits::{DIALS_MAX, Limits};
 use crate::record::Trace;
+use crate::request_semaphore::RequestPermit;
 use crate::resolve::Resolve;
-use crate::slots::Slot;
 use crate::wire::Stream;
 use domain::egress::{Host, Permit, Scheme, Target};
 use rustls::pki_types::ServerName;
@@ -106,10 +106,10 @@ impl Dial<'_> {
     /// Resolves, judges and connects.
     pub(crate) async fn open(
         &self,
-        slot: &Slot,
+        request_permit: &RequestPermit,
         trace: &mut Trace,
     ) -> Result<Dialled, EgressError> {
-        let addresses = self.addresses(slot).await?;
+        let addresses = self.addresses(request_permit).await?;
         trace.addresses(&addresses);
         for &address in &addresses {
             self.permit
@@ -139,12 +139,12 @@ impl Dial<'_> {
         self.target.host().to_string()
     }
 
-    async fn addresses(&self, slot: &Slot) -> Result<Vec<IpAddr>, EgressError> {
+    async fn addresses(&self, request_permit: &RequestPermit) -> Result<Vec<IpAddr>, EgressError> {
         let name = match self.target.host() {
             Host::Address(address) => return Ok(vec![*address]),
             Host::Name(name) => name,
         };
-        let lookup = self.resolver.resolve(name.clone(), slot.clone());
+        let lookup = self.resolver.resolve(name.clone(), request_permit.clone());
         let found = self
             .deadline
             .within(Phase::Resolve, self.limits.resolve_ms_max, lookup)

@@ -12,8 +12,8 @@ use crate::limits::Limits;
 use crate::pool::{ConnectionKey, Home, Pool};
 use crate::record::Trace;
 use crate::request::{Caller, Request};
+use crate::request_semaphore::{RequestPermit, RequestSemaphore};
 use crate::resolve::Resolve;
-use crate::slots::{Slot, Slots};
 use crate::wire::Meter;
 use bytes::Bytes;
 use domain::egress::{EgressGrant, Permit, RequestLimits, Target, TargetError, permit};
@@ -30,14 +30,14 @@ pub struct Egress {
     resolver: Arc<dyn Resolve>,
     tls: Arc<rustls::ClientConfig>,
     limits: Limits,
-    slots: Slots,
+    requests: RequestSemaphore,
     pool: Arc<Pool>,
 }
 
 /// The state that all hops of a request share. It is made on the first hop that is permitted.
 struct Passage {
     deadline: Deadline,
-    slot: Slot,
+    request_permit: RequestPermit,
 }
 
 /// The known facts about a hop once it is permitted.
@@ -81,7 +81,7 @@ impl Egress {
         Self {
             resolver,
             tls: Arc::new(tls),
-            slots: Slots::new(&limits),
+            requests: RequestSemaphore::new(&limits),
             limits,
             pool,
         }
@@ -161,7 +161,7 @@ impl Egress {
         }
     }
 
-    /// One hop: permit, slot, dial, exchange.
+    /// One hop: a grant that fits, a permit of the semaphore, dial, exchange.
     async fn hop(
         &self,
         caller: &Caller,
@@ -182,7 +182,10 @@ impl Egress {
         if caller.budget.left() == 0 {
             return Err(EgressError::BudgetSpent);
         }
-        let Passage { deadline, slot } = match passage {
+        let Passage {
+            deadline,
+            request_permit,
+        } = match passage {
             Some(passage) => passage,
             None => {
                 let total_ms_max = self.limits.total_ms_max.unwrap_or(limits.total_ms_max);
@@ -190,10 +193,13 @@ impl Egress {
                     at: Instant::now() + Duration::from_millis(total_ms_max),
                     total_ms_max,
                 };
-                let slot = deadline
-                    .cover(self.slots.acquire(&caller.component))
+                let request_permit = deadline
+                    .cover(self.requests.acquire(&caller.component))
                     .await?;
-                passage.insert(Passage { deadline, slot })
+                passage.insert(Passage {
+                    deadline,
+                    request_permit,
+                })
             }
         };
         let way = Way {
@@ -202,7 +208,7 @@ impl Egress {
             permit,
             deadline: *deadline,
         };
-        let (head, link) = self.ask(&way, request, slot, trace).await?;
+        let (head, link) = self.ask(&way, request, request_permit, trace).await?;
         trace.status(head.status().as_u16());
         let home = self
             .pool
@@ -222,7 +228,7 @@ impl Egress {
         &self,
         way: &Way<'_>,
         request: http::Request<Full<Bytes>>,
-        slot: &Slot,
+        request_permit: &RequestPermit,
         trace: &mut Trace,
     ) -> Result<(http::Response<Incoming>, Link), EgressError> {
         let Way {
@@ -256,7 +262,7 @@ impl Egress {
             limits: &self.limits,
             deadline: *deadline,
         };
-        let dialled = dial.open(slot, trace).await?;
+        let dialled = dial.open(request_permit, trace).await?;
         let mut link = Link::begin(
             dialled,
             Meter::new(Arc::clone(&tally), caller.budget.clone()),
@@ -286,7 +292,11 @@ impl Egress {
         } = answered;
         let (parts, incoming) = head.into_parts();
         // No hop was permitted without a passage.
-        let Some(Passage { deadline, slot }) = passage else {
+        let Some(Passage {
+            deadline,
+            request_permit,
+        }) = passage
+        else {
             return Err(EgressError::Busy);
         };
         let bytes_max = limits.response_bytes_max;
@@ -321,7 +331,7 @@ impl Egress {
             redactor,
             last: None,
             trace,
-            _slot: slot,
+            _request_permit: request_permit,
         });
         Ok(Response {
             status: parts.status,

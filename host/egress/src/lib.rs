@@ -12,10 +12,14 @@
 //!
 //! ## Where things are
 //!
-//! - one hop: target, permit, addresses, dial, exchange: `egress.rs`
-//! - one lookup for a check and a dial: `resolve.rs`
-//! - requests under way: `slots.rs`
-//! - time in which the host was awake: `awake.rs`
+//! - the gates of a hop, in order: `egress.rs`; what is sent on it, and on the next: `leg.rs`
+//! - requests, callers and credentials: `request.rs`; headers: `headers.rs`
+//! - one lookup for a check and a dial: `resolve.rs`, `dial.rs`
+//! - the exchange, the counted wire, the body: `exchange.rs`, `wire.rs`, `body.rs`, `gzip.rs`
+//! - connections that are kept: `pool.rs`
+//! - requests under way: `request_semaphore.rs`
+//! - limits and budgets: `limits.rs`, `budget.rs`; time in which the host was awake: `awake.rs`
+//! - errors and records: `error.rs`, `record.rs`
 
 pub mod awake;
 mod body;
@@ -31,8 +35,8 @@ mod limits;
 mod pool;
 mod record;
 mod request;
+mod request_semaphore;
 mod resolve;
-mod slots;
 mod wire;
 
 pub use body::{Body, Response};
@@ -43,5 +47,5 @@ pub use error::{Broken, Cause, EgressError, Phase, Refused, Seen, TooLarge, Unre
 pub use limits::{HEAD_BYTES_MAX, HEADERS_MAX, Limits, PRELUDE_BYTES_MAX};
 pub use record::{Record, Records};
 pub use request::{Caller, Credentials, Request};
+pub use request_semaphore::RequestPermit;
 pub use resolve::{Resolve, Resolving, SystemResolver};
-pub use slots::Slot;

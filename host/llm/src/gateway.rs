@@ -2,7 +2,7 @@
 
 use crate::budget::{AttemptBudget, Unbudgeted};
 use crate::config::{
-    CONTEXT_WINDOW_DEFAULT, Config, ConfigError, ModelConfig, ProviderKind, RetryLimits, Timeouts,
+    CONTEXT_WINDOW_DEFAULT, Config, ConfigError, ModelConfig, RetryLimits, Timeouts,
 };
 use crate::delta::{DeltaSink, Feed};
 use crate::failure::{Failure, Reason, UnknownModel, nearest};
@@ -47,7 +47,6 @@ struct Model {
 /// A provider and what its calls share.
 struct Upstream {
     name: String,
-    kind: ProviderKind,
     provider: Provider,
     gate: Gate,
 }
@@ -61,9 +60,9 @@ impl fmt::Debug for Gateway {
     }
 }
 
-/// The route of a call: the model that would be asked.
+/// The model that a call would ask, and what it has in the config.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Route {
+pub struct ResolvedModel {
     /// The model's alias in the config.
     pub alias: String,
     /// The provider's name in the config.
@@ -116,7 +115,7 @@ impl Gateway {
     ///
     /// # Errors
     /// No such model, or no default. Says which there are and which may have been meant.
-    pub fn resolve(&self, model: Option<&str>) -> Result<Route, UnknownModel> {
+    pub fn resolve(&self, model: Option<&str>) -> Result<ResolvedModel, UnknownModel> {
         let (alias, model) = self.find(model)?;
         let others = model
             .config
@@ -127,7 +126,7 @@ impl Gateway {
         let price = others.fold(model.price, |dearest, price| {
             Some(dearest?.or_dearer(price?))
         });
-        Ok(Route {
+        Ok(ResolvedModel {
             alias: alias.to_owned(),
             provider: model.config.provider.clone(),
             model: model.config.model.clone(),
@@ -160,14 +159,6 @@ impl Gateway {
     #[must_use]
     pub fn redactor(&self) -> &Redactor {
         &self.redactor
-    }
-
-    /// Returns whether some model is scripted. The operator should learn that at start-up.
-    #[must_use]
-    pub fn scripted_in_use(&self) -> bool {
-        self.models
-            .values()
-            .any(|model| model.upstream.kind == ProviderKind::Scripted)
     }
 
     /// Asks for a reply: retries, falls back, and always comes back with every attempt on record.

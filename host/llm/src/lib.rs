@@ -9,11 +9,18 @@
 //!
 //! ## Where things are
 //!
-//! - the gateway, and attempts at a model: `gateway.rs`
-//! - a provider's dialect: `provider.rs`
-//! - retries and pauses: `retry.rs`
+//! - the gateway, and attempts at a model: `gateway.rs`; from the config to it: `config.rs`,
+//!   `gateway/setup.rs`
 //! - addresses at which a provider may be: `gateway/way_out.rs`
+//! - a thread as providers want it: `conversation.rs`
+//! - providers: `provider.rs`, one file each in `provider/` with its reply beside it
+//!   (`anthropic.rs`, `openai.rs`, `scripted.rs` with `rules.rs` and `template.rs`), and the
+//!   exchange that those on the network share (`exchange.rs`)
+//! - pieces of a reply, on the wire and to a watcher: `sse.rs`, `delta.rs`
+//! - retries and pauses: `retry.rs`; what a provider can take: `gate.rs`, `breaker.rs`
 //! - turns of users and agents at the host's permits: `fair_semaphore.rs`
+//! - failures, and what a provider says of them: `failure.rs`, `peer.rs`
+//! - keys: `key.rs`; who pays: `budget.rs`; the record of requests: `trail.rs`
 
 mod breaker;
 mod budget;
@@ -39,5 +46,5 @@ pub use config::{
 pub use delta::{Delta, DeltaSink, NoDeltas};
 pub use egress::Records;
 pub use failure::{Cause, Failure, Reason, UnknownModel};
-pub use gateway::{Completion, Gateway, Route};
+pub use gateway::{Completion, Gateway, ResolvedModel};
 pub use trail::Trail;

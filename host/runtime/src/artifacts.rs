@@ -1,10 +1,10 @@
 //! The components themselves, by content: a turn that began with one version ends with it, also
 //! when the operator has replaced it.
 
+use crate::cache::write_unfinished;
 use domain::digest::Digest;
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::fs::{self, File};
+use std::io;
 use std::path::{Path, PathBuf};
 
 fn path(folder: &Path, digest: Digest) -> PathBuf {
@@ -19,17 +19,7 @@ pub(crate) fn is_kept(folder: &Path, digest: Digest) -> bool {
 /// Keeps a component. After this returns, a crash loses nothing; before, it leaves nothing. Blocks.
 pub(crate) fn keep(folder: &Path, digest: Digest, wasm: &[u8]) -> io::Result<()> {
     let unfinished = folder.join(format!("{}.{}.tmp", digest.hex(), std::process::id()));
-    let mut file = OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(0o600)
-        .open(&unfinished)?;
-    if let Err(error) = file.write_all(wasm).and_then(|()| file.sync_all()) {
-        // The error that counts is the one of writing.
-        let _ = fs::remove_file(&unfinished);
-        return Err(error);
-    }
+    write_unfinished(&unfinished, &[wasm])?;
     fs::rename(&unfinished, path(folder, digest))?;
     File::open(folder)?.sync_all()
 }

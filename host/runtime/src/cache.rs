@@ -147,19 +147,8 @@ impl Cache {
         let unfinished = self
             .folder
             .join(format!("{name}.{}.{number}.tmp", std::process::id()));
-        let mut file = OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(&unfinished)?;
-        let written = [&MAGIC[..], &mac, &length, &described, &code]
-            .iter()
-            .try_for_each(|piece| file.write_all(piece));
-        if let Err(error) = written.and_then(|()| file.sync_all()) {
-            // The error that counts is the one of writing.
-            let _ = fs::remove_file(&unfinished);
-            return Err(error);
-        }
+        let pieces = [&MAGIC[..], &mac, &length, &described, &code];
+        write_unfinished(&unfinished, &pieces)?;
         store::fault::point("runtime.cache.write");
         fs::rename(&unfinished, self.folder.join(name))?;
         File::open(&self.folder)?.sync_all()
@@ -242,17 +231,32 @@ fn key(folder: &Path) -> io::Result<[u8; KEY_BYTES]> {
     let mut key = [0; KEY_BYTES];
     File::open("/dev/urandom")?.read_exact(&mut key)?;
     let unfinished = folder.join(format!("{KEY_FILE}.{}.tmp", std::process::id()));
-    let mut file = OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(0o600)
-        .open(&unfinished)?;
-    file.write_all(&key)?;
-    file.sync_all()?;
+    write_unfinished(&unfinished, &[&key])?;
     fs::rename(&unfinished, &path)?;
     File::open(folder)?.sync_all()?;
     Ok(key)
+}
+
+/// Writes a file that is to be renamed once it is whole, to the disk itself. Leaves nothing behind
+/// when that fails.
+///
+/// The file is a new one: what a crash left under its name is removed, and no link is followed.
+pub(crate) fn write_unfinished(path: &Path, pieces: &[&[u8]]) -> io::Result<()> {
+    if let Err(error) = fs::remove_file(path)
+        && error.kind() != io::ErrorKind::NotFound
+    {
+        return Err(error);
+    }
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path)?;
+    let written = pieces.iter().try_for_each(|piece| file.write_all(piece));
+    written.and_then(|()| file.sync_all()).inspect_err(|_| {
+        // The error that counts is the one of writing.
+        let _ = fs::remove_file(path);
+    })
 }
 
 /// The key that is there; none when it is missing, cut short, or others could have read it.
@@ -268,17 +272,14 @@ fn existing_key(path: &Path) -> io::Result<Option<[u8; KEY_BYTES]>> {
 /// Removes what a crash left unfinished. Nothing depends on it.
 fn clear_leftovers(folder: &Path) {
     let files = fs::read_dir(folder).into_iter().flatten().flatten();
-    for file in files.filter(|file| {
-        file.path()
-            .extension()
-            .is_some_and(|extension| extension == "tmp")
-    }) {
+    for file in files {
+        let path = file.path();
         let modified = file.metadata().and_then(|about| about.modified()).ok();
-        if modified
-            .and_then(|time| time.elapsed().ok())
-            .is_some_and(|age| age > LEFTOVER_AGE)
+        let age = modified.and_then(|time| time.elapsed().ok());
+        if path.extension().is_some_and(|extension| extension == "tmp")
+            && age.is_some_and(|age| age > LEFTOVER_AGE)
         {
-            let _ = fs::remove_file(file.path());
+            let _ = fs::remove_file(path);
         }
     }
 }
@@ -292,8 +293,9 @@ impl Hasher for Sha256Hasher {
     }
 
     fn finish(&self) -> u64 {
-        let Digest(digest) = Digest(self.0.clone().finalize().into());
-        digest
+        self.0
+            .clone()
+            .finalize()
             .first_chunk()
             .map_or(0, |first| u64::from_le_bytes(*first))
     }

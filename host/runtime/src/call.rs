@@ -14,9 +14,11 @@ use crate::host::turn::step_view::StepView;
 use crate::log::{Log, Pipe};
 use crate::meter::{Computed, MemoryMeter, ProcessMemory};
 use crate::outcome::Written;
+use domain::digest::Digest;
 use domain::grant::GuestLimits;
 use domain::operation::CallUsage;
 use domain::ruling::{STEP, TOOL_CALL};
+use domain::time::Timestamp;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -53,6 +55,19 @@ pub(crate) struct CallMeans {
     pub(crate) folders: Folders,
     pub(crate) way_out: WayOut,
     pub(crate) recorder: AuditRecorder,
+}
+
+impl CallMeans {
+    /// No capabilities at all; chance follows from a seed.
+    pub(crate) fn none(seed: &[u8]) -> Self {
+        Self {
+            purpose: Purpose::Describe,
+            clock_and_randomness: ClockAndRandomness::frozen(Timestamp(0), Digest::of(seed)),
+            folders: Folders::default(),
+            way_out: WayOut::default(),
+            recorder: AuditRecorder::default(),
+        }
+    }
 }
 
 /// The state of one call.
@@ -98,7 +113,6 @@ impl CallState {
             recorder,
         } = means;
         let log = Log::keeping(limits.log_bytes_max);
-        let cpu_max = Duration::from_millis(limits.cpu_ms_max);
         let mut wasi = WasiCtx::builder();
         wasi.stdout(log.pipe(Pipe::Stdout))
             .stderr(log.pipe(Pipe::Stderr))
@@ -110,11 +124,10 @@ impl CallState {
         table.set_max_capacity(RESOURCES_MAX);
         let mut http = WasiHttpCtx::new();
         http.set_field_size_limit(HTTP_FIELDS_BYTES_MAX);
-        let began = Instant::now();
         let time = CallTime {
-            began,
+            began: Instant::now(),
             computed: Computed::default(),
-            cpu_max,
+            cpu_max: Duration::from_millis(limits.cpu_ms_max),
             over: AtomicBool::new(false),
         };
         Self {
@@ -134,7 +147,6 @@ impl CallState {
         }
     }
 
-    /// The clocks of the call.
     pub(crate) fn time(&self) -> Arc<CallTime> {
         self.time.clone()
     }
@@ -211,10 +223,8 @@ impl CallState {
                 time.over.store(true, Ordering::Relaxed);
                 return Ok(UpdateDeadline::Interrupt);
             }
-            Ok(UpdateDeadline::YieldCustom(
-                1,
-                Box::pin(tokio::task::yield_now()),
-            ))
+            let turn = Box::pin(tokio::task::yield_now());
+            Ok(UpdateDeadline::YieldCustom(1, turn))
         });
         store
     }
@@ -222,31 +232,21 @@ impl CallState {
 
 impl WasiView for CallState {
     fn ctx(&mut self) -> WasiCtxView<'_> {
-        let Self {
-            wasi,
-            table,
-            host_calls,
-            ..
-        } = self;
-        *host_calls += 1;
-        WasiCtxView { ctx: wasi, table }
+        self.host_calls += 1;
+        WasiCtxView {
+            ctx: &mut self.wasi,
+            table: &mut self.table,
+        }
     }
 }
 
 impl WasiHttpView for CallState {
     fn http(&mut self) -> WasiHttpCtxView<'_> {
-        let Self {
-            http,
-            table,
-            way_out,
-            host_calls,
-            ..
-        } = self;
-        *host_calls += 1;
+        self.host_calls += 1;
         WasiHttpCtxView {
-            hooks: way_out,
-            table,
-            ctx: http,
+            hooks: &mut self.way_out,
+            table: &mut self.table,
+            ctx: &mut self.http,
         }
     }
 }

@@ -21,9 +21,9 @@ use wasmtime::{Engine, InstanceAllocationStrategy};
 
 /// Milliseconds that compiling one component may take. Python's, 18 MB, take a third of that on two
 /// cores that others use as well.
-pub const COMPILE_MS_MAX: u64 = 120_000;
+const COMPILE_MS_MAX: u64 = 120_000;
 /// Bytes of compiled code of one component.
-pub const CODE_BYTES_MAX: usize = 512 << 20;
+const CODE_BYTES_MAX: usize = 512 << 20;
 /// The exit code of a compiling process when it is the component that is at fault.
 pub const COMPILE_REFUSED: u8 = 3;
 
@@ -95,10 +95,7 @@ impl Compiler {
     /// to itself; nothing else is compiled until it ends, if it ever does. Memory is not limited.
     #[must_use]
     pub fn thread() -> Self {
-        Self {
-            by: By::Thread,
-            wall_max: Duration::from_millis(COMPILE_MS_MAX),
-        }
+        Self::new(By::Thread)
     }
 
     /// A process for each component: a program that does [`compile`] from its stdin to its stdout,
@@ -106,8 +103,12 @@ impl Compiler {
     /// environment, and is killed after the time limit.
     #[must_use]
     pub fn process(program: PathBuf, arguments: Vec<OsString>) -> Self {
+        Self::new(By::Process { program, arguments })
+    }
+
+    fn new(by: By) -> Self {
         Self {
-            by: By::Process { program, arguments },
+            by,
             wall_max: Duration::from_millis(COMPILE_MS_MAX),
         }
     }
@@ -138,12 +139,13 @@ impl Compiler {
                 let code = in_a_process(command, &wasm, self.wall_max).await?;
                 drop(permit);
                 let engine = engine.clone();
-                let loaded =
-                    tokio::task::spawn_blocking(move || cache::trusted(&engine, &code)).await;
-                let loaded = loaded.map_err(|error| faulted(&error))?;
-                loaded.map_err(|error| LoadError::Faulted {
-                    detail: format!("the engine refuses what was compiled: {error:#}"),
-                })
+                let load = move || cache::trusted(&engine, &code);
+                let loaded = tokio::task::spawn_blocking(load).await;
+                loaded
+                    .map_err(|error| faulted(&error))?
+                    .map_err(|error| LoadError::Faulted {
+                        detail: format!("the engine refuses what was compiled: {error:#}"),
+                    })
             }
         }
     }
@@ -315,32 +317,20 @@ fn stay_with(parent: Option<u32>) -> Result<(), CompileError> {
     }
 }
 
-fn confine(
-    CompileLimits {
-        memory_bytes_max,
-        cpu_s_max,
-    }: CompileLimits,
-) -> Result<(), CompileError> {
+fn confine(limits: CompileLimits) -> Result<(), CompileError> {
     if cfg!(target_os = "linux") {
-        limit(Resource::As, memory_bytes_max)?;
+        limit(Resource::As, limits.memory_bytes_max)?;
     }
     // What it needs, stdin, stdout and stderr, is open already.
-    [
-        (Resource::Cpu, cpu_s_max),
-        (Resource::Core, 0),
-        (Resource::Nofile, 0),
-    ]
-    .into_iter()
-    .try_for_each(|(resource, max)| limit(resource, max))
+    limit(Resource::Cpu, limits.cpu_s_max)?;
+    limit(Resource::Core, 0)?;
+    limit(Resource::Nofile, 0)
 }
 
 fn limit(resource: Resource, max: u64) -> Result<(), CompileError> {
-    setrlimit(
-        resource,
-        Rlimit {
-            current: Some(max),
-            maximum: Some(max),
-        },
-    )
-    .map_err(CompileError::Unlimited)
+    let limit = Rlimit {
+        current: Some(max),
+        maximum: Some(max),
+    };
+    setrlimit(resource, limit).map_err(CompileError::Unlimited)
 }

@@ -3,7 +3,7 @@
 use crate::bindings::agent::AgentPluginPre;
 use crate::bindings::tool::ToolPluginPre;
 use crate::call::CallState;
-use crate::slots::Gate;
+use crate::guest_semaphore::Gate;
 use domain::digest::Digest;
 use domain::tool::ToolDefinition;
 use domain::tool::wording::{self, BadWording};

@@ -12,21 +12,21 @@ use wasmtime::{
 
 /// Bytes of one linear memory that the pool has room for. A guest's own limit
 /// ([`GuestLimits::memory_bytes_max`]) applies when it is lower.
-pub const POOL_MEMORY_BYTES_MAX: usize = 256 << 20;
+const POOL_MEMORY_BYTES_MAX: usize = 256 << 20;
 /// Bytes that a guest may hand to the host in one call of a host function, or return.
-pub const HOSTCALL_BYTES_MAX: usize = 4 << 20;
+pub(crate) const HOSTCALL_BYTES_MAX: usize = 4 << 20;
 /// Component-model handles that are alive in one instance.
-pub const HANDLES_MAX: usize = 10_000;
+pub(crate) const HANDLES_MAX: usize = 10_000;
 /// Host resources (files, streams, pollables, requests) that are alive in one instance.
-pub const RESOURCES_MAX: usize = 1_000;
+pub(crate) const RESOURCES_MAX: usize = 1_000;
 /// Bytes of randomness that a guest gets in one call.
-pub const RANDOM_BYTES_MAX: u64 = 64 << 10;
+pub(crate) const RANDOM_BYTES_MAX: u64 = 64 << 10;
 /// Bytes of the headers of one HTTP request, with what they cost in memory.
-pub const HTTP_FIELDS_BYTES_MAX: usize = 32 << 10;
+pub(crate) const HTTP_FIELDS_BYTES_MAX: usize = 32 << 10;
 /// Core instances, and tables, of one component. Python and JavaScript need dozens.
-pub const INSTANCES_PER_COMPONENT_MAX: u32 = 64;
+const INSTANCES_PER_COMPONENT_MAX: u32 = 64;
 /// Memories of one component.
-pub const MEMORIES_PER_COMPONENT_MAX: u32 = 4;
+const MEMORIES_PER_COMPONENT_MAX: u32 = 4;
 
 /// Core instances, and tables, that the pool holds for each concurrent guest.
 const POOL_INSTANCES_PER_GUEST: u32 = 32;
@@ -38,8 +38,8 @@ const CORE_INSTANCE_BYTES_MAX: usize = 4 << 20;
 const COMPONENT_INSTANCE_BYTES_MAX: usize = 1 << 20;
 /// Elements of one table.
 const TABLE_ELEMENTS_MAX: usize = 30_000;
-/// Bytes of a slot that stay in memory between two instances: what is zeroed instead of given back.
-/// More costs each call more than it saves.
+/// Bytes of an instance that stay in memory until the next one: what is zeroed instead of given
+/// back. More costs each call more than it saves.
 const KEEP_RESIDENT_BYTES: usize = 64 << 10;
 /// Bytes of stack for wasm.
 const WASM_STACK_BYTES: usize = 512 << 10;
@@ -55,9 +55,9 @@ pub struct Config {
     pub cache_dir: PathBuf,
     /// Guests that run at the same time; more wait.
     pub instances_max: u32,
-    /// Calls that wait for a slot; more are refused as busy.
+    /// Calls that wait for a permit; more are refused as busy.
     pub wait_max: usize,
-    /// Milliseconds that a call waits for a slot before it is refused as busy.
+    /// Milliseconds that a call waits for a permit before it is refused as busy.
     pub wait_ms_max: u64,
     /// Milliseconds between two looks at a guest that computes.
     pub tick_ms: u64,
@@ -154,8 +154,7 @@ impl Config {
             .async_stack_keep_resident(KEEP_RESIDENT_BYTES)
             .max_unused_warm_slots(WARM_SLOTS_MAX)
             .decommit_batch_size(1)
-            // A page that was swapped out escapes the scan, and the slot's next guest could read
-            // it.
+            // A page that was swapped out escapes the scan, and the next guest could read it.
             .pagemap_scan(Enabled::No);
         pool
     }

@@ -9,7 +9,7 @@ pub(crate) mod view;
 use crate::bindings::agent::agent_host::plugin::types;
 use domain::digest::Digest;
 use domain::json::{self, DEPTH_MAX, NotTaken};
-use domain::limits::STEP_BYTES_MAX;
+use domain::limits::{STEP_BYTES_MAX, TIMER_MS_MAX};
 use domain::message::Part;
 use domain::tool::ClientAction;
 use serde_json::Value;
@@ -24,11 +24,38 @@ pub(crate) struct Reader {
     bytes: usize,
 }
 
-type Read<T> = Result<T, Unacceptable>;
+pub(crate) type Read<T> = Result<T, Unacceptable>;
 
-/// A field that is not acceptable.
 pub(crate) fn unacceptable<T>(field: &str, why: impl std::fmt::Display) -> Read<T> {
     Err(Unacceptable(format!("`{field}` {why}")))
+}
+
+pub(crate) fn check_length(field: &str, bytes: usize, bytes_max: usize) -> Read<()> {
+    if bytes > bytes_max {
+        return unacceptable(
+            field,
+            format_args!("is {bytes} bytes long; {bytes_max} at most"),
+        );
+    }
+    Ok(())
+}
+
+pub(crate) fn check_count(field: &str, count: usize, count_max: usize) -> Read<()> {
+    if count > count_max {
+        return unacceptable(field, format_args!("are {count}; {count_max} at most"));
+    }
+    Ok(())
+}
+
+/// A time from now on, of at most a year.
+pub(crate) fn milliseconds(field: &str, ms: u64) -> Read<u64> {
+    if ms > TIMER_MS_MAX {
+        return unacceptable(
+            field,
+            format_args!("is {ms}; {TIMER_MS_MAX} (a year) at most"),
+        );
+    }
+    Ok(ms)
 }
 
 impl Reader {
@@ -44,6 +71,19 @@ impl Reader {
         Ok(())
     }
 
+    /// Reads each entry of a list under a name that has its index.
+    pub(crate) fn each<T, U>(
+        &mut self,
+        field: &str,
+        list: Vec<T>,
+        read: impl Fn(&mut Self, &str, T) -> Read<U>,
+    ) -> Read<Vec<U>> {
+        list.into_iter()
+            .enumerate()
+            .map(|(index, entry)| read(self, &format!("{field}[{index}]"), entry))
+            .collect()
+    }
+
     /// Text of any length that fits the whole.
     pub(crate) fn text(&mut self, field: &str, text: String) -> Read<String> {
         self.count(field, text.len())?;
@@ -53,16 +93,10 @@ impl Reader {
     /// Bytes up to a limit of their own.
     pub(crate) fn bytes(&mut self, field: &str, bytes: Vec<u8>, bytes_max: usize) -> Read<Vec<u8>> {
         self.count(field, bytes.len())?;
-        if bytes.len() > bytes_max {
-            return unacceptable(
-                field,
-                format_args!("is {} bytes long; {bytes_max} at most", bytes.len()),
-            );
-        }
+        check_length(field, bytes.len(), bytes_max)?;
         Ok(bytes)
     }
 
-    /// A JSON document.
     pub(crate) fn json(&mut self, field: &str, text: &str) -> Read<Value> {
         self.count(field, text.len())?;
         json::parse(text).or_else(|refused| match refused {
@@ -78,7 +112,6 @@ impl Reader {
         })
     }
 
-    /// A JSON object.
     pub(crate) fn object(&mut self, field: &str, text: &str) -> Read<Value> {
         match self.json(field, text)? {
             object @ Value::Object(_) => Ok(object),
@@ -102,8 +135,7 @@ impl Reader {
 
     /// Content that a guest wrote: text and blobs.
     pub(crate) fn parts(&mut self, field: &str, parts: Vec<types::Part>) -> Read<Vec<Part>> {
-        let read = |(index, part)| self.part(&format!("{field}[{index}]"), part);
-        parts.into_iter().enumerate().map(read).collect()
+        self.each(field, parts, Self::part)
     }
 
     fn part(&mut self, field: &str, part: types::Part) -> Read<Part> {
@@ -136,7 +168,6 @@ impl Reader {
         }
     }
 
-    /// A question to the user.
     pub(crate) fn client_action(
         &mut self,
         field: &str,
@@ -151,10 +182,9 @@ impl Reader {
         Ok(ClientAction {
             widget: self.text(&format!("{field}.widget"), widget)?,
             props: self.object(&format!("{field}.props"), &props)?,
-            response_schema: match response_schema {
-                Some(schema) => Some(self.schema(&format!("{field}.response-schema"), &schema)?),
-                None => None,
-            },
+            response_schema: response_schema
+                .map(|schema| self.schema(&format!("{field}.response-schema"), &schema))
+                .transpose()?,
             lock_input,
         })
     }

@@ -6,7 +6,7 @@
 //! nothing about where calls end up. The way to a folder is gone name by name, so that it is known
 //! through which other folders it leads; [`domain::grant::nested`] says which ways may not be.
 
-use domain::grant::{DirectoryGrant, FileId, PathRoute, Placed, nested};
+use domain::grant::{DirectoryGrant, FileId, FolderChain, Placed, nested};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, fstat, open, openat, readlinkat, statat};
 use rustix::io::Errno;
 use std::collections::{HashMap, VecDeque};
@@ -74,9 +74,10 @@ pub enum FolderError {
 
 /// A folder that is open, and the way by which it was reached.
 #[derive(Debug)]
-pub struct FolderHandle {
-    file: Arc<File>,
-    route: PathRoute,
+pub(crate) struct FolderHandle {
+    pub(crate) file: File,
+    /// The way to it, as it was when it was opened.
+    chain: FolderChain,
 }
 
 /// The granted folders of a host, by their paths.
@@ -84,43 +85,22 @@ pub struct FolderHandle {
 pub(crate) struct GrantedFolders(RwLock<HashMap<PathBuf, Arc<FolderHandle>>>);
 
 impl FolderHandle {
-    /// Opens a folder for good. Links on the way are followed, and are part of the route.
-    ///
-    /// # Errors
-    /// There is no such folder, or it cannot be read.
-    pub fn open(path: &Path) -> io::Result<Self> {
+    /// Opens a folder for good. Links on the way are followed, and are part of the chain.
+    fn open(path: &Path) -> io::Result<Self> {
         let Walked {
-            route,
+            chain,
             stack,
             is_folder,
         } = walk(path)?;
-        route.end.ok_or(Errno::NOENT)?;
+        chain.end.ok_or(Errno::NOENT)?;
         let folder = stack.last().filter(|_| is_folder).ok_or(Errno::NOTDIR)?;
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let file = File::from(openat(folder, ".", flags, Mode::empty())?);
-        Ok(Self {
-            file: Arc::new(file),
-            route,
-        })
-    }
-
-    /// The open folder.
-    #[must_use]
-    pub fn file(&self) -> &Arc<File> {
-        &self.file
-    }
-
-    /// The way to it, as it was when it was opened.
-    #[must_use]
-    pub fn route(&self) -> &PathRoute {
-        &self.route
+        Ok(Self { file, chain })
     }
 
     /// Returns whether the folder still has a name somewhere.
-    ///
-    /// # Errors
-    /// The machine does not tell.
-    pub fn is_there(&self) -> io::Result<bool> {
+    fn is_there(&self) -> io::Result<bool> {
         Ok(fstat(&self.file)?.st_nlink > 0)
     }
 }
@@ -130,7 +110,7 @@ impl GrantedFolders {
     pub(crate) fn open(
         &self,
         granted: &[&DirectoryGrant],
-        own: &[PathBuf],
+        own: &[&Path],
     ) -> Result<(), FolderError> {
         let mut opened = HashMap::new();
         for grant in granted {
@@ -159,12 +139,10 @@ impl GrantedFolders {
             path: path.to_owned(),
             source,
         };
-        let known = self
-            .0
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get(path)
-            .cloned();
+        let opened = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let known = opened.get(path).cloned();
+        // Not held while the file system is asked.
+        drop(opened);
         let handle = known
             .ok_or_else(|| unusable(io::Error::other("it was not opened when the host started")))?;
         match handle.is_there() {
@@ -181,27 +159,22 @@ impl GrantedFolders {
 fn check(
     granted: &[&DirectoryGrant],
     opened: &HashMap<PathBuf, Arc<FolderHandle>>,
-    own: &[PathBuf],
+    own: &[&Path],
 ) -> Result<(), FolderError> {
-    let placed: Vec<(&PathBuf, Placed<'_>)> = granted
+    // Each of the granted folders is among those that are open.
+    let placed: Vec<Placed<'_>> = granted
         .iter()
         .filter_map(|grant| {
-            Some((
-                &grant.path,
-                Placed {
-                    access: grant.access,
-                    route: opened.get(&grant.path)?.route(),
-                },
-            ))
+            Some(Placed {
+                access: grant.access,
+                chain: &opened.get(&grant.path)?.chain,
+            })
         })
         .collect();
-    let routes: Vec<Placed<'_>> = placed.iter().map(|(_, placed)| *placed).collect();
-    if let Some(found) = nested(&routes).first() {
+    if let Some(found) = nested(&placed).first() {
         let path = |index: usize| {
-            placed
-                .get(index)
-                .map(|(path, _)| (*path).clone())
-                .unwrap_or_default()
+            let grant = granted.get(index);
+            grant.map(|grant| grant.path.clone()).unwrap_or_default()
         };
         return Err(FolderError::Nested {
             inner: path(found.inner),
@@ -209,17 +182,15 @@ fn check(
         });
     }
     for own in own {
-        let route = route_to(own).map_err(|source| FolderError::Unusable {
-            path: own.clone(),
+        let chain = folder_chain(own).map_err(|source| FolderError::Unusable {
+            path: own.to_path_buf(),
             source,
         })?;
-        if let Some((path, _)) = placed
-            .iter()
-            .find(|(_, placed)| placed.route.overlaps(&route))
-        {
+        let mut folders = granted.iter().zip(&placed);
+        if let Some((grant, _)) = folders.find(|(_, placed)| placed.chain.overlaps(&chain)) {
             return Err(FolderError::Own {
-                path: (*path).clone(),
-                own: own.clone(),
+                path: grant.path.clone(),
+                own: own.to_path_buf(),
             });
         }
     }
@@ -230,13 +201,13 @@ fn check(
 ///
 /// # Errors
 /// The machine does not let it be gone, or its links do not end.
-pub fn route_to(path: &Path) -> io::Result<PathRoute> {
-    Ok(walk(path)?.route)
+pub fn folder_chain(path: &Path) -> io::Result<FolderChain> {
+    Ok(walk(path)?.chain)
 }
 
 /// A path that was gone to its end, or to where nothing is.
 struct Walked {
-    route: PathRoute,
+    chain: FolderChain,
     /// The open folders from the root to the last one.
     stack: Vec<OwnedFd>,
     /// True if the end of the path is the last of the open folders.
@@ -246,7 +217,7 @@ struct Walked {
 fn walk(path: &Path) -> io::Result<Walked> {
     let root = || open("/", PASSING, Mode::empty());
     let mut walked = Walked {
-        route: PathRoute::default(),
+        chain: FolderChain::default(),
         stack: vec![root()?],
         is_folder: true,
     };
@@ -262,7 +233,7 @@ fn walk(path: &Path) -> io::Result<Walked> {
             }
             continue;
         }
-        walked.route.through.insert(file_id(&fstat(dir)?));
+        walked.chain.through.insert(file_id(&fstat(dir)?));
         let found = match statat(dir, name.as_os_str(), AtFlags::SYMLINK_NOFOLLOW) {
             Ok(found) => found,
             Err(Errno::NOENT) => {
@@ -289,7 +260,7 @@ fn walk(path: &Path) -> io::Result<Walked> {
                 walked.stack.push(inner);
             }
             _ if ahead.is_empty() => {
-                walked.route.end = Some(file_id(&found));
+                walked.chain.end = Some(file_id(&found));
                 return Ok(Walked {
                     is_folder: false,
                     ..walked
@@ -299,7 +270,7 @@ fn walk(path: &Path) -> io::Result<Walked> {
         }
     }
     let end = walked.stack.last().ok_or(Errno::NOENT)?;
-    walked.route.end = Some(file_id(&fstat(end)?));
+    walked.chain.end = Some(file_id(&fstat(end)?));
     Ok(walked)
 }
 

@@ -9,14 +9,25 @@
 //!
 //! ## Where things are
 //!
-//! - imports of guests, one file an interface: `host.rs`
-//! - files of a granted folder: walk, change, account: `host/filesystem.rs`,
-//!   `host/filesystem/walk.rs`, `host/filesystem/change.rs`, `host/filesystem/account.rs`
-//! - a call's own view of its buckets: `host/keyvalue.rs`, `host/keyvalue/write_overlay.rs`
-//! - variables that a tool sees: `host/environment.rs`
-//! - compiling in another process: `compile.rs`
-//! - calls at a time: `slots.rs`
-//! - conversion between the host's types and WIT: `convert.rs`
+//! - the runtime, its counters, and the check before it serves: `runtime.rs`, `stats.rs`,
+//!   `selftest.rs`
+//! - loading: `runtime/loading.rs`, `load.rs`, `component.rs`, `artifacts.rs`, `cache.rs`;
+//!   compiling in another process: `compile.rs`
+//! - calling: `runtime/calling.rs`, `run.rs`, `call.rs`, `tool.rs`, `view.rs`, and the ends of a
+//!   call: `outcome.rs`, `redacted.rs`
+//! - calls at a time: `guest_semaphore.rs`, `call_semaphore.rs`
+//! - bounds and meters: `config.rs`, `meter.rs`
+//! - what is recorded of a call: `call_audit.rs`, `host/audit_recorder.rs`, `log.rs`
+//! - imports of guests: `host.rs`, one file an interface in `host/` (`clocks.rs`, `environment.rs`,
+//!   `filesystem.rs`, `http.rs`, `keyvalue.rs`, `logging.rs`, `progress.rs`, `random.rs`,
+//!   `sockets.rs`, `turn.rs`), and what they share (`link.rs`, `clock_and_randomness.rs`,
+//!   `secrets.rs`, `progress/note_relay.rs`, `turn/step_view.rs`)
+//! - folders that are granted: `folders.rs`, and in `host/filesystem/` the walk, opening, changing,
+//!   streams, accounts and failures (`walk.rs`, `open.rs`, `perform.rs`, `change.rs`, `stream.rs`,
+//!   `account.rs`, `account/scan.rs`, `folders.rs`, `failed.rs`)
+//! - a call's own view of its buckets: `host/keyvalue/write_overlay.rs`
+//! - conversion between the host's types and WIT: `bindings.rs`, `convert.rs`, and in `convert/`
+//!   one file a subject (`describe.rs`, `step.rs`, `tool.rs`, `view.rs`)
 
 mod artifacts;
 mod bindings;
@@ -29,6 +40,7 @@ mod component;
 mod config;
 mod convert;
 mod folders;
+mod guest_semaphore;
 mod host;
 mod load;
 mod log;
@@ -38,22 +50,17 @@ mod redacted;
 mod run;
 mod runtime;
 mod selftest;
-mod slots;
 mod stats;
 mod tool;
 mod view;
 
 pub use crate::cache::{CRASH_POINTS, CacheError};
 pub use crate::call_audit::CallAudit;
-pub use crate::compile::{
-    CODE_BYTES_MAX, COMPILE_MS_MAX, COMPILE_REFUSED, CompileError, CompileLimits, Compiler, compile,
-};
+pub use crate::compile::{COMPILE_REFUSED, CompileError, CompileLimits, Compiler, compile};
 pub use crate::component::{AgentDescription, Component, Described};
-pub use crate::config::{
-    Config, HANDLES_MAX, HOSTCALL_BYTES_MAX, HTTP_FIELDS_BYTES_MAX, INSTANCES_PER_COMPONENT_MAX,
-    MEMORIES_PER_COMPONENT_MAX, POOL_MEMORY_BYTES_MAX, RANDOM_BYTES_MAX, RESOURCES_MAX,
-};
-pub use crate::folders::{FolderError, FolderHandle, route_to};
+pub use crate::config::Config;
+pub use crate::folders::{FolderError, folder_chain};
+pub use crate::guest_semaphore::Admission;
 pub use crate::host::link::KNOWN as IMPORTS;
 pub use crate::load::LoadError;
 pub use crate::log::{Level, LogLine};
@@ -62,7 +69,6 @@ pub use crate::outcome::{
 };
 pub use crate::runtime::{Runtime, StartError};
 pub use crate::selftest::SelfTestFailed;
-pub use crate::slots::Admission;
 pub use crate::stats::Stats;
 pub use crate::tool::ToolCall;
 pub use crate::view::{

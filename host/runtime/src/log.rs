@@ -75,9 +75,8 @@ impl Log {
     /// behind.
     pub(crate) fn take(&self) -> (Vec<LogLine>, u64) {
         let mut kept = self.kept();
-        for pipe in [Pipe::Stdout, Pipe::Stderr] {
-            kept.end_line(pipe);
-        }
+        kept.end_line(Pipe::Stdout);
+        kept.end_line(Pipe::Stderr);
         kept.bytes = 0;
         (
             std::mem::take(&mut kept.lines),

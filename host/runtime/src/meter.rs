@@ -171,12 +171,11 @@ impl Computed {
     /// Returns the time so far; from within [`Self::during`] the stretch under way included.
     pub(crate) fn so_far(&self) -> Duration {
         let ended = self.ended_ns.load(Ordering::Relaxed);
-        match self.began_ns.load(Ordering::Relaxed) {
-            0 => Duration::from_nanos(ended),
-            began => {
-                Duration::from_nanos(ended.saturating_add((cpu_ns() + 1).saturating_sub(began)))
-            }
-        }
+        let under_way = match self.began_ns.load(Ordering::Relaxed) {
+            0 => 0,
+            began => (cpu_ns() + 1).saturating_sub(began),
+        };
+        Duration::from_nanos(ended.saturating_add(under_way))
     }
 
     /// Runs a future and counts what the thread computes while it is polled.

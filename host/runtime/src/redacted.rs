@@ -14,14 +14,9 @@ type Result = std::result::Result<Progress, ToolError>;
 
 /// The lines of a log.
 pub(crate) fn logs(redactor: &Redactor, lines: &mut [LogLine]) {
-    for LogLine {
-        level: _,
-        context,
-        message,
-    } in lines
-    {
-        text(redactor, context);
-        text(redactor, message);
+    for line in lines {
+        text(redactor, &mut line.context);
+        text(redactor, &mut line.message);
     }
 }
 
@@ -75,10 +70,10 @@ fn progress(redactor: &Redactor, progress: &mut Progress) {
                 lock_input: _,
             } = action;
             text(redactor, widget);
-            [Some(props), response_schema.as_mut()]
-                .into_iter()
-                .flatten()
-                .for_each(|value| redactor.value(value));
+            redactor.value(props);
+            response_schema
+                .iter_mut()
+                .for_each(|schema| redactor.value(schema));
             bytes(redactor, state);
         }
     }

@@ -42,9 +42,8 @@ pub(crate) fn outcome<T>(
         state.met(limit);
     }
     if let Some(detail) = &state.fault {
-        return Outcome::Faulted {
-            detail: detail.clone(),
-        };
+        let detail = detail.clone();
+        return Outcome::Faulted { detail };
     }
     if time.over.load(Ordering::Relaxed) {
         return Outcome::OutOfCpu;
@@ -79,14 +78,15 @@ pub(crate) fn outcome<T>(
 
 /// Puts on record which of its limits a call has met, those that it got over included.
 pub(crate) fn note_limits<T>(outcome: &Outcome<T>, state: &CallState, log_bytes_dropped: u64) {
-    let limits = [
+    for (limit, is_met) in [
         ("memoryBytesMax", state.memory.refused()),
         ("cpuMsMax", matches!(outcome, Outcome::OutOfCpu)),
         ("wallMsMax", matches!(outcome, Outcome::TimedOut)),
         ("logBytesMax", log_bytes_dropped > 0),
-    ];
-    for (limit, _) in limits.into_iter().filter(|(_, met)| *met) {
-        state.met(limit);
+    ] {
+        if is_met {
+            state.met(limit);
+        }
     }
 }
 
@@ -111,17 +111,12 @@ fn fixed_limit(error: &wasmtime::Error) -> Option<&'static str> {
             return Some("httpFieldsBytes");
         }
         let message = cause.to_string();
-        let by_message = [
-            (
-                "fuel allocated for hostcalls has been exhausted",
-                "hostcallBytes",
-            ),
-            ("store handle limit exceeded", "handles"),
-        ];
-        by_message
-            .into_iter()
-            .find(|(known, _)| message.contains(known))
-            .map(|(_, limit)| limit)
+        if message.contains("fuel allocated for hostcalls has been exhausted") {
+            return Some("hostcallBytes");
+        }
+        message
+            .contains("store handle limit exceeded")
+            .then_some("handles")
     })
 }
 

@@ -10,16 +10,16 @@ use crate::compile::Compiler;
 use crate::component::Component;
 use crate::config::Config;
 use crate::folders::{FolderError, GrantedFolders};
+use crate::guest_semaphore::GuestSemaphore;
 use crate::host::filesystem::Accounts;
 use crate::host::link;
 use crate::meter::ProcessMemory;
 use crate::selftest::{self, SelfTestFailed};
-use crate::slots::Slots;
 use crate::stats::{Counts, Stats};
 use domain::digest::Digest;
 use domain::grant::{DirectoryGrant, GuestLimits};
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::{OnceCell, Semaphore};
@@ -53,7 +53,7 @@ struct Inner {
     engine: Engine,
     linker: Linker<CallState>,
     cache: Cache,
-    slots: Slots,
+    guests: GuestSemaphore,
     process: Arc<ProcessMemory>,
     compiler: Compiler,
     compiling: Arc<Semaphore>,
@@ -103,7 +103,7 @@ impl Runtime {
         start_ticker(&engine, Duration::from_millis(config.tick_ms.max(1)))
             .map_err(StartError::Ticker)?;
         selftest::check(&engine, &process)?;
-        let slots = Slots::new(
+        let guests = GuestSemaphore::new(
             config.instances_max,
             config.wait_max,
             Duration::from_millis(config.wait_ms_max),
@@ -113,7 +113,7 @@ impl Runtime {
             engine,
             linker,
             cache,
-            slots,
+            guests,
             process,
             compiler,
             compiling: Arc::new(Semaphore::new(COMPILING_MAX)),
@@ -138,12 +138,7 @@ impl Runtime {
         own: &[&Path],
     ) -> Result<(), FolderError> {
         let granted: Vec<&DirectoryGrant> = granted.into_iter().collect();
-        let own: Vec<PathBuf> = own
-            .iter()
-            .copied()
-            .chain([&*self.0.config.cache_dir])
-            .map(Path::to_owned)
-            .collect();
+        let own = [own, &[self.0.config.cache_dir.as_path()]].concat();
         self.0.folders.open(&granted, &own)
     }
 
@@ -163,20 +158,14 @@ impl Runtime {
     /// Returns the runtime's counters and gauges.
     #[must_use]
     pub fn stats(&self) -> Stats {
-        let Inner {
-            counts,
-            slots,
-            config,
-            process,
-            ..
-        } = &*self.0;
-        let free = slots.free() as u64;
+        let inner = &*self.0;
+        let free = inner.guests.free() as u64;
         Stats {
-            in_flight: u64::from(config.instances_max).saturating_sub(free),
-            waiting: slots.waiting() as u64,
-            slots_free: free,
-            memory_bytes: process.bytes(),
-            ..counts.read()
+            in_flight: u64::from(inner.config.instances_max).saturating_sub(free),
+            waiting: inner.guests.waiting() as u64,
+            permits_free: free,
+            memory_bytes: inner.process.bytes(),
+            ..inner.counts.read()
         }
     }
 

@@ -1,16 +1,10 @@
 //! Shows before anything is served that guests which do not stop are stopped.
 
-use crate::call::{CallMeans, CallState, Purpose};
-use crate::host::audit_recorder::AuditRecorder;
-use crate::host::clock_and_randomness::ClockAndRandomness;
-use crate::host::filesystem::folders::Folders;
-use crate::host::http::WayOut;
+use crate::call::{CallMeans, CallState};
 use crate::meter::ProcessMemory;
 use crate::outcome::Outcome;
 use crate::run;
-use domain::digest::Digest;
 use domain::grant::GuestLimits;
-use domain::time::Timestamp;
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 use wasmtime::{Engine, Linker, Module};
@@ -70,17 +64,18 @@ fn both(engine: &Engine, process: &Arc<ProcessMemory>) -> Result<(), SelfTestFai
         .build()
         .map_err(|error| failed(error.to_string()))?;
     tokio.block_on(async {
-        let looped = stopped(engine, process, "loop", LOOP_CPU_MS_MAX)
-            .await
-            .map_err(|error| failed(error.to_string()))?;
-        if looped != Outcome::OutOfCpu {
-            return Err(failed(format!("a guest that loops ended as {looped:?}")));
-        }
-        let grew = stopped(engine, process, "grow", GROW_CPU_MS_MAX)
-            .await
-            .map_err(|error| failed(error.to_string()))?;
-        if grew != Outcome::OutOfMemory {
-            return Err(failed(format!("a guest that grows ended as {grew:?}")));
+        for (function, cpu_ms_max, expected) in [
+            ("loop", LOOP_CPU_MS_MAX, Outcome::OutOfCpu),
+            ("grow", GROW_CPU_MS_MAX, Outcome::OutOfMemory),
+        ] {
+            let ended = stopped(engine, process, function, cpu_ms_max)
+                .await
+                .map_err(|error| failed(error.to_string()))?;
+            if ended != expected {
+                return Err(failed(format!(
+                    "a guest that {function}s ended as {ended:?}"
+                )));
+            }
         }
         Ok(())
     })
@@ -99,14 +94,7 @@ async fn stopped(
         concurrency_max: 1,
         ..GuestLimits::default()
     };
-    let means = CallMeans {
-        purpose: Purpose::Describe,
-        clock_and_randomness: ClockAndRandomness::frozen(Timestamp(0), Digest::of(b"self-test")),
-        folders: Folders::default(),
-        way_out: WayOut::default(),
-        recorder: AuditRecorder::default(),
-    };
-    let state = CallState::new(means, process, &limits);
+    let state = CallState::new(CallMeans::none(b"self-test"), process, &limits);
     let time = state.time();
     let mut store = state.into_store(engine);
     let module = Module::new(engine, MODULE)?;

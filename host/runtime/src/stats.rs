@@ -17,10 +17,10 @@ pub struct Stats {
     pub calls: u64,
     /// Guests that run now.
     pub in_flight: u64,
-    /// Calls that wait for a slot now.
+    /// Calls that wait for a permit now.
     pub waiting: u64,
-    /// Slots that are free now.
-    pub slots_free: u64,
+    /// Permits that are free now.
+    pub permits_free: u64,
     /// Bytes of all guests' memories and tables now.
     pub memory_bytes: u64,
 }

@@ -6,7 +6,9 @@
 //! [`Event::HostRestored`](domain::event::Event::HostRestored) is committed.
 
 use crate::copy::{Uncopied, copy};
+use crate::event_row::Head;
 use crate::fault;
+use crate::meta;
 use crate::open::{
     DataDir, OpenError, assert_sqlite, create_private, quick_check, readable, sync_dir,
 };
@@ -67,7 +69,7 @@ pub enum RestoreError {
     #[error("the directory cannot be used")]
     Target {
         /// The cause.
-        #[source]
+        #[from]
         source: OpenError,
     },
     /// The file is no backup, or was damaged.
@@ -98,7 +100,6 @@ pub struct BackupMark {
     pub position: u64,
 }
 
-/// The name of the mark.
 const MARK: &str = "backup";
 
 /// A store that was restored.
@@ -184,19 +185,13 @@ fn copied(writer: SyncSender<Request>, to: &Path) -> Result<(), BackupError> {
     let failed = |error: rusqlite::Error| BackupError::Database {
         source: error.into(),
     };
-    copy(writer, to.to_owned()).map_err(|error| match error {
+    let target = copy(writer, to).map_err(|error| match error {
         Uncopied::Closed => BackupError::Database {
             source: "the store was closed".into(),
         },
         Uncopied::Database(error) => failed(error),
     })?;
-    let finish = || {
-        let target = Connection::open(to)?;
-        // As one file: without a log beside it.
-        target.query_row("PRAGMA journal_mode = DELETE", [], |_| Ok(()))?;
-        set_mark(&target, now())
-    };
-    finish().map_err(failed)
+    set_mark(&Sql::new(&target), now()).map_err(failed)
 }
 
 /// The mark of a store; none when it was made of no backup, or that was seen to.
@@ -207,24 +202,16 @@ fn mark(sql: &Sql<'_>) -> rusqlite::Result<Option<BackupMark>> {
 }
 
 /// Marks a copy of a store, in place of the mark that the store may have itself.
-fn set_mark(connection: &Connection, made_at: Timestamp) -> rusqlite::Result<()> {
-    let sql = Sql::new(connection);
-    let position = sql
-        .row("SELECT position FROM head", [], |row| row.uint(0))?
-        .unwrap_or(0);
-    let mark = to_json(&BackupMark { made_at, position })?;
-    sql.execute(
-        "INSERT OR REPLACE INTO meta (name, value) VALUES (?1, ?2)",
-        [MARK, &mark],
-    )
-    .map(drop)
+fn set_mark(sql: &Sql<'_>, made_at: Timestamp) -> rusqlite::Result<()> {
+    let position = Head::read(sql)?.position;
+    let mark = BackupMark { made_at, position };
+    meta::note(sql, MARK, &to_json(&mark)?)
 }
 
 /// Takes the mark away: within the transaction that says what became of the work that was under
 /// way.
 pub(crate) fn unmark(sql: &Sql<'_>) -> rusqlite::Result<()> {
-    sql.execute("DELETE FROM meta WHERE name = ?1", [MARK])
-        .map(drop)
+    meta::remove(sql, MARK)
 }
 
 #[expect(
@@ -252,11 +239,8 @@ fn publish(unfinished: &Path, to: &Path) -> io::Result<()> {
 /// Makes a store from a backup, in a directory that is empty or not there. The backup is verified
 /// before, event by event. Blocks for as long as that takes: about a second for 100,000 events.
 pub fn restore(backup: &Path, dir: &Path) -> Result<Restored, RestoreError> {
-    let target = DataDir::lock(dir).map_err(|source| RestoreError::Target { source })?;
-    if !target
-        .is_empty()
-        .map_err(|source| RestoreError::Target { source })?
-    {
+    let target = DataDir::lock(dir)?;
+    if !target.is_empty()? {
         return Err(RestoreError::NotEmpty {
             dir: dir.to_owned(),
         });
@@ -270,12 +254,8 @@ pub fn restore(backup: &Path, dir: &Path) -> Result<Restored, RestoreError> {
         copied
             .and_then(|()| inspect(backup, &database))
             .and_then(|(store_id, verification)| {
-                mark_if_older(&database).map_err(|error| RestoreError::Target {
-                    source: OpenError::database(&database, error),
-                })?;
-                target
-                    .mark(&store_id)
-                    .map_err(|source| RestoreError::Target { source })?;
+                mark_if_older(&database).map_err(|error| OpenError::database(&database, error))?;
+                target.mark(&store_id)?;
                 Ok(Restored {
                     store_id,
                     events: verification.events,
@@ -294,12 +274,8 @@ fn mark_if_older(database: &Path) -> rusqlite::Result<()> {
     let connection = Connection::open(database)?;
     let sql = Sql::new(&connection);
     if mark(&sql)?.is_none() {
-        let last = sql.row(
-            "SELECT time FROM events ORDER BY position DESC LIMIT 1",
-            [],
-            |row| row.uint(0),
-        )?;
-        set_mark(&connection, Timestamp(last.unwrap_or(0)))?;
+        let last = sql.number("SELECT time FROM events ORDER BY position DESC LIMIT 1", [])?;
+        set_mark(&sql, Timestamp(last))?;
     }
     Ok(())
 }
@@ -318,7 +294,7 @@ fn inspect(backup: &Path, database: &Path) -> Result<(String, Verification), Res
         detail,
     };
     let unreadable = |error: rusqlite::Error| damaged(error.to_string());
-    assert_sqlite().map_err(|source| RestoreError::Target { source })?;
+    assert_sqlite()?;
     let connection = connect(database).map_err(unreadable)?;
     quick_check(&connection, backup).map_err(|error| damaged(error.to_string()))?;
     let version = schema::version(&connection).map_err(unreadable)?;

@@ -1,8 +1,8 @@
 //! Events as rows: how they are written, read back, and what of a row its hash commits to.
 
 use crate::fault;
-use crate::sql::{Columns, unreadable};
-use domain::chain::Link;
+use crate::sql::{Columns, Sql, unreadable};
+use domain::chain::{GENESIS, Link};
 use domain::digest::{Digest, Salt};
 use domain::event::upcast::{NotKnown, is_retired, upcast};
 use domain::event::{Event, Recorded, Subject, kinds};
@@ -135,6 +135,19 @@ impl<'de> MapAccess<'de> for Tagged<'de> {
     }
 }
 
+/// Reads the event whose kind and payload begin at a column; none when it was erased.
+pub(crate) fn decode_at(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<Event>> {
+    let kind: String = row.get(column)?;
+    let payload = row
+        .get_ref(column + 1)?
+        .as_blob_or_null()
+        .map_err(|error| unreadable(column + 1, error))?;
+    payload
+        .map(|payload| decode(&kind, payload))
+        .transpose()
+        .map_err(|error| unreadable(column + 1, error))
+}
+
 /// Reads a row of [`event_columns`].
 pub(crate) fn read(row: &Row<'_>) -> rusqlite::Result<Recorded> {
     let kind: String = row.get(4)?;
@@ -168,6 +181,31 @@ pub(crate) fn read(row: &Row<'_>) -> rusqlite::Result<Recorded> {
         time: Timestamp(row.uint(11)?),
         hash: row.digest(12)?,
     })
+}
+
+/// The end of the chain.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Head {
+    /// The last event's position; 0 before the first.
+    pub(crate) position: u64,
+    /// The last event's hash.
+    pub(crate) hash: Digest,
+}
+
+impl Head {
+    /// Reads the event that was stored last.
+    pub(crate) fn read(sql: &Sql<'_>) -> rusqlite::Result<Self> {
+        let recorded = sql.row("SELECT position, hash FROM head WHERE id = 1", [], |row| {
+            Ok(Self {
+                position: row.uint(0)?,
+                hash: row.digest(1)?,
+            })
+        })?;
+        Ok(recorded.unwrap_or(Self {
+            position: 0,
+            hash: GENESIS,
+        }))
+    }
 }
 
 /// The columns of [`RawEvent::read`], in order.
@@ -223,7 +261,6 @@ impl RawEvent {
         })
     }
 
-    /// Returns the time at which it happened.
     pub(crate) fn time(&self) -> Timestamp {
         Timestamp(self.time)
     }

@@ -5,6 +5,9 @@
 //! these passages, `panic@name:N..` from the N-th on. Without debug assertions all of this is
 //! compiled to nothing.
 
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+
 /// The crash points of this crate, for a test that goes through all of them.
 pub const CRASH_POINTS: &[&str] = &[
     "store.commit.begin",
@@ -32,23 +35,15 @@ pub const CRASH_POINTS: &[&str] = &[
 ///
 /// # Panics
 /// When the environment says so.
-#[cfg(debug_assertions)]
-#[expect(
-    clippy::disallowed_methods,
-    reason = "set by tests, never by an operator"
-)]
+#[inline]
 pub fn point(name: &str) {
-    use std::sync::OnceLock;
-    use std::sync::atomic::{AtomicU64, Ordering};
-
     static WANTED: OnceLock<Option<Wanted>> = OnceLock::new();
     static PASSED: AtomicU64 = AtomicU64::new(0);
 
-    let wanted = WANTED.get_or_init(|| {
-        std::env::var("AGENT_HOST_CRASH_AT")
-            .ok()
-            .map(|text| parse(&text))
-    });
+    if !cfg!(debug_assertions) {
+        return;
+    }
+    let wanted = WANTED.get_or_init(|| variable("AGENT_HOST_CRASH_AT").map(|text| parse(&text)));
     let Some(wanted) = wanted.as_ref().filter(|wanted| wanted.name == name) else {
         return;
     };
@@ -62,31 +57,28 @@ pub fn point(name: &str) {
     }
 }
 
-/// Passes the place of this name: nothing happens in a build without debug assertions.
-#[cfg(not(debug_assertions))]
-#[inline]
-pub fn point(_name: &str) {}
-
 /// A text that a test looks for in payloads, once it was read from the environment.
-#[cfg(debug_assertions)]
-type Words = std::sync::OnceLock<Option<String>>;
+type Words = OnceLock<Option<String>>;
 
-/// Returns whether a payload contains the text in a variable of the environment.
-#[cfg(debug_assertions)]
 #[expect(
     clippy::disallowed_methods,
     reason = "set by tests, never by an operator"
 )]
-fn has_words(words: &'static Words, variable: &str, payload: &[u8]) -> bool {
-    let words = words.get_or_init(|| {
-        std::env::var(variable)
-            .ok()
-            .filter(|words| !words.is_empty())
-    });
-    words.as_ref().is_some_and(|words| contains(payload, words))
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|text| !text.is_empty())
 }
 
-#[cfg(debug_assertions)]
+/// Returns whether a payload contains the text in a variable of the environment. No payload does
+/// without debug assertions.
+#[inline]
+fn has_words(words: &'static Words, name: &str, payload: &[u8]) -> bool {
+    cfg!(debug_assertions)
+        && words
+            .get_or_init(|| variable(name))
+            .as_ref()
+            .is_some_and(|words| contains(payload, words))
+}
+
 fn contains(payload: &[u8], words: &str) -> bool {
     payload
         .windows(words.len())
@@ -95,26 +87,14 @@ fn contains(payload: &[u8], words: &str) -> bool {
 
 /// Returns whether a test wants an event with this payload to be impossible to store.
 /// `AGENT_HOST_UNSTORABLE` holds the text to look for.
-#[cfg(debug_assertions)]
 pub(crate) fn is_unstorable(payload: &[u8]) -> bool {
     static WORDS: Words = Words::new();
 
     has_words(&WORDS, "AGENT_HOST_UNSTORABLE", payload)
 }
 
-/// Returns false: without debug assertions no event is refused for its text.
-#[cfg(not(debug_assertions))]
-#[inline]
-pub(crate) fn is_unstorable(_payload: &[u8]) -> bool {
-    false
-}
-
 /// Panics as a faulty projection would, on an event that contains the text in
 /// `AGENT_HOST_PANICS_ON`.
-///
-/// # Panics
-/// When the environment says so.
-#[cfg(debug_assertions)]
 pub(crate) fn project(payload: &[u8]) {
     static WORDS: Words = Words::new();
 
@@ -124,19 +104,12 @@ pub(crate) fn project(payload: &[u8]) {
 }
 
 /// The text on which a projection panics in the tests of this crate.
-#[cfg(debug_assertions)]
 pub(crate) const PANICS_IN_TESTS: &str = "a projection panics on this";
-
-/// No projection panics by request in a build without debug assertions.
-#[cfg(not(debug_assertions))]
-#[inline]
-pub(crate) fn project(_payload: &[u8]) {}
 
 /// Fails on an event as a faulty projection would.
 ///
 /// The row of an event that contains the text in `AGENT_HOST_CONTRADICTS_ON` contradicts one that
 /// is stored. For an event with the text in `AGENT_HOST_MISREADS_ON`, a stored row cannot be read.
-#[cfg(debug_assertions)]
 pub(crate) fn refuse(payload: &[u8]) -> rusqlite::Result<()> {
     static CONTRADICTS: Words = Words::new();
     static MISREADS: Words = Words::new();
@@ -155,19 +128,8 @@ pub(crate) fn refuse(payload: &[u8]) -> rusqlite::Result<()> {
     Ok(())
 }
 
-/// No projection fails by request in a build without debug assertions.
-#[cfg(not(debug_assertions))]
-#[inline]
-pub(crate) fn refuse(_payload: &[u8]) -> rusqlite::Result<()> {
-    Ok(())
-}
-
 /// Panics as a faulty fold would, on reading an event that contains the text in
 /// `AGENT_HOST_READING_PANICS_ON`.
-///
-/// # Panics
-/// When the environment says so.
-#[cfg(debug_assertions)]
 pub(crate) fn read(payload: &[u8]) {
     static WORDS: Words = Words::new();
 
@@ -177,42 +139,18 @@ pub(crate) fn read(payload: &[u8]) {
     );
 }
 
-/// No reading panics by request in a build without debug assertions.
-#[cfg(not(debug_assertions))]
-#[inline]
-pub(crate) fn read(_payload: &[u8]) {}
-
 /// Panics as a fault of the full-text index would, on words with [`UNINDEXABLE_IN_TESTS`].
-///
-/// # Panics
-/// In tests of this crate.
-#[cfg(test)]
 pub(crate) fn index(words: &str) {
     assert!(
-        !words.contains(UNINDEXABLE_IN_TESTS),
+        !(cfg!(test) && words.contains(UNINDEXABLE_IN_TESTS)),
         "a test wants a panic on these words"
     );
 }
 
 /// The text on which indexing panics in the tests of this crate.
-#[cfg(test)]
 pub(crate) const UNINDEXABLE_IN_TESTS: &str = "indexing panics on this";
 
-/// No indexing panics by request outside the tests of this crate.
-#[cfg(not(test))]
-#[inline]
-pub(crate) fn index(_words: &str) {}
-
-/// Passes the crash point of this name; see [`point`].
-#[macro_export]
-macro_rules! crash_point {
-    ($name:expr) => {
-        $crate::point($name)
-    };
-}
-
 /// A fault to inject, with its place and the passage at which it happens.
-#[cfg(debug_assertions)]
 #[derive(Debug, PartialEq, Eq)]
 struct Wanted {
     fault: InjectedFault,
@@ -221,14 +159,12 @@ struct Wanted {
     last: u64,
 }
 
-#[cfg(debug_assertions)]
 #[derive(Debug, PartialEq, Eq)]
 enum InjectedFault {
     Death,
     Panic,
 }
 
-#[cfg(debug_assertions)]
 fn parse(text: &str) -> Wanted {
     let (fault, place) = match text.strip_prefix("panic@") {
         Some(place) => (InjectedFault::Panic, place),
@@ -244,7 +180,6 @@ fn parse(text: &str) -> Wanted {
 }
 
 /// A name, and the first and the last passage that are behind its colon.
-#[cfg(debug_assertions)]
 fn passages(place: &str) -> Option<(&str, u64, u64)> {
     let (name, passages) = place.rsplit_once(':')?;
     match passages.split_once("..") {
@@ -254,7 +189,7 @@ fn passages(place: &str) -> Option<(&str, u64, u64)> {
     }
 }
 
-#[cfg(all(test, debug_assertions))]
+#[cfg(test)]
 mod tests {
     use super::{InjectedFault, Wanted, parse};
 

@@ -6,25 +6,20 @@
 //! leaves the cursor where the index is, because both are written together.
 
 use crate::fault;
+use crate::meta;
 use crate::panics::caught;
 use crate::projections::{indexed_body, owner_token};
 use crate::sql::{Columns, Sql, int};
-use crate::store::Store;
-use crate::writer::Request;
 use domain::id::AgentId;
 use domain::message::Message;
 use rusqlite::params;
-use std::time::Duration;
-use tokio::sync::oneshot;
-use tokio::time::timeout;
 
 /// Rows that are indexed in one transaction.
 pub(crate) const ROWS_MAX: u64 = 256;
 /// Bytes of text after which no further row is indexed in the same transaction.
 const BYTES_MAX: usize = 256 << 10;
-/// Maximum time that a search waits for the index, in milliseconds. After that it finds what is
-/// indexed.
-const WAIT_MS: u64 = 2_000;
+/// Name of the note of the last row that was indexed.
+const INDEXED: &str = "indexed";
 
 /// An agent and a text that belongs to it.
 type Words = (AgentId, String);
@@ -83,10 +78,7 @@ pub(crate) fn index_some(sql: &Sql<'_>, last: i64) -> rusqlite::Result<bool> {
         indexed = *id;
     }
     if indexed > before {
-        sql.execute(
-            "INSERT OR REPLACE INTO meta (name, value) VALUES ('indexed', ?1)",
-            [indexed.to_string()],
-        )?;
+        meta::note(sql, INDEXED, &indexed.to_string())?;
     }
     Ok(ids.last().is_none_or(|last| *last == indexed) && (ids.len() as u64) < ROWS_MAX)
 }
@@ -124,14 +116,12 @@ pub(crate) fn index_through(sql: &Sql<'_>, last: i64) -> rusqlite::Result<()> {
     Ok(())
 }
 
-/// Empties the index.
 pub(crate) fn clear(sql: &Sql<'_>) -> rusqlite::Result<()> {
     sql.execute(
         "INSERT INTO recall_index (recall_index) VALUES ('delete-all')",
         [],
     )?;
-    sql.execute("DELETE FROM meta WHERE name = 'indexed'", [])?;
-    Ok(())
+    meta::remove(sql, INDEXED)
 }
 
 /// Returns the agent and the text of a row; none where the row has no text.
@@ -151,33 +141,4 @@ pub(crate) fn words_of(sql: &Sql<'_>, id: i64) -> rusqlite::Result<Option<Words>
     )?;
     let words = found.and_then(|(agent, text)| agent.zip(text));
     Ok(words.filter(|(_, text)| !text.trim().is_empty()))
-}
-
-impl Store {
-    /// Has the index brought to the last row. A search that comes while that is not possible finds
-    /// what is indexed.
-    pub(crate) async fn index_all(&self) {
-        match timeout(Duration::from_millis(WAIT_MS), self.index_pieces()).await {
-            Ok(Ok(())) => {}
-            Ok(Err(error)) => tracing::debug!(error, "a search finds what is indexed so far"),
-            Err(_) => tracing::debug!("a search does not wait for the index any longer"),
-        }
-    }
-
-    async fn index_pieces(&self) -> Result<(), String> {
-        while self
-            .point_read(is_behind)
-            .await
-            .map_err(|error| error.to_string())?
-        {
-            let (reply, answer) = oneshot::channel();
-            self.ask_writer(Request::Index(reply))
-                .map_err(|error| error.to_string())?;
-            answer
-                .await
-                .map_err(|error| error.to_string())?
-                .map_err(|error| error.to_string())?;
-        }
-        Ok(())
-    }
 }

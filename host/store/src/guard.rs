@@ -43,90 +43,58 @@ pub enum Guard {
     Key(KeyGuard),
 }
 
+/// The three parts of a condition; see the methods of [`Guard`].
+trait Condition {
+    fn questions(&self) -> Questions<'_>;
+    fn judge(&self, answers: &Answers) -> rusqlite::Result<Option<String>>;
+    fn footprint(&self) -> Footprint;
+}
+
 impl Guard {
-    /// Returns the questions that the guard asks.
     pub(crate) fn questions(&self) -> Questions<'_> {
-        match self {
-            Self::Session(guard) => guard.questions(),
-            Self::Queue(guard) => guard.questions(),
-            Self::Run(guard) => guard.questions(),
-            Self::Agent(guard) => guard.questions(),
-            Self::Account(guard) => guard.questions(),
-            Self::User(guard) => guard.questions(),
-            Self::Key(guard) => guard.questions(),
-        }
+        self.condition().questions()
     }
 
     /// Judges the answers to the questions, and describes what is there instead when the condition
     /// does not hold. Fails for an answer that does not read as what it should be.
     pub(crate) fn judge(&self, answers: &Answers) -> rusqlite::Result<Option<String>> {
-        match self {
-            Self::Session(guard) => guard.judge(answers),
-            Self::Queue(guard) => guard.judge(answers),
-            Self::Run(guard) => guard.judge(answers),
-            Self::Agent(guard) => guard.judge(answers),
-            Self::Account(guard) => guard.judge(answers),
-            Self::User(guard) => guard.judge(answers),
-            Self::Key(guard) => guard.judge(answers),
-        }
+        self.condition().judge(answers)
     }
 
     /// Returns what the answers rest on: a commit that changes none of it leaves the judgement as
     /// it is.
     #[must_use]
     pub fn footprint(&self) -> Footprint {
-        match self {
-            Self::Session(guard) => guard.footprint(),
-            Self::Queue(guard) => guard.footprint(),
-            Self::Run(guard) => guard.footprint(),
-            Self::Agent(guard) => guard.footprint(),
-            Self::Account(guard) => guard.footprint(),
-            Self::User(guard) => guard.footprint(),
-            Self::Key(guard) => guard.footprint(),
+        self.condition().footprint()
+    }
+}
+
+macro_rules! conditions {
+    ($($subject:ident($guard:ident))*) => {
+        impl Guard {
+            fn condition(&self) -> &dyn Condition {
+                match self {
+                    $(Self::$subject(guard) => guard,)*
+                }
+            }
         }
-    }
+
+        $(impl From<$guard> for Guard {
+            fn from(guard: $guard) -> Self {
+                Self::$subject(guard)
+            }
+        })*
+    };
 }
 
-impl From<SessionGuard> for Guard {
-    fn from(guard: SessionGuard) -> Self {
-        Self::Session(guard)
-    }
-}
-
-impl From<QueueGuard> for Guard {
-    fn from(guard: QueueGuard) -> Self {
-        Self::Queue(guard)
-    }
-}
-
-impl From<RunGuard> for Guard {
-    fn from(guard: RunGuard) -> Self {
-        Self::Run(guard)
-    }
-}
-
-impl From<AgentGuard> for Guard {
-    fn from(guard: AgentGuard) -> Self {
-        Self::Agent(guard)
-    }
-}
-
-impl From<AccountGuard> for Guard {
-    fn from(guard: AccountGuard) -> Self {
-        Self::Account(guard)
-    }
-}
-
-impl From<UserGuard> for Guard {
-    fn from(guard: UserGuard) -> Self {
-        Self::User(guard)
-    }
-}
-
-impl From<KeyGuard> for Guard {
-    fn from(guard: KeyGuard) -> Self {
-        Self::Key(guard)
-    }
+conditions! {
+    Session(SessionGuard)
+    Queue(QueueGuard)
+    Run(RunGuard)
+    Agent(AgentGuard)
+    Account(AccountGuard)
+    User(UserGuard)
+    Key(KeyGuard)
 }
 
 /// Returns the description of what is there instead, unless the condition holds.

@@ -1,7 +1,11 @@
-//! State of the writer, which any thread may read at any time without waiting for the writer.
+//! State of the writer and of reads, which any thread may read at any time without waiting for the
+//! writer.
 
+use rusqlite::{Error, ErrorCode};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
+use tokio::sync::Mutex;
 
 /// Time that the writer may spend on one thing before it counts as stalled, in milliseconds. It is
 /// longer than the wait for a lock of another process, which ends with a failure of its own.
@@ -36,6 +40,24 @@ pub(crate) struct Vitals {
     since: AtomicU64,
     /// The same of the last read that failed; 0 while none has.
     read_failed: AtomicU64,
+    pub(crate) probe: Probe,
+}
+
+/// Results of probes; see `probe.rs`.
+#[derive(Debug, Default)]
+pub(crate) struct Probe {
+    pub(crate) last: Mutex<Option<LastProbe>>,
+    /// A read that a probe gave up still waits for a thread.
+    pub(crate) is_under_way: Arc<AtomicBool>,
+}
+
+/// The probe that was made last.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct LastProbe {
+    pub(crate) at: Instant,
+    pub(crate) is_readable: bool,
+    /// The number of this probe.
+    pub(crate) number: u64,
 }
 
 impl Vitals {
@@ -46,6 +68,7 @@ impl Vitals {
             failing: AtomicBool::new(false),
             since: AtomicU64::new(0),
             read_failed: AtomicU64::new(0),
+            probe: Probe::default(),
         }
     }
 
@@ -71,12 +94,23 @@ impl Vitals {
         self.failing.load(Ordering::Relaxed)
     }
 
-    /// A read met a disk or a file that fails.
-    pub(crate) fn failed_to_read(&self) {
-        self.read_failed.store(self.ms() + 1, Ordering::Relaxed);
+    /// Notes how a read went, if that says anything of the disk.
+    pub(crate) fn note_read<T>(&self, read: &rusqlite::Result<T>) {
+        let failure = read.as_ref().err().and_then(Error::sqlite_error_code);
+        if matches!(
+            failure,
+            Some(
+                ErrorCode::SystemIoFailure
+                    | ErrorCode::DatabaseCorrupt
+                    | ErrorCode::NotADatabase
+                    | ErrorCode::CannotOpen
+            )
+        ) {
+            self.read_failed.store(self.ms() + 1, Ordering::Relaxed);
+        }
     }
 
-    /// Tells if one did so a moment ago.
+    /// Returns whether a read met a disk or a file that fails, a moment ago.
     pub(crate) fn has_failed_to_read(&self) -> bool {
         let failed = self.read_failed.load(Ordering::Relaxed);
         failed > 0 && self.ms().saturating_sub(failed - 1) < READ_FAILED_MS

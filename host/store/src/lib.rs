@@ -8,28 +8,40 @@
 //!
 //! ## Where things are
 //!
-//! - the one thread that writes, and its guarantees: `writer.rs`
-//! - commits and their guards: `commit.rs`, `guard.rs`
-//! - questions to the store: `store.rs`, `read.rs`
-//! - tables and their migrations: `schema.rs`
-//! - upkeep of the projections: `projections.rs`
-//! - online rebuild of all projections (can go without a change elsewhere): `rebuild.rs`
-//! - purging, and its repetition after a crash: `purge.rs`
-//! - amounts that are spent on an account: `read/accounts.rs`
-//! - turns of a tree that a user sees: `read/trees.rs`
-//! - agents by path, and their presence: `read/paths.rs`
-//! - backups and checks: `backup.rs`, `verify.rs`
+//! Each file with the folder of its name, from the bottom up.
+//!
+//! - `sql.rs`, `query.rs`: statements, their rows, and questions as data
+//! - `fault.rs`, `panics.rs`: faults that tests inject, and panics of one piece of work
+//! - `schema.rs`: tables, and their migrations
+//! - `event_row.rs`, `snapshot.rs`, `meta.rs`: events, snapshots and notes of the store as rows
+//! - `projections.rs`: tables that follow from events, and folding all events into them again
+//! - `full_text.rs`: the index for searches
+//! - `user_storage.rs`: bytes that users have brought
+//! - `guard.rs`: conditions of commits
+//! - `commit.rs`, `prepared.rs`: commits, as asked for and ready to be written
+//! - `open.rs`: the data directory, settings of connections, and checks before the first commit
+//! - `log.rs`, `health.rs`, `stats.rs`: state of the write-ahead log and of the writer, counters
+//! - `scratch.rs`, `copy.rs`: databases that are thrown away, and copies of the store's
+//! - `writer.rs`: the one thread that writes, and its guarantees
+//! - `readers.rs`, `point_reads.rs`: threads that read, and short reads without them
+//! - `store.rs`: the open store, with commits and reads
+//! - `read.rs`: what can be asked, one file a subject
+//! - `probe.rs`: test reads for the health of the host
+//! - `purge.rs`: purging, and its repetition after a crash
+//! - `verify.rs`, `backup.rs`: checks of everything, backups
+//! - `rebuild.rs`: online rebuild of all projections, which can go
+//! - `tests.rs`: tests of more than one file
 
 mod backup;
 mod commit;
 mod copy;
-mod ended;
 mod event_row;
 pub mod fault;
 mod full_text;
 mod guard;
 mod health;
 mod log;
+mod meta;
 mod open;
 mod panics;
 mod point_reads;
@@ -42,6 +54,7 @@ mod read;
 mod readers;
 mod rebuild;
 mod schema;
+mod scratch;
 mod snapshot;
 mod sql;
 mod stats;

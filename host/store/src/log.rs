@@ -96,7 +96,6 @@ impl Log {
         })
     }
 
-    /// Returns the log's state.
     pub(crate) fn state(&self) -> LogState {
         LogState {
             bytes: fs::metadata(&self.path).map_or(0, |log| log.len()),
@@ -110,7 +109,6 @@ impl Log {
         }
     }
 
-    /// Returns the path of the log's file.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
@@ -199,12 +197,10 @@ impl Watched {
         }
     }
 
-    /// A read begins.
     pub(crate) fn begins(&self) {
         self.began.store(self.log.ms(), Ordering::Relaxed);
     }
 
-    /// The read has ended.
     pub(crate) fn ends(&self) {
         self.began.store(NO_READ, Ordering::Relaxed);
     }

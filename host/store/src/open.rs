@@ -11,14 +11,11 @@ pub(crate) use data_dir::{DATABASE, DataDir, create_private, sync_dir};
 pub(crate) use settings::{BUSY_TIMEOUT, assert_sqlite, reader, writer};
 pub(crate) use write_ahead_log::disown;
 
-use crate::copy;
-use crate::ended;
-use crate::event_row::{RAW_EVENTS_AFTER, RawEvent};
+use crate::event_row::{Head, RAW_EVENTS_AFTER, RawEvent};
 use crate::fault;
-use crate::rebuild;
+use crate::meta;
 use crate::schema;
-use crate::sql::{Columns, Source, int, limit};
-use crate::writer::Head;
+use crate::sql::{Columns, Source, Sql, int, limit};
 use domain::chain::GENESIS;
 use domain::digest::Digest;
 use domain::event::READER;
@@ -214,15 +211,28 @@ pub(crate) struct Opened {
     pub(crate) was_ended: bool,
 }
 
-/// Opens the database of a data directory, or makes a new one in an empty directory.
-pub(crate) fn database(dir: &DataDir) -> Result<Opened, OpenError> {
+/// A database file that is there, as it has to be, and is not open yet.
+#[derive(Debug)]
+pub(crate) struct Prepared {
+    /// The store's id as the directory's marker has it; none for a new store.
+    marker: Option<String>,
+    /// The file's size.
+    bytes: u64,
+}
+
+/// Looks for the database of a data directory, or makes an empty file in an empty directory.
+pub(crate) fn prepare(dir: &DataDir) -> Result<Prepared, OpenError> {
     assert_sqlite()?;
-    let path = dir.database();
     let marker = dir.marker()?;
     let bytes = dir.prepare_database(marker.is_some())?;
     fault::point("store.open.created");
-    rebuild::remove(&path);
-    copy::remove(&path);
+    Ok(Prepared { marker, bytes })
+}
+
+/// Opens the database of a data directory, or makes a new one in its empty file.
+pub(crate) fn database(dir: &DataDir, prepared: Prepared) -> Result<Opened, OpenError> {
+    let Prepared { marker, bytes } = prepared;
+    let path = dir.database();
     let was_closed = write_ahead_log::check(&dir.log())? == 0;
     let failed = |error| OpenError::database(&path, error);
     let mut connection = Connection::open(&path).map_err(failed)?;
@@ -254,7 +264,7 @@ pub(crate) fn database(dir: &DataDir) -> Result<Opened, OpenError> {
         dir.mark(&id)?;
         fault::point("store.open.marked");
     }
-    let was_ended = ended::is_noted(&connection).map_err(failed)?;
+    let was_ended = meta::is_noted(&Sql::new(&connection), meta::ENDED).map_err(failed)?;
     Ok(Opened {
         connection,
         head,

@@ -33,15 +33,6 @@ pub(crate) struct PointReads {
     _alive: watch::Receiver<()>,
 }
 
-impl std::fmt::Debug for PointReads {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Glances")
-            .field("connections", &self.connections.len())
-            .field("detour", &self.detour)
-            .finish_non_exhaustive()
-    }
-}
-
 impl PointReads {
     /// Opens so many connections, at least one.
     pub(crate) fn open(

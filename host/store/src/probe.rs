@@ -3,13 +3,13 @@
 //! One probe is under way at a time, however many requests come, and its answer counts for a
 //! moment: a request for it needs no credential.
 
-use crate::health::Vitals;
-use crate::sql::Columns;
+use crate::event_row::Head;
+use crate::health::LastProbe;
+use crate::sql::int;
 use crate::store::Store;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-use tokio::sync::Mutex;
 
 /// Milliseconds that a probe may take; one that takes longer has failed.
 const PROBE_MS_MAX: u64 = 2_000;
@@ -19,22 +19,6 @@ const FRESH_MS: u64 = 500;
 /// database.
 const STRIDE: u64 = 10_007;
 
-/// Results of probes.
-#[derive(Debug, Default)]
-pub(crate) struct Probe {
-    last: Mutex<Option<LastProbe>>,
-    /// A read that a probe gave up still waits for a thread.
-    is_under_way: Arc<AtomicBool>,
-}
-
-#[derive(Debug, Clone, Copy)]
-struct LastProbe {
-    at: Instant,
-    is_readable: bool,
-    /// The number of this probe.
-    number: u64,
-}
-
 impl Store {
     /// Tells if reads succeed at this moment: none has failed for some seconds, and one that is
     /// made for this comes back in time.
@@ -42,7 +26,7 @@ impl Store {
         if self.vitals().has_failed_to_read() {
             return false;
         }
-        let probe = self.probe();
+        let probe = &self.vitals().probe;
         let mut last = probe.last.lock().await;
         let number = match *last {
             Some(found) if found.at.elapsed() < Duration::from_millis(FRESH_MS) => {
@@ -68,15 +52,11 @@ impl Store {
         let done = Done(Arc::clone(is_under_way));
         let read = self.read(move |sql| {
             let _done = done;
-            let head = sql
-                .row("SELECT position FROM head WHERE id = 1", [], |row| {
-                    row.uint(0)
-                })?
-                .unwrap_or(0);
-            let position = number.wrapping_mul(STRIDE) % head.max(1) + 1;
+            let last = Head::read(sql)?.position;
+            let position = number.wrapping_mul(STRIDE) % last.max(1) + 1;
             sql.exists(
                 "SELECT 1 FROM events WHERE position = ?1 AND hash IS NOT NULL",
-                [crate::sql::int(position)],
+                [int(position)],
             )
         });
         let in_time = tokio::time::timeout(Duration::from_millis(PROBE_MS_MAX), read).await;
@@ -90,23 +70,6 @@ struct Done(Arc<AtomicBool>);
 impl Drop for Done {
     fn drop(&mut self) {
         self.0.store(false, Ordering::Relaxed);
-    }
-}
-
-impl Vitals {
-    /// Notes how a read went, if it says anything of the disk.
-    pub(crate) fn reads<T>(&self, read: &rusqlite::Result<T>) {
-        if let Err(rusqlite::Error::SqliteFailure(error, _)) = read
-            && matches!(
-                error.code,
-                rusqlite::ErrorCode::SystemIoFailure
-                    | rusqlite::ErrorCode::DatabaseCorrupt
-                    | rusqlite::ErrorCode::NotADatabase
-                    | rusqlite::ErrorCode::CannotOpen
-            )
-        {
-            self.failed_to_read();
-        }
     }
 }
 

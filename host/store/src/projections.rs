@@ -11,6 +11,7 @@ mod blobs;
 mod buckets;
 mod connectors;
 mod files;
+pub(crate) mod fold;
 mod inputs;
 mod items;
 mod keys;
@@ -42,6 +43,30 @@ use domain::event::{
 use domain::id::{InputId, SessionId};
 use domain::operation::{Continuation, Pause, Performer, Settlement};
 use domain::queue::WaitKind;
+
+/// The tables that follow from the events alone.
+pub(crate) const PROJECTIONS: &[&str] = &[
+    "agents",
+    "agent_users",
+    "agent_preferences",
+    "access",
+    "sessions",
+    "items",
+    "files",
+    "inputs",
+    "runs",
+    "operations",
+    "turns",
+    "messages",
+    "wakes",
+    "recall",
+    "blob_references",
+    "spawned",
+    "buckets",
+    "bucket_entries",
+    "api_keys",
+    "connector_keys",
+];
 
 /// Brings every table up to date with one more event. An erased event changes nothing but how far
 /// its stream is. One line for each kind of event, so that none is forgotten.
@@ -77,29 +102,23 @@ pub(crate) fn project(sql: &Sql<'_>, recorded: &Recorded) -> rusqlite::Result<()
         Event::ItemRecorded(it) => items::recorded(sql, it.session, recorded.position)?,
         Event::NoteRemembered(note) => recall::remember(sql, note, recorded.position)?,
         Event::SessionOpened(opened) => sessions::opened(sql, opened, recorded)?,
-        Event::SessionRenamed(_)
-        | Event::SessionPinned(_)
-        | Event::SessionAttributed(_)
-        | Event::SessionCleared(_)
-        | Event::SessionDeleted(_)
-        | Event::QueueConfigured(_) => labels::changed(sql, event)?,
+        Event::SessionRenamed(it) => labels::renamed(sql, it)?,
+        Event::SessionPinned(it) => labels::pinned(sql, it)?,
+        Event::SessionAttributed(it) => labels::attributed(sql, it)?,
+        Event::SessionCleared(it) => labels::cleared(sql, it)?,
+        Event::SessionDeleted(it) => labels::deleted(sql, it)?,
+        Event::QueueConfigured(it) => labels::configured(sql, it)?,
         Event::InputCancelled(it) => input_cancelled(sql, it)?,
         Event::InputsDropped(it) => inputs_dropped(sql, it)?,
         Event::InputAccepted(accepted) => input_accepted(sql, accepted, recorded.position)?,
         Event::InputDead(dead) => {
             inputs::died(sql, dead.input, recorded.position)?;
-            wakes::remove(sql, &dead.input.to_string())?;
+            wakes::remove(sql, &dead.input)?;
             wakes::debounce(sql, dead.session)?;
         }
         Event::InputRequeued(requeued) => {
             let due = inputs::requeued(sql, requeued.input)?;
-            wakes::set(
-                sql,
-                &requeued.input.to_string(),
-                "reminder",
-                requeued.session,
-                due,
-            )?;
+            wakes::set(sql, &requeued.input, "reminder", requeued.session, due)?;
             wakes::debounce(sql, requeued.session)?;
         }
         Event::TurnCommitted(committed) => turn_committed(sql, committed, recorded.position)?,
@@ -109,16 +128,10 @@ pub(crate) fn project(sql: &Sql<'_>, recorded: &Recorded) -> rusqlite::Result<()
         Event::RunStepped(stepped) => run_stepped(sql, stepped)?,
         Event::RunSettled(settled) => settle(sql, &settled.settled)?,
         Event::OperationContinued(continuation) => continued(sql, continuation)?,
-        Event::OperationAnswered(answer) => {
-            wakes::remove_kind(sql, &answer.operation.to_string(), "pause")?
-        }
+        Event::OperationAnswered(answer) => wakes::unpause(sql, answer.operation)?,
         Event::OperationAttempted(it) => attempted(sql, it)?,
-        Event::ApprovalAnswered(answered) => {
-            wakes::remove_kind(sql, &answered.operation.to_string(), "pause")?
-        }
-        Event::OperationStarted(started) => {
-            wakes::remove_kind(sql, &started.operation.to_string(), "pause")?
-        }
+        Event::ApprovalAnswered(answered) => wakes::unpause(sql, answered.operation)?,
+        Event::OperationStarted(started) => wakes::unpause(sql, started.operation)?,
         Event::RunEnded(ended) => run_ended(sql, ended)?,
         Event::KeyValueWritten(written) => buckets::written(sql, written, recorded.position)?,
         Event::KeyIssued(issued) => keys::issued(sql, issued)?,
@@ -161,13 +174,7 @@ fn input_accepted(sql: &Sql<'_>, accepted: &InputAccepted, position: u64) -> rus
         inputs::handed_over(sql, accepted, reply_to.map(|reply_to| reply_to.run))?;
     }
     first_accepted(sql, accepted)?;
-    wakes::set(
-        sql,
-        &accepted.input.to_string(),
-        "reminder",
-        accepted.session,
-        due,
-    )?;
+    wakes::set(sql, &accepted.input, "reminder", accepted.session, due)?;
     if matches!(accepted.waits_for, Some(WaitKind::Queued(_))) {
         wakes::debounce(sql, accepted.session)?;
     }
@@ -227,7 +234,7 @@ fn turns_imported(sql: &Sql<'_>, imported: &TurnsImported, position: u64) -> rus
 /// An input that waited does so no more, and nothing comes of it.
 fn input_gone(sql: &Sql<'_>, input: InputId, state: &str) -> rusqlite::Result<()> {
     inputs::gone(sql, input, state)?;
-    wakes::remove(sql, &input.to_string())
+    wakes::remove(sql, &input)
 }
 
 fn inputs_dropped(sql: &Sql<'_>, it: &InputsDropped) -> rusqlite::Result<()> {
@@ -250,16 +257,10 @@ fn run_started(sql: &Sql<'_>, started: &RunStarted) -> rusqlite::Result<()> {
     runs::started(sql, started)?;
     sessions::running(sql, started)?;
     wakes::debounced(sql, started.session)?;
-    wakes::set(
-        sql,
-        &started.run.to_string(),
-        "run",
-        started.session,
-        started.deadline,
-    )?;
+    wakes::set(sql, &started.run, "run", started.session, started.deadline)?;
     for input in &started.claimed {
         inputs::claimed(sql, *input, started.run)?;
-        wakes::remove(sql, &input.to_string())?;
+        wakes::remove(sql, input)?;
     }
     Ok(())
 }
@@ -268,7 +269,7 @@ fn run_stepped(sql: &Sql<'_>, stepped: &RunStepped) -> rusqlite::Result<()> {
     settle(sql, &stepped.settled)?;
     for input in &stepped.claimed {
         inputs::claimed(sql, *input, stepped.run)?;
-        wakes::remove(sql, &input.to_string())?;
+        wakes::remove(sql, input)?;
     }
     for message in stepped.heard.iter().chain(&stepped.said) {
         messages::entered(sql, stepped.run, message)?;
@@ -293,8 +294,7 @@ fn operations_started(sql: &Sql<'_>, stepped: &RunStepped) -> rusqlite::Result<(
         };
         operations::started(sql, operation.id, stepped.run, session, &started)?;
         drawn = drawn.plus(account::spent_or_reserved(operation));
-        let id = operation.id.to_string();
-        wakes::set(sql, &id, "deadline", session, operation.deadline)?;
+        wakes::set(sql, &operation.id, "deadline", session, operation.deadline)?;
         if operation.approval.is_some() {
             operations::started(
                 sql,
@@ -306,13 +306,13 @@ fn operations_started(sql: &Sql<'_>, stepped: &RunStepped) -> rusqlite::Result<(
         }
         wakes::set(
             sql,
-            &id,
+            &operation.id,
             "pause",
             session,
             operation.approval.as_ref().map(|approval| approval.until),
         )?;
         if let Performer::Timer { due } = &operation.performer {
-            wakes::set(sql, &id, "timer", session, Some(*due))?;
+            wakes::set(sql, &operation.id, "timer", session, Some(*due))?;
         }
     }
     runs::draws(sql, stepped.run, drawn, Amount::default())
@@ -342,14 +342,14 @@ fn settle(sql: &Sql<'_>, settlements: &[Settlement]) -> rusqlite::Result<()> {
                 reserved,
             )?;
         }
-        wakes::remove(sql, &settlement.operation.to_string())?;
+        wakes::remove(sql, &settlement.operation)?;
     }
     Ok(())
 }
 
 fn continued(sql: &Sql<'_>, continuation: &Continuation) -> rusqlite::Result<()> {
     let operation = continuation.operation;
-    wakes::remove_kind(sql, &operation.to_string(), "pause")?;
+    wakes::unpause(sql, operation)?;
     let due = match &continuation.pause {
         Pause::Until { due } => Some(*due),
         Pause::Asking { until, .. } => *until,
@@ -370,9 +370,9 @@ fn run_ended(sql: &Sql<'_>, ended: &RunEnded) -> rusqlite::Result<()> {
     }
     // What nobody settled stays charged with what was reserved for it.
     for operation in operations::ended(sql, ended.run)? {
-        wakes::remove(sql, &operation.to_string())?;
+        wakes::remove(sql, &operation)?;
     }
-    wakes::remove(sql, &ended.run.to_string())?;
+    wakes::remove(sql, &ended.run)?;
     inputs::consumed(sql, ended.run)?;
     runs::ended(sql, ended)?;
     sessions::idle(sql, ended.session, ended.run)?;

@@ -20,23 +20,27 @@ pub use plan::PurgePlan;
 pub use rewrite::Rewritten;
 
 use crate::commit::CommitError;
+use crate::event_row::decode_at;
 use crate::fault;
+use crate::meta;
+use crate::projections::scope_name;
 use crate::read::ReadError;
-use crate::rebuild::RebuildState;
-use crate::sql::{Columns, Sql, int, to_json};
+use crate::read::agents::root;
+use crate::sql::{Columns, Sql, int, limit, to_json};
 use crate::store::Store;
 use crate::user_storage;
-use crate::writer::{Between, Request};
 use domain::event::{Erased, Event, KeptByPurge, Purged};
+use domain::grant::BucketScope;
 use domain::id::{AgentId, RunId, SessionId, Stream};
 use rusqlite::params;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use tokio::sync::oneshot;
+use tokio::sync::OwnedMutexGuard;
 
 /// Events whose payloads are erased in one transaction.
 pub(crate) const EVENTS_PER_COMMIT_MAX: usize = 256;
+/// Events that are read at a time.
+const EVENTS_READ: usize = 256;
 /// Prefix of the names of open purges in the store's metadata.
 const OPEN: &str = "purge/";
 
@@ -97,34 +101,20 @@ impl Tally {
 /// Guard of a purge. While it exists nothing is rebuilt, and nothing else is purged: a rebuild
 /// could hold what is being erased.
 #[derive(Debug)]
-pub struct Purging(Arc<AtomicBool>);
-
-impl Drop for Purging {
-    fn drop(&mut self) {
-        self.0.store(false, Ordering::Release);
-    }
+pub struct Purging {
+    _alone: OwnedMutexGuard<()>,
 }
 
 impl Store {
     /// Begins to purge; none while another purge or a rebuild is going on.
     #[must_use]
     pub fn begin_purging(&self) -> Option<Purging> {
-        let flag = Arc::clone(self.purging());
-        let mut begun = false;
-        // Under the lock under which a rebuild begins.
-        self.rebuilds().send_if_modified(|state| {
-            begun = !matches!(state, RebuildState::Running { .. })
-                && !flag.swap(true, Ordering::AcqRel);
-            false
-        });
-        begun.then(|| Purging(flag))
+        let alone = Arc::clone(self.upkeep()).try_lock_owned().ok()?;
+        Some(Purging { _alone: alone })
     }
 
     /// Erases one transaction's share of a piece of a purge, and returns whether the piece is done.
     /// The share is counted for the purge of this stream.
-    ///
-    /// # Errors
-    /// Nothing was erased: the store did not take it.
     pub async fn erase(&self, purge: Stream, piece: Piece) -> Result<bool, CommitError> {
         self.in_writer(move |sql| {
             fault::point("store.purge.begin");
@@ -142,9 +132,6 @@ impl Store {
     }
 
     /// Returns the purges that were begun and have not finished, those of agents first.
-    ///
-    /// # Errors
-    /// The store cannot be read.
     pub async fn open_purges(&self) -> Result<Vec<Stream>, ReadError> {
         self.read(|sql| {
             let names = sql.rows(
@@ -161,24 +148,18 @@ impl Store {
     }
 
     /// Returns the totals of an open purge so far.
-    ///
-    /// # Errors
-    /// The store cannot be read.
     pub async fn purge_tally(&self, purge: Stream) -> Result<Tally, ReadError> {
         self.read(move |sql| Ok(tally(sql, purge)?.unwrap_or_default()))
             .await
     }
 
     /// Returns the result of a purge that has finished.
-    ///
-    /// # Errors
-    /// The store cannot be read.
     pub async fn purged(&self, purge: Stream) -> Result<Option<Purged>, ReadError> {
         self.read(move |sql| {
             let text = "SELECT kind, payload FROM events WHERE stream = ?1 AND kind = \
                         'purge.done.v1' ORDER BY version DESC LIMIT 1";
             let found = sql
-                .row(text, [purge.to_string()], searchable_rows::decoded)?
+                .row(text, [purge.to_string()], |row| decode_at(row, 0))?
                 .flatten();
             Ok(found.and_then(|event| match event {
                 Event::Purged(purged) => Some(purged),
@@ -186,27 +167,6 @@ impl Store {
             }))
         })
         .await
-    }
-
-    /// Does something with the writer's connection, between two commits.
-    pub(crate) async fn in_writer<T: Send + 'static>(
-        &self,
-        work: impl FnOnce(&Sql<'_>) -> rusqlite::Result<T> + Send + 'static,
-    ) -> Result<T, CommitError> {
-        let (reply, answer) = oneshot::channel();
-        let between = Between::new(move |sql| {
-            let _ = reply.send(work(sql));
-        });
-        self.ask_writer(Request::Between(between))?;
-        answer
-            .await
-            .map_err(|_| CommitError::Closed)?
-            .map_err(|error| match error.sqlite_error_code() {
-                Some(rusqlite::ErrorCode::DiskFull) => CommitError::Full,
-                _ => CommitError::Unavailable {
-                    source: error.into(),
-                },
-            })
     }
 }
 
@@ -250,20 +210,14 @@ pub(crate) fn note(sql: &Sql<'_>, event: &Event) -> rusqlite::Result<()> {
                 .session()
                 .map_or(Stream::Agent(it.agent), Stream::Session);
             let text = "INSERT OR IGNORE INTO meta (name, value) VALUES (?1, ?2)";
-            sql.execute(text, params![name(stream), to_json(&Tally::default())?])
-                .map(drop)
+            sql.write(text, params![name(stream), to_json(&Tally::default())?])
         }
         Event::Purged(it) => {
             let stream = it.session.map_or(Stream::Agent(it.agent), Stream::Session);
-            sql.execute("DELETE FROM meta WHERE name = ?1", [name(stream)])?;
+            meta::remove(sql, &name(stream))?;
             rewrite::due(sql)?;
             // An agent is purged with its sessions and with those below it.
-            let root = sql.row(
-                "SELECT root FROM agents WHERE id = ?1",
-                [it.agent.to_string()],
-                |row| row.id(0),
-            )?;
-            let above = Stream::Agent(root.unwrap_or(it.agent));
+            let above = Stream::Agent(root(sql, it.agent)?);
             if above == stream {
                 return Ok(());
             }
@@ -316,4 +270,44 @@ fn erase_event(sql: &Sql<'_>, position: u64, tally: &mut Tally) -> rusqlite::Res
     let erased = sql.execute(text, [int(position)])? > 0;
     tally.erased.events += u64::from(erased);
     Ok(erased)
+}
+
+/// Does something with each event of a stream that is left, in order.
+fn for_each_left(
+    sql: &Sql<'_>,
+    stream: &str,
+    mut work: impl FnMut(&Event) -> rusqlite::Result<()>,
+) -> rusqlite::Result<()> {
+    let text = "SELECT version, kind, payload FROM events WHERE stream = ?1 AND version > ?2 AND \
+                payload IS NOT NULL ORDER BY version LIMIT ?3";
+    let mut after = 0;
+    loop {
+        let events = sql.rows(
+            text,
+            params![stream, int(after), limit(EVENTS_READ)],
+            |row| Ok((row.uint(0)?, decode_at(row, 1)?)),
+        )?;
+        let Some((last, _)) = events.last() else {
+            return Ok(());
+        };
+        after = *last;
+        events
+            .iter()
+            .filter_map(|(_, event)| event.as_ref())
+            .try_for_each(&mut work)?;
+    }
+}
+
+/// Erases what the buckets of one owner hold.
+fn erase_entries(
+    sql: &Sql<'_>,
+    scope: BucketScope,
+    of: &str,
+    tally: &mut Tally,
+) -> rusqlite::Result<()> {
+    let text = "DELETE FROM bucket_entries WHERE bucket IN (SELECT id FROM buckets WHERE scope = \
+                ?1 AND of = ?2)";
+    let owner = [scope_name(scope), of];
+    tally.erased.bucket_keys += sql.execute(text, owner)? as u64;
+    sql.write("DELETE FROM buckets WHERE scope = ?1 AND of = ?2", owner)
 }

@@ -91,7 +91,6 @@ impl Row {
         }))
     }
 
-    /// Reads a row of the database.
     pub(crate) fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<Self> {
         let mut columns = std::array::from_fn(|_| Value::Null);
         for (number, column) in columns.iter_mut().enumerate() {

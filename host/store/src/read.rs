@@ -2,7 +2,7 @@
 //! point in time.
 
 pub(crate) mod accounts;
-mod agents;
+pub(crate) mod agents;
 mod blobs;
 mod buckets;
 mod components;
@@ -19,13 +19,13 @@ pub(crate) mod queue;
 mod recall;
 mod requests;
 pub(crate) mod routing;
-mod runs;
+pub(crate) mod runs;
 mod search;
 mod sessions;
 mod spawned;
 mod transcripts;
 pub(crate) mod trees;
-mod turns;
+pub(crate) mod turns;
 
 pub use accounts::Drawn;
 pub use agents::{AgentFilter, AgentRow};

@@ -13,7 +13,6 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{Builder, JoinHandle};
 use tokio::sync::watch;
 
-/// Something to read.
 pub(crate) type Read = Box<dyn FnOnce(&Sql<'_>) + Send>;
 
 tokio::task_local! {
@@ -125,14 +124,6 @@ impl Queue {
     }
 }
 
-impl std::fmt::Debug for Readers {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Readers")
-            .field("waiting_max", &self.0.waiting_max)
-            .finish_non_exhaustive()
-    }
-}
-
 impl Drop for Readers {
     fn drop(&mut self) {
         self.0.lock().closed = true;
@@ -141,7 +132,6 @@ impl Drop for Readers {
 }
 
 impl Readers {
-    /// Starts the threads.
     pub(crate) fn start(
         dir: &Arc<DataDir>,
         threads: usize,
@@ -245,17 +235,19 @@ mod tests {
     use super::in_background;
     use crate::{Options, ReadError, Store};
 
+    fn with_readers(dir: &tempfile::TempDir, readers: usize) -> Store {
+        let options = Options {
+            readers,
+            reads_max: 4,
+            ..Options::default()
+        };
+        Store::open(dir.path(), options).unwrap()
+    }
+
     #[tokio::test]
     async fn a_read_that_panics_fails_by_itself_and_no_other() {
         let dir = tempfile::tempdir().unwrap();
-        let store = Store::open(
-            dir.path(),
-            Options {
-                readers: 1,
-                ..Options::default()
-            },
-        )
-        .unwrap();
+        let store = with_readers(&dir, 1);
         let panicked = store.read::<()>(|_| panic!("this is a test")).await;
         assert!(
             matches!(&panicked, Err(ReadError::Unreadable { source }) if source.to_string().contains("panicked")),
@@ -273,14 +265,7 @@ mod tests {
     #[tokio::test]
     async fn a_look_that_panics_fails_by_itself_and_no_other() {
         let dir = tempfile::tempdir().unwrap();
-        let store = Store::open(
-            dir.path(),
-            Options {
-                readers: 1,
-                ..Options::default()
-            },
-        )
-        .unwrap();
+        let store = with_readers(&dir, 1);
         // More often than there are connections.
         for _ in 0..3 {
             let panicked = store.point_read::<()>(|_| panic!("this is a test")).await;
@@ -301,14 +286,7 @@ mod tests {
     #[expect(clippy::disallowed_methods, reason = "the task is awaited")]
     async fn a_read_that_panics_while_the_store_is_closed_says_that_it_is_closed() {
         let dir = tempfile::tempdir().unwrap();
-        let store = Store::open(
-            dir.path(),
-            Options {
-                readers: 1,
-                ..Options::default()
-            },
-        )
-        .unwrap();
+        let store = with_readers(&dir, 1);
         let (release, gate) = std::sync::mpsc::channel::<()>();
         let reading = store.clone();
         let reading = tokio::spawn(async move {
@@ -331,15 +309,7 @@ mod tests {
     #[expect(clippy::disallowed_methods, reason = "the tasks are awaited")]
     async fn reads_in_the_background_leave_a_thread_and_their_places_to_others() {
         let dir = tempfile::tempdir().unwrap();
-        let store = Store::open(
-            dir.path(),
-            Options {
-                readers: 2,
-                reads_max: 4,
-                ..Options::default()
-            },
-        )
-        .unwrap();
+        let store = with_readers(&dir, 2);
         let (release, gate) = std::sync::mpsc::channel::<()>();
         let gate = std::sync::Arc::new(std::sync::Mutex::new(gate));
         // One is read, and four wait behind it, which is as many as may.

@@ -1,7 +1,8 @@
 //! The database's layout as a list of migrations that only ever grows.
 
+use crate::projections::fold;
 use crate::sql::{Columns, Sql};
-use crate::{EMPTY_STATE, fault, rebuild};
+use crate::{EMPTY_STATE, fault};
 use domain::digest::Digest;
 use domain::event::READER;
 use rusqlite::{Connection, OptionalExtension, params};
@@ -25,30 +26,6 @@ pub(crate) const MIGRATIONS: &[&str] = &[
     include_str!("schema/0011.sql"),
     include_str!("schema/0012.sql"),
     include_str!("schema/0013.sql"),
-];
-
-/// The tables that follow from the events alone.
-pub(crate) const PROJECTIONS: &[&str] = &[
-    "agents",
-    "agent_users",
-    "agent_preferences",
-    "access",
-    "sessions",
-    "items",
-    "files",
-    "inputs",
-    "runs",
-    "operations",
-    "turns",
-    "messages",
-    "wakes",
-    "recall",
-    "blob_references",
-    "spawned",
-    "buckets",
-    "bucket_entries",
-    "api_keys",
-    "connector_keys",
 ];
 
 /// The version that this program writes.
@@ -89,7 +66,7 @@ pub(crate) fn migrate(connection: &mut Connection, store_id: &str) -> rusqlite::
             )?;
         }
         if done > 0 && index + 1 == newest() {
-            rebuild::fold(&Sql::new(&transaction))?;
+            fold::fold(&Sql::new(&transaction))?;
         }
         transaction.pragma_update(None, "user_version", crate::sql::limit(index + 1))?;
         fault::point("store.migrate");

@@ -3,7 +3,6 @@
 
 use domain::digest::Digest;
 
-/// Bytes of a digest.
 const DIGEST_BYTES: usize = 32;
 
 /// A state with its digest in front.

@@ -50,6 +50,11 @@ impl<'c> Sql<'c> {
         Ok(changed)
     }
 
+    /// Runs a statement that writes, however many rows it changes.
+    pub(crate) fn write(&self, text: &'static str, params: impl Params) -> rusqlite::Result<()> {
+        self.execute(text, params).map(drop)
+    }
+
     /// The first row, if there is one.
     pub(crate) fn row<T>(
         &self,
@@ -57,36 +62,39 @@ impl<'c> Sql<'c> {
         params: impl Params,
         read: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
     ) -> rusqlite::Result<Option<T>> {
-        let mut statement = self.prepared(text)?;
-        #[cfg(test)]
-        let before = steps(&statement);
-        let mut rows = statement.query(params)?;
-        let first = rows.next()?.map(read).transpose();
-        drop(rows);
-        #[cfg(test)]
-        count_steps(&statement, before);
-        first
+        self.query(text, params, |rows| rows.next()?.map(read).transpose())
     }
 
-    /// All rows.
     pub(crate) fn rows<T>(
         &self,
         text: &'static str,
         params: impl Params,
         mut read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
     ) -> rusqlite::Result<Vec<T>> {
+        self.query(text, params, |rows| {
+            let mut all = Vec::new();
+            while let Some(row) = rows.next()? {
+                all.push(read(row)?);
+            }
+            Ok(all)
+        })
+    }
+
+    fn query<T>(
+        &self,
+        text: &'static str,
+        params: impl Params,
+        read: impl FnOnce(&mut rusqlite::Rows<'_>) -> rusqlite::Result<T>,
+    ) -> rusqlite::Result<T> {
         let mut statement = self.prepared(text)?;
         #[cfg(test)]
         let before = steps(&statement);
         let mut rows = statement.query(params)?;
-        let mut all = Vec::new();
-        while let Some(row) = rows.next()? {
-            all.push(read(row)?);
-        }
+        let found = read(&mut rows);
         drop(rows);
         #[cfg(test)]
         count_steps(&statement, before);
-        Ok(all)
+        found
     }
 
     /// Returns the rows that answer a query.
@@ -99,7 +107,11 @@ impl<'c> Sql<'c> {
         Ok(answer)
     }
 
-    /// Returns whether there is a row.
+    /// Returns the number in the first column of the first row; 0 without a row.
+    pub(crate) fn number(&self, text: &'static str, params: impl Params) -> rusqlite::Result<u64> {
+        Ok(self.row(text, params, |row| row.uint(0))?.unwrap_or(0))
+    }
+
     pub(crate) fn exists(&self, text: &'static str, params: impl Params) -> rusqlite::Result<bool> {
         Ok(self.row(text, params, |_| Ok(()))?.is_some())
     }
@@ -134,7 +146,6 @@ pub(crate) fn limit(rows: usize) -> i64 {
     i64::try_from(rows).unwrap_or(i64::MAX)
 }
 
-/// A value as JSON text.
 pub(crate) fn to_json(value: &impl Serialize) -> rusqlite::Result<String> {
     serde_json::to_string(value)
         .map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))
@@ -170,7 +181,6 @@ pub(crate) trait Columns {
         u64::try_from(number).map_err(|error| unreadable(column, error))
     }
 
-    /// The same, or nothing.
     fn uint_opt(&self, column: usize) -> rusqlite::Result<Option<u64>> {
         let number: Option<i64> = self.column(column)?;
         number
@@ -178,21 +188,19 @@ pub(crate) trait Columns {
             .transpose()
     }
 
-    /// A text.
     fn text(&self, column: usize) -> rusqlite::Result<&str> {
         self.value(column)?
             .as_str()
             .map_err(|error| unreadable(column, error))
     }
 
-    /// The same, or nothing.
     fn text_opt(&self, column: usize) -> rusqlite::Result<Option<&str>> {
         self.value(column)?
             .as_str_or_null()
             .map_err(|error| unreadable(column, error))
     }
 
-    /// An id as text.
+    /// Something that is stored as its text: an id, a path, a role.
     fn id<T: FromStr<Err: std::error::Error + Send + Sync + 'static>>(
         &self,
         column: usize,
@@ -202,7 +210,6 @@ pub(crate) trait Columns {
             .map_err(|error: T::Err| unreadable(column, error))
     }
 
-    /// The same, or nothing.
     fn id_opt<T: FromStr<Err: std::error::Error + Send + Sync + 'static>>(
         &self,
         column: usize,
@@ -215,23 +222,19 @@ pub(crate) trait Columns {
             .transpose()
     }
 
-    /// A digest.
     fn digest(&self, column: usize) -> rusqlite::Result<Digest> {
         Ok(Digest(self.column(column)?))
     }
 
-    /// The same, or nothing.
     fn digest_opt(&self, column: usize) -> rusqlite::Result<Option<Digest>> {
         let bytes: Option<[u8; 32]> = self.column(column)?;
         Ok(bytes.map(Digest))
     }
 
-    /// JSON text.
     fn json<T: DeserializeOwned>(&self, column: usize) -> rusqlite::Result<T> {
         serde_json::from_str(self.text(column)?).map_err(|error| unreadable(column, error))
     }
 
-    /// The same, or nothing.
     fn json_opt<T: DeserializeOwned>(&self, column: usize) -> rusqlite::Result<Option<T>> {
         self.text_opt(column)?
             .map(serde_json::from_str)

@@ -1,21 +1,22 @@
 //! The store as its users see it: commits in, reads out.
 
 use crate::commit::{Commit, CommitError, Committed};
+use crate::copy;
 use crate::health::{Health, Vitals};
 use crate::log::{Log, LogState};
+use crate::meta::{self, ENDED};
 use crate::open::{self, DataDir, OpenError, Options};
 use crate::point_reads::PointReads;
 use crate::prepared::Prepared;
-use crate::probe::Probe;
 use crate::read::{PANICKED, ReadError};
 use crate::readers::{Read, Readers};
-use crate::rebuild::RebuildState;
+use crate::rebuild::Rebuilds;
 use crate::sql::Sql;
 use crate::stats::{Counters, Stats, count};
-use crate::writer::{self, Request, ReservedSpace, State, Writer};
-use domain::limits::IDEMPOTENCY_MS;
+use crate::writer::{self, Between, QueuedCommit, Request, ReservedSpace, State, Writer};
 use domain::time::Timestamp;
 use rusqlite::Connection;
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
@@ -26,9 +27,17 @@ use tokio::sync::{oneshot, watch};
 
 /// An open store. Clones are the same store; dropping the last one waits until what is queued is
 /// durable.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Store {
     inner: Arc<Inner>,
+}
+
+impl fmt::Debug for Store {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Store")
+            .field("database", &self.inner.database)
+            .finish_non_exhaustive()
+    }
 }
 
 /// Maximum time that dropping waits for threads that are held up by the disk.
@@ -36,14 +45,12 @@ const LEAVE: Duration = Duration::from_secs(5);
 /// Interval at which dropping checks whether the threads have ended.
 const LOOK: Duration = Duration::from_millis(1);
 
-#[derive(Debug)]
 struct Inner {
     database: PathBuf,
     /// None once the store was closed.
     senders: Mutex<Option<Senders>>,
     durable: watch::Receiver<u64>,
     vitals: Arc<Vitals>,
-    probe: Probe,
     log: Arc<Log>,
     counters: Arc<Counters>,
     queued_bytes: Arc<AtomicUsize>,
@@ -57,29 +64,19 @@ struct Inner {
     threads: Mutex<Vec<JoinHandle<()>>>,
     /// Set when the store is to be closed.
     closing: Arc<AtomicBool>,
-    rebuilds: Arc<watch::Sender<RebuildState>>,
-    /// True if something is being purged.
-    purging: Arc<AtomicBool>,
+    rebuilds: Rebuilds,
+    /// Lock held by a purge or a rebuild: what is folded now could hold what is about to be erased.
+    upkeep: Arc<tokio::sync::Mutex<()>>,
     /// Lock held by the reader of a copy of the database.
     copying: Arc<tokio::sync::Mutex<()>>,
 }
 
 /// Channels to the store's threads. The threads go on as long as one of these exists.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(crate) struct Senders {
     pub(crate) writer: SyncSender<Request>,
     readers: Arc<Readers>,
     point_reads: Arc<PointReads>,
-}
-
-/// The time since which idempotency keys are remembered, when they are kept for so many
-/// milliseconds longer.
-pub(crate) fn keys_since(now: Timestamp, kept_longer_ms: &AtomicU64) -> Timestamp {
-    Timestamp(
-        now.0
-            .saturating_sub(IDEMPOTENCY_MS)
-            .saturating_sub(kept_longer_ms.load(Ordering::Relaxed)),
-    )
 }
 
 impl Store {
@@ -88,8 +85,12 @@ impl Store {
     /// up to about a second for a large log.
     pub fn open(dir: &Path, options: Options) -> Result<Self, OpenError> {
         let dir = Arc::new(DataDir::lock(dir)?);
-        let opened = open::database(&dir)?;
         let database = dir.database();
+        let prepared = open::prepare(&dir)?;
+        // Only now: where the database is missing, a copy that a crash left may be all there is.
+        copy::remove(&database);
+        let rebuilds = Rebuilds::new(&database);
+        let opened = open::database(&dir, prepared)?;
         let mut connection = opened.connection;
         let log = writer::watch_log(&mut connection)
             .and_then(|pages| Log::new(dir.log(), options.log_bytes_max, &connection, pages))
@@ -135,7 +136,6 @@ impl Store {
             senders,
             durable,
             vitals,
-            probe: Probe::default(),
             log,
             counters,
             queued_bytes,
@@ -147,8 +147,8 @@ impl Store {
             alive,
             threads: Mutex::new(threads),
             closing: Arc::default(),
-            rebuilds: Arc::default(),
-            purging: Arc::default(),
+            rebuilds,
+            upkeep: Arc::default(),
             copying: Arc::default(),
         };
         Ok(Self {
@@ -170,7 +170,7 @@ impl Store {
 
     /// The time since which idempotency keys are remembered.
     pub(crate) fn keys_since(&self, now: Timestamp) -> Timestamp {
-        keys_since(now, &self.inner.kept_longer_ms)
+        writer::keys_since(now, &self.inner.kept_longer_ms)
     }
 
     /// Stores a commit. When this returns `Ok` it survives a crash of the process and of the
@@ -195,7 +195,9 @@ impl Store {
             return Err(CommitError::Busy);
         }
         let (reply, answer) = oneshot::channel();
-        if let Err(error) = self.ask_writer(Request::Commit(Box::new(prepared), reply)) {
+        if let Err(error) =
+            self.ask_writer(Request::Commit(Box::new(QueuedCommit { prepared, reply })))
+        {
             self.inner.queued_bytes.fetch_sub(bytes, Ordering::Relaxed);
             return Err(error);
         }
@@ -219,7 +221,7 @@ impl Store {
     /// Returns the state of the write-ahead log.
     #[must_use]
     pub fn log_state(&self) -> LogState {
-        self.inner.log.state()
+        self.log().state()
     }
 
     /// Returns whether the pages of the store went unchecked when it was opened. That is so when it
@@ -243,11 +245,25 @@ impl Store {
         self.inner.alive.closed().await;
     }
 
-    pub(crate) fn opened_ended(&self) -> bool {
+    /// Returns whether the process that last worked on the store ended on request
+    /// ([`Self::end_work`]). True of a new store as well.
+    #[must_use]
+    pub fn was_ended(&self) -> bool {
         self.inner.was_ended
     }
 
-    /// Returns the path of the database.
+    /// Removes the mark of a clean shutdown. Once this returns, a process that opens the store
+    /// after a crash can tell.
+    pub async fn begin_work(&self) -> Result<(), CommitError> {
+        self.in_writer(|sql| meta::remove(sql, ENDED)).await
+    }
+
+    /// Records that work has ended, or is about to end, on request.
+    pub async fn end_work(&self) -> Result<(), CommitError> {
+        self.in_writer(|sql| meta::note(sql, ENDED, "as told"))
+            .await
+    }
+
     pub(crate) fn database(&self) -> &Path {
         &self.inner.database
     }
@@ -261,7 +277,7 @@ impl Store {
         let vitals = Arc::clone(&self.inner.vitals);
         let read: Read = Box::new(move |sql| {
             let read = at_one_time(sql, read);
-            vitals.reads(&read);
+            vitals.note_read(&read);
             let _ = reply.send(read);
         });
         self.senders().ok_or(ReadError::Closed)?.readers.ask(read)?;
@@ -275,7 +291,7 @@ impl Store {
     ///
     /// A repetition would panic again, so the error says that something cannot be read.
     pub(crate) fn unanswered(&self) -> ReadError {
-        match self.inner.closing.load(Ordering::Relaxed) {
+        match self.closing().load(Ordering::Relaxed) {
             true => ReadError::Closed,
             false => ReadError::Unreadable {
                 source: PANICKED.into(),
@@ -293,26 +309,22 @@ impl Store {
         let point_reads = self.senders().ok_or(ReadError::Closed)?.point_reads;
         match point_reads.look(look) {
             Ok(seen) => {
-                self.inner.vitals.reads(&seen);
+                self.inner.vitals.note_read(&seen);
                 seen.map_err(ReadError::from)
             }
             Err(look) => self.read(look).await,
         }
     }
 
-    pub(crate) fn probe(&self) -> &Probe {
-        &self.inner.probe
-    }
-
     pub(crate) fn vitals(&self) -> &Vitals {
         &self.inner.vitals
     }
 
-    pub(crate) fn closing(&self) -> Arc<AtomicBool> {
-        Arc::clone(&self.inner.closing)
+    pub(crate) fn closing(&self) -> &Arc<AtomicBool> {
+        &self.inner.closing
     }
 
-    pub(crate) fn rebuilds(&self) -> &Arc<watch::Sender<RebuildState>> {
+    pub(crate) fn rebuilds(&self) -> &Rebuilds {
         &self.inner.rebuilds
     }
 
@@ -320,13 +332,12 @@ impl Store {
         &self.inner.log
     }
 
-    /// Returns the lock held by the reader of a copy of the database.
     pub(crate) fn copying(&self) -> &Arc<tokio::sync::Mutex<()>> {
         &self.inner.copying
     }
 
-    pub(crate) fn purging(&self) -> &Arc<AtomicBool> {
-        &self.inner.purging
+    pub(crate) fn upkeep(&self) -> &Arc<tokio::sync::Mutex<()>> {
+        &self.inner.upkeep
     }
 
     pub(crate) fn senders(&self) -> Option<Senders> {
@@ -348,6 +359,27 @@ impl Store {
                     CommitError::Busy
                 }
                 TrySendError::Disconnected(_) => CommitError::Closed,
+            })
+    }
+
+    /// Does something with the writer's connection, between two commits.
+    pub(crate) async fn in_writer<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Sql<'_>) -> rusqlite::Result<T> + Send + 'static,
+    ) -> Result<T, CommitError> {
+        let (reply, answer) = oneshot::channel();
+        let between = Between::new(move |sql| {
+            let _ = reply.send(work(sql));
+        });
+        self.ask_writer(Request::Between(between))?;
+        answer
+            .await
+            .map_err(|_| CommitError::Closed)?
+            .map_err(|error| match error.sqlite_error_code() {
+                Some(rusqlite::ErrorCode::DiskFull) => CommitError::Full,
+                _ => CommitError::Unavailable {
+                    source: error.into(),
+                },
             })
     }
 

@@ -46,8 +46,7 @@ pub(crate) fn brought(appends: &[PreparedAppend], key: Option<&Key>) -> Option<B
 pub(crate) fn add(sql: &Sql<'_>, brought: &Brought) -> rusqlite::Result<()> {
     let text = "INSERT INTO user_storage (user_id, bytes) VALUES (?1, ?2) \
                 ON CONFLICT (user_id) DO UPDATE SET bytes = user_storage.bytes + excluded.bytes";
-    sql.execute(text, params![brought.user, int(brought.bytes)])
-        .map(drop)
+    sql.write(text, params![brought.user, int(brought.bytes)])
 }
 
 /// Counts the payload of an event that is about to be erased.
@@ -103,7 +102,7 @@ pub(crate) fn erases_replies(
 fn take(sql: &Sql<'_>, user: &str, bytes: u64) -> rusqlite::Result<()> {
     let text = "UPDATE user_storage SET bytes = CASE WHEN bytes > ?2 THEN bytes - ?2 ELSE 0 END \
                 WHERE user_id = ?1";
-    sql.execute(text, params![user, int(bytes)]).map(drop)
+    sql.write(text, params![user, int(bytes)])
 }
 
 /// The query for the bytes that a user has brought and that are still there.

@@ -1,10 +1,11 @@
 //! Verification of everything that is stored: the chain from its first event to its last, what
 //! hangs on it, and what is kept beside it.
 
+mod at_length;
 pub(crate) mod beside;
 mod turns;
 
-use crate::event_row::{RAW_EVENTS_AFTER, RawEvent, decode};
+use crate::event_row::{Head, RAW_EVENTS_AFTER, RawEvent, decode};
 use crate::read::ReadError;
 use crate::sql::{Columns, Sql, int, limit, with_causes};
 use crate::store::Store;
@@ -50,8 +51,36 @@ pub struct VerificationFault {
 /// Progress of a verification.
 #[derive(Debug, Clone)]
 struct Progress {
-    through: u64,
+    through: Head,
     found: Verification,
+}
+
+impl Progress {
+    fn new(through: Head) -> Self {
+        let found = Verification {
+            events: 0,
+            erased: 0,
+            turns: 0,
+            head: GENESIS,
+            fault: None,
+        };
+        Self { through, found }
+    }
+
+    fn is_over(&self) -> bool {
+        self.found.fault.is_some() || self.found.events >= self.through.position
+    }
+
+    fn finish(self) -> Verification {
+        let mut found = self.found;
+        if found.fault.is_none() && found.head != self.through.hash {
+            found.fault = Some(VerificationFault {
+                position: found.events,
+                problem: "it is not the last event that was stored".to_owned(),
+            });
+        }
+        found
+    }
 }
 
 impl Store {
@@ -60,9 +89,8 @@ impl Store {
     /// Between two tables the log can be moved to the database; a table that would take too long
     /// for that is checked in a copy.
     pub async fn damage(&self) -> Result<Option<String>, ReadError> {
-        let names = "SELECT name FROM sqlite_schema WHERE type = 'table' AND \
-                     sql NOT LIKE 'CREATE VIRTUAL \
-             %' ORDER BY name";
+        let names = "SELECT name FROM sqlite_schema WHERE type = 'table' AND sql NOT LIKE 'CREATE \
+                     VIRTUAL %' ORDER BY name";
         let tables: Vec<String> = self
             .read(move |sql| sql.rows(names, [], |row| row.get(0)))
             .await?;
@@ -87,19 +115,12 @@ impl Store {
     /// half would keep the write-ahead log from beginning anew, it is done in a copy, which takes
     /// as much space again as the database.
     pub async fn verify(&self) -> Result<Verification, ReadError> {
-        let (through, head) = self.read(recorded_head).await?;
-        let found = Verification {
-            events: 0,
-            erased: 0,
-            turns: 0,
-            head: GENESIS,
-            fault: None,
-        };
-        let mut progress = Progress { through, found };
-        while progress.found.fault.is_none() && progress.found.events < through {
+        let head = self.read(recorded_head).await?;
+        let mut progress = Progress::new(head);
+        while !progress.is_over() {
             progress = self.next_chunk(progress).await?;
         }
-        let found = finish(progress, head);
+        let found = progress.finish();
         if found.fault.is_some() {
             return Ok(found);
         }
@@ -123,19 +144,11 @@ impl Store {
 
 /// Verifies through one connection at once; for a database that is not open as a store.
 pub(crate) fn whole(sql: &Sql<'_>) -> rusqlite::Result<Verification> {
-    let (through, head) = recorded_head(sql)?;
-    let found = Verification {
-        events: 0,
-        erased: 0,
-        turns: 0,
-        head: GENESIS,
-        fault: None,
-    };
-    let mut progress = Progress { through, found };
-    while progress.found.fault.is_none() && progress.found.events < through {
+    let mut progress = Progress::new(recorded_head(sql)?);
+    while !progress.is_over() {
         progress = chunk(sql, progress)?;
     }
-    let found = finish(progress, head);
+    let found = progress.finish();
     let problem = if found.fault.is_none() {
         beside::problem(sql)?
     } else {
@@ -153,30 +166,16 @@ fn with(mut found: Verification, problem: Option<String>) -> Verification {
     found
 }
 
-/// The position and the hash of the event that was stored last.
-fn recorded_head(sql: &Sql<'_>) -> rusqlite::Result<(u64, Digest)> {
-    let recorded = sql.row("SELECT position, hash FROM head WHERE id = 1", [], |row| {
-        Ok((row.uint(0)?, row.digest(1)?))
+/// Reads the event that was stored last: its recorded hash, and at least its position.
+fn recorded_head(sql: &Sql<'_>) -> rusqlite::Result<Head> {
+    let recorded = Head::read(sql)?;
+    let last = sql.row("SELECT max(position) FROM events", [], |row| {
+        row.uint_opt(0)
     })?;
-    let last = sql
-        .row("SELECT max(position) FROM events", [], |row| {
-            row.uint_opt(0)
-        })?
-        .flatten()
-        .unwrap_or(0);
-    let (position, hash) = recorded.unwrap_or((0, GENESIS));
-    Ok((position.max(last), hash))
-}
-
-fn finish(progress: Progress, head: Digest) -> Verification {
-    let mut found = progress.found;
-    if found.fault.is_none() && found.head != head {
-        found.fault = Some(VerificationFault {
-            position: found.events,
-            problem: "it is not the last event that was stored".to_owned(),
-        });
-    }
-    found
+    Ok(Head {
+        position: recorded.position.max(last.flatten().unwrap_or(0)),
+        ..recorded
+    })
 }
 
 fn chunk(sql: &Sql<'_>, mut progress: Progress) -> rusqlite::Result<Progress> {
@@ -194,7 +193,7 @@ fn chunk(sql: &Sql<'_>, mut progress: Progress) -> rusqlite::Result<Progress> {
         });
     }
     for event in events {
-        if found.events == progress.through {
+        if found.events == progress.through.position {
             break;
         }
         if let Some(problem) = problem(sql, &event, found)? {

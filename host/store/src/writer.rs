@@ -20,10 +20,11 @@ mod log;
 mod refused;
 mod space;
 
-pub(crate) use apply::Head;
+pub(crate) use keys::keys_since;
 pub(crate) use space::ReservedSpace;
 
 use crate::commit::{Clash, CommitError, Committed, Conflict};
+use crate::event_row::Head;
 use crate::fault;
 use crate::health::Vitals;
 use crate::log::Log;
@@ -33,7 +34,6 @@ use crate::prepared::Prepared;
 use crate::schema;
 use crate::sql::{Sql, int};
 use crate::stats::{Counters, count};
-use crate::store::keys_since;
 use apply::Stopped;
 use cache::Cache;
 use domain::time::Timestamp;
@@ -58,10 +58,9 @@ const BATCH_BYTES_MAX: usize = 1 << 20;
 const ROOM_MS: u64 = 1_000;
 
 /// Requests to the writer.
-#[derive(Debug)]
 pub(crate) enum Request {
     /// Store something.
-    Commit(Box<Prepared>, Reply),
+    Commit(Box<QueuedCommit>),
     /// Do something between two commits.
     Between(Between),
     /// Index some of the rows that wait.
@@ -83,12 +82,6 @@ impl Between {
     }
 }
 
-impl std::fmt::Debug for Between {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Between(..)")
-    }
-}
-
 /// State of the writer's thread.
 pub(crate) struct Writer<'c> {
     pub(crate) sql: Sql<'c>,
@@ -106,7 +99,6 @@ pub(crate) struct Writer<'c> {
 }
 
 /// State that the writer keeps from one transaction to the next.
-#[derive(Debug)]
 pub(crate) struct State {
     /// The last event.
     pub(crate) head: Head,
@@ -164,9 +156,9 @@ pub(crate) fn watch_log(connection: &mut Connection) -> rusqlite::Result<Arc<Ato
 type Reply = oneshot::Sender<Result<Committed, CommitError>>;
 
 /// A commit with the caller who waits for it.
-struct QueuedCommit {
-    prepared: Prepared,
-    reply: Reply,
+pub(crate) struct QueuedCommit {
+    pub(crate) prepared: Prepared,
+    pub(crate) reply: Reply,
 }
 
 /// Part of a transaction that can be undone.
@@ -219,12 +211,8 @@ impl Writer<'_> {
 
     fn serve(&mut self, request: Request) {
         match request {
-            Request::Commit(prepared, reply) => {
-                let first = QueuedCommit {
-                    prepared: *prepared,
-                    reply,
-                };
-                let batch = self.gather(first);
+            Request::Commit(first) => {
+                let batch = self.gather(*first);
                 self.commit(batch);
                 self.checkpoint_if_due();
                 self.index_if_much();
@@ -264,22 +252,17 @@ impl Writer<'_> {
         let mut bytes = first.prepared.bytes;
         let mut batch = vec![first];
         while let Ok(request) = self.requests.try_recv() {
-            let Request::Commit(prepared, reply) = request else {
+            let Request::Commit(queued) = request else {
                 self.state.carried = Some(request);
                 break;
             };
-            if events + prepared.events > BATCH_EVENTS_MAX
-                || bytes + prepared.bytes > BATCH_BYTES_MAX
-            {
-                self.state.carried = Some(Request::Commit(prepared, reply));
+            events += queued.prepared.events;
+            bytes += queued.prepared.bytes;
+            if events > BATCH_EVENTS_MAX || bytes > BATCH_BYTES_MAX {
+                self.state.carried = Some(Request::Commit(queued));
                 break;
             }
-            events += prepared.events;
-            bytes += prepared.bytes;
-            batch.push(QueuedCommit {
-                prepared: *prepared,
-                reply,
-            });
+            batch.push(*queued);
         }
         batch
     }

@@ -188,7 +188,7 @@ impl Scene {
         self
     }
 
-    /// Adds a file that a user handed over in the session.
+    /// Adds a file that a user uploaded in the session.
     #[must_use]
     pub fn file(self, file: &UploadedFile, bytes: &[u8]) -> Self {
         self.blob(&file.digest, bytes)

@@ -19,21 +19,20 @@ impl Reply {
         Self::default()
     }
 
-    /// The same with more text.
+    /// Adds text.
     #[must_use]
     pub fn text(mut self, text: &str) -> Self {
         self.parts.push(Part::Text(text.to_owned()));
         self
     }
 
-    /// The same with one more call of a tool.
+    /// Adds a call of a tool.
     #[must_use]
     pub fn call(self, tool: &str, arguments: &Value) -> Self {
         self.raw_call(tool, &arguments.to_string())
     }
 
-    /// The same with one more call of a tool, its arguments as a model may write them: not
-    /// necessarily JSON.
+    /// Adds a call of a tool whose arguments are as a model may write them: not necessarily JSON.
     #[must_use]
     pub fn raw_call(mut self, tool: &str, arguments: &str) -> Self {
         let call = ModelCall {

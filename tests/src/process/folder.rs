@@ -3,14 +3,18 @@
 use super::host::Host;
 use super::line::http;
 use super::{CRASH_AT, Ended, PATIENCE, PRELOAD, program};
+use crate::boxed::{Boxed, Local};
 use crate::faked_clock::FakedClock;
 use crate::guests::{root, wasm};
 use crate::slow_disk::SlowDisk;
 use crate::small_disk::{Room, SmallDisk};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
+use std::sync::Mutex;
+use std::time::Duration;
 use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::Command;
@@ -168,14 +172,14 @@ impl Folder {
     ///
     /// # Panics
     /// When a component does not load or a file cannot be copied.
-    pub async fn warm(&self, components: &[&str]) {
-        let runtime = crate::world::runtime();
-        for name in components {
-            runtime
-                .load(wasm(name))
-                .await
-                .unwrap_or_else(|error| panic!("{name}: {error:?}"));
-        }
+    pub fn warm<'a>(&'a self, components: &'a [&'a str]) -> Local<'a, ()> {
+        Box::pin(async move {
+            compiled(components).await;
+            self.copy_compiled(components);
+        })
+    }
+
+    fn copy_compiled(&self, components: &[&str]) {
         let from = root().join("target/test-component-cache");
         let to = self.data().join(CACHE);
         std::fs::create_dir_all(&to).expect("a folder for compiled code");
@@ -234,7 +238,9 @@ impl Folder {
         log.lines().map(str::to_owned).collect()
     }
 
-    fn program(&self, arguments: &[&str]) -> Command {
+    /// The program in this folder, on its disk and with its clock.
+    #[must_use]
+    pub fn program(&self, arguments: &[&str]) -> Command {
         let mut command = match &self.disk {
             None => Command::new(program()),
             Some(disk) => disk.command(&program()),
@@ -273,21 +279,36 @@ impl Folder {
     ///
     /// # Panics
     /// When it does not end in time.
-    pub async fn run(&self, arguments: &[&str]) -> Output {
-        self.run_with(arguments, &[]).await
+    pub fn run(&self, arguments: &[&str]) -> Boxed<'static, Output> {
+        self.run_with(arguments, &[])
     }
 
     /// The same with variables in its environment.
     ///
     /// # Panics
     /// When it does not end in time.
-    pub async fn run_with(&self, arguments: &[&str], variables: &[(&str, &str)]) -> Output {
+    pub fn run_with(
+        &self,
+        arguments: &[&str],
+        variables: &[(&str, &str)],
+    ) -> Boxed<'static, Output> {
         let mut program = self.program(arguments);
         program.envs(variables.iter().copied());
-        let output = tokio::time::timeout(PATIENCE, program.output()).await;
-        output
-            .expect("a command that ends in time")
-            .expect("a program that runs")
+        Self::run_within(PATIENCE, program)
+    }
+
+    /// Runs a program of [`Folder::program`] to its end, which comes within a time.
+    ///
+    /// # Panics
+    /// When it does not end in time.
+    #[must_use]
+    pub fn run_within(limit: Duration, mut program: Command) -> Boxed<'static, Output> {
+        Box::pin(async move {
+            let output = tokio::time::timeout(limit, program.output()).await;
+            output
+                .expect("a command that ends in time")
+                .expect("a program that runs")
+        })
     }
 
     /// Starts a host and waits until it is ready. With a crash point, it dies when it passes that.
@@ -297,8 +318,8 @@ impl Folder {
     ///
     /// # Panics
     /// When it gets neither ready nor ends in time.
-    pub async fn start(&self, crash_at: Option<&str>) -> Result<Host, Box<Ended>> {
-        self.start_with(&[], crash_at).await
+    pub fn start<'a>(&'a self, crash_at: Option<&'a str>) -> Local<'a, Result<Host, Box<Ended>>> {
+        self.start_with(&[], crash_at)
     }
 
     /// The same, with more arguments.
@@ -308,13 +329,12 @@ impl Folder {
     ///
     /// # Panics
     /// When it gets neither ready nor ends in time.
-    pub async fn start_with(
-        &self,
-        more: &[&str],
-        crash_at: Option<&str>,
-    ) -> Result<Host, Box<Ended>> {
+    pub fn start_with<'a>(
+        &'a self,
+        more: &'a [&'a str],
+        crash_at: Option<&'a str>,
+    ) -> Local<'a, Result<Host, Box<Ended>>> {
         self.start_in(more, crash_at.map(|point| (CRASH_AT, point)))
-            .await
     }
 
     /// The same, with a variable of the environment.
@@ -324,7 +344,15 @@ impl Folder {
     ///
     /// # Panics
     /// When it gets neither ready nor ends in time.
-    pub async fn start_in(
+    pub fn start_in<'a>(
+        &'a self,
+        more: &'a [&'a str],
+        variable: Option<(&'a str, &'a str)>,
+    ) -> Local<'a, Result<Host, Box<Ended>>> {
+        Box::pin(self.started(more, variable))
+    }
+
+    async fn started(
         &self,
         more: &[&str],
         variable: Option<(&str, &str)>,
@@ -374,6 +402,28 @@ impl Folder {
             token,
             http: http(),
         })
+    }
+}
+
+/// Has components compiled in the cache that all tests share.
+async fn compiled(components: &[&str]) {
+    static LOADED: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+    let loaded = || LOADED.lock().expect("no panic in between");
+    let missing: Vec<&str> = components
+        .iter()
+        .copied()
+        .filter(|name| !loaded().contains(*name))
+        .collect();
+    if missing.is_empty() {
+        return;
+    }
+    let runtime = crate::world::runtime();
+    for name in missing {
+        runtime
+            .load(wasm(name))
+            .await
+            .unwrap_or_else(|error| panic!("{name}: {error:?}"));
+        loaded().insert(name.to_owned());
     }
 }
 

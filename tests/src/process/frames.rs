@@ -1,6 +1,7 @@
 //! Event streams as a client reads them.
 
 use super::PATIENCE;
+use crate::boxed::Boxed;
 use reqwest::Response;
 use serde_json::Value;
 
@@ -34,42 +35,46 @@ impl Frames {
     }
 
     /// The next frame that is no comment; none at the end of the stream.
-    pub async fn next(&mut self) -> Option<Frame> {
-        loop {
-            if let Some((frame, rest)) = self.read.split_once("\n\n") {
-                let frame = parse(frame);
-                self.read = rest.to_owned();
-                match frame {
-                    Some(frame) => return Some(frame),
-                    None => continue,
+    pub fn receive(&mut self) -> Boxed<'_, Option<Frame>> {
+        Box::pin(async move {
+            loop {
+                if let Some((frame, rest)) = self.read.split_once("\n\n") {
+                    let frame = parse(frame);
+                    self.read = rest.to_owned();
+                    match frame {
+                        Some(frame) => return Some(frame),
+                        None => continue,
+                    }
                 }
+                let chunk = self.response.chunk().await.ok().flatten()?;
+                self.read += &String::from_utf8_lossy(&chunk);
             }
-            let chunk = self.response.chunk().await.ok().flatten()?;
-            self.read += &String::from_utf8_lossy(&chunk);
-        }
+        })
     }
 
     /// All frames up to the first of a type, itself included.
     ///
     /// # Panics
     /// When it does not come.
-    pub async fn until(&mut self, event: &str) -> Vec<Frame> {
-        let mut frames = Vec::new();
-        let reading = async {
-            while let Some(frame) = self.next().await {
-                let last = frame.event == event;
-                frames.push(frame);
-                if last {
-                    return true;
+    pub fn until<'a>(&'a mut self, event: &'a str) -> Boxed<'a, Vec<Frame>> {
+        Box::pin(async move {
+            let mut frames = Vec::new();
+            let reading = async {
+                while let Some(frame) = self.receive().await {
+                    let last = frame.event == event;
+                    frames.push(frame);
+                    if last {
+                        return true;
+                    }
                 }
-            }
-            false
-        };
-        let found = tokio::time::timeout(PATIENCE, reading)
-            .await
-            .unwrap_or(false);
-        assert!(found, "no {event} came: {frames:?}");
-        frames
+                false
+            };
+            let found = tokio::time::timeout(PATIENCE, reading)
+                .await
+                .unwrap_or(false);
+            assert!(found, "no {event} came: {frames:?}");
+            frames
+        })
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::PATIENCE;
 use super::frames::Frames;
-use super::line::{Answer, Line, read};
+use super::line::{Line, Reply, read};
 use reqwest::Method;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
@@ -36,8 +36,8 @@ impl Host {
     ///
     /// # Errors
     /// The connection was lost.
-    pub async fn send(&self, request: reqwest::RequestBuilder) -> reqwest::Result<Answer> {
-        read(request).await
+    pub fn send(&self, request: reqwest::RequestBuilder) -> Reply {
+        read(request)
     }
 
     /// A line with a key of a user's own, which may be used for these scopes.
@@ -58,16 +58,16 @@ impl Host {
     ///
     /// # Errors
     /// The connection was lost.
-    pub async fn get(&self, path: &str) -> reqwest::Result<Answer> {
-        self.send(self.request(Method::GET, path)).await
+    pub fn get(&self, path: &str) -> Reply {
+        self.send(self.request(Method::GET, path))
     }
 
     /// Sends something.
     ///
     /// # Errors
     /// The connection was lost.
-    pub async fn post(&self, path: &str, body: &Value) -> reqwest::Result<Answer> {
-        self.send(self.request(Method::POST, path).json(body)).await
+    pub fn post(&self, path: &str, body: &Value) -> Reply {
+        self.send(self.request(Method::POST, path).json(body))
     }
 
     /// Returns a line to the host that can outlive it.

@@ -2,6 +2,7 @@
 
 use super::PATIENCE;
 use super::frames::Frames;
+use crate::boxed::Boxed;
 use reqwest::Method;
 use serde_json::Value;
 use std::sync::Once;
@@ -31,6 +32,9 @@ impl Answer {
     }
 }
 
+/// An answer that is to come.
+pub type Reply = Boxed<'static, reqwest::Result<Answer>>;
+
 /// The address of a host that runs or ran, and the token for it.
 #[derive(Debug, Clone)]
 pub struct Line {
@@ -44,69 +48,52 @@ impl Line {
     ///
     /// # Errors
     /// The connection was lost.
-    pub async fn ask(
-        &self,
-        method: Method,
-        path: &str,
-        body: Option<&Value>,
-    ) -> reqwest::Result<Answer> {
-        let request = self
-            .http
-            .request(method, format!("{}{path}", self.base))
-            .bearer_auth(&self.token);
-        read(match body {
-            Some(body) => request.json(body),
-            None => request,
-        })
-        .await
+    pub fn ask(&self, method: Method, path: &str, body: Option<&Value>) -> Reply {
+        read(self.request(method, path, body))
     }
 
     /// The same under an idempotency key.
     ///
     /// # Errors
     /// The connection was lost.
-    pub async fn ask_under(
-        &self,
-        key: &str,
-        method: Method,
-        path: &str,
-        body: Option<&Value>,
-    ) -> reqwest::Result<Answer> {
+    pub fn ask_under(&self, key: &str, method: Method, path: &str, body: Option<&Value>) -> Reply {
+        let request = self.request(method, path, body);
+        read(request.header("idempotency-key", key))
+    }
+
+    fn request(&self, method: Method, path: &str, body: Option<&Value>) -> reqwest::RequestBuilder {
         let request = self
             .http
             .request(method, format!("{}{path}", self.base))
-            .bearer_auth(&self.token)
-            .header("idempotency-key", key);
-        read(match body {
+            .bearer_auth(&self.token);
+        match body {
             Some(body) => request.json(body),
             None => request,
-        })
-        .await
+        }
     }
 
     /// Posts a file as it is.
     ///
     /// # Errors
     /// The connection was lost.
-    pub async fn upload(&self, path: &str, file: Vec<u8>) -> reqwest::Result<Answer> {
+    pub fn upload(&self, path: &str, file: Vec<u8>) -> Reply {
         read(
             self.http
                 .post(format!("{}{path}", self.base))
                 .bearer_auth(&self.token)
                 .body(file),
         )
-        .await
     }
 
     /// Follows an event stream, after an event or from now on.
     ///
     /// # Errors
     /// The status that was answered instead; none when there is no answer.
-    pub async fn follow(
+    pub fn follow(
         &self,
         path: &str,
         last_event_id: Option<u64>,
-    ) -> Result<Frames, Option<u16>> {
+    ) -> Boxed<'static, Result<Frames, Option<u16>>> {
         let mut request = self
             .http
             .get(format!("{}{path}", self.base))
@@ -114,34 +101,38 @@ impl Line {
         if let Some(id) = last_event_id {
             request = request.header("last-event-id", id);
         }
-        let response = request.send().await.map_err(|_| None)?;
-        match response.status().as_u16() {
-            200 => Ok(Frames::of(response)),
-            status => Err(Some(status)),
-        }
+        Box::pin(async move {
+            let response = request.send().await.map_err(|_| None)?;
+            match response.status().as_u16() {
+                200 => Ok(Frames::of(response)),
+                status => Err(Some(status)),
+            }
+        })
     }
 }
 
 /// Sends a request and reads the answer.
-pub(super) async fn read(request: reqwest::RequestBuilder) -> reqwest::Result<Answer> {
-    let response = request.send().await?;
-    let status = response.status().as_u16();
-    let header = |name: &str| {
-        response
-            .headers()
-            .get(name)
-            .and_then(|value| value.to_str().ok())
-            .unwrap_or_default()
-            .to_owned()
-    };
-    let content_type = header("content-type");
-    let retry_after_s = header("retry-after").parse().ok();
-    let body = response.bytes().await?;
-    Ok(Answer {
-        status,
-        content_type,
-        retry_after_s,
-        body: serde_json::from_slice(&body).unwrap_or_default(),
+pub(super) fn read(request: reqwest::RequestBuilder) -> Reply {
+    Box::pin(async move {
+        let response = request.send().await?;
+        let status = response.status().as_u16();
+        let header = |name: &str| {
+            response
+                .headers()
+                .get(name)
+                .and_then(|value| value.to_str().ok())
+                .unwrap_or_default()
+                .to_owned()
+        };
+        let content_type = header("content-type");
+        let retry_after_s = header("retry-after").parse().ok();
+        let body = response.bytes().await?;
+        Ok(Answer {
+            status,
+            content_type,
+            retry_after_s,
+            body: serde_json::from_slice(&body).unwrap_or_default(),
+        })
     })
 }
 

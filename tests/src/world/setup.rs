@@ -97,7 +97,11 @@ reply = { text = "It says: {result}" }
 
 [[rule]]
 when = { user = "^read (\\S+)$", tools = ["delegate"] }
-reply = { text = "Let me look.", calls = [{ tool = "delegate", arguments = { target = "worker", operation = "read_file", parameters = { path = "$1" } } }] }
+[rule.reply]
+text = "Let me look."
+[[rule.reply.calls]]
+tool = "delegate"
+arguments = { target = "worker", operation = "read_file", parameters = { path = "$1" } }
 
 [[rule]]
 when = { user = "call:(\\w+),(\\w+)" }

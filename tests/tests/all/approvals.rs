@@ -10,6 +10,7 @@ use domain::approval::WIDGET;
 use domain::event::Event;
 use domain::id::{OperationId, SessionId};
 use domain::user::UserId;
+use futures::stream::{self, StreamExt};
 use reqwest::Method;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -183,34 +184,37 @@ async fn the_same_call_again_and_one_with_other_arguments_are_asked_about_again(
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nobody_agrees_in_time_and_the_call_has_failed_also_while_the_host_is_down() {
-    for is_down in [false, true] {
-        let mut setup = asking(json!(["put"]));
-        setup.limits.approval_ms = if is_down { 5_000 } else { 2_000 };
-        let mut world = World::new(setup).await;
-        let (session, question, props) = asked(&world, json!([call("t", "put", &json!({}))])).await;
-        if is_down {
-            world = world
-                .restart(|_| std::thread::sleep(Duration::from_millis(5_100)))
-                .await;
-        }
-        world.idle(session).await;
-        assert!(
-            world
-                .last_reply(session)
-                .await
-                .starts_with("t failed approval-expired"),
-            "{}",
-            world.last_reply(session).await
-        );
-        assert_eq!(
-            code(world.answer("puppet", question, answer(&props, true)).await),
-            "NOT_SUSPENDED"
-        );
-        assert_eq!(
-            (world.effects(), answers(&world).await),
-            (Vec::new(), Vec::new())
-        );
-    }
+    stream::iter([false, true])
+        .for_each_concurrent(2, |is_down| async move {
+            let mut setup = asking(json!(["put"]));
+            setup.limits.approval_ms = if is_down { 5_000 } else { 2_000 };
+            let mut world = World::new(setup).await;
+            let (session, question, props) =
+                asked(&world, json!([call("t", "put", &json!({}))])).await;
+            if is_down {
+                world = world
+                    .restart(|_| std::thread::sleep(Duration::from_millis(5_100)))
+                    .await;
+            }
+            world.idle(session).await;
+            assert!(
+                world
+                    .last_reply(session)
+                    .await
+                    .starts_with("t failed approval-expired"),
+                "{}",
+                world.last_reply(session).await
+            );
+            assert_eq!(
+                code(world.answer("puppet", question, answer(&props, true)).await),
+                "NOT_SUSPENDED"
+            );
+            assert_eq!(
+                (world.effects(), answers(&world).await),
+                (Vec::new(), Vec::new())
+            );
+        })
+        .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -470,7 +470,7 @@ async fn each_attempt_at_a_step_that_is_refused_has_its_line() {
             (
                 decision.capability.as_str(),
                 decision.verdict,
-                decision.rule.name()
+                decision.rule.as_str()
             ),
             (STEP, BoundaryVerdict::Refused, "contract")
         );

@@ -10,6 +10,7 @@ mod matrix;
 
 use agent_host_tests::guests::root;
 use agent_host_tests::process::Folder;
+use agent_host_tests::repeats::is_whole;
 use anyhow::{Context, Result, ensure};
 use audit::audit;
 use client::Client;
@@ -96,14 +97,26 @@ async fn dies_at(conversation: Conversation, point: &str, passage: u32) -> Resul
     Ok(Came { deaths, unknown })
 }
 
-/// Tries every case of a matrix, and says how many calls there were of which nothing is known.
+/// The passages of one crash point that are tried: all of them where everything is asked for, and
+/// otherwise the first, which is the likeliest to come, and any one of the others.
+fn tried(passages: &'static [u32]) -> Vec<u32> {
+    match passages {
+        [first, others @ ..] if !is_whole() => {
+            let other = fastrand::choice(others).copied();
+            [*first].into_iter().chain(other).collect()
+        }
+        all => all.to_vec(),
+    }
+}
+
+/// Tries the cases of a matrix, and says how many calls there were of which nothing is known.
 async fn try_all(matrix: Matrix) -> usize {
     let mut cases = Vec::new();
     for (conversation, points) in matrix {
         let of_one = points.iter().flat_map(|(point, passages)| {
-            passages
-                .iter()
-                .map(move |passage| (*conversation, *point, *passage))
+            tried(passages)
+                .into_iter()
+                .map(move |passage| (*conversation, *point, passage))
         });
         cases.extend(of_one);
     }

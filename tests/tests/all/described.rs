@@ -194,7 +194,7 @@ async fn every_frame_that_comes_is_as_the_document_describes_it() {
     let mut seen = BTreeSet::new();
     for (view, frames) in [("session", &mut session), ("log", &mut log)] {
         loop {
-            let frame = tokio::time::timeout(PATIENCE, frames.next())
+            let frame = tokio::time::timeout(PATIENCE, frames.receive())
                 .await
                 .expect("a frame")
                 .expect("the stream goes on");

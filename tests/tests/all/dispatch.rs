@@ -79,7 +79,9 @@ async fn a_turn_has_five_dispatches_open_and_the_sixth_is_refused_at_once() {
     // Detached ones count as long as they are at work, and no longer.
     let world = World::new(with(|limits| limits.children_max = 1)).await;
     let session = world.open("puppet").await;
-    let dispatch = |key: &str| json!({ "key": key, "agent": "other", "text": r#"{"steps":[{"reply":"done"}]}"#, "detached": true });
+    let done = r#"{"steps":[{"reply":"done"}]}"#;
+    let dispatch =
+        |key: &str| json!({ "key": key, "agent": "other", "text": done, "detached": true });
     let steps = json!([
         { "until": "all", "start": [dispatch("a"), dispatch("b"), { "key": "t", "timer": 1_500 }] },
         { "until": "all", "start": [dispatch("c"), { "key": "u", "timer": 1 }] },

@@ -14,7 +14,10 @@ async fn every_kind_of_operation_settles() {
             { "key": "model", "model": "be brief" },
             { "key": "hidden", "model": "be brief", "hidden": true },
             { "key": "recall", "recall": "zebra" },
-            { "key": "agent", "agent": "other", "text": r#"{"steps":[{"reply":"from the other"}]}"# },
+            {
+                "key": "agent", "agent": "other",
+                "text": r#"{"steps":[{"reply":"from the other"}]}"#,
+            },
         ] }]))
         .await;
     let mut told: Vec<&str> = told.iter().map(String::as_str).collect();
@@ -324,7 +327,13 @@ async fn every_call_of_one_reply_gets_a_result() {
     let world = World::new(Setup::default()).await;
     let session = world.open("puppet").await;
     // The model asks for two calls; the agent makes one of them and asks the model again.
-    world.say("puppet", session, r#"{"steps":[{"start":[{"key":"m","model":"x"}]},{"start":[{"key":"t","call":0}]},{"start":[{"key":"m2","model":"x"}]}],"do":"call:look,put"}"#).await;
+    let steps = json!([
+        { "start": [{ "key": "m", "model": "x" }] },
+        { "start": [{ "key": "t", "call": 0 }] },
+        { "start": [{ "key": "m2", "model": "x" }] },
+    ]);
+    let asks = json!({ "steps": steps, "do": "call:look,put" }).to_string();
+    world.say("puppet", session, &asks).await;
     world.idle(session).await;
     let messages = world.messages(session).await;
     let results: Vec<String> = messages
@@ -458,10 +467,10 @@ async fn a_turn_whose_tools_work_for_too_long_is_ended_while_they_work() {
 async fn effects_are_stored_with_the_decision() {
     let world = World::new(Setup::default()).await;
     let session = world.open("puppet").await;
-    let effects = json!([{ "say": "working on \
-                                   it" }, { "prefer": { "tone": "dry" } }, { "state": { "n": 1 } },
-                         { "remember": "the zebra is \
-                                        striped" }, { "emit": "noted" }, { "schedule": 30 }]);
+    let effects = json!([
+        { "say": "working on it" }, { "prefer": { "tone": "dry" } }, { "state": { "n": 1 } },
+        { "remember": "the zebra is striped" }, { "emit": "noted" }, { "schedule": 30 },
+    ]);
     world
         .say(
             "puppet",

@@ -50,7 +50,10 @@ async fn an_agent_of_0_1_0_does_all_that_an_agent_can_do() {
     let session = world.open_as("puppet", Some("lesson")).await;
     let steps = json!([
         { "until": "all", "start": [
-            { "key": "agent", "agent": "other", "text": r#"{"steps":[{"reply":"from the other"}]}"# },
+            {
+                "key": "agent", "agent": "other",
+                "text": r#"{"steps":[{"reply":"from the other"}]}"#,
+            },
             { "key": "hidden", "model": "be brief", "hidden": true },
             { "key": "model", "model": "be brief" },
             { "key": "nobody", "tool": "no_such_tool" },
@@ -103,7 +106,10 @@ async fn an_agent_of_0_1_0_is_told_what_it_was_told_then() {
     let world = world("0.1.0").await;
     let mut told = world
         .play(json!([{ "until": "all", "start": [
-            { "key": "agent", "agent": "other", "text": r#"{"steps":[{"reply":"from the other"}]}"# },
+            {
+                "key": "agent", "agent": "other",
+                "text": r#"{"steps":[{"reply":"from the other"}]}"#,
+            },
             { "key": "fails", "agent": "other", "text": r#"{"steps":[{"fail":"no"}]}"# },
             { "key": "hidden", "model": "be brief", "hidden": true },
             { "key": "model", "model": "be brief" },

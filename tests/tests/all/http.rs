@@ -487,7 +487,7 @@ async fn a_host_that_is_told_to_stop_finishes_its_calls_and_ends_with_success() 
         "the call came to its end: {:?}",
         folder.effects()
     );
-    while frames.next().await.is_some() {}
+    while frames.receive().await.is_some() {}
     assert!(
         !folder.data().join("address").exists(),
         "nobody listens there any more"

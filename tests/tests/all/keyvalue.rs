@@ -337,7 +337,7 @@ async fn what_is_not_granted_or_only_for_reading_is_refused_and_on_record() {
         .await
         .into_iter()
         .filter(|it| it.verdict == BoundaryVerdict::Refused)
-        .map(|it| (it.capability, it.rule.name(), it.times))
+        .map(|it| (it.capability, it.rule.as_str(), it.times))
         .collect();
     let expected = [
         ("notes.write", "readOnly", 5),

@@ -73,7 +73,8 @@ fn of_interpreter(component: &[u8]) -> Vec<u8> {
     let modules = count(component, CORE_MODULE, |_| 1);
     let instances = count(component, CORE_INSTANCES, |vector| leb(vector).0);
     let shared = format!(
-        r#"(import "env" "memory" (memory {PAGES})) (import "env" "table" (table {TABLE_ELEMENTS} funcref))"#
+        r#"(import "env" "memory" (memory {PAGES}))
+           (import "env" "table" (table {TABLE_ELEMENTS} funcref))"#
     );
     let mut library = format!("(module {shared} (type $f (func (result i32)))");
     for number in 0..FUNCTIONS {
@@ -100,7 +101,8 @@ fn of_interpreter(component: &[u8]) -> Vec<u8> {
     .unwrap();
     let small = format!("(module {shared} (global (mut i32) (i32.const 1)) (table 8 funcref))");
     let env = format!(
-        r#"(module (memory (export "memory") {PAGES}) (table (export "table") {TABLE_ELEMENTS} funcref))"#
+        r#"(module (memory (export "memory") {PAGES})
+           (table (export "table") {TABLE_ELEMENTS} funcref))"#
     );
 
     let mut shaped = component.to_vec();

@@ -673,8 +673,10 @@ async fn the_operator_reads_any_agent_and_each_reading_is_in_the_ledger() {
     let session = begun.text("id");
     let path = format!("/api/agents/{id}");
     let of_session = format!("{path}/sessions/{session}");
-    let steps = json!({ "steps": [{ "start": [{ "key": "m", "model": "x" }] }, { "reply": "a \
-        secret of mine" }] })
+    let steps = json!({ "steps": [
+        { "start": [{ "key": "m", "model": "x" }] },
+        { "reply": "a secret of mine" },
+    ] })
     .to_string();
     let said = alice
         .ask(
@@ -760,7 +762,7 @@ async fn the_operator_reads_any_agent_and_each_reading_is_in_the_ledger() {
             .contains("a secret of mine")
     );
     let mut frames = host.follow(&format!("{path}/stream?after=0"), None).await;
-    assert!(frames.next().await.is_some());
+    assert!(frames.receive().await.is_some());
     assert_eq!(
         readings(&host, &id).await.last().unwrap().1,
         "GET /api/agents/{id}/stream"
@@ -985,7 +987,7 @@ async fn every_agent_whose_events_a_stream_shows_the_operator_is_in_the_ledger_b
     for _ in 0..2 {
         let below = async {
             loop {
-                let data = frames.next().await.expect("a frame").data;
+                let data = frames.receive().await.expect("a frame").data;
                 let agent = data["agent_id"].as_str().unwrap_or_default().to_owned();
                 if !data["spawned"].is_null() && !seen.contains(&agent) {
                     break agent;

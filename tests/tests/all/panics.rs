@@ -3,6 +3,7 @@
 
 use agent_host_tests::guests::root;
 use agent_host_tests::process::{Answer, Folder, Host, PATIENCE};
+use futures::stream::{self, StreamExt};
 use serde_json::{Value, json};
 use std::os::unix::process::ExitStatusExt;
 use std::time::Duration;
@@ -10,6 +11,8 @@ use tokio::time::{Instant, sleep};
 
 /// The signal that ends a process that aborts itself.
 const ABORTED: i32 = 6;
+/// Hosts that run side by side: each waits most of its time, in the pauses that follow a panic.
+const SIDE_BY_SIDE: usize = 4;
 
 fn config() -> Value {
     let file = |name: &str| {
@@ -140,35 +143,39 @@ async fn what_a_call_did_whose_work_or_whose_driver_panics_is_in_the_ledger() {
     let script = json!({
         "steps": [{ "until": "all", "start": both }, { "start": [{ "key": "timer", "timer": 5 }] }],
     });
-    for panic in [
+    let cases = [
         "broker.perform.after:1",
         "broker.settle.before:1",
         "broker.settle.after:1",
         "broker.step.before:2",
         "broker.commit.after:2",
-    ] {
-        let (folder, host) = host(config(), Some(panic)).await;
-        let session = open(&host).await;
-        say(&host, &session, &script).await;
-        last(&host, &session).await;
-        assert!(
-            folder.log().contains("a test wants a panic at"),
-            "{panic}: nothing panicked"
-        );
-        let audit = host
-            .get("/api/audit?tool=put&capability=files.write&verdict=granted")
-            .await
-            .unwrap()
-            .body;
-        let writes = audit["lines"].as_array().unwrap().len();
-        // Once for each time that it was really called.
-        assert_eq!(
-            writes,
-            count(&folder.effects(), "put begin"),
-            "{panic}: {audit}"
-        );
-        assert!(host.stop().await.success(), "{panic}: {}", folder.log());
-    }
+    ];
+    let script = &script;
+    stream::iter(cases)
+        .for_each_concurrent(SIDE_BY_SIDE, |panic| async move {
+            let (folder, host) = host(config(), Some(panic)).await;
+            let session = open(&host).await;
+            say(&host, &session, script).await;
+            last(&host, &session).await;
+            assert!(
+                folder.log().contains("a test wants a panic at"),
+                "{panic}: nothing panicked"
+            );
+            let audit = host
+                .get("/api/audit?tool=put&capability=files.write&verdict=granted")
+                .await
+                .unwrap()
+                .body;
+            let writes = audit["lines"].as_array().unwrap().len();
+            // Once for each time that it was really called.
+            assert_eq!(
+                writes,
+                count(&folder.effects(), "put begin"),
+                "{panic}: {audit}"
+            );
+            assert!(host.stop().await.success(), "{panic}: {}", folder.log());
+        })
+        .await;
 }
 
 fn count(effects: &[String], what: &str) -> usize {
@@ -178,8 +185,9 @@ fn count(effects: &[String], what: &str) -> usize {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_whose_driver_panics_goes_on_from_what_is_stored_and_repeats_nothing() {
     let script = json!({ "steps": [
-        { "until": "all", "start": [{ "key": "model", "model": "be \
-            brief" }, { "key": "put", "tool": "put" }] },
+        { "until": "all", "start": [
+            { "key": "model", "model": "be brief" }, { "key": "put", "tool": "put" },
+        ] },
         { "start": [{ "key": "send", "tool": "send", "args": { "sleep": 50 } }] },
         { "start": [{ "key": "timer", "timer": 5 }] },
     ] });
@@ -187,7 +195,7 @@ async fn a_session_whose_driver_panics_goes_on_from_what_is_stored_and_repeats_n
                  timer elapsed";
     let lost =
         "model message hello from the model\nput parts put done\nsend unknown\ntimer elapsed";
-    for (panic, reply, sends) in [
+    let cases = [
         ("broker.step.before:1", whole, 1),
         ("broker.step.after:1..2", whole, 1),
         // The result of the call was not recorded yet.
@@ -202,22 +210,26 @@ async fn a_session_whose_driver_panics_goes_on_from_what_is_stored_and_repeats_n
         ("broker.settle.before:2", whole, 1),
         ("broker.settle.after:2", lost, 0),
         ("broker.started.after:1", lost, 0),
-    ] {
-        let (came, effects) = play(panic, &script).await;
-        let mut told: Vec<&str> = came.lines().collect();
-        // Which of the first two is done first is left open.
-        if told.len() > 1 {
-            told[..2].sort_unstable();
-        }
-        assert_eq!(told.join("\n"), reply, "{panic}");
-        assert_eq!(count(&effects, "send begin"), sends, "{panic}: {effects:?}");
-        assert!(
-            effects
-                .iter()
-                .filter(|line| line.starts_with("put"))
-                .all(|line| line.ends_with(effects[0].rsplit(' ').next().unwrap()))
-        );
-    }
+    ];
+    let script = &script;
+    stream::iter(cases)
+        .for_each_concurrent(SIDE_BY_SIDE, |(panic, reply, sends)| async move {
+            let (came, effects) = play(panic, script).await;
+            let mut told: Vec<&str> = came.lines().collect();
+            // Which of the first two is done first is left open.
+            if told.len() > 1 {
+                told[..2].sort_unstable();
+            }
+            assert_eq!(told.join("\n"), reply, "{panic}");
+            assert_eq!(count(&effects, "send begin"), sends, "{panic}: {effects:?}");
+            assert!(
+                effects
+                    .iter()
+                    .filter(|line| line.starts_with("put"))
+                    .all(|line| line.ends_with(effects[0].rsplit(' ').next().unwrap()))
+            );
+        })
+        .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -297,25 +309,32 @@ async fn an_operation_that_panics_has_failed_unless_it_may_have_taken_effect() {
     let model = json!({ "key": "t", "model": "be brief" });
     let recall = json!({ "key": "t", "recall": "zebra" });
     let tool = |name: &str| json!({ "key": "t", "tool": name });
-    for (panic, operation, reply, begun) in [
+    let cases = [
         ("broker.perform.before:1", &model, failed, 0),
         ("broker.perform.after:1", &recall, failed, 0),
         ("broker.perform.before:1", &tool("look"), failed, 0),
         ("broker.perform.after:1", &tool("put"), failed, 1),
         ("broker.perform.before:1", &tool("send"), "t unknown", 0),
         ("broker.perform.after:1", &tool("send"), "t unknown", 1),
-    ] {
-        let (came, effects) = play(panic, &json!({ "steps": [{ "start": [operation] }] })).await;
-        assert_eq!(came, reply, "{panic}, {operation}");
-        assert_eq!(
-            effects
-                .iter()
-                .filter(|line| line.contains(" begin "))
-                .count(),
-            begun,
-            "{panic}, {operation}: {effects:?}"
-        );
-    }
+    ];
+    stream::iter(cases)
+        .for_each_concurrent(
+            SIDE_BY_SIDE,
+            |(panic, operation, reply, begun)| async move {
+                let (came, effects) =
+                    play(panic, &json!({ "steps": [{ "start": [operation] }] })).await;
+                assert_eq!(came, reply, "{panic}, {operation}");
+                assert_eq!(
+                    effects
+                        .iter()
+                        .filter(|line| line.contains(" begin "))
+                        .count(),
+                    begun,
+                    "{panic}, {operation}: {effects:?}"
+                );
+            },
+        )
+        .await;
 }
 
 /// An answer over which the driver panics is not acknowledged and can be given again.

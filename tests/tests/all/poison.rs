@@ -6,6 +6,7 @@ use agent_host_tests::guests::root;
 use agent_host_tests::process::{
     CONTRADICTS_ON, CRASH_AT, Folder, Host, PANICS_ON, PATIENCE, READING_PANICS_ON,
 };
+use futures::stream::{self, StreamExt};
 use rusqlite::Connection;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -512,8 +513,10 @@ async fn a_turn_over_which_a_projection_panics_ends_with_a_reason_and_the_host_l
         .unwrap();
     let session = open(&host).await;
     let other = open(&host).await;
-    let script = json!({ "steps": [{ "start": [{ "key": "m", "model": "be \
-        brief" }] }, { "reply": "never" }] });
+    let script = json!({ "steps": [
+        { "start": [{ "key": "m", "model": "be brief" }] },
+        { "reply": "never" },
+    ] });
     assert_eq!(say(&host, &session, &script.to_string()).await.status, 202);
     let seen = idle(&host, &session).await;
     assert!(
@@ -657,34 +660,40 @@ async fn a_session_whose_end_cannot_be_recorded_is_in_quarantine_and_others_are_
     let replies = json!({ "steps": [{ "reply": "served" }] }).to_string();
     let traps = json!({ "steps": [{ "trap": "on purpose" }] }).to_string();
     // Only an end has a reason; or what ends a turn panics whenever it is tried.
-    for variable in [
+    let cases = [
         (PANICS_ON, "\"reason\":\""),
         (CONTRADICTS_ON, "\"reason\":\""),
         (CRASH_AT, "panic@broker.end.before:1.."),
-    ] {
-        let folder = folder().await;
-        let host = folder.start_in(&[], Some(variable)).await.unwrap();
-        let session = open(&host).await;
-        let other = open(&host).await;
-        assert_eq!(say(&host, &session, &traps).await.status, 202);
-        let why = quarantined(&host, &session).await;
-        assert_eq!(why["why"], "stuck", "{variable:?}: {why}");
-        assert_eq!(say(&host, &other, &replies).await.status, 202);
-        assert!(
-            idle(&host, &other).await["messages"]
-                .to_string()
-                .contains("served"),
-            "{variable:?}"
-        );
-        assert!(host.stop().await.success(), "{}", folder.log());
-        // A start looks again by itself.
-        let host = folder.start(None).await.unwrap();
-        idle(&host, &session).await;
-        let dead = host.get("/api/dead-letters").await.unwrap().body["dead_letters"].to_string();
-        assert!(
-            dead.contains("on purpose") || dead.contains("trapped"),
-            "{variable:?}: {dead}"
-        );
-        assert!(host.stop().await.success(), "{}", folder.log());
-    }
+    ];
+    let replies = &replies;
+    let traps = &traps;
+    stream::iter(cases)
+        .for_each_concurrent(3, |variable| async move {
+            let folder = folder().await;
+            let host = folder.start_in(&[], Some(variable)).await.unwrap();
+            let session = open(&host).await;
+            let other = open(&host).await;
+            assert_eq!(say(&host, &session, traps).await.status, 202);
+            let why = quarantined(&host, &session).await;
+            assert_eq!(why["why"], "stuck", "{variable:?}: {why}");
+            assert_eq!(say(&host, &other, replies).await.status, 202);
+            assert!(
+                idle(&host, &other).await["messages"]
+                    .to_string()
+                    .contains("served"),
+                "{variable:?}"
+            );
+            assert!(host.stop().await.success(), "{}", folder.log());
+            // A start looks again by itself.
+            let host = folder.start(None).await.unwrap();
+            idle(&host, &session).await;
+            let dead =
+                host.get("/api/dead-letters").await.unwrap().body["dead_letters"].to_string();
+            assert!(
+                dead.contains("on purpose") || dead.contains("trapped"),
+                "{variable:?}: {dead}"
+            );
+            assert!(host.stop().await.success(), "{}", folder.log());
+        })
+        .await;
 }

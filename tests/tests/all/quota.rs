@@ -306,3 +306,49 @@ async fn one_writer_is_stopped_at_stored_bytes_and_what_is_purged_is_given_back(
         "what was purged is given back"
     );
 }
+
+/// Not as if another writer had been first, which would be tried again at once.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_to_a_question_is_refused_at_stored_bytes_like_a_message() {
+    let (_folder, host) = started(json!({ "userStoredBytesMax": STORED_MAX })).await;
+    let alice = host.user("alice", &["read", "write"]).await;
+    let opened = open(&alice).await;
+    let agent = format!("/api/agents/{}", opened.text("agent_id"));
+    let asking = format!("{agent}/sessions/{}", opened.text("id"));
+    let say = async |session: &str, content: String| {
+        let body = json!({ "content": content });
+        alice
+            .ask(Method::POST, &format!("{session}/messages"), Some(&body))
+            .await
+            .unwrap()
+    };
+    let steps = json!({
+        "steps": [{ "start": [{ "key": "q", "client": "confirmation" }] }, { "reply": "thanks" }],
+    });
+    assert_eq!(say(&asking, steps.to_string()).await.status, 202);
+    let asked = async {
+        loop {
+            let seen = alice.ask(Method::GET, &asking, None).await.unwrap().body;
+            if let Some(call) = seen["client_actions"][0]["call_id"].as_str() {
+                return call.to_owned();
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        }
+    };
+    let call = tokio::time::timeout(agent_host_tests::process::PATIENCE, asked)
+        .await
+        .expect("a question");
+    let other = open(&alice).await;
+    let other = format!(
+        "/api/agents/{}/sessions/{}",
+        other.text("agent_id"),
+        other.text("id")
+    );
+    while say(&other, "x".repeat(MESSAGE)).await.status == 202 {}
+    let answer = json!({ "call_id": call, "response": { "confirmed": true } });
+    let refused = alice
+        .ask(Method::POST, &format!("{agent}/respond"), Some(&answer))
+        .await
+        .unwrap();
+    limited(&refused, "USER_STORAGE_LIMIT");
+}

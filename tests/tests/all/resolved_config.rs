@@ -92,7 +92,7 @@ async fn a_turn_keeps_its_tools_over_a_restart_and_a_tool_that_was_taken_away_is
         .filter(|it| it.tool.as_deref() == Some("look"));
     let rules: Vec<&str> = refused
         .flat_map(|it| it.decisions)
-        .map(|it| it.rule.name())
+        .map(|it| it.rule.as_str())
         .collect();
     assert_eq!(rules, ["toolDenylist"]);
 

@@ -537,7 +537,7 @@ async fn what_a_persona_denies_no_turn_of_it_does_whatever_its_agent_may() {
             .filter(|it| it.tool.as_deref() == Some("put"))
             .flat_map(|it| &it.decisions);
         let rules: Vec<&str> = refused
-            .map(|it| it.rule.name())
+            .map(|it| it.rule.as_str())
             .filter(|rule| *rule != "grant")
             .collect();
         assert_eq!(rules, rule.into_iter().collect::<Vec<_>>(), "{persona}");

@@ -553,7 +553,7 @@ async fn played(host: &Host, script: &Value) -> String {
     .unwrap();
     let mut seen = String::new();
     while !seen.contains("turn.committed") {
-        seen.push_str(&format!("{:?}\n", frames.next().await.unwrap()));
+        seen.push_str(&format!("{:?}\n", frames.receive().await.unwrap()));
     }
     for path in [session, "/api/events".to_owned(), "/api/audit".to_owned()] {
         seen.push_str(&host.get(&path).await.unwrap().body.to_string());

@@ -420,7 +420,7 @@ async fn a_mentees_stream_has_their_own_past_sessions_too_and_ends_with_their_ro
     team.talk(&team.alice, "after he left").await;
     let rest = async {
         let mut rest = Vec::new();
-        while let Some(frame) = live.next().await {
+        while let Some(frame) = live.receive().await {
             rest.push(frame);
         }
         rest

@@ -136,8 +136,12 @@ async fn a_long_reply_of_another_agent_comes_as_edges_and_a_blob() {
 async fn a_blob_is_read_in_the_thread_that_shows_it_in_later_turns_too_and_nowhere_else() {
     let world = World::new(Setup::default()).await;
     let session = world.open("puppet").await;
-    let steps = r#"{"steps":[{"start":[{"key":"m","model":"x"}]},{"start":[{"key":"t","call":0}]}],"do":"call:long"}"#;
-    world.say("puppet", session, steps).await;
+    let steps = json!([
+        { "start": [{ "key": "m", "model": "x" }] },
+        { "start": [{ "key": "t", "call": 0 }] },
+    ]);
+    let asks = json!({ "steps": steps, "do": "call:long" }).to_string();
+    world.say("puppet", session, &asks).await;
     world.idle(session).await;
     let read =
         json!({ "steps": [{ "read": Digest::of("x".repeat(100_000).as_bytes()).reference() }] })

@@ -710,7 +710,7 @@ async fn a_stream_tells_a_session_by_the_designs_names_and_asks_again_who_comes_
         .follow(&format!("{agent}/stream?session={id}"), Some(last))
         .await;
     let next = tokio::time::timeout(Duration::from_millis(300), async {
-        (again.next().await, again.next().await)
+        (again.receive().await, again.receive().await)
     })
     .await;
     assert!(next.is_err(), "nothing but `connected` comes: {next:?}");
@@ -958,8 +958,10 @@ async fn the_old_api_lists_the_old_words_and_keeps_what_a_session_was_opened_wit
         "title": "Sums", "questions": [{ "prompt": "1 + 1?", "options": ["2", "3"], "answer": 0 }],
     });
     let opened_with = json!({ "lesson": lesson, "time_limit_seconds": 600 });
-    let new = json!({ "session_type": "learning", "config": opened_with, "system_prompt": "Be \
-        kind.", "model_id": "m" });
+    let new = json!({
+        "session_type": "learning", "config": opened_with, "system_prompt": "Be kind.",
+        "model_id": "m",
+    });
     let created = host.post("/api/session/", &new).await.unwrap();
     assert_eq!(created.status, 200, "{created:?}");
     let session = format!("/api/session/{}", created.text("session_id"));

@@ -220,7 +220,7 @@ async fn a_step_keeps_its_place_in_the_queue_and_sees_what_came_while_it_waited(
     };
     setup.change_grant = |name, grant| {
         if name == "spin" {
-            grant.limits.cpu_ms_max = 8_000;
+            grant.limits.cpu_ms_max = 4_000;
         }
     };
     let world = World::new(setup).await;

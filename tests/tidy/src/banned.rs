@@ -1,6 +1,7 @@
 //! Names that this repository has given up for the terms of the field.
 
-use crate::masked::{Masked, first_word, functions, line_at, words};
+use crate::docs::spans;
+use crate::masked::{Masked, first_word, functions, is_of_word, line_at, words};
 use crate::tree::TextFile;
 
 /// Types that have another name by now.
@@ -61,9 +62,28 @@ pub fn check(file: &TextFile) -> Vec<String> {
         .collect()
 }
 
+/// Returns the names of types in a document's code spans that are not used any more.
+#[must_use]
+pub fn check_document(document: &TextFile) -> Vec<String> {
+    let spans = spans(&document.text);
+    let names = spans
+        .iter()
+        .flat_map(|span| span.split(|c: char| !is_of_word(c)));
+    names
+        .filter_map(|name| TYPES.iter().find(|(banned, _)| *banned == name))
+        .map(|(name, instead)| format!("{}: `{name}` is called {instead} here", document.path))
+        .collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_name_that_was_given_up_is_found_in_the_code_spans_of_a_document() {
+        let text = "A Book of `broker::Outfit` and\n`Ballast`, `ballast`.\n```\n`Veil`\n```\n";
+        assert_eq!(check_document(&TextFile::new("a.md", text)).len(), 2);
+    }
 
     #[test]
     fn a_name_that_was_given_up_is_found_where_it_is_declared() {

@@ -1,6 +1,11 @@
-//! Rules about documents: their links lead somewhere, and the commands that they name exist.
+//! Rules about documents: their links lead somewhere, and the paths and commands that they name
+//! exist.
 
 use crate::tree::TextFile;
+use std::path::Path;
+
+/// Extensions of source files. A name with one of them is meant to be a file of this repository.
+const SOURCE: [&str; 3] = ["rs", "wat", "wit"];
 
 /// The targets of a Markdown file's links to other files of the repository, as paths from its root.
 #[must_use]
@@ -31,7 +36,7 @@ fn prose(text: &str) -> impl Iterator<Item = &str> {
 }
 
 /// A relative target from a folder, as a path from the root.
-fn resolve(folder: &str, target: &str) -> String {
+pub(crate) fn resolve(folder: &str, target: &str) -> String {
     let mut path: Vec<&str> = if target.starts_with('/') {
         Vec::new()
     } else {
@@ -48,6 +53,43 @@ fn resolve(folder: &str, target: &str) -> String {
     }
     path.retain(|component| !component.is_empty());
     path.join("/")
+}
+
+/// Returns the code spans of a document, without those in fenced code.
+#[must_use]
+pub fn spans(text: &str) -> Vec<String> {
+    let lines: Vec<&str> = prose(text).collect();
+    lines
+        .split(|line| line.trim().is_empty())
+        .flat_map(|paragraph| {
+            let paragraph = paragraph.join(" ");
+            let spans = paragraph.split('`').skip(1).step_by(2);
+            spans.map(str::to_owned).collect::<Vec<_>>()
+        })
+        .collect()
+}
+
+/// Returns the files and folders of the repository that a document names in code spans, as they
+/// stand there.
+///
+/// A span is a path if its first component is a folder of the root, if it ends with a `/`, or if it
+/// is the name of a source file. Spans with placeholders are left out.
+pub fn paths(text: &str, is_at_root: impl Fn(&str) -> bool) -> Vec<String> {
+    let mut paths = spans(text);
+    paths.retain(|span| is_path(span, &is_at_root));
+    paths
+}
+
+fn is_path(span: &str, is_at_root: impl Fn(&str) -> bool) -> bool {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || ['_', '-', '.', '/'].contains(&c);
+    if span.starts_with('/') || !span.chars().all(is_plain) {
+        return false;
+    }
+    let is_source = Path::new(span)
+        .extension()
+        .is_some_and(|found| SOURCE.iter().any(|extension| found == *extension));
+    let first = span.split_once('/').map(|(first, _)| first);
+    is_source || span.ends_with('/') || first.is_some_and(is_at_root)
 }
 
 /// The commands of the entry script that a document names: the words after `./x `.
@@ -75,6 +117,17 @@ mod tests {
         assert_eq!(
             links(&TextFile::new("docs/x.md", text)),
             ["A.md", "docs/b/c.md", "host", "docs"]
+        );
+    }
+
+    #[test]
+    fn a_path_is_a_code_span_that_names_a_file_or_folder_of_the_repository() {
+        let text = "In `host/a.rs`, `b.rs`, `c/`, `wit` and `docs/x`, not in `text/plain`, `a\nb`, \
+                    `/v1/c.rs`,\n`host/<x>/a.rs` or `d.toml`.\n```\n`host/e.rs`\n```\n\nAn odd `\n\n\
+                    `host/f`\n";
+        assert_eq!(
+            paths(text, |folder| ["host", "docs"].contains(&folder)),
+            ["host/a.rs", "b.rs", "c/", "docs/x", "host/f"]
         );
     }
 

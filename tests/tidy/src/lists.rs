@@ -5,12 +5,11 @@
 
 /// Files and functions over their budget, with their lines: `path`, or `path: function`.
 pub const OVER_BUDGET: &[(&str, usize)] = &[
-    ("host/broker/src/command/keys.rs: issue", 71),
     ("host/broker/src/performance/tool.rs: perform", 73),
-    ("host/store/src/projections.rs: project", 93),
+    ("host/store/src/projections.rs: project", 81),
     ("host/store/src/projections/blobs.rs: from_event", 89),
     ("host/store/src/writer/cache.rs: follow", 79),
 ];
 
 /// Circles of too many files, each by its first file, with its number of files.
-pub const CIRCLES: &[(&str, usize)] = &[("host/store/src/copy.rs", 10)];
+pub const CIRCLES: &[(&str, usize)] = &[];

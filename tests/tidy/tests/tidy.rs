@@ -67,6 +67,13 @@ fn no_name_that_was_given_up_is_used() {
     let host = production();
     let host = host.iter().filter(|file| file.path.starts_with("host/"));
     none(&host.flat_map(banned::check).collect::<Vec<_>>());
+    let files = files().expect("the repository can be read");
+    let documents = files.iter().filter(|file| file.is("md"));
+    none(
+        &documents
+            .flat_map(banned::check_document)
+            .collect::<Vec<_>>(),
+    );
 }
 
 #[test]
@@ -117,9 +124,8 @@ fn the_map_has_few_rows_and_each_names_a_folder() {
 }
 
 #[test]
-fn every_word_of_the_glossary_is_defined_once() {
-    let declared = glossary::declared(&rust());
-    none(&glossary::check(&read("docs/glossary.md"), &declared));
+fn every_word_of_the_glossary_is_defined_once_by_the_file_it_names() {
+    none(&glossary::check(&read("docs/glossary.md"), &rust()));
 }
 
 #[test]
@@ -226,6 +232,33 @@ fn every_link_of_a_document_leads_somewhere() {
             .iter()
             .filter(|file| file.is("md"))
             .flat_map(broken)
+            .collect::<Vec<_>>(),
+    );
+}
+
+#[test]
+fn every_path_that_a_document_names_exists() {
+    let files = files().expect("the repository can be read");
+    let is_at_root = |folder: &str| root().join(folder).is_dir();
+    let exists = |path: &str| {
+        root().join(path).exists()
+            || !path.contains('/') && files.iter().any(|file| file.name() == path)
+    };
+    let is_document = |file: &&TextFile| {
+        file.is("md") && (file.folder().is_empty() || file.path.starts_with("docs/"))
+    };
+    let missing = |file: &TextFile| {
+        docs::paths(&file.text, is_at_root)
+            .into_iter()
+            .filter(|path| !exists(path))
+            .map(|path| format!("{}: there is no `{path}`", file.path))
+            .collect::<Vec<_>>()
+    };
+    none(
+        &files
+            .iter()
+            .filter(is_document)
+            .flat_map(missing)
             .collect::<Vec<_>>(),
     );
 }

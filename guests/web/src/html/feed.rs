@@ -40,17 +40,9 @@ pub(super) fn feed(source: &str, mut hand_over: impl FnMut(StrTendril) -> bool) 
 /// Returns the end of the next piece. In a tag or comment that is too long, the piece ends at the
 /// next `>`: it may be the end of all of it, and what comes after must not be lost.
 fn end_of_piece(text: &str, is_too_long: bool) -> usize {
-    let end = if text.len() <= PIECE_BYTES {
-        text.len()
-    } else {
-        text.floor_char_boundary(PIECE_BYTES)
-    };
-    let tag = text
-        .bytes()
-        .take(end)
-        .position(|byte| byte == b'>')
-        .filter(|_| is_too_long);
-    tag.map_or(end, |at| at + 1)
+    let end = text.floor_char_boundary(PIECE_BYTES);
+    let tag = text.bytes().take(end).position(|byte| byte == b'>');
+    tag.filter(|_| is_too_long).map_or(end, |at| at + 1)
 }
 
 /// Returns true if an attribute may end here.

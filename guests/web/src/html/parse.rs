@@ -84,11 +84,9 @@ pub(super) fn parse(source: String) -> Tree {
     });
     drop(source);
     tokenizer.end();
-    let Guard {
-        builder, is_full, ..
-    } = tokenizer.sink;
-    let mut tree = builder.sink.tree.into_inner();
-    tree.is_cut = is_full.get();
+    let guard = tokenizer.sink;
+    let mut tree = guard.builder.sink.tree.into_inner();
+    tree.is_cut = guard.is_full.get();
     tree
 }
 
@@ -126,9 +124,8 @@ impl TokenSink for Guard {
         let text = self.text.take();
         if !text.is_empty() && !self.is_full.get() {
             // Text never asks the tokenizer for anything.
-            let _ = self
-                .builder
-                .process_token(Token::CharacterTokens(text), line_number);
+            let text = Token::CharacterTokens(text);
+            let _ = self.builder.process_token(text, line_number);
         }
         let sink = &self.builder.sink;
         if sink.tree.borrow().nodes.len() >= NODES_MAX {
@@ -177,16 +174,9 @@ struct Sink {
 }
 
 impl Sink {
-    fn handle(&self, content: Content) -> Handle {
-        let name = match &content {
-            Content::Element { name, .. } => Rc::clone(name),
-            Content::Nothing | Content::Text(_) => Rc::new(nameless()),
-        };
-        Handle {
-            id: self.tree.borrow_mut().add(content),
-            name,
-            contents: None,
-        }
+    /// A node that is not shown.
+    fn nothing(&self) -> Handle {
+        nameless(self.tree.borrow_mut().add(Content::Nothing))
     }
 
     /// Puts a node, or text, at the end of `parent`, or before a sibling in it.
@@ -212,8 +202,13 @@ impl Sink {
     }
 }
 
-fn nameless() -> QualName {
-    QualName::new(None, ns!(), LocalName::from(""))
+/// A node that is no element.
+fn nameless(id: NodeId) -> Handle {
+    Handle {
+        id,
+        name: Rc::new(QualName::new(None, ns!(), LocalName::from(""))),
+        contents: None,
+    }
 }
 
 impl TreeSink for Sink {
@@ -226,11 +221,7 @@ impl TreeSink for Sink {
     fn parse_error(&self, _: Cow<'static, str>) {}
 
     fn get_document(&self) -> Handle {
-        Handle {
-            id: Tree::ROOT,
-            name: Rc::new(nameless()),
-            contents: None,
-        }
+        nameless(Tree::ROOT)
     }
 
     fn elem_name<'a>(&'a self, target: &'a Handle) -> ExpandedName<'a> {
@@ -245,22 +236,24 @@ impl TreeSink for Sink {
     ) -> Handle {
         attributes.retain(|attribute| ATTRIBUTES.contains(&&*attribute.name.local));
         attributes.shrink_to_fit();
-        let mut handle = self.handle(Content::Element {
-            name: Rc::new(name),
-            attributes,
-        });
-        handle.contents = flags
-            .template
-            .then(|| self.tree.borrow_mut().add(Content::Nothing));
-        handle
+        let name = Rc::new(name);
+        let mut tree = self.tree.borrow_mut();
+        Handle {
+            id: tree.add(Content::Element {
+                name: Rc::clone(&name),
+                attributes,
+            }),
+            name,
+            contents: flags.template.then(|| tree.add(Content::Nothing)),
+        }
     }
 
     fn create_comment(&self, _: StrTendril) -> Handle {
-        self.handle(Content::Nothing)
+        self.nothing()
     }
 
     fn create_pi(&self, _: StrTendril, _: StrTendril) -> Handle {
-        self.handle(Content::Nothing)
+        self.nothing()
     }
 
     fn append(&self, parent: &Handle, child: NodeOrText<Handle>) {
@@ -273,12 +266,12 @@ impl TreeSink for Sink {
         previous: &Handle,
         child: NodeOrText<Handle>,
     ) {
-        let has_parent = self
+        let parent = self
             .tree
             .borrow()
             .node(element.id)
-            .is_some_and(|node| node.parent.is_some());
-        if has_parent {
+            .and_then(|node| node.parent);
+        if parent.is_some() {
             self.append_before_sibling(element, child)
         } else {
             self.append(previous, child)
@@ -288,11 +281,7 @@ impl TreeSink for Sink {
     fn append_doctype_to_document(&self, _: StrTendril, _: StrTendril, _: StrTendril) {}
 
     fn get_template_contents(&self, target: &Handle) -> Handle {
-        Handle {
-            id: target.contents.unwrap_or(target.id),
-            name: Rc::new(nameless()),
-            contents: None,
-        }
+        nameless(target.contents.unwrap_or(target.id))
     }
 
     fn same_node(&self, x: &Handle, y: &Handle) -> bool {

@@ -95,10 +95,8 @@ impl Render<'_> {
             }
             "ul" => self.begin_list(List::Bullets),
             "ol" => {
-                let start = self
-                    .tree
-                    .attribute(id, "start")
-                    .and_then(|start| start.trim().parse().ok());
+                let start = self.tree.attribute(id, "start");
+                let start = start.and_then(|start| start.trim().parse().ok());
                 self.begin_list(List::Numbers(start.unwrap_or(1)));
             }
             "li" => self.begin_entry(),
@@ -162,11 +160,9 @@ impl Render<'_> {
 
     /// The gap around a block: within a list it would tear the entries apart.
     fn block(&mut self) {
-        self.writer.gap(if self.lists.is_empty() {
-            Gap::Blank
-        } else {
-            Gap::Line
-        });
+        let is_in_list = !self.lists.is_empty();
+        self.writer
+            .gap(if is_in_list { Gap::Line } else { Gap::Blank });
     }
 
     fn begin_list(&mut self, list: List) {
@@ -209,11 +205,8 @@ impl Render<'_> {
         let Some(words) = self.writer.end_span() else {
             return;
         };
-        let Some(target) = self
-            .tree
-            .attribute(id, "href")
-            .and_then(|href| target_of(href, self.base))
-        else {
+        let href = self.tree.attribute(id, "href");
+        let Some(target) = href.and_then(|href| target_of(href, self.base)) else {
             return;
         };
         let text = words.text();
@@ -229,12 +222,8 @@ impl Render<'_> {
     }
 
     fn image(&mut self, id: NodeId) {
-        let label = self
-            .tree
-            .attribute(id, "alt")
-            .map(str::trim)
-            .filter(|label| !label.is_empty());
-        if let Some(label) = label {
+        let label = self.tree.attribute(id, "alt").unwrap_or_default().trim();
+        if !label.is_empty() {
             self.writer.text(&format!("[image: {label}]"));
         }
     }

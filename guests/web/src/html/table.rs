@@ -30,10 +30,7 @@ pub(super) struct Table {
 
 /// The rows of a table of at least two columns.
 pub(super) fn parse(tree: &Tree, id: NodeId) -> Option<Table> {
-    if tree
-        .attribute(id, "role")
-        .is_some_and(|role| role == "presentation" || role == "none")
-    {
+    if matches!(tree.attribute(id, "role"), Some("presentation" | "none")) {
         return None;
     }
     let mut table = Table {

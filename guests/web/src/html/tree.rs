@@ -116,10 +116,10 @@ impl Tree {
         let mut next = self.node(root).and_then(|node| node.first);
         std::iter::from_fn(move || {
             let current = next?;
-            next = match self.node(current)?.first {
-                Some(child) => Some(child),
-                None => self.after(current, root),
-            };
+            next = self
+                .node(current)?
+                .first
+                .or_else(|| self.after(current, root));
             Some(current)
         })
     }
@@ -136,7 +136,6 @@ impl Tree {
         None
     }
 
-    /// The children of a node.
     pub(super) fn children(&self, id: NodeId) -> impl Iterator<Item = NodeId> + '_ {
         std::iter::successors(self.node(id).and_then(|node| node.first), |child| {
             self.node(*child)?.next
@@ -195,38 +194,30 @@ impl Tree {
     /// Puts a node at the end of another, away from where it stood.
     pub(super) fn append(&mut self, parent: NodeId, child: NodeId) {
         self.detach(child);
-        let Some(previous) = self.nodes.get(parent).map(|node| node.last) else {
+        let Some(node) = self.node(parent) else {
             return;
         };
-        self.place(
-            child,
-            Position {
-                parent,
-                previous,
-                next: None,
-            },
-        );
+        let position = Position {
+            parent,
+            previous: node.last,
+            next: None,
+        };
+        self.place(child, position);
     }
 
     /// Puts a node before another, away from where it stood.
     pub(super) fn insert_before(&mut self, sibling: NodeId, child: NodeId) {
         self.detach(child);
-        let Some((parent, previous)) = self
-            .nodes
-            .get(sibling)
-            .map(|node| (node.parent, node.previous))
-        else {
+        let Some(node) = self.node(sibling) else {
             return;
         };
-        let Some(parent) = parent else { return };
-        self.place(
-            child,
-            Position {
-                parent,
-                previous,
-                next: Some(sibling),
-            },
-        );
+        let Some(parent) = node.parent else { return };
+        let position = Position {
+            parent,
+            previous: node.previous,
+            next: Some(sibling),
+        };
+        self.place(child, position);
     }
 
     fn place(&mut self, child: NodeId, position: Position) {
@@ -244,18 +235,16 @@ impl Tree {
     /// previous one and which before the next one.
     fn link(&mut self, at: Position, after: Option<NodeId>, before: Option<NodeId>) {
         if let Some(node) = self.nodes.get_mut(at.previous.unwrap_or(at.parent)) {
-            *(if at.previous.is_some() {
-                &mut node.next
-            } else {
-                &mut node.first
-            }) = after;
+            match at.previous {
+                Some(_) => node.next = after,
+                None => node.first = after,
+            }
         }
         if let Some(node) = self.nodes.get_mut(at.next.unwrap_or(at.parent)) {
-            *(if at.next.is_some() {
-                &mut node.previous
-            } else {
-                &mut node.last
-            }) = before;
+            match at.next {
+                Some(_) => node.previous = before,
+                None => node.last = before,
+            }
         }
     }
 

@@ -26,43 +26,29 @@ pub(super) fn is_hidden(tree: &Tree, id: NodeId) -> bool {
         // The labels of a picture make no sense alone. Formulas are read.
         return tree.foreign_name(id) == Some("svg");
     };
+    let attribute = |name: &str| tree.attribute(id, name);
     UNSHOWN.contains(&name)
-        || tree
-            .attribute(id, "hidden")
-            .is_some_and(|value| !value.eq_ignore_ascii_case("until-found"))
-        || tree
-            .attribute(id, "aria-hidden")
-            .is_some_and(|value| value.eq_ignore_ascii_case("true"))
-        || tree
-            .attribute(id, "role")
-            .is_some_and(|role| UNSHOWN_ROLES.contains(&role))
-        || (name == "dialog" && tree.attribute(id, "open").is_none())
-        || tree.attribute(id, "style").is_some_and(hides)
+        || attribute("hidden").is_some_and(|value| !value.eq_ignore_ascii_case("until-found"))
+        || attribute("aria-hidden").is_some_and(|value| value.eq_ignore_ascii_case("true"))
+        || attribute("role").is_some_and(|role| UNSHOWN_ROLES.contains(&role))
+        || (name == "dialog" && attribute("open").is_none())
+        || attribute("style").is_some_and(hides)
 }
 
 fn hides(style: &str) -> bool {
+    let is_unit = |letter: char| letter.is_ascii_alphabetic() || letter == '%';
     style
         .split(';')
         .filter_map(|declaration| declaration.split_once(':'))
         .any(|(property, value)| {
-            let value = value
-                .trim()
-                .split('!')
-                .next()
-                .unwrap_or_default()
-                .trim()
-                .to_ascii_lowercase();
+            let value = value.split('!').next().unwrap_or_default();
+            let value = value.trim().to_ascii_lowercase();
             match property.trim().to_ascii_lowercase().as_str() {
                 "display" => value == "none",
                 "visibility" => value == "hidden" || value == "collapse",
                 // Text that only programs read is meant for programs such as a model.
                 "opacity" => value.parse() == Ok(0.0),
-                "font-size" => {
-                    value
-                        .trim_end_matches(|c: char| c.is_ascii_alphabetic() || c == '%')
-                        .parse()
-                        == Ok(0.0)
-                }
+                "font-size" => value.trim_end_matches(is_unit).parse() == Ok(0.0),
                 _ => false,
             }
         })

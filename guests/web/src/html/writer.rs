@@ -20,7 +20,6 @@ struct Margin {
     rest: &'static str,
 }
 
-/// Text in the making.
 #[derive(Debug)]
 pub(super) struct Writer {
     out: String,
@@ -153,9 +152,8 @@ impl Writer {
         match self.gap {
             Gap::None => return,
             Gap::Space => self.out.push(' '),
-            Gap::Line if is_first => self.begin_line(),
+            Gap::Line | Gap::Blank if is_first => self.begin_line(),
             Gap::Line => self.new_line(),
-            Gap::Blank if is_first => self.begin_line(),
             Gap::Blank => {
                 self.blank_line();
                 self.new_line();

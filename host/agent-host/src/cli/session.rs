@@ -76,8 +76,8 @@ pub(crate) enum Session {
         #[arg(long, short = 'n', default_value_t = 20, value_name = "N")]
         limit: u32,
     },
-    /// Compact a chat's thread now: a turn of its own summarises it, and models see the thread from
-    /// the summary on
+    /// Compact a chat's thread now: a separate turn summarises it, and from then on models see the
+    /// summary and what follows it
     Compact {
         /// The session's id
         id: String,
@@ -87,10 +87,10 @@ pub(crate) enum Session {
         /// The session's id
         id: String,
     },
-    /// List the sessions that are in quarantine: nothing is done for them, because it cannot be, or
-    /// because `serve --skip` named them
+    /// List the sessions in quarantine, for which nothing is done: the host cannot continue them,
+    /// or `serve --skip` named them
     Quarantined,
-    /// Take a session out of quarantine: the host goes on with it at once, and puts it back when it
+    /// Release a session from quarantine: the host continues it at once, and puts it back if it
     /// still cannot
     #[command(after_help = "Example:\n  agent-host session release 3f0c…")]
     Release {
@@ -99,8 +99,8 @@ pub(crate) enum Session {
     },
     /// Purge a deleted session or an archived agent: its contents cannot be recovered
     #[command(
-        after_help = "Needs the host's own token. Backups that were made before have it still, and \
-                      so does whoever it was sent to.\n\n\
+        after_help = "Needs the host's own token. Earlier backups still have the contents, and so \
+                      does everybody to whom they were sent.\n\n\
         Examples:\n  agent-host session purge 3f0c… --agent /local/agent/assistant --yes\n  \
         agent-host session purge --agent 7a61… --yes   # an archived agent, with all its sessions"
     )]
@@ -118,8 +118,8 @@ pub(crate) enum Session {
     #[command(
         after_help = "Examples:\n  agent-host session cancel 3f0c…                # stops the \
                       turn\n  \
-        agent-host session cancel 3f0c… --input 01a2…  # takes back one input that waits\n  \
-        agent-host session cancel 3f0c… --waiting      # takes back all that waits, then stops the \
+        agent-host session cancel 3f0c… --input 01a2…  # withdraws one waiting input\n  \
+        agent-host session cancel 3f0c… --waiting      # withdraws all of them, then stops the \
         turn"
     )]
     Cancel {

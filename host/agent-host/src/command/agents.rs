@@ -1,9 +1,10 @@
 //! `agents tree`.
 
 use crate::cli::Agents;
-use crate::client::{Client, segment};
+use crate::client::{Client, parameters};
 use crate::config::Loaded;
 use crate::failure::Failure;
+use crate::fields::{number, text};
 use crate::terminal::Terminal;
 use serde_json::{Value, json};
 
@@ -11,36 +12,16 @@ use serde_json::{Value, json};
 pub(super) async fn run(loaded: &Loaded, what: Agents, terminal: Terminal) -> Result<(), Failure> {
     let client = Client::new(loaded)?;
     let Agents::Tree { path, depth, kind } = what;
-    let mut query = String::new();
-    for (name, value) in [
+    let query = parameters([
         ("under", path),
         ("depth", depth.map(|depth| depth.to_string())),
         ("kind", kind),
-    ] {
-        if let Some(value) = value {
-            query.push_str(&format!("&{name}={}", segment(&value)));
-        }
-    }
-    let mut paths = Vec::new();
-    let mut after = String::new();
-    loop {
-        let page = client
-            .get(&format!("/api/paths?limit=200{query}{after}"))
-            .await?;
-        paths.extend(
-            page.get("paths")
-                .and_then(Value::as_array)
-                .cloned()
-                .unwrap_or_default(),
-        );
-        match page.get("next_after").and_then(Value::as_str) {
-            Some(next) => after = format!("&after={}", segment(next)),
-            None => break,
-        }
-    }
+    ]);
+    let path = format!("/api/paths?limit=200{query}");
+    let paths = client.get_all(&path, "/paths").await?;
     terminal.result(&json!({ "paths": paths }), || tree(&paths));
     if paths.is_empty() {
-        terminal.notice("no agents live there");
+        terminal.notice("there are no agents");
     }
     Ok(())
 }
@@ -51,7 +32,7 @@ fn tree(paths: &[Value]) -> Vec<String> {
     let is_root = |entry: &&Value| {
         !paths
             .iter()
-            .any(|other| text(other, "path") == text(entry, "parent_path"))
+            .any(|other| text(other, "/path") == text(entry, "/parent_path"))
     };
     for root in paths.iter().filter(is_root) {
         branch(root, 0, paths, &mut lines);
@@ -61,35 +42,31 @@ fn tree(paths: &[Value]) -> Vec<String> {
 
 fn branch(entry: &Value, depth: usize, paths: &[Value], lines: &mut Vec<String>) {
     lines.push(format!("{}{}", "  ".repeat(depth), line(entry)));
-    let path = text(entry, "path");
+    let path = text(entry, "/path");
     for below in paths
         .iter()
-        .filter(|other| !path.is_empty() && text(other, "parent_path") == path)
+        .filter(|other| !path.is_empty() && text(other, "/parent_path") == path)
     {
         branch(below, depth + 1, paths, lines);
     }
 }
 
 fn line(entry: &Value) -> String {
-    let count = |field: &str| entry.get(field).and_then(Value::as_u64).unwrap_or(0);
-    let work = match (count("open_sessions"), count("open_runs")) {
+    let sessions = number(entry, "/open_sessions");
+    let work = match (sessions, number(entry, "/open_runs")) {
         (0, 0) => String::new(),
         (sessions, runs) => format!("  sessions {sessions}, running {runs}"),
     };
-    let residency = match text(entry, "residency") {
+    let residency = match text(entry, "/residency") {
         "" => String::new(),
         residency => format!("  {residency}"),
     };
     format!(
         "{}  {}  {}{residency}{work}",
-        text(entry, "path"),
-        text(entry, "kind"),
-        text(entry, "label")
+        text(entry, "/path"),
+        text(entry, "/kind"),
+        text(entry, "/label")
     )
-}
-
-fn text<'a>(entry: &'a Value, field: &str) -> &'a str {
-    entry.get(field).and_then(Value::as_str).unwrap_or_default()
 }
 
 #[cfg(test)]

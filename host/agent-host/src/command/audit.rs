@@ -4,9 +4,10 @@
 mod tests;
 
 use crate::cli::Audit;
-use crate::client::{Client, segment};
+use crate::client::{Client, Log, parameters};
 use crate::config::{Loaded, closest};
 use crate::failure::Failure;
+use crate::fields::{list, text};
 use crate::terminal::Terminal;
 use domain::delegate;
 use domain::event::OPERATOR_READ;
@@ -16,77 +17,43 @@ use domain::ruling::{AGENT_CALL, MODEL_CALL, STEP, TOOL_CALL};
 use domain::talk;
 use serde_json::Value;
 use std::collections::BTreeSet;
-use std::time::Duration;
 
-/// Events whose lines make a page.
-const PAGE: u64 = 500;
-/// Milliseconds between two looks for new lines.
-const LOOK_MS: u64 = 300;
 /// Hexadecimal digits of a digest or an id on a line.
 const SHORT: usize = 8;
 
 /// Runs the command.
 pub(super) async fn run(loaded: &Loaded, what: Audit, terminal: Terminal) -> Result<(), Failure> {
-    let Audit {
-        after,
-        follow,
-        agent,
-        session,
-        run,
-        user,
-        component,
-        tool,
-        capability,
-        verdict,
-    } = what;
     let client = Client::new(loaded)?;
     let named = [
-        ("agent", &agent),
-        ("component", &component),
-        ("tool", &tool),
-        ("capability", &capability),
+        ("agent", &what.agent),
+        ("component", &what.component),
+        ("tool", &what.tool),
+        ("capability", &what.capability),
     ];
     let named: Vec<(&str, &str)> = named
         .into_iter()
-        .filter_map(|(what, name)| Some((what, name.as_deref()?)))
+        .filter_map(|(kind, name)| Some((kind, name.as_deref()?)))
         .collect();
     note_unknown(&client, &named, terminal).await?;
-    let filter: String = [
-        ("agent", agent),
-        ("session", session),
-        ("run", run),
-        ("user", user),
-        ("component", component),
-        ("tool", tool),
-        ("capability", capability),
-        ("verdict", verdict),
-    ]
-    .into_iter()
-    .filter_map(|(name, value)| Some(format!("&{name}={}", segment(&value?))))
-    .collect();
-    let mut position = after;
-    loop {
-        let page = client
-            .get(&format!("/api/audit?after={position}&limit={PAGE}{filter}"))
-            .await?;
-        for entry in page
-            .get("lines")
-            .and_then(Value::as_array)
-            .into_iter()
-            .flatten()
-        {
-            terminal.result(entry, || vec![line(entry)]);
-        }
-        let number = |name: &str| page.get(name).and_then(Value::as_u64).unwrap_or(0);
-        position = number("next_after").max(position);
-        if position < number("last_position") {
-            continue;
-        }
-        if !follow {
-            return Ok(());
-        }
-        tokio::time::sleep(Duration::from_millis(LOOK_MS)).await;
-    }
+    let filter = parameters([
+        ("agent", what.agent),
+        ("session", what.session),
+        ("run", what.run),
+        ("user", what.user),
+        ("component", what.component),
+        ("tool", what.tool),
+        ("capability", what.capability),
+        ("verdict", what.verdict),
+    ]);
+    let log = Log {
+        path: "/api/audit",
+        filter: &filter,
+        pointer: "/lines",
+        after: what.after,
+        follow: what.follow,
+    };
+    let show = |entry: &Value| terminal.result(entry, || vec![line(entry)]);
+    client.read_log(log, show).await
 }
 
 /// Prints a note about each name in the filter that the host does not know now.
@@ -121,18 +88,6 @@ struct Known {
 impl Known {
     /// Collects the known names from the host's responses.
     fn new(definitions: &Value, components: &Value) -> Self {
-        let list = |from: &Value, pointer: &str| {
-            from.pointer(pointer)
-                .and_then(Value::as_array)
-                .cloned()
-                .unwrap_or_default()
-        };
-        let text = |from: &Value, name: &str| {
-            from.get(name)
-                .and_then(Value::as_str)
-                .unwrap_or_default()
-                .to_owned()
-        };
         let fixed = [
             FILES_READ,
             FILES_WRITE,
@@ -149,23 +104,19 @@ impl Known {
             capabilities: fixed.map(str::to_owned).into(),
             ..Self::default()
         };
-        known.agents.extend(
-            list(definitions, "/definitions")
-                .iter()
-                .map(|definition| text(definition, "definition")),
-        );
+        let definitions = list(definitions, "/definitions").iter();
+        let agents = definitions.map(|definition| text(definition, "/definition").to_owned());
+        known.agents.extend(agents);
         for component in list(components, "/components") {
-            known.components.insert(text(&component, "name"));
-            for tool in list(&component, "/describes/description") {
-                known.tools.insert(text(&tool, "name"));
-                known.capabilities.extend(
-                    list(&tool, "/capabilities")
-                        .iter()
-                        .filter_map(|name| Some(name.as_str()?.to_owned())),
-                );
+            known.components.insert(text(component, "/name").to_owned());
+            for tool in list(component, "/describes/description") {
+                known.tools.insert(text(tool, "/name").to_owned());
+                let capabilities = list(tool, "/capabilities").iter();
+                let capabilities = capabilities.filter_map(|name| Some(name.as_str()?.to_owned()));
+                known.capabilities.extend(capabilities);
             }
-            for bucket in list(&component, "/grant/keyValue") {
-                let bucket = text(&bucket, "bucket");
+            for bucket in list(component, "/grant/keyValue") {
+                let bucket = text(bucket, "/bucket");
                 known
                     .capabilities
                     .extend([format!("{bucket}.read"), format!("{bucket}.write")]);

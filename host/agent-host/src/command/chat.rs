@@ -9,6 +9,7 @@ use crate::cli::Chat;
 use crate::client::{Client, Frames, Refused, segment};
 use crate::config::Loaded;
 use crate::failure::{Exit, Failure};
+use crate::fields::{list, number, text};
 use crate::invocation;
 use crate::terminal::{Shade, Terminal, clean};
 use anyhow::anyhow;
@@ -32,9 +33,7 @@ const FAREWELL_MS: u64 = 1_000;
 enum Awaited {
     /// A message of the user.
     Message,
-    /// The agent.
     Agent,
-    /// The user's answer.
     Answer(Question),
 }
 
@@ -75,10 +74,6 @@ fn going_on(loaded: &Loaded, session: &str) -> String {
     invocation::command(loaded, &format!("chat --session {session}"))
 }
 
-fn text<'a>(value: &'a Value, name: &str) -> &'a str {
-    value.get(name).and_then(Value::as_str).unwrap_or_default()
-}
-
 impl<'a> Conversation<'a> {
     async fn begin(
         client: &'a Client,
@@ -88,16 +83,13 @@ impl<'a> Conversation<'a> {
     ) -> Result<Self, Failure> {
         // Read before the session is begun, so that the stream shows it from its first event on.
         let events = client.get("/api/events?limit=1").await?;
-        let position = events
-            .get("last_position")
-            .and_then(Value::as_u64)
-            .unwrap_or(0);
+        let position = number(&events, "/last_position");
         let new = options.session.is_none();
         let session = open_session(client, loaded, options).await?;
-        let agent = text(&session, "agent_id").to_owned();
-        let id = text(&session, "id").to_owned();
-        if text(&session, "status") != "open" {
-            let error = anyhow!("the session {id} has ended ({})", text(&session, "status"));
+        let agent = text(&session, "/agent_id").to_owned();
+        let id = text(&session, "/id").to_owned();
+        if text(&session, "/status") != "open" {
+            let error = anyhow!("the session {id} has ended ({})", text(&session, "/status"));
             return Err(Failure::new(Exit::Refused, error)
                 .advise(invocation::command(loaded, &format!("session show {id}"))));
         }
@@ -105,15 +97,15 @@ impl<'a> Conversation<'a> {
             Some(question) => Awaited::Answer(question),
             None if session.get("run_id").is_some_and(Value::is_string) => Awaited::Agent,
             // An agent that leads a session has the first word.
-            None if new && text(&session, "session_type") != "chat" => Awaited::Agent,
+            None if new && text(&session, "/session_type") != "chat" => Awaited::Agent,
             None => Awaited::Message,
         };
         let frames = client.follow(&stream(&agent, &id, position)).await?;
         let view = client.get(&format!("/api/agents/{agent}")).await?;
         terminal.notice(&format!(
             "{} ({}), session {id}",
-            clean(text(&view, "name")),
-            text(&view, "path")
+            clean(text(&view, "/name")),
+            text(&view, "/path")
         ));
         let mut conversation = Self {
             client,
@@ -253,11 +245,11 @@ impl<'a> Conversation<'a> {
             .client
             .get(&format!("/api/sessions/{}?from=1&to=0", self.session))
             .await?;
-        if text(&session, "status") != "open" {
+        if text(&session, "/status") != "open" {
             return self.farewell().await;
         }
-        let busy = session.get("run_id").is_some_and(Value::is_string)
-            || session.get("waiting").and_then(Value::as_u64).unwrap_or(0) > 0;
+        let busy =
+            session.get("run_id").is_some_and(Value::is_string) || number(&session, "/waiting") > 0;
         self.awaited = match question(&session) {
             Some(question) => Awaited::Answer(question),
             None if busy => Awaited::Agent,
@@ -357,16 +349,11 @@ async fn point_to_current(
     }
     let agents = client.get("/api/agents?all=true").await.unwrap_or_default();
     let named = |known: &&Value| {
-        ["id", "path", "definition"]
+        ["/id", "/path", "/definition"]
             .iter()
             .any(|name| text(known, name) == agent)
     };
-    let mut found = agents
-        .get("agents")
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten()
-        .filter(named);
+    let mut found = list(&agents, "/agents").iter().filter(named);
     match found.find_map(|known| known.get("current_session_id")?.as_str()) {
         Some(current) => failure.advise(going_on(loaded, current)),
         None => failure,
@@ -374,11 +361,8 @@ async fn point_to_current(
 }
 
 fn question(session: &Value) -> Option<Question> {
-    session
-        .get("client_actions")
-        .and_then(Value::as_array)?
-        .first()
-        .and_then(Question::read)
+    let actions = list(session, "/client_actions");
+    actions.first().and_then(Question::read)
 }
 
 fn default_agent(loaded: &Loaded) -> String {

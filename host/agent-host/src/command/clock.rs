@@ -4,6 +4,7 @@ use crate::cli::Clock;
 use crate::client::Client;
 use crate::config::Loaded;
 use crate::failure::Failure;
+use crate::fields::{number, text};
 use crate::terminal::Terminal;
 use serde_json::{Value, json};
 
@@ -19,40 +20,36 @@ pub(super) async fn run(loaded: &Loaded, what: &Clock, terminal: Terminal) -> Re
 }
 
 fn lines(clock: &Value) -> Vec<String> {
-    let text = |name: &str| clock.get(name).and_then(Value::as_str).unwrap_or_default();
     let mut lines = vec![
-        format!("host        {}", text("now")),
-        format!("wall clock  {}", text("wall")),
+        format!("host        {}", text(clock, "/now")),
+        format!("wall clock  {}", text(clock, "/wall")),
     ];
-    if let Some(jump) = clock.get("jump") {
+    if clock.get("jump").is_some() {
         lines.push(format!(
             "the wall clock jumped ahead by {} s; the host follows in {} s, or when it is \
              confirmed",
-            seconds(jump, "ms"),
-            seconds(jump, "left_ms")
+            seconds(clock, "/jump/ms"),
+            seconds(clock, "/jump/left_ms")
         ));
     }
-    if let Some(gap) = clock.get("gap") {
+    if clock.get("gap").is_some() {
         lines.push(format!(
             "{} s before the start may not have passed; they count in {} s, or when it is \
              confirmed",
-            seconds(gap, "ms"),
-            seconds(gap, "left_ms")
+            seconds(clock, "/gap/ms"),
+            seconds(clock, "/gap/left_ms")
         ));
     }
     if clock.get("credentials").is_some() {
         lines.push(format!(
             "credentials end by {}: the wall clock was confirmed while it was behind",
-            text("credentials")
+            text(clock, "/credentials")
         ));
     }
     lines
 }
 
 /// Milliseconds as seconds.
-fn seconds(of: &Value, name: &str) -> u64 {
-    of.get(name)
-        .and_then(Value::as_u64)
-        .unwrap_or(0)
-        .div_ceil(1_000)
+fn seconds(document: &Value, pointer: &str) -> u64 {
+    number(document, pointer).div_ceil(1_000)
 }

@@ -11,7 +11,7 @@ use crate::cli::Component;
 use crate::config::{BUILT_INS, ComponentConfig, LimitsConfig, Loaded};
 use crate::failure::{Exit, Failure};
 use crate::guests;
-use crate::serve::{Reach, make_private, start_runtime};
+use crate::serve::{Reach, command_runtime, make_private, start_runtime};
 use crate::terminal::Terminal;
 use anyhow::anyhow;
 use api::wire;
@@ -33,13 +33,8 @@ pub(super) async fn run(
     match what {
         Component::List => {
             let loaded = load()?;
-            let data = loaded.data_dir();
-            make_private(&data)?;
-            let entries = guests::load_all(
-                &loaded,
-                &start_runtime(&loaded.config.limits, &data, Reach::default()).await?,
-            )
-            .await?;
+            let runtime = command_runtime(&loaded, Reach::default()).await?;
+            let entries = guests::load_all(&loaded, &runtime).await?;
             let components: Vec<_> = entries.iter().map(wire::component).collect();
             terminal.result(&json!({ "components": components }), || {
                 entries.iter().map(line).collect()
@@ -102,32 +97,23 @@ async fn one(
     let loaded = load()?;
     let config = configured(&loaded, named)?;
     let file = guests::locate(&loaded, named, &config)?;
-    let data = loaded.data_dir();
-    make_private(&data)?;
-    let runtime = start_runtime(&loaded.config.limits, &data, Reach::default()).await?;
+    let runtime = command_runtime(&loaded, Reach::default()).await?;
     let entry = guests::load_one(&loaded, &runtime, named.to_owned(), &config).await?;
     Ok((entry, file, loaded.is_toml()))
 }
 
 /// Returns the configuration of a component, defaults for a built-in one without an entry.
 fn configured(loaded: &Loaded, named: &str) -> Result<ComponentConfig, Failure> {
-    let built_in = BUILT_INS.iter().any(|(name, _)| *name == named);
+    let built_in = BUILT_INS.contains(&named);
     match loaded.config.components.get(named) {
         Some(config) => Ok(config.clone()),
         None if built_in => Ok(ComponentConfig::default()),
         None => {
-            let known: BTreeSet<&str> = loaded
-                .config
-                .components
-                .keys()
-                .map(String::as_str)
-                .chain(BUILT_INS.map(|(name, _)| name))
-                .collect();
+            let components = loaded.config.components.keys().map(String::as_str);
+            let known: BTreeSet<&str> = components.chain(BUILT_INS).collect();
             let known = known.into_iter().collect::<Vec<_>>().join(", ");
-            Err(Failure::new(
-                Exit::Usage,
-                anyhow!("there is no component `{named}`; known are {known}"),
-            ))
+            let error = anyhow!("there is no component `{named}`; known are {known}");
+            Err(Failure::new(Exit::Usage, error))
         }
     }
 }
@@ -135,14 +121,10 @@ fn configured(loaded: &Loaded, named: &str) -> Result<ComponentConfig, Failure> 
 fn line(entry: &Entry) -> String {
     let what = match entry.component.describes() {
         Described::Agent(agent) => format!("agent  {}", seen(&agent.summary)),
-        Described::Tools(tools) => format!(
-            "tools  {}",
-            tools
-                .iter()
-                .map(|tool| tool.name.as_str())
-                .collect::<Vec<_>>()
-                .join(", ")
-        ),
+        Described::Tools(tools) => {
+            let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
+            format!("tools  {}", names.join(", "))
+        }
     };
     format!(
         "{:<16}  {}  {what}",
@@ -154,11 +136,7 @@ fn line(entry: &Entry) -> String {
 fn inspect(entry: &Entry, file: &Path, is_toml: bool) -> Vec<String> {
     let component = &entry.component;
     let digest = component.digest();
-    let pin = if is_toml {
-        format!("sha256 = \"{digest}\"")
-    } else {
-        format!("\"sha256\": \"{digest}\"")
-    };
+    let pin = pin_line(&digest.to_string(), is_toml);
     let mut lines = vec![
         format!("{} ({})", entry.name, file.display()),
         format!("  digest   {}", digest.reference()),
@@ -198,23 +176,22 @@ fn inspect(entry: &Entry, file: &Path, is_toml: bool) -> Vec<String> {
             }
         }
     }
-    lines.extend(
-        granted(&entry.grant)
-            .into_iter()
-            .map(|granted| format!("  granted  {granted}")),
-    );
-    lines.extend(
-        limits(&entry.grant.limits)
-            .into_iter()
-            .map(|limit| format!("  limit    {limit}")),
-    );
-    lines.extend(
-        component
-            .imports()
-            .iter()
-            .map(|import| format!("  imports  {import}")),
-    );
+    let granted = granted(&entry.grant).into_iter();
+    let limits = limits(&entry.grant.limits).into_iter();
+    let imports = component.imports().iter();
+    lines.extend(granted.map(|granted| format!("  granted  {granted}")));
+    lines.extend(limits.map(|limit| format!("  limit    {limit}")));
+    lines.extend(imports.map(|import| format!("  imports  {import}")));
     lines
+}
+
+/// Returns the line of the configuration that pins a component.
+fn pin_line(digest: &str, is_toml: bool) -> String {
+    if is_toml {
+        format!("sha256 = \"{digest}\"")
+    } else {
+        format!("\"sha256\": \"{digest}\"")
+    }
 }
 
 /// A description in which everything is seen, on one line: what is not printable is escaped.

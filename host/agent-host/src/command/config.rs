@@ -2,11 +2,9 @@
 
 use crate::cli::Config;
 use crate::config::{Finding, Loaded, Severity, check, mute, schema, unmatched};
-use crate::failure::{Exit, Failure};
-use crate::guests;
-use crate::serve::{Reach, gateway, make_private, refuse_errors, start_runtime};
+use crate::failure::Failure;
+use crate::serve::{gateway, load_catalogue, refuse_errors};
 use crate::terminal::Terminal;
-use broker::Catalogue;
 use serde_json::json;
 
 /// Runs the command.
@@ -34,15 +32,11 @@ async fn check_all(loaded: &Loaded, terminal: Terminal) -> Result<(), Failure> {
     refuse_errors(&findings)?;
     gateway(loaded)?;
     let data = loaded.data_dir();
-    make_private(&data)?;
-    let entries = guests::load_all(
-        loaded,
-        &start_runtime(&loaded.config.limits, &data, Reach::default()).await?,
-    )
-    .await?;
-    let names: Vec<String> = entries.iter().map(|entry| entry.name.clone()).collect();
-    let catalogue = Catalogue::new(loaded.config.definitions(), entries)
-        .map_err(|misfit| Failure::new(Exit::Usage, misfit))?;
+    let catalogue = load_catalogue(loaded).await?;
+    let names: Vec<&str> = catalogue
+        .entries()
+        .map(|entry| entry.name.as_str())
+        .collect();
     let mut unmatched = unmatched(
         &loaded.config.agents,
         catalogue.tools().map(|(_, tool)| &**tool),
@@ -54,15 +48,12 @@ async fn check_all(loaded: &Loaded, terminal: Terminal) -> Result<(), Failure> {
     ));
     show_warnings(&unmatched, terminal);
     findings.extend(unmatched);
-    let agents: Vec<String> = catalogue
-        .definitions()
-        .map(|definition| definition.agent_id.to_string())
-        .collect();
-    let tools: Vec<String> = catalogue
-        .tools()
-        .map(|(_, tool)| tool.name.clone())
-        .collect();
-    let models: Vec<&String> = loaded.config.models.keys().collect();
+    let agents = catalogue.definitions();
+    let agents: Vec<&str> = agents.map(|it| it.agent_id.0.as_str()).collect();
+    let tools = catalogue.tools();
+    let tools: Vec<&str> = tools.map(|(_, tool)| tool.name.as_str()).collect();
+    let models = loaded.config.models.keys();
+    let models: Vec<&str> = models.map(String::as_str).collect();
     let document = json!({
         "config": loaded.file, "data_dir": data, "listen": loaded.config.server.listen, "overlaid": loaded.overlaid, "agents": agents,
         "components": names, "tools": tools, "models": models, "findings": findings,
@@ -75,14 +66,7 @@ async fn check_all(loaded: &Loaded, terminal: Terminal) -> Result<(), Failure> {
             format!("  agents      {}", agents.join(", ")),
             format!("  components  {}", names.join(", ")),
             format!("  tools       {}", tools.join(", ")),
-            format!(
-                "  models      {}",
-                models
-                    .iter()
-                    .map(|name| name.as_str())
-                    .collect::<Vec<_>>()
-                    .join(", ")
-            ),
+            format!("  models      {}", models.join(", ")),
         ]
     });
     Ok(())

@@ -4,6 +4,7 @@ use crate::cli::Connector;
 use crate::client::{Client, segment};
 use crate::config::Loaded;
 use crate::failure::Failure;
+use crate::fields::{list, text};
 use crate::terminal::Terminal;
 use serde_json::Value;
 
@@ -23,20 +24,15 @@ pub(super) async fn run(
         }
         Connector::Unbind { user, key } => {
             let unbound = client.delete(&at(&user, &key)).await?;
-            terminal.result(&unbound, || vec![format!("{key} stands for nobody")]);
+            terminal.result(&unbound, || vec![format!("{key} is bound to nobody")]);
         }
         Connector::List { user } => {
-            let listed = client
-                .get(&format!("/api/users/{}/connectors", segment(&user)))
-                .await?;
-            let keys = listed
-                .get("connectors")
-                .and_then(Value::as_array)
-                .cloned()
-                .unwrap_or_default();
+            let path = format!("/api/users/{}/connectors", segment(&user));
+            let listed = client.get(&path).await?;
+            let keys = list(&listed, "/connectors");
             terminal.result(&listed, || keys.iter().map(line).collect());
             if keys.is_empty() {
-                terminal.notice("no service knows this user");
+                terminal.notice("no key is bound to this user");
             }
         }
     }
@@ -44,11 +40,10 @@ pub(super) async fn run(
 }
 
 fn line(key: &Value) -> String {
-    let text = |field: &str| key.get(field).and_then(Value::as_str).unwrap_or_default();
     format!(
         "{}  {}  since {}",
-        text("key"),
-        text("user_id"),
-        text("bound_at")
+        text(key, "/key"),
+        text(key, "/user_id"),
+        text(key, "/bound_at")
     )
 }

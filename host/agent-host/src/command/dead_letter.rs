@@ -4,6 +4,7 @@ use crate::cli::DeadLetter;
 use crate::client::{Client, segment};
 use crate::config::Loaded;
 use crate::failure::Failure;
+use crate::fields::{list, text};
 use crate::terminal::Terminal;
 use serde_json::{Value, json};
 
@@ -16,30 +17,21 @@ pub(super) async fn run(
     let client = Client::new(loaded)?;
     match what {
         DeadLetter::List => {
-            let list = client.get("/api/dead-letters").await?;
-            let letters = list
-                .get("dead_letters")
-                .and_then(Value::as_array)
-                .cloned()
-                .unwrap_or_default();
-            terminal.result(&list, || letters.iter().map(line).collect());
+            let listed = client.get("/api/dead-letters").await?;
+            let letters = list(&listed, "/dead_letters");
+            terminal.result(&listed, || letters.iter().map(line).collect());
             if letters.is_empty() {
                 terminal.notice("there are no dead letters");
             }
         }
         DeadLetter::Show { id } => {
-            let letter = client
-                .get(&format!("/api/dead-letters/{}", segment(&id)))
-                .await?;
+            let path = format!("/api/dead-letters/{}", segment(&id));
+            let letter = client.get(&path).await?;
             terminal.result(&letter, || letter_lines(&letter));
         }
         DeadLetter::Requeue { id } => {
-            let requeued = client
-                .post(
-                    &format!("/api/dead-letters/{}/requeue", segment(&id)),
-                    &json!({}),
-                )
-                .await?;
+            let path = format!("/api/dead-letters/{}/requeue", segment(&id));
+            let requeued = client.post(&path, &json!({})).await?;
             terminal.result(&requeued, || vec![format!("{id} waits again")]);
         }
     }
@@ -47,19 +39,13 @@ pub(super) async fn run(
 }
 
 fn line(letter: &Value) -> String {
-    let text = |pointer: &str| {
-        letter
-            .pointer(pointer)
-            .and_then(Value::as_str)
-            .unwrap_or_default()
-    };
     format!(
         "{}  session {}  {}  {}  {}",
-        text("/input_id"),
-        text("/session_id"),
-        text("/died_at"),
-        text("/reason"),
-        text("/message/text")
+        text(letter, "/input_id"),
+        text(letter, "/session_id"),
+        text(letter, "/died_at"),
+        text(letter, "/reason"),
+        text(letter, "/message/text")
     )
 }
 

@@ -1,5 +1,8 @@
 //! `import`: sessions of the system that this one replaces.
 //!
+//! Nothing else in this program uses it. Deleting it takes this file, `mod import;` and one line of
+//! `command.rs`, and the variant `Import` of `cli::Command`: 193 lines.
+//!
 //! A file may be larger than what the host takes at a time, so it is sent in batches; before the
 //! first of them is imported, all of the file is read here and every batch is looked at by the
 //! host.
@@ -7,6 +10,7 @@
 use crate::client::{Client, Refused};
 use crate::config::Loaded;
 use crate::failure::{Exit, Failure};
+use crate::fields::{number, text};
 use crate::terminal::Terminal;
 use anyhow::{Context, anyhow};
 use domain::import::{FORMAT, OldSessions, Voucher, read};
@@ -45,11 +49,11 @@ pub(super) async fn run(loaded: &Loaded, file: &Path, terminal: Terminal) -> Res
             ask(&client, &body(&document, sessions, batch, true), batch).await?;
         }
     }
-    let mut totals = [("ended", 0), ("active", 0), ("known", 0)];
+    let mut totals = [("/ended", 0), ("/active", 0), ("/known", 0)];
     for batch in &batches {
         let report = ask(&client, &body(&document, sessions, batch, false), batch).await?;
         for (name, total) in &mut totals {
-            *total += report.get(*name).and_then(Value::as_u64).unwrap_or(0);
+            *total += number(&report, name);
         }
     }
     let [(_, ended), (_, active), (_, known)] = totals;
@@ -70,11 +74,7 @@ fn checked(
     sessions: &[Value],
     now: Timestamp,
 ) -> Result<Vec<usize>, domain::import::ImportFault> {
-    let format = document
-        .get("format")
-        .and_then(Value::as_str)
-        .unwrap_or_default()
-        .to_owned();
+    let format = text(document, "/format").to_owned();
     // What its users are called is the host's to say; that does not matter to whether the document
     // can be read.
     let voucher = |issuer: &str| Voucher {

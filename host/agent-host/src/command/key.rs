@@ -4,6 +4,7 @@ use crate::cli::Key;
 use crate::client::{Client, segment};
 use crate::config::Loaded;
 use crate::failure::Failure;
+use crate::fields::{list, text};
 use crate::terminal::Terminal;
 use domain::key::ApiKey;
 use serde_json::{Value, json};
@@ -25,22 +26,21 @@ pub(super) async fn run(loaded: &Loaded, what: Key, terminal: Terminal) -> Resul
             }
             let issued = client.post("/api/keys", &wanted).await?;
             // The key alone, so that a shell can take it.
-            terminal.result(&issued, || vec![text(&issued, "key").to_owned()]);
+            terminal.result(&issued, || vec![text(&issued, "/key").to_owned()]);
             terminal.notice(&format!(
                 "{}\nkeep it: it is not shown again",
                 line(&issued)
             ));
         }
-        Key::List { user, all } => list(&client, user.as_deref(), all, terminal).await?,
+        Key::List { user, all } => list_keys(&client, user.as_deref(), all, terminal).await?,
         Key::Revoke { id, reason } => {
             // Whoever gives the whole key means its id, and the rest goes nowhere.
             let id = ApiKey::parse(&id).map_or(id, |key| key.id().to_string());
             let reason = reason
                 .map(|reason| format!("?reason={}", segment(&reason)))
                 .unwrap_or_default();
-            let revoked = client
-                .delete(&format!("/api/keys/{}{reason}", segment(&id)))
-                .await?;
+            let path = format!("/api/keys/{}{reason}", segment(&id));
+            let revoked = client.delete(&path).await?;
             terminal.result(&revoked, || vec![line(&revoked)]);
         }
     }
@@ -48,7 +48,7 @@ pub(super) async fn run(loaded: &Loaded, what: Key, terminal: Terminal) -> Resul
 }
 
 /// Lists page by page: with `--json`, one document of all.
-async fn list(
+async fn list_keys(
     client: &Client,
     user: Option<&str>,
     all: bool,
@@ -58,21 +58,9 @@ async fn list(
         || format!("all={all}"),
         |user| format!("user={}", segment(user)),
     );
-    let mut keys = Vec::new();
-    let mut after = String::new();
-    loop {
-        let page = client.get(&format!("/api/keys?{whose}{after}")).await?;
-        keys.extend(
-            page.get("keys")
-                .and_then(Value::as_array)
-                .cloned()
-                .unwrap_or_default(),
-        );
-        match page.get("next_after").and_then(Value::as_str) {
-            Some(next) => after = format!("&after={}", segment(next)),
-            None => break,
-        }
-    }
+    let keys = client
+        .get_all(&format!("/api/keys?{whose}"), "/keys")
+        .await?;
     terminal.result(&json!({ "keys": keys }), || keys.iter().map(line).collect());
     if keys.is_empty() {
         terminal.notice("there are no keys");
@@ -80,30 +68,22 @@ async fn list(
     Ok(())
 }
 
-fn text<'a>(key: &'a Value, field: &str) -> &'a str {
-    key.get(field).and_then(Value::as_str).unwrap_or_default()
-}
-
 fn line(key: &Value) -> String {
-    let scopes = key
-        .get("scopes")
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten();
+    let scopes = list(key, "/scopes").iter();
     let scopes: Vec<&str> = scopes.filter_map(Value::as_str).collect();
-    let name = match text(key, "name") {
+    let name = match text(key, "/name") {
         "" => String::new(),
         name => format!("  {name}"),
     };
-    let ends = match text(key, "revoked_at") {
-        "" => format!("until {}", text(key, "expires_at")),
+    let ends = match text(key, "/revoked_at") {
+        "" => format!("until {}", text(key, "/expires_at")),
         at => format!("revoked {at}"),
     };
     format!(
         "{}  {}  {}  {}  {ends}{name}",
-        text(key, "id"),
-        text(key, "user_id"),
+        text(key, "/id"),
+        text(key, "/user_id"),
         scopes.join(","),
-        text(key, "state")
+        text(key, "/state")
     )
 }

@@ -4,7 +4,8 @@
 use super::store::open;
 use crate::client::Client;
 use crate::config::Loaded;
-use crate::failure::{Exit, Failure};
+use crate::failure::Failure;
+use crate::fields::{is_true, list, number, text};
 use crate::terminal::Terminal;
 use anyhow::anyhow;
 use serde_json::{Value, json};
@@ -47,28 +48,16 @@ async fn by_the_host(loaded: &Loaded, terminal: Terminal) -> Result<Value, Failu
     let mut told = Duration::ZERO;
     loop {
         let rebuild = client.get("/api/rebuilds").await?;
-        let text = |name: &str| {
-            rebuild
-                .get(name)
-                .and_then(Value::as_str)
-                .unwrap_or_default()
-                .to_owned()
-        };
-        let number = |name: &str| rebuild.get(name).and_then(Value::as_u64).unwrap_or(0);
-        match text("state").as_str() {
+        match text(&rebuild, "/state") {
             "running" => {}
             "done" => return Ok(rebuild),
             "failed" => {
-                return Err(Failure::new(
-                    Exit::Failed,
-                    anyhow!("nothing was rebuilt: {}", text("reason")),
-                ));
+                let error = anyhow!("nothing was rebuilt: {}", text(&rebuild, "/reason"));
+                return Err(error.into());
             }
             _ => {
-                return Err(Failure::new(
-                    Exit::Failed,
-                    anyhow!("the host was started again meanwhile, and nothing was rebuilt"),
-                ));
+                let error = anyhow!("the host was restarted meanwhile, and nothing was rebuilt");
+                return Err(error.into());
             }
         }
         tokio::time::sleep(ASK).await;
@@ -77,34 +66,27 @@ async fn by_the_host(loaded: &Loaded, terminal: Terminal) -> Result<Value, Failu
             told = Duration::ZERO;
             terminal.notice(&format!(
                 "{}: {} of {} events",
-                text("stage"),
-                number("events"),
-                number("of")
+                text(&rebuild, "/stage"),
+                number(&rebuild, "/events"),
+                number(&rebuild, "/of")
             ));
         }
     }
 }
 
 fn lines(document: &Value) -> Vec<String> {
-    let number = |of: &Value, name: &str| of.get(name).and_then(Value::as_u64).unwrap_or(0);
-    let mut lines = vec![format!(
-        "{} events are folded again",
-        number(document, "events")
-    )];
-    let replaced = document
-        .get("replaced")
-        .and_then(Value::as_array)
-        .map(Vec::as_slice)
-        .unwrap_or_default();
-    let index = document.get("index_replaced").and_then(Value::as_bool) == Some(true);
+    let events = number(document, "/events");
+    let mut lines = vec![format!("{events} events are folded again")];
+    let replaced = list(document, "/replaced");
+    let index = is_true(document, "/index_replaced");
     if replaced.is_empty() && !index {
         lines.push("  everything was as they say".to_owned());
         return lines;
     }
     lines.extend(replaced.iter().map(|it| {
-        let table = it.get("table").and_then(Value::as_str).unwrap_or_default();
+        let table = text(it, "/table");
         let [changed, missing, superfluous] =
-            ["changed", "missing", "superfluous"].map(|name| number(it, name));
+            ["/changed", "/missing", "/superfluous"].map(|name| number(it, name));
         format!(
             "  replaced  {table}: {changed} rows had changed, {missing} were missing, \
                  {superfluous} were too many"
@@ -113,7 +95,7 @@ fn lines(document: &Value) -> Vec<String> {
     if index {
         lines.push("  replaced  the full-text index".to_owned());
     }
-    let paused_us = number(document, "paused_us");
+    let paused_us = number(document, "/paused_us");
     lines.push(format!(
         "  commits waited {}.{:03} ms for it",
         paused_us / 1_000,

@@ -12,6 +12,7 @@ use crate::cli::Session;
 use crate::client::{Client, segment};
 use crate::config::Loaded;
 use crate::failure::Failure;
+use crate::fields::{is_true, list, number, text};
 use crate::invocation;
 use crate::terminal::Terminal;
 use serde_json::{Value, json};
@@ -20,7 +21,7 @@ use serde_json::{Value, json};
 pub(super) async fn run(loaded: &Loaded, what: Session, terminal: Terminal) -> Result<(), Failure> {
     let client = Client::new(loaded)?;
     match what {
-        Session::List { agent, all } => list(&client, loaded, agent, all, terminal).await,
+        Session::List { agent, all } => list_sessions(&client, loaded, agent, all, terminal).await,
         Session::Show { id, from, to } => show(&client, &id, [from, to], terminal).await,
         Session::Tree { id } => tree::tree(&client, &id, terminal).await,
         Session::Diff { a, b } => tree::diff(&client, &a, &b, terminal).await,
@@ -92,13 +93,11 @@ async fn inputs(client: &Client, id: &str, terminal: Terminal) -> Result<(), Fai
 
 /// Lists the sessions in quarantine.
 async fn quarantined(client: &Client, terminal: Terminal) -> Result<(), Failure> {
-    let list = client.get("/api/quarantine").await?;
-    let quarantined = list
-        .get("quarantined")
-        .and_then(Value::as_array)
-        .cloned()
-        .unwrap_or_default();
-    terminal.result(&list, || quarantined.iter().map(quarantine_line).collect());
+    let listed = client.get("/api/quarantine").await?;
+    let quarantined = list(&listed, "/quarantined");
+    terminal.result(&listed, || {
+        quarantined.iter().map(quarantine_line).collect()
+    });
     if quarantined.is_empty() {
         terminal.notice("no session is in quarantine");
     }
@@ -110,12 +109,12 @@ async fn release(client: &Client, id: &str, terminal: Terminal) -> Result<(), Fa
     let path = format!("/api/quarantine/{}/release", segment(id));
     let released = client.post(&path, &json!({})).await?;
     terminal.result(&released, || {
-        vec![format!("{id} was released, and is gone on with")]
+        vec![format!("{id} was released, and continues")]
     });
     Ok(())
 }
 
-/// Takes one waiting input of a session back.
+/// Withdraws one waiting input of a session.
 async fn withdraw(
     client: &Client,
     id: &str,
@@ -125,12 +124,12 @@ async fn withdraw(
     let path = format!("{}/inputs/{}", path_of(client, id).await?, segment(input));
     let cancelled = client.delete(&path).await?;
     terminal.result(&cancelled, || {
-        vec![format!("taken back: {}", text(&cancelled, "/input_id"))]
+        vec![format!("withdrawn: {}", text(&cancelled, "/input_id"))]
     });
     Ok(())
 }
 
-/// Stops the turn in progress, and takes all that waits back first if that is asked for.
+/// Stops the turn in progress, and withdraws all waiting inputs first if that is asked for.
 async fn cancel(
     client: &Client,
     id: &str,
@@ -145,14 +144,18 @@ async fn cancel(
 
 /// Returns the API path of a session, whichever agent it belongs to.
 async fn path_of(client: &Client, id: &str) -> Result<String, Failure> {
-    let session = client
-        .get(&format!("/api/sessions/{}?from=1&to=0", segment(id)))
-        .await?;
+    let session = without_messages(client, id).await?;
     Ok(format!(
         "/api/agents/{}/sessions/{}",
         segment(text(&session, "/agent_id")),
         segment(id)
     ))
+}
+
+/// Returns a session without its messages.
+async fn without_messages(client: &Client, id: &str) -> Result<Value, Failure> {
+    let path = format!("/api/sessions/{}?from=1&to=0", segment(id));
+    client.get(&path).await
 }
 
 /// The line of a session in quarantine.
@@ -178,43 +181,24 @@ fn input_lines(waiting: &Value) -> Vec<String> {
             text(input, "/excerpt")
         )
     };
-    waiting
-        .get("inputs")
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten()
-        .map(line)
-        .collect()
+    list(waiting, "/inputs").iter().map(line).collect()
 }
 
 /// Returns lines about the result of a cancellation.
 fn cancellation_lines(cancelled: &Value) -> Vec<String> {
-    let stopped = cancelled
-        .get("cancelled")
-        .and_then(Value::as_bool)
-        .unwrap_or_default();
-    let mut lines = vec![
-        if stopped {
-            "the turn was stopped"
-        } else {
-            "no turn was in the making"
-        }
-        .to_owned(),
-    ];
-    let taken_back = cancelled
-        .get("input_ids")
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten();
-    lines.extend(
-        taken_back
-            .filter_map(Value::as_str)
-            .map(|input| format!("taken back: {input}")),
-    );
-    lines
+    let turn = if is_true(cancelled, "/cancelled") {
+        "the turn was stopped"
+    } else {
+        "no turn was in progress"
+    };
+    let inputs = list(cancelled, "/input_ids").iter();
+    let withdrawn = inputs
+        .filter_map(Value::as_str)
+        .map(|input| format!("withdrawn: {input}"));
+    std::iter::once(turn.to_owned()).chain(withdrawn).collect()
 }
 
-async fn list(
+async fn list_sessions(
     client: &Client,
     loaded: &Loaded,
     agent: Option<String>,
@@ -222,45 +206,27 @@ async fn list(
     terminal: Terminal,
 ) -> Result<(), Failure> {
     let agents = match agent {
-        Some(agent) => vec![
-            client
-                .get(&format!("/api/agents/{}", segment(&agent)))
-                .await?,
-        ],
-        None => agents_listed(client, all).await?,
+        Some(agent) => {
+            let path = format!("/api/agents/{}", segment(&agent));
+            vec![client.get(&path).await?]
+        }
+        None => {
+            let path = format!("/api/agents?all={all}");
+            client.get_all(&path, "/agents").await?
+        }
     };
     let mut sessions = Vec::new();
     for agent in &agents {
-        let page = client
-            .get(&format!(
-                "/api/agents/{}/sessions",
-                segment(text(agent, "/id"))
-            ))
-            .await?;
-        for mut session in page
-            .get("sessions")
-            .and_then(Value::as_array)
-            .cloned()
-            .unwrap_or_default()
-        {
+        let path = format!("/api/agents/{}/sessions", segment(text(agent, "/id")));
+        let page = client.get(&path).await?;
+        for mut session in list(&page, "/sessions").iter().cloned() {
             // What a run waits for is told with its session alone.
-            let running = session.get("run_id").is_some_and(Value::is_string);
-            let shown = match running {
-                true => Some(
-                    client
-                        .get(&format!(
-                            "/api/sessions/{}?from=1&to=0",
-                            segment(text(&session, "/id"))
-                        ))
-                        .await?,
-                ),
-                false => None,
+            let shown = match session.get("run_id").is_some_and(Value::is_string) {
+                true => without_messages(client, text(&session, "/id")).await?,
+                false => Value::Null,
             };
             if let Value::Object(fields) = &mut session {
-                fields.insert(
-                    "run_status".to_owned(),
-                    json!(shown.as_ref().and_then(|shown| shown.get("run_status"))),
-                );
+                fields.insert("run_status".to_owned(), json!(shown.get("run_status")));
                 fields.insert("agent_path".to_owned(), json!(text(agent, "/path")));
             }
             sessions.push(session);
@@ -279,36 +245,11 @@ async fn list(
     Ok(())
 }
 
-async fn agents_listed(client: &Client, all: bool) -> Result<Vec<Value>, Failure> {
-    let mut agents = Vec::new();
-    let mut after = String::new();
-    loop {
-        let page = client.get(&format!("/api/agents?all={all}{after}")).await?;
-        agents.extend(
-            page.get("agents")
-                .and_then(Value::as_array)
-                .cloned()
-                .unwrap_or_default(),
-        );
-        match page.get("next_after").and_then(Value::as_str) {
-            Some(next) => after = format!("&after={next}"),
-            None => return Ok(agents),
-        }
-    }
-}
-
-fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
-    value
-        .pointer(pointer)
-        .and_then(Value::as_str)
-        .unwrap_or_default()
-}
-
 fn line(session: &Value) -> String {
-    let doing = session
-        .get("run_status")
-        .and_then(Value::as_str)
-        .unwrap_or_else(|| text(session, "/status"));
+    let doing = match text(session, "/run_status") {
+        "" => text(session, "/status"),
+        run_status => run_status,
+    };
     format!(
         "{}  {:<10}  {:<15}  {}  {}  {}",
         text(session, "/id"),
@@ -322,18 +263,12 @@ fn line(session: &Value) -> String {
 
 fn session_lines(session: &Value) -> Vec<String> {
     let mut lines = vec![line(session), String::new()];
-    for message in session
-        .get("messages")
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten()
-    {
-        let tool = message
-            .pointer("/answers/name")
-            .and_then(Value::as_str)
-            .map(|name| format!(" {name}"))
-            .unwrap_or_default();
-        let id = message.get("id").and_then(Value::as_u64).unwrap_or(0);
+    for message in list(session, "/messages") {
+        let tool = match text(message, "/answers/name") {
+            "" => String::new(),
+            name => format!(" {name}"),
+        };
+        let id = number(message, "/id");
         // What goes over lines is set in: no line of it passes for a message of its own.
         let mut said = text(message, "/text").lines();
         lines.push(format!(
@@ -342,31 +277,18 @@ fn session_lines(session: &Value) -> Vec<String> {
             said.next().unwrap_or_default()
         ));
         lines.extend(said.map(|line| format!("      | {line}")));
-        for call in message
-            .get("calls")
-            .and_then(Value::as_array)
-            .into_iter()
-            .flatten()
-        {
-            lines.push(format!(
-                "      calls {} {}",
-                text(call, "/name"),
-                text(call, "/arguments")
-            ));
-        }
+        lines.extend(list(message, "/calls").iter().map(|call| {
+            let name = text(call, "/name");
+            format!("      calls {name} {}", text(call, "/arguments"))
+        }));
     }
-    for action in session
-        .get("client_actions")
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten()
-    {
-        lines.push(format!(
-            "waits for an answer to {}: {}",
-            text(action, "/call_id"),
+    lines.extend(list(session, "/client_actions").iter().map(|action| {
+        let call = text(action, "/call_id");
+        format!(
+            "waits for an answer to {call}: {}",
             text(action, "/props/prompt")
-        ));
-    }
+        )
+    }));
     lines
 }
 

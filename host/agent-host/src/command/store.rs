@@ -6,6 +6,7 @@ use crate::cli::{Restore, Verify};
 use crate::client::Client;
 use crate::config::Loaded;
 use crate::failure::{Exit, Failure};
+use crate::fields::{is_true, number, text};
 use crate::invocation;
 use crate::terminal::Terminal;
 use anyhow::{Context, anyhow};
@@ -40,8 +41,7 @@ pub(super) async fn verify(
                 .await?
         }
     };
-    let number = |name: &str| document.get(name).and_then(Value::as_u64).unwrap_or(0);
-    if document.get("intact").and_then(Value::as_bool) != Some(true) {
+    if !is_true(&document, "/intact") {
         if terminal.is_json() {
             terminal.line(&document.to_string());
         }
@@ -49,7 +49,7 @@ pub(super) async fn verify(
             .get("fault")
             .and_then(Value::as_str)
             .unwrap_or("it cannot be read");
-        let error = match number("fault_position") {
+        let error = match number(&document, "/fault_position") {
             0 => anyhow!("something is not as it was stored: {what}"),
             position => anyhow!("event {position} is not as it was stored: {what}"),
         };
@@ -59,15 +59,12 @@ pub(super) async fn verify(
         return Err(Failure::from(error).advise(advice));
     }
     terminal.result(&document, || {
-        let head = document
-            .get("head")
-            .and_then(Value::as_str)
-            .unwrap_or_default();
+        let head = text(&document, "/head");
         vec![format!(
             "{} events and {} turns are intact, {} payloads were erased; the chain ends in {head}",
-            number("events"),
-            number("turns"),
-            number("erased")
+            number(&document, "/events"),
+            number(&document, "/turns"),
+            number(&document, "/erased")
         )]
     });
     Ok(())
@@ -98,7 +95,7 @@ pub(super) async fn back_up(
             let made = Client::new(loaded)?
                 .post("/api/backups", &json!({}))
                 .await?;
-            let made = PathBuf::from(made.get("file").and_then(Value::as_str).unwrap_or_default());
+            let made = PathBuf::from(text(&made, "/file"));
             move_file(&made, &file).with_context(|| {
                 format!(
                     "the backup is at `{}`, and cannot be moved to `{}`",
@@ -118,7 +115,7 @@ pub(super) async fn back_up(
 pub(super) async fn vacuum(loaded: &Loaded, terminal: Terminal) -> Result<(), Failure> {
     let Some(store) = open(loaded).await? else {
         let error =
-            anyhow!("a host is running on the data folder, and could store nothing meanwhile");
+            anyhow!("a host is running on the data folder, and could not store anything meanwhile");
         return Err(Failure::new(Exit::Refused, error).advise("stop it first"));
     };
     let came = store.vacuum().await;
@@ -126,14 +123,15 @@ pub(super) async fn vacuum(loaded: &Loaded, terminal: Terminal) -> Result<(), Fa
     match came? {
         Rewritten::Yes => {
             terminal.result(&json!({ "files_rewritten": true }), || {
-                vec!["the database's file was written anew".to_owned()]
+                vec!["the database file was rewritten".to_owned()]
             });
             Ok(())
         }
         Rewritten::NotYet { reason } => {
-            let error = anyhow!("the database's file was not written anew: {reason}");
-            Err(Failure::new(Exit::Failed, error)
-                .advise("look at the space on its disk, and at who else reads the file"))
+            let error = anyhow!("the database file was not rewritten: {reason}");
+            Err(Failure::new(Exit::Failed, error).advise(
+                "check the free space on its disk, and whether another program reads the file",
+            ))
         }
     }
 }

@@ -22,15 +22,8 @@ pub(super) fn check(config: &Config, findings: &mut Vec<Finding>) {
     }
     let mut seen = BTreeSet::new();
     for (index, definition) in config.agents.iter().enumerate() {
-        let Definition {
-            agent_id,
-            agent_type,
-            component,
-            model,
-            ..
-        } = definition;
         let key = |name: &str| format!("agents[{index}].{name}");
-        let id = agent_id.0.as_str();
+        let id = definition.agent_id.0.as_str();
         findings.extend(wrong_with_id(id).map(|message| error(key("agentId"), message)));
         if !seen.insert(id) {
             findings.push(error(
@@ -49,7 +42,7 @@ pub(super) fn check(config: &Config, findings: &mut Vec<Finding>) {
         ] {
             findings.extend(patterns::entries(&key(list), entries.as_ref()));
         }
-        if *agent_type == AgentType::External {
+        if definition.agent_type == AgentType::External {
             findings.push(error(
                 key("type"),
                 "this version drives no agents outside of the host; leave `type` out",
@@ -60,7 +53,8 @@ pub(super) fn check(config: &Config, findings: &mut Vec<Finding>) {
                 .into_iter()
                 .map(|(name, message)| warning(key(name), message)),
         );
-        let built_in = BUILT_INS.iter().any(|(name, _)| name == component);
+        let component = &definition.component;
+        let built_in = BUILT_INS.contains(&component.as_str());
         if !built_in && !config.components.contains_key(component) {
             let message = format!(
                 "there is no component `{component}`; add it to `components`, or name one of {}",
@@ -68,7 +62,8 @@ pub(super) fn check(config: &Config, findings: &mut Vec<Finding>) {
             );
             findings.push(error(key("component"), message));
         }
-        if let Some(model) = model.as_ref().filter(|model| config.model(model).is_none()) {
+        let model = definition.model.as_ref();
+        if let Some(model) = model.filter(|model| config.model(model).is_none()) {
             findings.push(error(
                 key("model"),
                 format!("there is no model `{model}` in `models`"),

@@ -64,7 +64,7 @@ fn check_components(loaded: &Loaded, findings: &mut Vec<Finding>) {
         .map(|agent| agent.agent_id.0.as_str())
         .collect();
     for (name, component) in &loaded.config.components {
-        let built_in = BUILT_INS.iter().any(|(built_in, _)| built_in == name);
+        let built_in = BUILT_INS.contains(&name.as_str());
         match &component.path {
             None if !built_in => {
                 let message = format!(

@@ -9,16 +9,16 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// Components that come with the host: the name in the configuration and the name of the file.
-pub(crate) const BUILT_INS: [(&str, &str); 8] = [
-    ("assistant", "assistant.wasm"),
-    ("worker", "worker.wasm"),
-    ("tutor", "tutor.wasm"),
-    ("thought", "thought.wasm"),
-    ("evaluator", "evaluator.wasm"),
-    ("files", "files.wasm"),
-    ("web", "web.wasm"),
-    ("lists", "lists.wasm"),
+/// Components that come with the host, by their names in the configuration.
+pub(crate) const BUILT_INS: [&str; 8] = [
+    "assistant",
+    "worker",
+    "tutor",
+    "thought",
+    "evaluator",
+    "files",
+    "web",
+    "lists",
 ];
 
 /// The built-in components that are agents.
@@ -134,5 +134,5 @@ impl ComponentConfig {
 
 /// Lists the names of the built-in components for a message.
 pub(super) fn built_in_names() -> String {
-    BUILT_INS.map(|(name, _)| format!("`{name}`")).join(", ")
+    BUILT_INS.map(|name| format!("`{name}`")).join(", ")
 }

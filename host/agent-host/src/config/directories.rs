@@ -9,8 +9,8 @@ use super::secrets::SecretSource;
 use super::{locations, ranges};
 use crate::guests;
 use crate::invocation::quoted;
-use domain::grant::{Access, DirectoryGrant, PathRoute, Placed, nested};
-use runtime::route_to;
+use domain::grant::{Access, DirectoryGrant, FolderChain, Placed, nested};
+use runtime::folder_chain;
 use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
 
@@ -218,7 +218,7 @@ fn check_nesting(granted: &[Granted<'_>], findings: &mut Vec<Finding>) {
         .iter()
         .map(|directory| Placed {
             access: directory.grant.access,
-            route: &directory.reached.route,
+            chain: &directory.reached.chain,
         })
         .collect();
     for found in nested(&placed) {
@@ -388,7 +388,7 @@ fn named_by(loaded: &Loaded, words: &[String]) -> Vec<PathBuf> {
 /// looked up.
 struct Reached {
     end: PathBuf,
-    route: PathRoute,
+    chain: FolderChain,
 }
 
 impl Reached {
@@ -408,8 +408,8 @@ impl Reached {
             }
         }
         // What cannot be looked at cannot be opened either.
-        let route = route_to(&path).unwrap_or_default();
-        Self { end, route }
+        let chain = folder_chain(&path).unwrap_or_default();
+        Self { end, chain }
     }
 
     /// Returns whether the path is a folder or in it. It may be in it by a link in the folder,
@@ -417,8 +417,8 @@ impl Reached {
     fn is_in(&self, folder: &Self) -> bool {
         self.end.starts_with(&folder.end)
             || folder
-                .route
+                .chain
                 .end
-                .is_some_and(|folder| self.route.meets(folder))
+                .is_some_and(|folder| self.chain.meets(folder))
     }
 }

@@ -147,7 +147,6 @@ impl Config {
 pub(crate) struct Loaded {
     /// The configuration.
     pub(crate) config: Config,
-    /// The file.
     pub(crate) file: PathBuf,
     /// Environment variables that overlaid it.
     pub(crate) overlaid: Vec<String>,

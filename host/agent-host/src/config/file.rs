@@ -16,42 +16,27 @@ pub(crate) enum LoadError {
     /// The file cannot be read.
     #[error("cannot read the configuration `{}`", file.display())]
     Unreadable {
-        /// The file.
         file: PathBuf,
-        /// The cause.
         #[source]
         source: io::Error,
     },
     /// The file is far too large to be a configuration.
     #[error("`{}` is larger than {FILE_BYTES_MAX} bytes", file.display())]
-    TooLarge {
-        /// The file.
-        file: PathBuf,
-    },
+    TooLarge { file: PathBuf },
     /// A file that is neither TOML nor JSON by its name.
     #[error("`{}` is neither .toml nor .json: the extension says how it is written", file.display())]
-    Format {
-        /// The file.
-        file: PathBuf,
-    },
+    Format { file: PathBuf },
     /// A fault in the file.
     #[error("{}{}: {}", file.display(), position(*line_column), message(fault))]
     Wrong {
-        /// The file.
         file: PathBuf,
         /// Line and column.
         line_column: Option<(usize, usize)>,
-        /// The fault.
         fault: KeyError,
     },
     /// A key from the environment is wrong.
     #[error("environment variable {variable}: {}", message(fault))]
-    Environment {
-        /// The variable.
-        variable: String,
-        /// The fault.
-        fault: KeyError,
-    },
+    Environment { variable: String, fault: KeyError },
 }
 
 fn position(line_column: Option<(usize, usize)>) -> String {

@@ -15,9 +15,7 @@ pub(crate) enum Severity {
 /// One thing that a check of the configuration has found.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct Finding {
-    /// The severity.
     pub(crate) severity: Severity,
-    /// The key.
     pub(crate) key: String,
     /// The fault and its fix.
     pub(crate) message: String,

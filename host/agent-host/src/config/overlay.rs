@@ -13,11 +13,9 @@ pub(crate) const PREFIX: &str = "AGENT_HOST__";
 /// One overlaid key.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Overlaid {
-    /// The variable.
     pub(crate) variable: String,
     /// The key, level by level.
     pub(crate) key: Vec<String>,
-    /// Its value.
     pub(crate) value: Value,
 }
 

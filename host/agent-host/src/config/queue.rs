@@ -42,35 +42,23 @@ enum Duration {
 
 impl Default for QueueConfig {
     fn default() -> Self {
-        let QueueSettings {
-            mode,
-            debounce_ms,
-            cap,
-            drop,
-        } = QueueSettings::default();
+        let settings = QueueSettings::default();
         Self {
-            mode,
-            debounce: debounce_ms,
-            cap,
-            drop,
+            mode: settings.mode,
+            debounce: settings.debounce_ms,
+            cap: settings.cap,
+            drop: settings.drop,
         }
     }
 }
 
 impl From<QueueConfig> for QueueOverride {
-    fn from(
-        QueueConfig {
-            mode,
-            debounce,
-            cap,
-            drop,
-        }: QueueConfig,
-    ) -> Self {
+    fn from(config: QueueConfig) -> Self {
         Self {
-            mode: Some(mode),
-            debounce_ms: Some(debounce),
-            cap: Some(cap),
-            drop: Some(drop),
+            mode: Some(config.mode),
+            debounce_ms: Some(config.debounce),
+            cap: Some(config.cap),
+            drop: Some(config.drop),
         }
     }
 }

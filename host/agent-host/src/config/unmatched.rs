@@ -34,7 +34,7 @@ pub(crate) fn unmatched<'a>(
     names.extend(
         Target::ALL
             .iter()
-            .any(|target| ids.contains(target.name()))
+            .any(|target| ids.contains(target.as_str()))
             .then_some(delegate::NAME),
     );
     // And these for whoever may have somebody to talk to.

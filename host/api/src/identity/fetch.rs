@@ -38,7 +38,7 @@ pub(super) enum FetchError {
     },
     #[error("`{url}` answers {status}")]
     Status { url: String, status: StatusCode },
-    #[error("`{url}` says nothing of where keys are, or is another issuer's")]
+    #[error("`{url}` names no location of keys, or is of another issuer")]
     Discovery { url: String },
     #[error("`{url}` cannot hold keys: {why}")]
     RequestPart { url: String, why: String },
@@ -196,7 +196,7 @@ impl Records for Logged {
             request.path = record.path.as_deref().unwrap_or_default(),
             request.outcome = record.outcome,
             request.ms = record.ms,
-            "an issuer of tokens was asked for its keys"
+            "keys were requested from an issuer of tokens"
         );
     }
 }

@@ -1,6 +1,8 @@
-//! Headers of many responses, in the description of the API. Headers of a single operation are
-//! described with it.
+//! Headers of many responses: their description, and what a deprecated operation says in them.
+//! Headers of a single operation are described with it.
 
+use http::header::LINK;
+use http::{HeaderMap, HeaderName, HeaderValue};
 use utoipa::openapi::header::HeaderBuilder;
 use utoipa::openapi::path::Operation;
 use utoipa::openapi::{Deprecated, RefOr};
@@ -28,7 +30,20 @@ const BY_STATUS: [(&str, &str, &str); 3] = [
     ),
 ];
 
-/// Adds them to the responses of an operation.
+/// The date of deprecation: 2025-12-15, the day of the design that replaced the API, as a
+/// structured date (RFC 9651).
+const DEPRECATION: &str = "@1765756800";
+/// The replacement, as a `Link` header.
+const SUCCESSOR: &str = "</openapi.json>; rel=\"successor-version\"";
+
+/// Says in a response that its operation is deprecated.
+pub(crate) fn announce_deprecation(headers: &mut HeaderMap) {
+    let deprecation = HeaderName::from_static("deprecation");
+    headers.insert(deprecation, HeaderValue::from_static(DEPRECATION));
+    headers.insert(LINK, HeaderValue::from_static(SUCCESSOR));
+}
+
+/// Adds the headers to the responses of an operation.
 pub(super) fn add(operation: &mut Operation) {
     let is_deprecated = operation.deprecated == Some(Deprecated::True);
     for (status, response) in &mut operation.responses.responses {

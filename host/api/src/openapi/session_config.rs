@@ -6,30 +6,17 @@
     reason = "describes what guests read; the host hands it over as it is"
 )]
 
+use crate::wire::CodedSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
-use utoipa::openapi::RefOr;
-use utoipa::openapi::schema::Schema;
 
-/// Schemas with the names of their components.
-type NamedSchemas = Vec<(String, RefOr<Schema>)>;
-
-/// Returns, by session type, the name of the component, its schema, and the schemas that it refers
-/// to.
-pub(super) fn schemas() -> [(&'static str, &'static str, RefOr<Schema>, NamedSchemas); 3] {
-    fn schema<T: ToSchema>(
-        session_type: &'static str,
-        name: &'static str,
-    ) -> (&'static str, &'static str, RefOr<Schema>, NamedSchemas) {
-        let mut others = Vec::new();
-        T::schemas(&mut others);
-        (session_type, name, T::schema(), others)
-    }
-    [
-        schema::<LearningConfig>("learning", "LearningConfig"),
-        schema::<ThoughtConfig>("thought", "ThoughtConfig"),
-        schema::<ValidationConfig>("validation", "ValidationConfig"),
+/// Returns the configurations, by session type.
+pub(super) fn schemas() -> Vec<CodedSchema> {
+    vec![
+        CodedSchema::new::<LearningConfig>("learning", "LearningConfig".to_owned()),
+        CodedSchema::new::<ThoughtConfig>("thought", "ThoughtConfig".to_owned()),
+        CodedSchema::new::<ValidationConfig>("validation", "ValidationConfig".to_owned()),
     ]
 }
 

@@ -5,9 +5,11 @@ mod config;
 use crate::caller::Caller;
 use crate::codes::{self, AGENT, AGENT_COMMAND, INVALID, RECORDING, TOPMOST_AGENT};
 use crate::input::{
-    Idempotency, IdempotencyKey, Json, OptionalJson, Params, TargetAgent, id_in_query, limit,
+    Idempotency, IdempotencyKey, Json, OptionalJson, Params, TargetAgent, given, limit, read_field,
+    read_query,
 };
-use crate::problem::{Problem, RequestPart};
+use crate::problem::Problem;
+use crate::respond::Created;
 use crate::state::Api;
 use crate::wire;
 use axum::extract::State;
@@ -15,12 +17,10 @@ use broker::{AgentView, CreateAgent, Setup, Template};
 use config::{Named, NewConfig, NewFields};
 use domain::agent::lifecycle::ARCHIVE_REASON;
 use domain::definition::DefinitionId;
-use domain::id::{AgentId, NotAnId};
+use domain::id::AgentId;
 use domain::role::AgentRole;
 use domain::user::Scope;
-use http::header::LOCATION;
-use http::{HeaderName, StatusCode};
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use store::AgentFilter;
 
@@ -88,42 +88,20 @@ pub(super) async fn create(
     caller: Caller,
     Idempotency(idempotency_key): Idempotency,
     Json(new): Json<NewAgent>,
-) -> Result<
-    (
-        StatusCode,
-        [(HeaderName, String); 1],
-        axum::Json<wire::AgentView>,
-    ),
-    Problem,
-> {
-    let invalid = |error: NotAnId| {
-        Problem::new(
-            StatusCode::UNPROCESSABLE_ENTITY,
-            "INVALID_FIELD",
-            error.to_string(),
-        )
-        .at(RequestPart::Body("/id"))
-    };
+) -> Result<Created<wire::AgentView>, Problem> {
     let template = match (new.definition, new.agent_type) {
         (Some(definition), None) => Template::Definition(DefinitionId(definition)),
         (None, Some(agent_type)) => Template::Type(agent_type),
         _ => {
             let detail =
                 "give either `definition` or `agent_type`; GET /api/definitions lists both";
-            return Err(
-                Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "MISSING_FIELD", detail)
-                    .at(RequestPart::Body("/definition")),
-            );
+            return Err(Problem::missing_field("/definition", detail));
         }
     };
+    let id = new.id.as_deref().map(|id| read_field("/id", id));
     let command = CreateAgent {
         template,
-        id: new
-            .id
-            .as_deref()
-            .map(str::parse::<AgentId>)
-            .transpose()
-            .map_err(invalid)?,
+        id: id.transpose()?,
         name: new.name,
         path: new.path,
         below: config::below(new.parent, new.kind)?,
@@ -134,11 +112,8 @@ pub(super) async fn create(
     };
     let view = api.command()?.create_agent(command).await?;
     let location = format!("/api/agents/{}", view.row.agent.id);
-    Ok((
-        StatusCode::CREATED,
-        [(LOCATION, location)],
-        axum::Json(wire::agent(&view, &caller.user)),
-    ))
+    let view = wire::agent(&view, &caller.user);
+    Ok(Created { location, view })
 }
 
 /// Query that selects a page of agents.
@@ -196,18 +171,14 @@ pub(super) async fn list(
     caller: Caller,
     Params(page): Params<Page>,
 ) -> Result<axum::Json<AgentList>, Problem> {
-    let mut after = id_in_query::<AgentId>("after", page.after.as_deref())?;
+    let mut after = read_query::<AgentId>("after", page.after.as_deref())?;
     let limit = limit(page.limit, PAGE_MAX, PAGE_MAX)?;
-    let role = page
-        .role
-        .as_deref()
-        .map(str::parse::<AgentRole>)
-        .transpose();
+    let role = page.role.as_deref().map(str::parse::<AgentRole>);
     let filter = AgentFilter {
         agent_type: page.agent_type,
-        role: role.map_err(|refusal| {
-            Problem::bad_request("INVALID_QUERY", refusal.message).at(RequestPart::Query("role"))
-        })?,
+        role: role
+            .transpose()
+            .map_err(|refusal| Problem::invalid_query("role", refusal.message))?,
         active: page.status != Some(Lifecycle::Archived),
         topmost: page.spawned == Some(false),
     };
@@ -259,10 +230,8 @@ pub(super) async fn show(
     caller: Caller,
     TargetAgent(target): TargetAgent,
 ) -> Result<axum::Json<wire::AgentView>, Problem> {
-    Ok(axum::Json(wire::agent(
-        &caller.reading(&api)?.agent(&caller.user, &target).await?,
-        &caller.user,
-    )))
+    let view = caller.reading(&api)?.agent(&caller.user, &target).await?;
+    Ok(axum::Json(wire::agent(&view, &caller.user)))
 }
 
 /// Changes to an agent. Fields that are left out stay as they are.
@@ -282,11 +251,6 @@ pub(super) struct AgentChanges {
     /// away.
     #[serde(default)]
     config: NewFields,
-}
-
-/// Distinguishes `null` from an absent field.
-fn given<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Option<String>>, D::Error> {
-    Option::deserialize(deserializer).map(Some)
 }
 
 /// Renames an agent, and changes its system prompt, settings and configuration.
@@ -310,24 +274,15 @@ pub(super) async fn change(
     key: Idempotency,
     Json(changes): Json<AgentChanges>,
 ) -> Result<axum::Json<wire::AgentView>, Problem> {
-    let AgentChanges {
-        name,
-        system_prompt_override,
-        settings,
-        config,
-    } = changes;
     let setup = Setup {
-        name,
-        system_prompt_override,
-        settings,
-        config: config.into(),
+        name: changes.name,
+        system_prompt_override: changes.system_prompt_override,
+        settings: changes.settings,
+        config: changes.config.into(),
     };
-    Ok(axum::Json(wire::agent(
-        &api.command()?
-            .set_up(key.by(&caller.user), &target, setup)
-            .await?,
-        &caller.user,
-    )))
+    let broker = api.command()?;
+    let view = broker.set_up(key.by(&caller.user), &target, setup).await?;
+    Ok(axum::Json(wire::agent(&view, &caller.user)))
 }
 
 /// An agent's memory: its preferences.
@@ -370,10 +325,8 @@ pub(super) async fn show_preferences(
     caller: Caller,
     TargetAgent(target): TargetAgent,
 ) -> Result<axum::Json<Preferences>, Problem> {
-    Ok(axum::Json(preferences(
-        &caller.reading(&api)?.agent(&caller.user, &target).await?,
-        &caller,
-    )))
+    let view = caller.reading(&api)?.agent(&caller.user, &target).await?;
+    Ok(axum::Json(preferences(&view, &caller)))
 }
 
 /// Preferences for an agent to remember: keys to merge. No key is ever removed.
@@ -413,18 +366,12 @@ pub(super) async fn prefer(
         (None, Some(keys)) => (keys, true),
         _ => {
             let detail = "give either `preferences`, which apply to all users, or `mine`";
-            return Err(
-                Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "MISSING_FIELD", detail)
-                    .at(RequestPart::Body("/preferences")),
-            );
+            return Err(Problem::missing_field("/preferences", detail));
         }
     };
-    Ok(axum::Json(preferences(
-        &broker
-            .prefer(key.by(&caller.user), &target, keys, own)
-            .await?,
-        &caller,
-    )))
+    let by = key.by(&caller.user);
+    let view = broker.prefer(by, &target, keys, own).await?;
+    Ok(axum::Json(preferences(&view, &caller)))
 }
 
 /// Options for archiving an agent.
@@ -470,16 +417,15 @@ pub(super) async fn archive(
     let broker = api.command()?;
     let user = &caller.user;
     let reason = how.reason.unwrap_or_else(|| ARCHIVE_REASON.to_owned());
-    if how.fresh {
+    let (archived, fresh) = if how.fresh {
         let (archived, fresh) = broker.start_afresh(key.by(user), &target, reason).await?;
-        return Ok(axum::Json(ArchivedAgent {
-            archived: wire::agent(&archived, user),
-            fresh: Some(wire::agent(&fresh, user)),
-        }));
-    }
-    let archived = broker.archive(key.by(user), &target, reason).await?;
+        (archived, Some(fresh))
+    } else {
+        let archived = broker.archive(key.by(user), &target, reason).await?;
+        (archived, None)
+    };
     Ok(axum::Json(ArchivedAgent {
         archived: wire::agent(&archived, user),
-        fresh: None,
+        fresh: fresh.map(|fresh| wire::agent(&fresh, user)),
     }))
 }

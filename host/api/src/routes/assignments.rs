@@ -3,8 +3,8 @@
 
 use crate::caller::Caller;
 use crate::codes::{self, AGENT_COMMAND, INVALID, RECORDING, TOPMOST_AGENT};
-use crate::input::{Idempotency, IdempotencyKey, InPath, Json, TargetAgent, id_in_path};
-use crate::problem::{Problem, RequestPart};
+use crate::input::{Idempotency, IdempotencyKey, InPath, Json, TargetAgent, read_field, read_path};
+use crate::problem::Problem;
 use crate::state::Api;
 use crate::wire;
 use axum::extract::State;
@@ -47,16 +47,13 @@ pub(super) async fn assign(
     key: Idempotency,
     Json(new): Json<NewAssignment>,
 ) -> Result<(StatusCode, axum::Json<wire::AgentView>), Problem> {
-    let user = user(&new.user_id)?;
-    let role = new.role.parse::<AgentRole>().map_err(broker::Error::from)?;
-    let view = api
-        .command()?
-        .assign(key.by(&caller.user), &target, user, role)
-        .await?;
-    Ok((
-        StatusCode::CREATED,
-        axum::Json(wire::agent(&view, &caller.user)),
-    ))
+    let user = read_field("/user_id", &new.user_id)?;
+    let role = new.role.parse::<AgentRole>()?;
+    let broker = api.command()?;
+    let by = key.by(&caller.user);
+    let view = broker.assign(by, &target, user, role).await?;
+    let view = wire::agent(&view, &caller.user);
+    Ok((StatusCode::CREATED, axum::Json(view)))
 }
 
 /// A user's new role.
@@ -92,14 +89,12 @@ pub(super) async fn change_role(
     key: Idempotency,
     Json(new): Json<NewRole>,
 ) -> Result<axum::Json<wire::AgentView>, Problem> {
-    let (target, named) = of_user(&id, &named)?;
-    let role = new.role.parse::<AgentRole>().map_err(broker::Error::from)?;
-    Ok(axum::Json(wire::agent(
-        &api.command()?
-            .change_role(key.by(&caller.user), &target, named, role)
-            .await?,
-        &caller.user,
-    )))
+    let (target, named) = read_assignment(&id, &named)?;
+    let role = new.role.parse::<AgentRole>()?;
+    let broker = api.command()?;
+    let by = key.by(&caller.user);
+    let view = broker.change_role(by, &target, named, role).await?;
+    Ok(axum::Json(wire::agent(&view, &caller.user)))
 }
 
 /// Removes a user from an agent.
@@ -126,13 +121,12 @@ pub(super) async fn unassign(
     InPath((id, named)): InPath<(String, String)>,
     key: Idempotency,
 ) -> Result<axum::Json<wire::AgentView>, Problem> {
-    let (target, named) = of_user(&id, &named)?;
-    Ok(axum::Json(wire::agent(
-        &api.command()?
-            .unassign(key.by(&caller.user), &target, named)
-            .await?,
-        &caller.user,
-    )))
+    let (target, named) = read_assignment(&id, &named)?;
+    let broker = api.command()?;
+    let view = broker
+        .unassign(key.by(&caller.user), &target, named)
+        .await?;
+    Ok(axum::Json(wire::agent(&view, &caller.user)))
 }
 
 /// The successor for an agent.
@@ -167,41 +161,22 @@ pub(super) async fn hand_off(
     key: Idempotency,
     Json(handoff): Json<Handoff>,
 ) -> Result<axum::Json<wire::AgentView>, Problem> {
-    let to = user(&handoff.user_id)?;
-    let keep = handoff
-        .keep
-        .as_deref()
-        .map(str::parse::<AgentRole>)
-        .transpose()
-        .map_err(|refusal| broker::Error::from(refusal.at("/keep")))?;
-    Ok(axum::Json(wire::agent(
-        &api.command()?
-            .hand_off(key.by(&caller.user), &target, to, keep)
-            .await?,
-        &caller.user,
-    )))
+    let to = read_field("/user_id", &handoff.user_id)?;
+    let keep = handoff.keep.as_deref().map(str::parse::<AgentRole>);
+    let keep = keep.transpose().map_err(|refusal| refusal.at("/keep"))?;
+    let broker = api.command()?;
+    let by = key.by(&caller.user);
+    let view = broker.hand_off(by, &target, to, keep).await?;
+    Ok(axum::Json(wire::agent(&view, &caller.user)))
 }
 
-fn user(text: &str) -> Result<UserId, Problem> {
-    let invalid = |error: domain::user::NotAUser| {
-        Problem::new(
-            StatusCode::UNPROCESSABLE_ENTITY,
-            "INVALID_FIELD",
-            error.to_string(),
-        )
-    };
-    text.parse()
-        .map_err(|error| invalid(error).at(RequestPart::Body("/user_id")))
-}
-
-fn of_user(id: &str, named: &str) -> Result<(Target, UserId), Problem> {
-    let user = named.parse().map_err(|error: domain::user::NotAUser| {
-        Problem::bad_request("INVALID_ID", error.to_string()).at(RequestPart::Path("user"))
-    })?;
+/// Reads the agent and the user that a path names.
+fn read_assignment(id: &str, user: &str) -> Result<(Target, UserId), Problem> {
+    let user = read_path("user", user)?;
     let target = if id.starts_with('/') {
         Target::Path(id.to_owned())
     } else {
-        Target::Agent(id_in_path("id", id)?)
+        Target::Agent(read_path("id", id)?)
     };
     Ok((target, user))
 }

@@ -1,7 +1,7 @@
 //! The ledger, a page at a time.
 
-use crate::input::{Params, id_in_query, limit};
-use crate::problem::{Problem, RequestPart};
+use crate::input::{Params, limit, read_query};
+use crate::problem::Problem;
 use crate::state::Api;
 use crate::wire::{self, AuditLine};
 use axum::extract::State;
@@ -74,18 +74,15 @@ pub(super) async fn list(
     page.check()?;
     let filter = EventFilter {
         agent: page.agent.as_deref().and_then(|agent| agent.parse().ok()),
-        session: id_in_query("session", page.session.as_deref())?,
-        run: id_in_query("run", page.run.as_deref())?,
+        session: read_query("session", page.session.as_deref())?,
+        run: read_query("run", page.run.as_deref())?,
         ledger: true,
         ..EventFilter::default()
     };
     // Read before the events are: none up to it can then be missing from the page.
     let last_position = *store.durable().borrow();
     let after = page.after.unwrap_or(0);
-    let events = store
-        .events(after, filter, limit)
-        .await
-        .map_err(broker::Error::from)?;
+    let events = store.events(after, filter, limit).await?;
     let next_after = match events.last() {
         Some(last) if events.len() == limit => last.position,
         _ => last_position.max(after),
@@ -106,9 +103,6 @@ impl Page {
     /// Checks that the filters can match any line. With a value that no line ever has, an empty
     /// result would be mistaken for an answer.
     fn check(&self) -> Result<(), Problem> {
-        let invalid = |name, detail| {
-            Err(Problem::bad_request("INVALID_QUERY", detail).at(RequestPart::Query(name)))
-        };
         let is_letter =
             |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '_';
         if let Some(agent) = self
@@ -116,20 +110,14 @@ impl Page {
             .as_deref()
             .filter(|agent| agent.is_empty() || !agent.chars().all(is_letter))
         {
-            let _: Option<AgentId> = id_in_query("agent", Some(agent))?;
+            let _: Option<AgentId> = read_query("agent", Some(agent))?;
         }
         match self.verdict.as_deref() {
             Some(word) if !VERDICTS.contains(&word) && !OUTCOMES.contains(&word) => {
-                let known = VERDICTS
-                    .iter()
-                    .chain(&OUTCOMES)
-                    .copied()
-                    .collect::<Vec<_>>()
-                    .join(", ");
-                invalid(
-                    "verdict",
-                    format!("verdict: `{word}` is none; known are {known}"),
-                )
+                let known: Vec<&str> = VERDICTS.iter().chain(&OUTCOMES).copied().collect();
+                let known = known.join(", ");
+                let detail = format!("verdict: `{word}` is none; known are {known}");
+                Err(Problem::invalid_query("verdict", detail))
             }
             Some(_) | None => Ok(()),
         }

@@ -41,28 +41,23 @@ struct Doubted {
 
 impl From<Lead> for Doubted {
     fn from(lead: Lead) -> Self {
-        let Lead { ms, left_ms } = lead;
-        Self { ms, left_ms }
+        Self {
+            ms: lead.ms,
+            left_ms: lead.left_ms,
+        }
     }
 }
 
 impl From<ClockState> for ClockView {
     fn from(state: ClockState) -> Self {
-        let ClockState {
-            now,
-            wall,
-            jump,
-            gap,
-            credentials,
-        } = state;
         let ms = |ms: u64| i64::try_from(ms).unwrap_or(i64::MAX);
         Self {
-            now: now.to_string(),
-            wall: wall.to_string(),
-            wall_ahead_ms: ms(wall.0).saturating_sub(ms(now.0)),
-            jump: jump.map(Doubted::from),
-            gap: gap.map(Doubted::from),
-            credentials: credentials.map(|time| time.to_string()),
+            now: state.now.to_string(),
+            wall: state.wall.to_string(),
+            wall_ahead_ms: ms(state.wall.0).saturating_sub(ms(state.now.0)),
+            jump: state.jump.map(Doubted::from),
+            gap: state.gap.map(Doubted::from),
+            credentials: state.credentials.map(|time| time.to_string()),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::caller::Caller;
 use crate::codes::{self, AGENT_COMMAND, DRIVER, RECORDING, SESSION};
-use crate::input::{Idempotency, IdempotencyKey, TargetSession};
+use crate::input::{Idempotency, IdempotencyKey, SessionInPath, TargetSession};
 use crate::problem::Problem;
 use crate::state::Api;
 use axum::extract::State;
@@ -27,11 +27,7 @@ pub(super) struct Compacting {
 #[utoipa::path(
     post, path = "/api/agents/{id}/sessions/{sid}/compact", tag = "sessions",
     security(("token" = ["write"])),
-    params(
-        ("id" = String, Path, description = "UUID or path of the agent."),
-        ("sid" = String, Path, description = "UUID of the session."),
-        IdempotencyKey,
-    ),
+    params(SessionInPath, IdempotencyKey),
     responses((status = 202, description = "It has begun.", body = Compacting)),
     extensions(("x-codes" = json!(codes::join(&[
         RECORDING, AGENT_COMMAND, SESSION, DRIVER,

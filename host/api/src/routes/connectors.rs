@@ -2,16 +2,14 @@
 
 use crate::caller::Caller;
 use crate::codes::{self, RECORDING};
-use crate::input::{Idempotency, IdempotencyKey, InPath};
-use crate::problem::{Problem, RequestPart};
+use crate::input::{Idempotency, IdempotencyKey, InPath, read_path};
+use crate::problem::Problem;
 use crate::state::Api;
 use crate::wire::{self, ConnectorView};
 use axum::extract::State;
 use domain::path::ConnectorKey;
 use domain::user::UserId;
 use serde::Serialize;
-use std::fmt::Display;
-use std::str::FromStr;
 
 /// The connector keys of a user.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
@@ -44,13 +42,12 @@ pub(super) async fn bind(
     InPath((user, key)): InPath<(String, String)>,
     by: Idempotency,
 ) -> Result<axum::Json<ConnectorView>, Problem> {
-    let user: UserId = in_path("user", &user)?;
-    let key: ConnectorKey = in_path("key", &key)?;
-    Ok(axum::Json(wire::connector(
-        &api.command()?
-            .bind_connector(by.by(&caller.user), &user, &key)
-            .await?,
-    )))
+    let user: UserId = read_path("user", &user)?;
+    let key: ConnectorKey = read_path("key", &key)?;
+    let broker = api.command()?;
+    let by = by.by(&caller.user);
+    let bound = broker.bind_connector(by, &user, &key).await?;
+    Ok(axum::Json(wire::connector(&bound)))
 }
 
 /// A key that is no longer bound to a user.
@@ -80,8 +77,8 @@ pub(super) async fn unbind(
     InPath((user, key)): InPath<(String, String)>,
     by: Idempotency,
 ) -> Result<axum::Json<Unbound>, Problem> {
-    let user: UserId = in_path("user", &user)?;
-    let key: ConnectorKey = in_path("key", &key)?;
+    let user: UserId = read_path("user", &user)?;
+    let key: ConnectorKey = read_path("key", &key)?;
     api.command()?
         .unbind_connector(by.by(&caller.user), &user, &key)
         .await?;
@@ -103,7 +100,7 @@ pub(super) async fn list(
     caller: Caller,
     InPath(user): InPath<String>,
 ) -> Result<axum::Json<ConnectorList>, Problem> {
-    let user: UserId = in_path("user", &user)?;
+    let user: UserId = read_path("user", &user)?;
     let rows = api
         .broker()?
         .connectors(&caller.user, &caller.scopes, &user)
@@ -111,10 +108,4 @@ pub(super) async fn list(
     Ok(axum::Json(ConnectorList {
         connectors: rows.iter().map(wire::connector).collect(),
     }))
-}
-
-fn in_path<T: FromStr<Err: Display>>(name: &'static str, text: &str) -> Result<T, Problem> {
-    text.parse().map_err(|error: T::Err| {
-        Problem::bad_request("INVALID_ID", error.to_string()).at(RequestPart::Path(name))
-    })
 }

@@ -2,7 +2,7 @@
 
 use crate::caller::Caller;
 use crate::codes::{self, RECORDING, SESSION};
-use crate::input::{InPath, Params, id_in_path, limit};
+use crate::input::{InPath, Params, limit, read_path};
 use crate::problem::Problem;
 use crate::reading::note_agents;
 use crate::state::Api;
@@ -70,7 +70,7 @@ pub(super) async fn show(
     caller: Caller,
     InPath(id): InPath<String>,
 ) -> Result<axum::Json<wire::DeadLetterDetail>, Problem> {
-    let input: InputId = id_in_path("id", &id)?;
+    let input: InputId = read_path("id", &id)?;
     let dead = api.broker()?.dead_letter(input).await?;
     let agents = agents(&api, [dead.accepted.session]).await?;
     note_agents(&api, &caller, "GET /api/dead-letters/{id}", agents).await?;
@@ -85,12 +85,7 @@ async fn agents(
     let sessions: BTreeSet<SessionId> = sessions.into_iter().collect();
     let mut agents = BTreeSet::new();
     for session in sessions {
-        let row = api
-            .broker()?
-            .store()
-            .session(session)
-            .await
-            .map_err(broker::Error::from)?;
+        let row = api.broker()?.store().session(session).await?;
         agents.extend(row.map(|row| row.agent));
     }
     Ok(agents)
@@ -118,7 +113,7 @@ pub(super) async fn requeue(
     State(api): State<Api>,
     InPath(id): InPath<String>,
 ) -> Result<(StatusCode, axum::Json<Requeued>), Problem> {
-    let input: InputId = id_in_path("id", &id)?;
+    let input: InputId = read_path("id", &id)?;
     api.command()?.requeue(input).await?;
     Ok((
         StatusCode::ACCEPTED,

@@ -1,7 +1,7 @@
 //! Stored events, a page at a time.
 
 use crate::caller::Caller;
-use crate::input::{Params, id_in_query, limit};
+use crate::input::{Params, limit, read_query};
 use crate::problem::Problem;
 use crate::reading::{agents_with_content, note_agents};
 use crate::state::Api;
@@ -70,9 +70,9 @@ pub(super) async fn list(
     let after = page.after.unwrap_or(0);
     let limit = limit(page.limit, PAGE.0, PAGE.1)?;
     let filter = EventFilter {
-        agent: id_in_query("agent", page.agent.as_deref())?,
-        session: id_in_query("session", page.session.as_deref())?,
-        run: id_in_query("run", page.run.as_deref())?,
+        agent: read_query("agent", page.agent.as_deref())?,
+        session: read_query("session", page.session.as_deref())?,
+        run: read_query("run", page.run.as_deref())?,
         ..EventFilter::default()
     };
     // Read before the events are: none up to it can then be missing from the page.
@@ -83,10 +83,7 @@ pub(super) async fn list(
     let mut agents = BTreeSet::new();
     loop {
         let wanted = CHUNK.min(limit - events.len());
-        let chunk = store
-            .events(next_after, filter, wanted)
-            .await
-            .map_err(broker::Error::from)?;
+        let chunk = store.events(next_after, filter, wanted).await?;
         agents.extend(agents_with_content(&chunk));
         for recorded in &chunk {
             let event = serde_json::value::to_raw_value(&wire::event(recorded)).unwrap_or_default();

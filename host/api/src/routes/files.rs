@@ -4,10 +4,13 @@ mod download;
 
 use crate::caller::Caller;
 use crate::codes::{self, AGENT, AGENT_COMMAND, FILE_UPLOAD, LIVE_AGENT, RECORDING, SESSION};
-use crate::input::{InPath, Params, TargetSession, existing, id_in_path, read_at_most};
+use crate::input::{
+    InPath, Params, SessionInPath, TargetSession, existing, read_at_most, read_path,
+};
 use crate::problem::{Problem, RequestPart};
 use crate::state::Api;
 use crate::wire;
+use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::response::Response;
 use broker::UploadFile;
@@ -16,11 +19,6 @@ use domain::file::{FILE_BYTES_MAX, UNKNOWN_MEDIA_TYPE, check_media_type};
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, StatusCode};
 use serde::{Deserialize, Serialize};
-use std::time::Duration;
-use tokio::time::timeout;
-
-/// Time that a file waits for other uploads before it is refused.
-const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Query that names the file.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
@@ -47,11 +45,7 @@ pub(super) struct FileContent(Vec<u8>);
 #[utoipa::path(
     post, path = "/api/agents/{id}/sessions/{sid}/files", tag = "sessions",
     security(("token" = ["write"])),
-    params(
-        ("id" = String, Path, description = "UUID or path of the agent."),
-        ("sid" = String, Path, description = "UUID of the session."),
-        UploadParams,
-    ),
+    params(SessionInPath, UploadParams),
     request_body(content = inline(FileContent), content_type = "*/*", description = "The file."),
     responses(
         (status = 201, description = "It is kept.", body = wire::FileView),
@@ -75,21 +69,8 @@ pub(super) async fn upload(
     api.command()?
         .may_upload(&caller.user, &target, session, &params.name)
         .await?;
-    let Ok(_place) = timeout(PATIENCE, api.upload_place()).await else {
-        let detail = "too many files are being uploaded to this host; try again in a moment";
-        return Err(
-            Problem::new(StatusCode::TOO_MANY_REQUESTS, "TOO_MANY_UPLOADS", detail)
-                .retry_after(PATIENCE.as_secs()),
-        );
-    };
-    let too_large = || {
-        let detail = format!("a file has at most {FILE_BYTES_MAX} bytes");
-        Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "FILE_TOO_LARGE", detail)
-            .at(RequestPart::WholeBody)
-    };
-    let content = read_at_most(FILE_BYTES_MAX, &parts.headers, body, too_large)
-        .await?
-        .into();
+    let _permit = api.upload_permit().await?;
+    let content = read_file("a file", FILE_BYTES_MAX, &parts.headers, body).await?;
     let command = UploadFile {
         target,
         session,
@@ -105,6 +86,22 @@ pub(super) async fn upload(
         StatusCode::OK
     };
     Ok((status, axum::Json(wire::file(&row))))
+}
+
+/// Reads a body that is a file of at most so many bytes.
+pub(super) async fn read_file(
+    what: &str,
+    bytes_max: usize,
+    headers: &HeaderMap,
+    body: Body,
+) -> Result<Vec<u8>, Problem> {
+    let too_large = || {
+        let detail = format!("{what} has at most {bytes_max} bytes");
+        Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "FILE_TOO_LARGE", detail)
+            .at(RequestPart::WholeBody)
+    };
+    let content = read_at_most(bytes_max, headers, body, too_large).await?;
+    Ok(content.into())
 }
 
 /// Returns the media type that a request declares for its body.
@@ -136,10 +133,7 @@ pub(super) struct FileList {
 #[utoipa::path(
     get, path = "/api/agents/{id}/sessions/{sid}/files", tag = "sessions",
     security(("token" = ["read"])),
-    params(
-        ("id" = String, Path, description = "UUID or path of the agent."),
-        ("sid" = String, Path, description = "UUID of the session."),
-    ),
+    params(SessionInPath),
     responses((status = 200, description = "The files.", body = FileList)),
     extensions(("x-codes" = json!(codes::join(&[SESSION, AGENT])))),
 )]
@@ -174,8 +168,7 @@ pub(super) struct DownloadParams {
     get, path = "/api/agents/{id}/sessions/{sid}/files/{digest}", tag = "sessions",
     security(("token" = ["read"])),
     params(
-        ("id" = String, Path, description = "UUID or path of the agent."),
-        ("sid" = String, Path, description = "UUID of the session."),
+        SessionInPath,
         (
             "digest" = String,
             Path,
@@ -217,21 +210,16 @@ pub(super) async fn show(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let target = existing(&id)?;
-    let session = id_in_path("sid", &session)?;
+    let session = read_path("sid", &session)?;
     let no_digest = || {
         let detail = "a digest is `sha256:` and 64 hexadecimal digits";
-        Problem::bad_request("INVALID_ID", detail).at(RequestPart::Path("digest"))
+        Problem::invalid_id("digest", detail)
     };
     let digest = Digest::from_reference(&digest).ok_or_else(no_digest)?;
+    let name = params.name.as_deref();
     let (row, content) = caller
         .reading(&api)?
-        .file(
-            &caller.user,
-            &target,
-            session,
-            digest,
-            params.name.as_deref(),
-        )
+        .file(&caller.user, &target, session, digest, name)
         .await?;
     Ok(download::response(&row.file, content, &headers))
 }

@@ -3,15 +3,15 @@
 use crate::caller::Caller;
 use crate::codes::{self, INVALID, RECORDING};
 use crate::input::{
-    Idempotency, IdempotencyKey, InPath, Json, Params, id_in_path, id_in_query, limit,
+    Idempotency, IdempotencyKey, InPath, Json, Params, limit, read_path, read_query,
 };
-use crate::problem::{Problem, RequestPart};
+use crate::problem::Problem;
 use crate::state::Api;
 use crate::wire::{self, KeyView};
 use axum::extract::State;
 use broker::KeysOf;
 use domain::key::{KeyId, NewKey};
-use domain::user::{NotAUser, Scope, UserId};
+use domain::user::{Scope, UserId};
 use http::header::{CACHE_CONTROL, LOCATION};
 use http::{HeaderName, StatusCode};
 use serde::{Deserialize, Serialize};
@@ -141,25 +141,17 @@ pub(super) async fn list(
     caller: Caller,
     Params(page): Params<Page>,
 ) -> Result<axum::Json<KeyList>, Problem> {
-    let invalid = |name, detail: String| {
-        Problem::bad_request("INVALID_QUERY", detail).at(RequestPart::Query(name))
-    };
-    let user = page.user.as_deref().map(str::parse::<UserId>).transpose();
-    let of = match (
-        user.map_err(|error: NotAUser| invalid("user", error.to_string()))?,
-        page.all,
-    ) {
+    let user = read_query("user", page.user.as_deref())?;
+    let of = match (user, page.all) {
         (Some(_), true) => {
-            return Err(invalid(
-                "all",
-                "name one user, or ask for all of them".to_owned(),
-            ));
+            let detail = "name one user, or ask for all of them";
+            return Err(Problem::invalid_query("all", detail));
         }
         (Some(user), false) => KeysOf::User(user),
         (None, true) => KeysOf::Everybody,
         (None, false) => KeysOf::User(caller.user.clone()),
     };
-    let after: Option<KeyId> = id_in_query("after", page.after.as_deref())?;
+    let after: Option<KeyId> = read_query("after", page.after.as_deref())?;
     let limit = limit(page.limit, PAGE_MAX, PAGE_MAX)?;
     let rows = api
         .broker()?
@@ -202,7 +194,7 @@ pub(super) async fn revoke(
     InPath(id): InPath<String>,
     Params(why): Params<RevocationReason>,
 ) -> Result<axum::Json<KeyView>, Problem> {
-    let id: KeyId = id_in_path("id", &id)?;
+    let id: KeyId = read_path("id", &id)?;
     let row = api
         .command()?
         .revoke_key(&caller.issuer(), &id, why.reason)

@@ -2,8 +2,11 @@
 
 use crate::caller::Caller;
 use crate::codes::{self, AGENT_COMMAND, INVALID, RECORDING, SESSION, SESSION_LIMITS, TURN};
-use crate::input::{Idempotency, IdempotencyKey, Json, OptionalJson, TargetSession};
-use crate::problem::{Problem, RequestPart};
+use crate::input::{
+    Idempotency, IdempotencyKey, Json, OptionalJson, SessionInPath, TargetSession, given,
+};
+use crate::problem::Problem;
+use crate::respond::Created;
 use crate::state::Api;
 use crate::wire;
 use axum::extract::State;
@@ -11,9 +14,7 @@ use broker::Fork;
 use domain::digest::Digest;
 use domain::id::TurnId;
 use domain::session_label::Changes;
-use http::header::LOCATION;
-use http::{HeaderName, StatusCode};
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 /// Changes to a session.
@@ -32,22 +33,13 @@ pub(super) struct SessionChanges {
     attributes: Option<Map<String, Value>>,
 }
 
-/// Distinguishes `null` from an absent field.
-fn given<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Option<String>>, D::Error> {
-    Option::deserialize(deserializer).map(Some)
-}
-
 /// Renames a session, pins it, or changes its attributes.
 ///
 /// Either all of the changes are made or none. The session counts as updated if anything changes.
 #[utoipa::path(
     patch, path = "/api/agents/{id}/sessions/{sid}", tag = "sessions",
     security(("token" = ["write"])),
-    params(
-        ("id" = String, Path, description = "UUID or path of the agent."),
-        ("sid" = String, Path, description = "UUID of the session."),
-        IdempotencyKey,
-    ),
+    params(SessionInPath, IdempotencyKey),
     request_body = SessionChanges,
     responses((status = 200, description = "The session afterwards.", body = wire::SessionRowView)),
     extensions(("x-codes" = json!(codes::join(&[RECORDING, AGENT_COMMAND, SESSION, INVALID])))),
@@ -57,25 +49,16 @@ pub(super) async fn change(
     caller: Caller,
     TargetSession(target, session): TargetSession,
     key: Idempotency,
-    Json(SessionChanges {
-        name,
-        pinned,
-        attributes,
-    }): Json<SessionChanges>,
+    Json(new): Json<SessionChanges>,
 ) -> Result<axum::Json<wire::SessionRowView>, Problem> {
-    let row = api
-        .command()?
-        .relabel(
-            key.by(&caller.user),
-            &target,
-            session,
-            Changes {
-                name,
-                pinned,
-                attributes,
-            },
-        )
-        .await?;
+    let changes = Changes {
+        name: new.name,
+        pinned: new.pinned,
+        attributes: new.attributes,
+    };
+    let broker = api.command()?;
+    let by = key.by(&caller.user);
+    let row = broker.relabel(by, &target, session, changes).await?;
     Ok(axum::Json(wire::session_row(&row)))
 }
 
@@ -96,11 +79,7 @@ pub(super) struct Cleared {
 #[utoipa::path(
     post, path = "/api/agents/{id}/sessions/{sid}/clear", tag = "sessions",
     security(("token" = ["write"])),
-    params(
-        ("id" = String, Path, description = "UUID or path of the agent."),
-        ("sid" = String, Path, description = "UUID of the session."),
-        IdempotencyKey,
-    ),
+    params(SessionInPath, IdempotencyKey),
     responses((status = 200, description = "Its thread is empty.", body = Cleared)),
     extensions(("x-codes" = json!(codes::join(&[
         RECORDING, AGENT_COMMAND, SESSION,
@@ -145,11 +124,7 @@ pub(super) struct Deleted {
 #[utoipa::path(
     delete, path = "/api/agents/{id}/sessions/{sid}", tag = "sessions",
     security(("token" = ["write"])),
-    params(
-        ("id" = String, Path, description = "UUID or path of the agent."),
-        ("sid" = String, Path, description = "UUID of the session."),
-        IdempotencyKey,
-    ),
+    params(SessionInPath, IdempotencyKey),
     responses((status = 200, description = "It is gone.", body = Deleted)),
     extensions(("x-codes" = json!(codes::join(&[
         RECORDING, AGENT_COMMAND, SESSION,
@@ -194,11 +169,7 @@ pub(super) struct NewFork {
 #[utoipa::path(
     post, path = "/api/agents/{id}/sessions/{sid}/fork", tag = "sessions",
     security(("token" = ["write"])),
-    params(
-        ("id" = String, Path, description = "UUID or path of the agent."),
-        ("sid" = String, Path, description = "UUID of the session."),
-        IdempotencyKey,
-    ),
+    params(SessionInPath, IdempotencyKey),
     request_body = Option<NewFork>,
     responses(
         (
@@ -218,48 +189,23 @@ pub(super) async fn fork(
     caller: Caller,
     TargetSession(target, session): TargetSession,
     key: Idempotency,
-    OptionalJson(NewFork {
-        turn_id,
-        message,
-        name,
-        model,
-    }): OptionalJson<NewFork>,
-) -> Result<
-    (
-        StatusCode,
-        [(HeaderName, String); 1],
-        axum::Json<wire::SessionView>,
-    ),
-    Problem,
-> {
-    let no_turn = || {
-        let detail = "a turn's id is 64 hexadecimal digits";
-        Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "INVALID_FIELD", detail)
-            .at(RequestPart::Body("/turn_id"))
-    };
-    let turn = turn_id
+    OptionalJson(new): OptionalJson<NewFork>,
+) -> Result<Created<wire::SessionView>, Problem> {
+    let no_turn = || Problem::invalid_field("/turn_id", "a turn's id is 64 hexadecimal digits");
+    let turn = new
+        .turn_id
         .map(|text| Digest::from_hex(&text).map(TurnId).ok_or_else(no_turn))
         .transpose()?;
     let share = api.session_share(&caller, key.by(&caller.user).key).await?;
-    let view = api
-        .command()?
-        .fork(
-            key.by(&caller.user),
-            &target,
-            session,
-            Fork {
-                turn,
-                message,
-                name,
-                model,
-            },
-        )
-        .await?;
+    let fork = Fork {
+        turn,
+        message: new.message,
+        name: new.name,
+        model: new.model,
+    };
+    let broker = api.command()?;
+    let by = key.by(&caller.user);
+    let view = broker.fork(by, &target, session, fork).await?;
     share.keep();
-    let location = format!("/api/agents/{}/sessions/{}", view.row.agent, view.row.id);
-    Ok((
-        StatusCode::CREATED,
-        [(LOCATION, location)],
-        axum::Json(wire::session(&view)),
-    ))
+    Ok(Created::session(&view))
 }

@@ -4,12 +4,11 @@
 use crate::caller::Caller;
 use crate::codes::{self, AGENT, SESSION};
 use crate::cursor::List;
-use crate::input::{Params, TargetAgent, TargetSession, limit};
-use crate::problem::{Problem, RequestPart};
+use crate::input::{Params, SessionInPath, TargetAgent, TargetSession, limit, read_query};
+use crate::problem::Problem;
 use crate::state::Api;
 use crate::wire;
 use axum::extract::State;
-use domain::user::UserId;
 use serde::{Deserialize, Serialize};
 use store::{SessionFilter, SessionRow, SessionStatus};
 
@@ -77,7 +76,7 @@ pub(super) async fn sessions(
 ) -> Result<axum::Json<SessionList>, Problem> {
     let limit = limit(params.limit, LIST_MAX, LIST_MAX)?;
     let filter = SessionFilter {
-        user: user_in_query(params.user.as_deref())?,
+        user: read_query("user", params.user.as_deref())?,
         session_type: params.session_type,
         status: params.status.map(|status| match status {
             Status::Open => SessionStatus::Open,
@@ -115,13 +114,6 @@ fn next_after(
     let more = sessions.len() > limit;
     sessions.truncate(limit);
     sessions.last().filter(|_| more).map(token)
-}
-
-fn user_in_query(text: Option<&str>) -> Result<Option<UserId>, Problem> {
-    let parsed = text.map(str::parse::<UserId>).transpose();
-    parsed.map_err(|error| {
-        Problem::bad_request("INVALID_QUERY", error.to_string()).at(RequestPart::Query("user"))
-    })
 }
 
 /// Query that selects a page of an agent's history.
@@ -162,7 +154,7 @@ pub(super) async fn history(
     Params(params): Params<HistoryParams>,
 ) -> Result<axum::Json<SessionHistory>, Problem> {
     let limit = limit(params.limit, LIST_MAX, LIST_MAX)?;
-    let of = user_in_query(params.user.as_deref())?;
+    let of = read_query("user", params.user.as_deref())?;
     let after = List::History.after(params.after.as_deref())?;
     let mut sessions = caller
         .reading(&api)?
@@ -201,11 +193,7 @@ pub(super) struct ItemList {
 #[utoipa::path(
     get, path = "/api/agents/{id}/sessions/{sid}/items", tag = "sessions",
     security(("token" = ["read"])),
-    params(
-        ("id" = String, Path, description = "UUID or path of the agent."),
-        ("sid" = String, Path, description = "UUID of the session."),
-        ItemParams,
-    ),
+    params(SessionInPath, ItemParams),
     responses((status = 200, description = "The items.", body = ItemList)),
     extensions(("x-codes" = json!(codes::join(&[SESSION, AGENT])))),
 )]

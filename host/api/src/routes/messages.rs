@@ -5,8 +5,8 @@ mod content;
 use super::queue::QueueBody;
 use crate::caller::Caller;
 use crate::codes::{self, AGENT_COMMAND, INVALID, LIVE_AGENT, RECORDING, SESSION};
-use crate::input::{Idempotency, IdempotencyKey, Json, Params, TargetSession};
-use crate::problem::{Problem, RequestPart};
+use crate::input::{Idempotency, IdempotencyKey, Json, Params, SessionInPath, TargetSession};
+use crate::problem::Problem;
 use crate::state::Api;
 use crate::wire;
 use axum::extract::State;
@@ -104,7 +104,7 @@ impl Wait {
                 let detail = format!(
                     "wait_s: {seconds} is out of its range: it must be from 1 to {WAIT_S_MAX}"
                 );
-                Err(Problem::bad_request("INVALID_QUERY", detail).at(RequestPart::Query("wait_s")))
+                Err(Problem::invalid_query("wait_s", detail))
             }
         }
     }
@@ -114,12 +114,7 @@ impl Wait {
 #[utoipa::path(
     post, path = "/api/agents/{id}/sessions/{sid}/messages", tag = "sessions",
     security(("token" = ["write"])),
-    params(
-        ("id" = String, Path, description = "UUID or path of the agent."),
-        ("sid" = String, Path, description = "UUID of the session."),
-        Wait,
-        IdempotencyKey,
-    ),
+    params(SessionInPath, Wait, IdempotencyKey),
     request_body = NewMessage,
     responses(
         (
@@ -150,20 +145,13 @@ pub(super) async fn post_message(
             broker.agent_id(&caller.user, &target).await?.to_string()
         }
     };
-    let NewMessage {
-        content,
-        model,
-        queue,
-        priority,
-    } = new;
-    let queue = queue.map(QueueOverride::from).unwrap_or_default();
     let command = PostMessage {
         target,
         session,
-        content: content.0,
-        model,
-        queue,
-        priority,
+        content: new.content.0,
+        model: new.model,
+        queue: new.queue.map(QueueOverride::from).unwrap_or_default(),
+        priority: new.priority,
         user: caller.user,
         idempotency_key: key,
     };

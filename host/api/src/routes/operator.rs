@@ -7,7 +7,7 @@ use axum::extract::State;
 use http::StatusCode;
 use serde::Serialize;
 use std::os::unix::fs::DirBuilderExt;
-use store::{BackupError, Health, RebuildError, RebuildStage, RebuildState, Verification};
+use store::{BackupError, Health, RebuildError, RebuildStage, RebuildState};
 use uuid::Uuid;
 
 /// A backup.
@@ -87,28 +87,15 @@ pub(super) struct Verified {
     responses((status = 200, description = "The result.", body = Verified)),
 )]
 pub(super) async fn verify(State(api): State<Api>) -> Result<axum::Json<Verified>, Problem> {
-    let Verification {
-        events,
-        erased,
-        turns,
-        head,
-        fault,
-    } = api
-        .broker()?
-        .store()
-        .verify()
-        .await
-        .map_err(broker::Error::from)?;
-    let (fault_position, problem) = fault.map(|fault| (fault.position, fault.problem)).unzip();
-    let intact = problem.is_none();
+    let found = api.broker()?.store().verify().await?;
     Ok(axum::Json(Verified {
-        intact,
-        events,
-        erased,
-        turns,
-        head: head.hex(),
-        fault_position,
-        fault: problem,
+        intact: found.fault.is_none(),
+        events: found.events,
+        erased: found.erased,
+        turns: found.turns,
+        head: found.head.hex(),
+        fault_position: found.fault.as_ref().map(|fault| fault.position),
+        fault: found.fault.map(|fault| fault.problem),
     }))
 }
 
@@ -233,19 +220,11 @@ impl From<RebuildState> for Rebuild {
                 }
             }
             RebuildState::Done(rebuilt) => {
-                let replaced = rebuilt.replaced.into_iter().map(|it| {
-                    let store::Replaced {
-                        table,
-                        changed,
-                        missing,
-                        superfluous,
-                    } = it;
-                    Replaced {
-                        table,
-                        changed,
-                        missing,
-                        superfluous,
-                    }
+                let replaced = rebuilt.replaced.into_iter().map(|it| Replaced {
+                    table: it.table,
+                    changed: it.changed,
+                    missing: it.missing,
+                    superfluous: it.superfluous,
                 });
                 let paused_us = u64::try_from(rebuilt.paused.as_micros()).unwrap_or(u64::MAX);
                 Self {

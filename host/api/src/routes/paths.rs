@@ -3,16 +3,16 @@
 
 use crate::caller::Caller;
 use crate::codes::{self, AGENT, INVALID, RECORDING, STOPPING};
-use crate::input::{Idempotency, IdempotencyKey, OptionalJson, Params, TargetAgent, limit};
-use crate::problem::{Problem, RequestPart};
+use crate::input::{
+    Idempotency, IdempotencyKey, OptionalJson, Params, TargetAgent, limit, read_query,
+};
+use crate::problem::Problem;
 use crate::state::Api;
 use crate::wire::{self, PathView};
 use axum::extract::State;
 use broker::PathFilter;
 use domain::path::{FetchStrategy, PathKind};
 use serde::{Deserialize, Serialize};
-use std::fmt::Display;
-use std::str::FromStr;
 
 /// Agents on one page unless asked for fewer, and at most.
 const PAGE_MAX: usize = 200;
@@ -60,11 +60,7 @@ pub(super) async fn list(
     Params(page): Params<Page>,
 ) -> Result<axum::Json<PathList>, Problem> {
     let limit = limit(page.limit, PAGE_MAX, PAGE_MAX)?;
-    let kind: Option<PathKind> = page
-        .kind
-        .as_deref()
-        .map(|kind| in_query("kind", kind))
-        .transpose()?;
+    let kind: Option<PathKind> = read_query("kind", page.kind.as_deref())?;
     let filter = PathFilter {
         under: page.under,
         depth: page.depth,
@@ -105,17 +101,9 @@ pub(super) async fn fetch(
     caller: Caller,
     Params(Strategy { strategy }): Params<Strategy>,
 ) -> Result<axum::Json<PathView>, Problem> {
-    let strategy = strategy
-        .as_deref()
-        .map(|strategy| in_query("strategy", strategy))
-        .transpose()?;
-    let found = api
-        .broker()?
-        .fetch(
-            &caller.user,
-            strategy.unwrap_or(FetchStrategy::MostRecentForeground),
-        )
-        .await?;
+    let strategy = read_query("strategy", strategy.as_deref())?;
+    let strategy = strategy.unwrap_or(FetchStrategy::MostRecentForeground);
+    let found = api.broker()?.fetch(&caller.user, strategy).await?;
     Ok(axum::Json(wire::path(&found)))
 }
 
@@ -205,19 +193,11 @@ pub(super) async fn abort(
     }))
 }
 
-fn in_query<T: FromStr<Err: Display>>(name: &'static str, text: &str) -> Result<T, Problem> {
-    text.parse().map_err(|error: T::Err| {
-        Problem::bad_request("INVALID_QUERY", error.to_string()).at(RequestPart::Query(name))
-    })
-}
-
 /// Attributes an error to the query parameter that caused it.
 fn in_the_query(error: broker::Error) -> Problem {
     let problem = Problem::from(error);
     match problem.field.as_deref() {
-        Some("query:under") => {
-            Problem::bad_request("INVALID_QUERY", problem.detail).at(RequestPart::Query("under"))
-        }
+        Some("query:under") => Problem::invalid_query("under", problem.detail),
         _ => problem,
     }
 }

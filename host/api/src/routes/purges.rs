@@ -129,8 +129,7 @@ pub(super) async fn purge(
 fn session_of(text: &str) -> Result<SessionId, Problem> {
     text.parse().map_err(|_| {
         let detail = format!("`{text}` is not the id of a session: that is a UUID");
-        Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "INVALID_FIELD", detail)
-            .at(RequestPart::Body("/session_id"))
+        Problem::invalid_field("/session_id", detail)
     })
 }
 

@@ -1,7 +1,7 @@
 //! Sessions for which nothing is done.
 
 use crate::codes::{self, RECORDING};
-use crate::input::{InPath, id_in_path};
+use crate::input::{InPath, read_path};
 use crate::problem::Problem;
 use crate::state::Api;
 use crate::wire;
@@ -51,7 +51,7 @@ pub(super) async fn release(
     State(api): State<Api>,
     InPath(id): InPath<String>,
 ) -> Result<(StatusCode, axum::Json<Released>), Problem> {
-    let session: SessionId = id_in_path("id", &id)?;
+    let session: SessionId = read_path("id", &id)?;
     api.command()?.release(session)?;
     Ok((
         StatusCode::ACCEPTED,

@@ -3,7 +3,8 @@
 use crate::caller::Caller;
 use crate::codes::{self, AGENT, AGENT_COMMAND, INVALID, RECORDING, SESSION};
 use crate::input::{
-    Idempotency, IdempotencyKey, InPath, Json, Params, TargetSession, existing, id_in_path,
+    Idempotency, IdempotencyKey, InPath, Json, Params, Reason, SessionInPath, TargetSession,
+    existing, read_path,
 };
 use crate::problem::{Problem, RequestPart};
 use crate::state::Api;
@@ -73,19 +74,12 @@ fn number_or_text() -> ObjectBuilder {
 }
 
 impl From<QueueBody> for QueueOverride {
-    fn from(
-        QueueBody {
-            mode,
-            debounce_ms,
-            cap,
-            drop,
-        }: QueueBody,
-    ) -> Self {
+    fn from(body: QueueBody) -> Self {
         Self {
-            mode,
-            debounce_ms,
-            cap,
-            drop,
+            mode: body.mode,
+            debounce_ms: body.debounce_ms,
+            cap: body.cap,
+            drop: body.drop,
         }
     }
 }
@@ -96,11 +90,7 @@ impl From<QueueBody> for QueueOverride {
 #[utoipa::path(
     put, path = "/api/agents/{id}/sessions/{sid}/queue", tag = "sessions",
     security(("token" = ["write"])),
-    params(
-        ("id" = String, Path, description = "UUID or path of the agent."),
-        ("sid" = String, Path, description = "UUID of the session."),
-        IdempotencyKey,
-    ),
+    params(SessionInPath, IdempotencyKey),
     request_body = QueueBody,
     responses((status = 200, description = "The settings of the queue.", body = wire::QueueView)),
     extensions(("x-codes" = json!(codes::join(&[
@@ -126,11 +116,7 @@ pub(super) async fn configure(
 #[utoipa::path(
     delete, path = "/api/agents/{id}/sessions/{sid}/queue", tag = "sessions",
     security(("token" = ["write"])),
-    params(
-        ("id" = String, Path, description = "UUID or path of the agent."),
-        ("sid" = String, Path, description = "UUID of the session."),
-        IdempotencyKey,
-    ),
+    params(SessionInPath, IdempotencyKey),
     responses((status = 200, description = "The settings of the queue.", body = wire::QueueView)),
     extensions(("x-codes" = json!(codes::join(&[
         RECORDING, AGENT_COMMAND, SESSION,
@@ -143,14 +129,10 @@ pub(super) async fn reset(
     TargetSession(target, session): TargetSession,
     key: Idempotency,
 ) -> Result<axum::Json<wire::QueueView>, Problem> {
+    let host = QueueOverride::default();
     let said = api
         .command()?
-        .configure_queue(
-            key.by(&caller.user),
-            &target,
-            session,
-            QueueOverride::default(),
-        )
+        .configure_queue(key.by(&caller.user), &target, session, host)
         .await?;
     Ok(axum::Json(wire::queue(&said)))
 }
@@ -161,10 +143,7 @@ pub(super) async fn reset(
 #[utoipa::path(
     get, path = "/api/agents/{id}/sessions/{sid}/inputs", tag = "sessions",
     security(("token" = ["read"])),
-    params(
-        ("id" = String, Path, description = "UUID or path of the agent."),
-        ("sid" = String, Path, description = "UUID of the session."),
-    ),
+    params(SessionInPath),
     responses(
         (status = 200, description = "The inputs that wait.", body = wire::WaitingInputsView),
     ),
@@ -187,8 +166,7 @@ pub(super) async fn list(
     get, path = "/api/agents/{id}/sessions/{sid}/inputs/{input}", tag = "sessions",
     security(("token" = ["read"])),
     params(
-        ("id" = String, Path, description = "UUID or path of the agent."),
-        ("sid" = String, Path, description = "UUID of the session."),
+        SessionInPath,
         ("input" = String, Path, description = "The `input_id`."),
     ),
     responses((status = 200, description = "The input.", body = wire::InputView)),
@@ -199,22 +177,13 @@ pub(super) async fn show(
     caller: Caller,
     InPath((id, session, input)): InPath<(String, String, String)>,
 ) -> Result<axum::Json<wire::InputView>, Problem> {
-    let session: SessionId = id_in_path("sid", &session)?;
-    let input: InputId = id_in_path("input", &input)?;
+    let session: SessionId = read_path("sid", &session)?;
+    let input: InputId = read_path("input", &input)?;
     let view = caller
         .reading(&api)?
         .input(&caller.user, &existing(&id)?, session, input)
         .await?;
     Ok(axum::Json(wire::input(&view)))
-}
-
-/// The reason why an input is withdrawn.
-#[derive(Debug, Deserialize, utoipa::IntoParams)]
-#[into_params(parameter_in = Query)]
-#[serde(deny_unknown_fields)]
-pub(super) struct WithdrawalReason {
-    /// The reason, for the record.
-    reason: Option<String>,
 }
 
 /// Withdraws an input that waits.
@@ -225,10 +194,9 @@ pub(super) struct WithdrawalReason {
     delete, path = "/api/agents/{id}/sessions/{sid}/inputs/{input}", tag = "sessions",
     security(("token" = ["write"])),
     params(
-        ("id" = String, Path, description = "UUID or path of the agent."),
-        ("sid" = String, Path, description = "UUID of the session."),
+        SessionInPath,
         ("input" = String, Path, description = "The `input_id`."),
-        WithdrawalReason,
+        Reason,
         IdempotencyKey,
     ),
     responses((status = 200, description = "It does not wait any more.", body = wire::InputView)),
@@ -247,21 +215,16 @@ pub(super) async fn cancel(
     caller: Caller,
     InPath((id, session, input)): InPath<(String, String, String)>,
     key: Idempotency,
-    Params(WithdrawalReason { reason }): Params<WithdrawalReason>,
+    Params(Reason { reason }): Params<Reason>,
 ) -> Result<axum::Json<wire::InputView>, Problem> {
-    let session: SessionId = id_in_path("sid", &session)?;
-    let input: InputId = id_in_path("input", &input)?;
-    let cancelled = api
-        .command()?
-        .cancel_input(
-            key.by(&caller.user),
-            &existing(&id)?,
-            session,
-            input,
-            reason,
-        )
-        .await;
+    let session: SessionId = read_path("sid", &session)?;
+    let input: InputId = read_path("input", &input)?;
+    let broker = api.command()?;
+    let target = existing(&id)?;
+    let by = key.by(&caller.user);
+    let cancelled = broker.cancel_input(by, &target, session, input, reason);
     let view = cancelled
+        .await
         .map_err(|error| Problem::from(error).moved("/reason", RequestPart::Query("reason")))?;
     Ok(axum::Json(wire::input(&view)))
 }

@@ -7,21 +7,18 @@ use crate::caller::Caller;
 use crate::codes::{
     self, AGENT_COMMAND, INVALID, LIVE_AGENT, OPENING, RECORDING, SESSION, SESSION_LIMITS,
 };
-use crate::input::{Idempotency, IdempotencyKey, Json, target};
-use crate::problem::{Problem, RequestPart};
+use crate::input::{Idempotency, IdempotencyKey, Json, read_field, target};
+use crate::problem::Problem;
 use crate::quota::SessionShare;
 use crate::state::Api;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use broker::{Address, Meant, PostRouted, Routed, RoutedReceipt};
 use domain::delegate::Priority;
-use domain::id::NotAnId;
 use domain::message::text_of;
-use domain::persona::{NotAPersona, PersonaId};
 use domain::queue::QueueOverride;
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
-use std::str::FromStr;
 
 /// Bytes of what is sought.
 const ABOUT_BYTES_MAX: usize = 4 << 10;
@@ -158,23 +155,16 @@ pub(super) async fn post(
     Idempotency(idempotency_key): Idempotency,
     Json(message): Json<RoutedMessage>,
 ) -> Result<Response, Problem> {
-    let RoutedMessage {
-        to,
-        content,
-        model,
-        queue,
-        priority,
-    } = message;
-    let to = address(to)?;
+    let to = address(message.to)?;
     let level = to.level();
-    let queue = queue.map(QueueOverride::from).unwrap_or_default();
+    let content = message.content.0;
     let broker = api.command()?;
     let share = match api.session_share(&caller, idempotency_key.as_deref()).await {
         Ok(share) => Some(share),
         // A message goes on in what is open, also with a key that has opened too much.
         Err(spent)
             if broker
-                .where_to(&caller.user, &to, &text_of(&content.0))
+                .where_to(&caller.user, &to, &text_of(&content))
                 .await?
                 .is_none() =>
         {
@@ -184,10 +174,10 @@ pub(super) async fn post(
     };
     let command = PostRouted {
         to,
-        content: content.0,
-        model,
-        queue,
-        priority,
+        content,
+        model: message.model,
+        queue: message.queue.map(QueueOverride::from).unwrap_or_default(),
+        priority: message.priority,
         user: caller.user.clone(),
         idempotency_key,
     };
@@ -208,19 +198,13 @@ pub(super) async fn post(
 }
 
 fn routed_to(receipt: RoutedReceipt, level: &'static str) -> RoutedTo {
-    let RoutedReceipt {
-        said,
-        agent,
-        session,
-        why,
-        is_new,
-    } = receipt;
+    let agent = receipt.agent.to_string();
     RoutedTo {
-        agent_id: agent.to_string(),
-        accepted: accepted_message(said, &agent.to_string(), session, None),
+        accepted: accepted_message(receipt.said, &agent, receipt.session, None),
+        agent_id: agent,
         level,
-        why,
-        is_new,
+        why: receipt.why,
+        is_new: receipt.is_new,
     }
 }
 
@@ -245,61 +229,37 @@ fn which_thread(several: &[Meant]) -> WhichThread {
 
 /// Returns the address of a message: exactly one of its forms is given.
 fn address(to: To) -> Result<Address, Problem> {
-    let To {
-        thread,
-        session,
-        agent,
-        persona: id,
-        smart,
-    } = to;
-    match (thread, session, agent, id, smart) {
-        (Some(turn), None, None, None, None) => Ok(Address::Thread(id_in(&turn, "/to/thread")?)),
+    match (to.thread, to.session, to.agent, to.persona, to.smart) {
+        (Some(turn), None, None, None, None) => {
+            Ok(Address::Thread(read_field("/to/thread", &turn)?))
+        }
         (None, Some(session), None, None, None) => {
-            Ok(Address::Session(id_in(&session, "/to/session")?))
+            Ok(Address::Session(read_field("/to/session", &session)?))
         }
         (None, None, Some(agent), None, None) => Ok(Address::Agent(target(&agent))),
-        (None, None, None, Some(id), None) => Ok(Address::Persona(persona(&id, "/to/persona")?)),
+        (None, None, None, Some(id), None) => Ok(Address::Persona(read_field("/to/persona", &id)?)),
         (None, None, None, None, Some(smart)) => smart_address(smart),
         _ => {
             let detail = "give exactly one of `thread`, `session`, `agent`, `persona` and `smart`";
-            Err(invalid_field(detail, "/to"))
+            Err(Problem::invalid_field("/to", detail))
         }
     }
 }
 
 fn smart_address(smart: Smart) -> Result<Address, Problem> {
-    let Smart {
-        about,
-        agent,
-        persona: id,
-    } = smart;
-    if about
-        .as_ref()
-        .is_some_and(|about| about.len() > ABOUT_BYTES_MAX)
-    {
+    let about = smart.about.as_ref();
+    if about.is_some_and(|about| about.len() > ABOUT_BYTES_MAX) {
         let detail = format!("it may have at most {ABOUT_BYTES_MAX} bytes");
-        return Err(invalid_field(detail, "/to/smart/about"));
+        return Err(Problem::invalid_field("/to/smart/about", detail));
     }
     Ok(Address::Smart {
-        about,
-        agent: agent.as_deref().map(target),
-        persona: id.map(|id| persona(&id, "/to/smart/persona")).transpose()?,
+        about: smart.about,
+        agent: smart.agent.as_deref().map(target),
+        persona: smart
+            .persona
+            .map(|id| read_field("/to/smart/persona", &id))
+            .transpose()?,
     })
-}
-
-fn id_in<T: FromStr<Err = NotAnId>>(text: &str, field: &'static str) -> Result<T, Problem> {
-    text.parse()
-        .map_err(|error: NotAnId| invalid_field(error.to_string(), field))
-}
-
-fn persona(id: &str, field: &'static str) -> Result<PersonaId, Problem> {
-    id.parse()
-        .map_err(|error: NotAPersona| invalid_field(error.to_string(), field))
-}
-
-fn invalid_field(detail: impl Into<String>, field: &'static str) -> Problem {
-    Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "INVALID_FIELD", detail)
-        .at(RequestPart::Body(field))
 }
 
 /// A persona.

@@ -6,23 +6,23 @@ use crate::codes::{
     SESSION, SESSION_LIMITS, STOPPING,
 };
 use crate::input::{
-    Idempotency, IdempotencyKey, InPath, Json, OptionalJson, Params, TargetAgent, TargetSession,
-    id_in_path, target,
+    Idempotency, IdempotencyKey, InPath, Json, OptionalJson, Params, Reason, SessionInPath,
+    TargetAgent, TargetSession, read_field, read_path, target,
 };
 use crate::problem::{Problem, RequestPart};
+use crate::respond::Created;
 use crate::state::Api;
 use crate::wire;
 use axum::extract::State;
 use broker::{NewSession, Respond, Target};
-use domain::id::{NotAnId, OperationId, SessionId};
+use domain::id::SessionId;
 use domain::refusal::RefusalKind;
-use http::header::LOCATION;
-use http::{HeaderName, StatusCode};
+use http::StatusCode;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 /// Seconds until a session expires, at most: a year.
-pub(super) const TIME_LIMIT_S_MAX: u32 = domain::definition::SESSION_TIME_LIMIT_S_MAX;
+const TIME_LIMIT_S_MAX: u32 = domain::definition::SESSION_TIME_LIMIT_S_MAX;
 
 /// A new session.
 #[derive(Debug, Default, Deserialize, utoipa::ToSchema)]
@@ -79,36 +79,20 @@ pub(super) async fn open(
     InPath(id): InPath<String>,
     Idempotency(key): Idempotency,
     OptionalJson(new): OptionalJson<NewSessionBody>,
-) -> Result<
-    (
-        StatusCode,
-        [(HeaderName, String); 1],
-        axum::Json<wire::SessionView>,
-    ),
-    Problem,
-> {
-    let NewSessionBody {
-        session_type,
-        name,
-        model,
-        config,
-        time_limit_s,
-    } = new;
-    if time_limit_s.is_some_and(|seconds| !(1..=TIME_LIMIT_S_MAX).contains(&seconds)) {
+) -> Result<Created<wire::SessionView>, Problem> {
+    let limit = new.time_limit_s;
+    if limit.is_some_and(|seconds| !(1..=TIME_LIMIT_S_MAX).contains(&seconds)) {
         let detail = format!("a time limit must be from 1 to {TIME_LIMIT_S_MAX} seconds");
-        return Err(
-            Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "INVALID_FIELD", detail)
-                .at(RequestPart::Body("/time_limit_s")),
-        );
+        return Err(Problem::invalid_field("/time_limit_s", detail));
     }
     let share = api.session_share(&caller, key.as_deref()).await?;
     let command = NewSession {
         target: target(&id),
-        session_type,
-        name,
-        model,
-        config,
-        time_limit_s,
+        session_type: new.session_type,
+        name: new.name,
+        model: new.model,
+        config: new.config,
+        time_limit_s: limit,
         idempotency_key: key,
         user: caller.user,
     };
@@ -126,12 +110,7 @@ pub(super) async fn open(
         .await
         .map_err(blameless)?;
     share.keep();
-    let location = format!("/api/agents/{}/sessions/{}", view.row.agent, view.row.id);
-    Ok((
-        StatusCode::CREATED,
-        [(LOCATION, location)],
-        axum::Json(wire::session(&view)),
-    ))
+    Ok(Created::session(&view))
 }
 
 /// Partial input that a client wants to keep.
@@ -149,10 +128,7 @@ pub(super) struct UiChanges {
 #[utoipa::path(
     put, path = "/api/agents/{id}/sessions/{sid}/ui-state", tag = "sessions",
     security(("token" = ["write"])),
-    params(
-        ("id" = String, Path, description = "UUID or path of the agent."),
-        ("sid" = String, Path, description = "UUID of the session."),
-    ),
+    params(SessionInPath),
     request_body = UiChanges,
     responses((status = 200, description = "The session.", body = wire::SessionView)),
     extensions(("x-codes" = json!(codes::join(&[
@@ -166,16 +142,11 @@ pub(super) async fn save_ui(
     TargetSession(target, session): TargetSession,
     Json(changes): Json<UiChanges>,
 ) -> Result<axum::Json<wire::SessionView>, Problem> {
-    let call = call_id(&changes.call_id)?;
+    let call = read_field("/call_id", &changes.call_id)?;
+    let state = changes.widget_partial_state;
     let view = api
         .command()?
-        .save_ui(
-            &caller.user,
-            &target,
-            session,
-            call,
-            changes.widget_partial_state,
-        )
+        .save_ui(&caller.user, &target, session, call, state)
         .await?;
     Ok(axum::Json(wire::session(&view)))
 }
@@ -202,11 +173,7 @@ impl MessageParams {
 #[utoipa::path(
     get, path = "/api/agents/{id}/sessions/{sid}", tag = "sessions",
     security(("token" = ["read"])),
-    params(
-        ("id" = String, Path, description = "UUID or path of the agent."),
-        ("sid" = String, Path, description = "UUID of the session."),
-        MessageParams,
-    ),
+    params(SessionInPath, MessageParams),
     responses((status = 200, description = "The session.", body = wire::SessionView)),
     extensions(("x-codes" = json!(codes::join(&[SESSION, AGENT])))),
 )]
@@ -238,13 +205,9 @@ pub(super) async fn find(
     InPath(session): InPath<String>,
     Params(params): Params<MessageParams>,
 ) -> Result<axum::Json<wire::SessionView>, Problem> {
-    let session: SessionId = id_in_path("sid", &session)?;
+    let session: SessionId = read_path("sid", &session)?;
     let broker = caller.reading(&api)?;
-    let row = broker
-        .store()
-        .session(session)
-        .await
-        .map_err(broker::Error::from)?;
+    let row = broker.store().session(session).await?;
     let not_found = || {
         Problem::new(
             StatusCode::NOT_FOUND,
@@ -303,7 +266,7 @@ pub(super) async fn respond(
 ) -> Result<(StatusCode, axum::Json<Responded>), Problem> {
     let command = Respond {
         target,
-        call: call_id(&answer.call_id)?,
+        call: read_field("/call_id", &answer.call_id)?,
         session: None,
         response: answer.response,
         user: caller.user,
@@ -311,27 +274,6 @@ pub(super) async fn respond(
     };
     let position = api.command()?.respond(command).await?;
     Ok((StatusCode::ACCEPTED, axum::Json(Responded { position })))
-}
-
-fn call_id(text: &str) -> Result<OperationId, Problem> {
-    let invalid = |error: NotAnId| {
-        Problem::new(
-            StatusCode::UNPROCESSABLE_ENTITY,
-            "INVALID_FIELD",
-            error.to_string(),
-        )
-        .at(RequestPart::Body("/call_id"))
-    };
-    text.parse().map_err(invalid)
-}
-
-/// The reason why a session is ended.
-#[derive(Debug, Default, Deserialize, utoipa::IntoParams)]
-#[into_params(parameter_in = Query)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Reason {
-    /// The reason, for the record.
-    reason: Option<String>,
 }
 
 /// Ends the structured session that holds the agent's slot.
@@ -390,11 +332,7 @@ pub(super) struct Cancelled {
 #[utoipa::path(
     post, path = "/api/agents/{id}/sessions/{sid}/cancel", tag = "sessions",
     security(("token" = ["write"])),
-    params(
-        ("id" = String, Path, description = "UUID or path of the agent."),
-        ("sid" = String, Path, description = "UUID of the session."),
-        IdempotencyKey,
-    ),
+    params(SessionInPath, IdempotencyKey),
     request_body = Option<Cancellation>,
     responses((status = 200, description = "No turn is in progress any more.", body = Cancelled)),
     extensions(("x-codes" = json!(codes::join(&[RECORDING, SESSION, INVALID, STOPPING, DRIVER])))),

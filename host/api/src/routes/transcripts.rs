@@ -1,30 +1,38 @@
-//! Sessions as files of JSON lines: one out, one in.
+//! Sessions as files of JSON lines, in the dialects of transcripts: one out, one in.
+//!
+//! Nothing else in this crate uses it. Deleting it takes this file and its two lines in
+//! `routes.rs`, `mod transcripts;` and `.merge(transcripts::routes())`: 206 lines. The tests' lists
+//! of routes name its two routes.
 
-use super::files::FileContent;
+use super::files::{FileContent, media_type, read_file};
 use crate::caller::Caller;
-use crate::codes::{
-    self, AGENT, AGENT_COMMAND, INVALID, RECORDING, SESSION, SESSION_LIMITS, TRANSCRIPT_UPLOAD,
+use crate::codes::{self, AGENT, AGENT_COMMAND, INVALID, RECORDING, SESSION, SESSION_LIMITS};
+use crate::input::{
+    Idempotency, IdempotencyKey, Params, SessionInPath, TargetAgent, TargetSession,
 };
-use crate::input::{Idempotency, IdempotencyKey, Params, TargetAgent, TargetSession, read_at_most};
-use crate::problem::{Problem, RequestPart};
+use crate::problem::Problem;
+use crate::respond::Created;
 use crate::state::Api;
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
 use broker::{ImportSession, TRANSCRIPT_BYTES_MAX};
 use domain::transcript::dialect::Dialect;
-use http::header::{
-    CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_TYPE, LOCATION, X_CONTENT_TYPE_OPTIONS,
-};
-use http::{HeaderName, HeaderValue, StatusCode};
+use http::HeaderValue;
+use http::header::{CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS};
 use serde::{Deserialize, Serialize};
-use std::time::Duration;
-use tokio::time::timeout;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 
-/// Time that a file waits for other uploads before it is refused.
-const PATIENCE: Duration = Duration::from_secs(5);
 /// The media type of JSON lines.
 const JSON_LINES: &str = "application/jsonl";
+
+/// The routes.
+pub(super) fn routes() -> OpenApiRouter<Api> {
+    OpenApiRouter::new()
+        .routes(routes!(export))
+        .routes(routes!(import))
+}
 
 /// The dialect in which a session is written.
 #[derive(Debug, Clone, Copy, Default, Deserialize, Serialize, utoipa::ToSchema)]
@@ -62,11 +70,7 @@ pub(super) struct ExportParams {
 #[utoipa::path(
     get, path = "/api/agents/{id}/sessions/{sid}/export", tag = "sessions",
     security(("token" = ["read"])),
-    params(
-        ("id" = String, Path, description = "UUID or path of the agent."),
-        ("sid" = String, Path, description = "UUID of the session."),
-        ExportParams,
-    ),
+    params(SessionInPath, ExportParams),
     responses(
         (
             status = 200,
@@ -148,7 +152,15 @@ pub(super) struct ImportedTranscript {
         ),
     ),
     extensions(("x-codes" = json!(codes::join(&[
-        RECORDING, AGENT_COMMAND, INVALID, TRANSCRIPT_UPLOAD, SESSION_LIMITS,
+        RECORDING, AGENT_COMMAND, INVALID, SESSION_LIMITS,
+        &[
+            (400, "BODY_BROKEN"),
+            (408, "BODY_TIMEOUT"),
+            (409, "TURN_CONFLICT"),
+            (413, "FILE_TOO_LARGE"),
+            (415, "UNSUPPORTED_MEDIA_TYPE"),
+            (429, "TOO_MANY_UPLOADS"),
+        ],
     ])))),
 )]
 pub(super) async fn import(
@@ -157,33 +169,14 @@ pub(super) async fn import(
     TargetAgent(target): TargetAgent,
     key: Idempotency,
     request: Request,
-) -> Result<
-    (
-        StatusCode,
-        [(HeaderName, String); 1],
-        axum::Json<ImportedTranscript>,
-    ),
-    Problem,
-> {
+) -> Result<Created<ImportedTranscript>, Problem> {
     let (parts, body) = request.into_parts();
-    super::files::media_type(&parts.headers)?;
+    media_type(&parts.headers)?;
     // Whoever may not is told before they have sent all of it.
     api.command()?.may_import(&caller.user, &target).await?;
-    let Ok(_place) = timeout(PATIENCE, api.upload_place()).await else {
-        let detail = "too many files are being uploaded to this host; try again in a moment";
-        return Err(
-            Problem::new(StatusCode::TOO_MANY_REQUESTS, "TOO_MANY_UPLOADS", detail)
-                .retry_after(PATIENCE.as_secs()),
-        );
-    };
-    let too_large = || {
-        let detail = format!("a session's file has at most {TRANSCRIPT_BYTES_MAX} bytes");
-        Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "FILE_TOO_LARGE", detail)
-            .at(RequestPart::WholeBody)
-    };
-    let file = read_at_most(TRANSCRIPT_BYTES_MAX, &parts.headers, body, too_large)
-        .await?
-        .into();
+    let _permit = api.upload_permit().await?;
+    let whose = "a session's file";
+    let file = read_file(whose, TRANSCRIPT_BYTES_MAX, &parts.headers, body).await?;
     let share = api.session_share(&caller, key.by(&caller.user).key).await?;
     let imported = api
         .command()?
@@ -207,9 +200,5 @@ pub(super) async fn import(
         known: imported.known,
         left_out: imported.left_out,
     };
-    Ok((
-        StatusCode::CREATED,
-        [(LOCATION, location)],
-        axum::Json(view),
-    ))
+    Ok(Created { location, view })
 }

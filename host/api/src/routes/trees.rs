@@ -2,8 +2,8 @@
 
 use crate::caller::Caller;
 use crate::codes::{self, AGENT, SESSION, TURN};
-use crate::input::{InPath, Params, TargetSession, limit};
-use crate::problem::{Problem, RequestPart};
+use crate::input::{InPath, Params, SessionInPath, TargetSession, limit};
+use crate::problem::Problem;
 use crate::reading::note_compared;
 use crate::state::Api;
 use crate::wire;
@@ -32,10 +32,7 @@ pub(super) async fn show(
     caller: Caller,
     InPath(turn): InPath<String>,
 ) -> Result<axum::Json<wire::TurnView>, Problem> {
-    let no_id = || {
-        Problem::bad_request("INVALID_ID", "a turn's id is 64 hexadecimal digits")
-            .at(RequestPart::Path("turn_id"))
-    };
+    let no_id = || Problem::invalid_id("turn_id", "a turn's id is 64 hexadecimal digits");
     let turn = Digest::from_hex(&turn).map(TurnId).ok_or_else(no_id)?;
     Ok(axum::Json(wire::turn(
         &caller.reading(&api)?.turn(&caller.user, turn).await?,
@@ -70,11 +67,7 @@ pub(super) struct TurnTree {
 #[utoipa::path(
     get, path = "/api/agents/{id}/sessions/{sid}/tree", tag = "sessions",
     security(("token" = ["read"])),
-    params(
-        ("id" = String, Path, description = "UUID or path of the agent."),
-        ("sid" = String, Path, description = "UUID of the session."),
-        TreeParams,
-    ),
+    params(SessionInPath, TreeParams),
     responses((status = 200, description = "The tree.", body = TurnTree)),
     extensions(("x-codes" = json!(codes::join(&[SESSION, AGENT])))),
 )]
@@ -86,11 +79,10 @@ pub(super) async fn tree(
 ) -> Result<axum::Json<TurnTree>, Problem> {
     let limit = limit(params.limit, TREE_PAGE_MAX, TREE_PAGE_MAX)?;
     let no_turn = || {
-        Problem::bad_request(
-            "INVALID_QUERY",
+        Problem::invalid_query(
+            "after",
             "after: this is not the `next_after` of a page of a tree",
         )
-        .at(RequestPart::Query("after"))
     };
     let after = params
         .after
@@ -127,11 +119,7 @@ pub(super) struct DiffParams {
 #[utoipa::path(
     get, path = "/api/agents/{id}/sessions/{sid}/diff", tag = "sessions",
     security(("token" = ["read"])),
-    params(
-        ("id" = String, Path, description = "UUID or path of the agent."),
-        ("sid" = String, Path, description = "UUID of the session."),
-        DiffParams,
-    ),
+    params(SessionInPath, DiffParams),
     responses((status = 200, description = "Where they part.", body = wire::PartingView)),
     extensions(("x-codes" = json!(codes::join(&[
         SESSION, TURN, AGENT,
@@ -149,7 +137,7 @@ pub(super) async fn diff(
         .or_else(|| with.parse().ok().map(Other::Session));
     let neither = || {
         let detail = "with: a session's id is a UUID, a turn's has 64 hexadecimal digits";
-        Problem::bad_request("INVALID_QUERY", detail).at(RequestPart::Query("with"))
+        Problem::invalid_query("with", detail)
     };
     let other = other.ok_or_else(neither)?;
     let parting = caller

@@ -113,18 +113,11 @@ impl Feed {
             self.out.push(self.view.reset(self.position, asked)).await?;
         }
         self.send_stored(self.stored).await?;
-        for pending in self
-            .welcome
-            .take()
-            .map(|welcome| welcome.pending)
-            .unwrap_or_default()
-        {
-            self.out
-                .push(frame::asked_again(
-                    pending.event,
-                    self.scope.spawned(pending.session),
-                ))
-                .await?;
+        let waiting = self.welcome.take().map(|welcome| welcome.pending);
+        for pending in waiting.into_iter().flatten() {
+            let spawned = self.scope.spawned(pending.session);
+            let frame = frame::asked_again(pending.event, spawned);
+            self.out.push(frame).await?;
         }
         let mut heartbeats = 0;
         let mut heartbeat = interval_at(Instant::now() + self.heartbeat, self.heartbeat);
@@ -188,26 +181,23 @@ impl Feed {
         }
         let frame = match self.spawned(recorded) {
             // The same bytes for all.
-            None if !self.is_begun(recorded) => happened.frame(self.view),
+            None if self.seen_of(recorded).is_none() => happened.frame(self.view),
             spawned => self.written(recorded, spawned),
         };
         Ok(self.push_committed(frame).await?)
     }
 
-    fn is_begun(&self, recorded: &Recorded) -> bool {
-        self.begun
-            .is_some_and(|(position, _)| position == recorded.position)
+    /// Returns the number of frames that the client has of an event, if it is the one it has some
+    /// of.
+    fn seen_of(&self, recorded: &Recorded) -> Option<usize> {
+        let (position, frames) = self.begun?;
+        (position == recorded.position).then_some(frames)
     }
 
     /// Returns the frames of a stored event that the client does not have yet.
     fn written(&self, recorded: &Recorded, spawned: Option<&Spawned>) -> Bytes {
-        match self
-            .begun
-            .filter(|(position, _)| *position == recorded.position)
-        {
-            Some((_, frames)) => self.view.rest(recorded, spawned, frames),
-            None => self.view.committed(recorded, spawned),
-        }
+        let seen = self.seen_of(recorded).unwrap_or_default();
+        self.view.committed(recorded, spawned, seen)
     }
 
     async fn sees(&mut self, recorded: &Recorded) -> Result<bool, End> {
@@ -324,7 +314,7 @@ async fn wait_out(error: impl Into<ScopeError>) -> Result<(), End> {
     }
     tracing::warn!(
         error = &error as &dyn std::error::Error,
-        "an event stream cannot be read any further"
+        "an event stream ends because its events cannot be read"
     );
     Err(End::Retry)
 }

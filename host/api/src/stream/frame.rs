@@ -33,24 +33,17 @@ impl View {
         }
     }
 
-    /// A stored event; empty when it means nothing in this view.
-    pub(super) fn committed(self, recorded: &Recorded, spawned: Option<&Spawned>) -> Bytes {
-        match self {
-            Self::Log => committed(recorded, spawned.cloned()),
-            Self::Session => session_frames(recorded, spawned, 0),
-        }
-    }
-
-    /// A stored event without the frames that a client has of it already.
-    pub(super) fn rest(
+    /// A stored event without the frames of it that a client has `seen`; empty when it means
+    /// nothing in this view.
+    pub(super) fn committed(
         self,
         recorded: &Recorded,
         spawned: Option<&Spawned>,
-        frames: usize,
+        seen: usize,
     ) -> Bytes {
         match self {
             Self::Log => committed(recorded, spawned.cloned()),
-            Self::Session => session_frames(recorded, spawned, frames),
+            Self::Session => session_frames(recorded, spawned, seen),
         }
     }
 

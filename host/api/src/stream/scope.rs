@@ -1,8 +1,9 @@
 //! The scope of a stream: the events that it shows.
 
 use crate::caller::{Caller, OperatorReading};
+use crate::reading::without_names;
 use crate::wire::{self, Spawned};
-use broker::{Broker, Reading};
+use broker::Broker;
 use domain::event::{Event, Recorded, Source};
 use domain::id::{AgentId, SessionId};
 use domain::user::UserId;
@@ -12,9 +13,7 @@ use store::{EventFilter, ReadError, Store};
 /// See the module.
 #[derive(Debug)]
 pub(super) enum StreamScope {
-    /// An agent.
     Agent(AgentId),
-    /// A session.
     Session(SessionId),
     /// A session with all that were begun below it.
     Tree(Tree),
@@ -88,16 +87,9 @@ impl Tree {
         if agents.is_empty() {
             return Ok(());
         }
-        let reading = Reading {
-            by,
-            request,
-            session: None,
-            run: None,
-            turn: None,
-        };
-        self.broker
-            .read_lists_as_operator(reading, agents.clone())
-            .await?;
+        let reading = without_names(by, request);
+        let reading = self.broker.read_lists_as_operator(reading, agents.clone());
+        reading.await?;
         self.noted.append(&mut agents);
         Ok(())
     }
@@ -137,12 +129,8 @@ impl StreamScope {
                 let page = store
                     .events_with_spawned(after, tree.session, &tree.user, limit)
                     .await?;
-                if page.iter().any(|recorded| {
-                    recorded
-                        .subject
-                        .session
-                        .is_some_and(|session| !tree.knows(session))
-                }) {
+                let mut sessions = page.iter().filter_map(|recorded| recorded.subject.session);
+                if sessions.any(|session| !tree.knows(session)) {
                     tree.learn(store).await?;
                 }
                 return Ok(page);

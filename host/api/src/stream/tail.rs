@@ -49,7 +49,7 @@ impl FramedEvent {
             View::Log => self.log.clone(),
             View::Session => self
                 .session
-                .get_or_init(|| view.committed(&self.recorded, None))
+                .get_or_init(|| view.committed(&self.recorded, None, 0))
                 .clone(),
         }
     }
@@ -222,7 +222,7 @@ impl Reading {
                 Err(error) => {
                     tracing::warn!(
                         error = &error as &dyn std::error::Error,
-                        "new events cannot be read for all streams at once"
+                        "the shared reader of event streams cannot read new events"
                     );
                     return Err(error);
                 }

@@ -19,7 +19,6 @@ const EVENTS_SINCE_MAX: usize = 100;
 pub(super) struct Arrival<'a> {
     /// The broker as the client reads from it.
     pub(super) broker: &'a Broker,
-    /// The user.
     pub(super) user: &'a UserId,
     /// The events that the stream shows.
     pub(super) scope: &'a StreamScope,
@@ -37,14 +36,12 @@ impl Arrival<'_> {
             None => json!({
                 "session_id": null, "status": null, "control_mode": null, "pending_action": null,
             }),
-            Some(shown) => {
-                let session = wire::legacy_session(shown, &[]);
-                json!({
-                    "session_id": session.id, "status": session.status,
-                    "control_mode": session.control_mode,
-                    "pending_action": session.pending_action,
-                })
-            }
+            Some(shown) => json!({
+                "session_id": shown.row.id.to_string(),
+                "status": wire::status_or_expired(&shown.row, wire::status(shown)),
+                "control_mode": wire::control_mode(&shown.row.session_type),
+                "pending_action": wire::ui_state(shown).active_widget,
+            }),
         };
         Ok(Welcome {
             connected: (FrameName::Connected, connected),

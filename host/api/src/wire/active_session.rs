@@ -9,67 +9,66 @@ use serde_json::Value;
 /// See the module. The session itself has more: its items, what is filled in so far, its messages.
 #[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
 #[schema(as = ActiveSession)]
-pub struct ActiveSessionView {
+pub(crate) struct ActiveSessionView {
     /// Its id.
-    pub session_id: String,
+    pub(crate) session_id: String,
     /// The conversation that it is a part of.
-    pub conversation_id: String,
+    pub(crate) conversation_id: String,
     /// Its type.
-    pub session_type: String,
+    pub(crate) session_type: String,
     /// The user who began it.
-    pub started_by: String,
+    pub(crate) started_by: String,
     /// `active` or `awaiting_client_action`.
-    pub status: &'static str,
+    pub(crate) status: &'static str,
     /// The question that was asked first and is not answered.
-    pub pending_action: Option<PendingActionView>,
+    pub(crate) pending_action: Option<PendingActionView>,
     /// The questions asked after that one that are not answered either.
-    pub further_actions: Vec<PendingActionView>,
+    pub(crate) further_actions: Vec<PendingActionView>,
     /// The point at which the agent continues once the client has answered. Present only while it
     /// waits.
-    pub execution_state: Option<ExecutionPlaceView>,
+    pub(crate) execution_state: Option<ExecutionPlaceView>,
     /// Client actions that were answered.
-    pub interactions: u64,
+    pub(crate) interactions: u64,
     /// The time at which it began, ISO 8601.
-    pub started_at: String,
+    pub(crate) started_at: String,
     /// The time at which it expires, ISO 8601.
-    pub expires_at: Option<String>,
+    pub(crate) expires_at: Option<String>,
 }
 
 /// The point at which an agent continues. It is the execution state without the messages; `GET
 /// /api/agents/{id}/sessions/{sid}` shows it with them.
 #[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
 #[schema(as = ExecutionPlace)]
-pub struct ExecutionPlaceView {
+pub(crate) struct ExecutionPlaceView {
     /// The turn in progress.
-    pub run_id: String,
+    pub(crate) run_id: String,
     /// The last message of its thread.
-    pub last_message: u64,
+    pub(crate) last_message: u64,
     /// Steps that were taken.
-    pub iteration: u32,
+    pub(crate) iteration: u32,
     /// Tool calls that were made.
-    pub tool_calls_made: u32,
+    pub(crate) tool_calls_made: u32,
     /// The call that waits for an answer.
-    pub pending_tool_call: PendingToolCallView,
+    pub(crate) pending_tool_call: PendingToolCallView,
     /// The time at which the turn began, in milliseconds since the Unix epoch.
-    pub started_at_ms: u64,
+    pub(crate) started_at_ms: u64,
     /// The time at which it was suspended, in milliseconds since the Unix epoch.
-    pub suspended_at_ms: u64,
+    pub(crate) suspended_at_ms: u64,
 }
 
 /// A call that waits for the client (the design's `PendingToolCall`).
 #[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
 #[schema(as = PendingToolCall)]
-pub struct PendingToolCallView {
+pub(crate) struct PendingToolCallView {
     /// The id to answer under.
-    pub call_id: String,
+    pub(crate) call_id: String,
     /// The agent's name for it, or the tool that asks.
-    pub tool_name: String,
+    pub(crate) tool_name: String,
     /// The properties that the widget shows.
-    pub arguments: Value,
+    pub(crate) arguments: Value,
 }
 
 /// A session that holds a slot.
-#[must_use]
 pub(super) fn active_session(session: &ActiveSession) -> ActiveSessionView {
     let (status, execution_state) = match &session.phase {
         Phase::Active => ("active", None),
@@ -94,22 +93,14 @@ pub(super) fn active_session(session: &ActiveSession) -> ActiveSessionView {
 }
 
 fn place(pending: &PendingAction, execution: &Execution) -> ExecutionPlaceView {
-    let Execution {
-        run,
-        iteration,
-        tool_calls_made,
-        head,
-        started_at,
-        suspended_at,
-    } = execution;
     ExecutionPlaceView {
-        run_id: run.to_string(),
-        last_message: *head,
-        iteration: *iteration,
-        tool_calls_made: *tool_calls_made,
+        run_id: execution.run.to_string(),
+        last_message: execution.head,
+        iteration: execution.iteration,
+        tool_calls_made: execution.tool_calls_made,
         pending_tool_call: pending_tool_call(pending),
-        started_at_ms: started_at.0,
-        suspended_at_ms: suspended_at.0,
+        started_at_ms: execution.started_at.0,
+        suspended_at_ms: execution.suspended_at.0,
     }
 }
 

@@ -15,82 +15,81 @@ use serde_json::Value;
 /// One line of the ledger: who, which code, which grant, which call, what was decided, and by which
 /// rule.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, utoipa::ToSchema)]
-pub struct AuditLine {
+pub(crate) struct AuditLine {
     /// The position of its event, which is chained to all others by hash. Several lines may come
     /// from one event.
-    pub position: u64,
+    pub(crate) position: u64,
     /// The time of the decision, ISO 8601.
-    pub time: String,
+    pub(crate) time: String,
     /// `decision`, `request` (one hop of an HTTP request), `admission` of a component, or
     /// `reading`: the operator read what users say.
-    pub kind: &'static str,
+    pub(crate) kind: &'static str,
     /// The agent.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub agent_id: Option<String>,
+    pub(crate) agent_id: Option<String>,
     /// Its session.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub session_id: Option<String>,
+    pub(crate) session_id: Option<String>,
     /// The run.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub run_id: Option<String>,
+    pub(crate) run_id: Option<String>,
     /// The agent's definition.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub definition: Option<String>,
+    pub(crate) definition: Option<String>,
     /// The user for whom the turn acts, of lines since that is recorded; of a reading, who read.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub user_id: Option<String>,
+    pub(crate) user_id: Option<String>,
     /// The operation, that is the call; none for a step of the agent's.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub operation_id: Option<String>,
+    pub(crate) operation_id: Option<String>,
     /// The segment of it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub segment: Option<u32>,
+    pub(crate) segment: Option<u32>,
     /// The tool that was called.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub tool: Option<String>,
+    pub(crate) tool: Option<String>,
     /// The operator's name of the component.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub component: Option<String>,
+    pub(crate) component: Option<String>,
     /// The digest of its code.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub code: Option<String>,
+    pub(crate) code: Option<String>,
     /// The digest of what it is granted.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub grant: Option<String>,
+    pub(crate) grant: Option<String>,
     /// The capability.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub capability: Option<String>,
+    pub(crate) capability: Option<String>,
     /// The verdict `granted`, `refused` or `limited`; for a request, its outcome.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub verdict: Option<String>,
+    pub(crate) verdict: Option<String>,
     /// The rule that decided.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub rule: Option<String>,
+    pub(crate) rule: Option<String>,
     /// Number of times within the call.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub times: Option<u64>,
+    pub(crate) times: Option<u64>,
     /// The subject of the first such decision; for a request, the request without its query. For an
     /// admission, a note that it differs from the one before.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub detail: Option<String>,
+    pub(crate) detail: Option<String>,
     /// The status of a request's answer.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub status: Option<u16>,
+    pub(crate) status: Option<u16>,
     /// Bytes that a request received, head included.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub bytes_in: Option<u64>,
+    pub(crate) bytes_in: Option<u64>,
     /// Bytes that it sent.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub bytes_out: Option<u64>,
+    pub(crate) bytes_out: Option<u64>,
     /// Number of decisions of the call, or of its requests' hops, that were left out because there
     /// were too many.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub left_out: Option<u64>,
+    pub(crate) left_out: Option<u64>,
 }
 
 /// The lines of an event; none when it is not of the ledger, or was erased.
-#[must_use]
-pub fn audit(recorded: &Recorded) -> Vec<AuditLine> {
+pub(crate) fn audit(recorded: &Recorded) -> Vec<AuditLine> {
     let line = AuditLine {
         position: recorded.position,
         time: recorded.time.to_string(),

@@ -29,19 +29,14 @@ pub struct ComponentView {
 /// A component under its name.
 #[must_use]
 pub fn component(entry: &Entry) -> ComponentView {
-    let Entry {
-        name,
-        component,
-        grant,
-        ..
-    } = entry;
+    let component = &entry.component;
     ComponentView {
-        name: name.clone(),
+        name: entry.name.clone(),
         digest: component.digest().reference(),
         size_bytes: component.size_bytes(),
         // Records of text and numbers always have a JSON form.
         describes: serde_json::to_value(component.describes()).unwrap_or_default(),
         imports: component.imports().to_vec(),
-        grant: grant.clone(),
+        grant: entry.grant.clone(),
     }
 }

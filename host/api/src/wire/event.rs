@@ -17,44 +17,43 @@ use serde_json::{Value, json};
 
 /// One event.
 #[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
-pub struct Event {
+pub(crate) struct Event {
     /// Its place among all events: without gaps, in the order of commits. The `id` of event
     /// streams.
-    pub position: u64,
+    pub(crate) position: u64,
     /// Its id.
-    pub id: String,
+    pub(crate) id: String,
     /// Its CloudEvents type, such as `run.stepped.v1`.
     #[serde(rename = "type")]
-    pub kind: String,
+    pub(crate) kind: String,
     /// The time of the event, ISO 8601.
-    pub time: String,
+    pub(crate) time: String,
     /// The agent that it is about.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub agent_id: Option<String>,
+    pub(crate) agent_id: Option<String>,
     /// The session.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub session_id: Option<String>,
+    pub(crate) session_id: Option<String>,
     /// The run.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub run_id: Option<String>,
+    pub(crate) run_id: Option<String>,
     /// The actor that caused it: `user:<id>`, `agent:<path>`, `host`.
-    pub actor: String,
+    pub(crate) actor: String,
     /// The id shared by everything that follows from one input: the id of that input.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub correlation_id: Option<String>,
+    pub(crate) correlation_id: Option<String>,
     /// The place of its session below the followed one. It is set on a stream with `spawned=true`,
     /// for events of sessions that the followed one began.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub spawned: Option<Spawned>,
+    pub(crate) spawned: Option<Spawned>,
     /// The data of the event; `null` when it was erased. Fields may be added, and never change
     /// their meaning within a type.
     #[schema(value_type = Object)]
-    pub data: Value,
+    pub(crate) data: Value,
 }
 
 /// A stored event as clients see it.
-#[must_use]
-pub fn event(recorded: &Recorded) -> Event {
+pub(crate) fn event(recorded: &Recorded) -> Event {
     Event {
         position: recorded.position,
         id: recorded.id.to_string(),

@@ -6,25 +6,24 @@ use store::FileRow;
 /// A file that was uploaded to a session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 #[schema(as = File)]
-pub struct FileView {
+pub(crate) struct FileView {
     /// The digest of its bytes: `sha256:` and 64 hexadecimal digits. Use it to download the file
     /// and to answer with it.
-    pub digest: String,
+    pub(crate) digest: String,
     /// The file name.
-    pub name: String,
+    pub(crate) name: String,
     /// The media type, as declared at the upload.
-    pub media_type: String,
+    pub(crate) media_type: String,
     /// Its size in bytes.
-    pub bytes: u64,
+    pub(crate) bytes: u64,
     /// The user who uploaded it.
-    pub user_id: String,
+    pub(crate) user_id: String,
     /// The time of the upload, ISO 8601.
-    pub uploaded_at: String,
+    pub(crate) uploaded_at: String,
 }
 
 /// A file.
-#[must_use]
-pub fn file(row: &FileRow) -> FileView {
+pub(crate) fn file(row: &FileRow) -> FileView {
     FileView {
         digest: row.file.digest.reference(),
         name: row.file.name.clone(),

@@ -9,16 +9,30 @@ use serde_json::Value;
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::Schema;
 
-/// The description of a frame.
-pub(crate) struct FrameSchema {
-    /// The name of the frame on the stream.
-    pub(crate) frame: &'static str,
+/// A schema that code describes, and not a route.
+pub(crate) struct CodedSchema {
+    /// The key under which it is referred to, such as the name of a frame on the stream.
+    pub(crate) key: &'static str,
     /// The name of the schema.
     pub(crate) name: String,
-    /// The schema of its data.
+    /// The schema itself.
     pub(crate) schema: RefOr<Schema>,
     /// The schemas that it refers to.
     pub(crate) others: Vec<(String, RefOr<Schema>)>,
+}
+
+impl CodedSchema {
+    /// Describes a type under a key and a name.
+    pub(crate) fn new<T: utoipa::ToSchema>(key: &'static str, name: String) -> Self {
+        let mut others = Vec::new();
+        T::schemas(&mut others);
+        Self {
+            key,
+            name,
+            schema: T::schema(),
+            others,
+        }
+    }
 }
 
 /// Defines the data of a frame, with the fields that all frames of its kind have.
@@ -69,18 +83,18 @@ macro_rules! frames {
     }) => {
         $(#[$about])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-        pub enum $names { $($(#[$doc])* $name,)* }
+        pub(crate) enum $names { $($(#[$doc])* $name,)* }
 
         impl $names {
             /// Its name on the stream.
-            #[must_use]
-            pub fn as_str(self) -> &'static str {
+            pub(crate) fn as_str(self) -> &'static str {
                 match self { $(Self::$name => $text,)* }
             }
 
             /// Returns the description of each frame.
-            pub(crate) fn schemas() -> Vec<FrameSchema> {
-                vec![$(described::<$shapes::$name>($text, stringify!($name)),)*]
+            pub(crate) fn schemas() -> Vec<CodedSchema> {
+                let name = |name: &str| format!("{name}Frame");
+                vec![$(CodedSchema::new::<$shapes::$name>($text, name(stringify!($name))),)*]
             }
         }
 
@@ -92,17 +106,6 @@ macro_rules! frames {
             $(shape! { $kind, $(#[$doc])* $name { $($fields)* } })*
         }
     };
-}
-
-fn described<T: utoipa::ToSchema>(frame: &'static str, name: &str) -> FrameSchema {
-    let mut others = Vec::new();
-    T::schemas(&mut others);
-    FrameSchema {
-        frame,
-        name: format!("{name}Frame"),
-        schema: T::schema(),
-        others,
-    }
 }
 
 frames! {

@@ -9,36 +9,35 @@ use store::KeyRow;
 /// The public details of a key. They contain neither the key nor its hash.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 #[schema(as = Key)]
-pub struct KeyView {
+pub(crate) struct KeyView {
     /// Its id.
-    pub id: String,
+    pub(crate) id: String,
     /// The user that it authenticates.
-    pub user_id: String,
+    pub(crate) user_id: String,
     /// Its name.
-    pub name: String,
+    pub(crate) name: String,
     /// The scopes that it may be used for.
-    pub scopes: Vec<&'static str>,
+    pub(crate) scopes: Vec<&'static str>,
     /// `active`, `expired` or `revoked`.
-    pub state: &'static str,
+    pub(crate) state: &'static str,
     /// The user who issued it.
-    pub issued_by: String,
+    pub(crate) issued_by: String,
     /// The key with which it was issued; none when another credential was used.
-    pub issued_with: Option<String>,
+    pub(crate) issued_with: Option<String>,
     /// The time at which it was issued, ISO 8601.
-    pub issued_at: String,
+    pub(crate) issued_at: String,
     /// The time at which it expires, ISO 8601.
-    pub expires_at: String,
+    pub(crate) expires_at: String,
     /// The user who revoked it.
-    pub revoked_by: Option<String>,
+    pub(crate) revoked_by: Option<String>,
     /// The time at which it was revoked, ISO 8601.
-    pub revoked_at: Option<String>,
+    pub(crate) revoked_at: Option<String>,
     /// The reason for the revocation, if one was given.
-    pub reason: Option<String>,
+    pub(crate) reason: Option<String>,
 }
 
 /// A stored key as clients see it.
-#[must_use]
-pub fn key(row: &KeyRow, now: Timestamp) -> KeyView {
+pub(crate) fn key(row: &KeyRow, now: Timestamp) -> KeyView {
     let (revoked_by, revoked_at) = row
         .revoked
         .as_ref()

@@ -7,50 +7,50 @@ use serde::Serialize;
 /// One message of a thread.
 #[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
 #[schema(as = Message)]
-pub struct MessageView {
+pub(crate) struct MessageView {
     /// Its place in the thread, from 1; none while it has no place yet.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub id: Option<u64>,
+    pub(crate) id: Option<u64>,
     /// `user`, `assistant`, `tool` or `notice`.
-    pub role: &'static str,
+    pub(crate) role: &'static str,
     /// Its text parts, joined by line breaks.
-    pub text: String,
+    pub(crate) text: String,
     /// All of its parts, in order.
-    pub parts: Vec<PartView>,
+    pub(crate) parts: Vec<PartView>,
     /// The calls that the model made in it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub calls: Vec<CallView>,
+    pub(crate) calls: Vec<CallView>,
     /// The call that it answers, if it is the result of one.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub answers: Option<AnswersView>,
+    pub(crate) answers: Option<AnswersView>,
     /// The origin of the message: `api`, `model:<name>`, `tool:<name>`, `agent:<path>`, `host`.
-    pub origin: String,
+    pub(crate) origin: String,
     /// True if its content came from outside the user's and the operator's control.
-    pub untrusted: bool,
+    pub(crate) untrusted: bool,
     /// The extent of the summary, if it is one of a compaction.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub compaction: Option<CompactionView>,
+    pub(crate) compaction: Option<CompactionView>,
 }
 
 /// The extent of a summary.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 #[schema(as = Compaction)]
-pub struct CompactionView {
+pub(crate) struct CompactionView {
     /// The last turn that was summarised.
-    pub summarized_through_turn_id: String,
+    pub(crate) summarized_through_turn_id: String,
     /// The first turn that models see word for word; none when none before the summary is.
-    pub first_kept_turn_id: Option<String>,
+    pub(crate) first_kept_turn_id: Option<String>,
     /// Tokens of the thread as a model saw it before.
-    pub tokens_before: u64,
+    pub(crate) tokens_before: u64,
     /// The same after it, estimated.
-    pub tokens_after: u64,
+    pub(crate) tokens_after: u64,
 }
 
 /// A piece of a message.
 #[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
 #[schema(as = Part)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub enum PartView {
+pub(crate) enum PartView {
     /// Plain text.
     Text {
         /// The text.
@@ -80,32 +80,31 @@ pub enum PartView {
 /// A call that the model made.
 #[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
 #[schema(as = Call)]
-pub struct CallView {
+pub(crate) struct CallView {
     /// Its index within the message, from 0.
-    pub index: u32,
+    pub(crate) index: u32,
     /// The tool.
-    pub name: String,
+    pub(crate) name: String,
     /// The arguments as the model wrote them: not necessarily JSON.
-    pub arguments: String,
+    pub(crate) arguments: String,
 }
 
 /// The call that a message answers.
 #[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
 #[schema(as = Answers)]
-pub struct AnswersView {
+pub(crate) struct AnswersView {
     /// The message that made the call.
-    pub message: u64,
+    pub(crate) message: u64,
     /// The call's index in it.
-    pub index: u32,
+    pub(crate) index: u32,
     /// The tool.
-    pub name: String,
+    pub(crate) name: String,
     /// True if the call failed.
-    pub failed: bool,
+    pub(crate) failed: bool,
 }
 
 /// A message that has its place.
-#[must_use]
-pub fn message(message: &Message) -> MessageView {
+pub(crate) fn message(message: &Message) -> MessageView {
     let Message {
         id,
         role,

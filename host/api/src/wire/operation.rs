@@ -1,33 +1,33 @@
 //! Operations, their outcomes and client actions in public form.
 
+use super::extended;
 use domain::id::OperationId;
 use domain::message::{Draft, Message, MessageId};
 use domain::operation::{Operation, Performer, Settlement};
 use domain::step::{Audience, OperationOutcome};
 use domain::tool::ClientAction;
 use serde::Serialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 /// A question to the user. Answer it with `POST /api/agents/{id}/respond`.
 #[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
 #[schema(as = ClientAction)]
-pub struct ClientActionView {
+pub(crate) struct ClientActionView {
     /// The id to answer under.
-    pub call_id: String,
+    pub(crate) call_id: String,
     /// The widget that shows it.
-    pub widget: String,
+    pub(crate) widget: String,
     /// The properties that the widget shows.
-    pub props: Value,
+    pub(crate) props: Value,
     /// JSON Schema of the answer.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub response_schema: Option<Value>,
+    pub(crate) response_schema: Option<Value>,
     /// True if the client should lock its message box meanwhile.
-    pub lock_input: bool,
+    pub(crate) lock_input: bool,
 }
 
 /// A question with the operation that asks it.
-#[must_use]
-pub fn client_action(call: OperationId, action: &ClientAction) -> ClientActionView {
+pub(crate) fn client_action(call: OperationId, action: &ClientAction) -> ClientActionView {
     ClientActionView {
         call_id: call.to_string(),
         widget: action.widget.clone(),
@@ -147,35 +147,31 @@ pub(crate) struct TokenUsage {
 
 /// Returns an operation as it was started: `operation_id`, `key`, `kind`, and the fields specific
 /// to its kind.
-#[must_use]
-pub fn operation(operation: &Operation) -> Value {
-    let mut view = Map::new();
-    view.insert("operation_id".into(), operation.id.to_string().into());
-    view.insert("key".into(), operation.key.clone().into());
-    view.insert("kind".into(), kind(&operation.performer).into());
-    view.insert("step".into(), operation.step.into());
+pub(crate) fn operation(operation: &Operation) -> Value {
+    let view = json!({
+        "operation_id": operation.id.to_string(), "key": operation.key,
+        "kind": kind(&operation.performer), "step": operation.step,
+    });
     // What the model called: `delegate` is carried out by another agent, and a refused call by
     // nobody.
-    if let Some(answers) = &operation.answers {
-        view.insert("tool".into(), answers.name.clone().into());
-        view.insert(
-            "answers".into(),
-            json!({ "message": answers.message, "index": answers.index }),
-        );
-    }
-    if let Value::Object(more) = performer_fields(operation) {
-        view.extend(more);
-    }
-    if let Some(approval) = &operation.approval {
-        view.insert(
-            "client_action".into(),
-            json!(client_action(operation.id.approval(), &approval.action)),
-        );
-    }
-    if let Some(deadline) = operation.deadline {
-        view.insert("deadline".into(), deadline.to_string().into());
-    }
-    view.into()
+    let called = operation.answers.as_ref().map(|answers| {
+        let call = json!({ "message": answers.message, "index": answers.index });
+        json!({ "tool": answers.name, "answers": call })
+    });
+    let question = operation.approval.as_ref().map(|approval| {
+        let action = client_action(operation.id.approval(), &approval.action);
+        json!({ "client_action": action })
+    });
+    let deadline = operation
+        .deadline
+        .map(|deadline| json!({ "deadline": deadline.to_string() }));
+    let more = [
+        called,
+        Some(performer_fields(operation)),
+        question,
+        deadline,
+    ];
+    more.into_iter().flatten().fold(view, extended)
 }
 
 /// Returns the fields of an operation that depend on its performer.
@@ -220,7 +216,7 @@ fn performer_fields(operation: &Operation) -> Value {
         }
         Performer::Recall { query, limit } => json!({ "query": query, "limit": limit }),
         Performer::Timer { due } => json!({ "due": due.to_string() }),
-        Performer::Refused { outcome } => outcome_view(outcome).into(),
+        Performer::Refused { outcome } => outcome_view(outcome),
         Performer::Reply { to, settled } => {
             json!({
                 "reply_to": { "run_id": to.run, "operation_id": to.operation }, "settled": settled,
@@ -237,8 +233,7 @@ fn parsed(arguments: &str) -> Value {
 
 /// Returns the outcomes of operations: `operation_id`, `outcome`, and the fields specific to the
 /// outcome. `messages` entered the thread with them.
-#[must_use]
-pub fn settlements<'a>(
+pub(crate) fn settlements<'a>(
     settled: impl IntoIterator<Item = &'a Settlement>,
     messages: &[Message],
 ) -> Vec<Value> {
@@ -265,28 +260,18 @@ pub fn settlements<'a>(
 /// Returns the view of a settlement, which is recorded before its result has a place in the thread.
 /// `message` is that place, once there is one.
 fn view(settlement: &Settlement, message: Option<MessageId>) -> Value {
-    let mut view = Map::new();
-    view.insert(
-        "operation_id".into(),
-        settlement.operation.to_string().into(),
-    );
-    view.extend(outcome_view(&settlement.outcome));
-    if settlement.result.is_some() {
-        view.insert("message".into(), message.into());
-    }
-    if let Some(answers) = settlement
-        .result
-        .as_ref()
+    let view = json!({ "operation_id": settlement.operation.to_string() });
+    let result = settlement.result.as_ref();
+    let place = result.map(|_| json!({ "message": message }));
+    let called = result
         .and_then(|result| result.answers.as_ref())
-    {
-        view.insert("tool".into(), answers.name.clone().into());
-        view.insert("failed".into(), answers.failed.into());
-    }
-    if !settlement.attempts.is_empty() {
-        view.insert("attempts".into(), json!(settlement.attempts));
-    }
-    view.insert("time".into(), settlement.time.to_string().into());
-    view.into()
+        .map(|answers| json!({ "tool": answers.name, "failed": answers.failed }));
+    let attempts = &settlement.attempts;
+    let attempts = (!attempts.is_empty()).then(|| json!({ "attempts": attempts }));
+    let outcome = Some(outcome_view(&settlement.outcome));
+    let time = Some(json!({ "time": settlement.time.to_string() }));
+    let more = [outcome, place, called, attempts, time];
+    more.into_iter().flatten().fold(view, extended)
 }
 
 fn kind(performer: &Performer) -> &'static str {
@@ -303,8 +288,8 @@ fn kind(performer: &Performer) -> &'static str {
     }
 }
 
-fn outcome_view(outcome: &OperationOutcome) -> Map<String, Value> {
-    let view = match outcome {
+fn outcome_view(outcome: &OperationOutcome) -> Value {
+    match outcome {
         OperationOutcome::Message { id } => json!({ "outcome": "message", "message": id }),
         // What is not in the thread is between the agent and the host.
         OperationOutcome::Parts { .. } => json!({ "outcome": "parts" }),
@@ -315,9 +300,5 @@ fn outcome_view(outcome: &OperationOutcome) -> Map<String, Value> {
         OperationOutcome::TimedOut => json!({ "outcome": "timed_out" }),
         OperationOutcome::Cancelled => json!({ "outcome": "cancelled" }),
         OperationOutcome::Unknown => json!({ "outcome": "unknown" }),
-    };
-    match view {
-        Value::Object(view) => view,
-        _ => Map::new(),
     }
 }

@@ -8,56 +8,55 @@ use store::ConnectorRow;
 /// An agent in the hierarchy of paths.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 #[schema(as = PathEntry)]
-pub struct PathView {
+pub(crate) struct PathView {
     /// Its address.
-    pub path: String,
+    pub(crate) path: String,
     /// The kind of agent, as its address gives it.
-    pub kind: &'static str,
+    pub(crate) kind: &'static str,
     /// The role by which it has its model.
-    pub model_role: Option<&'static str>,
+    pub(crate) model_role: Option<&'static str>,
     /// The label shown to people.
-    pub label: String,
+    pub(crate) label: String,
     /// Its id, a UUID.
-    pub agent_id: String,
+    pub(crate) agent_id: String,
     /// The id of the agent above it.
-    pub parent_id: Option<String>,
+    pub(crate) parent_id: Option<String>,
     /// The address of that agent.
-    pub parent_path: Option<String>,
+    pub(crate) parent_path: Option<String>,
     /// Your role.
-    pub role: &'static str,
+    pub(crate) role: &'static str,
     /// The activity of the agent. `active` while a run is open or an input waits, and for a minute
     /// after; then `sleeping`; `dead` an hour after the work of an agent that was made below
     /// another one. Hidden from a mentee, as everything that reveals the activity of its other
     /// users.
-    pub residency: Option<&'static str>,
+    pub(crate) residency: Option<&'static str>,
     /// The time since which it has been idle, ISO 8601; none while it has work. Hidden from a
     /// mentee.
-    pub idle_since: Option<String>,
+    pub(crate) idle_since: Option<String>,
     /// Number of its sessions that take input. Hidden from a mentee.
-    pub open_sessions: Option<u64>,
+    pub(crate) open_sessions: Option<u64>,
     /// Number of its turns in progress. Hidden from a mentee.
-    pub open_runs: Option<u64>,
+    pub(crate) open_runs: Option<u64>,
 }
 
 /// The key under which a service knows a user.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 #[schema(as = ConnectorKey)]
-pub struct ConnectorView {
+pub(crate) struct ConnectorView {
     /// The key, such as `telegram:123456`.
-    pub key: String,
+    pub(crate) key: String,
     /// The connector.
-    pub connector: String,
+    pub(crate) connector: String,
     /// The service's own id of the user.
-    pub target_id: String,
+    pub(crate) target_id: String,
     /// The user.
-    pub user_id: String,
+    pub(crate) user_id: String,
     /// The time at which it was bound, ISO 8601.
-    pub bound_at: String,
+    pub(crate) bound_at: String,
 }
 
 /// An agent of the hierarchy as clients see it.
-#[must_use]
-pub fn path(entry: &broker::PathEntry) -> PathView {
+pub(crate) fn path(entry: &broker::PathEntry) -> PathView {
     let living = &entry.living;
     let tells = entry.tells_of_work();
     let row = &living.row;
@@ -83,8 +82,7 @@ pub fn path(entry: &broker::PathEntry) -> PathView {
 }
 
 /// A connector key as clients see it.
-#[must_use]
-pub fn connector(row: &ConnectorRow) -> ConnectorView {
+pub(crate) fn connector(row: &ConnectorRow) -> ConnectorView {
     ConnectorView {
         key: row.key.to_string(),
         connector: row.key.connector().to_string(),

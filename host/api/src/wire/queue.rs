@@ -10,76 +10,75 @@ use store::InputState;
 /// The settings of a session's queue.
 #[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
 #[schema(as = Queue)]
-pub struct QueueView {
+pub(crate) struct QueueView {
     /// The settings for messages that bring none of their own: `mode`, `debounce_ms`, `cap` and
     /// `drop`.
     #[schema(value_type = Object)]
-    pub settings: Value,
+    pub(crate) settings: Value,
     /// The settings that the session itself has; the rest follow the host's configuration.
     #[schema(value_type = Object)]
-    pub session: Value,
+    pub(crate) session: Value,
 }
 
 /// The inputs that wait in a session.
 #[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
 #[schema(as = WaitingInputs)]
-pub struct WaitingInputsView {
+pub(crate) struct WaitingInputsView {
     /// The session.
-    pub session_id: String,
+    pub(crate) session_id: String,
     /// The run that is open; none when no turn is in progress.
-    pub run_id: Option<String>,
+    pub(crate) run_id: Option<String>,
     /// The settings of its queue.
-    pub queue: QueueView,
+    pub(crate) queue: QueueView,
     /// Inputs that were dropped from it and that no turn has reported yet.
-    pub dropped: u64,
+    pub(crate) dropped: u64,
     /// The inputs that wait, in the order in which they were accepted.
-    pub inputs: Vec<WaitingInputView>,
+    pub(crate) inputs: Vec<WaitingInputView>,
 }
 
 /// An input that waits.
 #[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
 #[schema(as = WaitingInput)]
-pub struct WaitingInputView {
+pub(crate) struct WaitingInputView {
     /// Its id.
-    pub input_id: String,
+    pub(crate) input_id: String,
     /// The condition that it waits for: `steer`, `interrupt`, `followup`, `collect`, or `own_turn`
     /// for work that was handed over.
-    pub waits_for: &'static str,
+    pub(crate) waits_for: &'static str,
     /// `low`, `normal`, `high` or `critical`.
-    pub priority: &'static str,
+    pub(crate) priority: &'static str,
     /// The source of the input: `api`, `opening`, `dispatch`, `late_reply` or `reminder`.
-    pub source: &'static str,
+    pub(crate) source: &'static str,
     /// The beginning of its text, on one line.
-    pub excerpt: String,
+    pub(crate) excerpt: String,
     /// The time since which it has waited, ISO 8601.
-    pub since: String,
+    pub(crate) since: String,
     /// The time at which it is due, ISO 8601; none when it is not for later.
-    pub due: Option<String>,
+    pub(crate) due: Option<String>,
 }
 
 /// An input in whatever state.
 #[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
 #[schema(as = Input)]
-pub struct InputView {
+pub(crate) struct InputView {
     /// The input as it was accepted.
     #[serde(flatten)]
-    pub accepted: WaitingInputView,
+    pub(crate) accepted: WaitingInputView,
     /// The session.
-    pub session_id: String,
+    pub(crate) session_id: String,
     /// The state: `waiting`, `claimed` by an open run, `consumed` by one that has ended, `dead` as
     /// a dead letter, `cancelled` or `dropped`.
-    pub state: &'static str,
+    pub(crate) state: &'static str,
     /// The run that deals or dealt with it.
-    pub run_id: Option<String>,
+    pub(crate) run_id: Option<String>,
     /// The turn that it is a part of.
-    pub turn_id: Option<String>,
+    pub(crate) turn_id: Option<String>,
     /// The reason why it became a dead letter.
-    pub reason: Option<String>,
+    pub(crate) reason: Option<String>,
 }
 
 /// Returns the settings of a session's queue.
-#[must_use]
-pub fn queue(said: &QueueSaid) -> QueueView {
+pub(crate) fn queue(said: &QueueSaid) -> QueueView {
     QueueView {
         settings: json!(said.holds),
         session: json!(said.said),
@@ -87,8 +86,7 @@ pub fn queue(said: &QueueSaid) -> QueueView {
 }
 
 /// Returns the inputs that wait in a session.
-#[must_use]
-pub fn waiting_inputs(waiting: &WaitingInputs) -> WaitingInputsView {
+pub(crate) fn waiting_inputs(waiting: &WaitingInputs) -> WaitingInputsView {
     WaitingInputsView {
         session_id: waiting.row.id.to_string(),
         run_id: waiting.row.open_run.map(|run| run.to_string()),
@@ -99,8 +97,7 @@ pub fn waiting_inputs(waiting: &WaitingInputs) -> WaitingInputsView {
 }
 
 /// Returns an input in whatever state.
-#[must_use]
-pub fn input(view: &Input) -> InputView {
+pub(crate) fn input(view: &Input) -> InputView {
     let (state, run, reason) = match &view.state {
         InputState::Waiting => ("waiting", None, None),
         InputState::Claimed { run } => ("claimed", Some(run), None),
@@ -120,8 +117,7 @@ pub fn input(view: &Input) -> InputView {
 }
 
 /// Returns the condition that an input waits for, as a word.
-#[must_use]
-pub fn waits_for(kind: &WaitKind) -> &'static str {
+pub(crate) fn waits_for(kind: &WaitKind) -> &'static str {
     match kind {
         WaitKind::OwnTurn => "own_turn",
         WaitKind::Steer => "steer",

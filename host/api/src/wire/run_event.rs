@@ -1,5 +1,6 @@
 //! The events of runs and their operations in public form.
 
+use super::extended;
 use super::message::message;
 use super::operation::{client_action, operation, settlements};
 use super::turn::turn_end;
@@ -22,9 +23,7 @@ pub(super) fn data(event: &Event) -> Value {
         Event::OperationContinued(it) => continued(it),
         Event::OperationAnswered(it) => match &it.kept {
             Kept::Value(value) => json!({ "operation_id": it.operation, "value": value }),
-            Kept::Blob(digest) => {
-                json!({ "operation_id": it.operation, "blob": digest.reference() })
-            }
+            Kept::Blob(blob) => json!({ "operation_id": it.operation, "blob": blob.reference() }),
         },
         Event::ApprovalAnswered(it) => json!({
             "operation_id": it.operation, "call": it.call.hex(), "approved": it.approved,
@@ -59,7 +58,7 @@ fn started(it: &RunStarted) -> Value {
 fn stepped(it: &RunStepped) -> Value {
     let mut settled = settlements(&it.settled, &it.heard);
     settled.extend(settlements(&it.stopped, &it.said));
-    let mut view = json!({
+    let view = json!({
         "step": it.step,
         "decision": match &it.decision {
             Decision::Wait(_) => "wait",
@@ -75,14 +74,11 @@ fn stepped(it: &RunStepped) -> Value {
         "usage": it.usage,
     });
     let more = match &it.decision {
-        Decision::Complete { summary } => Some(("summary", summary.clone())),
-        Decision::Fail { reason } => Some(("reason", reason.as_str().into())),
-        Decision::Wait(_) | Decision::Reply { .. } => None,
+        Decision::Complete { summary } => json!({ "summary": summary }),
+        Decision::Fail { reason } => json!({ "reason": reason.as_str() }),
+        Decision::Wait(_) | Decision::Reply { .. } => json!({}),
     };
-    if let (Some(view), Some((name, value))) = (view.as_object_mut(), more) {
-        view.insert(name.to_owned(), value);
-    }
-    view
+    extended(view, more)
 }
 
 /// Returns the question of an operation that asks the user.
@@ -107,23 +103,16 @@ fn asked(operation: &Operation) -> Option<Value> {
 }
 
 fn continued(it: &Continuation) -> Value {
-    let base = |pause: &str| {
-        let segment = it.segment;
-        json!({ "operation_id": it.operation, "segment": segment, "pause": pause })
+    let (pause, more) = match &it.pause {
+        Pause::None | Pause::Approving | Pause::Declined => ("none", json!({})),
+        Pause::Until { due } => ("until", json!({ "due": due.to_string() })),
+        Pause::Asking { action, .. } => {
+            let asked = client_action(it.question(), action);
+            ("asking", json!({ "client_actions": [asked] }))
+        }
     };
-    let (mut view, name, value) = match &it.pause {
-        Pause::None | Pause::Approving | Pause::Declined => return base("none"),
-        Pause::Until { due } => (base("until"), "due", due.to_string().into()),
-        Pause::Asking { action, .. } => (
-            base("asking"),
-            "client_actions",
-            json!([client_action(it.question(), action)]),
-        ),
-    };
-    if let Some(view) = view.as_object_mut() {
-        view.insert(name.to_owned(), value);
-    }
-    view
+    let view = json!({ "operation_id": it.operation, "segment": it.segment, "pause": pause });
+    extended(view, more)
 }
 
 fn ended(it: &RunEnded) -> Value {

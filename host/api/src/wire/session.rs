@@ -5,10 +5,11 @@ use super::active_session::{PendingToolCallView, pending_tool_call};
 use super::message::{CallView, message as message_view};
 use super::operation::ClientActionView;
 use broker::SessionView;
-use domain::event::{Event, ItemRecorded, Recorded};
+use domain::agent::end_session::EXPIRED;
+use domain::event::{Event, Recorded};
 use domain::id::OperationId;
 use domain::message::{Message, Role};
-use domain::session::{EndStatus, Execution, PastSession, PendingAction, Phase};
+use domain::session::{EndStatus, PastSession, PendingAction, Phase};
 use serde::Serialize;
 use serde_json::{Value, json};
 use store::{SessionRow, SessionStatus};
@@ -16,166 +17,165 @@ use store::{SessionRow, SessionStatus};
 /// The state that a client needs to show a session as it was left (the design's `ui_state`).
 #[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
 #[schema(as = UiState)]
-pub struct UiStateView {
+pub(crate) struct UiStateView {
     /// True if the message box is locked until the question is answered. A message that is sent all
     /// the same waits for the end of the turn.
-    pub chat_input_locked: bool,
+    pub(crate) chat_input_locked: bool,
     /// The widget that is shown.
-    pub active_widget: Option<PendingActionView>,
+    pub(crate) active_widget: Option<PendingActionView>,
     /// The partial input in that widget.
-    pub widget_partial_state: Option<Value>,
+    pub(crate) widget_partial_state: Option<Value>,
 }
 
 /// A question that waits for its answer (the design's `pending_action`).
 #[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
 #[schema(as = PendingAction)]
-pub struct PendingActionView {
+pub(crate) struct PendingActionView {
     /// The id to answer under.
-    pub tool_call_id: String,
+    pub(crate) tool_call_id: String,
     /// The agent's name for it, or the tool that asks.
-    pub tool_name: String,
+    pub(crate) tool_name: String,
     /// The widget.
-    pub widget_type: String,
+    pub(crate) widget_type: String,
     /// The properties that the widget shows.
-    pub props: Value,
+    pub(crate) props: Value,
     /// JSON Schema of the answer.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub response_schema: Option<Value>,
+    pub(crate) response_schema: Option<Value>,
     /// True if the message box is locked meanwhile.
-    pub lock_input: bool,
+    pub(crate) lock_input: bool,
 }
 
 /// The point at which the agent continues once the client has answered (the design's
 /// `execution_state`). Present only while the session waits.
 #[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
 #[schema(as = ExecutionState)]
-pub struct ExecutionStateView {
+pub(crate) struct ExecutionStateView {
     /// The turn in progress.
-    pub run_id: String,
+    pub(crate) run_id: String,
     /// The messages that were asked for, as a model sees them.
-    pub conversation_snapshot: Vec<SnapshotMessageView>,
+    pub(crate) conversation_snapshot: Vec<SnapshotMessageView>,
     /// Steps that were taken.
-    pub iteration: u32,
+    pub(crate) iteration: u32,
     /// Tool calls that were made.
-    pub tool_calls_made: u32,
+    pub(crate) tool_calls_made: u32,
     /// The call that waits for an answer.
-    pub pending_tool_call: Option<PendingToolCallView>,
+    pub(crate) pending_tool_call: Option<PendingToolCallView>,
     /// The time at which the turn began, in milliseconds since the Unix epoch.
-    pub started_at_ms: u64,
+    pub(crate) started_at_ms: u64,
     /// The time at which it was suspended, in milliseconds since the Unix epoch.
-    pub suspended_at_ms: u64,
+    pub(crate) suspended_at_ms: u64,
 }
 
 /// A message as a model sees it (the design's `LlmMessageSnapshot`).
 #[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
 #[schema(as = SnapshotMessage)]
-pub struct SnapshotMessageView {
+pub(crate) struct SnapshotMessageView {
     /// `user`, `assistant` or `tool`.
-    pub role: &'static str,
+    pub(crate) role: &'static str,
     /// Its text.
-    pub content: String,
+    pub(crate) content: String,
     /// The calls that the model made in it.
-    pub tool_calls: Vec<CallView>,
+    pub(crate) tool_calls: Vec<CallView>,
     /// The provider's id of the call, if this is the result of one.
-    pub tool_call_id: Option<String>,
+    pub(crate) tool_call_id: Option<String>,
     /// The tool, if this is the result of a call.
-    pub name: Option<String>,
+    pub(crate) name: Option<String>,
 }
 
 /// One question and its answer (the design's `SessionItem`).
 #[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
 #[schema(as = SessionItem)]
-pub struct ItemView {
+pub(crate) struct ItemView {
     /// Its id; none for one from before items had any.
-    pub id: Option<String>,
+    pub(crate) id: Option<String>,
     /// Its place on the record, from 1.
-    pub sequence: u64,
+    pub(crate) sequence: u64,
     /// The time of the question, ISO 8601; none when no client action was named with it.
-    pub started_at: Option<String>,
+    pub(crate) started_at: Option<String>,
     /// The client action that was shown.
-    pub client_action: Option<Value>,
+    pub(crate) client_action: Option<Value>,
     /// Milliseconds from when it was asked to the answer.
-    pub response_time_ms: Option<u64>,
+    pub(crate) response_time_ms: Option<u64>,
     /// The question.
-    pub agent_prompt: Value,
+    pub(crate) agent_prompt: Value,
     /// The answer; null when there was none.
-    pub user_response: Value,
+    pub(crate) user_response: Value,
     /// The evaluation of the answer.
-    pub evaluation: Option<Value>,
+    pub(crate) evaluation: Option<Value>,
     /// The time at which it was recorded, ISO 8601; none for an item that another system asked and
     /// nobody answered.
-    pub completed_at: Option<String>,
+    pub(crate) completed_at: Option<String>,
     /// True if another system asked it, and it was imported with its session.
-    pub imported: bool,
+    pub(crate) imported: bool,
 }
 
 /// Figures about the course of a session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 #[schema(as = SessionMetrics)]
-pub struct MetricsView {
+pub(crate) struct MetricsView {
     /// Items that were recorded.
-    pub items: u64,
+    pub(crate) items: u64,
     /// Client actions that were answered.
-    pub interactions: u64,
+    pub(crate) interactions: u64,
     /// Milliseconds from its beginning to its end; none while it goes on.
-    pub duration_ms: Option<u64>,
+    pub(crate) duration_ms: Option<u64>,
 }
 
 /// A structured session that has ended.
 #[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
 #[schema(as = PastSession)]
-pub struct PastSessionView {
+pub(crate) struct PastSessionView {
     /// Its id.
-    pub session_id: String,
+    pub(crate) session_id: String,
     /// The conversation that it was a part of.
-    pub conversation_id: String,
+    pub(crate) conversation_id: String,
     /// Its type.
-    pub session_type: String,
+    pub(crate) session_type: String,
     /// The user whom it was for.
-    pub user_id: String,
+    pub(crate) user_id: String,
     /// `completed` or `terminated`.
-    pub status: &'static str,
+    pub(crate) status: &'static str,
     /// The time at which it began, ISO 8601.
-    pub started_at: String,
+    pub(crate) started_at: String,
     /// The time at which it ended, ISO 8601.
-    pub completed_at: Option<String>,
+    pub(crate) completed_at: Option<String>,
     /// The reason for its termination; `expired` when its time limit was reached.
-    pub terminated_reason: Option<String>,
+    pub(crate) terminated_reason: Option<String>,
     /// The agent's summary of a completed one; none when it is over 8 KiB.
-    pub summary: Option<Value>,
+    pub(crate) summary: Option<Value>,
     /// Figures about its course.
-    pub metrics: MetricsView,
+    pub(crate) metrics: MetricsView,
 }
 
 /// A structured session that has ended, as its agent remembers it.
 #[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
 #[schema(as = RememberedSession)]
-pub struct RememberedSessionView {
+pub(crate) struct RememberedSessionView {
     /// Its id.
-    pub session_id: String,
+    pub(crate) session_id: String,
     /// The conversation that it was a part of.
-    pub conversation_id: String,
+    pub(crate) conversation_id: String,
     /// Its type.
-    pub session_type: String,
+    pub(crate) session_type: String,
     /// The user who began it.
-    pub started_by: String,
+    pub(crate) started_by: String,
     /// `completed` or `terminated`.
-    pub status: &'static str,
+    pub(crate) status: &'static str,
     /// The time at which it began, ISO 8601.
-    pub started_at: String,
+    pub(crate) started_at: String,
     /// The time at which it ended, ISO 8601.
-    pub completed_at: String,
+    pub(crate) completed_at: String,
     /// The reason for its termination; `expired` when its time limit was reached.
-    pub terminated_reason: Option<String>,
+    pub(crate) terminated_reason: Option<String>,
     /// Client actions that were answered.
-    pub interactions: u64,
+    pub(crate) interactions: u64,
     /// The agent's summary of a completed one; none when it is over 8 KiB.
-    pub summary: Option<Value>,
+    pub(crate) summary: Option<Value>,
 }
 
 /// A pending action.
-#[must_use]
-pub fn pending_action(action: &PendingAction) -> PendingActionView {
+pub(crate) fn pending_action(action: &PendingAction) -> PendingActionView {
     PendingActionView {
         tool_call_id: action.tool_call_id.to_string(),
         tool_name: action.tool_name.clone(),
@@ -187,8 +187,7 @@ pub fn pending_action(action: &PendingAction) -> PendingActionView {
 }
 
 /// Returns a session's status, as the design names it.
-#[must_use]
-pub(super) fn status(view: &SessionView) -> &'static str {
+pub(crate) fn status(view: &SessionView) -> &'static str {
     match (view.row.status, &view.active) {
         (SessionStatus::Completed, _) => "completed",
         (SessionStatus::Terminated, _) => "terminated",
@@ -202,10 +201,24 @@ pub(super) fn status(view: &SessionView) -> &'static str {
     }
 }
 
+/// Returns a status of a session, or `expired` for one that ended because its time was up.
+pub(crate) fn status_or_expired(row: &SessionRow, status: &'static str) -> &'static str {
+    let is_expired =
+        row.status == SessionStatus::Terminated && row.ended_reason.as_deref() == Some(EXPIRED);
+    if is_expired { "expired" } else { status }
+}
+
+/// Returns the driver of sessions of a type: `reactive` or `proactive`.
+pub(crate) fn control_mode(session_type: &str) -> &'static str {
+    match session_type {
+        "thought" | "chat" => "reactive",
+        _ => "proactive",
+    }
+}
+
 /// Returns the state that a client needs to show a session as it was left. The questions of a chat
 /// are no pending actions; they are shown in the same form.
-#[must_use]
-pub fn ui_state(view: &SessionView) -> UiStateView {
+pub(crate) fn ui_state(view: &SessionView) -> UiStateView {
     let active_widget = pending_actions(view)
         .into_iter()
         .next()
@@ -233,8 +246,7 @@ pub fn ui_state(view: &SessionView) -> UiStateView {
 
 /// Returns the questions that wait in a session, with their ids, in the order in which they were
 /// asked.
-#[must_use]
-pub fn pending_actions(view: &SessionView) -> Vec<(OperationId, PendingActionView)> {
+pub(crate) fn pending_actions(view: &SessionView) -> Vec<(OperationId, PendingActionView)> {
     let active: Vec<_> = view
         .active
         .iter()
@@ -244,56 +256,40 @@ pub fn pending_actions(view: &SessionView) -> Vec<(OperationId, PendingActionVie
     if !active.is_empty() {
         return active;
     }
-    let of_chat = |call, action| widget_of_chat(super::operation::client_action(call, action));
+    let of_chat = |call, action| chat_widget(super::operation::client_action(call, action));
     view.asking
         .iter()
         .map(|(call, action)| (*call, of_chat(*call, action)))
         .collect()
 }
 
-fn widget_of_chat(action: ClientActionView) -> PendingActionView {
-    let ClientActionView {
-        call_id,
-        widget,
-        props,
-        response_schema,
-        lock_input,
-    } = action;
+fn chat_widget(action: ClientActionView) -> PendingActionView {
     PendingActionView {
-        tool_call_id: call_id,
-        tool_name: widget.clone(),
-        widget_type: widget,
-        props,
-        response_schema,
-        lock_input,
+        tool_call_id: action.call_id,
+        tool_name: action.widget.clone(),
+        widget_type: action.widget,
+        props: action.props,
+        response_schema: action.response_schema,
+        lock_input: action.lock_input,
     }
 }
 
 /// The execution state; none while the session does not wait.
-#[must_use]
-pub fn execution_state(view: &SessionView) -> Option<ExecutionStateView> {
+pub(crate) fn execution_state(view: &SessionView) -> Option<ExecutionStateView> {
     let Phase::AwaitingClientAction {
         pending, execution, ..
     } = &view.active.as_ref()?.phase
     else {
         return None;
     };
-    let Execution {
-        run,
-        iteration,
-        tool_calls_made,
-        started_at,
-        suspended_at,
-        ..
-    } = execution;
     Some(ExecutionStateView {
-        run_id: run.to_string(),
+        run_id: execution.run.to_string(),
         conversation_snapshot: view.messages.iter().map(snapshot).collect(),
-        iteration: *iteration,
-        tool_calls_made: *tool_calls_made,
+        iteration: execution.iteration,
+        tool_calls_made: execution.tool_calls_made,
         pending_tool_call: Some(pending_tool_call(pending)),
-        started_at_ms: started_at.0,
-        suspended_at_ms: suspended_at.0,
+        started_at_ms: execution.started_at.0,
+        suspended_at_ms: execution.suspended_at.0,
     })
 }
 
@@ -317,44 +313,30 @@ fn snapshot(message: &Message) -> SnapshotMessageView {
 }
 
 /// An item of a session's record; none when it was erased.
-#[must_use]
-pub fn item(sequence: u64, recorded: &Recorded) -> Option<ItemView> {
+pub(crate) fn item(sequence: u64, recorded: &Recorded) -> Option<ItemView> {
     let Some(Event::ItemRecorded(it)) = &recorded.event else {
         return None;
     };
-    let ItemRecorded {
-        item,
-        prompt,
-        response,
-        evaluation,
-        client_action,
-        asked_at,
-        answered_at,
-        imported,
-        time,
-        ..
-    } = it;
+    let answered_in = it.asked_at.zip(it.answered_at);
     Some(ItemView {
-        id: Some(item.clone()).filter(|item| !item.is_empty()),
+        id: Some(it.item.clone()).filter(|item| !item.is_empty()),
         sequence,
-        started_at: asked_at.map(|time| time.to_string()),
-        client_action: client_action
+        started_at: it.asked_at.map(|time| time.to_string()),
+        client_action: it
+            .client_action
             .as_ref()
             .map(|shown| json!({ "widget_type": shown.widget, "props": shown.props })),
-        response_time_ms: asked_at
-            .zip(*answered_at)
-            .map(|(asked, answered)| answered.since_ms(asked)),
-        agent_prompt: prompt.clone(),
-        user_response: response.clone(),
-        evaluation: evaluation.clone(),
-        completed_at: (answered_at.is_some() || !imported).then(|| time.to_string()),
-        imported: *imported,
+        response_time_ms: answered_in.map(|(asked, answered)| answered.since_ms(asked)),
+        agent_prompt: it.prompt.clone(),
+        user_response: it.response.clone(),
+        evaluation: it.evaluation.clone(),
+        completed_at: (it.answered_at.is_some() || !it.imported).then(|| it.time.to_string()),
+        imported: it.imported,
     })
 }
 
 /// Returns figures about the course of a session.
-#[must_use]
-pub fn metrics(row: &SessionRow) -> MetricsView {
+pub(crate) fn metrics(row: &SessionRow) -> MetricsView {
     MetricsView {
         items: row.items,
         interactions: row.interactions,
@@ -363,8 +345,7 @@ pub fn metrics(row: &SessionRow) -> MetricsView {
 }
 
 /// A session of the history.
-#[must_use]
-pub fn past_session(row: &SessionRow) -> PastSessionView {
+pub(crate) fn past_session(row: &SessionRow) -> PastSessionView {
     PastSessionView {
         session_id: row.id.to_string(),
         conversation_id: row.conversation.to_string(),
@@ -380,8 +361,7 @@ pub fn past_session(row: &SessionRow) -> PastSessionView {
 }
 
 /// The same as an agent's aggregate keeps it.
-#[must_use]
-pub fn remembered(past: &PastSession) -> RememberedSessionView {
+pub(crate) fn remembered(past: &PastSession) -> RememberedSessionView {
     RememberedSessionView {
         session_id: past.session_id.to_string(),
         conversation_id: past.conversation_id.to_string(),

@@ -3,10 +3,12 @@
 //! become several frames, or none.
 
 use super::event::file_uploaded;
+use super::extended;
 use super::frame_name::FrameName;
 use super::message::message;
 use super::operation::{operation, settlements};
 use super::session::pending_action;
+use super::turn::turn_end;
 use broker::{Frame, Show};
 use domain::agent::end_session::EXPIRED;
 use domain::event::{Event, Recorded, RunEnded, RunStepped};
@@ -20,21 +22,20 @@ use domain::turn::TurnEnd;
 use serde_json::{Value, json};
 
 /// A frame of the stream: its name and its data.
-pub type SessionEvent = (FrameName, Value);
+pub(crate) type SessionEvent = (FrameName, Value);
 
 /// Returns the frames of a stored event, in order.
-#[must_use]
-pub fn session_events(recorded: &Recorded) -> Vec<SessionEvent> {
+pub(crate) fn session_events(recorded: &Recorded) -> Vec<SessionEvent> {
     let Some(event) = &recorded.event else {
         return Vec::new();
     };
     let mut events = frames(event);
     for (_, data) in &mut events {
-        if let Some(data) = data.as_object_mut() {
-            data.insert("session_id".to_owned(), json!(recorded.subject.session));
-            data.insert("run_id".to_owned(), json!(recorded.subject.run));
-            data.insert("time".to_owned(), recorded.time.to_string().into());
-        }
+        let common = json!({
+            "session_id": recorded.subject.session, "run_id": recorded.subject.run,
+            "time": recorded.time.to_string(),
+        });
+        *data = extended(std::mem::take(data), common);
     }
     events
 }
@@ -77,62 +78,47 @@ fn frames(event: &Event) -> Vec<SessionEvent> {
 /// Returns the frames of an event of the agent's structured sessions; none of other kinds.
 fn slot_frames(event: &Event) -> Vec<SessionEvent> {
     match event {
-        Event::SlotTaken(it) => vec![state("active", json!({ "session_type": it.session_type }))],
+        Event::SlotTaken(it) => {
+            let data = json!({ "status": "active", "session_type": it.session_type });
+            vec![(FrameName::StateChange, data)]
+        }
         // What is asked comes with the step that asks it, in a chat too; both are in one commit.
         Event::ExecutionSuspended(it) => {
+            let call = json!({ "tool_call_id": it.pending_action.tool_call_id });
             vec![
-                state("awaiting_client_action", json!({})),
-                (
-                    FrameName::RunSuspended,
-                    json!({ "tool_call_id": it.pending_action.tool_call_id }),
-                ),
+                state("awaiting_client_action"),
+                (FrameName::RunSuspended, call),
             ]
         }
         Event::ExecutionResumed(it) => {
-            vec![
-                state("active", json!({})),
-                (
-                    FrameName::RunResumed,
-                    json!({ "tool_call_id": it.tool_call_id }),
-                ),
-            ]
+            let call = json!({ "tool_call_id": it.tool_call_id });
+            vec![state("active"), (FrameName::RunResumed, call)]
         }
         Event::ActionWithdrawn(it) => {
             let withdrawn = (
                 FrameName::ClientActionWithdrawn,
                 json!({ "tool_call_id": it.tool_call_id, "reason": it.reason }),
             );
-            if it.still_waiting {
-                vec![withdrawn]
-            } else {
-                vec![withdrawn, state("active", json!({}))]
-            }
+            let goes_on = (!it.still_waiting).then(|| state("active"));
+            std::iter::once(withdrawn).chain(goes_on).collect()
         }
-        Event::SlotCompleted(it) => vec![
-            state("completed", json!({})),
-            (
-                FrameName::SessionCompleted,
-                json!({ "summary": it.summary }),
-            ),
-        ],
-        Event::SlotTerminated(it) if it.reason == EXPIRED => vec![
-            state("expired", json!({})),
-            (FrameName::SessionExpired, json!({})),
-        ],
+        Event::SlotCompleted(it) => {
+            let summary = json!({ "summary": it.summary });
+            vec![state("completed"), (FrameName::SessionCompleted, summary)]
+        }
+        Event::SlotTerminated(it) if it.reason == EXPIRED => {
+            vec![state("expired"), (FrameName::SessionExpired, json!({}))]
+        }
         Event::SlotTerminated(it) => vec![
-            state("terminated", json!({})),
+            state("terminated"),
             (FrameName::Terminated, json!({ "reason": it.reason })),
         ],
         _ => Vec::new(),
     }
 }
 
-fn state(status: &str, more: Value) -> SessionEvent {
-    let mut data = json!({ "status": status });
-    if let (Some(data), Value::Object(more)) = (data.as_object_mut(), more) {
-        data.extend(more);
-    }
-    (FrameName::StateChange, data)
+fn state(status: &str) -> SessionEvent {
+    (FrameName::StateChange, json!({ "status": status }))
 }
 
 /// A question that waits from now on.
@@ -260,30 +246,20 @@ fn end(ended: &RunEnded) -> Vec<SessionEvent> {
 }
 
 fn stream_complete(end: TurnEnd) -> SessionEvent {
-    let end = match end {
-        TurnEnd::Replied => "replied",
-        TurnEnd::Completed => "completed",
-        TurnEnd::Failed => "failed",
-        TurnEnd::Aborted => "aborted",
-    };
-    (FrameName::StreamComplete, json!({ "end": end }))
+    (FrameName::StreamComplete, json!({ "end": turn_end(end) }))
 }
 
 /// Returns the frame of something ephemeral; none if a session's stream does not show it.
-#[must_use]
-pub fn session_frame(frame: &Frame) -> Option<SessionEvent> {
+pub(crate) fn session_frame(frame: &Frame) -> Option<SessionEvent> {
     let (name, more) = match &frame.show {
         Show::Text(text) => (FrameName::ContentChunk, json!({ "content": text })),
         Show::Discarded => (FrameName::ContentDiscarded, json!({})),
         Show::Note(text) => (FrameName::ToolProgress, json!({ "message": text })),
         Show::Thinking(_) | Show::CallStarted { .. } | Show::Performing { .. } => return None,
     };
-    let mut data = json!({
+    let data = json!({
         "session_id": frame.session, "run_id": frame.run, "operation_id": frame.operation,
         "attempt": frame.attempt, "seq": frame.seq,
     });
-    if let (Some(data), Value::Object(more)) = (data.as_object_mut(), more) {
-        data.extend(more);
-    }
-    Some((name, data))
+    Some((name, extended(data, more)))
 }

@@ -5,18 +5,17 @@ use store::SpawnedSession;
 
 /// A session that the followed one began, at some depth, by handing work to an agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
-pub struct Spawned {
+pub(crate) struct Spawned {
     /// The path of its agent, such as `/local/agent/assistant/sub/0`.
-    pub agent_path: String,
+    pub(crate) agent_path: String,
     /// The session that began it.
-    pub by_session_id: String,
+    pub(crate) by_session_id: String,
     /// Depth below the followed session: 1 for sessions that it began itself.
-    pub depth: u64,
+    pub(crate) depth: u64,
 }
 
 /// Returns the fields by which streams describe a session, besides its id.
-#[must_use]
-pub fn spawned(session: &SpawnedSession) -> Spawned {
+pub(crate) fn spawned(session: &SpawnedSession) -> Spawned {
     Spawned {
         agent_path: session.path.clone(),
         by_session_id: session.by.to_string(),

@@ -16,130 +16,123 @@ const SNIPPET_CHARS: (usize, usize) = (60, 200);
 /// A session that points to a turn.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 #[schema(as = SessionLabel)]
-pub struct SessionLabelView {
+pub(crate) struct SessionLabelView {
     /// The session.
-    pub session_id: String,
+    pub(crate) session_id: String,
     /// Its agent.
-    pub agent_id: String,
+    pub(crate) agent_id: String,
     /// Its name.
-    pub name: Option<String>,
+    pub(crate) name: Option<String>,
 }
 
 /// A turn in its tree.
 #[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
 #[schema(as = TreeTurn)]
-pub struct TreeTurnView {
+pub(crate) struct TreeTurnView {
     /// Its id: a hash of its messages, of its parent, and of its end.
-    pub turn_id: String,
+    pub(crate) turn_id: String,
     /// The turn before it.
-    pub parent_turn_id: Option<String>,
+    pub(crate) parent_turn_id: Option<String>,
     /// Number of turns in its thread, itself included.
-    pub depth: u64,
+    pub(crate) depth: u64,
     /// Its first message's place in the thread.
-    pub first_message: u64,
+    pub(crate) first_message: u64,
     /// Its last message's place.
-    pub last_message: u64,
+    pub(crate) last_message: u64,
     /// `replied`, `completed`, `failed` or `aborted`.
-    pub end: &'static str,
+    pub(crate) end: &'static str,
     /// The run that made it.
-    pub run_id: String,
+    pub(crate) run_id: String,
     /// The session in which it was made, or for which it was imported.
-    pub session_id: String,
+    pub(crate) session_id: String,
     /// The time at which it was stored, ISO 8601. For an imported turn, the time at which it was
     /// stored at its origin.
-    pub time: String,
+    pub(crate) time: String,
     /// The tokens that it used.
     #[schema(value_type = Object)]
-    pub usage: Usage,
+    pub(crate) usage: Usage,
     /// The models that took part.
-    pub models: Vec<String>,
+    pub(crate) models: Vec<String>,
     /// The beginning of its first message.
-    pub text: String,
+    pub(crate) text: String,
     /// The sessions that are at this turn, as far as you see them.
-    pub sessions: Vec<SessionLabelView>,
+    pub(crate) sessions: Vec<SessionLabelView>,
 }
 
 /// A turn with all that is known of it.
 #[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
 #[schema(as = Turn)]
-pub struct TurnView {
+pub(crate) struct TurnView {
     /// The fields that a tree shows.
     #[serde(flatten)]
-    pub summary: TreeTurnView,
+    pub(crate) summary: TreeTurnView,
     /// The turns that follow it, as far as you see them.
-    pub child_turn_ids: Vec<String>,
+    pub(crate) child_turn_ids: Vec<String>,
     /// Its messages, in order. One that was erased is not among them.
-    pub messages: Vec<MessageView>,
+    pub(crate) messages: Vec<MessageView>,
 }
 
 /// A message, with its role and its text only.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 #[schema(as = Said)]
-pub struct SaidView {
+pub(crate) struct SaidView {
     /// `user`, `assistant`, `tool` or `notice`.
-    pub role: &'static str,
+    pub(crate) role: &'static str,
     /// Its text.
-    pub text: String,
+    pub(crate) text: String,
 }
 
 /// A turn that one of two threads has alone.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 #[schema(as = ToldTurn)]
-pub struct ToldTurnView {
+pub(crate) struct ToldTurnView {
     /// The turn.
-    pub turn_id: String,
+    pub(crate) turn_id: String,
     /// Number of turns in its thread, itself included.
-    pub depth: u64,
+    pub(crate) depth: u64,
     /// Its messages, in order.
-    pub messages: Vec<SaidView>,
+    pub(crate) messages: Vec<SaidView>,
 }
 
 /// The point at which two threads part.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 #[schema(as = Parting)]
-pub struct PartingView {
+pub(crate) struct PartingView {
     /// The last turn of both; none when they have nothing in common.
-    pub common_turn_id: Option<String>,
+    pub(crate) common_turn_id: Option<String>,
     /// The turns of the session alone, in order.
-    pub only_here: Vec<ToldTurnView>,
+    pub(crate) only_here: Vec<ToldTurnView>,
     /// The turns of the other thread alone, in order.
-    pub only_there: Vec<ToldTurnView>,
+    pub(crate) only_there: Vec<ToldTurnView>,
 }
 
 /// A message that was found.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 #[schema(as = Found)]
-pub struct FoundView {
+pub(crate) struct FoundView {
     /// The session of the message.
-    pub session_id: String,
+    pub(crate) session_id: String,
     /// The name of that session.
-    pub session_name: Option<String>,
+    pub(crate) session_name: Option<String>,
     /// Its agent.
-    pub agent_id: String,
+    pub(crate) agent_id: String,
     /// The turn that it is of.
-    pub turn_id: String,
+    pub(crate) turn_id: String,
     /// The message's place in its thread.
-    pub message: u64,
+    pub(crate) message: u64,
     /// `user` or `assistant`.
-    pub role: &'static str,
+    pub(crate) role: &'static str,
     /// An excerpt around the first matching word.
-    pub snippet: String,
+    pub(crate) snippet: String,
     /// True if its content came from outside the user's and the operator's control.
-    pub untrusted: bool,
+    pub(crate) untrusted: bool,
     /// The time of the message, ISO 8601.
-    pub time: String,
+    pub(crate) time: String,
 }
 
 /// A turn of a tree.
-#[must_use]
-pub fn tree_turn(turn: &TreeTurn) -> TreeTurnView {
-    let TreeTurn {
-        node,
-        session,
-        time,
-        labels,
-        text,
-    } = turn;
+pub(crate) fn tree_turn(turn: &TreeTurn) -> TreeTurnView {
+    let node = &turn.node;
     TreeTurnView {
         turn_id: node.id.to_string(),
         parent_turn_id: node.parent.map(|id| id.to_string()),
@@ -148,18 +141,17 @@ pub fn tree_turn(turn: &TreeTurn) -> TreeTurnView {
         last_message: node.last_message,
         end: turn_end(node.end),
         run_id: node.run.to_string(),
-        session_id: session.to_string(),
-        time: time.to_string(),
+        session_id: turn.session.to_string(),
+        time: turn.time.to_string(),
         usage: node.usage,
         models: node.models.clone(),
-        text: on_one_line(text, TEXT_CHARS_MAX),
-        sessions: labels.iter().map(label).collect(),
+        text: on_one_line(&turn.text, TEXT_CHARS_MAX),
+        sessions: turn.labels.iter().map(label).collect(),
     }
 }
 
 /// A turn with all that is known of it.
-#[must_use]
-pub fn turn(seen: &SeenTurn) -> TurnView {
+pub(crate) fn turn(seen: &SeenTurn) -> TurnView {
     TurnView {
         summary: tree_turn(&seen.turn),
         child_turn_ids: seen.children.iter().map(ToString::to_string).collect(),
@@ -168,8 +160,7 @@ pub fn turn(seen: &SeenTurn) -> TurnView {
 }
 
 /// Returns the point at which two threads part.
-#[must_use]
-pub fn parting(parting: &Parting) -> PartingView {
+pub(crate) fn parting(parting: &Parting) -> PartingView {
     let views = |turns: &[(TurnNode, Vec<Option<Message>>)]| {
         turns
             .iter()
@@ -184,8 +175,7 @@ pub fn parting(parting: &Parting) -> PartingView {
 }
 
 /// Returns a message that was found with these words.
-#[must_use]
-pub fn found(found: &Found, words: &str) -> FoundView {
+pub(crate) fn found(found: &Found, words: &str) -> FoundView {
     FoundView {
         session_id: found.session.to_string(),
         session_name: found.session_name.clone(),

@@ -21,253 +21,252 @@ use store::{DeadInput, SessionRow};
 /// An agent.
 #[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
 #[schema(as = Agent)]
-pub struct AgentView {
+pub(crate) struct AgentView {
     /// Its id, a UUID.
-    pub id: String,
+    pub(crate) id: String,
     /// The definition that it was made from.
-    pub definition: String,
+    pub(crate) definition: String,
     /// The display name of that definition; none when it is no longer configured.
-    pub definition_name: Option<String>,
+    pub(crate) definition_name: Option<String>,
     /// Its address, such as `/local/agent/assistant`.
-    pub path: String,
+    pub(crate) path: String,
     /// The kind of agent, as its address gives it: `connector`, `agent`, `cron`, `task`, `subuser`,
     /// `system`, `sub`, `memory` or `search`.
-    pub kind: &'static str,
+    pub(crate) kind: &'static str,
     /// The role by which it has its model, if the configuration gives one: `user`, `subagent`,
     /// `memory`, `memorySearch` or `task`.
-    pub model_role: Option<&'static str>,
+    pub(crate) model_role: Option<&'static str>,
     /// The label shown to people: its name with its user name, or a label made from its address.
-    pub label: String,
+    pub(crate) label: String,
     /// The agent that spawned it.
-    pub parent_id: Option<String>,
+    pub(crate) parent_id: Option<String>,
     /// The address of that agent.
-    pub parent_path: Option<String>,
+    pub(crate) parent_path: Option<String>,
     /// Its name.
-    pub name: String,
+    pub(crate) name: String,
     /// The type of agent, such as `tutor`.
-    pub agent_type: String,
+    pub(crate) agent_type: String,
     /// The user who created it.
-    pub owner_user_id: String,
+    pub(crate) owner_user_id: String,
     /// Your role: `primary`, `shared`, `mentee` or `observer`.
-    pub role: &'static str,
+    pub(crate) role: &'static str,
     /// Its users; for a mentee, themselves alone.
-    pub assignments: Vec<AssignmentView>,
+    pub(crate) assignments: Vec<AssignmentView>,
     /// `active` or `archived`.
-    pub status: &'static str,
+    pub(crate) status: &'static str,
     /// The time at which it was archived, ISO 8601.
-    pub archived_at: Option<String>,
+    pub(crate) archived_at: Option<String>,
     /// The reason why it was archived.
-    pub archive_reason: Option<String>,
+    pub(crate) archive_reason: Option<String>,
     /// The tools that it may use.
-    pub tools: Vec<String>,
+    pub(crate) tools: Vec<String>,
     /// The session types that it leads; the first is opened when none is asked for.
-    pub session_types: Vec<String>,
+    pub(crate) session_types: Vec<String>,
     /// Its own system prompt, in place of its definition's. Hidden from a mentee.
-    pub system_prompt_override: Option<String>,
+    pub(crate) system_prompt_override: Option<String>,
     /// Its configuration other than its address, as far as it is set: `name`, `username`,
     /// `description`, `system_prompt` (hidden from a mentee), `workspace_dir`, `app_id`.
     #[schema(value_type = Object)]
-    pub config: AgentConfig,
+    pub(crate) config: AgentConfig,
     /// Its own settings, over its definition's. Hidden from a mentee.
     #[schema(value_type = Object)]
-    pub settings: Map<String, Value>,
+    pub(crate) settings: Map<String, Value>,
     /// The preferences that it remembers for you: those for all its users, overlaid by your own. A
     /// mentee sees only their own.
     #[schema(value_type = Object)]
-    pub preferences: Map<String, Value>,
+    pub(crate) preferences: Map<String, Value>,
     /// True if its structured session waits for the client.
-    pub is_suspended: bool,
+    pub(crate) is_suspended: bool,
     /// The structured session that holds its slot; none when it is somebody else's and you are a
     /// mentee.
-    pub current_session_id: Option<String>,
+    pub(crate) current_session_id: Option<String>,
     /// The same session with its status, pending actions and execution state; none when it is
     /// somebody else's and you are a mentee.
-    pub active_session: Option<ActiveSessionView>,
+    pub(crate) active_session: Option<ActiveSessionView>,
     /// The structured sessions that ended last, the latest first, ten at most; for a mentee, their
     /// own.
-    pub session_history: Vec<RememberedSessionView>,
+    pub(crate) session_history: Vec<RememberedSessionView>,
     /// Number of client actions that were answered. Hidden from a mentee, as everything that
     /// reveals the activity of its other users. Each of a mentee's own sessions has `metrics`.
-    pub total_interactions: Option<u64>,
+    pub(crate) total_interactions: Option<u64>,
     /// The time at which a structured session last began or continued, ISO 8601. Hidden from a
     /// mentee.
-    pub last_interaction_at: Option<String>,
+    pub(crate) last_interaction_at: Option<String>,
     /// Number of structured sessions that it has begun. Hidden from a mentee.
-    pub total_sessions: Option<u64>,
+    pub(crate) total_sessions: Option<u64>,
     /// Number of those that were completed. Hidden from a mentee.
-    pub successful_completions: Option<u64>,
+    pub(crate) successful_completions: Option<u64>,
     /// The time at which it was created, ISO 8601.
-    pub created_at: String,
+    pub(crate) created_at: String,
     /// The time of its last change, ISO 8601.
-    pub updated_at: String,
+    pub(crate) updated_at: String,
     /// Its event stream.
-    pub stream_url: String,
+    pub(crate) stream_url: String,
 }
 
 /// One of an agent's users.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 #[schema(as = Assignment)]
-pub struct AssignmentView {
+pub(crate) struct AssignmentView {
     /// The user.
-    pub user_id: String,
+    pub(crate) user_id: String,
     /// `primary`, `shared`, `mentee` or `observer`.
-    pub role: &'static str,
+    pub(crate) role: &'static str,
     /// The time since which they have been assigned, ISO 8601.
-    pub assigned_at: String,
+    pub(crate) assigned_at: String,
     /// The user who assigned them, or last changed their role.
-    pub assigned_by: String,
+    pub(crate) assigned_by: String,
 }
 
 /// A session in a list.
 #[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
 #[schema(as = SessionSummary)]
-pub struct SessionRowView {
+pub(crate) struct SessionRowView {
     /// Its id, a UUID.
-    pub id: String,
+    pub(crate) id: String,
     /// Its agent.
-    pub agent_id: String,
+    pub(crate) agent_id: String,
     /// `chat`, or a structured type.
-    pub session_type: String,
+    pub(crate) session_type: String,
     /// A label for people.
-    pub name: Option<String>,
+    pub(crate) name: Option<String>,
     /// `open`, `completed` or `terminated`.
-    pub status: &'static str,
+    pub(crate) status: &'static str,
     /// The model that its turns use unless a message names another.
-    pub model: Option<String>,
+    pub(crate) model: Option<String>,
     /// The turn that it is at.
-    pub turn_id: Option<String>,
+    pub(crate) turn_id: Option<String>,
     /// The last message of that turn: its place in the thread.
-    pub last_message: u64,
+    pub(crate) last_message: u64,
     /// Number of times that its head has moved.
-    pub revision: u64,
+    pub(crate) revision: u64,
     /// The run that is open.
-    pub run_id: Option<String>,
+    pub(crate) run_id: Option<String>,
     /// Number of inputs that wait.
-    pub waiting: u64,
+    pub(crate) waiting: u64,
     /// The beginning of the last reply.
-    pub last_snippet: Option<String>,
+    pub(crate) last_snippet: Option<String>,
     /// The user or agent that began it: `user:<id>` or `agent:<path>`.
-    pub started_by: String,
+    pub(crate) started_by: String,
     /// The user whom it is for.
-    pub user_id: String,
+    pub(crate) user_id: String,
     /// The conversation that it is a part of.
-    pub conversation_id: String,
+    pub(crate) conversation_id: String,
     /// The time at which it expires, ISO 8601.
-    pub expires_at: Option<String>,
+    pub(crate) expires_at: Option<String>,
     /// The time at which it was completed or terminated, ISO 8601.
-    pub completed_at: Option<String>,
+    pub(crate) completed_at: Option<String>,
     /// The reason for its termination; `expired` when its time limit was reached.
-    pub terminated_reason: Option<String>,
+    pub(crate) terminated_reason: Option<String>,
     /// The agent's summary of a completed one; none when it is over 8 KiB.
-    pub summary: Option<Value>,
+    pub(crate) summary: Option<Value>,
     /// Figures about its course so far.
-    pub metrics: MetricsView,
+    pub(crate) metrics: MetricsView,
     /// The time at which it was created, ISO 8601.
-    pub created_at: String,
+    pub(crate) created_at: String,
     /// The time of its last event or change, ISO 8601.
-    pub updated_at: String,
+    pub(crate) updated_at: String,
     /// The time at which it was pinned, ISO 8601; none when it is not.
-    pub pinned_at: Option<String>,
+    pub(crate) pinned_at: Option<String>,
     /// Attributes that clients attached to it.
     #[schema(value_type = Object)]
-    pub attributes: Map<String, Value>,
+    pub(crate) attributes: Map<String, Value>,
     /// The turn that it began with, forked from another session or imported.
-    pub base_turn_id: Option<String>,
+    pub(crate) base_turn_id: Option<String>,
     /// Its event stream.
-    pub stream_url: String,
+    pub(crate) stream_url: String,
 }
 
 /// A session with what is going on in it.
 #[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
 #[schema(as = Session)]
-pub struct SessionView {
+pub(crate) struct SessionView {
     /// The fields that a list shows.
     #[serde(flatten)]
-    pub summary: SessionRowView,
+    pub(crate) summary: SessionRowView,
     /// `active`, `awaiting_client_action`, `completed` or `terminated`.
-    pub session_status: &'static str,
+    pub(crate) session_status: &'static str,
     /// The configuration that it was opened with.
-    pub config: Option<Value>,
+    pub(crate) config: Option<Value>,
     /// The state that a client needs to show it as it was left.
-    pub ui_state: UiStateView,
+    pub(crate) ui_state: UiStateView,
     /// The point at which the agent continues once the client has answered. Present only while a
     /// structured session waits.
-    pub execution_state: Option<ExecutionStateView>,
+    pub(crate) execution_state: Option<ExecutionStateView>,
     /// The activity of the open run; none without one. It is `running`, `awaiting_client` while a
     /// question waits for an answer, or `compacting` while it summarises the conversation and
     /// inputs wait for its end.
-    pub run_status: Option<&'static str>,
+    pub(crate) run_status: Option<&'static str>,
     /// The reason why nothing is done for it; none of a session that is not in quarantine. Messages
     /// to it are accepted and wait.
-    pub quarantined: Option<QuarantinedView>,
+    pub(crate) quarantined: Option<QuarantinedView>,
     /// The questions that wait for an answer.
-    pub client_actions: Vec<ClientActionView>,
+    pub(crate) client_actions: Vec<ClientActionView>,
     /// The operations of the open run that have no outcome.
     #[schema(value_type = Vec<OperationSchema>)]
-    pub operations: Vec<Value>,
+    pub(crate) operations: Vec<Value>,
     /// The messages that were asked for, in order.
-    pub messages: Vec<MessageView>,
+    pub(crate) messages: Vec<MessageView>,
 }
 
 /// An input that could not be dealt with and was put aside.
 #[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
 #[schema(as = DeadLetter)]
-pub struct DeadLetterView {
+pub(crate) struct DeadLetterView {
     /// Its id.
-    pub input_id: String,
+    pub(crate) input_id: String,
     /// The session.
-    pub session_id: String,
+    pub(crate) session_id: String,
     /// The reason why it was put aside.
-    pub reason: String,
+    pub(crate) reason: String,
     /// The time at which it was put aside, ISO 8601.
-    pub died_at: String,
+    pub(crate) died_at: String,
     /// The time at which it had been accepted, ISO 8601.
-    pub accepted_at: String,
+    pub(crate) accepted_at: String,
     /// Its message.
-    pub message: Option<MessageView>,
+    pub(crate) message: Option<MessageView>,
 }
 
 /// A dead letter with where it came from.
 #[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
 #[schema(as = DeadLetterDetail)]
-pub struct DeadLetterDetail {
+pub(crate) struct DeadLetterDetail {
     /// The fields that a list shows.
     #[serde(flatten)]
-    pub letter: DeadLetterView,
+    pub(crate) letter: DeadLetterView,
     /// The origin of the input.
-    pub source: DeadLetterSource,
+    pub(crate) source: DeadLetterSource,
     /// The user who sent it, or for whom the sending agent worked; none in records from before this
     /// was recorded.
-    pub user_id: Option<String>,
+    pub(crate) user_id: Option<String>,
     /// The model that its turn was to use, if it named one.
-    pub model: Option<String>,
+    pub(crate) model: Option<String>,
 }
 
 /// The origin of a dead letter.
 #[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
 #[schema(as = DeadLetterSource)]
-pub struct DeadLetterSource {
+pub(crate) struct DeadLetterSource {
     /// `api`, `opening`, `dispatch`, `late_reply` or `reminder`.
-    pub kind: String,
+    pub(crate) kind: String,
     /// The sender of a dispatch or a late reply: the path, or the definition, of an agent.
-    pub from: Option<String>,
+    pub(crate) from: Option<String>,
     /// The turn that handed over a dispatch.
-    pub caller_run_id: Option<String>,
+    pub(crate) caller_run_id: Option<String>,
     /// The operation of that turn.
-    pub operation_id: Option<String>,
+    pub(crate) operation_id: Option<String>,
     /// Its depth in calls between agents.
-    pub depth: u32,
+    pub(crate) depth: u32,
     /// Its depth in spawns.
-    pub spawn_depth: u32,
+    pub(crate) spawn_depth: u32,
     /// Number of times in a row that agents had answered each other.
-    pub hops: u32,
+    pub(crate) hops: u32,
     /// The deadline of a dispatch, ISO 8601.
-    pub deadline: Option<String>,
+    pub(crate) deadline: Option<String>,
 }
 
 /// A dead letter as clients see it who ask for that one.
-#[must_use]
-pub fn dead_letter_detail(dead: &DeadInput) -> DeadLetterDetail {
+pub(crate) fn dead_letter_detail(dead: &DeadInput) -> DeadLetterDetail {
     let source = &dead.accepted.source;
     let (kind, from, reply_to, deadline) = match source {
         Source::Api => ("api", None, None, None),
@@ -299,8 +298,7 @@ pub fn dead_letter_detail(dead: &DeadInput) -> DeadLetterDetail {
 }
 
 /// An agent as clients see it.
-#[must_use]
-pub fn agent(view: &broker::AgentView, user: &UserId) -> AgentView {
+pub(crate) fn agent(view: &broker::AgentView, user: &UserId) -> AgentView {
     let row = &view.row;
     let agent = &row.agent;
     let sees_all = view.role.sees_all_sessions();
@@ -400,8 +398,7 @@ fn assignment(assignment: &Assignment) -> AssignmentView {
 }
 
 /// A session as lists show it.
-#[must_use]
-pub fn session_row(row: &SessionRow) -> SessionRowView {
+pub(crate) fn session_row(row: &SessionRow) -> SessionRowView {
     SessionRowView {
         id: row.id.to_string(),
         agent_id: row.agent.to_string(),
@@ -433,8 +430,7 @@ pub fn session_row(row: &SessionRow) -> SessionRowView {
 }
 
 /// A session with what is going on in it.
-#[must_use]
-pub fn session(view: &broker::SessionView) -> SessionView {
+pub(crate) fn session(view: &broker::SessionView) -> SessionView {
     SessionView {
         summary: session_row(&view.row),
         session_status: status(view),
@@ -460,8 +456,7 @@ pub fn session(view: &broker::SessionView) -> SessionView {
 }
 
 /// A dead letter as clients see it.
-#[must_use]
-pub fn dead_letter(dead: &DeadInput) -> DeadLetterView {
+pub(crate) fn dead_letter(dead: &DeadInput) -> DeadLetterView {
     DeadLetterView {
         input_id: dead.accepted.input.to_string(),
         session_id: dead.accepted.session.to_string(),

@@ -5,13 +5,16 @@ use super::once::{AsItWas, Once};
 use super::quota::passed_limit;
 use super::{AgentView, Broker, By, CreateAgent, Error, Request, Target};
 use crate::journal::Context;
-use crate::refusals::{agent_not_found, agent_purged, changing, definition_not_found};
+use crate::refusals::{
+    agent_archived, agent_not_found, agent_purged, changing, conflict, definition_not_found,
+    spawned,
+};
 use domain::agent::Agent;
 use domain::agent::describe::ConfigChanges;
 use domain::definition::{Definition, DefinitionId};
 use domain::event::{AgentCreated, Event};
 use domain::id::{AgentId, Stream};
-use domain::refusal::{Refusal, RefusalKind};
+use domain::refusal::Refusal;
 use domain::role::{AgentRole, Right};
 use domain::time::Timestamp;
 use domain::user::UserId;
@@ -68,13 +71,9 @@ impl Broker {
     /// Creates an agent from a definition.
     ///
     /// # Errors
-    /// An unknown definition, a malformed or taken path, a taken id, an idempotency key of another
-    /// request.
+    /// An unknown definition, a malformed or taken path, a taken id.
     pub async fn create_agent(&self, command: CreateAgent) -> Result<AgentView, Error> {
-        let by = By {
-            user: &command.user,
-            key: command.idempotency_key.as_deref(),
-        };
+        let by = By::new(&command.user, command.idempotency_key.as_ref());
         let (definition, agent_type) = match &command.template {
             Template::Definition(id) => (Some(&id.0), None),
             Template::Type(agent_type) => (None, Some(agent_type)),
@@ -99,10 +98,8 @@ impl Broker {
             asked.extend(config.into_iter().chain(below));
         }
         let request = Request::of(by, &asked)?;
-        match self
-            .once(request.as_ref(), self.make(&command, request.as_ref()))
-            .await?
-        {
+        let act = self.make(&command, request.as_ref());
+        match self.once(request.as_ref(), act).await? {
             Once::Now(view) => Ok(view),
             Once::Before(was) => self.view_as_it_was(&was).await,
         }
@@ -110,9 +107,6 @@ impl Broker {
 
     /// Returns the agents that a user may do something with, in the order of their ids, after one
     /// of them.
-    ///
-    /// # Errors
-    /// The store cannot be read.
     pub async fn agents(
         &self,
         user: &UserId,
@@ -120,7 +114,7 @@ impl Broker {
         after: Option<AgentId>,
         limit: usize,
     ) -> Result<Vec<AgentView>, Error> {
-        let rows = self.core.store.agents(user, filter, after, limit).await?;
+        let rows = self.store().agents(user, filter, after, limit).await?;
         Ok(rows
             .into_iter()
             .map(|(row, role)| self.view(row, role))
@@ -153,11 +147,7 @@ impl Broker {
         let (id, named) = match target {
             Target::Agent(id) => (Some(*id), id.to_string()),
             Target::Path(path) => (
-                self.core
-                    .store
-                    .agent_at(path)
-                    .await?
-                    .map(|row| row.agent.id),
+                self.store().agent_at(path).await?.map(|row| row.agent.id),
                 path.clone(),
             ),
             Target::Definition(id) => match self.own_agent(user, id).await? {
@@ -168,18 +158,13 @@ impl Broker {
             },
         };
         let found = match id {
-            Some(id) => self.core.store.agent_for(user, id).await?,
+            Some(id) => self.store().agent_for(user, id).await?,
             None => None,
         };
         // The owners of a purged agent are not known any more. A caller that knows its id may learn
         // that it was there.
         if let (None, Some(id)) = (&found, id)
-            && self
-                .core
-                .store
-                .agent(id)
-                .await?
-                .is_some_and(|row| row.purged)
+            && self.store().agent(id).await?.is_some_and(|row| row.purged)
         {
             return Err(agent_purged(id).into());
         }
@@ -199,8 +184,7 @@ impl Broker {
         let (row, role) = self.find(user, target).await?;
         let id = row.agent.id;
         Ok((
-            self.core
-                .store
+            self.store()
                 .agent_with_users(id)
                 .await?
                 .ok_or_else(|| agent_not_found(&id.to_string()))?,
@@ -223,7 +207,7 @@ impl Broker {
         self.may_command(user, &row.agent.path)?;
         if !row.active {
             row.agent.is_active()?;
-            return Err(crate::refusals::agent_archived(row.agent.id).into());
+            return Err(agent_archived(row.agent.id).into());
         }
         if right == Right::Interact {
             self.takes_words(&row).await?;
@@ -261,8 +245,7 @@ impl Broker {
     async fn own_agent(&self, user: &UserId, id: &DefinitionId) -> Result<Own, Error> {
         let path = default_path(user, id);
         let mut there = self
-            .core
-            .store
+            .store()
             .agents_numbered(user, &path, NUMBERED_MAX)
             .await?;
         let is_own = |there: &(AgentRow, Option<AgentRole>)| {
@@ -278,8 +261,7 @@ impl Broker {
             .chain(numbered)
             .find(|path| !there.iter().any(|(row, _)| row.agent.path == *path));
         let path = free.ok_or_else(|| {
-            Refusal::new(
-                RefusalKind::Conflict,
+            conflict(
                 "PATH_TAKEN",
                 format!("all paths from `{path}` to `{path}.{NUMBERED_MAX}` are taken"),
             )
@@ -300,13 +282,8 @@ impl Broker {
         decide: impl Fn(&Agent, Timestamp) -> Result<Vec<Event>, Refusal> + Send + Sync,
     ) -> Result<AgentView, Error> {
         let request = Request::of(by, &json!({ "change": target.named(), "asked": asked }))?;
-        match self
-            .once(
-                request.as_ref(),
-                self.try_change(by.user, target, right, request.as_ref(), decide),
-            )
-            .await?
-        {
+        let act = self.try_change(by.user, target, right, request.as_ref(), decide);
+        match self.once(request.as_ref(), act).await? {
             Once::Now(view) => Ok(view),
             Once::Before(was) => self.view_as_it_was(&was).await,
         }
@@ -323,12 +300,12 @@ impl Broker {
         for _ in 0..TRIES_MAX {
             let (row, role) = self.find_with_users(user, target).await?;
             if row.parent.is_some() && right != Right::Interact {
-                return Err(crate::refusals::spawned(row.agent.id).into());
+                return Err(spawned(row.agent.id).into());
             }
             role.permits(right)?;
             self.may_command(user, &row.agent.path)?;
             if !row.active && !row.agent.is_archived() {
-                return Err(crate::refusals::agent_archived(row.agent.id).into());
+                return Err(agent_archived(row.agent.id).into());
             }
             let now = self.core.now();
             let events = decide(&row.agent, now)?;
@@ -341,7 +318,7 @@ impl Broker {
                 self.note(request, &was).await?;
                 return Ok(self.view(row, role));
             }
-            let context = Context::new(format!("user:{user}"), now).about(row.agent.id, None, None);
+            let context = Context::by(user, now).about(row.agent.id, None, None);
             let stream = Stream::Agent(row.agent.id);
             let after = events
                 .iter()
@@ -355,7 +332,7 @@ impl Broker {
             // A commit that ends or shares something is not refused over stored bytes.
             commit.guards.extend(self.may_store(user).filter(|_| grows));
             commit.key = request.map(|request| request.answered(&was));
-            match self.core.store.commit(commit).await {
+            match self.store().commit(commit).await {
                 // The view is of the agent right after this commit, even if another has changed it
                 // since. Users who removed themselves see how they left it.
                 Ok(_) => {
@@ -390,7 +367,7 @@ impl Broker {
     /// Changes how an agent is set up: all of it or nothing.
     ///
     /// # Errors
-    /// As for each part; the user may not; an idempotency key of another request.
+    /// As for each part; the user may not.
     pub async fn set_up<'a>(
         &self,
         by: impl Into<By<'a>>,
@@ -436,8 +413,7 @@ impl Broker {
     /// Merges keys into an agent's preferences: for all its users, or for the one who asks.
     ///
     /// # Errors
-    /// The agent is archived; the preferences would be too large; the user may not; an idempotency
-    /// key of another request.
+    /// The agent is archived; the preferences would be too large; the user may not.
     pub async fn prefer<'a>(
         &self,
         by: impl Into<By<'a>>,
@@ -513,7 +489,7 @@ fn is_set_up(event: &Event) -> bool {
 pub(super) fn making(by: &UserId, created: AgentCreated) -> Commit {
     let id = created.agent;
     let path = created.path.clone();
-    let context = Context::new(format!("user:{by}"), created.created_at).about(id, None, None);
+    let context = Context::by(by, created.created_at).about(id, None, None);
     let made = vec![context.event(Event::AgentCreated(created))];
     Commit::new()
         .guard(AgentGuard::PathFree(path))
@@ -526,19 +502,11 @@ pub(super) fn default_path(user: &UserId, definition: &DefinitionId) -> String {
 
 pub(super) fn taken(clash: &Clash, path: &str, id: AgentId) -> Error {
     match clash {
-        Clash::Stream(_) => Refusal::new(
-            RefusalKind::Conflict,
-            "AGENT_EXISTS",
-            format!("there is an agent `{id}` already"),
-        )
-        .at("/id")
-        .into(),
-        _ => Refusal::new(
-            RefusalKind::Conflict,
-            "PATH_TAKEN",
-            format!("an active agent lives at `{path}`"),
-        )
-        .at("/path")
-        .into(),
+        Clash::Stream(_) => conflict("AGENT_EXISTS", format!("there is an agent `{id}` already"))
+            .at("/id")
+            .into(),
+        _ => conflict("PATH_TAKEN", format!("an active agent lives at `{path}`"))
+            .at("/path")
+            .into(),
     }
 }

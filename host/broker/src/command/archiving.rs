@@ -1,6 +1,6 @@
 //! Archiving agents: alone, or with a successor at the same path.
 
-use super::once::{AsItWas, Once};
+use super::once::AsItWas;
 use super::reason::checked_reason;
 use super::{AgentView, Broker, By, Error, Request, Target};
 use crate::core::fresh;
@@ -23,8 +23,7 @@ impl Broker {
     /// Archives an agent, and with it those below it. Their open runs end as cancelled.
     ///
     /// # Errors
-    /// It is archived already, a structured session is active, the user may not, an idempotency key
-    /// of another request.
+    /// It is archived already, a structured session is active, the user may not.
     pub async fn archive<'a>(
         &self,
         by: impl Into<By<'a>>,
@@ -46,7 +45,7 @@ impl Broker {
     ///
     /// After a restart the drivers look at these runs in any case.
     async fn end_runs_of(&self, archived: AgentId) -> Result<(), Error> {
-        for session in self.core.store.sessions_running_below(archived).await? {
+        for session in self.store().sessions_running_below(archived).await? {
             self.core.wake(session);
         }
         Ok(())
@@ -71,15 +70,8 @@ impl Broker {
             by,
             &json!({ "start_afresh": target.named(), "reason": reason }),
         )?;
-        let (archived, fresh): (AsItWas, AsItWas) = match self
-            .once(
-                request.as_ref(),
-                self.replace(by.user, target, reason, request.as_ref()),
-            )
-            .await?
-        {
-            Once::Now(both) | Once::Before(both) => both,
-        };
+        let act = self.replace(by.user, target, reason, request.as_ref());
+        let (archived, fresh) = self.once(request.as_ref(), act).await?.either();
         self.end_runs_of(archived.agent).await?;
         Ok((
             self.view_as_it_was(&archived).await?,
@@ -132,7 +124,7 @@ impl Broker {
                     role: AgentRole::Primary,
                 },
             );
-            let context = Context::new(format!("user:{user}"), now);
+            let context = Context::by(user, now);
             let of = |id: AgentId, event| vec![context.clone().about(id, None, None).event(event)];
             let mut commit = Commit::new()
                 .append(
@@ -146,7 +138,7 @@ impl Broker {
                     of(made, Event::AgentCreated(fresh)),
                 );
             commit.key = request.map(|request| request.answered(&both));
-            match self.core.store.commit(commit).await {
+            match self.store().commit(commit).await {
                 Ok(_) => return Ok(both),
                 Err(CommitError::Conflict(_)) => {}
                 Err(error) => return Err(error.into()),

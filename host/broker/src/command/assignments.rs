@@ -10,8 +10,7 @@ impl Broker {
     /// Assigns a user to an agent.
     ///
     /// # Errors
-    /// The agent is archived, the user is assigned already, the caller may not, an idempotency key
-    /// of another request.
+    /// The agent is archived, the user is assigned already, the caller may not.
     pub async fn assign<'a>(
         &self,
         by: impl Into<By<'a>>,
@@ -36,7 +35,7 @@ impl Broker {
     ///
     /// # Errors
     /// The agent is archived, the user is not assigned, no PRIMARY user would be left, the caller
-    /// may not, an idempotency key of another request.
+    /// may not.
     pub async fn change_role<'a>(
         &self,
         by: impl Into<By<'a>>,
@@ -59,7 +58,7 @@ impl Broker {
     ///
     /// # Errors
     /// The agent is archived, the user is not assigned, no PRIMARY user would be left, the caller
-    /// may not, an idempotency key of another request.
+    /// may not.
     pub async fn unassign<'a>(
         &self,
         by: impl Into<By<'a>>,

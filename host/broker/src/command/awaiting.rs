@@ -33,9 +33,6 @@ pub enum TurnOutcome {
 impl Broker {
     /// Waits until an input was dealt with, at most for a time. None when it was not in that time,
     /// or when the host is stopping.
-    ///
-    /// # Errors
-    /// The store cannot be read.
     pub async fn await_reply(
         &self,
         input: InputId,
@@ -51,7 +48,7 @@ impl Broker {
     /// Looks until there is a result. None when the store is closed.
     async fn look_for(&self, input: InputId) -> Result<Option<TurnOutcome>, Error> {
         // Watched before the look, so that no commit after the look is missed.
-        let mut durable = self.core.store.durable();
+        let mut durable = self.store().durable();
         loop {
             durable.mark_unchanged();
             if let Some(became) = self.became(input).await? {
@@ -65,7 +62,7 @@ impl Broker {
     }
 
     async fn became(&self, input: InputId) -> Result<Option<TurnOutcome>, Error> {
-        let Some((_, state)) = self.core.store.input(input).await? else {
+        let Some((_, state)) = self.store().input(input).await? else {
             return Ok(None);
         };
         let run = match state {
@@ -75,10 +72,10 @@ impl Broker {
             InputState::Dropped => return Ok(Some(TurnOutcome::Undone { word: "dropped" })),
             InputState::Consumed { run } => run,
         };
-        let Some(end) = self.core.store.run(run).await?.and_then(|row| row.end) else {
+        let Some(end) = self.store().run(run).await?.and_then(|row| row.end) else {
             return Ok(None);
         };
-        let said = self.core.store.run_messages(run).await?;
+        let said = self.store().run_messages(run).await?;
         let reply = said
             .into_iter()
             .rev()

@@ -111,16 +111,15 @@ impl Broker {
         let agent = beginning.agent;
         let first = self.first(command, directive)?;
         let is_made = beginning.made.is_some();
-        let why = beginning.why.clone();
         let route = Route {
             agent,
             session,
-            why: why.clone(),
+            why: beginning.why.clone(),
             is_new: true,
         };
         let mut commit = opening(command, beginning, session, &first, now);
         commit.guards.extend(self.may_open(&command.user, now));
-        commit.key = request.map(|request| first.remembered(request, route));
+        commit.key = request.map(|request| first.remembered(request, route.clone()));
         store::point("broker.accept.before");
         let committed = self.core.commit_work(session, commit).await;
         store::point("broker.accept.after");
@@ -159,13 +158,7 @@ impl Broker {
             }
             (Err(error), _) => return Err(error.into()),
         };
-        Ok(Some(RoutedReceipt {
-            said,
-            agent,
-            session,
-            why: Some(why),
-            is_new: true,
-        }))
+        Ok(Some(route.receipt(said)))
     }
 
     fn first(&self, command: &PostRouted, directive: Option<Directive>) -> Result<First, Error> {
@@ -211,47 +204,41 @@ fn opening(
     first: &First,
     now: Timestamp,
 ) -> Commit {
-    let Beginning {
-        agent,
-        made,
-        head,
-        persona,
-        name,
-        why: _,
-        absent,
-    } = beginning;
+    let agent = beginning.agent;
     let user = &command.user;
     let opened = SessionOpened {
         session,
         agent,
         session_type: CHAT.to_owned(),
         conversation: fresh::conversation(),
-        name,
-        head: head.map(|(turn, _)| turn),
-        persona,
+        name: beginning.name,
+        head: beginning.head.map(|(turn, _)| turn),
+        persona: beginning.persona,
         model: None,
         started_by: format!("user:{user}"),
         user_id: user.clone(),
         config: None,
         time: now,
     };
-    let context = Context::new(format!("user:{user}"), now).about(agent, Some(session), None);
+    let context = Context::by(user, now).about(agent, Some(session), None);
     let opened = context.event(Event::SessionOpened(opened));
     let context = match first {
         First::Words(input, _) => context.following(Some(*input)),
         First::Queue(_) => context,
     };
-    let commit = match made {
+    let commit = match beginning.made {
         Some(made) => making(user, made),
         None => Commit::new()
             .guard(AgentGuard::Active(agent))
             .guard(allowed(agent, user)),
     };
-    let shown = head.map(|(turn, session)| Guard::Session(SessionGuard::Shows { session, turn }));
+    let shown = beginning
+        .head
+        .map(|(turn, session)| Guard::Session(SessionGuard::Shows { session, turn }));
     let mut commit = commit
         .guard(UserGuard::NoChat {
             user: user.clone(),
-            with: absent,
+            with: beginning.absent,
         })
         .append(
             Stream::Session(session),

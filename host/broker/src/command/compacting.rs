@@ -1,7 +1,6 @@
 //! Compacting a thread on a user's request.
 
 use super::driver_answer::answered;
-use super::once::Once;
 use super::quarantine::driven;
 use super::{Broker, By, Error, Request, Target};
 use crate::signal::Signal;
@@ -17,7 +16,7 @@ impl Broker {
     ///
     /// # Errors
     /// There is no such session, or it is no open chat; a turn is in the making; there is nothing
-    /// to summarise; the user may not; an idempotency key of another request.
+    /// to summarise; the user may not.
     pub async fn compact<'a>(
         &self,
         by: impl Into<By<'a>>,
@@ -26,15 +25,8 @@ impl Broker {
     ) -> Result<RunId, Error> {
         let by = by.into();
         let request = Request::of(by, &json!({ "compact": session, "target": target.named() }))?;
-        match self
-            .once(
-                request.as_ref(),
-                self.try_compacting(by, target, session, request.clone()),
-            )
-            .await?
-        {
-            Once::Now(run) | Once::Before(run) => Ok(run),
-        }
+        let act = self.try_compacting(by, target, session, request.clone());
+        Ok(self.once(request.as_ref(), act).await?.either())
     }
 
     async fn try_compacting(
@@ -47,16 +39,12 @@ impl Broker {
         let row = self.session_for(by.user, target, session).await?;
         driven(&self.core, row.id)?;
         let (done, begun) = oneshot::channel();
-        self.core
-            .signal(
-                row.id,
-                Signal::Compact {
-                    by: by.user.clone(),
-                    request,
-                    done,
-                },
-            )
-            .await;
+        let signal = Signal::Compact {
+            by: by.user.clone(),
+            request,
+            done,
+        };
+        self.core.signal(row.id, signal).await;
         answered(&self.core, begun).await
     }
 }

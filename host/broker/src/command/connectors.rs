@@ -5,11 +5,10 @@
 use super::once::Once;
 use super::{Broker, By, Error, Request};
 use crate::journal::Context;
-use crate::refusals::busy;
+use crate::refusals::{busy, conflict, forbidden, not_found};
 use domain::event::{ConnectorKeyBound, ConnectorKeyUnbound, Event};
 use domain::id::Stream;
 use domain::path::ConnectorKey;
-use domain::refusal::{Refusal, RefusalKind};
 use domain::user::{Scope, UserId};
 use serde_json::json;
 use std::collections::BTreeSet;
@@ -26,7 +25,7 @@ impl Broker {
     /// From now on everything that comes from the sender with this key belongs to the user.
     ///
     /// # Errors
-    /// It stands for somebody else; the user has too many; an idempotency key of another request.
+    /// It stands for somebody else; the user has too many.
     pub async fn bind_connector<'a>(
         &self,
         by: impl Into<By<'a>>,
@@ -35,13 +34,8 @@ impl Broker {
     ) -> Result<ConnectorRow, Error> {
         let by = by.into();
         let request = Request::of(by, &json!({ "bind": key, "user": user }))?;
-        match self
-            .once(
-                request.as_ref(),
-                self.bind(by.user, user, key, request.as_ref()),
-            )
-            .await?
-        {
+        let act = self.bind(by.user, user, key, request.as_ref());
+        match self.once(request.as_ref(), act).await? {
             Once::Now(row) => Ok(row),
             Once::Before(bound_at) => Ok(ConnectorRow {
                 key: key.clone(),
@@ -59,7 +53,7 @@ impl Broker {
         request: Option<&Request>,
     ) -> Result<ConnectorRow, Error> {
         for _ in 0..TRIES_MAX {
-            match self.core.store.connector_key(key).await? {
+            match self.store().connector_key(key).await? {
                 Some(row) if row.user == *user => {
                     self.note(request, &row.bound_at).await?;
                     return Ok(row);
@@ -69,13 +63,9 @@ impl Broker {
                         "`{key}` stands for the user `{}`; unbind it there first",
                         row.user
                     );
-                    return Err(Refusal::new(
-                        RefusalKind::Conflict,
-                        "CONNECTOR_KEY_BOUND",
-                        message,
-                    )
-                    .at("path:key")
-                    .into());
+                    return Err(conflict("CONNECTOR_KEY_BOUND", message)
+                        .at("path:key")
+                        .into());
                 }
                 None => {}
             }
@@ -87,7 +77,7 @@ impl Broker {
             };
             let mut commit = binding(by, &row);
             commit.key = request.map(|request| request.answered(&row.bound_at));
-            match self.core.store.commit(commit).await {
+            match self.store().commit(commit).await {
                 Ok(_) => return Ok(row),
                 Err(CommitError::Conflict(_)) => {}
                 Err(error) => return Err(error.into()),
@@ -99,17 +89,14 @@ impl Broker {
     /// Checks that a user may have one more connector key.
     async fn check_key_count(&self, user: &UserId) -> Result<(), Error> {
         let keys = self
-            .core
-            .store
+            .store()
             .keys_of_user(user, CONNECTOR_KEYS_OF_A_USER_MAX)
             .await?;
         if keys.len() >= CONNECTOR_KEYS_OF_A_USER_MAX {
             let message = format!(
                 "`{user}` has {CONNECTOR_KEYS_OF_A_USER_MAX} connector keys; unbind one first"
             );
-            return Err(
-                Refusal::new(RefusalKind::Conflict, "TOO_MANY_CONNECTOR_KEYS", message).into(),
-            );
+            return Err(conflict("TOO_MANY_CONNECTOR_KEYS", message).into());
         }
         Ok(())
     }
@@ -117,7 +104,7 @@ impl Broker {
     /// Unbinds a connector key of a user's. It then stands for nobody.
     ///
     /// # Errors
-    /// It does not stand for the user; an idempotency key of another request.
+    /// It does not stand for the user.
     pub async fn unbind_connector<'a>(
         &self,
         by: impl Into<By<'a>>,
@@ -126,15 +113,8 @@ impl Broker {
     ) -> Result<(), Error> {
         let by = by.into();
         let request = Request::of(by, &json!({ "unbind": key, "user": user }))?;
-        match self
-            .once(
-                request.as_ref(),
-                self.unbind(by.user, user, key, request.as_ref()),
-            )
-            .await?
-        {
-            Once::Now(()) | Once::Before(()) => Ok(()),
-        }
+        let act = self.unbind(by.user, user, key, request.as_ref());
+        self.once(request.as_ref(), act).await.map(Once::either)
     }
 
     async fn unbind(
@@ -151,8 +131,7 @@ impl Broker {
             unbound_by: by.clone(),
             time: now,
         };
-        let event =
-            Context::new(format!("user:{by}"), now).event(Event::ConnectorKeyUnbound(unbound));
+        let event = Context::by(by, now).event(Event::ConnectorKeyUnbound(unbound));
         let guard = Guard::Key(KeyGuard::ConnectorKeyOf {
             key: key.clone(),
             user: Some(user.clone()),
@@ -162,15 +141,13 @@ impl Broker {
                 .guard(guard)
                 .append(Stream::Host, Expected::Any, vec![event]);
         commit.key = request.map(|request| request.answered(&()));
-        match self.core.store.commit(commit).await {
+        match self.store().commit(commit).await {
             Ok(_) => Ok(()),
             Err(CommitError::Conflict(_)) => {
                 let message = format!("`{user}` has no connector key `{key}`");
-                Err(
-                    Refusal::new(RefusalKind::NotFound, "CONNECTOR_KEY_NOT_FOUND", message)
-                        .at("path:key")
-                        .into(),
-                )
+                Err(not_found("CONNECTOR_KEY_NOT_FOUND", message)
+                    .at("path:key")
+                    .into())
             }
             Err(error) => Err(error.into()),
         }
@@ -193,15 +170,10 @@ impl Broker {
                 "only the scope `{}` lists connector keys of others than `{asking}`",
                 Scope::Admin.as_str()
             );
-            return Err(
-                Refusal::new(RefusalKind::Forbidden, "SCOPE_MISSING", message)
-                    .at("path:user")
-                    .into(),
-            );
+            return Err(forbidden("SCOPE_MISSING", message).at("path:user").into());
         }
         Ok(self
-            .core
-            .store
+            .store()
             .keys_of_user(user, CONNECTOR_KEYS_OF_A_USER_MAX)
             .await?)
     }
@@ -215,8 +187,7 @@ fn binding(by: &UserId, row: &ConnectorRow) -> Commit {
         bound_by: by.clone(),
         time: row.bound_at,
     };
-    let event =
-        Context::new(format!("user:{by}"), row.bound_at).event(Event::ConnectorKeyBound(bound));
+    let event = Context::by(by, row.bound_at).event(Event::ConnectorKeyBound(bound));
     Commit::new()
         .guard(KeyGuard::ConnectorKeyOf {
             key: row.key.clone(),

@@ -2,9 +2,10 @@
 
 use super::{Broker, Error};
 use crate::journal::Context;
+use crate::refusals::{conflict, not_found, session_closed, session_not_found};
 use domain::event::{Event, InputRequeued, Source};
 use domain::id::{InputId, Stream};
-use domain::refusal::{Refusal, RefusalKind};
+use domain::refusal::Refusal;
 use store::{
     Clash, Commit, CommitError, DeadInput, Expected, Guard, InputState, QueueGuard, SessionGuard,
     SessionStatus,
@@ -12,11 +13,8 @@ use store::{
 
 impl Broker {
     /// Returns dead letters, the newest first.
-    ///
-    /// # Errors
-    /// The store cannot be read.
     pub async fn dead_letters(&self, limit: usize) -> Result<Vec<DeadInput>, Error> {
-        Ok(self.core.store.dead_inputs(limit).await?)
+        Ok(self.store().dead_inputs(limit).await?)
     }
 
     /// Returns one dead letter.
@@ -24,11 +22,8 @@ impl Broker {
     /// # Errors
     /// There is no such dead letter.
     pub async fn dead_letter(&self, input: InputId) -> Result<DeadInput, Error> {
-        self.core
-            .store
-            .dead_input(input)
-            .await?
-            .ok_or_else(|| not_there(input))
+        let found = self.store().dead_input(input).await?;
+        found.ok_or_else(|| not_there(input))
     }
 
     /// Requeues a dead letter: it waits again.
@@ -37,7 +32,7 @@ impl Broker {
     /// There is no such dead letter, or its session has ended. Or it is work that another agent
     /// handed over and waits for no more, or whose deadline has passed.
     pub async fn requeue(&self, input: InputId) -> Result<(), Error> {
-        let found = self.core.store.input(input).await?;
+        let found = self.store().input(input).await?;
         let Some((accepted, InputState::Dead { .. })) = found else {
             return Err(not_there(input));
         };
@@ -53,13 +48,9 @@ impl Broker {
         {
             return Err(work_settled().into());
         }
-        let row = self
-            .core
-            .store
-            .session(session)
-            .await?
-            .filter(|row| row.status != SessionStatus::Deleted);
-        let row = row.ok_or_else(|| crate::refusals::session_not_found(session))?;
+        let row = self.store().session(session).await?;
+        let row = row.filter(|row| row.status != SessionStatus::Deleted);
+        let row = row.ok_or_else(|| session_not_found(session))?;
         let event = Event::InputRequeued(InputRequeued {
             input,
             session,
@@ -69,7 +60,7 @@ impl Broker {
             .about(row.agent, Some(session), None)
             .following(Some(input));
         if row.status != SessionStatus::Open {
-            return Err(crate::refusals::session_closed().into());
+            return Err(session_closed().into());
         }
         let guarded = Commit::new()
             .guard(QueueGuard::InputDead(input))
@@ -84,7 +75,7 @@ impl Broker {
             Err(CommitError::Conflict(conflict))
                 if conflict.clash == Clash::Guard(Guard::Session(SessionGuard::Open(session))) =>
             {
-                return Err(crate::refusals::session_closed().into());
+                return Err(session_closed().into());
             }
             Err(CommitError::Conflict(_)) => return Err(not_there(input)),
             committed => committed?,
@@ -98,12 +89,11 @@ impl Broker {
 fn work_settled() -> Refusal {
     let message = "another agent handed this work over, and has been told that it was not done, \
                    or its time is over: have it hand it over again";
-    Refusal::new(RefusalKind::Conflict, "WORK_SETTLED", message)
+    conflict("WORK_SETTLED", message)
 }
 
 fn not_there(input: InputId) -> Error {
-    Refusal::new(
-        RefusalKind::NotFound,
+    not_found(
         "DEAD_LETTER_NOT_FOUND",
         format!("there is no dead letter `{input}`"),
     )

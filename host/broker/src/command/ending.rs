@@ -8,7 +8,7 @@ use super::reason::checked_reason;
 use super::sessions::visible;
 use super::{Broker, By, Error, Request, Target};
 use crate::journal::Context;
-use crate::refusals::{changing, no_active_session, session_not_found};
+use crate::refusals::{changing, no_active_session};
 use crate::signal::Signal;
 use domain::agent::end_session::TERMINATE_REASON;
 use domain::id::{InputId, SessionId, Stream};
@@ -37,8 +37,7 @@ impl Broker {
     /// Ends the structured session that holds the agent's slot.
     ///
     /// # Errors
-    /// No session is active; the user may not, or does not see it; an idempotency key of another
-    /// request.
+    /// No session is active; the user may not, or does not see it.
     pub async fn terminate_current<'a>(
         &self,
         by: impl Into<By<'a>>,
@@ -50,21 +49,11 @@ impl Broker {
             by,
             &json!({ "terminate_current": target.named(), "reason": reason }),
         )?;
-        match self
-            .once(
-                request.as_ref(),
-                self.terminate_if(by.user, target, None, reason, request.as_ref()),
-            )
-            .await?
-        {
+        let act = self.terminate_if(by.user, target, None, reason, request.as_ref());
+        match self.once(request.as_ref(), act).await? {
             Once::Now(row) => Ok(row),
             // An ended session does not change any more.
-            Once::Before(ended) => self
-                .core
-                .store
-                .session(ended)
-                .await?
-                .ok_or_else(|| session_not_found(ended).into()),
+            Once::Before(ended) => self.session_row(ended).await,
         }
     }
 
@@ -116,11 +105,7 @@ impl Broker {
                 .map_err(none)?;
             let key = request.map(|request| request.answered(&session));
             if !self.abort(session, reason.clone(), key.clone()).await? {
-                let context = Context::new(format!("user:{user}"), now).about(
-                    agent.agent.id,
-                    Some(session),
-                    None,
-                );
+                let context = Context::by(user, now).about(agent.agent.id, Some(session), None);
                 let allowed = allowed(agent.agent.id, user);
                 let mut commit = Commit::new()
                     .guard(SessionGuard::NoOpenRun(session))
@@ -132,14 +117,13 @@ impl Broker {
                         vec![context.event(event)],
                     );
                 commit.key = key;
-                match self.core.store.commit(commit).await {
+                match self.store().commit(commit).await {
                     Ok(_) => {}
                     Err(CommitError::Conflict(_)) => continue,
                     Err(error) => return Err(error.into()),
                 }
             }
-            let row = self.core.store.session(session).await?;
-            return row.ok_or_else(|| session_not_found(session).into());
+            return self.session_row(session).await;
         }
         Err(changing("the session").into())
     }
@@ -147,7 +131,7 @@ impl Broker {
     /// Stops a session's open run, without a successor. Returns false when none was open.
     ///
     /// # Errors
-    /// There is no such session; the user may not; an idempotency key of another request.
+    /// There is no such session; the user may not.
     pub async fn cancel<'a>(
         &self,
         by: impl Into<By<'a>>,
@@ -158,15 +142,8 @@ impl Broker {
         let by = by.into();
         let asked = json!({ "cancel": session, "target": target.named(), "reason": reason });
         let request = Request::of(by, &asked)?.map(|request| request.about(session));
-        match self
-            .once(
-                request.as_ref(),
-                self.try_cancelling(by.user, target, session, reason, request.as_ref()),
-            )
-            .await?
-        {
-            Once::Now(cancelled) | Once::Before(cancelled) => Ok(cancelled),
-        }
+        let act = self.try_cancelling(by.user, target, session, reason, request.as_ref());
+        Ok(self.once(request.as_ref(), act).await?.either())
     }
 
     /// Stops a session's open run, after taking back the words that wait.
@@ -202,9 +179,7 @@ impl Broker {
             }
             Ok(cancelled(run))
         };
-        let (Once::Now(cancelled) | Once::Before(cancelled)) =
-            self.once(request.as_ref(), act).await?;
-        Ok(cancelled)
+        Ok(self.once(request.as_ref(), act).await?.either())
     }
 
     async fn try_cancelling(
@@ -215,7 +190,7 @@ impl Broker {
         reason: Option<String>,
         request: Option<&Request>,
     ) -> Result<bool, Error> {
-        let (found, row) = tokio::join!(self.find(user, target), self.core.store.session(session));
+        let (found, row) = tokio::join!(self.find(user, target), self.store().session(session));
         let (agent, role) = found?;
         let row = visible(row?, agent.agent.id, user, role, session)?;
         // The agent may be archived: work that is still under way must not be out of everybody's

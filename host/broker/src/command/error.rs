@@ -1,5 +1,6 @@
 //! The error of every command: refused by a rule, or not recorded.
 
+use super::quota::passed_limit;
 use crate::refusals::{busy, key_reused, not_storable};
 use domain::refusal::{Refusal, RefusalKind};
 use store::{CommitError, ReadError};
@@ -49,6 +50,10 @@ impl From<CommitError> for Error {
                 );
                 not_storable().into()
             }
+            CommitError::Conflict(conflict) => match passed_limit(&conflict.clash) {
+                Some(refusal) => refusal.into(),
+                None => Self::unavailable(CommitError::Conflict(conflict)),
+            },
             error => Self::unavailable(error),
         }
     }

@@ -1,7 +1,6 @@
 //! The files of a session: hand one over, list them, give one back.
 
 use super::guards::{allowed, room_for};
-use super::quota::passed_limit;
 use super::{Broker, Error, Target, UploadFile};
 use crate::journal::Context;
 use crate::refusals::{busy, file_not_found, session_closed};
@@ -60,16 +59,12 @@ impl Broker {
     /// There is no such session or it has ended, the user may not, the file is too large or has no
     /// proper name or media type, or the session has no room for it.
     pub async fn upload_file(&self, command: UploadFile) -> Result<(FileRow, bool), Error> {
-        let UploadFile {
-            target,
-            session,
-            name,
-            media_type,
-            content,
-            user,
-        } = command;
-        let row = self.place_for_file(&user, &target, session, &name).await?;
-        check_media_type(&media_type).map_err(|fault| {
+        let session = command.session;
+        let content = command.content;
+        let row = self
+            .place_for_file(&command.user, &command.target, session, &command.name)
+            .await?;
+        check_media_type(&command.media_type).map_err(|fault| {
             Refusal::new(RefusalKind::Invalid, "INVALID_MEDIA_TYPE", fault)
                 .at("header:Content-Type")
         })?;
@@ -87,20 +82,21 @@ impl Broker {
         let row_of_file = FileRow {
             file: File {
                 digest: Digest::of(&content),
-                name,
-                media_type,
+                name: command.name,
+                media_type: command.media_type,
                 bytes: content.len() as u64,
             },
-            user_id: user,
+            user_id: command.user,
             time: self.core.now(),
         };
         let mut commit = uploading(&row, &row_of_file).blob(content);
         commit.guards.extend(self.may_store(&row_of_file.user_id));
-        match self.core.store.commit(commit).await {
+        match self.store().commit(commit).await {
             Ok(_) => Ok((row_of_file, true)),
             Err(CommitError::Conflict(conflict)) => {
                 let user = &row_of_file.user_id;
-                self.there_already(user, &target, session, conflict).await
+                self.there_already(user, &command.target, session, conflict)
+                    .await
             }
             Err(error) => Err(error.into()),
         }
@@ -116,7 +112,7 @@ impl Broker {
     ) -> Result<(FileRow, bool), Error> {
         match &conflict.clash {
             Clash::Guard(Guard::Session(SessionGuard::FileAbsent { digest, name, .. })) => {
-                let known = self.core.store.files(session).await?;
+                let known = self.store().files(session).await?;
                 let found = known
                     .into_iter()
                     .find(|known| known.file.digest == *digest && known.file.name == *name);
@@ -131,10 +127,7 @@ impl Broker {
                 self.session_for(user, target, session).await?;
                 Err(busy("roles are changing at this moment; try again shortly").into())
             }
-            _ => Err(match passed_limit(&conflict.clash) {
-                Some(refusal) => refusal.into(),
-                None => Error::unavailable(CommitError::Conflict(conflict)),
-            }),
+            _ => Err(CommitError::Conflict(conflict).into()),
         }
     }
 
@@ -149,7 +142,7 @@ impl Broker {
         session: SessionId,
     ) -> Result<Vec<FileRow>, Error> {
         let (row, _) = self.session_of(user, target, session).await?;
-        Ok(self.core.store.files(row.id).await?)
+        Ok(self.store().files(row.id).await?)
     }
 
     /// Returns a file of a session with its bytes.
@@ -175,28 +168,20 @@ impl Broker {
             .find(is_it)
             .ok_or_else(|| file_not_found(digest))?;
         // An erased content is gone, though its row remains.
-        let content = self
-            .core
-            .store
-            .blob(digest)
-            .await?
-            .ok_or_else(|| file_not_found(digest))?;
+        let content = self.store().blob(digest).await?;
+        let content = content.ok_or_else(|| file_not_found(digest))?;
         Ok((row, content))
     }
 }
 
 /// Returns the commit that makes a file one of a session's, without its content.
 fn uploading(session: &SessionRow, row: &FileRow) -> Commit {
-    let FileRow {
-        file,
-        user_id,
-        time,
-    } = row;
-    let context =
-        Context::new(format!("user:{user_id}"), *time).about(session.agent, Some(session.id), None);
+    let file = &row.file;
+    let user = &row.user_id;
+    let context = Context::by(user, row.time).about(session.agent, Some(session.id), None);
     Commit::new()
         .guard(SessionGuard::Open(session.id))
-        .guard(allowed(session.agent, user_id))
+        .guard(allowed(session.agent, user))
         .guard(SessionGuard::FileAbsent {
             session: session.id,
             digest: file.digest,
@@ -206,24 +191,18 @@ fn uploading(session: &SessionRow, row: &FileRow) -> Commit {
         .append(
             Stream::Session(session.id),
             Expected::Any,
-            vec![context.event(uploaded(session.id, file, user_id, *time))],
+            vec![context.event(uploaded(session.id, file, user, row.time))],
         )
 }
 
 /// Returns the event of a file that was handed over.
 pub(crate) fn uploaded(session: SessionId, file: &File, by: &UserId, time: Timestamp) -> Event {
-    let File {
-        digest,
-        name,
-        media_type,
-        bytes,
-    } = file.clone();
     Event::FileUploaded(FileUploaded {
         session,
-        digest,
-        name,
-        media_type,
-        bytes,
+        digest: file.digest,
+        name: file.name.clone(),
+        media_type: file.media_type.clone(),
+        bytes: file.bytes,
         user_id: by.clone(),
         time,
     })

@@ -8,6 +8,7 @@ use super::{Broker, Error, Target};
 use crate::catalogue::CHAT;
 use crate::core::fresh;
 use crate::journal::Context;
+use crate::refusals::busy;
 use crate::resolved_config::Sealed;
 use domain::agent::Agent;
 use domain::agent::start_session::Beginning;
@@ -52,7 +53,7 @@ impl Broker {
         for session in sessions {
             self.leading(session)?;
             check_config(session, now)?;
-            let there = self.core.store.session(session.session_id).await?;
+            let there = self.store().session(session.session_id).await?;
             if there.is_some_and(|row| {
                 row.user_id != session.user_id || row.session_type != session.session_type
             }) {
@@ -123,7 +124,7 @@ impl Broker {
     ) -> Result<Option<(AgentId, bool)>, Error> {
         let definition = self.leading(session)?;
         for _ in 0..TRIES_MAX {
-            if self.core.store.session(session.session_id).await?.is_some() {
+            if self.store().session(session.session_id).await?.is_some() {
                 return Ok(None);
             }
             let target = Target::Definition(definition.agent_id.clone());
@@ -134,8 +135,7 @@ impl Broker {
                 Whom::There(row, _) => row,
                 // Afterwards the agent is there, whoever made it.
                 Whom::New(created) => match self
-                    .core
-                    .store
+                    .store()
                     .commit(making(&session.user_id, *created))
                     .await
                 {
@@ -161,7 +161,7 @@ impl Broker {
             let commit = import_commit(by, session, &row, going, now)?;
             let committed = match going {
                 Some(_) => self.core.commit_work(session.session_id, commit).await,
-                None => self.core.store.commit(commit).await,
+                None => self.store().commit(commit).await,
             };
             match committed {
                 Ok(_) => return Ok(Some((row.agent.id, going.is_some()))),
@@ -169,7 +169,7 @@ impl Broker {
                 Err(error) => return Err(error.into()),
             }
         }
-        Err(crate::refusals::busy(
+        Err(busy(
             "an agent is changing at this moment; import again, which goes on where this ended",
         )
         .into())
@@ -254,7 +254,7 @@ fn import_commit(
         .map(|config| Sealed::json(&config));
     let agent = row.agent.id;
     let id = session.session_id;
-    let context = Context::new(format!("user:{by}"), now).about(agent, Some(id), None);
+    let context = Context::by(by, now).about(agent, Some(id), None);
     let mut events = vec![Event::SessionOpened(SessionOpened {
         session: id,
         agent,

@@ -6,6 +6,7 @@ use super::once::Once;
 use super::{Broker, By, Error, Request};
 use crate::core::fresh;
 use crate::journal::Context;
+use crate::refusals::{conflict, forbidden, not_found};
 use domain::event::{Event, KeyIssued, KeyRevoked};
 use domain::id::Stream;
 use domain::key::{
@@ -50,28 +51,19 @@ impl Broker {
         asked: NewKey,
         idempotency_key: Option<&str>,
     ) -> Result<IssuedKey, Error> {
-        let NewKey {
-            user,
-            name,
-            scopes,
-            lifetime_s,
-        } = &asked;
-        let request =
-            json!({ "issue": user, "name": name, "scopes": scopes, "lifetime_s": lifetime_s });
-        let request = Request::of(
-            By {
-                user: &issuer.user,
-                key: idempotency_key,
-            },
-            &request,
-        )?;
-        match self
-            .once(
-                request.as_ref(),
-                self.issue(issuer, asked, request.as_ref()),
-            )
-            .await?
-        {
+        let by = By {
+            user: &issuer.user,
+            key: idempotency_key,
+        };
+        let request = json!({
+            "issue": asked.user,
+            "name": asked.name,
+            "scopes": asked.scopes,
+            "lifetime_s": asked.lifetime_s,
+        });
+        let request = Request::of(by, &request)?;
+        let act = self.issue(issuer, asked, request.as_ref());
+        match self.once(request.as_ref(), act).await? {
             Once::Now(issued) => Ok(issued),
             Once::Before(id) => Err(shown_once(&id)),
         }
@@ -89,8 +81,7 @@ impl Broker {
         may_issue(issuer, &asked, counted_from)?;
         let _one_at_a_time = self.core.issuing.lock().await;
         if self
-            .core
-            .store
+            .store()
             .keys_that_count(&asked.user, counted_from)
             .await?
             >= KEYS_OF_A_USER_MAX
@@ -99,7 +90,7 @@ impl Broker {
                 "`{}` has {KEYS_OF_A_USER_MAX} keys that count; revoke one first",
                 asked.user
             );
-            return Err(Refusal::new(RefusalKind::Conflict, "TOO_MANY_KEYS", message).into());
+            return Err(conflict("TOO_MANY_KEYS", message).into());
         }
         let key = fresh::api_key().map_err(Error::unavailable)?;
         let with = issuer.key.as_ref().map(|(key, _)| key.clone());
@@ -115,7 +106,7 @@ impl Broker {
             issued_at: now,
             expires_at,
         };
-        let context = Context::new(format!("user:{}", issuer.user), now);
+        let context = Context::by(&issuer.user, now);
         let event = context.event(Event::KeyIssued(Box::new(issued)));
         let mut commit = Commit::new().append(Stream::Host, Expected::Any, vec![event]);
         // Only the key's id is remembered: the secret is in no other answer.
@@ -124,28 +115,19 @@ impl Broker {
         commit
             .guards
             .extend(with.map(KeyGuard::NotRevoked).map(Guard::from));
-        match self.core.store.commit(commit).await {
+        match self.store().commit(commit).await {
             Err(CommitError::Conflict(conflict))
                 if matches!(
                     conflict.clash,
                     Clash::Guard(Guard::Key(KeyGuard::NotRevoked(_)))
                 ) =>
             {
-                return Err(Refusal::new(
-                    RefusalKind::Forbidden,
-                    "KEY_REVOKED",
-                    "the key that asks was revoked",
-                )
-                .into());
+                return Err(forbidden("KEY_REVOKED", "the key that asks was revoked").into());
             }
             committed => committed?,
         };
-        let row = self
-            .core
-            .store
-            .key(key.id())
-            .await?
-            .ok_or_else(|| not_there(key.id()))?;
+        let row = self.store().key(key.id()).await?;
+        let row = row.ok_or_else(|| not_there(key.id()))?;
         Ok(IssuedKey { key, row })
     }
 
@@ -171,13 +153,9 @@ impl Broker {
                 Scope::Admin.as_str(),
                 asking.user
             );
-            return Err(
-                Refusal::new(RefusalKind::Forbidden, "SCOPE_MISSING", message)
-                    .at(field)
-                    .into(),
-            );
+            return Err(forbidden("SCOPE_MISSING", message).at(field).into());
         }
-        Ok(self.core.store.keys(user, after, limit).await?)
+        Ok(self.store().keys(user, after, limit).await?)
     }
 
     /// Revokes a key, for good and from the next request on. A key that was revoked before stays as
@@ -202,7 +180,7 @@ impl Broker {
                 .at("query:reason")
                 .into());
         }
-        let row = self.core.store.key(id).await?;
+        let row = self.store().key(id).await?;
         // Another user's key looks absent.
         let row = row
             .filter(|row| row.user == asking.user || asking.scopes.contains(&Scope::Admin))
@@ -217,11 +195,10 @@ impl Broker {
             revoked_at: now,
             reason,
         };
-        let event =
-            Context::new(format!("user:{}", asking.user), now).event(Event::KeyRevoked(revoked));
+        let event = Context::by(&asking.user, now).event(Event::KeyRevoked(revoked));
         self.commit_revocation(Commit::new().append(Stream::Host, Expected::Any, vec![event]))
             .await?;
-        self.core.store.key(id).await?.ok_or_else(|| not_there(id))
+        self.store().key(id).await?.ok_or_else(|| not_there(id))
     }
 
     /// Commits a revocation to its end, even if its caller goes away. Then it notifies what the key
@@ -247,14 +224,9 @@ fn shown_once(id: &KeyId) -> Error {
          revoke it and issue another one under a new \
          idempotency key"
     );
-    Refusal::new(RefusalKind::Conflict, "KEY_ISSUED_BEFORE", message).into()
+    conflict("KEY_ISSUED_BEFORE", message).into()
 }
 
 fn not_there(id: &KeyId) -> Error {
-    Refusal::new(
-        RefusalKind::NotFound,
-        "KEY_NOT_FOUND",
-        format!("there is no key `{id}`"),
-    )
-    .into()
+    not_found("KEY_NOT_FOUND", format!("there is no key `{id}`")).into()
 }

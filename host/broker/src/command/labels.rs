@@ -7,8 +7,7 @@ use super::{Broker, By, Error, Request, Target};
 use crate::catalogue::CHAT;
 use crate::journal::Context;
 use crate::refusals::{
-    changing, inputs_wait, run_open, session_active, session_closed, session_not_found,
-    session_structured,
+    changing, inputs_wait, run_open, session_active, session_closed, session_structured,
 };
 use domain::event::{Event, InputAccepted, InputDead, SessionCleared, SessionDeleted, Source};
 use domain::id::{SessionId, Stream};
@@ -46,7 +45,7 @@ impl Broker {
     ///
     /// # Errors
     /// There is no such session; the user may not; the name is none for a session; there would be
-    /// too many attributes; an idempotency key of another request.
+    /// too many attributes.
     pub async fn relabel<'a>(
         &self,
         by: impl Into<By<'a>>,
@@ -63,35 +62,21 @@ impl Broker {
             "attributes": changes.attributes,
         });
         let request = Request::of(by, &asked)?.map(|request| request.about(session));
-        match self
-            .once(
-                request.as_ref(),
-                self.try_relabelling(by.user, target, session, changes, request.as_ref()),
-            )
-            .await?
-        {
+        let act = self.try_relabelling(by.user, target, session, changes, request.as_ref());
+        match self.once(request.as_ref(), act).await? {
             Once::Now(row) => Ok(row),
-            Once::Before(was) => {
-                let LabelAsItWas {
-                    name,
-                    pinned_at,
-                    attributes,
-                    updated_at,
-                } = was;
-                let row = self
-                    .core
-                    .store
-                    .session(session)
-                    .await?
-                    .ok_or_else(|| session_not_found(session))?;
-                Ok(SessionRow {
-                    name,
-                    pinned_at,
-                    attributes,
-                    updated_at,
-                    ..row
-                })
-            }
+            Once::Before(LabelAsItWas {
+                name,
+                pinned_at,
+                attributes,
+                updated_at,
+            }) => Ok(SessionRow {
+                name,
+                pinned_at,
+                attributes,
+                updated_at,
+                ..self.session_row(session).await?
+            }),
         }
     }
 
@@ -133,8 +118,7 @@ impl Broker {
             self.note_for(user, request, &was).await?;
             return Ok(row);
         }
-        let context =
-            Context::new(format!("user:{user}"), now).about(row.agent, Some(session), None);
+        let context = Context::by(user, now).about(row.agent, Some(session), None);
         let mut commit = Commit::new()
             .guard(SessionGuard::Exists(session))
             .guard(allowed(row.agent, user))
@@ -145,7 +129,7 @@ impl Broker {
             );
         commit.guards.extend(self.may_store(user));
         commit.key = request.map(|request| request.answered(&was));
-        match self.core.store.commit(commit).await {
+        match self.store().commit(commit).await {
             Ok(_) => Ok(row),
             Err(CommitError::Conflict(conflict)) => {
                 Err(self.changed(user, target, session, conflict).await)
@@ -159,7 +143,7 @@ impl Broker {
     ///
     /// # Errors
     /// There is no such session, or it is no open chat; a turn is in the making or words wait; the
-    /// user may not; an idempotency key of another request.
+    /// user may not.
     pub async fn clear<'a>(
         &self,
         by: impl Into<By<'a>>,
@@ -168,15 +152,8 @@ impl Broker {
     ) -> Result<u64, Error> {
         let by = by.into();
         let request = Request::of(by, &json!({ "clear": session, "target": target.named() }))?;
-        match self
-            .once(
-                request.as_ref(),
-                self.try_clearing(by.user, target, session, request.as_ref()),
-            )
-            .await?
-        {
-            Once::Now(revision) | Once::Before(revision) => Ok(revision),
-        }
+        let act = self.try_clearing(by.user, target, session, request.as_ref());
+        Ok(self.once(request.as_ref(), act).await?.either())
     }
 
     async fn try_clearing(
@@ -218,7 +195,7 @@ impl Broker {
             return Err(run_open().into());
         }
         // A reminder that is not due yet wakes the session later, whatever its thread is then.
-        let waiting = self.core.store.waiting_inputs(session, now, 1).await?;
+        let waiting = self.store().waiting_inputs(session, now, 1).await?;
         if !waiting.is_empty() {
             return Err(inputs_wait(
                 "words wait in this session; let them be dealt with or cancel them first",
@@ -234,7 +211,7 @@ impl Broker {
     ///
     /// # Errors
     /// There is no such session; a turn is in the making; it holds its agent's slot; another agent
-    /// waits for what it is to do; the user may not; an idempotency key of another request.
+    /// waits for what it is to do; the user may not.
     pub async fn delete_session<'a>(
         &self,
         by: impl Into<By<'a>>,
@@ -243,15 +220,8 @@ impl Broker {
     ) -> Result<(), Error> {
         let by = by.into();
         let request = Request::of(by, &json!({ "delete": session, "target": target.named() }))?;
-        match self
-            .once(
-                request.as_ref(),
-                self.try_deleting(by.user, target, session, request.as_ref()),
-            )
-            .await?
-        {
-            Once::Now(()) | Once::Before(()) => Ok(()),
-        }
+        let act = self.try_deleting(by.user, target, session, request.as_ref());
+        self.once(request.as_ref(), act).await.map(Once::either)
     }
 
     async fn try_deleting(
@@ -271,8 +241,7 @@ impl Broker {
             }
             // All of them, however many: the commit lands only if it puts aside each that waits.
             let waiting = self
-                .core
-                .store
+                .store()
                 .waiting_inputs(session, FOR_EVER, usize::MAX)
                 .await?;
             if waiting.iter().any(is_waited_for) {
@@ -294,7 +263,7 @@ impl Broker {
     /// Commits a change of a session. Returns false when a guard refused it: whoever looks again
     /// finds the reason.
     async fn lands(&self, commit: Commit) -> Result<bool, Error> {
-        match self.core.store.commit(commit).await {
+        match self.store().commit(commit).await {
             Ok(_) => Ok(true),
             Err(CommitError::Conflict(Conflict {
                 clash: Clash::Guard(_),
@@ -347,7 +316,7 @@ fn clearing(row: &SessionRow, user: &UserId, now: Timestamp) -> Commit {
         revision: row.revision + 1,
         time: now,
     });
-    let context = Context::new(format!("user:{user}"), now).about(row.agent, Some(session), None);
+    let context = Context::by(user, now).about(row.agent, Some(session), None);
     Commit::new()
         .guard(SessionGuard::Open(session))
         .guard(allowed(row.agent, user))
@@ -388,7 +357,7 @@ fn deleting(row: &SessionRow, waiting: &[InputAccepted], user: &UserId, now: Tim
         deleted_by: user.clone(),
         time: now,
     }));
-    let context = Context::new(format!("user:{user}"), now).about(row.agent, Some(session), None);
+    let context = Context::by(user, now).about(row.agent, Some(session), None);
     let mut commit = Commit::new()
         .guard(SessionGuard::Exists(session))
         .guard(allowed(row.agent, user))

@@ -6,7 +6,7 @@
 
 use super::agents::invalid;
 use super::once::Once;
-use super::quota::passed_limit;
+use super::queue::QueueChange;
 use super::route::Route;
 use super::sessions::allowed;
 use super::{Broker, By, Error, InputReceipt, PostMessage, QueueSaid, Request};
@@ -14,7 +14,7 @@ use crate::catalogue::CHAT;
 use crate::core::fresh;
 use crate::driver::load_run;
 use crate::journal::Context;
-use crate::refusals::{busy, changing, queue_full, session_closed, too_large};
+use crate::refusals::{busy, changing, queue_full, session_closed, session_not_found, too_large};
 use domain::delegate::Priority;
 use domain::event::{Event, InputAccepted, InputsDropped, Source};
 use domain::id::{InputId, Stream};
@@ -74,11 +74,9 @@ impl Broker {
         else {
             return self.post_message(command).await.map(PostOutcome::Accepted);
         };
-        let by = By {
-            user: &command.user,
-            key: command.idempotency_key.as_deref(),
-        };
-        self.direct_queue(by, &command.target, command.session, directive)
+        let by = By::new(&command.user, command.idempotency_key.as_ref());
+        let change = QueueChange::Direct(directive);
+        self.configured(by, &command.target, command.session, change)
             .await
             .map(PostOutcome::Configured)
     }
@@ -88,7 +86,7 @@ impl Broker {
     ///
     /// # Errors
     /// An unknown or ended session, an empty or too large message, too many waiting, a queue that
-    /// is full and drops nothing, an idempotency key of another request.
+    /// is full and drops nothing.
     pub async fn post_message(&self, command: PostMessage) -> Result<InputReceipt, Error> {
         let to = self
             .addressee(&command.user, &command.target, command.session)
@@ -100,13 +98,8 @@ impl Broker {
             command.model.as_deref(),
         );
         let asked = with_wishes(asked, command.queue, command.priority);
-        let request = Request::of(
-            By {
-                user: &command.user,
-                key: command.idempotency_key.as_deref(),
-            },
-            &asked,
-        )?;
+        let by = By::new(&command.user, command.idempotency_key.as_ref());
+        let request = Request::of(by, &asked)?;
         let at_once = self.at_once(&command, &to).is_some();
         let accepting = Accepting {
             command,
@@ -183,7 +176,7 @@ impl Broker {
         let text = text_of(&accepting.command.content);
         for _ in 0..TRIES_MAX {
             let now = self.core.now();
-            let Some(row) = self.core.store.queue(session, now).await? else {
+            let Some(row) = self.store().queue(session, now).await? else {
                 return Err(session_closed().into());
             };
             let condition = self
@@ -235,7 +228,7 @@ impl Broker {
         if !seen.awaits_client || mode != Mode::Steer {
             return Ok(steerable);
         }
-        let (run, _) = load_run(&self.core.store, run).await?;
+        let (run, _) = load_run(self.store(), run).await?;
         Ok(if run.wait.is_some_and(|(_, hear)| hear) {
             steerable
         } else {
@@ -246,11 +239,11 @@ impl Broker {
     /// Answers a repeated request like the first time.
     pub(super) async fn as_before(&self, remembered: &Remembered) -> Result<InputReceipt, Error> {
         let input = remembered.input;
-        let found = self.core.store.input_position(input).await?;
-        let (session, position) = found.ok_or_else(|| crate::refusals::session_not_found(input))?;
+        let found = self.store().input_position(input).await?;
+        let (session, position) = found.ok_or_else(|| session_not_found(input))?;
         // An input that was erased since is shown as one that steers, like one without a stated
         // kind.
-        let accepted = self.core.store.input(input).await?;
+        let accepted = self.store().input(input).await?;
         let waits_for = accepted.map_or(WaitKind::Steer, |(accepted, _)| accepted.waits_for());
         Ok(InputReceipt {
             input,
@@ -269,9 +262,6 @@ impl Broker {
             NotAccepted::Other(error) => return error.into(),
             NotAccepted::Changed => return changing("the session's queue").into(),
         };
-        if let Some(refusal) = passed_limit(&conflict.clash) {
-            return refusal.into();
-        }
         match conflict.clash {
             Clash::Guard(Guard::Queue(QueueGuard::WaitingAtMost { .. })) => busy(&format!(
                 "{WAITING_INPUTS_MAX} messages of this session wait already; try again later"
@@ -286,7 +276,7 @@ impl Broker {
                 Ok(_) => busy("roles are changing at this moment; try again shortly").into(),
                 Err(error) => error,
             },
-            _ => Error::unavailable(CommitError::Conflict(conflict)),
+            _ => CommitError::Conflict(conflict).into(),
         }
     }
 }
@@ -327,9 +317,9 @@ impl Accepting<'_> {
             .as_ref()
             .map(|drops| drops.ids.clone())
             .unwrap_or_default();
-        let about =
-            Context::new(format!("user:{user}"), now).about(self.to.agent, Some(session), None);
-        let context = about.following(Some(input));
+        let context = Context::by(user, now)
+            .about(self.to.agent, Some(session), None)
+            .following(Some(input));
         // The drops go before the input that took their place.
         let gone = drops.map(|drops| {
             Event::InputsDropped(InputsDropped {
@@ -339,11 +329,8 @@ impl Accepting<'_> {
                 time: now,
             })
         });
-        let events = gone
-            .into_iter()
-            .chain([self.event(input, content, &kind, now)])
-            .map(|event| context.event(event))
-            .collect();
+        let accepted = self.event(input, content, &kind, now);
+        let events = context.events(gone.into_iter().chain([accepted]));
         let mut commit = Commit::new()
             .guard(SessionGuard::Open(session))
             .guard(allowed(self.to.agent, user))

@@ -6,8 +6,8 @@
 //! would often be refused.
 
 use super::error::invalid;
-use super::quota::passed_limit;
 use super::{Broker, Error};
+use crate::refusals::{agent_not_found, key_reused};
 pub(crate) use crate::request::Request;
 use domain::agent::Agent;
 use domain::digest::Digest;
@@ -19,7 +19,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::io;
-use store::{AgentRow, Commit, CommitError, Guard, RememberedRequest};
+use store::{AgentRow, Commit, Guard, RememberedRequest};
 
 /// The length of an idempotency key, in bytes.
 const KEY_BYTES_MAX: usize = 255;
@@ -31,9 +31,16 @@ const EVENTS_READ: usize = 256;
 pub struct By<'a> {
     /// The user.
     pub user: &'a UserId,
-    /// A key that makes a repeated request the same request, for seven days. Keys of different
-    /// users are independent.
+    /// A key that makes a repeated request the same request, for seven days. Under it, any other
+    /// request is refused. Keys of different users are independent.
     pub key: Option<&'a str>,
+}
+
+impl<'a> By<'a> {
+    pub(super) fn new(user: &'a UserId, key: Option<&'a String>) -> Self {
+        let key = key.map(String::as_str);
+        Self { user, key }
+    }
 }
 
 impl<'a> From<&'a UserId> for By<'a> {
@@ -81,6 +88,15 @@ pub(super) enum Once<T, R> {
     Before(R),
 }
 
+impl<T> Once<T, T> {
+    /// Returns the result, whenever it was done.
+    pub(super) fn either(self) -> T {
+        match self {
+            Self::Now(result) | Self::Before(result) => result,
+        }
+    }
+}
+
 /// An agent as a command has left it.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct AsItWas {
@@ -102,9 +118,6 @@ pub(crate) struct AnswerAt {
 impl Broker {
     /// Does something once. If the same request did it before, or does it at this very moment, its
     /// answer is returned instead.
-    ///
-    /// # Errors
-    /// Those of the command; the key belongs to another request.
     pub(super) async fn once<T, R: DeserializeOwned>(
         &self,
         request: Option<&Request>,
@@ -118,7 +131,7 @@ impl Broker {
         };
         match self.landed(request, self.core.now()).await? {
             Some(landed) if landed.request == request.digest => return before(&landed),
-            Some(_) => return Err(crate::refusals::key_reused().into()),
+            Some(_) => return Err(key_reused().into()),
             None => {}
         }
         self.unless_done(Some(request), act).await
@@ -149,15 +162,11 @@ impl Broker {
 
     /// Returns whether a user has asked for something under this key before: whatever it is, asking
     /// again begins nothing.
-    ///
-    /// # Errors
-    /// The store cannot be read.
     pub async fn is_remembered(&self, by: By<'_>) -> Result<bool, Error> {
         let Some(key) = by.key else { return Ok(false) };
         let source = source_of(by.user);
         Ok(self
-            .core
-            .store
+            .store()
             .remembered_request(&source, key, self.core.now())
             .await?
             .is_some())
@@ -169,8 +178,7 @@ impl Broker {
         now: Timestamp,
     ) -> Result<Option<RememberedRequest>, Error> {
         Ok(self
-            .core
-            .store
+            .store()
             .remembered_request(&request.source, &request.key, now)
             .await?)
     }
@@ -206,31 +214,20 @@ impl Broker {
         };
         let mut commit = Commit::new().key(request.answered(reply));
         commit.guards.extend(guard);
-        match self.core.store.commit(commit).await {
-            Ok(_) => Ok(()),
-            Err(CommitError::Conflict(conflict)) => Err(match passed_limit(&conflict.clash) {
-                Some(refusal) => refusal.into(),
-                None => CommitError::Conflict(conflict).into(),
-            }),
-            Err(error) => Err(error.into()),
-        }
+        self.store().commit(commit).await?;
+        Ok(())
     }
 
     /// Returns an agent as it was, folded again from its stream, whatever has become of it since.
     pub(super) async fn agent_as_it_was(&self, was: &AsItWas) -> Result<AgentRow, Error> {
-        let row = self
-            .core
-            .store
-            .agent(was.agent)
-            .await?
-            .ok_or_else(|| crate::refusals::agent_not_found(&was.agent.to_string()))?;
+        let row = self.store().agent(was.agent).await?;
+        let row = row.ok_or_else(|| agent_not_found(&was.agent.to_string()))?;
         let mut agent = None;
         let mut version = 0;
         let mut updated_at = row.created_at;
         while version < was.version {
             let events = self
-                .core
-                .store
+                .store()
                 .stream(Stream::Agent(was.agent), version, EVENTS_READ)
                 .await?;
             let Some(last) = events.last().map(|last| last.version) else {
@@ -269,8 +266,7 @@ impl Broker {
     /// Returns the position of an answer among all events.
     pub(super) async fn position_of(&self, answer: &AnswerAt) -> Result<u64, Error> {
         let found = self
-            .core
-            .store
+            .store()
             .stream(Stream::Run(answer.run), answer.version.saturating_sub(1), 1)
             .await?;
         found

@@ -9,7 +9,7 @@ use super::{Broker, By, Error, NewSession, Request, SYSTEM_PROMPT, SessionView, 
 use crate::catalogue::CHAT;
 use crate::core::fresh;
 use crate::journal::Context;
-use crate::refusals::{session_active, session_not_found};
+use crate::refusals::{busy, changing, session_active, spawned};
 use crate::resolved_config::Sealed;
 use domain::agent::Agent;
 use domain::agent::configure::check_name;
@@ -31,25 +31,14 @@ impl Broker {
     /// Opens a session. A structured one takes its agent's slot, and the agent is stepped at once.
     ///
     /// # Errors
-    /// An unknown agent or type; another structured session is active; the user may not; an
-    /// idempotency key of another request.
+    /// An unknown agent or type; another structured session is active; the user may not.
     pub async fn open_session(&self, command: NewSession) -> Result<SessionView, Error> {
         let request = opening_request(&command)?;
-        let (agent, session) = match self
-            .once(request.as_ref(), self.open_now(&command, request.as_ref()))
-            .await?
-        {
+        let act = self.open_now(&command, request.as_ref());
+        let (agent, session) = match self.once(request.as_ref(), act).await? {
             Once::Now(opened) => opened,
             // The agent may differ from the one that would be chosen, or made, now.
-            Once::Before(session) => {
-                let row = self
-                    .core
-                    .store
-                    .session(session)
-                    .await?
-                    .ok_or_else(|| session_not_found(session))?;
-                (row.agent, session)
-            }
+            Once::Before(session) => (self.session_row(session).await?.agent, session),
         };
         self.session(&command.user, &Target::Agent(agent), session, None)
             .await
@@ -65,10 +54,7 @@ impl Broker {
                 return Ok(opened);
             }
         }
-        Err(
-            crate::refusals::busy("an agent is being made at this moment; try again shortly")
-                .into(),
-        )
+        Err(busy("an agent is being made at this moment; try again shortly").into())
     }
 
     /// Opens a session. None when its agent was to be made, and another has made it in between.
@@ -80,7 +66,7 @@ impl Broker {
         let whom = self
             .find_or_make(&command.user, &command.target, Right::Interact)
             .await?;
-        let (agent, role, spawned, made) = match whom {
+        let (agent, role, is_spawned, made) = match whom {
             Whom::There(row, role) => (row.agent, role, row.parent.is_some(), None),
             Whom::New(created) => {
                 let agent = Agent::apply(None, &Event::AgentCreated((*created).clone()));
@@ -93,8 +79,8 @@ impl Broker {
         check_prompt(command, role)?;
         let session_type = self.session_type(&agent, command.session_type.clone())?;
         // Archiving the topmost agent does not look at this agent's slot.
-        if spawned && session_type != CHAT {
-            return Err(crate::refusals::spawned(agent.id).into());
+        if is_spawned && session_type != CHAT {
+            return Err(spawned(agent.id).into());
         }
         self.check_model(command)?;
         check_label(command.name.as_deref())?;
@@ -117,7 +103,7 @@ impl Broker {
         let committed = if is_structured {
             self.core.commit_work(session, commit).await
         } else {
-            self.core.store.commit(commit).await
+            self.store().commit(commit).await
         };
         match committed {
             Ok(_) => {}
@@ -147,7 +133,7 @@ impl Broker {
     fn opening(&self, planned: PlannedSession<'_>) -> Result<Commit, Error> {
         let config = sealed_config(planned.command)?;
         let digest = config.as_ref().map(|config| config.digest);
-        let context = Context::new(format!("user:{}", planned.command.user), planned.now).about(
+        let context = Context::by(&planned.command.user, planned.now).about(
             planned.agent.id,
             Some(planned.session),
             None,
@@ -208,7 +194,7 @@ impl Broker {
         };
         match found.active_session {
             Some(_) => session_active(agent).into(),
-            None => crate::refusals::changing("the agent").into(),
+            None => changing("the agent").into(),
         }
     }
 
@@ -243,13 +229,8 @@ fn opening_request(command: &NewSession) -> Result<Option<Request>, Error> {
         "config": command.config,
         "time_limit_s": command.time_limit_s,
     });
-    Request::of(
-        By {
-            user: &command.user,
-            key: command.idempotency_key.as_deref(),
-        },
-        &asked,
-    )
+    let by = By::new(&command.user, command.idempotency_key.as_ref());
+    Request::of(by, &asked)
 }
 
 /// Checks that the user may give a session a system prompt of its own, if the command has one.

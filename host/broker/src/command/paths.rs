@@ -5,14 +5,13 @@
 
 use super::connectors::CONNECTOR_KEYS_OF_A_USER_MAX;
 use super::error::invalid;
-use super::once::Once;
 use super::reason::checked_reason;
 use super::{Broker, By, Error, Request, Target};
+use crate::refusals::{conflict, not_found};
 use domain::id::SessionId;
 use domain::path::{
     AgentPath, FetchStrategy, PathError, PathKind, ReplyTarget, Subtree, SubtreeError,
 };
-use domain::refusal::{Refusal, RefusalKind};
 use domain::residency::{Residency, residency};
 use domain::role::{AgentRole, Right};
 use domain::user::UserId;
@@ -74,8 +73,7 @@ impl Broker {
         let mut after = after.unwrap_or_default().to_owned();
         for _ in 0..READS_MAX {
             let found = self
-                .core
-                .store
+                .store()
                 .living_agents(user, under, &after, PAGE_READ, self.core.now())
                 .await?;
             let is_last = found.len() < PAGE_READ;
@@ -111,8 +109,7 @@ impl Broker {
     /// There is none.
     pub async fn fetch(&self, user: &UserId, strategy: FetchStrategy) -> Result<PathEntry, Error> {
         let found = self
-            .core
-            .store
+            .store()
             .agents_by_last_use(user, FETCHED_MAX, self.core.now())
             .await?;
         let fits = |living: &LivingAgent| {
@@ -130,7 +127,7 @@ impl Broker {
                 "no agent of yours is one that `{}` looks for",
                 strategy.as_str()
             );
-            Refusal::new(RefusalKind::NotFound, "AGENT_NOT_FOUND", message).into()
+            not_found("AGENT_NOT_FOUND", message).into()
         })
     }
 
@@ -144,13 +141,7 @@ impl Broker {
     pub async fn reply_target(&self, user: &UserId, target: &Target) -> Result<ReplyTarget, Error> {
         let (row, role) = self.find(user, target).await?;
         role.permits(Right::Configure)?;
-        let none = |message: String| {
-            Error::from(Refusal::new(
-                RefusalKind::Conflict,
-                "NO_REPLY_TARGET",
-                message,
-            ))
-        };
+        let none = |message: String| Error::from(conflict("NO_REPLY_TARGET", message));
         let path: AgentPath = row
             .agent
             .path
@@ -158,8 +149,7 @@ impl Broker {
             .map_err(|error: PathError| none(error.to_string()))?;
         let keys = match path.user() {
             Some(owner) => {
-                self.core
-                    .store
+                self.store()
                     .keys_of_user(owner, CONNECTOR_KEYS_OF_A_USER_MAX)
                     .await?
             }
@@ -175,7 +165,7 @@ impl Broker {
     /// 1,000 turns are stopped; a session in quarantine is passed over.
     ///
     /// # Errors
-    /// There is no such agent; the user may not; an idempotency key of another request.
+    /// There is no such agent; the user may not.
     pub async fn cancel_all<'a>(
         &self,
         by: impl Into<By<'a>>,
@@ -187,15 +177,8 @@ impl Broker {
             by,
             &json!({ "cancel_all": target.named(), "reason": reason }),
         )?;
-        match self
-            .once(
-                request.as_ref(),
-                Box::pin(self.stop_all(by.user, target, reason, request.as_ref())),
-            )
-            .await?
-        {
-            Once::Now(stopped) | Once::Before(stopped) => Ok(stopped),
-        }
+        let act = Box::pin(self.stop_all(by.user, target, reason, request.as_ref()));
+        Ok(self.once(request.as_ref(), act).await?.either())
     }
 
     async fn stop_all(
@@ -211,8 +194,7 @@ impl Broker {
         let reason = checked_reason(reason, "User cancelled")?;
         // All of them: a limit here would count the turns of other users against this one's.
         let running = self
-            .core
-            .store
+            .store()
             .sessions_running_of(row.agent.id, usize::MAX)
             .await?;
         let within_reach: Vec<SessionId> = running

@@ -7,16 +7,16 @@ use super::quota::passed_limit;
 use super::{AgentView, Broker, CreateAgent, Error, Request, Target, Template};
 use crate::core::fresh;
 use crate::journal::Context;
-use crate::refusals::busy;
+use crate::refusals::{busy, conflict, forbidden, not_found};
 use domain::agent::configure::check_name;
 use domain::agent::describe::check_config;
 use domain::agent::lifecycle::default_name;
-use domain::authority::Denies;
-use domain::definition::Definition;
+use domain::authority::{Denies, Permissions};
+use domain::definition::{Definition, DefinitionId};
 use domain::event::{AgentCreated, Event, PromptOverridden};
 use domain::id::AgentId;
 use domain::path::{AgentConfig, AgentPath, PathError, PathKind};
-use domain::refusal::{Refusal, RefusalKind};
+use domain::refusal::Refusal;
 use domain::role::{AgentRole, Right};
 use domain::time::Timestamp;
 use domain::user::UserId;
@@ -45,9 +45,30 @@ impl Below {
 /// The parts of a new agent that do not depend on its path.
 struct Made {
     id: AgentId,
-    definition: Arc<Definition>,
+    definition: DefinitionId,
+    agent_type: String,
     name: String,
     config: AgentConfig,
+}
+
+impl Made {
+    /// Returns the event that makes it, without an agent above it.
+    fn at(self, path: AgentPath, owner: &UserId, now: Timestamp) -> AgentCreated {
+        AgentCreated {
+            agent: self.id,
+            definition: self.definition,
+            agent_type: Some(self.agent_type),
+            kind: Some(path.kind()),
+            path: path.into(),
+            config: self.config,
+            parent: None,
+            owner_user_id: owner.clone(),
+            name: self.name,
+            denies: Denies::default(),
+            permissions: Permissions::default(),
+            created_at: now,
+        }
+    }
 }
 
 impl Broker {
@@ -74,7 +95,7 @@ impl Broker {
                     system_prompt: Some(prompt),
                     overridden_at: now,
                 };
-                Context::new(format!("user:{}", command.user), now)
+                Context::by(&command.user, now)
                     .about(id, None, None)
                     .event(Event::PromptOverridden(overridden))
             });
@@ -89,7 +110,7 @@ impl Broker {
                     role: AgentRole::Primary,
                 })
             });
-            match self.core.store.commit(commit).await {
+            match self.store().commit(commit).await {
                 Ok(_) => return self.agent(&command.user, &Target::Agent(id)).await,
                 // Another agent was given the number, or the role was taken away. Look again: the
                 // look finds the reason.
@@ -118,36 +139,18 @@ impl Broker {
         command: &CreateAgent,
         now: Timestamp,
     ) -> Result<AgentCreated, Error> {
-        let Made {
-            id,
-            definition,
-            name,
-            config,
-        } = self.made(command)?;
+        let made = self.made(command)?;
         let text = command
             .path
             .clone()
-            .unwrap_or_else(|| default_path(&command.user, &definition.agent_id));
+            .unwrap_or_else(|| default_path(&command.user, &made.definition));
         let path: AgentPath = text
             .parse()
             .map_err(|error: PathError| invalid(error.to_string(), "/path"))?;
         check_home(&path, command)?;
         self.may_command(&command.user, path.as_str())
             .map_err(|refusal| refusal.at("/path"))?;
-        Ok(AgentCreated {
-            agent: id,
-            definition: definition.agent_id.clone(),
-            agent_type: Some(self.core.catalogue.agent_type(&definition)),
-            kind: Some(path.kind()),
-            path: path.into(),
-            config,
-            parent: None,
-            owner_user_id: command.user.clone(),
-            name,
-            denies: Denies::default(),
-            permissions: domain::authority::Permissions::default(),
-            created_at: now,
-        })
+        Ok(made.at(path, &command.user, now))
     }
 
     /// Returns the event of an agent below another one, and the guards for its commit.
@@ -159,12 +162,7 @@ impl Broker {
         below: &Below,
         now: Timestamp,
     ) -> Result<(AgentCreated, Vec<Guard>), Error> {
-        let Made {
-            id,
-            definition,
-            name,
-            config,
-        } = self.made(command)?;
+        let made = self.made(command)?;
         let (row, _) = self
             .find_for(&command.user, &below.parent, Right::Configure)
             .await?;
@@ -191,21 +189,13 @@ impl Broker {
             }),
         ];
         let created = AgentCreated {
-            agent: id,
-            definition: definition.agent_id.clone(),
-            agent_type: Some(self.core.catalogue.agent_type(&definition)),
-            kind: Some(path.kind()),
-            path: path.into(),
-            config,
             parent: Some(parent),
-            owner_user_id: row.agent.owner_user_id.clone(),
-            name,
             denies: above.map_or_else(
                 || row.agent.denies.clone(),
                 |above| row.agent.denies.and_of(above),
             ),
             permissions: row.agent.permissions.clone(),
-            created_at: now,
+            ..made.at(path, &row.agent.owner_user_id, now)
         };
         Ok((created, guards))
     }
@@ -242,7 +232,8 @@ impl Broker {
         };
         Ok(Made {
             id: command.id.unwrap_or_else(fresh::agent),
-            definition: definition.clone(),
+            definition: definition.agent_id.clone(),
+            agent_type: self.core.catalogue.agent_type(definition),
             name,
             config,
         })
@@ -260,7 +251,7 @@ impl Broker {
                 "no definition makes agents of the type `{agent_type}`; there are: {}",
                 types.join(", ")
             );
-            Refusal::new(RefusalKind::NotFound, "DEFINITION_NOT_FOUND", message).at("/agent_type")
+            not_found("DEFINITION_NOT_FOUND", message).at("/agent_type")
         })
     }
 }
@@ -268,8 +259,7 @@ impl Broker {
 /// Returns the path of an agent below another one that has had so many.
 fn path_below(parent: &AgentPath, kind: PathKind, sub_count: u64) -> Result<AgentPath, Error> {
     let index = u32::try_from(sub_count).map_err(|_| {
-        Refusal::new(
-            RefusalKind::Conflict,
+        conflict(
             "INDICES_USED_UP",
             format!("no number is left below `{parent}`"),
         )
@@ -310,11 +300,7 @@ fn check_home(path: &AgentPath, command: &CreateAgent) -> Result<(), Error> {
         None if command.as_operator => Ok(()),
         None => {
             let message = "agents below `/system` are made with the scope `admin`";
-            Err(
-                Refusal::new(RefusalKind::Forbidden, "SCOPE_MISSING", message)
-                    .at("/path")
-                    .into(),
-            )
+            Err(forbidden("SCOPE_MISSING", message).at("/path").into())
         }
     }
 }

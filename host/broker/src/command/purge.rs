@@ -1,8 +1,7 @@
 //! Purging by the operator: a deleted session or an archived agent, with all that was said in it.
 
-use super::once::Once;
 use super::{Broker, By, Error, Request, Target};
-use crate::purge::{begin_agent, begin_session, finish, rewrite};
+use crate::purge::{begin_agent, begin_session, finish};
 use crate::refusals::{
     agent_not_archived, agent_not_found, busy, session_not_deleted, session_not_found, spawned,
 };
@@ -47,7 +46,7 @@ impl Broker {
     ///
     /// # Errors
     /// There is no such session or agent; it was not deleted, or not archived; something else is
-    /// being purged, or a rebuild is going on; an idempotency key of another request.
+    /// being purged, or a rebuild is going on.
     pub async fn purge<'a>(&self, by: impl Into<By<'a>>, what: &PurgeOf) -> Result<Gone, Error> {
         let asked = match what {
             PurgeOf::Session(target, session) => {
@@ -56,16 +55,12 @@ impl Broker {
             PurgeOf::Agent(target) => json!({ "purge_agent": target.named() }),
         };
         let request = Request::of(by.into(), &asked)?;
-        let purged = match self
-            .once(request.as_ref(), self.try_purging(what, request.as_ref()))
-            .await?
-        {
-            Once::Now(purged) | Once::Before(purged) => purged,
-        };
+        let act = self.try_purging(what, request.as_ref());
+        let purged = self.once(request.as_ref(), act).await?.either();
         // This is done after an earlier purge, too: the log may not have been emptied then.
         Ok(Gone {
             purged,
-            files: rewrite(&self.core).await?,
+            files: self.store().rewrite_erased().await?,
         })
     }
 
@@ -81,7 +76,7 @@ impl Broker {
             }
             PurgeState::Open(stream) => stream,
         };
-        let Some(purging) = self.core.store.begin_purging() else {
+        let Some(purging) = self.store().begin_purging() else {
             return Err(busy(
                 "something else is being purged, or everything is folded again; try again shortly",
             )
@@ -109,7 +104,7 @@ impl Broker {
 
     /// Finds out what is to be done for a purge.
     async fn purgeable(&self, what: &PurgeOf) -> Result<PurgeState, Error> {
-        let store = &self.core.store;
+        let store = self.store();
         let (stream, purged) = match what {
             PurgeOf::Session(target, session) => {
                 let agent = self.whichever(target).await?.agent.id;
@@ -147,8 +142,8 @@ impl Broker {
     /// Returns an agent, whoever owns it.
     async fn whichever(&self, target: &Target) -> Result<AgentRow, Error> {
         let found = match target {
-            Target::Agent(id) => self.core.store.agent(*id).await?,
-            Target::Path(path) => self.core.store.agent_at(path).await?,
+            Target::Agent(id) => self.store().agent(*id).await?,
+            Target::Path(path) => self.store().agent_at(path).await?,
             Target::Definition(_) => None,
         };
         found.ok_or_else(|| agent_not_found(&target.named()).into())

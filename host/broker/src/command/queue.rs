@@ -1,13 +1,12 @@
 //! Commands on a session's queue: configure it, look at it, take inputs back.
 
 use super::guards::allowed;
-use super::once::Once;
 use super::quota::passed_limit;
 use super::reason::check_reason;
 use super::route::Route;
 use super::{Broker, By, Error, Request, Target};
 use crate::journal::Context;
-use crate::refusals::{input_not_found, input_not_waiting, input_not_words, session_closed};
+use crate::refusals::{busy, input_not_found, input_not_waiting, input_not_words, session_closed};
 use domain::event::{Event, InputAccepted, InputCancelled, QueueConfigured};
 use domain::id::{InputId, RunId, SessionId, Stream, TurnId};
 use domain::limits::WAITING_INPUTS_MAX;
@@ -16,7 +15,7 @@ use domain::role::Right;
 use domain::time::Timestamp;
 use domain::user::UserId;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::{Value, json};
 use store::{
     Clash, Commit, CommitError, Expected, Guard, InputState, QueueGuard, SessionGuard, SessionRow,
 };
@@ -88,6 +87,22 @@ impl QueueChange {
             Self::Direct(directive) => directive.applied(settings),
         }
     }
+
+    /// Returns the description of the request for it.
+    fn asked(self, target: &Target, session: SessionId) -> Value {
+        let target = target.named();
+        match self {
+            Self::Replace(queue) => {
+                json!({ "configure_queue": session, "target": target, "queue": queue })
+            }
+            Self::Direct(Directive::Set(said)) => {
+                json!({ "direct_queue": session, "target": target, "directive": said })
+            }
+            Self::Direct(Directive::Reset) => {
+                json!({ "direct_queue": session, "target": target, "directive": "reset" })
+            }
+        }
+    }
 }
 
 impl Broker {
@@ -95,8 +110,7 @@ impl Broker {
     /// on.
     ///
     /// # Errors
-    /// There is no such session, or it has ended; the user may not; an idempotency key of another
-    /// request.
+    /// There is no such session, or it has ended; the user may not.
     pub async fn configure_queue<'a>(
         &self,
         by: impl Into<By<'a>>,
@@ -104,56 +118,27 @@ impl Broker {
         session: SessionId,
         queue: QueueOverride,
     ) -> Result<QueueSaid, Error> {
-        let by = by.into();
-        let request = Request::of(
-            by,
-            &json!({ "configure_queue": session, "target": target.named(), "queue": queue }),
-        )?;
-        let at = NamedSession {
-            user: by.user,
-            target,
-            session,
-        };
-        self.configured(at, QueueChange::Replace(queue), request.as_ref())
+        self.configured(by.into(), target, session, QueueChange::Replace(queue))
             .await
     }
 
-    /// Changes a session's queue settings by a directive. Settings that the directive leaves out
-    /// stay.
-    pub(super) async fn direct_queue(
+    /// Changes a session's queue settings, once under a key.
+    pub(super) async fn configured(
         &self,
         by: By<'_>,
         target: &Target,
         session: SessionId,
-        directive: Directive,
+        change: QueueChange,
     ) -> Result<QueueSaid, Error> {
-        let said = match directive {
-            Directive::Set(said) => json!(said),
-            Directive::Reset => json!("reset"),
-        };
-        let request = Request::of(
-            by,
-            &json!({ "direct_queue": session, "target": target.named(), "directive": said }),
-        )?;
+        let request = Request::of(by, &change.asked(target, session))?;
         let at = NamedSession {
             user: by.user,
             target,
             session,
         };
-        self.configured(at, QueueChange::Direct(directive), request.as_ref())
-            .await
-    }
-
-    async fn configured(
-        &self,
-        at: NamedSession<'_>,
-        change: QueueChange,
-        request: Option<&Request>,
-    ) -> Result<QueueSaid, Error> {
-        let act = self.try_configuring(at, change, request, None);
-        let (Once::Now(Configured { queue, .. }) | Once::Before(Configured { queue, .. })) =
-            self.once(request, act).await?;
-        Ok(self.queue_said(queue))
+        let act = self.try_configuring(at, change, request.as_ref(), None);
+        let configured = self.once(request.as_ref(), act).await?.either();
+        Ok(self.queue_said(configured.queue))
     }
 
     /// Changes a session's queue settings, in the commit that has the request's key.
@@ -174,8 +159,7 @@ impl Broker {
         let row = self.session_for(user, target, session).await?;
         let now = self.core.now();
         let queue = change.applied(row.queue);
-        let context =
-            Context::new(format!("user:{user}"), now).about(row.agent, Some(session), None);
+        let context = Context::by(user, now).about(row.agent, Some(session), None);
         let event = context.event(Event::QueueConfigured(QueueConfigured {
             session,
             queue,
@@ -188,7 +172,7 @@ impl Broker {
         commit.guards.extend(self.may_store(user));
         let configured = Configured { queue, route };
         commit.key = request.map(|request| request.answered(&configured));
-        match self.core.store.commit(commit).await {
+        match self.store().commit(commit).await {
             Ok(_) => Ok(configured),
             Err(CommitError::Conflict(conflict)) => {
                 // A user who may not any more is told that instead.
@@ -220,8 +204,7 @@ impl Broker {
     ) -> Result<WaitingInputs, Error> {
         let (row, _) = self.session_of(user, target, session).await?;
         let inputs = self
-            .core
-            .store
+            .store()
             .waiting_inputs(session, Timestamp(u64::MAX), WAITING_INPUTS_MAX * 2)
             .await?;
         Ok(WaitingInputs {
@@ -243,12 +226,8 @@ impl Broker {
         input: InputId,
     ) -> Result<InputView, Error> {
         let (row, _) = self.session_of(user, target, session).await?;
-        let found = self
-            .core
-            .store
-            .input(input)
-            .await?
-            .filter(|(accepted, _)| accepted.session == row.id);
+        let found = self.store().input(input).await?;
+        let found = found.filter(|(accepted, _)| accepted.session == row.id);
         let (accepted, state) = found.ok_or_else(|| input_not_found(input))?;
         let run: Option<RunId> = match &state {
             InputState::Claimed { run } | InputState::Consumed { run } => Some(*run),
@@ -258,7 +237,7 @@ impl Broker {
             | InputState::Dropped => None,
         };
         let turn = match run {
-            Some(run) => self.core.store.run(run).await?.and_then(|run| run.turn),
+            Some(run) => self.store().run(run).await?.and_then(|run| run.turn),
             None => None,
         };
         Ok(InputView {
@@ -275,7 +254,7 @@ impl Broker {
     ///
     /// # Errors
     /// There is no such session or input; the input is no words, or does not wait any more; the
-    /// user may not; an idempotency key of another request.
+    /// user may not.
     pub async fn cancel_input<'a>(
         &self,
         by: impl Into<By<'a>>,
@@ -295,8 +274,7 @@ impl Broker {
             session,
         };
         let act = self.try_cancelling_input(at, input, reason, request.as_ref());
-        let (Once::Now(cancelled) | Once::Before(cancelled)): Once<InputId, InputId> =
-            self.once(request.as_ref(), act).await?;
+        let cancelled = self.once(request.as_ref(), act).await?.either();
         self.input(by.user, target, session, cancelled).await
     }
 
@@ -348,8 +326,7 @@ impl Broker {
         for _ in 0..TRIES_MAX {
             let row = self.reachable(user, target, session).await?;
             let waiting = self
-                .core
-                .store
+                .store()
                 .waiting_inputs(session, self.core.now(), WAITING_INPUTS_MAX * 2)
                 .await?;
             let inputs: Vec<InputId> = waiting
@@ -372,10 +349,7 @@ impl Broker {
                 Err(error) => return Err(error.into()),
             }
         }
-        Err(
-            crate::refusals::busy("what waits is changing at this moment; try again shortly")
-                .into(),
-        )
+        Err(busy("what waits is changing at this moment; try again shortly").into())
     }
 
     fn cancelling(
@@ -386,7 +360,7 @@ impl Broker {
         reason: Option<&str>,
     ) -> Commit {
         let now = self.core.now();
-        let about = Context::new(format!("user:{user}"), now).about(row.agent, Some(row.id), None);
+        let about = Context::by(user, now).about(row.agent, Some(row.id), None);
         let cancelled = |input: &InputId| {
             let reason = reason.map(str::to_owned);
             let event = InputCancelled {

@@ -28,9 +28,6 @@ impl Broker {
     }
 
     /// Checks that the operator's rules let a user command the agent at a path.
-    ///
-    /// # Errors
-    /// They do not; the rule is named.
     pub(super) fn may_command(&self, user: &UserId, path: &str) -> Result<(), Refusal> {
         let verdict = self.core.paths.rules.allows(user, PathAccess::Write, path);
         if verdict.is_allowed() {
@@ -42,15 +39,12 @@ impl Broker {
 
     /// Checks that an agent takes words. An agent that was made for a piece of work is dead some
     /// time after it.
-    ///
-    /// # Errors
-    /// The agent is dead.
     pub(super) async fn takes_words(&self, row: &AgentRow) -> Result<(), Error> {
         if !row.kind.is_ephemeral() {
             return Ok(());
         }
         let now = self.core.now();
-        let work = self.core.store.work_of(row.agent.id, now).await?;
+        let work = self.store().work_of(row.agent.id, now).await?;
         match work.map(|work| residency(row.kind, work, self.core.limits.patience, now)) {
             Some(Residency::Dead) => Err(agent_dead(row.agent.id).into()),
             Some(Residency::Active | Residency::Sleeping) | None => Ok(()),

@@ -52,8 +52,8 @@ impl Broker {
         target: &Target,
     ) -> Result<Option<UserId>, Error> {
         let row = match target {
-            Target::Agent(id) => self.core.store.agent(*id).await?,
-            Target::Path(path) => self.core.store.agent_at(path).await?,
+            Target::Agent(id) => self.store().agent(*id).await?,
+            Target::Path(path) => self.store().agent_at(path).await?,
             Target::Definition(_) => None,
         };
         let Some(row) = row.filter(|row| !row.purged) else {
@@ -65,8 +65,8 @@ impl Broker {
         {
             return Ok(None);
         }
-        let root = self.core.store.root(row.agent.id).await?;
-        let Some(root) = self.core.store.agent_with_users(root).await? else {
+        let root = self.store().root(row.agent.id).await?;
+        let Some(root) = self.store().agent_with_users(root).await? else {
             return Ok(None);
         };
         let primary = root
@@ -93,13 +93,8 @@ impl Broker {
     ) -> Result<(), Error> {
         let mut others = Vec::new();
         for agent in agents {
-            let path = self
-                .core
-                .store
-                .agent(agent)
-                .await?
-                .map(|row| row.agent.path)
-                .unwrap_or_default();
+            let path = self.store().agent(agent).await?;
+            let path = path.map(|row| row.agent.path).unwrap_or_default();
             if !self.is_seen(reading.by, agent, &path).await? {
                 others.push(agent);
             }
@@ -122,19 +117,15 @@ impl Broker {
         let (session, turn) = match with {
             Other::Session(session) => (session, None),
             Other::Turn(turn) => {
-                let showing = self.core.store.session_showing(user, None, turn).await?;
+                let showing = self.store().session_showing(user, None, turn).await?;
                 (
                     showing.ok_or_else(|| turn_not_found(turn).at("query:with"))?,
                     Some(turn),
                 )
             }
         };
-        let row = self
-            .core
-            .store
-            .session(session)
-            .await?
-            .ok_or_else(|| session_not_found(session).at("query:with"))?;
+        let row = self.store().session(session).await?;
+        let row = row.ok_or_else(|| session_not_found(session).at("query:with"))?;
         let reading = Reading {
             session: Some(session),
             turn,
@@ -146,7 +137,7 @@ impl Broker {
 
     /// Returns whether somebody sees all of an agent by their role and the rules on paths.
     async fn is_seen(&self, user: &UserId, agent: AgentId, path: &str) -> Result<bool, Error> {
-        let role = self.core.store.role(user, agent).await?;
+        let role = self.store().role(user, agent).await?;
         Ok(role.is_some_and(AgentRole::sees_all_sessions) && self.may_see(user, path))
     }
 
@@ -155,36 +146,29 @@ impl Broker {
         reading: Reading<'_>,
         agents: impl IntoIterator<Item = AgentId>,
     ) -> Result<(), Error> {
-        let Reading {
-            by,
-            request,
-            session,
-            run,
-            turn,
-        } = reading;
+        let by = reading.by;
         let time = self.core.now();
         let events: Vec<_> = agents
             .into_iter()
             .map(|agent| {
                 let read = OperatorRead {
                     user_id: by.clone(),
-                    request: request.to_owned(),
+                    request: reading.request.to_owned(),
                     agent,
-                    session,
-                    run,
-                    turn,
+                    session: reading.session,
+                    run: reading.run,
+                    turn: reading.turn,
                     time,
                 };
-                Context::new(format!("user:{by}"), time)
-                    .about(agent, session, run)
+                Context::by(by, time)
+                    .about(agent, reading.session, reading.run)
                     .event(Event::OperatorRead(read))
             })
             .collect();
         if events.is_empty() {
             return Ok(());
         }
-        self.core
-            .store
+        self.store()
             .commit(Commit::new().append(Stream::Host, Expected::Any, events))
             .await
             .map(drop)

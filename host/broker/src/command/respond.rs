@@ -8,7 +8,7 @@ use crate::catalogue::CHAT;
 use crate::driver::load_run;
 use crate::refusals::not_suspended;
 use crate::schemas::Schemas;
-use crate::signal::Signal;
+use crate::signal::{ClientAnswer, Signal};
 use domain::agent::Agent;
 use domain::file::File;
 use domain::id::SessionId;
@@ -30,14 +30,11 @@ impl Broker {
     ///
     /// # Errors
     /// No question waits for an answer, another one does, or the answer does not fit the action's
-    /// schema: then the question stays open. An idempotency key of another request.
+    /// schema: then the question stays open.
     pub async fn respond(&self, mut command: Respond) -> Result<u64, Error> {
         // JSON Schema takes `1.0` for an integer, so the reader of the answer gets one.
         domain::json::make_integers(&mut command.response);
-        let by = By {
-            user: &command.user,
-            key: command.idempotency_key.as_deref(),
-        };
+        let by = By::new(&command.user, command.idempotency_key.as_ref());
         let asked = json!({
             "respond": command.call,
             "target": command.target.named(),
@@ -45,10 +42,8 @@ impl Broker {
             "response": command.response,
         });
         let request = Request::of(by, &asked)?;
-        match self
-            .once(request.as_ref(), self.answer(command, request.clone()))
-            .await?
-        {
+        let act = self.answer(command, request.clone());
+        match self.once(request.as_ref(), act).await? {
             Once::Now(position) => Ok(position),
             Once::Before(answer) => self.position_of(&answer).await,
         }
@@ -58,10 +53,10 @@ impl Broker {
         let (agent, role) = self
             .find_for(&command.user, &command.target, Right::Interact)
             .await?;
-        let Some((run, session)) = self.core.store.operation_owner(command.call).await? else {
+        let Some((run, session)) = self.store().operation_owner(command.call).await? else {
             return Err(nothing_pending(&agent.agent, &command, role));
         };
-        let run = match load_run(&self.core.store, run).await {
+        let run = match load_run(self.store(), run).await {
             Ok((run, _)) => run,
             Err(failure) => {
                 return Err(driven(&self.core, session)
@@ -96,21 +91,18 @@ impl Broker {
         };
         driven(&self.core, session)?;
         let (done, reply) = oneshot::channel();
-        let call = command.call;
-        let by = command.user.clone();
-        self.core
-            .signal(
-                session,
-                Signal::Answer {
-                    call,
-                    by,
-                    value: command.response.clone(),
-                    files,
-                    request,
-                    done,
-                },
-            )
-            .await;
+        let answer = ClientAnswer {
+            call: command.call,
+            by: command.user.clone(),
+            value: command.response.clone(),
+            files,
+        };
+        let signal = Signal::Answer {
+            answer,
+            request,
+            done,
+        };
+        self.core.signal(session, signal).await;
         match answered(&self.core, reply).await {
             Ok(position) => Ok(position),
             Err(error) => {
@@ -134,8 +126,7 @@ impl Broker {
         let mut known: Vec<File> = Vec::new();
         if upload::may_have_files(action) {
             known.extend(
-                self.core
-                    .store
+                self.store()
                     .files(session)
                     .await?
                     .into_iter()
@@ -169,7 +160,7 @@ impl Broker {
             return error;
         }
         match (
-            self.core.store.session(session).await,
+            self.store().session(session).await,
             self.find(&command.user, &command.target).await,
         ) {
             (Ok(Some(row)), Ok((agent, role))) if row.session_type != CHAT => {

@@ -13,7 +13,7 @@ use super::messages::{Accepting, Remembered, asked, directive, with_wishes};
 use super::once::Once;
 use super::queue::{Configured, NamedSession, QueueChange};
 use super::{Address, Broker, By, Error, PostMessage, PostOutcome, Request, Target};
-use crate::refusals::{changing, session_not_found};
+use crate::refusals::{changing, key_reused, not_found, session_unknown};
 use domain::delegate::Priority;
 use domain::event::AgentCreated;
 use domain::id::{AgentId, SessionId, TurnId};
@@ -85,13 +85,6 @@ pub struct RoutedReceipt {
     pub is_new: bool,
 }
 
-/// A session that takes words.
-struct Destination {
-    agent: AgentId,
-    session: SessionId,
-    why: String,
-}
-
 /// The choice of a session for words, as it is remembered under the request's key.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Route {
@@ -99,6 +92,18 @@ pub(super) struct Route {
     pub(super) session: SessionId,
     pub(super) why: String,
     pub(super) is_new: bool,
+}
+
+impl Route {
+    pub(super) fn receipt(self, said: PostOutcome) -> RoutedReceipt {
+        RoutedReceipt {
+            said,
+            agent: self.agent,
+            session: self.session,
+            why: Some(self.why),
+            is_new: self.is_new,
+        }
+    }
 }
 
 /// The remembered answer to a routed request.
@@ -111,9 +116,20 @@ enum Answered {
 
 /// The result of looking for a destination.
 enum FoundDestination {
-    There(Destination),
+    There(Route),
     ToBegin(Box<Beginning>),
     Several(Vec<Meant>),
+}
+
+impl FoundDestination {
+    fn there(agent: AgentId, session: SessionId, why: impl Into<String>) -> Self {
+        Self::There(Route {
+            agent,
+            session,
+            why: why.into(),
+            is_new: false,
+        })
+    }
 }
 
 impl Broker {
@@ -137,20 +153,10 @@ impl Broker {
             command.model.as_deref(),
         );
         let asked = with_wishes(asked, command.queue, command.priority);
-        let request = Request::of(
-            By {
-                user: &command.user,
-                key: command.idempotency_key.as_deref(),
-            },
-            &asked,
-        )?;
-        match self
-            .once(
-                request.as_ref(),
-                self.route(command, directive, request.as_ref()),
-            )
-            .await?
-        {
+        let by = By::new(&command.user, command.idempotency_key.as_ref());
+        let request = Request::of(by, &asked)?;
+        let act = self.route(command, directive, request.as_ref());
+        match self.once(request.as_ref(), act).await? {
             Once::Now(routed) => Ok(routed),
             Once::Before(answered) => self.routed_before(answered).await,
         }
@@ -206,69 +212,43 @@ impl Broker {
         &self,
         command: PostRouted,
         directive: Option<Directive>,
-        to: Destination,
+        to: Route,
         request: Option<&Request>,
     ) -> Result<Routed, Error> {
-        let Destination {
-            agent,
-            session,
-            why,
-        } = to;
-        let route = Route {
-            agent,
-            session,
-            why: why.clone(),
-            is_new: false,
-        };
-        let PostRouted {
-            to: _,
-            content,
-            model,
-            queue,
-            priority,
-            user,
-            idempotency_key,
-        } = command;
-        let target = Target::Agent(agent);
+        let session = to.session;
+        let target = Target::Agent(to.agent);
+        let route = Some(to.clone());
         let said = if let Some(directive) = directive {
             let at = NamedSession {
-                user: &user,
+                user: &command.user,
                 target: &target,
                 session,
             };
             let configured = self
-                .try_configuring(at, QueueChange::Direct(directive), request, Some(route))
+                .try_configuring(at, QueueChange::Direct(directive), request, route)
                 .await?;
             PostOutcome::Configured(self.queue_said(configured.queue))
         } else {
-            let row = self.session_for(&user, &target, session).await?;
+            let row = self.session_for(&command.user, &target, session).await?;
             let command = PostMessage {
                 target,
                 session,
-                content,
-                model,
-                queue,
-                priority,
-                user,
-                idempotency_key,
+                content: command.content,
+                model: command.model,
+                queue: command.queue,
+                priority: command.priority,
+                user: command.user,
+                idempotency_key: command.idempotency_key,
             };
-            PostOutcome::Accepted(
-                self.accept(Accepting {
-                    command,
-                    to: &Addressee::from(&row),
-                    request,
-                    route: Some(route),
-                })
-                .await?,
-            )
+            let accepting = Accepting {
+                command,
+                to: &Addressee::from(&row),
+                request,
+                route,
+            };
+            PostOutcome::Accepted(self.accept(accepting).await?)
         };
-        Ok(Routed::Accepted(RoutedReceipt {
-            said,
-            agent,
-            session,
-            why: Some(why),
-            is_new: false,
-        }))
+        Ok(Routed::Accepted(to.receipt(said)))
     }
 
     /// Answers a repeated request like the first time, whatever would be chosen now.
@@ -277,41 +257,24 @@ impl Broker {
             Answered::Accepted(remembered) => {
                 let receipt = self.as_before(&remembered).await?;
                 let session = receipt.session;
+                let said = PostOutcome::Accepted(receipt);
                 let Some(route) = remembered.route else {
-                    let row = self
-                        .core
-                        .store
-                        .session(session)
-                        .await?
-                        .ok_or_else(|| session_not_found(session))?;
-                    let said = PostOutcome::Accepted(receipt);
                     return Ok(Routed::Accepted(RoutedReceipt {
                         said,
-                        agent: row.agent,
+                        agent: self.session_row(session).await?.agent,
                         session,
                         why: None,
                         is_new: false,
                     }));
                 };
-                (PostOutcome::Accepted(receipt), Some(route))
+                (said, Some(route))
             }
             Answered::Configured(Configured { queue, route }) => {
                 (PostOutcome::Configured(self.queue_said(queue)), route)
             }
         };
-        let Route {
-            agent,
-            session,
-            why,
-            is_new,
-        } = route.ok_or_else(crate::refusals::key_reused)?;
-        Ok(Routed::Accepted(RoutedReceipt {
-            said,
-            agent,
-            session,
-            why: Some(why),
-            is_new,
-        }))
+        let route = route.ok_or_else(key_reused)?;
+        Ok(Routed::Accepted(route.receipt(said)))
     }
 
     /// Returns the session to which words would go, and the reason, without sending them.
@@ -328,9 +291,7 @@ impl Broker {
         text: &str,
     ) -> Result<Option<(SessionId, String)>, Error> {
         match self.find_destination(user, to, text).await? {
-            FoundDestination::There(destination) => {
-                Ok(Some((destination.session, destination.why)))
-            }
+            FoundDestination::There(route) => Ok(Some((route.session, route.why))),
             FoundDestination::Several(_) | FoundDestination::ToBegin(_) => Ok(None),
         }
     }
@@ -352,7 +313,7 @@ impl Broker {
         match to {
             Address::Thread(turn) => self.at_turn(user, *turn).await,
             Address::Session(session) => {
-                let row = self.core.store.session(*session).await?;
+                let row = self.store().session(*session).await?;
                 let row = row
                     .filter(|row| row.status != SessionStatus::Deleted)
                     .ok_or_else(|| no_session(*session))?;
@@ -366,11 +327,7 @@ impl Broker {
                     }
                     found => found?,
                 };
-                Ok(FoundDestination::There(Destination {
-                    agent: row.agent,
-                    session: row.id,
-                    why: "it was named".to_owned(),
-                }))
+                Ok(FoundDestination::there(row.agent, row.id, "it was named"))
             }
             Address::Agent(target) => self.with_agent(user, target).await,
             Address::Persona(id) => self.with_persona(user, id).await,
@@ -379,23 +336,17 @@ impl Broker {
                 agent,
                 persona,
             } => {
-                let agent = match agent {
-                    None => None,
-                    Some(target) => Some(
-                        self.find_for(user, target, Right::Interact)
-                            .await?
-                            .0
-                            .agent
-                            .id,
-                    ),
+                let mut among = Among {
+                    agent: None,
+                    persona: persona.clone(),
                 };
+                if let Some(target) = agent {
+                    let (row, _) = self.find_for(user, target, Right::Interact).await?;
+                    among.agent = Some(row.agent.id);
+                }
                 if let Some(persona) = persona {
                     self.persona_of(user, persona)?;
                 }
-                let among = Among {
-                    agent,
-                    persona: persona.clone(),
-                };
                 self.by_what_is_said(user, among, about.as_deref().unwrap_or(text))
                     .await
             }
@@ -406,18 +357,13 @@ impl Broker {
     async fn at_turn(&self, user: &UserId, turn: TurnId) -> Result<FoundDestination, Error> {
         let no_turn = || {
             Error::from(
-                Refusal::new(
-                    RefusalKind::NotFound,
-                    "TURN_NOT_FOUND",
-                    format!("there is no turn `{turn}`"),
-                )
-                .at("/to/thread"),
+                not_found("TURN_NOT_FOUND", format!("there is no turn `{turn}`")).at("/to/thread"),
             )
         };
-        let own = self.core.store.chat_at(user, turn).await?;
+        let own = self.store().chat_at(user, turn).await?;
         let made_in = match own {
             Some(_) => own,
-            None => self.core.store.session_of_turn(turn).await?,
+            None => self.store().session_of_turn(turn).await?,
         };
         let (agent, session) = made_in.ok_or_else(no_turn)?;
         let row = match self.session_for(user, &Target::Agent(agent), session).await {
@@ -427,11 +373,8 @@ impl Broker {
             found => found?,
         };
         if own.is_some() {
-            return Ok(FoundDestination::There(Destination {
-                agent,
-                session,
-                why: "it is at that turn".to_owned(),
-            }));
+            let why = "it is at that turn";
+            return Ok(FoundDestination::there(agent, session, why));
         }
         // A thread that is led as a persona is only for those whom the persona admits.
         if let Some(persona) = &row.persona {
@@ -454,13 +397,10 @@ impl Broker {
     async fn with_agent(&self, user: &UserId, target: &Target) -> Result<FoundDestination, Error> {
         let (agent, made) = self.agent_or_new(user, target).await?;
         if made.is_none()
-            && let Some(session) = self.core.store.latest_chat(user, agent).await?
+            && let Some(session) = self.store().latest_chat(user, agent).await?
         {
-            return Ok(FoundDestination::There(Destination {
-                agent,
-                session,
-                why: "it is your latest chat with that agent".to_owned(),
-            }));
+            let why = "it is your latest chat with that agent";
+            return Ok(FoundDestination::there(agent, session, why));
         }
         let why = "you had no chat with that agent".to_owned();
         let absent = ChatWith::Agent(agent);
@@ -477,12 +417,9 @@ impl Broker {
 
     async fn with_persona(&self, user: &UserId, id: &PersonaId) -> Result<FoundDestination, Error> {
         let persona = self.persona_of(user, id)?.clone();
-        if let Some((agent, session)) = self.core.store.main_session(user, id).await? {
-            return Ok(FoundDestination::There(Destination {
-                agent,
-                session,
-                why: "it is your main session with that persona".to_owned(),
-            }));
+        if let Some((agent, session)) = self.store().main_session(user, id).await? {
+            let why = "it is your main session with that persona";
+            return Ok(FoundDestination::there(agent, session, why));
         }
         let (agent, made) = self
             .agent_or_new(user, &Target::Definition(persona.agent.clone()))
@@ -520,40 +457,22 @@ impl Broker {
         among: Among,
         text: &str,
     ) -> Result<FoundDestination, Error> {
-        let found = self.core.store.speaks_of(user, among, text).await?;
+        let found = self.store().speaks_of(user, among, text).await?;
         match pick(&found, self.core.now()) {
             Pick::None => {
                 let message = "no thread of yours speaks of that; name an agent, a persona or a \
                                session, or say in `about` what it was about";
-                Err(
-                    Refusal::new(RefusalKind::NotFound, "NO_THREAD_FOUND", message)
-                        .at("/to/smart")
-                        .into(),
-                )
+                Err(not_found("NO_THREAD_FOUND", message).at("/to/smart").into())
             }
             Pick::One { best, next } => {
-                let row = self
-                    .core
-                    .store
-                    .session(best.session)
-                    .await?
-                    .ok_or_else(|| session_not_found(best.session))?;
+                let row = self.session_row(best.session).await?;
                 let why = explain(&best, next.as_ref());
-                Ok(FoundDestination::There(Destination {
-                    agent: row.agent,
-                    session: row.id,
-                    why,
-                }))
+                Ok(FoundDestination::there(row.agent, row.id, why))
             }
             Pick::Several(candidates) => {
                 let mut several = Vec::new();
                 for candidate in candidates {
-                    let row = self
-                        .core
-                        .store
-                        .session(candidate.session)
-                        .await?
-                        .ok_or_else(|| session_not_found(candidate.session))?;
+                    let row = self.session_row(candidate.session).await?;
                     several.push(Meant { row, candidate });
                 }
                 Ok(FoundDestination::Several(several))
@@ -577,18 +496,13 @@ impl Broker {
                 "there is no persona `{id}`; there are: {}",
                 known.join(", ")
             );
-            Refusal::new(RefusalKind::NotFound, "PERSONA_NOT_FOUND", message).at("/to/persona")
+            not_found("PERSONA_NOT_FOUND", message).at("/to/persona")
         })
     }
 }
 
 fn no_session(session: SessionId) -> Refusal {
-    Refusal::new(
-        RefusalKind::NotFound,
-        "SESSION_NOT_FOUND",
-        format!("there is no session `{session}`"),
-    )
-    .at("/to/session")
+    session_unknown(session).at("/to/session")
 }
 
 /// Tells whether a session was refused because it takes no messages any more.

@@ -23,6 +23,6 @@ impl Broker {
             Some(target) => Some(self.find(user, target).await?.0.agent.id),
             None => None,
         };
-        Ok(self.core.store.search(user, agent, text, limit).await?)
+        Ok(self.store().search(user, agent, text, limit).await?)
     }
 }

@@ -6,7 +6,9 @@ use super::quota::passed_limit;
 use super::{Broker, Error, SessionView, Target};
 use crate::driver::load_run;
 use crate::journal::Context;
-use crate::refusals::{session_not_found, session_purged};
+use crate::refusals::{
+    agent_archived, not_suspended, session_closed, session_not_found, session_purged,
+};
 use domain::agent::Agent;
 use domain::event::{Event, Recorded, UiSaved};
 use domain::id::{AgentId, OperationId, SessionId, Stream};
@@ -55,8 +57,7 @@ impl Broker {
             }
         };
         Ok(self
-            .core
-            .store
+            .store()
             .sessions(agent.agent.id, filter, after, limit)
             .await?)
     }
@@ -82,17 +83,13 @@ impl Broker {
             Some(user.clone())
         };
         Ok(self
-            .core
-            .store
+            .store()
             .session_history(agent.agent.id, of, after, limit)
             .await?)
     }
 
     /// Returns the sessions that a user began, with every agent that they are assigned to, the
     /// latest first.
-    ///
-    /// # Errors
-    /// The store cannot be read.
     pub async fn sessions_of(
         &self,
         user: &UserId,
@@ -101,8 +98,7 @@ impl Broker {
         limit: usize,
     ) -> Result<Vec<UserSession>, Error> {
         let mut found = self
-            .core
-            .store
+            .store()
             .sessions_of_user(user, session_type, open, limit)
             .await?;
         if self.is_ruled(user) {
@@ -112,7 +108,7 @@ impl Broker {
                 .map(|session| session.row.agent)
                 .collect::<BTreeSet<_>>()
             {
-                let row = self.core.store.agent(agent).await?;
+                let row = self.store().agent(agent).await?;
                 hidden.extend(
                     row.filter(|row| !self.may_see(user, &row.agent.path))
                         .map(|row| row.agent.id),
@@ -136,7 +132,7 @@ impl Broker {
         limit: usize,
     ) -> Result<Vec<Recorded>, Error> {
         let (row, _) = self.session_of(user, target, session).await?;
-        Ok(self.core.store.items(row.id, after, limit).await?)
+        Ok(self.store().items(row.id, after, limit).await?)
     }
 
     /// Returns one session with messages: those from first to last, or without a range the last
@@ -157,7 +153,7 @@ impl Broker {
         let quarantined = self.core.quarantine.get(row.id);
         let run = match row.open_run {
             None => None,
-            Some(run) => match load_run(&self.core.store, run).await {
+            Some(run) => match load_run(self.store(), run).await {
                 Ok((run, _)) => Some(run),
                 // The messages of its thread can be read all the same.
                 Err(_) if quarantined.is_some() => None,
@@ -173,8 +169,7 @@ impl Broker {
         let mut shown = Vec::new();
         if first <= row.head_message {
             shown = self
-                .core
-                .store
+                .store()
                 .messages(row.head, first, last.min(row.head_message))
                 .await?;
         }
@@ -182,8 +177,7 @@ impl Broker {
         open.sort_by_key(|open| (open.operation.step, open.operation.place));
         let config = match row.config {
             Some(digest) => self
-                .core
-                .store
+                .store()
                 .blob(digest)
                 .await?
                 .and_then(|bytes| serde_json::from_slice(&bytes).ok()),
@@ -216,6 +210,12 @@ impl Broker {
         })
     }
 
+    /// Returns a session, whoever may see it.
+    pub(super) async fn session_row(&self, session: SessionId) -> Result<SessionRow, Error> {
+        let row = self.store().session(session).await?;
+        row.ok_or_else(|| session_not_found(session).into())
+    }
+
     /// Returns a session that a user may see, and its agent.
     pub(super) async fn session_of(
         &self,
@@ -223,7 +223,7 @@ impl Broker {
         target: &Target,
         session: SessionId,
     ) -> Result<(SessionRow, Agent), Error> {
-        let (found, row) = tokio::join!(self.find(user, target), self.core.store.session(session));
+        let (found, row) = tokio::join!(self.find(user, target), self.store().session(session));
         let (agent, role) = found?;
         visible(row?, agent.agent.id, user, role, session)
             .map(|row| (row, agent.agent))
@@ -239,13 +239,13 @@ impl Broker {
         target: &Target,
         session: SessionId,
     ) -> Result<SessionRow, Error> {
-        let (found, row) = tokio::join!(self.find(user, target), self.core.store.session(session));
+        let (found, row) = tokio::join!(self.find(user, target), self.store().session(session));
         let (agent, role) = found?;
         let row = visible(row?, agent.agent.id, user, role, session)?;
         role.permits(Right::Interact)?;
         self.may_command(user, &agent.agent.path)?;
         if !agent.active {
-            return Err(crate::refusals::agent_archived(agent.agent.id).into());
+            return Err(agent_archived(agent.agent.id).into());
         }
         self.takes_words(&agent).await?;
         Ok(row)
@@ -253,9 +253,6 @@ impl Broker {
 
     /// Finds the session that a message is for, like [`Self::session_for`]; by one read of the
     /// store where nothing stands in the way.
-    ///
-    /// # Errors
-    /// Those of [`Self::session_for`].
     pub(super) async fn addressee(
         &self,
         user: &UserId,
@@ -263,7 +260,7 @@ impl Broker {
         session: SessionId,
     ) -> Result<Addressee, Error> {
         if let Target::Agent(agent) = target
-            && let Some(door) = self.core.store.door(user, *agent, session).await?
+            && let Some(door) = self.store().door(user, *agent, session).await?
             && self.lets_in(user, &door)
         {
             return Ok(door.addressee);
@@ -312,7 +309,7 @@ impl Broker {
             .flat_map(|active| active.phase.pending())
             .any(|action| action.tool_call_id == call)
         {
-            return Err(crate::refusals::not_suspended().at("/call_id").into());
+            return Err(not_suspended().at("/call_id").into());
         }
         let now = self.core.now();
         let saved = UiSaved {
@@ -321,8 +318,7 @@ impl Broker {
             partial_state,
             time: now,
         };
-        let context =
-            Context::new(format!("user:{user}"), now).about(row.agent, Some(session), None);
+        let context = Context::by(user, now).about(row.agent, Some(session), None);
         let mut commit = Commit::new()
             .guard(SessionGuard::Open(session))
             .guard(allowed(row.agent, user))
@@ -332,7 +328,7 @@ impl Broker {
                 vec![context.event(Event::UiSaved(saved))],
             );
         commit.guards.extend(self.may_store(user));
-        match self.core.store.commit(commit).await {
+        match self.store().commit(commit).await {
             Ok(_) => {
                 self.session(user, &Target::Agent(row.agent), session, None)
                     .await
@@ -344,7 +340,7 @@ impl Broker {
                 // A user who may not any more is told that instead.
                 self.session_for(user, &Target::Agent(row.agent), session)
                     .await?;
-                Err(crate::refusals::session_closed().into())
+                Err(session_closed().into())
             }
             Err(error) => Err(error.into()),
         }

@@ -2,7 +2,6 @@
 
 use super::error::invalid;
 use super::guards::allowed;
-use super::once::Once;
 use super::quota::passed_limit;
 use super::{Broker, By, Error, Request, Target};
 use crate::catalogue::CHAT;
@@ -86,8 +85,7 @@ impl Broker {
         };
         let Carried { turns, blobs } = match row.head {
             Some(head) => self
-                .core
-                .store
+                .store()
                 .carried(head, tree_of, TRANSCRIPT_BYTES_MAX)
                 .await?
                 .ok_or_else(too_large)?,
@@ -128,8 +126,7 @@ impl Broker {
     /// Turns that this host wrote, or a host like it, keep their ids.
     ///
     /// # Errors
-    /// The file cannot be read; a turn of it is here with other content; the user may not; an
-    /// idempotency key of another request.
+    /// The file cannot be read; a turn of it is here with other content; the user may not.
     pub async fn import_session<'a>(
         &self,
         by: impl Into<By<'a>>,
@@ -141,15 +138,8 @@ impl Broker {
             by,
             &json!({ "import_session": target.named(), "file": Digest::of(&file).hex() }),
         )?;
-        match self
-            .once(
-                request.as_ref(),
-                self.try_importing(by.user, &target, file, request.as_ref()),
-            )
-            .await?
-        {
-            Once::Now(imported) | Once::Before(imported) => Ok(imported),
-        }
+        let act = self.try_importing(by.user, &target, file, request.as_ref());
+        Ok(self.once(request.as_ref(), act).await?.either())
     }
 
     /// Checks that a user may import a session, before all of its file is there.
@@ -170,19 +160,14 @@ impl Broker {
         let (found, _) = self.find_for(user, target, Right::Interact).await?;
         let agent = found.agent;
         let (dialect, reading) = read_file(file, &agent).await?;
-        let Reading {
-            transcript,
-            exact,
-            left_out,
-        } = reading;
         let Transcript {
             header,
             turns,
             blobs,
-        } = transcript;
+        } = reading.transcript;
         check_blobs(&turns, &blobs)?;
         let turns = Arc::new(turns);
-        let known = match self.core.store.meet(turns.clone()).await? {
+        let known = match self.store().meet(turns.clone()).await? {
             Meeting::Known(known) => known,
             Meeting::Clash(turn) => return Err(turn_conflict(turn).into()),
         };
@@ -193,7 +178,7 @@ impl Broker {
             .map(|(turn, _)| turn)
             .collect();
         // A session keeps its id if that is free.
-        let session = match self.core.store.session(header.session).await? {
+        let session = match self.store().session(header.session).await? {
             None => header.session,
             Some(_) => fresh::session(),
         };
@@ -201,10 +186,10 @@ impl Broker {
             agent: agent.id,
             session,
             dialect,
-            exact,
+            exact: reading.exact,
             turns: new.len() as u64,
             known: (turns.len() - new.len()) as u64,
-            left_out: left_out.len() as u64,
+            left_out: reading.left_out.len() as u64,
         };
         let carrying = Carrying {
             agent: agent.id,
@@ -218,7 +203,7 @@ impl Broker {
         // The first new turn stands for those of the file, if that has no head.
         let first = header.head.or_else(|| new.first().map(|turn| turn.node.id));
         for commit in self.commits(&carrying, &new, key.as_ref()) {
-            if let Err(error) = self.core.store.commit(commit).await {
+            if let Err(error) = self.store().commit(commit).await {
                 return Err(self.not_imported(user, target, first, error).await);
             }
         }
@@ -338,11 +323,7 @@ impl Carrying<'_> {
     }
 
     fn commit(&self, events: Vec<Event>) -> Commit {
-        let context = Context::new(format!("user:{}", self.user), self.now).about(
-            self.agent,
-            Some(self.session),
-            None,
-        );
+        let context = Context::by(self.user, self.now).about(self.agent, Some(self.session), None);
         Commit::new()
             .guard(AgentGuard::Active(self.agent))
             .guard(allowed(self.agent, self.user))

@@ -2,9 +2,7 @@
 
 use super::error::invalid;
 use super::guards::allowed;
-use super::once::Once;
 use super::opening::check_label;
-use super::quota::passed_limit;
 use super::{Broker, By, Error, Request, SessionView, Target};
 use crate::catalogue::CHAT;
 use crate::core::fresh;
@@ -53,11 +51,8 @@ impl Broker {
     /// # Errors
     /// There is no such turn, or they do not see it.
     pub async fn turn(&self, user: &UserId, turn: TurnId) -> Result<SeenTurn, Error> {
-        self.core
-            .store
-            .seen_turn(user, None, turn)
-            .await?
-            .ok_or_else(|| turn_not_found(turn).into())
+        let seen = self.store().seen_turn(user, None, turn).await?;
+        seen.ok_or_else(|| turn_not_found(turn).into())
     }
 
     /// Returns the turns of a session's tree that a user sees, each after its parent, after one of
@@ -77,7 +72,7 @@ impl Broker {
     ) -> Result<Vec<TreeTurn>, Error> {
         let (row, _) = self.session_of(user, target, session).await?;
         match row.head {
-            Some(head) => Ok(self.core.store.tree(user, head, after, limit).await?),
+            Some(head) => Ok(self.store().tree(user, head, after, limit).await?),
             None => Ok(Vec::new()),
         }
     }
@@ -97,7 +92,7 @@ impl Broker {
         let (row, _) = self.session_of(user, target, session).await?;
         let other = match with {
             Other::Turn(turn) => {
-                let seen = self.core.store.seen_turn(user, None, turn).await?;
+                let seen = self.store().seen_turn(user, None, turn).await?;
                 Some(
                     seen.ok_or_else(|| turn_not_found(turn).at("query:with"))?
                         .turn
@@ -107,13 +102,8 @@ impl Broker {
             }
             Other::Session(other) => {
                 let not_found = || Error::from(session_not_found(other).at("query:with"));
-                let agent = self
-                    .core
-                    .store
-                    .session(other)
-                    .await?
-                    .ok_or_else(not_found)?
-                    .agent;
+                let row = self.store().session(other).await?;
+                let agent = row.ok_or_else(not_found)?.agent;
                 match self.session_of(user, &Target::Agent(agent), other).await {
                     Ok((row, _)) => row.head,
                     // A user does not learn which sessions another user's agent has.
@@ -122,8 +112,7 @@ impl Broker {
                 }
             }
         };
-        self.core
-            .store
+        self.store()
             .parting(row.head, other, DIFF_TURNS_MAX)
             .await?
             .ok_or_else(|| threads_apart(DIFF_TURNS_MAX).into())
@@ -134,8 +123,7 @@ impl Broker {
     /// The user must see the turn.
     ///
     /// # Errors
-    /// There is no such session or turn; nothing was said yet; the user may not; an idempotency key
-    /// of another request.
+    /// There is no such session or turn; nothing was said yet; the user may not.
     pub async fn fork<'a>(
         &self,
         by: impl Into<By<'a>>,
@@ -144,27 +132,17 @@ impl Broker {
         fork: Fork,
     ) -> Result<SessionView, Error> {
         let by = by.into();
-        let Fork {
-            turn,
-            message,
-            name,
-            model,
-        } = &fork;
         let asked = json!({
             "fork": session,
             "target": target.named(),
-            "turn": turn,
-            "message": message,
-            "name": name,
-            "model": model,
+            "turn": fork.turn,
+            "message": fork.message,
+            "name": fork.name,
+            "model": fork.model,
         });
         let request = Request::of(by, &asked)?;
-        let (Once::Now((agent, forked)) | Once::Before((agent, forked))) = self
-            .once(
-                request.as_ref(),
-                self.try_forking(by.user, target, session, &fork, request.as_ref()),
-            )
-            .await?;
+        let act = self.try_forking(by.user, target, session, &fork, request.as_ref());
+        let (agent, forked) = self.once(request.as_ref(), act).await?.either();
         self.session(by.user, &Target::Agent(agent), forked, None)
             .await
     }
@@ -203,8 +181,7 @@ impl Broker {
                 config: None,
                 time: now,
             };
-            let context =
-                Context::new(format!("user:{user}"), now).about(agent, Some(forked), None);
+            let context = Context::by(user, now).about(agent, Some(forked), None);
             let mut commit = Commit::new()
                 .guard(AgentGuard::Active(agent))
                 .guard(SessionGuard::Exists(session))
@@ -221,17 +198,16 @@ impl Broker {
                 );
             commit.guards.extend(self.may_open(user, now));
             commit.key = request.map(|request| request.answered(&(agent, forked)));
-            match self.core.store.commit(commit).await {
+            match self.store().commit(commit).await {
                 Ok(_) => return Ok((agent, forked)),
                 // Look again: the look finds the reason.
                 Err(CommitError::Conflict(Conflict {
                     clash: Clash::Guard(Guard::Session(SessionGuard::Shows { .. })),
                     ..
                 })) => {}
-                Err(CommitError::Conflict(conflict)) => match passed_limit(&conflict.clash) {
-                    Some(refusal) => return Err(refusal.into()),
-                    None => return Err(self.changed(user, target, session, conflict).await),
-                },
+                Err(CommitError::Conflict(conflict)) => {
+                    return Err(self.changed(user, target, session, conflict).await);
+                }
                 Err(error) => return Err(error.into()),
             }
         }
@@ -251,19 +227,14 @@ impl Broker {
                 "/message",
             )),
             (Some(turn), None) => {
-                let through = self
-                    .core
-                    .store
-                    .session_showing(user, Some(row.agent), turn)
-                    .await?;
-                Ok((
-                    turn,
-                    through.ok_or_else(|| turn_not_found(turn).at("/turn_id"))?,
-                ))
+                let showing = self.store().session_showing(user, Some(row.agent), turn);
+                let through = showing.await?;
+                let through = through.ok_or_else(|| turn_not_found(turn).at("/turn_id"))?;
+                Ok((turn, through))
             }
             (None, Some(message)) => {
                 let found = match row.head {
-                    Some(head) if message > 0 => self.core.store.turn_at(head, message).await?,
+                    Some(head) if message > 0 => self.store().turn_at(head, message).await?,
                     Some(_) | None => None,
                 };
                 let absent = format!(

@@ -6,7 +6,7 @@ use super::driving::Driving;
 use super::error::DriverError;
 use super::record::{OVERTAKEN_MAX, is_overtaken};
 use super::state::Driver;
-use crate::ledger::{Through, entry};
+use crate::ledger::{Through, entry, ledger_event};
 use crate::performance::attempts::{Afforded, AttemptPayer, Short, Wanted};
 use crate::performance::result::CommitExtras;
 use crate::refusals::changing;
@@ -163,30 +163,19 @@ impl Driver {
             Rule::Limits,
             short.limit,
         );
-        let Decided {
-            decisions,
-            left_out,
-        } = decided;
-        let entry = entry(
-            &self.context.core,
-            &driving.run,
-            Through::Agent(driving.run.component),
-        );
         let entry = BoundaryDecided {
             operation: Some(operation),
-            decisions,
-            left_out,
-            time: now,
-            ..entry
+            ..entry(
+                &self.context.core,
+                &driving.run,
+                Through::Agent(driving.run.component),
+            )
         };
-        let events = vec![Event::BoundaryDecided(Box::new(entry))];
-        driving.arrived.push((
-            failed,
-            CommitExtras {
-                events,
-                ..CommitExtras::default()
-            },
-        ));
+        let extras = CommitExtras {
+            events: vec![ledger_event(entry, decided, now)],
+            ..CommitExtras::default()
+        };
+        driving.arrived.push((failed, extras));
         Ok(false)
     }
 }

@@ -14,7 +14,7 @@ use domain::message::{Message, MessageId};
 use domain::operation::{Operation, Performer, Settlement};
 use domain::run::intake::Intake;
 use domain::step::{Context, ModelRequest, Toolset};
-use llm::Route;
+use llm::ResolvedModel;
 use std::sync::Arc;
 use store::{AccountGuard, Drawn, Guard};
 
@@ -69,11 +69,7 @@ impl SessionContext {
             });
         }
         let accounts = run.started.accounts();
-        let Drawn { runs, others } = self
-            .core
-            .store
-            .drawn(&accounts, Some(run.started.run))
-            .await?;
+        let Drawn { runs, others } = self.store().drawn(&accounts, Some(run.started.run)).await?;
         let left = own.least(accounts.available(&others, run.spent_or_reserved_with(arrived)));
         let of = if left == own {
             "this turn's limit"
@@ -128,7 +124,7 @@ impl SessionContext {
             return Ok(Ok(Begins::default()));
         }
         let limits = self.core.limits.dispatch;
-        let Drawn { runs, others } = self.core.store.drawn(&accounts, None).await?;
+        let Drawn { runs, others } = self.store().drawn(&accounts, None).await?;
         if let Some(reason) = limits.too_many_runs(runs) {
             return Ok(Err(reason));
         }
@@ -163,7 +159,7 @@ impl SessionContext {
         let Performer::Agent { input, .. } = operation.performer else {
             return Ok(None);
         };
-        let handed = self.core.store.input(input).await?;
+        let handed = self.store().input(input).await?;
         if handed
             .is_some_and(|(accepted, _)| accepted.source.accounts().is_none_or(Accounts::is_empty))
         {
@@ -179,8 +175,7 @@ impl SessionContext {
             .accounts()
             .delegating(input, Budget::default(), nothing);
         Ok(self
-            .core
-            .store
+            .store()
             .drawn(&accounts, None)
             .await?
             .others
@@ -278,7 +273,7 @@ impl SessionContext {
         first: MessageId,
         whole: bool,
     ) -> Result<(u64, Vec<Message>), DriverError> {
-        let store = &self.core.store;
+        let store = self.store();
         let summary = match started
             .compacted
             .filter(|compacted| whole && compacted.summary < first)
@@ -301,7 +296,7 @@ impl SessionContext {
 #[derive(Clone, Copy)]
 pub(super) struct RoutedCall<'a> {
     pub(super) request: &'a ModelRequest,
-    pub(super) route: &'a Route,
+    pub(super) route: &'a ResolvedModel,
 }
 
 /// The accounts of a run that begins.

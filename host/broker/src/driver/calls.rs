@@ -9,7 +9,6 @@ use domain::authority::Denied;
 use domain::budget::Budget;
 use domain::definition::DefinitionId;
 use domain::delegate;
-use domain::event::BoundaryVerdict;
 use domain::limits::TIMER_MS_MAX;
 use domain::message::Part;
 use domain::operation::Performer;
@@ -50,11 +49,8 @@ impl SessionContext {
             Call::Own { name, arguments } => (name.as_str(), arguments.as_str()),
         };
         if scope.left.calls == 0 {
-            let failure = Failure::lasting(
-                "limit-reached",
-                format!("no tool calls are left of {} (toolCallsMax)", scope.of),
-            );
-            return Ok(scope.limit(Some(name), TOOL_CALL, "toolCallsMax", failure));
+            let told = format!("no tool calls are left of {} (toolCallsMax)", scope.of);
+            return Ok(scope.limit_reached(Some(name), TOOL_CALL, "toolCallsMax", told));
         }
         let Some(shown) = scope.config.tool(name) else {
             return Ok(self.not_available(scope, name));
@@ -163,7 +159,7 @@ impl SessionContext {
         };
         // The name of a tool that does not exist is arbitrary text of a model or a guest.
         let name = &*visible(name, NAME_CHARS_SHOWN);
-        scope.not_made(Some(name), TOOL_CALL, BoundaryVerdict::Refused, rule, name);
+        scope.refuse(Some(name), TOOL_CALL, rule, name);
         let known: Vec<&str> = scope
             .config
             .tool_list
@@ -212,7 +208,7 @@ impl SessionContext {
             Ok(delegation) => delegation,
             Err(invalid) => return Ok(failed(invalid.code(), invalid.to_string())),
         };
-        let target = DefinitionId(delegation.target.name().to_owned());
+        let target = DefinitionId(delegation.target.as_str().to_owned());
         let Some(target) = self.core.catalogue.definition(&target).cloned() else {
             return Ok(failed(
                 "AGENT_UNAVAILABLE",
@@ -244,11 +240,8 @@ impl SessionContext {
         sent: &mut Vec<Sent>,
     ) -> Result<Resolved, DriverError> {
         if scope.left.calls == 0 {
-            let failure = Failure::lasting(
-                "limit-reached",
-                format!("no calls are left of {} (toolCallsMax)", scope.of),
-            );
-            return Ok(scope.limit(None, AGENT_CALL, "toolCallsMax", failure));
+            let told = format!("no calls are left of {} (toolCallsMax)", scope.of);
+            return Ok(scope.limit_reached(None, AGENT_CALL, "toolCallsMax", told));
         }
         let Some(target) = self
             .core
@@ -256,13 +249,7 @@ impl SessionContext {
             .definition(&DefinitionId(dispatch.target.clone()))
             .cloned()
         else {
-            scope.not_made(
-                None,
-                AGENT_CALL,
-                BoundaryVerdict::Refused,
-                Rule::Unknown,
-                &dispatch.target,
-            );
+            scope.refuse(None, AGENT_CALL, Rule::Unknown, &dispatch.target);
             return Ok(failed(
                 "agent_not_found",
                 format!("there is no agent `{}`", dispatch.target),

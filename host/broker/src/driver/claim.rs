@@ -23,7 +23,6 @@ use domain::dispatch::Depth;
 use domain::event::{InputAccepted, RunStarted, Source};
 use domain::id::TurnId;
 use domain::operation::ReplyTo;
-use domain::path::ModelRole;
 use domain::persona::Persona;
 use domain::queue::OverflowNotice;
 use domain::run::Run;
@@ -41,13 +40,8 @@ impl Driver {
         session: SessionRow,
     ) -> Result<(), DriverError> {
         keep_of_one_message(&mut opening.inputs);
-        let agent = self
-            .context
-            .core
-            .store
-            .agent(session.agent)
-            .await?
-            .ok_or_else(|| self.context.missing())?;
+        let agent = self.context.store().agent(session.agent).await?;
+        let agent = agent.ok_or_else(|| self.context.missing())?;
         let led = match self.context.leads(&agent, &session) {
             Ok(led) => led,
             Err(reason) => return self.bury(&opening.inputs, reason).await,
@@ -140,12 +134,7 @@ impl SessionContext {
             untrusted: agent.agent.remembers_untrusted || bare.untrusted,
             user_id: begun.user_id.unwrap_or_else(|| session.user_id.clone()),
             overrides: claim.overrides,
-            model: self.model(
-                begun.model.as_ref(),
-                session.model.as_ref(),
-                agent.kind.model_role(),
-                led.definition.model.as_ref(),
-            ),
+            model: self.model(begun.model.as_ref(), session, agent, led.definition),
             ..bare
         })
     }
@@ -257,8 +246,7 @@ impl SessionContext {
             None => None,
             Some(digest) => {
                 let config: Option<Value> = self
-                    .core
-                    .store
+                    .store()
                     .blob(digest)
                     .await?
                     .and_then(|bytes| serde_json::from_slice(&bytes).ok());
@@ -288,12 +276,16 @@ impl SessionContext {
     pub(super) fn model(
         &self,
         message: Option<&String>,
-        session: Option<&String>,
-        role: Option<ModelRole>,
-        definition: Option<&String>,
+        session: &SessionRow,
+        agent: &AgentRow,
+        definition: &Definition,
     ) -> Option<String> {
-        let of_role = || role.and_then(|role| self.core.paths.models.get(&role));
-        message.or(session).or_else(of_role).or(definition).cloned()
+        let of_role = || self.core.paths.models.get(&agent.kind.model_role()?);
+        message
+            .or(session.model.as_ref())
+            .or_else(of_role)
+            .or(definition.model.as_ref())
+            .cloned()
     }
 
     /// Returns whether anything in a thread rests on content from outside.
@@ -302,7 +294,7 @@ impl SessionContext {
         head: Option<TurnId>,
     ) -> Result<bool, DriverError> {
         match head {
-            Some(head) => Ok(self.core.store.is_untrusted(head).await?),
+            Some(head) => Ok(self.store().is_untrusted(head).await?),
             None => Ok(false),
         }
     }

@@ -200,11 +200,7 @@ impl Driver {
                     .chain(plan.decided.iter().cloned()),
             ),
         );
-        commit.appends.push(store::Append {
-            stream: driving.stream(),
-            expected: self.phase.expected(),
-            events: own,
-        });
+        commit = commit.append(driving.stream(), self.phase.expected(), own);
         add_effects(&mut commit, driving, plan);
         commit.blobs = self.step_blobs(driving, plan);
         let stopped = plan.stepped.stopped.iter().filter_map(|settlement| {
@@ -215,14 +211,8 @@ impl Driver {
                 .operation
                 .child()
         });
-        (
-            commit,
-            plan.sent
-                .iter()
-                .map(|sent| sent.session)
-                .chain(stopped)
-                .collect(),
-        )
+        let sent = plan.sent.iter().map(|sent| sent.session);
+        (commit, sent.chain(stopped).collect())
     }
 
     /// Returns the blobs that a step's commit brings along.
@@ -269,11 +259,11 @@ impl Driver {
         self.context
             .core
             .know_blobs(plan.blobs.iter().map(|sealed| sealed.digest));
-        let timed = plan
-            .stepped
-            .started
-            .iter()
-            .any(|operation| operation.deadline.is_some() || operation.due().is_some());
+        let timed = plan.stepped.started.iter().any(|operation| {
+            operation.deadline.is_some()
+                || operation.due().is_some()
+                || operation.approval.is_some()
+        });
         let reminded = plan
             .stepped
             .effects
@@ -318,25 +308,24 @@ impl SessionContext {
         let Some(cause) = &plan.cause else {
             return Ok(Vec::new());
         };
-        let After {
-            run,
-            holder,
-            stepped,
-            active_ms,
-        } = after;
+        let run = after.run;
+        let holder = after.holder;
         if is_fruitless(run, Some(cause)) {
             let context = driving.context(plan.time);
             self.add_burial(commit, run, holder, cause, &context, plan.time);
             return Ok(Vec::new());
         }
-        let last = Last::step(&driving.run, stepped);
+        let last = Last::step(&driving.run, after.stepped);
         let wake = self
             .add_end(commit, run, holder, cause, last, plan.time)
             .await?;
         // Without another step left, arrived words wait for the next turn: they must not turn this
         // one into a failure. While a thread is compacted, nothing joins it: arrived words lead the
         // next turn.
-        let unrecorded_ms = driving.stopwatch.unrecorded_ms().saturating_sub(active_ms);
+        let unrecorded_ms = driving
+            .stopwatch
+            .unrecorded_ms()
+            .saturating_sub(after.active_ms);
         let is_open =
             run.exhausted_limit(unrecorded_ms).is_none() && run.started.compacts.is_none();
         if matches!(cause, Cause::Replied | Cause::Completed { .. }) && is_open {

@@ -129,7 +129,7 @@ impl Driver {
         session: &SessionRow,
         compaction: Compaction,
     ) -> Result<bool, DriverError> {
-        let Some(agent) = self.context.core.store.agent(session.agent).await? else {
+        let Some(agent) = self.context.store().agent(session.agent).await? else {
             return Ok(false);
         };
         // An agent made for a piece of work has done it: nothing more is said there.
@@ -140,14 +140,7 @@ impl Driver {
             return Ok(false);
         };
         let definition = led.definition;
-        let of_session = || {
-            self.context.model(
-                None,
-                session.model.as_ref(),
-                agent.kind.model_role(),
-                definition.model.as_ref(),
-            )
-        };
+        let of_session = || self.context.model(None, session, &agent, definition);
         let model = self
             .context
             .core
@@ -200,14 +193,14 @@ impl SessionContext {
         session: &SessionRow,
         head: TurnId,
     ) -> Result<Option<(u64, u64)>, DriverError> {
-        let Some(node) = self.core.store.turn(head).await? else {
+        let Some(node) = self.store().turn(head).await? else {
             return Ok(None);
         };
         // This rules most turns out: no call used more than all of the turn's calls together.
         if !is_due(node.usage.total(), self.core.gateway.smallest_window()) {
             return Ok(None);
         }
-        let run = match load_run(&self.core.store, node.run).await {
+        let run = match load_run(self.store(), node.run).await {
             Ok((run, _)) => run,
             // An imported turn has no run here.
             Err(DriverError::Missing(_)) => return Ok(None),
@@ -221,7 +214,7 @@ impl SessionContext {
         };
         let tokens = call.usage.total();
         if !is_due(tokens, route.context_window)
-            || self.core.store.is_interrupted(session.id).await?
+            || self.store().is_interrupted(session.id).await?
             || self.has_given_up().await?
         {
             return Ok(None);
@@ -234,12 +227,11 @@ impl SessionContext {
     async fn has_given_up(&self) -> Result<bool, DriverError> {
         let mut failed = 0;
         for ended in self
-            .core
-            .store
+            .store()
             .fruitless_runs(self.session, ATTEMPTS_MAX * 4)
             .await?
         {
-            if started(&self.core.store, ended.run)
+            if started(self.store(), ended.run)
                 .await?
                 .is_some_and(|started| started.compacts.is_some())
             {
@@ -270,14 +262,13 @@ impl SessionContext {
         }
         let from = compacted.map_or(1, |compacted| compacted.kept_from);
         let messages = self
-            .core
-            .store
+            .store()
             .messages(Some(head), from, session.head_message)
             .await?;
         let mut turns = Vec::new();
         let mut at = Some(head);
         while let Some(turn) = at {
-            let Some(node) = self.core.store.turn(turn).await? else {
+            let Some(node) = self.store().turn(turn).await? else {
                 break;
             };
             turns.push((turn, node.first_message, node.last_message));
@@ -315,15 +306,10 @@ impl SessionContext {
 
     /// Returns the window of the model that a session's turns use where their words name none.
     async fn window_of(&self, session: &SessionRow) -> Result<u64, DriverError> {
-        let agent = self.core.store.agent(session.agent).await?;
+        let agent = self.store().agent(session.agent).await?;
         let model = agent.and_then(|agent| {
             let definition = self.core.catalogue.definition(&agent.agent.definition)?;
-            self.model(
-                None,
-                session.model.as_ref(),
-                agent.kind.model_role(),
-                definition.model.as_ref(),
-            )
+            self.model(None, session, &agent, definition)
         });
         let route = self.core.gateway.resolve(model.as_deref());
         Ok(route.map_or_else(
@@ -340,7 +326,7 @@ impl SessionContext {
         &self,
         head: Option<TurnId>,
     ) -> Result<Option<Compacted>, DriverError> {
-        let store = &self.core.store;
+        let store = self.store();
         let mut at = head;
         while let Some(turn) = at {
             let Some(node) = store.turn(turn).await? else {

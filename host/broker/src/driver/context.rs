@@ -12,7 +12,7 @@ use domain::event::InputAccepted;
 use domain::id::{InputId, SessionId};
 use domain::run::Run;
 use std::sync::Arc;
-use store::{AgentRow, SessionRow};
+use store::{AgentRow, SessionRow, Store};
 
 /// A session, and where everything about it is read.
 pub(super) struct SessionContext {
@@ -21,6 +21,10 @@ pub(super) struct SessionContext {
 }
 
 impl SessionContext {
+    pub(super) fn store(&self) -> &Store {
+        &self.core.store
+    }
+
     /// Returns the trouble that the session is not there.
     pub(super) fn missing(&self) -> DriverError {
         DriverError::Missing(format!("session {}", self.session))
@@ -28,8 +32,7 @@ impl SessionContext {
 
     /// Returns the session.
     pub(super) async fn session_row(&self) -> Result<SessionRow, DriverError> {
-        self.core
-            .store
+        self.store()
             .session(self.session)
             .await?
             .ok_or_else(|| self.missing())
@@ -38,8 +41,7 @@ impl SessionContext {
     /// Returns the agent of a run.
     pub(super) async fn agent_row(&self, driving: &Driving) -> Result<AgentRow, DriverError> {
         let id = driving.run.started.agent;
-        self.core
-            .store
+        self.store()
             .agent(id)
             .await?
             .ok_or_else(|| DriverError::Missing(format!("agent {id}")))
@@ -52,8 +54,7 @@ impl SessionContext {
             return Ok(None);
         }
         Ok(self
-            .core
-            .store
+            .store()
             .agent(run.started.agent)
             .await?
             .map(|row| row.agent))
@@ -74,8 +75,7 @@ impl SessionContext {
         let mut claimed = Vec::new();
         for id in inputs {
             let (input, _) = self
-                .core
-                .store
+                .store()
                 .input(*id)
                 .await?
                 .ok_or_else(|| DriverError::Missing(format!("input {id}")))?;

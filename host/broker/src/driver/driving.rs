@@ -73,10 +73,7 @@ impl Driving {
 
     /// Returns the properties of events about the run.
     pub(super) fn context(&self, time: Timestamp) -> Context {
-        let started = &self.run.started;
-        Context::new(format!("agent:{}", started.definition), time)
-            .about(started.agent, Some(started.session), Some(started.run))
-            .following(started.claimed.first().copied())
+        Context::of_run(&self.run.started, time)
     }
 
     /// Returns the run's own stream.

@@ -28,6 +28,7 @@ use store::{Commit, Expected, Guard, Key, QueueGuard, RunGuard, SessionGuard};
 pub(super) type Wake = Vec<SessionId>;
 
 /// The facts about the end of a run beside its cause.
+#[derive(Default)]
 pub(super) struct Last {
     /// Work that the host stopped, and what the host says of that. Empty when the agent ended the
     /// turn.
@@ -40,9 +41,8 @@ pub(super) struct Last {
 impl Last {
     pub(super) fn step(before: &Run, stepped: &Event) -> Self {
         Self {
-            stopped: Vec::new(),
-            said: Vec::new(),
             timed_out: timed_out(before, stepped),
+            ..Self::default()
         }
     }
 }
@@ -65,25 +65,17 @@ impl Driver {
         };
         let time = self.context.core.now();
         let holder = self.context.holder(&driving.run).await?;
-        let mut commit = Commit::new().guard(QueueGuard::NothingWaiting {
-            session: self.context.session,
-            user: Some(driving.run.started.user_id.clone()),
-            now: time,
-            except: Vec::new(),
-        });
         let entries = driving
             .context(time)
             .events(driving.entries.iter().cloned());
-        commit.appends.push(store::Append {
-            stream: driving.stream(),
-            expected: self.phase.expected(),
-            events: entries,
-        });
-        let last = Last {
-            stopped: Vec::new(),
-            said: Vec::new(),
-            timed_out: Vec::new(),
-        };
+        let mut commit = Commit::new()
+            .guard(QueueGuard::NothingWaiting {
+                session: self.context.session,
+                user: Some(driving.run.started.user_id.clone()),
+                now: time,
+                except: Vec::new(),
+            })
+            .append(driving.stream(), self.phase.expected(), entries);
         let wake = self
             .context
             .add_end(
@@ -91,7 +83,7 @@ impl Driver {
                 &driving.run,
                 holder.as_ref(),
                 &cause,
-                last,
+                Last::default(),
                 time,
             )
             .await?;
@@ -120,16 +112,12 @@ impl Driver {
             return Ok(());
         };
         let run = driving.run.clone();
-        let mut commit = Commit::new();
-        (commit.blobs, commit.key) = (driving.blobs(), key);
         let context = driving.context(time);
-        let mut wake = Vec::new();
         let entries = context.events(driving.entries.iter().cloned());
-        commit.appends.push(store::Append {
-            stream: driving.stream(),
-            expected: self.phase.expected(),
-            events: entries,
-        });
+        let mut commit = Commit::new().append(driving.stream(), self.phase.expected(), entries);
+        commit.blobs = driving.blobs();
+        commit.key = key;
+        let mut wake = Vec::new();
         let holder = self.context.holder(&run).await?;
         if run.step == 0 || is_fruitless(&run, Some(&cause)) {
             self.context
@@ -146,20 +134,14 @@ impl Driver {
             let (mut stopped, said) = cut_off(&run, &notice(&cause), time, fresh::salt());
             Box::pin(self.context.charge_what_is_known(driving, &mut stopped)).await?;
             driving.charge_active_time(&mut stopped);
+            let last = Last {
+                stopped,
+                said,
+                ..Last::default()
+            };
             wake.extend(
                 self.context
-                    .add_end(
-                        &mut commit,
-                        &run,
-                        holder.as_ref(),
-                        &cause,
-                        Last {
-                            stopped,
-                            said,
-                            timed_out: Vec::new(),
-                        },
-                        time,
-                    )
+                    .add_end(&mut commit, &run, holder.as_ref(), &cause, last, time)
                     .await?,
             );
         }
@@ -200,17 +182,10 @@ impl SessionContext {
         time: Timestamp,
     ) -> Result<Wake, DriverError> {
         let started = &run.started;
-        let Last {
-            stopped,
-            said,
-            timed_out,
-        } = last;
-        let context = Context::new(format!("agent:{}", started.definition), time)
-            .about(started.agent, Some(started.session), Some(started.run))
-            .following(started.claimed.first().copied());
+        let context = Context::of_run(started, time);
         let joint = match started.base {
             Some(parent) => {
-                let (depth, jump, _) = self.core.store.jump_for(parent).await?;
+                let (depth, jump, _) = self.store().jump_for(parent).await?;
                 Joint { depth, jump }
             }
             None => Joint {
@@ -218,10 +193,12 @@ impl SessionContext {
                 jump: None,
             },
         };
+        let stopped = last.stopped;
+        let said = last.said;
         let node = turn(run, &said, cause, joint);
         let (ended, committed) = events(run, cause, node, stopped.clone(), said.clone(), time);
         for event in holder
-            .map(|agent| slot_left(agent, run, cause, &timed_out, time))
+            .map(|agent| slot_left(agent, run, cause, &last.timed_out, time))
             .unwrap_or_default()
         {
             add(commit, Stream::Agent(started.agent), &context, event);
@@ -273,13 +250,11 @@ impl SessionContext {
         let Some(reply_to) = run.started.reply_to.filter(|_| !run.replied) else {
             return Ok(Vec::new());
         };
-        let Some(parent) = load_caller(&self.core.store, reply_to.run).await? else {
+        let Some(parent) = load_caller(self.store(), reply_to.run).await? else {
             return Ok(Vec::new());
         };
         let started = &parent.started;
-        let context = Context::new(format!("agent:{}", run.started.definition), time)
-            .about(started.agent, Some(started.session), Some(started.run))
-            .following(run.started.claimed.first().copied());
+        let context = Context::of_run(&run.started, time).about_run(started);
         if let Some(open) = parent
             .open
             .get(&reply_to.operation)
@@ -333,7 +308,7 @@ impl SessionContext {
         let Some(notice) = &run.started.overflow else {
             return Ok(());
         };
-        let Some(row) = self.core.store.queue(self.session, time).await? else {
+        let Some(row) = self.store().queue(self.session, time).await? else {
             return Ok(());
         };
         // More may have been dropped since the run began.

@@ -3,14 +3,13 @@
 use super::context::SessionContext;
 use super::driving::Driving;
 use super::error::DriverError;
+use crate::history::seen_by;
 use crate::resolved_config::{ResolvedConfig, Sealed};
 use crate::view::{LastRead, StepView};
 use domain::basis::{Basis, Scene};
 use domain::digest::Digest;
-use domain::message::MessageId;
 use domain::operation::Settlement;
 use domain::role::AgentRole;
-use domain::run::Run;
 use domain::run::intake::Intake;
 use domain::time::Timestamp;
 use runtime::ViewStatic;
@@ -66,47 +65,7 @@ pub(super) struct OwnOf<'a> {
     pub(super) code: Digest,
 }
 
-/// The parts of a view that are made for this step.
-struct Shown {
-    scene: Scene,
-    preferences: String,
-    shared_preferences: String,
-    /// The newest message of the thread.
-    head: Option<MessageId>,
-}
-
 impl Own {
-    /// Returns the fixed part of a view of the run.
-    fn view(&self, run: &Run, resolved: &ResolvedConfig, shown: Shown) -> ViewStatic {
-        let Shown {
-            scene,
-            preferences,
-            shared_preferences,
-            head,
-        } = shown;
-        let text = |sealed: &Option<Sealed>, nothing: &str| {
-            sealed
-                .as_ref()
-                .map_or_else(|| nothing.to_owned(), Sealed::text)
-        };
-        ViewStatic {
-            agent_id: scene.agent_id,
-            path: scene.path,
-            user: scene.user.into(),
-            session_type: scene.session_type,
-            session_config: text(&self.session_config, NOTHING),
-            history: text(&self.history, NONE_BEFORE),
-            settings: self.settings.text(),
-            preferences,
-            shared_preferences,
-            session_state: String::from_utf8_lossy(&self.state).into_owned(),
-            head,
-            tools: resolved.tool_list.clone(),
-            peers: resolved.peer_list.clone(),
-            memo: run.memo.clone(),
-        }
-    }
-
     /// Returns the blobs that a basis names of it.
     fn into_blobs(self) -> impl Iterator<Item = Sealed> {
         let some = self
@@ -132,21 +91,16 @@ impl SessionContext {
         of: OwnOf<'_>,
         begun_with: Option<Sealed>,
     ) -> Result<Result<Own, (&'static str, &'static str)>, DriverError> {
-        let OwnOf {
-            driving,
-            agent,
-            config: resolved,
-            code: component,
-        } = of;
-        let Some(state) = self.session_state(driving.run.session_state).await? else {
+        let Some(state) = self.session_state(of.driving.run.session_state).await? else {
             return Ok(Err(STATE_GONE));
         };
-        let started = &driving.run.started;
+        let started = &of.driving.run.started;
+        let agent = of.agent.agent.id;
         let overrides = match started.overrides {
             None => None,
             Some(digest) => match begun_with.filter(|sealed| sealed.digest == digest) {
                 Some(sealed) => Some(sealed),
-                None => match self.core.store.blob(digest).await? {
+                None => match self.store().blob(digest).await? {
                     Some(bytes) => Some(Sealed {
                         digest,
                         bytes: Arc::new(bytes),
@@ -156,15 +110,15 @@ impl SessionContext {
             },
         };
         let settings = match &overrides {
-            None => resolved.settings.clone(),
+            None => of.config.settings.clone(),
             Some(sealed) => match serde_json::from_slice(&sealed.bytes) {
-                Ok(overrides) => resolved.settings_with(&overrides),
+                Ok(overrides) => of.config.settings_with(&overrides),
                 Err(_) => return Ok(Err(SETTINGS_GONE)),
             },
         };
         let session_config = match started.session_config {
             None => None,
-            Some(digest) => match self.core.store.blob(digest).await? {
+            Some(digest) => match self.store().blob(digest).await? {
                 Some(bytes) => Some(Sealed {
                     digest,
                     bytes: Arc::new(bytes),
@@ -172,17 +126,11 @@ impl SessionContext {
                 None => return Ok(Err(SETTINGS_GONE)),
             },
         };
-        let role = self
-            .core
-            .store
-            .role(&started.user_id, agent.agent.id)
-            .await?;
-        let history =
-            crate::history::seen_by(&self.core.store, agent.agent.id, &started.user_id, role)
-                .await?;
-        let files = self.core.store.file_count(started.session).await?;
+        let role = self.store().role(&started.user_id, agent).await?;
+        let history = seen_by(self.store(), agent, &started.user_id, role).await?;
+        let files = self.store().file_count(started.session).await?;
         Ok(Ok(Own {
-            component,
+            component: of.code,
             state,
             settings,
             session_config,
@@ -198,7 +146,7 @@ impl SessionContext {
         if digest == Digest::of(store::EMPTY_STATE) {
             return Ok(Some(store::EMPTY_STATE.to_vec()));
         }
-        Ok(self.core.store.blob(digest).await?)
+        Ok(self.store().blob(digest).await?)
     }
 
     /// Freezes the view of a step.
@@ -209,26 +157,19 @@ impl SessionContext {
         own: Own,
         now: Timestamp,
     ) -> Frozen {
-        let OwnOf {
-            driving,
-            agent,
-            config: resolved,
-            ..
-        } = of;
-        let run = &driving.run;
+        let run = &of.driving.run;
+        let agent = &of.agent.agent;
+        let user = &run.started.user_id;
         let scene = Scene {
             agent_id: run.started.agent.to_string(),
-            path: agent.agent.path.clone(),
+            path: agent.path.clone(),
             session_type: run.started.session_type.clone(),
-            user: run.started.user_id.clone(),
+            user: user.clone(),
         };
         let sealed_scene = Sealed::json(&scene);
-        let agent = &agent.agent;
-        let preferences = Sealed::json(&agent.preferences_for(&run.started.user_id));
-        let shared = agent
-            .user_preferences
-            .contains_key(&run.started.user_id)
-            .then(|| Sealed::json(&agent.preferences));
+        let preferences = Sealed::json(&agent.preferences_for(user));
+        let has_own = agent.user_preferences.contains_key(user);
+        let shared = has_own.then(|| Sealed::json(&agent.preferences));
         let head = intake.heard.last().map_or(run.head(), |message| message.id);
         let basis = Basis {
             component: own.component,
@@ -236,8 +177,8 @@ impl SessionContext {
             head,
             scene: sealed_scene.digest,
             settings: own.settings.digest,
-            tools: resolved.tools.digest,
-            peers: resolved.peers.digest,
+            tools: of.config.tools.digest,
+            peers: of.config.peers.digest,
             preferences: preferences.digest,
             shared_preferences: shared.as_ref().map(|sealed| sealed.digest),
             session_config: own.session_config.as_ref().map(|sealed| sealed.digest),
@@ -248,19 +189,28 @@ impl SessionContext {
             left: run.limits_left(),
             seed: Basis::seed(run.started.run, run.step),
         };
-        let shown = Shown {
-            scene,
+        let fixed = ViewStatic {
+            agent_id: scene.agent_id,
+            path: scene.path,
+            user: scene.user.into(),
+            session_type: scene.session_type,
+            session_config: text_or(own.session_config.as_ref(), NOTHING),
+            history: text_or(own.history.as_ref(), NONE_BEFORE),
+            settings: own.settings.text(),
             preferences: preferences.text(),
             shared_preferences: shared.as_ref().unwrap_or(&preferences).text(),
+            session_state: String::from_utf8_lossy(&own.state).into_owned(),
             head: (head > 0).then_some(head),
+            tools: of.config.tool_list.clone(),
+            peers: of.config.peer_list.clone(),
+            memo: run.memo.clone(),
         };
-        let fixed = own.view(run, resolved, shown);
-        let view = Arc::new(self.view(driving, intake, own.files, fixed));
+        let view = Arc::new(self.view(of.driving, intake, own.files, fixed));
         let blobs = [sealed_scene, preferences]
             .into_iter()
             .chain(own.into_blobs())
             .chain(shared)
-            .chain(resolved.sealed())
+            .chain(of.config.sealed())
             .collect();
         Frozen { basis, view, blobs }
     }
@@ -270,7 +220,7 @@ impl SessionContext {
         let run = &driving.run;
         StepView {
             fixed,
-            store: self.core.store.clone(),
+            store: self.store().clone(),
             base: run.started.base,
             base_message: run.started.base_message,
             own: run
@@ -294,4 +244,9 @@ impl SessionContext {
             last_read: LastRead::default(),
         }
     }
+}
+
+/// Returns the text of a document, or what stands for it where there is none.
+fn text_or(sealed: Option<&Sealed>, without: &str) -> String {
+    sealed.map_or_else(|| without.to_owned(), Sealed::text)
 }

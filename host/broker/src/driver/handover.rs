@@ -10,7 +10,7 @@ use crate::command::allowed;
 use crate::core::fresh;
 use crate::journal::Context;
 use domain::agent::Agent;
-use domain::budget::{Amount, Available, Budget};
+use domain::budget::{Available, Budget};
 use domain::definition::Definition;
 use domain::delegate::Priority;
 use domain::dispatch::waits::{WAITS_FOR_CYCLE, circle, describe_circle};
@@ -28,7 +28,7 @@ use domain::talk::Messaged;
 use domain::time::Timestamp;
 use domain::tool::EffectClass;
 use std::sync::Arc;
-use store::{AgentGuard, Guard, HandedOver, QueueGuard, SessionGuard};
+use store::{AgentGuard, Guard, QueueGuard, SessionGuard};
 
 /// A delivery to another session, in the step's own commit.
 pub(super) struct Sent {
@@ -107,6 +107,19 @@ impl Waits {
         }
     }
 
+    /// Returns the text for an agent that waits for nothing.
+    fn answer_at_once(self, session: SessionId, input: InputId, operation: OperationId) -> String {
+        match self {
+            Self::Answer(messaged) | Self::Nothing(messaged) => {
+                messaged.started(session, input).to_string()
+            }
+            Self::Attached { .. } | Self::Detached { .. } => format!(
+                "Started as task {}; its reply will follow.",
+                operation.0.short()
+            ),
+        }
+    }
+
     /// Returns the deadline of the work, never later than that of its caller.
     fn deadline(&self, now: Timestamp, of_caller: Option<Timestamp>) -> Option<Timestamp> {
         match self {
@@ -129,40 +142,6 @@ struct Begun {
     events: Vec<(Stream, Event)>,
 }
 
-/// The place where handed-over work is.
-#[derive(Clone, Copy)]
-struct Placed {
-    agent: AgentId,
-    session: SessionId,
-    input: InputId,
-}
-
-impl Placed {
-    /// Returns the performer of work that no operation waits for.
-    fn detached(self, waits: Waits, operation: OperationId) -> Performer {
-        let Self {
-            agent,
-            session,
-            input,
-        } = self;
-        let told = match waits {
-            Waits::Answer(messaged) | Waits::Nothing(messaged) => {
-                messaged.started(session, input).to_string()
-            }
-            Waits::Attached { .. } | Waits::Detached { .. } => format!(
-                "Started as task {}; its reply will follow.",
-                operation.0.short()
-            ),
-        };
-        Performer::Detached {
-            agent,
-            session,
-            input,
-            told,
-        }
-    }
-}
-
 /// A piece of work that is put into a session.
 struct Piece {
     content: Vec<Part>,
@@ -181,28 +160,21 @@ impl SessionContext {
     ///
     /// The guard is needed because another run of the same tree may hand something over meanwhile.
     fn admit(&self, scope: &Scope<'_>, edge: Edge) -> Result<(Depth, Guard), Failure> {
-        let HandedOver {
-            by_run,
-            in_tree,
-            tree,
-        } = scope.handed_over;
+        let handed_over = &scope.handed_over;
+        let tree = handed_over.tree;
         let more = scope.handed;
         let limits = self.core.limits.dispatch;
         let started = &scope.driving.run.started;
-        let depth = Depth {
-            call: started.depth,
-            spawn: started.spawn_depth,
-        };
-        let of_message = scope.runs + more;
-        let depth = limits.admit(
-            DispatchState {
-                depth,
-                of_run: by_run + more,
-                of_tree: in_tree + more,
-                of_message,
+        let state = DispatchState {
+            depth: Depth {
+                call: started.depth,
+                spawn: started.spawn_depth,
             },
-            edge,
-        )?;
+            of_run: handed_over.by_run + more,
+            of_tree: handed_over.in_tree + more,
+            of_message: scope.runs + more,
+        };
+        let depth = limits.admit(state, edge)?;
         let max = u64::from(limits.tree_dispatches_max).saturating_sub(more + 1);
         Ok((
             depth,
@@ -232,22 +204,21 @@ impl SessionContext {
             }
         };
         if left.tokens == 0 {
-            let failure = Failure::lasting(
-                "limit-reached",
-                format!("no tokens are left of {} (tokensMax)", scope.of),
-            );
-            return Ok(Err(scope.limit(*tool, AGENT_CALL, "tokensMax", failure)));
+            let told = format!("no tokens are left of {} (tokensMax)", scope.of);
+            return Ok(Err(scope.limit_reached(
+                *tool,
+                AGENT_CALL,
+                "tokensMax",
+                told,
+            )));
         }
         if left.cost_micros == Some(0) {
-            let failure = Failure::lasting(
-                "limit-reached",
-                format!("no money is left of {} (costMicrosMax)", scope.of),
-            );
-            return Ok(Err(scope.limit(
+            let told = format!("no money is left of {} (costMicrosMax)", scope.of);
+            return Ok(Err(scope.limit_reached(
                 *tool,
                 AGENT_CALL,
                 "costMicrosMax",
-                failure,
+                told,
             )));
         }
         if let (To::There(place), true) = (to, waits.waits())
@@ -255,11 +226,12 @@ impl SessionContext {
                 .closed_circle(scope.driving.run.started.session, place.session)
                 .await?
         {
+            let failure = Failure::lasting(WAITS_FOR_CYCLE, circle);
             return Ok(Err(scope.limit(
                 *tool,
                 AGENT_CALL,
                 "waitsForCycle",
-                Failure::lasting(WAITS_FOR_CYCLE, circle),
+                failure,
             )));
         }
         Ok(Ok(admitted))
@@ -277,28 +249,20 @@ impl SessionContext {
             Ok(admitted) => admitted,
             Err(refused) => return Ok(refused),
         };
-        let Handover {
-            to,
-            content,
-            waits,
-            delegation,
-            priority,
-            budget,
-            tool: _,
-        } = handover;
-        let budget = budget.or_half_of(left);
-        let mut begun = match to {
+        let waits = handover.waits;
+        let budget = handover.budget.or_half_of(left);
+        let mut begun = match handover.to {
             To::Worker(target) => scope.worker(&target, self.core.catalogue.agent_type(&target)),
             To::There(place) => scope.place(*place, waits.waits()),
         };
         begun.guards.push(of_tree);
         let deadline = waits.deadline(scope.now, scope.driving.run.started.deadline);
         let piece = Piece {
-            content,
+            content: handover.content,
             attached: matches!(waits, Waits::Attached { .. }),
             deadline,
             depth,
-            priority,
+            priority: handover.priority,
             budget,
             left,
         };
@@ -309,19 +273,24 @@ impl SessionContext {
         let reserved = budget.reserved(left);
         scope.left.subtract(reserved);
         scope.handed += 1;
-        let placed = Placed {
-            agent,
-            session,
-            input,
-        };
         let Some((message, deadline)) = waits.answer(scope.now, deadline) else {
-            return Ok(at_once(placed.detached(waits, scope.operation), reserved));
+            // Nobody will hear what it used either: it is charged its reserve.
+            let performer = Performer::Detached {
+                agent,
+                session,
+                input,
+                told: waits.answer_at_once(session, input, scope.operation),
+            };
+            return Ok(Resolved {
+                reserved,
+                ..simply(performer, EffectClass::ReadOnly)
+            });
         };
         let performer = Performer::Agent {
             agent,
             session,
             input,
-            delegation,
+            delegation: handover.delegation,
             message,
             since: scope.now,
         };
@@ -339,15 +308,15 @@ impl SessionContext {
         from: SessionId,
         to: SessionId,
     ) -> Result<Option<String>, DriverError> {
-        let edges = self.core.store.waits_of(to).await?;
+        let edges = self.store().waits_of(to).await?;
         let Some(sessions) = circle(&edges, from, to) else {
             return Ok(None);
         };
         let mut names = Vec::new();
         for session in sessions {
-            let row = self.core.store.session(session).await?;
+            let row = self.store().session(session).await?;
             let agent = match row {
-                Some(row) => self.core.store.agent(row.agent).await?,
+                Some(row) => self.store().agent(row.agent).await?,
                 None => None,
             };
             names.push(agent.map_or_else(|| session.to_string(), |row| row.agent.path));
@@ -359,44 +328,32 @@ impl SessionContext {
 impl Scope<'_> {
     /// Returns the delivery of a piece of work, as an input of the session that gets it.
     fn delivery(&self, begun: Begun, input: InputId, piece: Piece) -> Sent {
-        let Piece {
-            content,
-            attached,
-            deadline,
-            depth,
-            priority,
-            budget,
-            left,
-        } = piece;
-        let Begun {
-            agent,
-            session,
-            guards,
-            mut events,
-        } = begun;
+        let session = begun.session;
         let caller = &self.agent.agent;
         let started = &self.driving.run.started;
         let source = Source::Dispatch {
             reply_to: Some(ReplyTo {
                 run: started.run,
                 operation: self.operation,
-                attached,
+                attached: piece.attached,
             }),
             from: caller.path.clone(),
-            deadline,
-            depth: depth.call,
+            deadline: piece.deadline,
+            depth: piece.depth.call,
             hops: self.intake.hops,
-            priority,
-            spawn_depth: depth.spawn,
-            budget: budget.within(left),
+            priority: piece.priority,
+            spawn_depth: piece.depth.spawn,
+            budget: piece.budget.within(piece.left),
             denies: started.denies.and_of(self.definition),
             permissions: started.permissions.clone(),
-            accounts: started.accounts().delegating(input, budget, left),
+            accounts: started
+                .accounts()
+                .delegating(input, piece.budget, piece.left),
         };
         let origin = format!("agent:{}", caller.path);
         let message = Some(Draft {
             role: Role::User,
-            parts: content,
+            parts: piece.content,
             origin: origin.clone(),
             untrusted: self.is_untrusted(),
             answers: None,
@@ -412,13 +369,14 @@ impl Scope<'_> {
             priority: None,
             time: self.now,
         };
+        let mut events = begun.events;
         events.push((Stream::Session(session), Event::InputAccepted(accepted)));
         let context = Context::new(origin, self.now)
-            .about(agent, Some(session), None)
+            .about(begun.agent, Some(session), None)
             .following(started.claimed.first().copied());
         Sent {
             session,
-            guards,
+            guards: begun.guards,
             events,
             blobs: Vec::new(),
             context,
@@ -472,18 +430,14 @@ impl Scope<'_> {
 
     /// Takes a session of an agent that exists, or of one that is made for this.
     fn place(&mut self, place: Place, waits: bool) -> Begun {
-        let Place {
-            agent,
-            made,
-            session,
-            session_name: _,
-            created,
-        } = place;
+        let agent = place.agent;
+        let session = place.session;
+        let created = place.created;
         self.grant(AGENT_CALL, &agent.definition.0);
         let user = &self.driving.run.started.user_id;
         let mut guards = Vec::new();
         let mut events = Vec::new();
-        match made {
+        match place.made {
             Some(made) => {
                 self.making.push(made.path.clone());
                 guards.push(Guard::Agent(AgentGuard::PathFree(made.path.clone())));
@@ -553,16 +507,6 @@ fn below(parent: &str, index: u64) -> String {
         .zip(u32::try_from(index).ok())
         .and_then(|(parent, index)| parent.sub(index).ok());
     built.map_or_else(|| format!("{parent}/sub/{index}"), String::from)
-}
-
-/// Settles at once work that no operation waits for.
-///
-/// Nobody will hear what it used either: it is charged its reserve.
-fn at_once(performer: Performer, reserved: Amount) -> Resolved {
-    Resolved {
-        reserved,
-        ..simply(performer, EffectClass::ReadOnly)
-    }
 }
 
 /// Returns the refusal that too many inputs wait in a session. That passes.

@@ -77,11 +77,8 @@ impl Late<'_> {
         // The hops go on from this run, not from the caller. Otherwise two agents could answer each
         // other for ever.
         let hops = self.hops.saturating_add(1);
-        let waiting = core
-            .store
-            .session(session)
-            .await?
-            .map_or(0, |row| row.waiting);
+        let waiting = core.store.session(session).await?;
+        let waiting = waiting.map_or(0, |row| row.waiting);
         // A user who stopped that turn did not ask for another one.
         let stopped = (to.ended == Some(TurnEnd::Aborted))
             .then(|| "the turn that handed the work over was stopped".to_owned());

@@ -23,8 +23,7 @@ impl Driver {
         if !has_looked
             && self
                 .context
-                .core
-                .store
+                .store()
                 .agent(started.agent)
                 .await?
                 .is_some_and(|row| !row.active)
@@ -39,8 +38,7 @@ impl Driver {
         };
         let waits = self
             .context
-            .core
-            .store
+            .store()
             .operation_owner(reply_to.operation)
             .await?
             .is_some();

@@ -153,9 +153,6 @@ impl Phase {
     }
 
     /// Returns the open run of a step.
-    ///
-    /// # Errors
-    /// No run is open.
     pub(super) fn open(&self) -> Result<&Driving, DriverError> {
         self.driving()
             .ok_or_else(|| DriverError::Missing("an open run".to_owned()))

@@ -6,6 +6,7 @@ use super::error::DriverError;
 use super::frozen::{Frozen, OwnOf};
 use super::state::Driver;
 use crate::catalogue::Entry;
+use crate::engine::Component;
 use crate::fresh;
 use crate::resolved_config::ResolvedConfig;
 use domain::digest::{Digest, Salt};
@@ -14,7 +15,7 @@ use domain::role::AgentRole;
 use domain::run::end::Cause;
 use domain::run::intake::{Intake, intake};
 use domain::time::Timestamp;
-use runtime::{Component, Described};
+use runtime::Described;
 use std::sync::Arc;
 use store::AgentRow;
 
@@ -109,7 +110,7 @@ impl SessionContext {
         mut agent: AgentRow,
     ) -> Result<AgentRow, DriverError> {
         let user = &driving.run.started.user_id;
-        let own = self.core.store.remembered_of(agent.agent.id, user).await?;
+        let own = self.store().remembered_of(agent.agent.id, user).await?;
         agent.agent.user_preferences = own.map(|keys| (user.clone(), keys)).into_iter().collect();
         Ok(agent)
     }

@@ -57,8 +57,7 @@ impl Driver {
         if driving.run.started.session_type != CHAT
             || !self
                 .context
-                .core
-                .store
+                .store()
                 .is_interrupted(self.context.session)
                 .await?
         {
@@ -115,7 +114,7 @@ impl SessionContext {
         of: Option<&UserId>,
     ) -> Result<Plan<InputId>, DriverError> {
         let now = self.core.now();
-        let row = self.core.store.queue(self.session, now).await?;
+        let row = self.store().queue(self.session, now).await?;
         let queue = row.map_or_else(Queue::default, |row| row.queue);
         Ok(queue.plan(condition, of, now))
     }

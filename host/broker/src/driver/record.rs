@@ -7,36 +7,24 @@ use super::phase::Phase;
 use super::session_events::{Answered, RunChange, session_events};
 use super::state::Driver;
 use super::state::Failures;
-use crate::command::{AnswerAt, Request, allowed, may_store, passed_limit, room_for, uploaded};
+use crate::command::{AnswerAt, Request, allowed, may_store, room_for, uploaded};
 use crate::journal::Context;
 use crate::performance::result::CommitExtras;
-use crate::refusals::changing;
+use crate::refusals::{changing, not_suspended};
+use crate::signal::ClientAnswer;
 use domain::event::{Event, InputAccepted, InputDead, NewEvent, OperationStarted, RunSettled};
 use domain::file::full;
 use domain::id::{OperationId, Stream};
 use domain::operation::Continuation;
 use domain::run::end::settlement_of_nothing;
 use domain::time::Timestamp;
-use domain::user::UserId;
-use domain::widget::upload::Brought;
-use serde_json::Value;
 use store::{
     AgentGuard, Clash, Commit, CommitError, Committed, Expected, Guard, Key, QueueGuard, RunGuard,
-    SessionGuard,
+    SessionGuard, UserGuard,
 };
 
 /// Number of tries of a client's command while others write to the run first.
 pub(super) const OVERTAKEN_MAX: u32 = 16;
-
-/// The answer of a client to a question.
-#[derive(Clone)]
-pub(super) struct ClientAnswer {
-    pub(super) call: OperationId,
-    pub(super) by: UserId,
-    pub(super) value: Value,
-    /// The files that it brings along.
-    pub(super) files: Vec<Brought>,
-}
 
 /// The parts of a commit that a client brought about.
 #[derive(Default)]
@@ -79,7 +67,7 @@ impl Driver {
     /// Commits something of this session's. A commit is progress, so earlier failures do not count
     /// any more.
     pub(super) async fn commit(&mut self, commit: Commit) -> Result<Committed, CommitError> {
-        let committed = self.context.core.store.commit(commit).await?;
+        let committed = self.context.store().commit(commit).await?;
         self.failures = Failures::default();
         self.backoff.cut_short();
         Ok(committed)
@@ -90,10 +78,10 @@ impl Driver {
         &mut self,
         event: Event,
         extras: CommitExtras,
-    ) -> Result<u64, DriverError> {
+    ) -> Result<(), DriverError> {
         self.commit_with_story(event, extras, ByClient::default())
             .await
-            .map(|committed| committed.last_position)
+            .map(drop)
     }
 
     /// Commits one event of the run's own stream under further guards, and applies it.
@@ -101,14 +89,14 @@ impl Driver {
         &mut self,
         event: Event,
         guards: Vec<Guard>,
-    ) -> Result<u64, DriverError> {
+    ) -> Result<(), DriverError> {
         let by_client = ByClient {
             guards,
             ..ByClient::default()
         };
         self.commit_with_story(event, CommitExtras::default(), by_client)
             .await
-            .map(|committed| committed.last_position)
+            .map(drop)
     }
 
     /// Commits one event of the run's own stream, and its part in the agent's stream, such as an
@@ -119,15 +107,7 @@ impl Driver {
         extras: CommitExtras,
         by_client: ByClient,
     ) -> Result<Committed, DriverError> {
-        let ByClient {
-            answered,
-            guards,
-            files,
-            key,
-        } = by_client;
-        let Some(driving) = self.phase.driving() else {
-            return Err(DriverError::Missing("an open run".to_owned()));
-        };
+        let driving = self.phase.open()?;
         let now = self.context.core.now();
         let context = driving.context(now);
         let events = context.events(
@@ -137,9 +117,10 @@ impl Driver {
         );
         let added = events.len() as u64;
         let mut commit = Commit::new().append(driving.stream(), self.phase.expected(), events);
-        commit.guards = guards;
-        if !files.is_empty() {
-            commit = commit.append(Stream::Session(self.context.session), Expected::Any, files);
+        commit.guards = by_client.guards;
+        if !by_client.files.is_empty() {
+            let stream = Stream::Session(self.context.session);
+            commit = commit.append(stream, Expected::Any, by_client.files);
         }
         if let Some(holder) = self.context.holder(&driving.run).await? {
             let after = driving.run.clone().apply(&event)?;
@@ -147,7 +128,7 @@ impl Driver {
                 before: &driving.run,
                 after: &after,
             };
-            let told = session_events(Some(&holder), change, &event, answered, now)?;
+            let told = session_events(Some(&holder), change, &event, by_client.answered, now)?;
             if !told.is_empty() {
                 commit = commit.append(
                     Stream::Agent(driving.run.started.agent),
@@ -156,7 +137,8 @@ impl Driver {
                 );
             }
         }
-        (commit.blobs, commit.key) = (extras.blobs, key);
+        commit.blobs = extras.blobs;
+        commit.key = by_client.key;
         store::point("broker.settle.before");
         let committed = self.commit(commit).await?;
         store::point("broker.settle.after");
@@ -252,7 +234,7 @@ impl Driver {
         if let (Err(_), Some(driving)) = (&recorded, self.phase.driving_mut()) {
             driving.entries.push(last);
         }
-        recorded.map(drop)
+        recorded
     }
 
     /// Records the ledger's entries of runs that have ended.
@@ -311,23 +293,17 @@ impl Driver {
         answer: ClientAnswer,
         request: Option<&Request>,
     ) -> Result<u64, DriverError> {
-        let ClientAnswer {
-            call,
-            by,
-            value,
-            files,
-        } = answer;
+        let by = answer.by;
+        let files = answer.files;
         self.stale = true;
-        if !self.refresh().await? {
-            return Err(DriverError::Refused(crate::refusals::not_suspended()));
-        }
+        self.refresh().await?;
         let Phase::Running(running) = &self.phase else {
-            return Err(DriverError::Refused(crate::refusals::not_suspended()));
+            return Err(DriverError::Refused(not_suspended()));
         };
         let driving = &running.driving;
         let now = self.context.core.now();
         let (event, kept, mut blobs) =
-            domain::run::settle::answer(&driving.run, call, &by, value, now)?;
+            domain::run::settle::answer(&driving.run, answer.call, &by, answer.value, now)?;
         let agent = driving.run.started.agent;
         let mut guards = vec![allowed(agent, &by)];
         guards.extend(may_store(&self.context.core, &by));
@@ -335,8 +311,7 @@ impl Driver {
             let bytes = files.iter().map(|brought| brought.file.bytes).sum();
             guards.push(room_for(self.context.session, files.len() as u64, bytes));
         }
-        let context =
-            Context::new(format!("user:{by}"), now).about(agent, Some(self.context.session), None);
+        let context = Context::by(&by, now).about(agent, Some(self.context.session), None);
         // Its event is the first of the commit.
         let key = request.map(|request| {
             request.answered(&AnswerAt {
@@ -348,7 +323,7 @@ impl Driver {
             .iter()
             .map(|brought| uploaded(self.context.session, &brought.file, &by, now));
         let by_client = ByClient {
-            answered: Some((call, kept)),
+            answered: Some((answer.call, kept)),
             guards,
             files: context.events(told),
             key,
@@ -407,14 +382,12 @@ impl Driver {
             events.push(context.event(Event::InputDead(dead)));
             commit = commit.guard(QueueGuard::InputWaiting(input));
             // A caller that waits for the input is told, and does not wait until its time is up.
-            if let Some((caller, operation)) =
-                waiting_for(&self.context.core.store, accepted).await?
-            {
+            if let Some((caller, operation)) = waiting_for(self.context.store(), accepted).await? {
                 let run = caller.started.run;
                 let session = caller.started.session;
                 let settled = vec![settlement_of_nothing(&operation, &reason, now)];
                 let context = Context::new("host", now)
-                    .about(caller.started.agent, Some(session), Some(run))
+                    .about_run(&caller.started)
                     .following(Some(input));
                 let told = vec![context.event(Event::RunSettled(RunSettled { run, settled }))];
                 commit = commit
@@ -434,7 +407,7 @@ impl Driver {
     }
 }
 
-/// Returns the failure of an answer's commit: the refusal, if it would have passed a limit.
+/// Returns the failure of an answer's commit: a refusal, if the session has no room for its files.
 fn refused_answer(failure: DriverError) -> DriverError {
     let DriverError::Commit(CommitError::Conflict(conflict)) = failure else {
         return failure;
@@ -445,16 +418,13 @@ fn refused_answer(failure: DriverError) -> DriverError {
     ) {
         return DriverError::Refused(full().at("/response/files"));
     }
-    match passed_limit(&conflict.clash) {
-        Some(refusal) => DriverError::Refused(refusal),
-        None => DriverError::Commit(CommitError::Conflict(conflict)),
-    }
+    DriverError::Commit(CommitError::Conflict(conflict))
 }
 
 /// Returns whether another writer was first, so that the store is to be looked at again.
 ///
-/// A refused right and a full session of files stay as they are, and so does what contradicts
-/// stored rows.
+/// A refused right, a full session of files and a user's used-up storage stay as they are, and so
+/// does what contradicts stored rows.
 pub(super) fn is_overtaken(failure: &DriverError) -> bool {
     let DriverError::Commit(CommitError::Conflict(conflict)) = failure else {
         return false;
@@ -465,6 +435,7 @@ pub(super) fn is_overtaken(failure: &DriverError) -> bool {
             | Clash::Guard(
                 Guard::Agent(AgentGuard::Role { .. })
                     | Guard::Session(SessionGuard::FilesAtMost { .. })
+                    | Guard::User(UserGuard::StoredBelow { .. })
             )
     )
 }

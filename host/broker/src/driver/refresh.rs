@@ -62,8 +62,7 @@ impl Driver {
         };
         let since = self
             .context
-            .core
-            .store
+            .store()
             .stream(Stream::Run(run), owed.version, PAGE)
             .await?;
         let is_recorded = |entry: &Event| {
@@ -89,7 +88,7 @@ impl Driver {
                 running.driving.wanted &= !stale;
                 if stale {
                     running
-                        .catch_up(&self.context.core.store, self.context.core.now())
+                        .catch_up(self.context.store(), self.context.core.now())
                         .await?;
                     self.stale = false;
                 }
@@ -103,17 +102,12 @@ impl Driver {
             Phase::Starting(_) | Phase::Unknown | Phase::Idle(_) => {}
         }
         self.phase = Phase::Unknown;
-        let session = self
-            .context
-            .core
-            .store
-            .session(self.context.session)
-            .await?;
+        let session = self.context.store().session(self.context.session).await?;
         let Some(run) = session.as_ref().and_then(|session| session.open_run) else {
             self.phase = Phase::without_run(session);
             return Ok(false);
         };
-        let (run, version) = load_run(&self.context.core.store, run).await?;
+        let (run, version) = load_run(self.context.store(), run).await?;
         let entries = self.owed_to(run.started.run).await?;
         self.phase = Phase::running(Driving::new(run, entries), version);
         self.stale = false;

@@ -11,7 +11,7 @@ use super::handover::Sent;
 use super::scope::{NotMade, Scope, failed, simply};
 use crate::asking::ready;
 use crate::catalogue::CHAT;
-use crate::ledger::{Through, entry};
+use crate::ledger::{Through, entry, ledger_event};
 use crate::resolved_config::ResolvedConfig;
 use domain::authority::Denied;
 use domain::budget::Amount;
@@ -23,10 +23,10 @@ use domain::operation::Performer;
 use domain::ruling::{MODEL_CALL, Rule};
 use domain::run::decide::Resolved;
 use domain::run::intake::Intake;
-use domain::step::{Call, Decision, Effect, Failure, ModelRequest, StepResult, Toolset, Work};
+use domain::step::{Call, Decision, Effect, ModelRequest, StepResult, Toolset, Work};
 use domain::time::Timestamp;
 use domain::tool::{ClientAction, EffectClass};
-use llm::Route;
+use llm::ResolvedModel;
 use runtime::Decided;
 use store::{AgentRow, HandedOver};
 
@@ -98,9 +98,8 @@ impl SessionContext {
         // same.
         let row = self.session_row().await?;
         // Questions of another system do not count: the session begins anew here.
-        let active = self
-            .agent_row(driving)
-            .await?
+        let active = self.agent_row(driving).await?;
+        let active = active
             .agent
             .active_session
             .filter(|active| active.session_id == row.id);
@@ -165,22 +164,17 @@ impl SessionContext {
         asked: Asked<'a>,
         hands_over: bool,
     ) -> Result<Scope<'a>, DriverError> {
-        let Asked {
-            driving,
-            agent,
-            config,
-            intake,
-            now,
-        } = asked;
+        let driving = asked.driving;
+        let agent = asked.agent;
         let started = &driving.run.started;
         let id = &started.definition;
         let missing = || DriverError::Missing(format!("definition `{id}`"));
         let definition = self.core.catalogue.definition(id).ok_or_else(missing)?;
         let granted = self.core.resolved_configs.of(id).ok_or_else(missing)?;
-        let Affords { left, runs, of } = Box::pin(self.affords(driving, &intake.settled)).await?;
+        let Affords { left, runs, of } =
+            Box::pin(self.affords(driving, &asked.intake.settled)).await?;
         let handed_over = if hands_over {
-            self.core
-                .store
+            self.store()
                 .handed_over(started.run, agent.agent.id)
                 .await?
         } else {
@@ -190,20 +184,15 @@ impl SessionContext {
                 tree: agent.agent.id,
             }
         };
-        let own = self
-            .core
-            .catalogue
-            .entry(&definition.component)
-            .map(|entry| entry.grant.clone())
-            .unwrap_or_default();
+        let own = self.core.catalogue.grant_of(definition);
         Ok(Scope {
             driving,
             agent,
             definition,
-            config,
+            config: asked.config,
             granted,
-            intake,
-            now,
+            intake: asked.intake,
+            now: asked.now,
             left,
             of,
             runs,
@@ -231,28 +220,18 @@ impl SessionContext {
         code: Digest,
         time: Timestamp,
     ) -> Event {
-        let NotMade {
-            operation,
-            tool,
-            decided: Decided {
-                decisions,
-                left_out,
-            },
-        } = not_made;
-        let through = tool
+        let through = not_made
+            .tool
             .as_deref()
             .map_or(Through::Agent(code), |name| Through::Tool {
                 name,
                 code: None,
             });
-        let entry = entry(&self.core, &driving.run, through);
-        Event::BoundaryDecided(Box::new(BoundaryDecided {
-            operation: Some(operation),
-            decisions,
-            left_out,
-            time,
-            ..entry
-        }))
+        let entry = BoundaryDecided {
+            operation: Some(not_made.operation),
+            ..entry(&self.core, &driving.run, through)
+        };
+        ledger_event(entry, not_made.decided, time)
     }
 
     /// Returns the model that a request asks. The error is the refusal.
@@ -261,7 +240,7 @@ impl SessionContext {
         scope: &mut Scope<'_>,
         asked: Option<&str>,
         request: &ModelRequest,
-    ) -> Result<Route, Box<Resolved>> {
+    ) -> Result<ResolvedModel, Box<Resolved>> {
         let denied = |rule, what: &str| Denied {
             rule,
             what: what.to_owned(),
@@ -322,12 +301,7 @@ impl SessionContext {
         {
             Ok(micros) => micros,
             Err(told) => {
-                return Ok(scope.limit(
-                    None,
-                    MODEL_CALL,
-                    "costMicrosMax",
-                    Failure::lasting("limit-reached", told),
-                ));
+                return Ok(scope.limit_reached(None, MODEL_CALL, "costMicrosMax", told));
             }
         };
         if scope.left.tokens < reserved_tokens {
@@ -335,12 +309,7 @@ impl SessionContext {
                 "{} tokens are left of {} and {reserved_tokens} are needed (tokensMax)",
                 scope.left.tokens, scope.of
             );
-            return Ok(scope.limit(
-                None,
-                MODEL_CALL,
-                "tokensMax",
-                Failure::lasting("limit-reached", told),
-            ));
+            return Ok(scope.limit_reached(None, MODEL_CALL, "tokensMax", told));
         }
         scope.grant(MODEL_CALL, &route.alias);
         scope.left.subtract(Amount {

@@ -126,25 +126,13 @@ impl Scope<'_> {
         capability: &str,
         denied: &Denied,
     ) -> Resolved {
-        self.not_made(
-            tool,
-            capability,
-            BoundaryVerdict::Refused,
-            denied.rule,
-            &denied.what,
-        );
+        self.refuse(tool, capability, denied.rule, &denied.what);
         refused(OperationOutcome::Denied)
     }
 
     /// Refuses a call of a tool, or showing the tool to a model.
     pub(super) fn deny_tool(&mut self, name: &str, denied: &Denied) -> Resolved {
-        self.not_made(
-            Some(name),
-            denied.capability(name),
-            BoundaryVerdict::Refused,
-            denied.rule,
-            name,
-        );
+        self.refuse(Some(name), denied.capability(name), denied.rule, name);
         refused(OperationOutcome::Denied)
     }
 
@@ -166,12 +154,29 @@ impl Scope<'_> {
         refused(OperationOutcome::Failed { failure })
     }
 
+    /// Refuses a request because a limit is met that has no code of its own.
+    pub(super) fn limit_reached(
+        &mut self,
+        tool: Option<&str>,
+        capability: &str,
+        limit: &str,
+        told: String,
+    ) -> Resolved {
+        let failure = Failure::lasting("limit-reached", told);
+        self.limit(tool, capability, limit, failure)
+    }
+
     pub(super) fn grant(&mut self, capability: &str, detail: &str) {
         self.granted_so_far
             .note(capability, BoundaryVerdict::Granted, Rule::Granted, detail);
     }
 
-    pub(super) fn not_made(
+    /// Notes that a rule refuses a request.
+    pub(super) fn refuse(&mut self, tool: Option<&str>, capability: &str, rule: Rule, what: &str) {
+        self.not_made(tool, capability, BoundaryVerdict::Refused, rule, what);
+    }
+
+    fn not_made(
         &mut self,
         tool: Option<&str>,
         capability: &str,

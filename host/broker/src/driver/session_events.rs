@@ -82,7 +82,7 @@ impl Driver {
         };
         let id = session.id;
         let agent = session.agent;
-        let Some(row) = self.context.core.store.agent(agent).await? else {
+        let Some(row) = self.context.store().agent(agent).await? else {
             return Ok(false);
         };
         if row

@@ -51,17 +51,14 @@ impl Driver {
     /// Creates a driver that has not looked yet. It gives the permit to start back after its
     /// first look, or when it steps.
     pub(crate) fn new(core: Arc<Core>, seat: Seat) -> Self {
-        let Seat {
-            session,
-            mailbox,
-            inbox,
-            starting,
-        } = seat;
         Self {
-            context: SessionContext { core, session },
-            mailbox,
-            inbox,
-            starting,
+            context: SessionContext {
+                core,
+                session: seat.session,
+            },
+            mailbox: seat.mailbox,
+            inbox: seat.inbox,
+            starting: seat.starting,
             backoff: Backoff::default(),
             ticket: None,
             phase: Phase::Unknown,

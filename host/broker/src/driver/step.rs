@@ -4,18 +4,18 @@ use super::commit::Plan;
 use super::context::SessionContext;
 use super::driving::Driving;
 use super::error::DriverError;
-use super::frozen::Frozen;
 use super::phase::Phase;
 use super::prepare::Prepared;
 use super::resolve::Asked;
 use super::state::Driver;
 use super::ticket::{Seat, StepTicket, StepTurn, step_of};
-use crate::ledger::{Through, entry};
+use crate::engine::{Admission, Component};
+use crate::ledger::{Through, entry, ledger_event};
 use crate::performance::result::CommitExtras;
 use domain::agent::Agent;
 use domain::agent::memory::{OfWhom, of_whom};
 use domain::digest::Digest;
-use domain::event::{BoundaryDecided, BoundaryVerdict, Event, InputAccepted, StepFailed};
+use domain::event::{BoundaryVerdict, Event, InputAccepted, StepFailed};
 use domain::id::OperationId;
 use domain::limits::STEP_ATTEMPTS_MAX;
 use domain::operation::CallUsage;
@@ -28,7 +28,7 @@ use domain::run::end::Cause;
 use domain::step::{Effect, StepResult};
 use domain::time::Timestamp;
 use domain::user::UserId;
-use runtime::{Admission, Component, Decided, NotAdmitted, Outcome, TurnedAway};
+use runtime::{Decided, NotAdmitted, Outcome, TurnedAway};
 use serde_json::{Map, Value};
 use std::time::Duration;
 use tokio::time::Instant;
@@ -167,16 +167,12 @@ impl Driver {
         &mut self,
         not_taken: NotTaken,
         seat: Option<Seat>,
-        attempt: Attempt,
+        mut attempt: Attempt,
     ) -> Result<(), DriverError> {
-        let Attempt {
-            code,
-            usage,
-            mut decided,
-        } = attempt;
         match not_taken {
             NotTaken::NotBegun(why) => {
-                self.not_begun(TurnedAway { why, decided }, seat, code)
+                let decided = attempt.decided;
+                self.not_begun(TurnedAway { why, decided }, seat, attempt.code)
                     .await
             }
             NotTaken::Failed(outcome, detail) => {
@@ -184,14 +180,10 @@ impl Driver {
                     driving.waits_told.clear();
                 }
                 if outcome == REFUSED {
+                    let decided = &mut attempt.decided;
                     decided.note(STEP, BoundaryVerdict::Refused, Rule::Contract, &detail);
                 }
-                let failed = Attempt {
-                    code,
-                    usage,
-                    decided,
-                };
-                self.step_failed(outcome, detail, failed).await
+                self.step_failed(outcome, detail, attempt).await
             }
         }
     }
@@ -252,9 +244,7 @@ impl Driver {
             return Ok(());
         }
         self.commit_start().await?;
-        self.commit_run_event(entry, CommitExtras::default())
-            .await
-            .map(drop)
+        self.commit_run_event(entry, CommitExtras::default()).await
     }
 
     /// Keeps the step waiting until the agent's component may be called again, and records that in
@@ -284,11 +274,6 @@ impl Driver {
         detail: String,
         failed: Attempt,
     ) -> Result<(), DriverError> {
-        let Attempt {
-            code,
-            usage,
-            decided,
-        } = failed;
         let Some(driving) = self.phase.driving() else {
             return Ok(());
         };
@@ -298,10 +283,11 @@ impl Driver {
             "an agent's step failed"
         );
         let run = driving.run.started.run;
+        let now = self.context.core.now();
         let extras = CommitExtras {
             events: self
                 .context
-                .step_decided(driving, code, decided, self.context.core.now())
+                .step_decided(driving, failed.code, failed.decided, now)
                 .into_iter()
                 .collect(),
             ..CommitExtras::default()
@@ -312,8 +298,8 @@ impl Driver {
             attempt,
             outcome: outcome.to_owned(),
             detail: detail.clone(),
-            usage,
-            time: self.context.core.now(),
+            usage: failed.usage,
+            time: now,
         };
         self.commit_start().await?;
         // A failure is no progress: an end that panics must not be tried for ever, with an attempt
@@ -371,44 +357,30 @@ struct Attempt {
 impl SessionContext {
     /// Resolves a step's requests and decides what follows from it.
     async fn plan_step(&self, step: StepTaken<'_>) -> Result<Plan, DriverError> {
-        let StepTaken {
-            driving,
-            prepared,
-            code,
-            result,
-            answers,
-            usage,
-            mut decided,
-        } = step;
-        let Prepared {
-            agent,
-            config,
-            intake,
-            role,
-            frozen: Frozen { basis, blobs, .. },
-            salt,
-            time: _,
-        } = prepared;
+        let driving = step.driving;
+        let code = step.code;
+        let prepared = step.prepared;
+        let mut decided = step.decided;
         let now = self.core.now();
-        let cause = Cause::of(&result.decision);
+        let cause = Cause::of(&step.result.decision);
         let asked = Asked {
             driving,
-            agent: &agent,
-            config: &config,
-            intake: &intake,
+            agent: &prepared.agent,
+            config: &prepared.config,
+            intake: &prepared.intake,
             now,
         };
-        let resolved = self.resolve(asked, &result).await?;
-        let untrusted = driving.run.is_untrusted_with(&intake);
+        let resolved = self.resolve(asked, &step.result).await?;
+        let untrusted = driving.run.is_untrusted_with(&prepared.intake);
         let taken = Taken {
-            basis,
-            intake,
+            basis: prepared.frozen.basis,
+            intake: prepared.intake,
             resolved: resolved.operations,
-            answers,
-            usage,
+            answers: step.answers,
+            usage: step.usage,
             time: now,
-            salt,
-            result,
+            salt: prepared.salt,
+            result: step.result,
         };
         let mut stepped = decide(&driving.run, taken);
         Box::pin(self.charge_what_is_known(driving, &mut stepped.stopped)).await?;
@@ -426,9 +398,9 @@ impl SessionContext {
         Ok(Plan {
             stepped,
             cause,
-            role,
+            role: prepared.role,
             sent: resolved.sent,
-            blobs,
+            blobs: prepared.frozen.blobs,
             words: Vec::new(),
             decided,
             afforded,
@@ -446,18 +418,9 @@ impl SessionContext {
         decided: Decided,
         time: Timestamp,
     ) -> Option<Event> {
-        let Decided {
-            decisions,
-            left_out,
-        } = decided;
-        (!decisions.is_empty()).then(|| {
+        (!decided.decisions.is_empty()).then(|| {
             let entry = entry(&self.core, &driving.run, Through::Agent(code));
-            Event::BoundaryDecided(Box::new(BoundaryDecided {
-                decisions,
-                left_out,
-                time,
-                ..entry
-            }))
+            ledger_event(entry, decided, time)
         })
     }
 }

@@ -14,7 +14,7 @@ use domain::agent::Agent;
 use domain::authority::Denied;
 use domain::budget::Budget;
 use domain::definition::DefinitionId;
-use domain::event::{AgentCreated, BoundaryVerdict, Event, RunSettled};
+use domain::event::{AgentCreated, Event, RunSettled};
 use domain::id::{AgentId, Stream};
 use domain::limits::{TIMER_MS_MAX, WAITING_INPUTS_MAX};
 use domain::message::Part;
@@ -71,14 +71,7 @@ impl SessionContext {
         call: DispatchCall,
         sent: &mut Vec<Sent>,
     ) -> Result<Resolved, DriverError> {
-        let DispatchCall {
-            target,
-            content,
-            wait,
-            timeout_ms,
-            budget,
-        } = call;
-        let to = match &target {
+        let to = match &call.target {
             Whom::Definition(id) => match self.reachable(scope, DISPATCH, id) {
                 Ok(()) => match self.core.catalogue.definition(id) {
                     Some(definition) => To::Worker(definition.clone()),
@@ -87,29 +80,29 @@ impl SessionContext {
                 Err(refused) => return Ok(*refused),
             },
             Whom::Path(_) | Whom::Agent(_) => match self
-                .find_place(scope, DISPATCH, &target, Which::LatestOrCreate)
+                .find_place(scope, DISPATCH, &call.target, Which::LatestOrCreate)
                 .await?
             {
                 Ok(place) => To::There(Box::new(place)),
                 Err(refused) => return Ok(*refused),
             },
         };
-        let timeout_ms = timeout_ms
+        let timeout_ms = call
+            .timeout_ms
             .unwrap_or(self.core.limits.dispatch_ms)
             .min(TIMER_MS_MAX);
-        let waits = if wait {
+        let waits = if call.wait {
             Waits::Attached { timeout_ms }
         } else {
             Waits::Detached { timeout_ms }
         };
-        let priority = scope.driving.run.started.priority;
         let handover = Handover {
             to,
-            content,
+            content: call.content,
             waits,
             delegation: None,
-            priority,
-            budget,
+            priority: scope.driving.run.started.priority,
+            budget: call.budget,
             tool: Some(DISPATCH),
         };
         self.hand_over(scope, handover, sent).await
@@ -121,14 +114,8 @@ impl SessionContext {
         call: MessageCall,
         sent: &mut Vec<Sent>,
     ) -> Result<Resolved, DriverError> {
-        let MessageCall {
-            agent,
-            content,
-            session,
-            mode,
-            timeout_s,
-        } = call;
-        let place = match self.find_place(scope, MESSAGE, &agent, session).await? {
+        let found = self.find_place(scope, MESSAGE, &call.agent, call.session);
+        let place = match found.await? {
             Ok(place) => place,
             Err(refused) => return Ok(*refused),
         };
@@ -139,29 +126,22 @@ impl SessionContext {
                 .clone()
                 .unwrap_or_else(|| place.session.to_string()),
             created: place.created,
-            timeout_s,
+            timeout_s: call.timeout_s,
         };
-        let waits = match mode {
+        let waits = match call.mode {
             Mode::Sync => Waits::Answer(messaged),
             Mode::Async => Waits::Nothing(messaged),
         };
-        let to = To::There(Box::new(place));
-        let priority = scope.driving.run.started.priority;
-        let budget = Budget::default();
-        self.hand_over(
-            scope,
-            Handover {
-                to,
-                content,
-                waits,
-                delegation: None,
-                priority,
-                budget,
-                tool: Some(MESSAGE),
-            },
-            sent,
-        )
-        .await
+        let handover = Handover {
+            to: To::There(Box::new(place)),
+            content: call.content,
+            waits,
+            delegation: None,
+            priority: scope.driving.run.started.priority,
+            budget: Budget::default(),
+            tool: Some(MESSAGE),
+        };
+        self.hand_over(scope, handover, sent).await
     }
 
     /// Resolves a reply to the agent that handed this run its work.
@@ -182,7 +162,7 @@ impl SessionContext {
                  end",
             ));
         };
-        let Some(caller) = load_caller(&self.core.store, to.run).await? else {
+        let Some(caller) = load_caller(self.store(), to.run).await? else {
             return Ok(failed(
                 NO_CALLER,
                 "whoever handed this turn its work is not there any more",
@@ -200,13 +180,7 @@ impl SessionContext {
             guards: Vec::new(),
             events: Vec::new(),
             blobs: Vec::new(),
-            context: Context::new(format!("agent:{}", run.started.definition), scope.now)
-                .about(
-                    caller.started.agent,
-                    Some(session),
-                    Some(caller.started.run),
-                )
-                .following(run.started.claimed.first().copied()),
+            context: Context::of_run(&run.started, scope.now).about_run(&caller.started),
         };
         let settled = waiting.is_some();
         if let Some(open) = waiting {
@@ -394,12 +368,8 @@ impl SessionContext {
                 let visible = |row: &SessionRow| {
                     row.agent == agent.id && (role.sees_all_sessions() || row.user_id == *user)
                 };
-                let row = self
-                    .core
-                    .store
-                    .session(id)
-                    .await?
-                    .filter(|row| visible(row) && row.status != SessionStatus::Deleted);
+                let row = self.store().session(id).await?;
+                let row = row.filter(|row| visible(row) && row.status != SessionStatus::Deleted);
                 Ok(match row {
                     None => Err(no_session(format!("the agent has no session `{id}`"))),
                     Some(row) if row.status != SessionStatus::Open || row.session_type != CHAT => {
@@ -412,8 +382,8 @@ impl SessionContext {
             }
             Which::Latest | Which::LatestOrCreate => {
                 // The chat that words to the agent go to: none that a persona leads.
-                let latest = match self.core.store.latest_chat(user, agent.id).await? {
-                    Some(session) => self.core.store.session(session).await?,
+                let latest = match self.store().latest_chat(user, agent.id).await? {
+                    Some(session) => self.store().session(session).await?,
                     None => None,
                 };
                 if latest.is_none() && which == Which::Latest {
@@ -458,7 +428,7 @@ impl SessionContext {
         let mut at = Some(agent);
         for _ in 0..ABOVE_MAX {
             let Some(id) = at else { return Ok(false) };
-            at = self.core.store.agent(id).await?.and_then(|row| row.parent);
+            at = self.store().agent(id).await?.and_then(|row| row.parent);
             if at == Some(above) {
                 return Ok(true);
             }
@@ -477,16 +447,13 @@ struct Given<'a> {
 
 /// Adds to a delivery that the reply settles the operation that waits for it.
 fn settle(reply: &mut Sent, open: &Open, to: ReplyTo, reply_given: Given<'_>) {
-    let Given {
-        run,
-        parts,
-        untrusted,
-    } = reply_given;
+    let run = reply_given.run;
+    let parts = reply_given.parts;
     let time = reply.context.time;
     // The run may go on and use more, so at least the whole reserve counts as used.
     let spent = run.spent_so_far().at_least(open.operation.reserved);
     let calls = run.spending.tool_calls;
-    let (settlement, blobs) = given(&open.operation, calls, parts, untrusted, time)
+    let (settlement, blobs) = given(&open.operation, calls, parts, reply_given.untrusted, time)
         .spending(spent)
         .spilled();
     reply.blobs = blobs;
@@ -504,25 +471,13 @@ fn settle(reply: &mut Sent, open: &Open, to: ReplyTo, reply_given: Given<'_>) {
 }
 
 fn unknown(scope: &mut Scope<'_>, tool: &str, named: &str) -> Resolved {
-    scope.not_made(
-        Some(tool),
-        AGENT_CALL,
-        BoundaryVerdict::Refused,
-        Rule::Unknown,
-        named,
-    );
+    scope.refuse(Some(tool), AGENT_CALL, Rule::Unknown, named);
     failed(AGENT_NOT_FOUND, format!("there is no agent `{named}`"))
 }
 
 /// Refuses reach of an agent. Only the ledger names the rule.
 fn not_accessible(scope: &mut Scope<'_>, tool: &str, denied: &Denied) -> Resolved {
-    scope.not_made(
-        Some(tool),
-        AGENT_CALL,
-        BoundaryVerdict::Refused,
-        denied.rule,
-        &denied.what,
-    );
+    scope.refuse(Some(tool), AGENT_CALL, denied.rule, &denied.what);
     failed(
         AGENT_NOT_ACCESSIBLE,
         format!("this agent may not reach `{}`", denied.what),

@@ -8,10 +8,11 @@
 
 use crate::catalogue::Entry;
 use crate::core::Core;
+use crate::engine::{Admission, Runtime};
 use domain::event::RunStarted;
 use futures::FutureExt;
 use llm::fair_semaphore::{FairSemaphore, Party, Permit, Section, Ticket};
-use runtime::{Admission, Runtime, TurnedAway};
+use runtime::TurnedAway;
 use std::sync::Arc;
 use tokio_util::sync::ReusableBoxFuture;
 

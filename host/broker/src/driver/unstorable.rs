@@ -112,21 +112,13 @@ impl Driving {
             std::mem::take(&mut self.arrived)
                 .into_iter()
                 .filter_map(|(settlement, extras)| {
-                    let Settlement {
-                        operation,
-                        attempts,
-                        usage,
-                        spent,
-                        time,
-                        ..
-                    } = settlement;
-                    let failed = lost(self.run.open.get(&operation)?, told(), time);
+                    let open = self.run.open.get(&settlement.operation)?;
                     Some((
                         Settlement {
-                            attempts,
-                            usage,
-                            spent,
-                            ..failed
+                            attempts: settlement.attempts,
+                            usage: settlement.usage,
+                            spent: settlement.spent,
+                            ..lost(open, told(), settlement.time)
                         },
                         ledger_of(extras),
                     ))

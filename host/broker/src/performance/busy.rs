@@ -1,8 +1,9 @@
 //! Work under way on an operation, with its entry in the ledger, whatever becomes of the work.
 
+use crate::ledger::ledger_event;
 use domain::event::{BoundaryDecided, Event};
 use domain::time::Timestamp;
-use runtime::{CallAudit, Decided};
+use runtime::CallAudit;
 use std::time::Duration;
 use tokio::time::timeout;
 use tokio_util::task::AbortOnDropHandle;
@@ -37,27 +38,20 @@ impl Busy {
     /// Returns the ledger's entry for the work so far, which goes on. None when there is nothing
     /// new to tell.
     pub(crate) fn so_far(&mut self, time: Timestamp) -> Option<Event> {
-        let (
-            Decided {
-                decisions,
-                left_out,
-            },
-            egress,
-        ) = self.audit.take();
+        let (decided, egress) = self.audit.take();
         // Every call of a tool is on record with its code and its grant, even if it asked for
         // nothing.
         let is_told = (self.entry.tool.is_some() && !self.told)
-            || !decisions.is_empty()
+            || !decided.decisions.is_empty()
             || !egress.is_empty();
         self.told |= is_told;
-        let entry = || BoundaryDecided {
-            decisions,
-            left_out,
-            egress,
-            time,
-            ..self.entry.clone()
-        };
-        is_told.then(|| Event::BoundaryDecided(Box::new(entry())))
+        is_told.then(|| {
+            let entry = BoundaryDecided {
+                egress,
+                ..self.entry.clone()
+            };
+            ledger_event(entry, decided, time)
+        })
     }
 
     /// Returns the ledger's entry for the work, which ends here. None when there is nothing new to

@@ -12,6 +12,7 @@ use crate::schemas::GivenUp;
 use domain::compaction::{
     Compacted, Compaction, Mark, bytes_for, estimated_tokens, material, shown,
 };
+use domain::digest::Salt;
 use domain::event::{BoundaryVerdict, RunStarted};
 use domain::grant::capability;
 use domain::limits::REPLY_REPAIRS_MAX;
@@ -178,7 +179,7 @@ impl Model<'_> {
                 untrusted: false,
                 answers: None,
             };
-            messages.push(draft.at(self.through + 1, domain::digest::Salt::default()));
+            messages.push(draft.at(self.through + 1, Salt::default()));
         }
         Ok(Prompt {
             model: self.request.model.clone(),
@@ -253,7 +254,7 @@ impl Model<'_> {
             &messages,
             bytes_for(window, compaction.summary_tokens_max),
         );
-        Ok(Draft::text(Role::User, "host", text).at(self.through, domain::digest::Salt::default()))
+        Ok(Draft::text(Role::User, "host", text).at(self.through, Salt::default()))
     }
 
     /// Returns the tools that the model may call, as the run began with them.
@@ -317,12 +318,10 @@ fn ask_for_repair(prompt: &mut Prompt, reply: Reply, complaint: &str) {
         untrusted: false,
         answers: None,
     };
+    prompt.messages.push(said.at(next, Salt::default()));
     prompt
         .messages
-        .push(said.at(next, domain::digest::Salt::default()));
-    prompt
-        .messages
-        .push(Draft::text(Role::User, "host", text).at(next + 1, domain::digest::Salt::default()));
+        .push(Draft::text(Role::User, "host", text).at(next + 1, Salt::default()));
 }
 
 /// The record of the call's dealings with the boundary, for its entry in the ledger.
@@ -385,13 +384,10 @@ impl Watchers<'_> {
     fn show(&self, attempt: u32, seq: u64, show: Show) {
         if self.watched {
             let started = self.started;
-            let agent = started.agent;
-            let session = started.session;
-            let run = started.run;
             self.core.live.show(Frame {
-                agent,
-                session,
-                run,
+                agent: started.agent,
+                session: started.session,
+                run: started.run,
                 operation: self.operation.id,
                 attempt,
                 seq,

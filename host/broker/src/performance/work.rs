@@ -67,14 +67,8 @@ pub(crate) struct Work {
 
 impl Work {
     pub(crate) fn new(origin: Origin<'_>) -> Self {
-        let Origin {
-            core,
-            payer,
-            run,
-            open,
-            thread,
-            stopwatch,
-        } = origin;
+        let run = origin.run;
+        let open = origin.open;
         // Models, other agents, timers and users are asked by the agent itself.
         let through = match &open.operation.performer {
             Performer::Tool {
@@ -88,18 +82,18 @@ impl Work {
         let entry = BoundaryDecided {
             operation: Some(open.operation.id),
             segment: open.segment,
-            ..entry(core, run, through)
+            ..entry(origin.core, run, through)
         };
         Self {
-            core: core.clone(),
-            payer,
+            core: origin.core.clone(),
+            payer: origin.payer,
             open: open.clone(),
             started: run.started.clone(),
             messages: seen(run, open),
-            thread,
+            thread: origin.thread,
             audit: CallAudit::default(),
             entry,
-            stopwatch: stopwatch.clone(),
+            stopwatch: origin.stopwatch.clone(),
         }
     }
 

@@ -178,8 +178,7 @@ impl Threads {
 
     /// Hands a piece of work to a thread without work, or to a new one. There are never more
     /// threads than permits.
-    fn hand_over(&self, piece: Piece) -> Result<(), GivenUp> {
-        let mut piece = piece;
+    fn hand_over(&self, mut piece: Piece) -> Result<(), GivenUp> {
         loop {
             let Some(thread) = self.idle().pop() else {
                 break;

@@ -7,12 +7,10 @@
 //! included.
 
 #[cfg(test)]
-mod fuzz;
-#[cfg(test)]
 mod tests;
 
+use crate::values::text::serde_as_text;
 use crate::values::wildcard;
-use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
@@ -20,8 +18,7 @@ use std::str::FromStr;
 pub const PATTERN_BYTES_MAX: usize = 1_024;
 
 /// A pattern for paths below a granted folder. It serializes as its text, normalised.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Glob {
     text: String,
     parts: Vec<Part>,
@@ -191,19 +188,7 @@ impl FromStr for Glob {
     }
 }
 
-impl TryFrom<String> for Glob {
-    type Error = GlobError;
-
-    fn try_from(text: String) -> Result<Self, GlobError> {
-        text.parse()
-    }
-}
-
-impl From<Glob> for String {
-    fn from(glob: Glob) -> Self {
-        glob.text
-    }
-}
+serde_as_text!(Glob::from_str);
 
 impl fmt::Display for Glob {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

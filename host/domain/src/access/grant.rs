@@ -10,13 +10,14 @@ pub use bucket::{
     BucketScope, KEY_BYTES_MAX, VALUE_BYTES_MAX, WRITTEN_BYTES_MAX,
 };
 pub use directory::{Barred, DirectoryGrant};
-pub use placing::{FileId, Nested, PathRoute, Placed, nested};
+pub use placing::{FileId, FolderChain, Nested, Placed, nested};
 pub use secret::{SecretGrant, SecretGrantError, SecretSlot};
 
 use crate::access::confirm::Confirm;
 use crate::access::egress::EgressGrant;
 use crate::access::ruling::Ruling;
 use crate::values::wildcard;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -44,7 +45,7 @@ pub mod capability {
 }
 
 /// A list of names, where `*` stands for any run of characters and everything else for itself.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct PatternList(pub Vec<String>);
 
@@ -102,7 +103,7 @@ fn matches(pattern: &str, name: &str) -> bool {
 
 /// Access to a folder or a bucket.
 #[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema,
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum Access {
@@ -113,7 +114,7 @@ pub enum Access {
 }
 
 /// Limits of a guest's use of the machine, per call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct GuestLimits {
     /// Bytes of all its memories and tables together.
@@ -155,7 +156,7 @@ impl Default for GuestLimits {
 }
 
 /// An operator's grant to a component. Anything that is missing is not granted.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Grant {
     /// Folders that it may use.

@@ -10,8 +10,8 @@ use crate::access::user::{Scope, UserId};
 use crate::values::digest::Digest;
 use crate::values::id::NotAnId;
 use crate::values::refusal::{Refusal, RefusalKind};
+use crate::values::text::{serde_as_text, wrapped_text};
 use crate::values::time::Timestamp;
-use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
@@ -36,8 +36,7 @@ const DAY_S: u64 = 24 * 3_600;
 const ALPHABET: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
 
 /// The id of a key: 12 of `a-z` and `2-7`. Says nothing of the secret.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct KeyId(String);
 
 impl KeyId {
@@ -51,18 +50,6 @@ impl KeyId {
                 .map_or('a', char::from)
         };
         Self(random.iter().map(letter).collect())
-    }
-
-    /// The id as text.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Display for KeyId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
     }
 }
 
@@ -84,18 +71,8 @@ impl FromStr for KeyId {
     }
 }
 
-impl TryFrom<String> for KeyId {
-    type Error = NotAnId;
-    fn try_from(text: String) -> Result<Self, NotAnId> {
-        text.parse()
-    }
-}
-
-impl From<KeyId> for String {
-    fn from(id: KeyId) -> Self {
-        id.0
-    }
-}
+wrapped_text!(KeyId);
+serde_as_text!(KeyId::from_str);
 
 /// A whole key. Never printed, never stored.
 #[derive(Clone, PartialEq, Eq)]

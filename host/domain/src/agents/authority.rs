@@ -22,7 +22,9 @@ pub use explain::{Look, Says};
 pub use inherited::{Denies, Permissions};
 pub use review::{CapabilityStatus, Reviewed, review};
 
-use crate::access::grant::{Access, Bound, BucketGrant, DirectoryGrant, Grant, capability};
+use crate::access::grant::{
+    Access, Bound, BucketGrant, DirectoryGrant, Grant, PatternList, capability,
+};
 use crate::access::ruling::{Rule, Ruling, TOOL_CALL};
 use crate::access::tool::ToolDefinition;
 use crate::agents::definition::Definition;
@@ -146,37 +148,20 @@ impl Caller<'_> {
     pub fn may_call<'a>(&self, asked: impl Into<Asked<'a>>) -> Result<Rule, Denied> {
         let asked = asked.into();
         let tool = asked.tool;
-        let denied = |rule| {
-            Err(Denied {
-                rule,
-                what: tool.to_owned(),
-            })
-        };
-        let Definition {
-            tool_allowlist,
-            tool_denylist,
-            ..
-        } = self.agent;
-        if self.denies.tools.matches(tool) {
-            return denied(Rule::CallersDenylist);
-        }
-        if tool_denylist
-            .as_ref()
-            .is_some_and(|list| list.matches(tool))
-        {
-            return denied(Rule::ToolDenylist);
-        }
         let system = is_system(tool);
-        if !system
-            && tool_allowlist
-                .as_ref()
-                .is_some_and(|list| !list.matches(tool))
-        {
-            return denied(Rule::ToolAllowlist);
-        }
-        if !self.permissions.permit_tool(tool) {
-            return denied(Rule::Permissions);
-        }
+        let agent = self.agent;
+        refuse_by(
+            tool,
+            [
+                (self.denies.tools.matches(tool), Rule::CallersDenylist),
+                (has(agent.tool_denylist.as_ref(), tool), Rule::ToolDenylist),
+                (
+                    !system && lacks(agent.tool_allowlist.as_ref(), tool),
+                    Rule::ToolAllowlist,
+                ),
+                (!self.permissions.permit_tool(tool), Rule::Permissions),
+            ],
+        )?;
         for needed in asked.needed() {
             match self.may_have(&needed.name) {
                 Err(denied) if !system || denied.rule != Rule::CapabilityAllowlist => {
@@ -203,36 +188,24 @@ impl Caller<'_> {
     /// # Errors
     /// The rule that decided.
     pub fn may_have(&self, capability: &str) -> Result<(), Denied> {
-        let denied = |rule| {
-            Err(Denied {
-                rule,
-                what: capability.to_owned(),
-            })
-        };
-        let Definition {
-            capability_allowlist,
-            capability_denylist,
-            ..
-        } = self.agent;
-        if self.denies.capabilities.matches(capability) {
-            return denied(Rule::CallersDenylist);
-        }
-        if capability_denylist
-            .as_ref()
-            .is_some_and(|list| list.matches(capability))
-        {
-            return denied(Rule::CapabilityDenylist);
-        }
-        if capability_allowlist
-            .as_ref()
-            .is_some_and(|list| !list.matches(capability))
-        {
-            return denied(Rule::CapabilityAllowlist);
-        }
-        if !self.permissions.permit_capability(capability) {
-            return denied(Rule::Permissions);
-        }
-        Ok(())
+        let agent = self.agent;
+        let allowlist = agent.capability_allowlist.as_ref();
+        let denylist = agent.capability_denylist.as_ref();
+        refuse_by(
+            capability,
+            [
+                (
+                    self.denies.capabilities.matches(capability),
+                    Rule::CallersDenylist,
+                ),
+                (has(denylist, capability), Rule::CapabilityDenylist),
+                (lacks(allowlist, capability), Rule::CapabilityAllowlist),
+                (
+                    !self.permissions.permit_capability(capability),
+                    Rule::Permissions,
+                ),
+            ],
+        )
     }
 
     /// Checks whether the agent may dispatch to another that it names. `granted` is the
@@ -242,14 +215,7 @@ impl Caller<'_> {
     /// The rule that decided.
     pub fn may_reach(&self, other: &Definition, granted: &Grant) -> Result<(), Denied> {
         self.may_hand_over(other, granted)?;
-        if other.ui_visible {
-            Ok(())
-        } else {
-            Err(Denied {
-                rule: Rule::UiVisible,
-                what: other.agent_id.0.clone(),
-            })
-        }
+        refuse_by(&other.agent_id.0, [(!other.ui_visible, Rule::UiVisible)])
     }
 
     /// Checks whether the agent may have another work for it, be it visible or not. Agents that the
@@ -259,36 +225,22 @@ impl Caller<'_> {
     /// The rule that decided.
     pub fn may_hand_over(&self, other: &Definition, granted: &Grant) -> Result<(), Denied> {
         let name = &other.agent_id.0;
-        let denied = |rule| {
-            Err(Denied {
-                rule,
-                what: name.clone(),
-            })
-        };
-        let Definition {
-            agent_allowlist,
-            agent_denylist,
-            ..
-        } = self.agent;
-        if self.denies.agents.matches(name) {
-            return denied(Rule::CallersDenylist);
-        }
-        if agent_denylist
-            .as_ref()
-            .is_some_and(|list| list.matches(name))
-        {
-            return denied(Rule::AgentDenylist);
-        }
-        if agent_allowlist
-            .as_ref()
-            .is_some_and(|list| !list.matches(name))
-        {
-            return denied(Rule::AgentAllowlist);
-        }
-        if !granted.agents.matches(name) {
-            return denied(Rule::NotGranted);
-        }
-        Ok(())
+        let agent = self.agent;
+        refuse_by(
+            name,
+            [
+                (self.denies.agents.matches(name), Rule::CallersDenylist),
+                (
+                    has(agent.agent_denylist.as_ref(), name),
+                    Rule::AgentDenylist,
+                ),
+                (
+                    lacks(agent.agent_allowlist.as_ref(), name),
+                    Rule::AgentAllowlist,
+                ),
+                (!granted.agents.matches(name), Rule::NotGranted),
+            ],
+        )
     }
 
     /// Returns what a call of the tool may do when its component has this grant.
@@ -330,6 +282,27 @@ impl Caller<'_> {
             rule,
         }
     }
+}
+
+/// Refuses by the first rule that is broken.
+fn refuse_by<const N: usize>(what: &str, rules: [(bool, Rule); N]) -> Result<(), Denied> {
+    match rules.into_iter().find(|(broken, _)| *broken) {
+        None => Ok(()),
+        Some((_, rule)) => Err(Denied {
+            rule,
+            what: what.to_owned(),
+        }),
+    }
+}
+
+/// Returns whether a list is there and has a name.
+fn has(list: Option<&PatternList>, name: &str) -> bool {
+    list.is_some_and(|list| list.matches(name))
+}
+
+/// Returns whether a list is there and lacks a name.
+fn lacks(list: Option<&PatternList>, name: &str) -> bool {
+    list.is_some_and(|list| !list.matches(name))
 }
 
 /// Returns whether a name is reserved for tools of the host's own, which pass allow lists. No

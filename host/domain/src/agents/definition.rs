@@ -9,6 +9,7 @@ use crate::access::grant::PatternList;
 use crate::values::limits::TurnLimits;
 use crate::values::refusal::{Refusal, RefusalKind};
 use crate::values::time::Timestamp;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -16,7 +17,7 @@ use std::fmt;
 
 /// A definition's id, such as `reading-list`.
 #[derive(
-    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema,
+    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(transparent)]
 pub struct DefinitionId(pub String);
@@ -28,9 +29,7 @@ impl fmt::Display for DefinitionId {
 }
 
 /// The driver of an agent.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum AgentType {
     /// A component on this host drives it.
@@ -41,9 +40,7 @@ pub enum AgentType {
 }
 
 /// The form in which tools are shown to an agent.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ToolExposure {
     /// As tools.
@@ -56,7 +53,7 @@ pub enum ToolExposure {
 }
 
 /// Chat settings.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct ChatSettings {
     /// The provider whose model it uses, by its name in `providers` or by its kind, such as
@@ -69,9 +66,7 @@ pub struct ChatSettings {
 pub const SESSION_TIME_LIMIT_S_MAX: u32 = 31_536_000;
 
 /// Limits of a structured session; none where there is no number.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct SessionPolicy {
     /// Time limit of the session in seconds, from 1 to 31,536,000 (a year). After that it is
@@ -129,7 +124,7 @@ impl SessionPolicy {
 ///
 /// In allow lists `null` or a missing list means everything and `[]` means nothing; deny lists are
 /// applied after them and always win.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Definition {
     /// The agent's id: 1 to 64 of `a-z`, `0-9`, `-` and `_`. It is not a UUID, and none of the

@@ -47,7 +47,7 @@ pub use target::{PostTarget, PostTargetError};
 pub use user_rules::{UserRule, UserRules};
 
 use crate::access::user::{USER_BYTES_MAX, UserId};
-use serde::{Deserialize, Serialize};
+use crate::values::text::words;
 use std::fmt;
 
 /// Bytes of a path.
@@ -70,10 +70,9 @@ const _: () =
 /// The address of an agent. It serializes as its text.
 ///
 /// Paths are ordered as their texts are, byte by byte: the order of `SQLite`'s `BINARY` collation
-/// too. Everything below a path follows each other without a gap ([`AgentPath::subtree_range`]);
-/// indices are not in the order of their numbers (`sub/10` is before `sub/2`).
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+/// too. Everything below a path follows each other without a gap; indices are not in the order of
+/// their numbers (`sub/10` is before `sub/2`).
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AgentPath {
     /// First, because it decides the order.
     text: String,
@@ -195,26 +194,6 @@ impl AgentPath {
         self.suffixes.len()
     }
 
-    /// Returns whether it is the other path or below it.
-    #[must_use]
-    pub fn is_within(&self, subtree: &Self) -> bool {
-        self.root == subtree.root && self.suffixes.starts_with(&subtree.suffixes)
-    }
-
-    /// Returns the bounds of the texts of everything below it, as in `path >= ? AND path < ?`. The
-    /// path itself is not between them, and cannot be: `/u/agent/a-b` is a text between
-    /// `/u/agent/a` and `/u/agent/a/`. A query for the whole subtree asks for `path = ?` besides.
-    #[must_use]
-    pub fn subtree_range(&self) -> (String, String) {
-        // The sign after `/`, so that nothing that begins with the lower bound is left out and
-        // nothing else gets in.
-        const AFTER_SLASH: char = '0';
-        (
-            format!("{}/", self.text),
-            format!("{}{AFTER_SLASH}", self.text),
-        )
-    }
-
     fn from_parts(root: Root, suffixes: Vec<Suffix>) -> Self {
         let mut text = root.to_string();
         for suffix in &suffixes {
@@ -228,21 +207,7 @@ impl AgentPath {
     }
 }
 
-impl Folder {
-    /// Every folder.
-    pub const ALL: [Self; 4] = [Self::Agent, Self::Cron, Self::Task, Self::Subuser];
-
-    /// Its word.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Agent => "agent",
-            Self::Cron => "cron",
-            Self::Task => "task",
-            Self::Subuser => "subuser",
-        }
-    }
-}
+words!(Folder { Agent = "agent", Cron = "cron", Task = "task", Subuser = "subuser" });
 
 impl fmt::Display for Root {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -267,20 +232,6 @@ impl fmt::Display for Suffix {
 impl fmt::Display for AgentPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
-    }
-}
-
-impl TryFrom<String> for AgentPath {
-    type Error = PathError;
-
-    fn try_from(text: String) -> Result<Self, PathError> {
-        text.parse()
-    }
-}
-
-impl From<AgentPath> for String {
-    fn from(path: AgentPath) -> Self {
-        path.text
     }
 }
 

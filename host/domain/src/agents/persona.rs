@@ -5,18 +5,15 @@ use crate::access::grant::PatternList;
 use crate::access::user::UserId;
 use crate::agents::authority::{Denies, Permissions};
 use crate::agents::definition::DefinitionId;
+use crate::values::text::{serde_as_text, wrapped_text};
 use serde::{Deserialize, Serialize};
-use std::fmt;
 use std::str::FromStr;
 
 /// Bytes of a persona's id.
 const ID_BYTES_MAX: usize = 64;
 
 /// A persona's id: 1 to 64 of `a-z`, `0-9`, `-` and `_`.
-#[derive(
-    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema,
-)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, schemars::JsonSchema)]
 #[schemars(with = "String")]
 pub struct PersonaId(String);
 
@@ -27,19 +24,7 @@ pub struct NotAPersona {
     given: String,
 }
 
-impl PersonaId {
-    /// The id as text.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Display for PersonaId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
+impl PersonaId {}
 
 impl FromStr for PersonaId {
     type Err = NotAPersona;
@@ -58,18 +43,8 @@ impl FromStr for PersonaId {
     }
 }
 
-impl TryFrom<String> for PersonaId {
-    type Error = NotAPersona;
-    fn try_from(text: String) -> Result<Self, NotAPersona> {
-        text.parse()
-    }
-}
-
-impl From<PersonaId> for String {
-    fn from(PersonaId(text): PersonaId) -> Self {
-        text
-    }
-}
+wrapped_text!(PersonaId);
+serde_as_text!(PersonaId::from_str);
 
 /// One entry of the config's `personas` array.
 ///

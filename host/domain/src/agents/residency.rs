@@ -5,9 +5,9 @@
 //! runs: nothing is stored for it, nothing has to be woken, and a restart changes nothing.
 
 use crate::agents::path::PathKind;
+use crate::values::text::words;
 use crate::values::time::Timestamp;
 use serde::{Deserialize, Serialize};
-use std::fmt;
 
 /// Milliseconds without work after which an agent sleeps.
 pub const IDLE_SIGNAL_MS: u64 = 60_000;
@@ -83,27 +83,13 @@ pub fn residency(kind: PathKind, work: Work, patience: Patience, now: Timestamp)
     }
 }
 
-impl Residency {
-    /// Its word.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Active => "active",
-            Self::Sleeping => "sleeping",
-            Self::Dead => "dead",
-        }
-    }
-}
-
-impl fmt::Display for Residency {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
+words!(Residency { Active = "active", Sleeping = "sleeping", Dead = "dead" });
 
 #[cfg(test)]
 mod tests {
+    use super::Residency::{Active, Dead, Sleeping};
     use super::*;
+    use PathKind::{Agent, Memory, Search, Sub, Task};
 
     const HOUR: u64 = POISON_PILL_MS;
 
@@ -116,50 +102,20 @@ mod tests {
             made: Timestamp(0),
         };
         for (kind, is_busy, last, now, expected) in [
-            (
-                PathKind::Agent,
-                false,
-                Some(0),
-                IDLE_SIGNAL_MS - 1,
-                Residency::Active,
-            ),
-            (
-                PathKind::Agent,
-                false,
-                Some(0),
-                IDLE_SIGNAL_MS,
-                Residency::Sleeping,
-            ),
-            (
-                PathKind::Agent,
-                false,
-                Some(0),
-                HOUR * 100,
-                Residency::Sleeping,
-            ),
-            (
-                PathKind::Agent,
-                true,
-                Some(0),
-                HOUR * 100,
-                Residency::Active,
-            ),
-            (
-                PathKind::Agent,
-                false,
-                None,
-                IDLE_SIGNAL_MS,
-                Residency::Sleeping,
-            ),
-            (PathKind::Task, false, Some(0), HOUR, Residency::Sleeping),
-            (PathKind::Sub, false, Some(0), HOUR - 1, Residency::Sleeping),
-            (PathKind::Sub, false, Some(0), HOUR, Residency::Dead),
-            (PathKind::Sub, true, Some(0), HOUR * 100, Residency::Active),
-            (PathKind::Sub, false, None, HOUR * 100, Residency::Sleeping),
-            (PathKind::Search, false, Some(5), HOUR + 5, Residency::Dead),
-            (PathKind::Memory, false, Some(5), HOUR + 5, Residency::Dead),
+            (Agent, false, Some(0), IDLE_SIGNAL_MS - 1, Active),
+            (Agent, false, Some(0), IDLE_SIGNAL_MS, Sleeping),
+            (Agent, false, Some(0), HOUR * 100, Sleeping),
+            (Agent, true, Some(0), HOUR * 100, Active),
+            (Agent, false, None, IDLE_SIGNAL_MS, Sleeping),
+            (Task, false, Some(0), HOUR, Sleeping),
+            (Sub, false, Some(0), HOUR - 1, Sleeping),
+            (Sub, false, Some(0), HOUR, Dead),
+            (Sub, true, Some(0), HOUR * 100, Active),
+            (Sub, false, None, HOUR * 100, Sleeping),
+            (Search, false, Some(5), HOUR + 5, Dead),
+            (Memory, false, Some(5), HOUR + 5, Dead),
             // A clock that was set back.
-            (PathKind::Sub, false, Some(10), 0, Residency::Active),
+            (Sub, false, Some(10), 0, Active),
         ] {
             let found = residency(
                 kind,

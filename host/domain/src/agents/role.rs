@@ -1,8 +1,8 @@
 //! Roles: what a user may do with an agent that is shared.
 
 use crate::values::refusal::{Refusal, RefusalKind};
+use crate::values::text::words;
 use serde::{Deserialize, Serialize};
-use std::fmt;
 use std::str::FromStr;
 
 /// The relation of a user to an agent.
@@ -51,21 +51,14 @@ impl Right {
     }
 }
 
+words!(AgentRole {
+    Primary = "primary",
+    Shared = "shared",
+    Mentee = "mentee",
+    Observer = "observer",
+});
+
 impl AgentRole {
-    /// Every role.
-    pub const ALL: [Self; 4] = [Self::Primary, Self::Shared, Self::Mentee, Self::Observer];
-
-    /// Returns its name on the wire.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Primary => "primary",
-            Self::Shared => "shared",
-            Self::Mentee => "mentee",
-            Self::Observer => "observer",
-        }
-    }
-
     /// The role matrix.
     #[must_use]
     pub fn may(self, right: Right) -> bool {
@@ -110,25 +103,16 @@ impl AgentRole {
     }
 }
 
-impl fmt::Display for AgentRole {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
 impl FromStr for AgentRole {
     type Err = Refusal;
     fn from_str(text: &str) -> Result<Self, Refusal> {
-        Self::ALL
-            .into_iter()
-            .find(|role| role.as_str() == text)
-            .ok_or_else(|| {
-                let message = format!(
-                    "`{text}` is no role; there are: {}",
-                    Self::ALL.map(Self::as_str).join(", ")
-                );
-                Refusal::new(RefusalKind::Invalid, "INVALID_ASSIGNMENT_ROLE", message).at("/role")
-            })
+        Self::from_word(text).ok_or_else(|| {
+            let message = format!(
+                "`{text}` is no role; there are: {}",
+                Self::ALL.map(Self::as_str).join(", ")
+            );
+            Refusal::new(RefusalKind::Invalid, "INVALID_ASSIGNMENT_ROLE", message).at("/role")
+        })
     }
 }
 
@@ -147,11 +131,7 @@ mod tests {
             Right::Teach,
         ];
         for (role, allowed, all_sessions) in [
-            (
-                AgentRole::Primary,
-                [true, true, true, true, true, true],
-                true,
-            ),
+            (AgentRole::Primary, [true; 6], true),
             (
                 AgentRole::Shared,
                 [true, true, false, false, false, true],

@@ -35,12 +35,8 @@ pub struct ActiveSession {
     /// Client actions that were answered.
     pub interactions: u64,
     /// Items on its record from another system, which do not count towards its limit of items.
-    #[serde(default, skip_serializing_if = "is_none")]
+    #[serde(default, skip_serializing_if = "crate::values::json::is_default")]
     pub items_imported: u32,
-}
-
-fn is_none(items: &u32) -> bool {
-    *items == 0
 }
 
 /// The phase of an active session.

@@ -179,13 +179,11 @@ impl Agent {
                 self.changed(it.archived_at);
             }
             Event::UserAssigned(it) => {
-                let user_id = it.user_id.clone();
-                let assigned_by = it.assigned_by.clone();
                 self.assignments.push(Assignment {
-                    user_id,
+                    user_id: it.user_id.clone(),
                     role: it.role,
                     assigned_at: it.assigned_at,
-                    assigned_by,
+                    assigned_by: it.assigned_by.clone(),
                 });
                 self.changed(it.assigned_at);
             }

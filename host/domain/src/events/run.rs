@@ -124,7 +124,7 @@ pub struct Run {
     /// another segment of a call are progress, after which it counts anew. Another attempt at what
     /// was lost is none, and neither is that a timer elapsed or the client answered, nor a step
     /// that heard only that: it may happen beside what ends the host.
-    #[serde(default, skip_serializing_if = "is_none")]
+    #[serde(default, skip_serializing_if = "crate::values::json::is_default")]
     pub recoveries: u32,
     /// The component that its next step runs on.
     pub component: Digest,
@@ -491,11 +491,6 @@ impl Run {
     pub fn is_active(&self) -> bool {
         self.open.values().any(Open::is_active)
     }
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
-fn is_none(count: &u32) -> bool {
-    *count == 0
 }
 
 /// Calls among some messages that have no result among them.

@@ -8,6 +8,18 @@
 //! written, and everything in it is verified: digests of messages, ids of turns, the tree, the file
 //! to its last byte. A file that another program wrote is read too; its turns are made of its
 //! messages, and have ids that follow from these. Never in here: files, and where turns are stored.
+//!
+//! ## Where things are
+//!
+//! - the dialects, and what they share: `dialect.rs`, `dialect/blocks.rs`
+//! - pi's: `dialect/pi.rs`, and in `pi/` what pi shows (`show.rs`, `usage.rs`) and files that pi
+//!   wrote (`foreign.rs`)
+//! - aix's: `dialect/aix.rs`, and files that others wrote for it: `aix/foreign.rs`
+//! - the records that make a file exact: `exact.rs`
+//! - lines and their fields, and what is wrong with them: `line.rs`, `fault.rs`
+//! - turns out of another program's messages: `adopt.rs`, `adopt/build.rs`
+//! - checks: `check.rs`, `verify.rs`
+//! - ways in a tree, and the difference of two threads: `thread.rs`, `diff.rs`
 
 mod adopt;
 mod check;
@@ -214,9 +226,5 @@ pub fn read(
     adoption: &Adoption,
 ) -> Result<(dialect::Dialect, Reading), TranscriptFault> {
     let dialect = dialect::detect(file)?;
-    let reading = match dialect {
-        dialect::Dialect::Pi => dialect::pi::read(file, adoption),
-        dialect::Dialect::Aix => dialect::aix::read(file, adoption),
-    };
-    Ok((dialect, reading?))
+    Ok((dialect, dialect.read(file, adoption)?))
 }

@@ -4,6 +4,7 @@ use crate::thread::message::MessageId;
 use crate::thread::model::Usage;
 use crate::values::digest::Digest;
 use crate::values::id::{RunId, TurnId};
+use crate::values::text::words;
 use serde::{Deserialize, Serialize};
 
 /// The way in which a turn ended.
@@ -20,18 +21,12 @@ pub enum TurnEnd {
     Aborted,
 }
 
-impl TurnEnd {
-    /// Returns its name on the wire.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Replied => "replied",
-            Self::Completed => "completed",
-            Self::Failed => "failed",
-            Self::Aborted => "aborted",
-        }
-    }
-}
+words!(TurnEnd {
+    Replied = "replied",
+    Completed = "completed",
+    Failed = "failed",
+    Aborted = "aborted",
+});
 
 /// A turn: the commit of this system. Never changes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -77,12 +72,6 @@ impl TurnNode {
     pub fn compute_id(&self) -> TurnId {
         let parent = self.parent.map_or([0; 32], |TurnId(Digest(bytes))| bytes);
         let messages: Vec<u8> = self.messages.iter().flat_map(|digest| digest.0).collect();
-        let end: &[u8] = match self.end {
-            TurnEnd::Replied => b"replied",
-            TurnEnd::Completed => b"completed",
-            TurnEnd::Failed => b"failed",
-            TurnEnd::Aborted => b"aborted",
-        };
         let place = [self.depth.to_be_bytes(), self.first_message.to_be_bytes()].concat();
         TurnId(Digest::of_parts(&[
             b"turn",
@@ -91,7 +80,7 @@ impl TurnNode {
             &place,
             &messages,
             &self.session_state.0,
-            end,
+            self.end.as_str().as_bytes(),
         ]))
     }
 }

@@ -9,8 +9,6 @@
 //! comparisons as its states and the length of the text come to.
 
 mod count;
-#[cfg(test)]
-mod fuzz;
 mod graph;
 mod pattern;
 #[cfg(test)]

@@ -54,7 +54,7 @@ pub struct Basis {
     pub session_state: Digest,
     /// Number of the session's files that the step may read, counted from the first that was
     /// uploaded.
-    #[serde(default, skip_serializing_if = "is_none")]
+    #[serde(default, skip_serializing_if = "crate::values::json::is_default")]
     pub files: u64,
     /// Time at which the step was first begun.
     pub now: Timestamp,
@@ -79,11 +79,6 @@ pub struct ResolvedConfigDigests {
     /// from before it was frozen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ceiling: Option<Digest>,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
-fn is_none(count: &u64) -> bool {
-    *count == 0
 }
 
 impl Basis {

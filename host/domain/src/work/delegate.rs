@@ -16,9 +16,10 @@ pub use result::{DelegateError, DelegateMetadata, DelegateResult, Task, TaskStat
 
 use crate::access::tool::{EffectClass, ToolDefinition};
 use crate::values::limits::INPUT_BYTES_MAX;
+use crate::values::text::words;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
-use std::fmt;
 
 /// The tool's name.
 pub const NAME: &str = "delegate";
@@ -29,17 +30,7 @@ pub const URL_BYTES_MAX: usize = 8_192;
 
 /// The kind of agent that work is handed to.
 #[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    Serialize,
-    Deserialize,
-    schemars::JsonSchema,
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "lowercase")]
 pub enum Target {
@@ -51,20 +42,9 @@ pub enum Target {
     Coder,
 }
 
+words!(Target { Worker = "worker", Researcher = "researcher", Coder = "coder" });
+
 impl Target {
-    /// Every target there is.
-    pub const ALL: [Self; 3] = [Self::Worker, Self::Researcher, Self::Coder];
-
-    /// Its name on the wire.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Worker => "worker",
-            Self::Researcher => "researcher",
-            Self::Coder => "coder",
-        }
-    }
-
     /// Returns the time limit for its work if the call sets none, in milliseconds.
     #[must_use]
     pub fn timeout_ms_default(self) -> u64 {
@@ -91,16 +71,6 @@ impl Target {
             .iter()
             .filter(move |operation| operation.target == self)
     }
-
-    fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|target| target.name() == name)
-    }
-}
-
-impl fmt::Display for Target {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
 }
 
 /// Urgency of a task. On the wire a number from 1, low, to 4, critical.
@@ -126,18 +96,7 @@ pub enum Priority {
     Critical,
 }
 
-impl Priority {
-    /// Its word.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Low => "low",
-            Self::Normal => "normal",
-            Self::High => "high",
-            Self::Critical => "critical",
-        }
-    }
-}
+words!(Priority { Low = "low", Normal = "normal", High = "high", Critical = "critical" });
 
 /// A call of `delegate` that passed every check.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -181,20 +140,14 @@ pub enum Code {
     TaskFailed,
 }
 
-impl Code {
-    /// Its name on the wire.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::InvalidTarget => "INVALID_TARGET",
-            Self::InvalidOperation => "INVALID_OPERATION",
-            Self::InvalidParameters => "INVALID_PARAMETERS",
-            Self::AgentUnavailable => "AGENT_UNAVAILABLE",
-            Self::TaskTimeout => "TASK_TIMEOUT",
-            Self::TaskFailed => "TASK_FAILED",
-        }
-    }
-}
+words!(Code {
+    InvalidTarget = "INVALID_TARGET",
+    InvalidOperation = "INVALID_OPERATION",
+    InvalidParameters = "INVALID_PARAMETERS",
+    AgentUnavailable = "AGENT_UNAVAILABLE",
+    TaskTimeout = "TASK_TIMEOUT",
+    TaskFailed = "TASK_FAILED",
+});
 
 /// A call of `delegate` was refused before anything happened.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -209,7 +162,7 @@ impl Invalid {
     /// what would be allowed.
     #[must_use]
     pub fn code(&self) -> &'static str {
-        self.code.name()
+        self.code.as_str()
     }
 
     fn new(code: Code, message: impl Into<String>) -> Self {
@@ -230,7 +183,7 @@ impl Invalid {
 /// same key hands it over once.
 #[must_use]
 pub fn definition(targets: &[Target]) -> ToolDefinition {
-    let names: Vec<&str> = targets.iter().map(|target| target.name()).collect();
+    let names: Vec<&str> = targets.iter().map(|target| target.as_str()).collect();
     let operations: Vec<&str> = targets
         .iter()
         .flat_map(|target| target.operations())
@@ -353,7 +306,7 @@ fn target(value: Option<Value>, targets: &[Target]) -> Result<Target, Invalid> {
     let supported = || {
         targets
             .iter()
-            .map(|target| target.name())
+            .map(|target| target.as_str())
             .collect::<Vec<_>>()
             .join(", ")
     };
@@ -369,7 +322,7 @@ fn target(value: Option<Value>, targets: &[Target]) -> Result<Target, Invalid> {
         None => return Err(invalid("`target` is missing")),
     };
     let target =
-        Target::named(&name).ok_or_else(|| invalid(&format!("There is no target {name}")))?;
+        Target::from_word(&name).ok_or_else(|| invalid(&format!("There is no target {name}")))?;
     if !targets.contains(&target) {
         return Err(Invalid::new(
             Code::AgentUnavailable,

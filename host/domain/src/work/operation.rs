@@ -219,7 +219,7 @@ pub struct Continuation {
     /// The pause before that segment: what it waits for.
     pub pause: Pause,
     /// Milliseconds of the run's active time that are recorded with it ([`Settlement::active_ms`]).
-    #[serde(default, skip_serializing_if = "is_none")]
+    #[serde(default, skip_serializing_if = "crate::values::json::is_default")]
     pub active_ms: u64,
 }
 
@@ -259,7 +259,7 @@ pub struct Settlement {
     /// Milliseconds of the run's active time that are recorded with it. Models and tools were at
     /// work then, and no earlier outcome of the run counts this time. It is measured by a monotonic
     /// clock where the work was done; 0 in outcomes from before it was.
-    #[serde(default, skip_serializing_if = "is_none")]
+    #[serde(default, skip_serializing_if = "crate::values::json::is_default")]
     pub active_ms: u64,
     /// Time at which it ended.
     pub time: Timestamp,
@@ -269,13 +269,12 @@ impl Settlement {
     /// An outcome with nothing on record beside it.
     #[must_use]
     pub fn new(operation: OperationId, outcome: OperationOutcome, time: Timestamp) -> Self {
-        let attempts = Vec::new();
         Self {
             operation,
             outcome,
             result: None,
             untrusted: false,
-            attempts,
+            attempts: Vec::new(),
             usage: None,
             spent: None,
             active_ms: 0,
@@ -294,11 +293,6 @@ impl Settlement {
             Part::Text { .. } | Part::Call { .. } | Part::Opaque { .. } => None,
         })
     }
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
-fn is_none(ms: &u64) -> bool {
-    *ms == 0
 }
 
 /// Resources that one call of a guest used, as measured by the host's meters.

@@ -3,7 +3,7 @@
 
 use agent_host_egress::{
     ByteBudget, Caller, Credentials, Egress, EgressError, Limits, Record, Records, Request,
-    Resolve, Resolving, Response, Slot,
+    RequestPermit, Resolve, Resolving, Response,
 };
 use bytes::Bytes;
 use domain::egress::{AddressRange, EgressGrant, HostPattern, Method, OUTCOMES, Scheme};
@@ -134,7 +134,7 @@ pub(crate) struct Answers {
     answers: Mutex<VecDeque<Vec<IpAddr>>>,
     asked: AtomicUsize,
     silent: bool,
-    kept: Mutex<Vec<Slot>>,
+    kept: Mutex<Vec<RequestPermit>>,
 }
 
 impl Answers {
@@ -146,7 +146,7 @@ impl Answers {
         }
     }
 
-    /// Never answers, and keeps the slots of those who asked.
+    /// Never answers, and keeps the permits of those who asked.
     pub(crate) fn never() -> Self {
         Self {
             silent: true,
@@ -160,10 +160,10 @@ impl Answers {
 }
 
 impl Resolve for Answers {
-    fn resolve(&self, _name: String, slot: Slot) -> Resolving {
+    fn resolve(&self, _name: String, request_permit: RequestPermit) -> Resolving {
         self.asked.fetch_add(1, Ordering::SeqCst);
         if self.silent {
-            self.kept.lock().unwrap().push(slot);
+            self.kept.lock().unwrap().push(request_permit);
             return Box::pin(std::future::pending());
         }
         let mut answers = self.answers.lock().unwrap();

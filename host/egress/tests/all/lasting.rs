@@ -1,4 +1,4 @@
-//! Tests of what stays behind: connections, slots, budgets, records.
+//! Tests of what stays behind: connections, permits, budgets, records.
 
 use crate::fixture::{Answers, PATIENCE_MS, Server, World, grant, ok, say, wait_for_end};
 use agent_host_egress::{ByteBudget, EgressError, Limits, Seen};

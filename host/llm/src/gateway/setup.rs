@@ -192,7 +192,6 @@ fn upstream(
     );
     Ok(Upstream {
         name: name.to_owned(),
-        kind: provider.kind,
         provider: made,
         gate,
     })

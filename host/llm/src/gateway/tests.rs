@@ -4,7 +4,7 @@ use super::setup::{Surroundings, gateway};
 use super::*;
 use crate::delta::NoDeltas;
 use crate::failure::Reason;
-use egress::{Resolve, Resolving, Slot};
+use egress::{RequestPermit, Resolve, Resolving};
 use serde_json::json;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -26,7 +26,7 @@ impl fmt::Debug for Names {
 }
 
 impl Resolve for Names {
-    fn resolve(&self, _name: String, _slot: Slot) -> Resolving {
+    fn resolve(&self, _name: String, _request_permit: RequestPermit) -> Resolving {
         let answer = (self.lookup)(self.asked.fetch_add(1, Ordering::Relaxed));
         Box::pin(async move {
             match answer {

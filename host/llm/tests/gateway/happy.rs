@@ -260,7 +260,6 @@ async fn a_scripted_model_needs_no_key_and_no_network() {
         &|_| None,
     )
     .unwrap();
-    assert!(gateway.scripted_in_use());
     let watcher = Watcher::default();
     let completion = gateway.complete(&prompt(), &watcher).await;
     assert_eq!(completion.result.unwrap().parts, [Part::text("lo to you")]);

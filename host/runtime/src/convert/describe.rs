@@ -3,7 +3,7 @@
 use crate::bindings::agent::agent_host::plugin::types;
 use crate::bindings::agent::exports::agent_host::plugin::agent;
 use crate::component::AgentDescription;
-use crate::convert::{Reader, Unacceptable, is_name, unacceptable};
+use crate::convert::{Read, Reader, check_count, is_name, unacceptable};
 use domain::schema;
 use domain::tool::{EffectClass, ToolDefinition};
 use serde_json::Value;
@@ -15,8 +15,6 @@ pub(crate) const TOOLS_MAX: usize = 128;
 const SHOWN_CHARS_MAX: usize = 80;
 /// Names in any of a description's lists.
 const NAMES_MAX: usize = 128;
-
-type Read<T> = Result<T, Unacceptable>;
 
 /// Reads what an agent says of itself.
 pub(crate) fn agent_description(description: agent::Description) -> Read<AgentDescription> {
@@ -32,14 +30,8 @@ pub(crate) fn agent_description(description: agent::Description) -> Read<AgentDe
     if !is_name(&id, &['-', '_']) {
         return unacceptable("id", "is not 1 to 64 of `a-z`, `0-9`, `-` and `_`");
     }
-    for (field, names) in [("session-types", &session_types), ("wants", &wants)] {
-        if names.len() > NAMES_MAX {
-            return unacceptable(
-                field,
-                format_args!("are {}; {NAMES_MAX} at most", names.len()),
-            );
-        }
-    }
+    check_count("session-types", session_types.len(), NAMES_MAX)?;
+    check_count("wants", wants.len(), NAMES_MAX)?;
     if let Some(name) = session_types
         .iter()
         .find(|name| !is_name(name, &['-', '_']))
@@ -49,18 +41,11 @@ pub(crate) fn agent_description(description: agent::Description) -> Read<AgentDe
             not_a_name(name, "`a-z`, `0-9`, `-` and `_`"),
         );
     }
-    if memo_formats.len() > NAMES_MAX {
-        return unacceptable(
-            "memo-formats",
-            format_args!("are {}; {NAMES_MAX} at most", memo_formats.len()),
-        );
-    }
-    let display_name = reader.text("display-name", display_name)?;
-    let summary = reader.text("summary", summary)?;
+    check_count("memo-formats", memo_formats.len(), NAMES_MAX)?;
     Ok(AgentDescription {
         id,
-        display_name,
-        summary,
+        display_name: reader.text("display-name", display_name)?,
+        summary: reader.text("summary", summary)?,
         session_types,
         wants,
         memo_formats,
@@ -117,33 +102,24 @@ impl Reader {
             return unacceptable("name", not_a_name(&name, "`a-z`, `0-9` and `_`"));
         }
         let arguments = self.arguments_schema(&format!("{name}.arguments"), &arguments)?;
-        if capabilities.len() > NAMES_MAX {
-            return unacceptable(
-                &format!("{name}.capabilities"),
-                format_args!("are {}; {NAMES_MAX} at most", capabilities.len()),
-            );
-        }
+        let field = format!("{name}.capabilities");
+        check_count(&field, capabilities.len(), NAMES_MAX)?;
         if let Some(capability) = capabilities
             .iter()
             .find(|name| !is_name(name, &['.', '_', '-']))
         {
-            let field = format!("{name}.capabilities");
-            return unacceptable(
-                &field,
-                not_a_name(capability, "`a-z`, `0-9`, `.`, `_` and `-`"),
-            );
+            let letters = "`a-z`, `0-9`, `.`, `_` and `-`";
+            return unacceptable(&field, not_a_name(capability, letters));
         }
         Ok(ToolDefinition {
             description: self.text(&format!("{name}.description"), description)?,
             arguments,
-            results: match results {
-                Some(schema) => {
+            results: results
+                .map(|schema| {
                     let field = format!("{name}.results");
-                    let schema = self.schema(&field, &schema)?;
-                    Some(bounded(&field, schema)?)
-                }
-                None => None,
-            },
+                    bounded(&field, self.schema(&field, &schema)?)
+                })
+                .transpose()?,
             capabilities,
             effect: match effect {
                 types::EffectClass::ReadOnly => EffectClass::ReadOnly,
@@ -181,124 +157,4 @@ fn bounded(field: &str, schema: Value) -> Read<Value> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn tool(name: &str, arguments: &str) -> types::ToolDefinition {
-        types::ToolDefinition {
-            name: name.into(),
-            description: String::new(),
-            arguments: arguments.into(),
-            results: None,
-            capabilities: Vec::new(),
-            effect: types::EffectClass::ReadOnly,
-            destructive: false,
-            time_limit_ms: None,
-        }
-    }
-
-    fn check(tools: Vec<types::ToolDefinition>, expected: &str) {
-        let Unacceptable(detail) = tool_definitions(tools).unwrap_err();
-        assert!(
-            detail.contains(expected),
-            "{detail} does not contain {expected}"
-        );
-    }
-
-    #[test]
-    fn tools_need_unique_names_and_schemas_of_objects() {
-        check(Vec::new(), "`tools` are 0; 1 to 128");
-        check(
-            vec![tool("Echo", "{}")],
-            "`name` has `Echo`, which is not 1 to 64",
-        );
-        check(
-            vec![tool("echo", "{}"), tool("echo", "{}")],
-            "two of the name `echo`",
-        );
-        check(
-            vec![tool("echo", "nonsense")],
-            "`echo.arguments` is not JSON",
-        );
-        check(
-            vec![tool("echo", r#"{"type":"string"}"#)],
-            "`echo.arguments` does not describe an object",
-        );
-        let doubling = r##"{"properties":{"a":{"$ref":"#/$defs/x"}},"$defs":{"x":{"items":{"$ref":"#/$defs/x"},"not":{"$ref":"#/$defs/x"}}}}"##;
-        check(
-            vec![tool("echo", doubling)],
-            "`echo.arguments` is a JSON Schema that cannot be used: at /",
-        );
-        let results = types::ToolDefinition {
-            results: Some(r#"{"$ref":"https://example.com"}"#.into()),
-            ..tool("echo", "{}")
-        };
-        check(
-            vec![results],
-            "`echo.results` is a JSON Schema that cannot be used: only references within the \
-             schema",
-        );
-        check(
-            (0..129).map(|n| tool(&format!("t{n}"), "{}")).collect(),
-            "`tools` are 129",
-        );
-        assert_eq!(
-            tool_definitions(vec![tool("echo", r#"{"type":"object"}"#)])
-                .unwrap()
-                .len(),
-            1
-        );
-    }
-
-    /// A capability has a plain name. A wrong one is reported with its tool and steers no terminal.
-    #[test]
-    fn a_wrong_capability_name_is_reported_with_its_tool_and_escaped() {
-        let asking = |capability: &str| types::ToolDefinition {
-            capabilities: vec![capability.into()],
-            ..tool("echo", "{}")
-        };
-        for wrong in [
-            "",
-            "Net.http",
-            "net http",
-            "net.http\nforged",
-            "\u{1b}[2Jnet",
-            "n\u{e4}t",
-            "\u{202e}net",
-            &"x".repeat(65),
-        ] {
-            let Unacceptable(detail) = tool_definitions(vec![asking(wrong)]).unwrap_err();
-            assert!(
-                detail.starts_with("`echo.capabilities` has `")
-                    && !detail.chars().any(char::is_control),
-                "{detail}"
-            );
-        }
-        for right in ["net.http", "my-bucket_2.write", &"x".repeat(64)] {
-            assert!(tool_definitions(vec![asking(right)]).is_ok(), "{right}");
-        }
-    }
-
-    #[test]
-    fn an_agent_needs_plain_names() {
-        let description = agent::Description {
-            id: "Not Plain".into(),
-            display_name: String::new(),
-            summary: String::new(),
-            session_types: Vec::new(),
-            wants: Vec::new(),
-            memo_formats: Vec::new(),
-        };
-        assert!(agent_description(description).is_err());
-        let forging = agent::Description {
-            id: "plain".into(),
-            display_name: String::new(),
-            summary: String::new(),
-            session_types: vec!["a\n  granted  everything".into()],
-            wants: Vec::new(),
-            memo_formats: Vec::new(),
-        };
-        let Unacceptable(detail) = agent_description(forging).unwrap_err();
-        assert!(!detail.contains('\n'), "{detail}");
-    }
-}
+mod tests;

@@ -2,10 +2,11 @@
 
 use crate::bindings::agent::agent_host::plugin::turn;
 use crate::bindings::agent::exports::agent_host::plugin::agent;
-use crate::convert::{Reader, Unacceptable, is_name, unacceptable};
+use crate::convert::{
+    Read, Reader, check_count, check_length, is_name, milliseconds, unacceptable,
+};
 use domain::limits::{
     EFFECTS_MAX, KEY_BYTES_MAX, MEMO_BYTES_MAX, RECALL_HITS_MAX, SESSION_STATE_BYTES_MAX,
-    TIMER_MS_MAX,
 };
 use domain::step::{
     Audience, Call, Context, Decision, Dispatch, Effect, Memo, ModelRequest, Request, StepResult,
@@ -16,8 +17,6 @@ use serde_json::Value;
 /// Bytes of the data of an agent's own event.
 const OWN_EVENT_BYTES_MAX: usize = 64 << 10;
 
-type Read<T> = Result<T, Unacceptable>;
-
 /// Reads what a step returned.
 pub(crate) fn step_result(result: agent::StepResult) -> Read<StepResult> {
     let agent::StepResult {
@@ -26,30 +25,21 @@ pub(crate) fn step_result(result: agent::StepResult) -> Read<StepResult> {
         memo,
     } = result;
     let mut reader = Reader::default();
-    if effects.len() > EFFECTS_MAX {
-        return unacceptable(
-            "effects",
-            format_args!("are {}; {EFFECTS_MAX} at most", effects.len()),
-        );
-    }
+    check_count("effects", effects.len(), EFFECTS_MAX)?;
     Ok(StepResult {
         decision: reader.decision(decision)?,
-        effects: effects
-            .into_iter()
-            .enumerate()
-            .map(|(index, effect)| reader.effect(&format!("effects[{index}]"), effect))
-            .collect::<Read<_>>()?,
-        memo: match memo {
-            Some(turn::Memo { format, bytes }) => Some(Memo {
-                format,
-                bytes: reader.bytes("memo.bytes", bytes, MEMO_BYTES_MAX)?,
-            }),
-            None => None,
-        },
+        effects: reader.each("effects", effects, Reader::effect)?,
+        memo: memo.map(|memo| reader.memo(memo)).transpose()?,
     })
 }
 
 impl Reader {
+    fn memo(&mut self, memo: turn::Memo) -> Read<Memo> {
+        let turn::Memo { format, bytes } = memo;
+        let bytes = self.bytes("memo.bytes", bytes, MEMO_BYTES_MAX)?;
+        Ok(Memo { format, bytes })
+    }
+
     fn decision(&mut self, decision: agent::Decision) -> Read<Decision> {
         Ok(match decision {
             agent::Decision::Wait(wait) => Decision::Wait(self.wait(wait)?),
@@ -72,26 +62,13 @@ impl Reader {
             until,
             hear,
         } = wait;
-        let start = start
-            .into_iter()
-            .enumerate()
-            .map(|(index, operation)| {
-                self.operation(&format!("decision.wait.start[{index}]"), operation)
-            })
-            .collect::<Read<_>>()?;
-        let cancel = cancel
-            .into_iter()
-            .enumerate()
-            .map(|(index, key)| self.key(&format!("decision.wait.cancel[{index}]"), key))
-            .collect::<Read<_>>()?;
-        let until = match until {
-            agent::Until::Any => Until::Any,
-            agent::Until::All => Until::All,
-        };
         Ok(Wait {
-            start,
-            cancel,
-            until,
+            start: self.each("decision.wait.start", start, Self::operation)?,
+            cancel: self.each("decision.wait.cancel", cancel, Self::key)?,
+            until: match until {
+                agent::Until::Any => Until::Any,
+                agent::Until::All => Until::All,
+            },
             hear,
         })
     }
@@ -168,15 +145,13 @@ impl Reader {
             },
             also: self.parts(&format!("{field}.also"), also)?,
             tools,
-            model: match model {
-                Some(model) => Some(self.text(&format!("{field}.model"), model)?),
-                None => None,
-            },
+            model: model
+                .map(|model| self.text(&format!("{field}.model"), model))
+                .transpose()?,
             max_tokens,
-            reply_schema: match reply_schema {
-                Some(schema) => Some(self.schema(&format!("{field}.reply-schema"), &schema)?),
-                None => None,
-            },
+            reply_schema: reply_schema
+                .map(|schema| self.schema(&format!("{field}.reply-schema"), &schema))
+                .transpose()?,
             audience: match audience {
                 agent::Audience::User => Audience::User,
                 agent::Audience::Hidden => Audience::Hidden,
@@ -207,10 +182,9 @@ impl Reader {
             detached,
             timeout_ms,
         } = dispatch;
-        let timeout_ms = match timeout_ms {
-            Some(ms) => Some(milliseconds(&format!("{field}.timeout-ms"), ms)?),
-            None => None,
-        };
+        let timeout_ms = timeout_ms
+            .map(|ms| milliseconds(&format!("{field}.timeout-ms"), ms))
+            .transpose()?;
         Ok(Dispatch {
             target: self.text(&format!("{field}.target"), target)?,
             content: self.parts(&format!("{field}.content"), content)?,
@@ -238,16 +212,12 @@ impl Reader {
             }) => Effect::RecordItem {
                 prompt: self.json(&format!("{field}.prompt"), &prompt)?,
                 response: self.json(&format!("{field}.response"), &response)?,
-                evaluation: match evaluation {
-                    Some(evaluation) => {
-                        Some(self.json(&format!("{field}.evaluation"), &evaluation)?)
-                    }
-                    None => None,
-                },
-                asked: match asked {
-                    Some(asked) => Some(self.text(&format!("{field}.asked"), asked)?),
-                    None => None,
-                },
+                evaluation: evaluation
+                    .map(|evaluation| self.json(&format!("{field}.evaluation"), &evaluation))
+                    .transpose()?,
+                asked: asked
+                    .map(|asked| self.text(&format!("{field}.asked"), asked))
+                    .transpose()?,
             },
             agent::Effect::SessionState(state) => Effect::SessionState {
                 state: self.session_state(field, &state)?,
@@ -264,15 +234,7 @@ impl Reader {
     }
 
     fn session_state(&mut self, field: &str, state: &str) -> Read<Value> {
-        if state.len() > SESSION_STATE_BYTES_MAX {
-            return unacceptable(
-                field,
-                format_args!(
-                    "is {} bytes long; {SESSION_STATE_BYTES_MAX} at most",
-                    state.len()
-                ),
-            );
-        }
+        check_length(field, state.len(), SESSION_STATE_BYTES_MAX)?;
         self.json(field, state)
     }
 
@@ -284,30 +246,13 @@ impl Reader {
                 "is not 1 to 64 of `a-z`, `0-9`, `.` and `-`",
             );
         }
-        if data.len() > OWN_EVENT_BYTES_MAX {
-            return unacceptable(
-                &format!("{field}.data"),
-                format_args!(
-                    "is {} bytes long; {OWN_EVENT_BYTES_MAX} at most",
-                    data.len()
-                ),
-            );
-        }
+        let field = format!("{field}.data");
+        check_length(&field, data.len(), OWN_EVENT_BYTES_MAX)?;
         Ok(Effect::Emit {
-            data: self.object(&format!("{field}.data"), &data)?,
+            data: self.object(&field, &data)?,
             name,
         })
     }
-}
-
-fn milliseconds(field: &str, ms: u64) -> Read<u64> {
-    if ms > TIMER_MS_MAX {
-        return unacceptable(
-            field,
-            format_args!("is {ms}; {TIMER_MS_MAX} (a year) at most"),
-        );
-    }
-    Ok(ms)
 }
 
 #[cfg(test)]

@@ -1,16 +1,14 @@
 //! Between the host and a tool: the call there, its progress or its error back.
 
 use crate::bindings::tool::exports::agent_host::plugin::tools;
-use crate::convert::{Reader, Unacceptable, unacceptable};
+use crate::convert::{Read, Reader, milliseconds};
 use crate::tool::ToolCall;
-use domain::limits::{MEMO_BYTES_MAX, TIMER_MS_MAX};
+use domain::limits::MEMO_BYTES_MAX;
 use domain::operation::Progress;
 use domain::tool::ToolError;
 
 /// Bytes of state that a tool may leave for its next segment.
 const SEGMENT_STATE_BYTES_MAX: usize = MEMO_BYTES_MAX;
-
-type Read<T> = Result<T, Unacceptable>;
 
 /// Returns the context that a tool gets with its call.
 pub(crate) fn call_context(call: &ToolCall, deadline_ms: u32) -> tools::CallContext {
@@ -43,18 +41,10 @@ impl Reader {
             tools::Progress::Done(parts) => Progress::Done {
                 parts: self.parts("done", parts)?,
             },
-            tools::Progress::Later(tools::Later { after_ms, state }) => {
-                if after_ms > TIMER_MS_MAX {
-                    return unacceptable(
-                        "later.after-ms",
-                        format_args!("is {after_ms}; {TIMER_MS_MAX} (a year) at most"),
-                    );
-                }
-                Progress::Later {
-                    after_ms,
-                    state: self.bytes("later.state", state, SEGMENT_STATE_BYTES_MAX)?,
-                }
-            }
+            tools::Progress::Later(tools::Later { after_ms, state }) => Progress::Later {
+                after_ms: milliseconds("later.after-ms", after_ms)?,
+                state: self.bytes("later.state", state, SEGMENT_STATE_BYTES_MAX)?,
+            },
             tools::Progress::Ask(tools::Ask { action, state }) => Progress::Ask {
                 action: self.client_action("ask.action", action)?,
                 state: self.bytes("ask.state", state, SEGMENT_STATE_BYTES_MAX)?,
@@ -81,6 +71,7 @@ impl Reader {
 mod tests {
     use super::*;
     use crate::bindings::agent::agent_host::plugin::types;
+    use crate::convert::Unacceptable;
 
     fn check(progress: tools::Progress, expected: &str) {
         let Unacceptable(detail) = call_result(Ok(progress)).unwrap_err();

@@ -81,15 +81,13 @@ impl preopens::Host for CallState {
         for folder in self.folders.granted.clone() {
             let fd = self.table.push(Descriptor::Dir(folder.dir.clone()))?;
             let at = folder.grant.at.clone();
-            self.folders.opened.insert(
-                fd.rep(),
-                Opened {
-                    folder,
-                    inside: Inside::default(),
-                    shown: at.clone(),
-                    held: None,
-                },
-            );
+            let opened = Opened {
+                folder,
+                inside: Inside::default(),
+                shown: at.clone(),
+                held: None,
+            };
+            self.folders.opened.insert(fd.rep(), opened);
             directories.push((fd, at));
         }
         Ok(directories)
@@ -183,10 +181,8 @@ impl HostDescriptor for CallState {
         if let (Ok(listing), Some(opened)) = (&done, self.folders.opened.get(&on))
             && opened.folder.account.is_some()
         {
-            self.folders.listings.insert(
-                listing.rep(),
-                (opened.folder.clone(), opened.inside.clone()),
-            );
+            let listed = (opened.folder.clone(), opened.inside.clone());
+            self.folders.listings.insert(listing.rep(), listed);
         }
         self.decided(on, FILES_READ, done.map_err(Failed::from))
     }

@@ -36,7 +36,7 @@ type Answered = Result<(http::Response<WasiBody>, Later<Result<(), Error>>), Err
 pub(crate) struct WayOut {
     open: Option<Open>,
     /// Headers that a guest may write because a secret is bound to them.
-    slots: Arc<[HeaderName]>,
+    secret_headers: Arc<[HeaderName]>,
     recorder: AuditRecorder,
 }
 
@@ -73,7 +73,7 @@ impl WayOut {
             audit,
         } = sender;
         let records = audit.records();
-        let slots = secrets.headers();
+        let secret_headers = secrets.headers();
         let redactor = secrets.redactor();
         let open = egress.map(|egress| Open {
             egress,
@@ -91,7 +91,7 @@ impl WayOut {
         });
         Self {
             open,
-            slots,
+            secret_headers,
             recorder,
         }
     }
@@ -116,12 +116,11 @@ impl WasiHttpHooks for WayOut {
             .authority()
             .map_or("", |authority| authority.as_str())
             .to_owned();
-        let method = Method::parse(request.method().as_str());
         let Some(open) = self.open.clone() else {
             record_refusal(&self.recorder, &authority, "");
             return Box::new(ready(Err(Error::HttpRequestDenied)));
         };
-        let method = match method {
+        let method = match Method::parse(request.method().as_str()) {
             Ok(method) => method,
             Err(error) => {
                 let why = format!(": the method: {error}");
@@ -134,18 +133,12 @@ impl WasiHttpHooks for WayOut {
                 Ok(response) => response,
                 Err(error) => return Err(guest_error(&error)),
             };
-            let Response {
-                status,
-                headers,
-                body,
-                ..
-            } = response;
-            let mut response =
-                http::Response::new(body.map_err(|error| guest_error(&error)).boxed_unsync());
-            *response.status_mut() = status;
-            *response.headers_mut() = headers;
+            let body = response.body.map_err(|error| guest_error(&error));
+            let mut answer = http::Response::new(body.boxed_unsync());
+            *answer.status_mut() = response.status;
+            *answer.headers_mut() = response.headers;
             let nothing_more: Later<Result<(), Error>> = Box::new(ready(Ok(())));
-            Ok((response, nothing_more))
+            Ok((answer, nothing_more))
         })
     }
 
@@ -164,10 +157,10 @@ impl WasiHttpHooks for WayOut {
     /// Refuses such a header at once when a guest sets it. In an answer, a header of that name is
     /// withheld.
     fn forbidden_header_filter(&mut self) -> ForbiddenHeaderFilter {
-        let slots = self.slots.clone();
+        let secret_headers = self.secret_headers.clone();
         Arc::new(move |name| match request_header(name.as_str()) {
             RequestHeader::Forbidden => true,
-            RequestHeader::Credential => !slots.contains(name),
+            RequestHeader::Credential => !secret_headers.contains(name),
             RequestHeader::Sent | RequestHeader::HostsOwn => false,
         })
     }
@@ -193,57 +186,44 @@ impl Open {
         method: Method,
         request: http::Request<WasiBody>,
     ) -> Result<Result<Response, EgressError>, Error> {
-        let Self {
-            egress,
-            grants,
-            secrets,
-            recorder,
-            caller,
-            requests,
-            audit,
-        } = self;
-        let Ok(_turn) = requests.acquire().await else {
+        let Ok(_turn) = self.requests.acquire().await else {
             return Err(Error::ConnectionLimitReached);
         };
-        if audit.is_full() {
-            recorder.limited(capability::NET_HTTP, || {
+        if self.audit.is_full() {
+            self.recorder.limited(capability::NET_HTTP, || {
                 format!("more than {HOP_KINDS_MAX} different requests")
             });
             return Err(Error::ConnectionLimitReached);
         }
         let (mut parts, body) = request.into_parts();
         let url = parts.uri.to_string();
-        let placed = secrets.credentials(&url, &mut parts.headers);
+        let placed = self.secrets.credentials(&url, &mut parts.headers);
         let (bound, uses) = placed.map_err(|misplaced| {
-            recorder.refused(capability::SECRETS_USE, || misplaced.to_string());
+            self.recorder
+                .refused(capability::SECRETS_USE, || misplaced.to_string());
             Error::HttpRequestDenied
         })?;
         // What will be refused is not waited for. The refusal itself is made by egress, so that it
         // is on record.
-        let bytes_max = Target::parse(&url).ok().and_then(|target| {
-            Some(
-                permit(&target, method, &grants)
-                    .ok()?
-                    .limits()
-                    .request_bytes_max,
-            )
-        });
+        let target = Target::parse(&url).ok();
+        let permitted = target.and_then(|target| permit(&target, method, &self.grants).ok());
+        let bytes_max = permitted.map(|permit| permit.limits().request_bytes_max);
         let body = match bytes_max {
             Some(bytes_max) => collected(body, bytes_max).await?,
             None => Bytes::new(),
         };
         for grant in uses.into_iter().filter(|_| bytes_max.is_some()) {
-            recorder.used(&describe_use(grant));
+            self.recorder.used(&describe_use(grant));
         }
         let request = Request {
-            caller,
+            caller: self.caller,
             method,
             url,
             headers: parts.headers,
             bound,
             body,
         };
-        Ok(Box::pin(egress.send(request, &grants)).await)
+        Ok(Box::pin(self.egress.send(request, &self.grants)).await)
     }
 }
 

@@ -12,17 +12,11 @@ pub(crate) struct TooManyRandomBytes {
     asked: u64,
 }
 
-fn bounded(asked: u64) -> Result<u64, TooManyRandomBytes> {
-    if asked > RANDOM_BYTES_MAX {
-        Err(TooManyRandomBytes { asked })
-    } else {
-        Ok(asked)
-    }
-}
-
 impl random::Host for CallState {
     fn get_random_bytes(&mut self, length: u64) -> wasmtime::Result<Vec<u8>> {
-        let length = bounded(length)?;
+        if length > RANDOM_BYTES_MAX {
+            return Err(TooManyRandomBytes { asked: length }.into());
+        }
         match &mut self.clock_and_randomness {
             ClockAndRandomness::Frozen { random, .. } => Ok(random.bytes(length)),
             ClockAndRandomness::Live { .. } => {

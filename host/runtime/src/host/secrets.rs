@@ -32,7 +32,7 @@ impl BoundSecrets {
         self.values.redactor().clone()
     }
 
-    /// The headers that a guest may write because they are slots.
+    /// The headers that a guest may write because secrets go there.
     pub(crate) fn headers(&self) -> Arc<[HeaderName]> {
         let names = self.grants.iter().filter_map(|grant| match &grant.slot {
             SecretSlot::Header(name) => HeaderName::from_bytes(name.as_bytes()).ok(),

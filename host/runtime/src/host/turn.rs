@@ -8,7 +8,7 @@ use crate::bindings::agent::agent_host::plugin::types::{Message, ToolDefinition}
 use crate::call::{CallState, Purpose};
 use crate::convert::view::{guest_message, guest_tool};
 use crate::view::{View, ViewStatic};
-use domain::basis::LimitsLeft;
+use domain::basis::{LimitsLeft, Peer};
 use domain::digest::Digest;
 use domain::message::MessageId;
 use domain::time::Timestamp;
@@ -20,7 +20,6 @@ use wasmtime::component::Resource;
 const BLOB_READ_BYTES_MAX: u32 = 1 << 20;
 
 impl CallState {
-    /// A text of the view.
     fn text(
         &mut self,
         question: &str,
@@ -34,6 +33,14 @@ impl CallState {
 
     fn view(&mut self) -> wasmtime::Result<Arc<dyn View>> {
         Ok(self.step()?.view.clone())
+    }
+
+    /// The hash over what the step has read; that of nothing for other calls.
+    pub(crate) fn answers(&self) -> Digest {
+        match &self.purpose {
+            Purpose::Step(view) => view.answers(),
+            Purpose::Describe | Purpose::Tool(_) => Digest::of(&[]),
+        }
     }
 }
 
@@ -163,12 +170,8 @@ impl turn::HostView for CallState {
 
     fn tool_names(&mut self, _view: View_) -> wasmtime::Result<Vec<String>> {
         let step = self.step()?;
-        let names: Vec<String> = step
-            .basis_static()
-            .tools
-            .iter()
-            .map(|tool| tool.name.clone())
-            .collect();
+        let tools = step.basis_static().tools.iter();
+        let names: Vec<String> = tools.map(|tool| tool.name.clone()).collect();
         let answer: Vec<&[u8]> = names.iter().map(String::as_bytes).collect();
         step.record_answer("tool-names", &answer);
         Ok(names)
@@ -176,41 +179,28 @@ impl turn::HostView for CallState {
 
     fn tool(&mut self, _view: View_, name: String) -> wasmtime::Result<Option<ToolDefinition>> {
         let step = self.step()?;
-        let found = step
-            .basis_static()
-            .tools
-            .iter()
-            .find(|tool| tool.name == name);
+        let mut tools = step.basis_static().tools.iter();
+        let found = tools.find(|tool| tool.name == name);
         let tool = found.map(guest_tool);
-        let answer = match found {
-            Some(tool) => serde_json::to_vec(tool)?,
-            None => Vec::new(),
-        };
+        let answer = found.map(serde_json::to_vec).transpose()?;
+        let answer = answer.unwrap_or_default();
         step.record_answer("tool", &[name.as_bytes(), &answer]);
         Ok(tool)
     }
 
     fn peers(&mut self, _view: View_) -> wasmtime::Result<Vec<turn::Peer>> {
         let step = self.step()?;
-        let peers: Vec<turn::Peer> = step
-            .basis_static()
-            .peers
-            .iter()
-            .map(|peer| turn::Peer {
-                id: peer.id.clone(),
-                name: peer.name.clone(),
-                description: peer.description.clone(),
-            })
-            .collect();
+        let guest_peer = |peer: &Peer| turn::Peer {
+            id: peer.id.clone(),
+            name: peer.name.clone(),
+            description: peer.description.clone(),
+        };
+        let peers = step.basis_static().peers.iter().map(guest_peer);
+        let peers: Vec<turn::Peer> = peers.collect();
         let answer: Vec<&[u8]> = peers
             .iter()
-            .flat_map(|peer| {
-                [
-                    peer.id.as_bytes(),
-                    peer.name.as_bytes(),
-                    peer.description.as_bytes(),
-                ]
-            })
+            .flat_map(|peer| [&peer.id, &peer.name, &peer.description])
+            .map(String::as_bytes)
             .collect();
         step.record_answer("peers", &answer);
         Ok(peers)
@@ -231,15 +221,5 @@ impl turn::HostView for CallState {
 
     fn drop(&mut self, _view: View_) -> wasmtime::Result<()> {
         Ok(())
-    }
-}
-
-impl CallState {
-    /// The hash over what the step has read; that of nothing for other calls.
-    pub(crate) fn answers(&self) -> Digest {
-        match &self.purpose {
-            Purpose::Step(view) => view.answers(),
-            Purpose::Describe | Purpose::Tool(_) => Digest::of(&[]),
-        }
     }
 }

@@ -11,6 +11,7 @@ use crate::convert::step::step_result;
 use crate::convert::tool::{call_context, call_result};
 use crate::convert::view::guest_news;
 use crate::folders::FolderError;
+use crate::guest_semaphore::{Admission, AdmissionRefusal};
 use crate::host::audit_recorder::AuditRecorder;
 use crate::host::clock_and_randomness::ClockAndRandomness;
 use crate::host::filesystem::folders::Folders;
@@ -23,7 +24,6 @@ use crate::log::LogLine;
 use crate::outcome::{Called, NotAdmitted, Outcome, Ran, Stepped, TurnedAway, Written};
 use crate::redacted;
 use crate::run;
-use crate::slots::{Admission, AdmissionRefusal};
 use crate::stats::count;
 use crate::tool::ToolCall;
 use crate::view::{Buckets, Notes, View};
@@ -50,7 +50,7 @@ struct EndedCall<T> {
 }
 
 impl Runtime {
-    /// Lets one step of a component in: waits until it has a slot, and counts it as one of the
+    /// Lets one step of a component in: waits until it has a permit, and counts it as one of the
     /// component's calls within a minute. Whatever the step is to see may be read afterwards.
     ///
     /// # Errors
@@ -61,9 +61,9 @@ impl Runtime {
         component: &Component,
         limits: &GuestLimits,
     ) -> Result<Admission, TurnedAway> {
-        match self.0.slots.admit(&component.gate, limits).await {
-            Ok(slot) => Ok(Admission {
-                slot,
+        match self.0.guests.admit(&component.gate, limits).await {
+            Ok(permit) => Ok(Admission {
+                permit,
                 gate: component.gate.clone(),
                 limits: *limits,
             }),
@@ -91,7 +91,7 @@ impl Runtime {
     ) -> Stepped {
         let recorder = AuditRecorder::default();
         let Admission {
-            slot: _slot,
+            permit: _permit,
             gate,
             limits,
         } = admission;
@@ -115,12 +115,10 @@ impl Runtime {
         let news = guest_news(news);
         let guest = async {
             let plugin = pre.instantiate_async(&mut store).await?;
+            let agent = plugin.agent_host_plugin_agent();
             // The host knows which view is meant, so the number behind the handle says nothing.
             let view = Resource::<ViewHandle>::new_borrow(0);
-            plugin
-                .agent_host_plugin_agent()
-                .call_step(&mut store, view, &news)
-                .await
+            agent.call_step(&mut store, view, &news).await
         };
         let ended = run::drive(&time, Duration::from_millis(limits.wall_ms_max), guest).await;
         let ended = self.finish(&mut store, |state, logs| {
@@ -141,22 +139,17 @@ impl Runtime {
         buckets: Arc<dyn Buckets>,
     ) -> Called {
         let audit = CallAudit::default();
-        let Ran {
-            outcome,
-            usage,
-            logs,
-            written,
-        } = self
+        let ran = self
             .call_noting(component, bound, call, notes, buckets, &audit)
             .await;
         let (decided, egress) = audit.take();
         Called {
-            outcome,
-            usage,
-            logs,
+            outcome: ran.outcome,
+            usage: ran.usage,
+            logs: ran.logs,
             decided,
             egress,
-            written,
+            written: ran.written,
         }
     }
 
@@ -177,8 +170,8 @@ impl Runtime {
             let detail = format!("component {} has no tools", component.digest);
             return ran(self.not_run(Outcome::Faulted { detail }));
         };
-        let _slot = match self.0.slots.admit(&component.gate, limits).await {
-            Ok(slot) => slot,
+        let _permit = match self.0.guests.admit(&component.gate, limits).await {
+            Ok(permit) => permit,
             Err(refusal) => return ran(self.turned_away(&refusal, &recorder)),
         };
         notes.begun();
@@ -291,32 +284,20 @@ impl Runtime {
 }
 
 fn stepped(ended: EndedCall<StepResult>, recorder: &AuditRecorder) -> Stepped {
-    let EndedCall {
-        outcome,
-        usage,
-        answers,
-        logs,
-    } = ended;
     Stepped {
-        outcome,
-        usage,
-        answers,
-        logs,
+        outcome: ended.outcome,
+        usage: ended.usage,
+        answers: ended.answers,
+        logs: ended.logs,
         decided: recorder.take(),
     }
 }
 
 fn ran(ended: EndedCall<ToolResult>) -> Ran {
-    let EndedCall {
-        outcome,
-        usage,
-        answers: _,
-        logs,
-    } = ended;
     Ran {
-        outcome,
-        usage,
-        logs,
+        outcome: ended.outcome,
+        usage: ended.usage,
+        logs: ended.logs,
         written: Written::default(),
     }
 }

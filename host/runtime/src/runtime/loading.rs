@@ -1,23 +1,19 @@
 //! Loading: from a component's bytes to code that is compiled, linked, and asked what it is.
 
-use super::{Inner, Runtime};
+use super::{Inner, Loaded, Runtime};
 use crate::artifacts;
 use crate::cache::{CacheLookup, Entry};
-use crate::call::{CallMeans, Purpose};
+use crate::call::CallMeans;
 use crate::component::{Component, Described, World};
 use crate::convert::Unacceptable;
 use crate::convert::describe::{agent_description, tool_definitions};
-use crate::host::audit_recorder::AuditRecorder;
-use crate::host::clock_and_randomness::ClockAndRandomness;
-use crate::host::filesystem::folders::Folders;
-use crate::host::http::WayOut;
 use crate::load::{self, LoadError};
 use crate::outcome::Outcome;
 use crate::run;
 use crate::stats::count;
 use domain::digest::Digest;
-use domain::time::Timestamp;
-use std::sync::{Arc, PoisonError};
+use std::collections::HashMap;
+use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
 use wasmtime::component::Component as Code;
 
@@ -37,14 +33,7 @@ impl Runtime {
             return Err(LoadError::TooLarge { size, max });
         }
         let (digest, wasm) = blocking(move || (Digest::of(&wasm), wasm)).await?;
-        let cell = self
-            .0
-            .loaded
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .entry(digest)
-            .or_default()
-            .clone();
+        let cell = self.loaded().entry(digest).or_default().clone();
         let artifact =
             (!artifacts::is_kept(&self.0.config.cache_dir, digest)).then(|| wasm.clone());
         let loaded = cell
@@ -55,8 +44,8 @@ impl Runtime {
             self.keep_artifact(digest, artifact).await?;
         }
         if loaded.is_err() {
-            let mut loaded = self.0.loaded.lock().unwrap_or_else(PoisonError::into_inner);
-            loaded.retain(|known, cell| *known != digest || cell.initialized());
+            self.loaded()
+                .retain(|known, cell| *known != digest || cell.initialized());
         }
         loaded
     }
@@ -65,10 +54,7 @@ impl Runtime {
     /// gone. For turns that began with a version that the operator has replaced since.
     pub async fn kept(&self, digest: Digest) -> Option<Arc<Component>> {
         let loaded = self
-            .0
-            .loaded
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+            .loaded()
             .get(&digest)
             .and_then(|cell| cell.get().cloned());
         if loaded.is_some() {
@@ -83,6 +69,10 @@ impl Runtime {
             tracing::warn!(component.digest = %digest, %error, "a kept component does not load");
         }
         loaded.ok()
+    }
+
+    fn loaded(&self) -> MutexGuard<'_, HashMap<Digest, Loaded>> {
+        self.0.loaded.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     async fn keep_artifact(&self, digest: Digest, wasm: Vec<u8>) -> Result<(), LoadError> {
@@ -147,11 +137,8 @@ impl Runtime {
         let turn = tokio::time::timeout(Duration::from_millis(COMPILE_WAIT_MS_MAX), turn).await;
         // The semaphore is never closed.
         let permit = turn.ok().and_then(Result::ok).ok_or(LoadError::Busy)?;
-        let code = self
-            .0
-            .compiler
-            .compile(&self.0.engine, wasm, permit)
-            .await?;
+        let compiler = &self.0.compiler;
+        let code = compiler.compile(&self.0.engine, wasm, permit).await?;
         count(&self.0.counts.compiled);
         Ok(code)
     }
@@ -177,33 +164,20 @@ impl Runtime {
     async fn describe(&self, world: &World) -> Result<Described, LoadError> {
         count(&self.0.counts.described);
         let limits = self.0.config.describe;
-        let _slot = self.0.slots.enter_ungated().await.ok_or(LoadError::Busy)?;
-        let means = CallMeans {
-            purpose: Purpose::Describe,
-            clock_and_randomness: ClockAndRandomness::frozen(Timestamp(0), Digest::of(b"describe")),
-            folders: Folders::default(),
-            way_out: WayOut::default(),
-            recorder: AuditRecorder::default(),
-        };
-        let mut store = self.store(means, &limits);
+        let _permit = self.0.guests.enter_ungated().await.ok_or(LoadError::Busy)?;
+        let mut store = self.store(CallMeans::none(b"describe"), &limits);
         let time = store.data().time();
         let guest = async {
             Ok(match world {
                 World::Agent(pre) => {
                     let plugin = pre.instantiate_async(&mut store).await?;
-                    let description = plugin
-                        .agent_host_plugin_agent()
-                        .call_describe(&mut store)
-                        .await?;
-                    agent_description(description).map(Described::Agent)
+                    let agent = plugin.agent_host_plugin_agent();
+                    agent_description(agent.call_describe(&mut store).await?).map(Described::Agent)
                 }
                 World::Tools(pre) => {
                     let plugin = pre.instantiate_async(&mut store).await?;
-                    let tools = plugin
-                        .agent_host_plugin_tools()
-                        .call_describe(&mut store)
-                        .await?;
-                    tool_definitions(tools).map(Described::Tools)
+                    let tools = plugin.agent_host_plugin_tools();
+                    tool_definitions(tools.call_describe(&mut store).await?).map(Described::Tools)
                 }
             })
         };
@@ -223,21 +197,16 @@ impl Runtime {
 
 /// Returns what a component said of itself, or the reason that it did not.
 fn description(outcome: Outcome<Result<Described, Unacceptable>>) -> Result<Described, LoadError> {
+    let stopped = |limit| Err(LoadError::DescribeStopped { limit });
     match outcome {
         Outcome::Returned(Ok(described)) => Ok(described),
         Outcome::Returned(Err(Unacceptable(detail))) | Outcome::Refused { detail } => {
             Err(LoadError::DescribeRefused { detail })
         }
         Outcome::Trapped { message, .. } => Err(LoadError::DescribeTrapped { message }),
-        Outcome::OutOfMemory => Err(LoadError::DescribeStopped {
-            limit: "needs more memory than it may have",
-        }),
-        Outcome::OutOfCpu => Err(LoadError::DescribeStopped {
-            limit: "computes for too long",
-        }),
-        Outcome::TimedOut => Err(LoadError::DescribeStopped {
-            limit: "takes too long",
-        }),
+        Outcome::OutOfMemory => stopped("needs more memory than it may have"),
+        Outcome::OutOfCpu => stopped("computes for too long"),
+        Outcome::TimedOut => stopped("takes too long"),
         Outcome::Busy | Outcome::TooOften { .. } => Err(LoadError::Busy),
         Outcome::Faulted { detail } => Err(LoadError::Faulted { detail }),
     }

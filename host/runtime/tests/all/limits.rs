@@ -197,10 +197,10 @@ async fn more_calls_than_slots_wait_and_more_than_may_wait_are_busy() {
         .filter(|called| called.outcome == Outcome::Busy)
         .count();
     assert_eq!(busy, 1, "{a:?} {b:?} {c:?} {d:?}");
-    assert_eq!(fixture.runtime.stats().slots_free, 2);
+    assert_eq!(fixture.runtime.stats().permits_free, 2);
 }
 
-/// A call that finds no free slot is on record and does not count as one of its minute.
+/// A call that finds no free permit is on record and does not count as one of its minute.
 #[tokio::test]
 async fn a_call_that_finds_no_free_slot_is_on_record_and_not_counted() {
     let fixture = Fixture::with(|config| config.wait_ms_max = 20);

@@ -1,7 +1,7 @@
 //! Guards on what the runs that came of one message have drawn together.
 
 use super::question::{Answers, Question, Questions};
-use super::{Footprint, Resource, unless};
+use super::{Condition, Footprint, Resource, unless};
 use crate::read::accounts::{drawn_query, read_drawn};
 use domain::account::Accounts;
 use domain::budget::Amount;
@@ -31,8 +31,8 @@ pub enum AccountGuard {
     },
 }
 
-impl AccountGuard {
-    pub(super) fn questions(&self) -> Questions<'_> {
+impl Condition for AccountGuard {
+    fn questions(&self) -> Questions<'_> {
         match self {
             Self::Covers { accounts, .. } | Self::RunsAtMost { accounts, .. } => {
                 [drawn_query(accounts).map(Question::Other), None]
@@ -40,7 +40,7 @@ impl AccountGuard {
         }
     }
 
-    pub(super) fn judge(&self, [rows, _]: &Answers) -> rusqlite::Result<Option<String>> {
+    fn judge(&self, [rows, _]: &Answers) -> rusqlite::Result<Option<String>> {
         Ok(match self {
             Self::Covers {
                 run,
@@ -58,7 +58,7 @@ impl AccountGuard {
         })
     }
 
-    pub(super) fn footprint(&self) -> Footprint {
+    fn footprint(&self) -> Footprint {
         match self {
             Self::Covers { run, accounts, .. } => {
                 let addresses = accounts.addresses().into_iter().map(Resource::Account);

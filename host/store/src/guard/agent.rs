@@ -1,7 +1,7 @@
 //! Guards on an agent: whether it is active, who may use it, where it lives and what it began.
 
 use super::question::{Answers, Question, Questions, ask};
-use super::{Footprint, Resource, unless};
+use super::{Condition, Footprint, Resource, unless};
 use crate::query::{Query, Rows, Value};
 use crate::read::dispatches::open_in_tree_query;
 use crate::sql::Columns;
@@ -49,8 +49,8 @@ pub enum AgentGuard {
     PathFree(String),
 }
 
-impl AgentGuard {
-    pub(super) fn questions(&self) -> Questions<'_> {
+impl Condition for AgentGuard {
+    fn questions(&self) -> Questions<'_> {
         match self {
             Self::Active(agent) => ask(
                 "SELECT 1 FROM agents WHERE id = ?1 AND active",
@@ -80,7 +80,7 @@ impl AgentGuard {
         }
     }
 
-    pub(super) fn judge(&self, [rows, _]: &Answers) -> rusqlite::Result<Option<String>> {
+    fn judge(&self, [rows, _]: &Answers) -> rusqlite::Result<Option<String>> {
         Ok(match self {
             Self::Active(_) => unless(!rows.is_empty(), || {
                 "it is archived, or not there".to_owned()
@@ -118,7 +118,7 @@ impl AgentGuard {
         })
     }
 
-    pub(super) fn footprint(&self) -> Footprint {
+    fn footprint(&self) -> Footprint {
         match self {
             Self::Active(agent) | Self::SlotFor { agent, .. } | Self::SubCount { agent, .. } => {
                 vec![Resource::Agent(*agent)]

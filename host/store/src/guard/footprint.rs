@@ -17,10 +17,14 @@ pub enum Resource {
     Input(InputId),
     /// A turn, which only a purge takes away.
     Turn(TurnId),
+    /// The turns that follow a turn directly, with their messages.
+    TurnsAfter(TurnId),
     /// A run with its stream.
     Run(RunId),
     /// An agent with its stream, and those above it.
     Agent(AgentId),
+    /// The agents that a user has sessions with: whether they are active.
+    AgentsOf(UserId),
     /// The dispatches of a tree of agents, by the topmost one.
     Dispatches(AgentId),
     /// An account, by its address, with all runs that draw on it.

@@ -1,7 +1,7 @@
 //! Guards on the keys of users: those of the API, and those under which connectors know them.
 
 use super::question::{Answers, Questions, ask};
-use super::{Footprint, Resource, unless};
+use super::{Condition, Footprint, Resource, unless};
 use crate::query::Value;
 use crate::sql::Columns;
 use domain::key::KeyId;
@@ -29,8 +29,8 @@ pub enum KeyGuard {
     },
 }
 
-impl KeyGuard {
-    pub(super) fn questions(&self) -> Questions<'_> {
+impl Condition for KeyGuard {
+    fn questions(&self) -> Questions<'_> {
         match self {
             Self::NotRevoked(key) => ask(
                 "SELECT 1 FROM api_keys WHERE id = ?1 AND revoked_at IS NULL",
@@ -47,7 +47,7 @@ impl KeyGuard {
         }
     }
 
-    pub(super) fn judge(&self, [rows, _]: &Answers) -> rusqlite::Result<Option<String>> {
+    fn judge(&self, [rows, _]: &Answers) -> rusqlite::Result<Option<String>> {
         Ok(match self {
             Self::NotRevoked(_) => unless(!rows.is_empty(), || "it was revoked".to_owned()),
             Self::ConnectorKeyOf { user, .. } => {
@@ -65,7 +65,7 @@ impl KeyGuard {
         })
     }
 
-    pub(super) fn footprint(&self) -> Footprint {
+    fn footprint(&self) -> Footprint {
         match self {
             Self::NotRevoked(key) => vec![Resource::ApiKey(key.clone())],
             Self::ConnectorKeyOf { key, .. } => vec![Resource::ConnectorKey(key.clone())],

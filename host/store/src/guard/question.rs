@@ -33,7 +33,6 @@ pub(crate) enum Question<'g> {
     Other(Query<'g>),
 }
 
-/// Asks one question.
 pub(super) fn ask<'g, const N: usize>(
     text: &'static str,
     parameters: [Value<'g>; N],

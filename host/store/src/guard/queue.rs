@@ -2,7 +2,7 @@
 
 use super::question::{Answers, Question, Questions, ask};
 use super::standing::Standing;
-use super::{Footprint, Resource, unless};
+use super::{Condition, Footprint, Resource, unless};
 use crate::query::{Query, Rows, Value};
 use crate::read::queue::{read_standing, standing_query};
 use crate::sql::Columns;
@@ -71,8 +71,8 @@ pub struct QueueSeen {
     pub overflow: Overflow,
 }
 
-impl QueueGuard {
-    pub(super) fn questions(&self) -> Questions<'_> {
+impl Condition for QueueGuard {
+    fn questions(&self) -> Questions<'_> {
         match self {
             Self::NothingWaiting {
                 session,
@@ -112,7 +112,7 @@ impl QueueGuard {
         }
     }
 
-    pub(super) fn judge(&self, answers: &Answers) -> rusqlite::Result<Option<String>> {
+    fn judge(&self, answers: &Answers) -> rusqlite::Result<Option<String>> {
         let [rows, queued] = answers;
         Ok(match self {
             Self::NothingWaiting { except, .. } => {
@@ -157,7 +157,7 @@ impl QueueGuard {
         })
     }
 
-    pub(super) fn footprint(&self) -> Footprint {
+    fn footprint(&self) -> Footprint {
         match self {
             Self::NothingWaiting { session, .. }
             | Self::WaitingAtMost { session, .. }

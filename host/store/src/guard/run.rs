@@ -1,7 +1,7 @@
 //! Guards on a run and its operations.
 
 use super::question::{Answers, Questions, ask};
-use super::{Footprint, Resource, unless};
+use super::{Condition, Footprint, Resource, unless};
 use crate::query::Value;
 use domain::id::{OperationId, RunId};
 
@@ -19,8 +19,8 @@ pub enum RunGuard {
     },
 }
 
-impl RunGuard {
-    pub(super) fn questions(&self) -> Questions<'_> {
+impl Condition for RunGuard {
+    fn questions(&self) -> Questions<'_> {
         match self {
             Self::Open(run) => ask(
                 "SELECT 1 FROM runs WHERE id = ?1 AND outcome IS NULL",
@@ -33,7 +33,7 @@ impl RunGuard {
         }
     }
 
-    pub(super) fn judge(&self, [rows, _]: &Answers) -> rusqlite::Result<Option<String>> {
+    fn judge(&self, [rows, _]: &Answers) -> rusqlite::Result<Option<String>> {
         match self {
             Self::Open(_) | Self::OperationOpen { .. } => {
                 Ok(unless(!rows.is_empty(), || "it is not open".to_owned()))
@@ -41,7 +41,7 @@ impl RunGuard {
         }
     }
 
-    pub(super) fn footprint(&self) -> Footprint {
+    fn footprint(&self) -> Footprint {
         match self {
             Self::Open(run) | Self::OperationOpen { run, .. } => vec![Resource::Run(*run)],
         }

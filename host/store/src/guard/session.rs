@@ -2,7 +2,7 @@
 
 use super::question::{Answers, Question, Questions, ask};
 use super::standing::{Standing, Status};
-use super::{Footprint, Resource, unless};
+use super::{Condition, Footprint, Resource, unless};
 use crate::query::Value;
 use crate::read::dispatches::{read_waits, waits_query};
 use crate::read::trees::shown_query;
@@ -65,8 +65,8 @@ pub enum SessionGuard {
     },
 }
 
-impl SessionGuard {
-    pub(super) fn questions(&self) -> Questions<'_> {
+impl Condition for SessionGuard {
+    fn questions(&self) -> Questions<'_> {
         match self {
             Self::NoOpenRun(session) => ask(
                 "SELECT open_run FROM sessions WHERE id = ?1",
@@ -103,7 +103,7 @@ impl SessionGuard {
         }
     }
 
-    pub(super) fn judge(&self, [rows, _]: &Answers) -> rusqlite::Result<Option<String>> {
+    fn judge(&self, [rows, _]: &Answers) -> rusqlite::Result<Option<String>> {
         Ok(match self {
             Self::NoOpenRun(_) => match rows.first() {
                 Some(row) => {
@@ -149,7 +149,7 @@ impl SessionGuard {
         })
     }
 
-    pub(super) fn footprint(&self) -> Footprint {
+    fn footprint(&self) -> Footprint {
         match self {
             Self::NoOpenRun(session)
             | Self::Head { session, .. }

@@ -54,12 +54,11 @@ impl FromStr for Status {
 impl Standing {
     /// The query for a session's standing. No row: there is no such session.
     pub(crate) fn query(session: SessionId) -> Query<'static> {
-        let text = "SELECT CASE WHEN NOT a.active THEN 'of an archived agent' \
-                    WHEN a.active AND s.status = 'open' THEN 'open' \
-                    WHEN s.status = 'deleted' THEN 'deleted' ELSE 'ended' END, \
-                    (SELECT count(*) FROM inputs i WHERE i.session_number = s.number AND i.state = \
-                    'waiting'), s.open_run IS NOT NULL AND NOT s.hears \
-                    FROM sessions s LEFT JOIN agents a ON a.id = s.agent WHERE s.id = ?1";
+        let text = "SELECT CASE WHEN NOT a.active THEN 'of an archived agent' WHEN a.active AND \
+                    s.status = 'open' THEN 'open' WHEN s.status = 'deleted' THEN 'deleted' ELSE \
+                    'ended' END, (SELECT count(*) FROM inputs i WHERE i.session_number = s.number \
+                    AND i.state = 'waiting'), s.open_run IS NOT NULL AND NOT s.hears FROM sessions \
+                    s LEFT JOIN agents a ON a.id = s.agent WHERE s.id = ?1";
         Query::new(text, [Value::id(&session)])
     }
 

@@ -1,7 +1,7 @@
 //! Guards on a user: how much of the host they take, and which chats they have.
 
 use super::question::{Answers, Question, Questions, ask};
-use super::{Footprint, Resource, unless};
+use super::{Condition, Footprint, Resource, unless};
 use crate::query::Value;
 use crate::read::routing::{chat_query, read_chat};
 use domain::id::{AgentId, TurnId};
@@ -51,8 +51,8 @@ pub enum ChatWith {
     Turn(TurnId),
 }
 
-impl UserGuard {
-    pub(super) fn questions(&self) -> Questions<'_> {
+impl Condition for UserGuard {
+    fn questions(&self) -> Questions<'_> {
         match self {
             Self::StoredBelow { user, .. } => [Some(Question::StoredBytes(user)), None],
             Self::SessionsOpenedBelow {
@@ -70,7 +70,7 @@ impl UserGuard {
         }
     }
 
-    pub(super) fn judge(&self, [rows, _]: &Answers) -> rusqlite::Result<Option<String>> {
+    fn judge(&self, [rows, _]: &Answers) -> rusqlite::Result<Option<String>> {
         Ok(match self {
             Self::StoredBelow { bytes, .. } => {
                 let stored = rows.number()?;
@@ -86,11 +86,19 @@ impl UserGuard {
         })
     }
 
-    pub(super) fn footprint(&self) -> Footprint {
+    fn footprint(&self) -> Footprint {
         match self {
-            Self::StoredBelow { user, .. }
-            | Self::SessionsOpenedBelow { user, .. }
-            | Self::NoChat { user, .. } => vec![Resource::User(user.clone())],
+            Self::StoredBelow { user, .. } | Self::SessionsOpenedBelow { user, .. } => {
+                vec![Resource::User(user.clone())]
+            }
+            Self::NoChat { user, with } => {
+                let chats = Resource::User(user.clone());
+                match with {
+                    ChatWith::Agent(_) => vec![chats],
+                    ChatWith::Persona(_) => vec![chats, Resource::AgentsOf(user.clone())],
+                    ChatWith::Turn(turn) => vec![chats, Resource::TurnsAfter(*turn)],
+                }
+            }
         }
     }
 }

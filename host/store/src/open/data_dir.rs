@@ -10,17 +10,14 @@ use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::Duration;
 
-/// The database's name.
 pub(crate) const DATABASE: &str = "store.db";
 /// The marker's name: a file that holds the store's id.
 const MARKER: &str = "store-id";
-/// The ballast's name.
 const BALLAST: &str = "ballast";
 /// Maximum number of tries for the lock before the directory counts as another process's. A process
 /// that is just ending may hold it a moment longer, and so may a child of this one between its fork
 /// and its exec.
 const LOCK_TRIES_MAX: u32 = 25;
-/// The pause between two tries, in milliseconds.
 const LOCK_PAUSE_MS: u64 = 20;
 
 /// A data directory that this process holds locked until the value is dropped, or the process ends
@@ -69,22 +66,18 @@ impl DataDir {
         })
     }
 
-    /// Returns the path of the database.
     pub(crate) fn database(&self) -> PathBuf {
         self.path.join(DATABASE)
     }
 
-    /// Returns the path of the write-ahead log.
     pub(crate) fn log(&self) -> PathBuf {
         self.path.join(format!("{DATABASE}-wal"))
     }
 
-    /// Returns the path of the ballast.
     pub(crate) fn reserved_space(&self) -> PathBuf {
         self.path.join(BALLAST)
     }
 
-    /// Returns whether the directory is empty.
     pub(crate) fn is_empty(&self) -> Result<bool, OpenError> {
         let mut entries =
             fs::read_dir(&self.path).map_err(|error| OpenError::io("read", &self.path, error))?;

@@ -13,8 +13,7 @@ pub(crate) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 /// Settings of every connection. Memory-mapped pages are off, because a stray write into them would
 /// reach the disk.
 const EVERY: &str = "PRAGMA foreign_keys = ON; PRAGMA mmap_size = 0; PRAGMA trusted_schema = OFF; \
-                     PRAGMA temp_store = MEMORY; \
-     PRAGMA cell_size_check = ON;";
+                     PRAGMA temp_store = MEMORY; PRAGMA cell_size_check = ON;";
 /// Settings of the connection that writes. A commit returns when it is on the disk. The writer
 /// itself moves the log to the database after 4,000 pages (see `writer/log.rs`); the automatic
 /// checkpoint stays on until the writer has taken over. It keeps 16 MiB of pages: what one
@@ -45,7 +44,7 @@ pub(crate) fn writer(connection: &Connection) -> rusqlite::Result<()> {
             Some(message),
         ));
     }
-    batch(connection, WRITER)
+    connection.execute_batch(WRITER)
 }
 
 /// A reader keeps 8 MiB of pages: a thread's recent events are read over and over.
@@ -54,7 +53,7 @@ const READER: &str = "PRAGMA query_only = ON; PRAGMA cache_size = -8192;";
 /// Sets up a connection that only reads.
 pub(crate) fn reader(connection: &Connection) -> rusqlite::Result<()> {
     every(connection)?;
-    batch(connection, READER)
+    connection.execute_batch(READER)
 }
 
 fn every(connection: &Connection) -> rusqlite::Result<()> {
@@ -63,12 +62,7 @@ fn every(connection: &Connection) -> rusqlite::Result<()> {
     // A statement keeps its plan. Otherwise new values are a reason to prepare it again, which
     // takes longer than most of them run.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
-    batch(connection, EVERY)
-}
-
-/// Runs pragmas, some of which answer with a row.
-fn batch(connection: &Connection, pragmas: &str) -> rusqlite::Result<()> {
-    connection.execute_batch(pragmas)
+    connection.execute_batch(EVERY)
 }
 
 #[cfg(test)]

@@ -20,7 +20,6 @@ const INDEX_HEADER_BYTES: usize = 48;
 const COMMITTED_AT: usize = 16;
 /// The header's first word; its last bit says in which byte order checksums are computed.
 const MAGIC: u32 = 0x377f_0682;
-/// The largest page that SQLite knows.
 const PAGE_BYTES_MAX: u32 = 65_536;
 /// Bytes that are read at a time: few enough to stay near the processor until they are looked at.
 const BUFFER_BYTES: usize = 64 << 10;

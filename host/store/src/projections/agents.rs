@@ -23,11 +23,10 @@ pub(super) fn created(sql: &Sql<'_>, created: &AgentCreated) -> rusqlite::Result
     // The root is the topmost agent above it, as far as they are there.
     sql.execute(
         "INSERT INTO agents (id, agent, path, parent, slot, version, created_at, updated_at, \
-         active, sub_count, agent_type, root, kind) \
-         VALUES (?1, ?2, ?3, ?4, NULL, 0, ?5, ?5, 1, 0, ?6, coalesce((\
-         WITH RECURSIVE above (id, parent) AS (SELECT id, parent FROM agents WHERE id = ?4 \
-         UNION ALL SELECT agents.id, agents.parent FROM above CROSS JOIN agents ON agents.id = \
-         above.parent) SELECT id FROM above WHERE parent IS NULL), ?4, ?1), ?7)",
+         active, sub_count, agent_type, root, kind) VALUES (?1, ?2, ?3, ?4, NULL, 0, ?5, ?5, 1, 0, \
+         ?6, coalesce((WITH RECURSIVE above (id, parent) AS (SELECT id, parent FROM agents WHERE \
+         id = ?4 UNION ALL SELECT agents.id, agents.parent FROM above CROSS JOIN agents ON \
+         agents.id = above.parent) SELECT id FROM above WHERE parent IS NULL), ?4, ?1), ?7)",
         params![
             id,
             to_json(&without_users(agent))?,
@@ -80,11 +79,10 @@ pub(super) fn changed(sql: &Sql<'_>, id: AgentId, event: &Event) -> rusqlite::Re
         .active_session
         .as_ref()
         .map(|session| session.session_id.to_string());
-    sql.execute(
+    sql.write(
         "UPDATE agents SET agent = ?2, slot = ?3 WHERE id = ?1",
         params![id, to_json(&without_users(agent))?, slot],
-    )?;
-    Ok(())
+    )
 }
 
 /// The user of an agent's whom an event concerns.
@@ -132,9 +130,8 @@ fn write_user(sql: &Sql<'_>, id: &str, user: &UserId, agent: &Agent) -> rusqlite
         .find(|assignment| assignment.user_id == *user)
     {
         Some(assignment) => sql.execute(
-            "INSERT INTO agent_users (agent, user_id, place, assignment) \
-             SELECT ?1, ?2, coalesce((SELECT max(place) FROM agent_users WHERE agent = ?1), 0) + \
-             1, ?3 WHERE true \
+            "INSERT INTO agent_users (agent, user_id, place, assignment) SELECT ?1, ?2, \
+             coalesce((SELECT max(place) FROM agent_users WHERE agent = ?1), 0) + 1, ?3 WHERE true \
              ON CONFLICT (agent, user_id) DO UPDATE SET assignment = excluded.assignment",
             params![id, user.as_str(), to_json(assignment)?],
         )?,
@@ -169,11 +166,10 @@ pub(crate) fn without_users(agent: Agent) -> Agent {
 /// Records that an agent was archived, and with it those below it: their paths are free.
 pub(super) fn archived(sql: &Sql<'_>, id: AgentId, event: &Event) -> rusqlite::Result<()> {
     changed(sql, id, event)?;
-    sql.execute(
+    sql.write(
         "UPDATE agents SET active = 0 WHERE id = ?1 OR root = ?1",
         [id.to_string()],
-    )?;
-    Ok(())
+    )
 }
 
 /// A user has a role with it, and with the agents below it.
@@ -196,21 +192,19 @@ pub(super) fn unassigned(
     event: &Event,
 ) -> rusqlite::Result<()> {
     changed(sql, id, event)?;
-    sql.execute(
+    sql.write(
         "DELETE FROM access WHERE user_id = ?2 AND agent IN (SELECT id FROM agents WHERE root = \
          ?1)",
         params![id.to_string(), user.as_str()],
-    )?;
-    Ok(())
+    )
 }
 
 fn grant(sql: &Sql<'_>, id: AgentId, user: &UserId, role: AgentRole) -> rusqlite::Result<()> {
-    sql.execute(
+    sql.write(
         "INSERT INTO access (user_id, agent, role) SELECT ?2, id, ?3 FROM agents WHERE root = ?1 \
          ON CONFLICT (user_id, agent) DO UPDATE SET role = excluded.role",
         params![id.to_string(), user.as_str(), role.as_str()],
-    )?;
-    Ok(())
+    )
 }
 
 /// An agent's stream went on.

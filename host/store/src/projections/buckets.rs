@@ -62,11 +62,10 @@ pub(super) fn written(
             }
         }
     }
-    sql.execute(
+    sql.write(
         "UPDATE buckets SET keys = ?2, bytes = ?3 WHERE id = ?1",
         params![id, int(keys), int(bytes)],
-    )?;
-    Ok(())
+    )
 }
 
 /// Returns the bytes of the value that a key has; none where it has none.

@@ -9,18 +9,15 @@ pub(super) fn bound(sql: &Sql<'_>, it: &ConnectorKeyBound) -> rusqlite::Result<(
     let text = "INSERT INTO connector_keys (key, user_id, bound_at) VALUES (?1, ?2, ?3) \
                 ON CONFLICT (key) DO UPDATE SET user_id = excluded.user_id, bound_at = \
                 excluded.bound_at";
-    sql.execute(
+    sql.write(
         text,
         params![it.key.to_string(), it.user_id.as_str(), int(it.time.0)],
-    )?;
-    Ok(())
+    )
 }
 
-/// Unbinds a name.
 pub(super) fn unbound(sql: &Sql<'_>, it: &ConnectorKeyUnbound) -> rusqlite::Result<()> {
-    sql.execute(
+    sql.write(
         "DELETE FROM connector_keys WHERE key = ?1",
         [it.key.to_string()],
-    )?;
-    Ok(())
+    )
 }

@@ -15,12 +15,11 @@ pub(super) fn accepted(
     due: Option<Timestamp>,
     position: u64,
 ) -> rusqlite::Result<()> {
-    sql.execute(
+    sql.write(
         "INSERT INTO inputs (id, session, session_number, position, state, words, due, waits_for, \
-         priority, arrived, user_id) \
-         VALUES (?1, ?2, (SELECT number FROM sessions WHERE id = ?2), ?3, 'waiting', ?4, ?5, ?6, \
-         ?7, ?8, \
-         coalesce(?9, (SELECT user_id FROM sessions WHERE id = ?2), 'local'))",
+         priority, arrived, user_id) VALUES (?1, ?2, (SELECT number FROM sessions WHERE id = ?2), \
+         ?3, 'waiting', ?4, ?5, ?6, ?7, ?8, coalesce(?9, (SELECT user_id FROM sessions WHERE id = \
+         ?2), 'local'))",
         params![
             accepted.input.to_string(),
             accepted.session.to_string(),
@@ -32,8 +31,7 @@ pub(super) fn accepted(
             int(accepted.time.0),
             accepted.user_id.as_ref().map(UserId::as_str),
         ],
-    )?;
-    Ok(())
+    )
 }
 
 /// Records that an input is work that a run handed over. It counts against that run and its tree of
@@ -44,59 +42,50 @@ pub(super) fn handed_over(
     accepted: &InputAccepted,
     by_run: Option<RunId>,
 ) -> rusqlite::Result<()> {
-    sql.execute(
-        "UPDATE inputs SET by_run = ?2, tree = (\
-         WITH RECURSIVE doer (agent) AS (SELECT coalesce((SELECT agent FROM runs WHERE id = ?2), \
-         (SELECT agent FROM sessions WHERE id = ?3))), \
-         above (id, parent) AS (SELECT agents.id, agents.parent FROM doer CROSS JOIN agents ON \
-         agents.id = doer.agent \
-         UNION ALL SELECT agents.id, agents.parent FROM above CROSS JOIN agents ON agents.id = \
-         above.parent) \
-         SELECT coalesce((SELECT id FROM above WHERE parent IS NULL), doer.agent) FROM doer) \
-         WHERE id = ?1",
+    sql.write(
+        "UPDATE inputs SET by_run = ?2, tree = (WITH RECURSIVE doer (agent) AS (SELECT \
+         coalesce((SELECT agent FROM runs WHERE id = ?2), (SELECT agent FROM sessions WHERE id = \
+         ?3))), above (id, parent) AS (SELECT agents.id, agents.parent FROM doer CROSS JOIN agents \
+         ON agents.id = doer.agent UNION ALL SELECT agents.id, agents.parent FROM above CROSS JOIN \
+         agents ON agents.id = above.parent) SELECT coalesce((SELECT id FROM above WHERE parent IS \
+         NULL), doer.agent) FROM doer) WHERE id = ?1",
         params![
             accepted.input.to_string(),
             by_run.map(|run| run.to_string()),
             accepted.session.to_string(),
         ],
-    )?;
-    Ok(())
+    )
 }
 
-/// A run deals with it.
 pub(super) fn claimed(sql: &Sql<'_>, input: InputId, run: RunId) -> rusqlite::Result<()> {
-    sql.execute(
+    sql.write(
         "UPDATE inputs SET state = 'claimed', run = ?2 WHERE id = ?1",
         params![input.to_string(), run.to_string()],
-    )?;
-    Ok(())
+    )
 }
 
 /// A run that dealt with some ended.
 pub(super) fn consumed(sql: &Sql<'_>, run: RunId) -> rusqlite::Result<()> {
-    sql.execute(
+    sql.write(
         "UPDATE inputs SET state = 'consumed' WHERE run = ?1 AND state = 'claimed'",
         [run.to_string()],
-    )?;
-    Ok(())
+    )
 }
 
 /// Records that an input was cancelled or dropped; an event has the reason.
 pub(super) fn gone(sql: &Sql<'_>, input: InputId, state: &str) -> rusqlite::Result<()> {
-    sql.execute(
+    sql.write(
         "UPDATE inputs SET state = ?2 WHERE id = ?1",
         params![input.to_string(), state],
-    )?;
-    Ok(())
+    )
 }
 
 /// Records that an input became a dead letter; the event at `position` has the reason.
 pub(super) fn died(sql: &Sql<'_>, input: InputId, position: u64) -> rusqlite::Result<()> {
-    sql.execute(
+    sql.write(
         "UPDATE inputs SET state = 'dead', died = ?2 WHERE id = ?1",
         params![input.to_string(), int(position)],
-    )?;
-    Ok(())
+    )
 }
 
 /// Makes an input wait again at its original place, and returns its due time.

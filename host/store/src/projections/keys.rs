@@ -4,12 +4,10 @@ use crate::sql::{Sql, int, to_json};
 use domain::event::{KeyIssued, KeyRevoked};
 use rusqlite::params;
 
-/// A user has a key.
 pub(super) fn issued(sql: &Sql<'_>, issued: &KeyIssued) -> rusqlite::Result<()> {
-    sql.execute(
+    sql.write(
         "INSERT INTO api_keys (id, user_id, name, scopes, hash, issued_by, issued_with, issued_at, \
-         expires_at) \
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+         expires_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
         params![
             issued.key_id.as_str(),
             issued.user_id.as_str(),
@@ -21,13 +19,12 @@ pub(super) fn issued(sql: &Sql<'_>, issued: &KeyIssued) -> rusqlite::Result<()> 
             int(issued.issued_at.0),
             int(issued.expires_at.0),
         ],
-    )?;
-    Ok(())
+    )
 }
 
 /// A key no longer counts. The first time is what stays on record.
 pub(super) fn revoked(sql: &Sql<'_>, revoked: &KeyRevoked) -> rusqlite::Result<()> {
-    sql.execute(
+    sql.write(
         "UPDATE api_keys SET revoked_by = ?2, revoked_at = ?3, reason = ?4 WHERE id = ?1 AND \
          revoked_at IS NULL",
         params![
@@ -36,6 +33,5 @@ pub(super) fn revoked(sql: &Sql<'_>, revoked: &KeyRevoked) -> rusqlite::Result<(
             int(revoked.revoked_at.0),
             revoked.reason
         ],
-    )?;
-    Ok(())
+    )
 }

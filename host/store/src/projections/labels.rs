@@ -4,7 +4,7 @@ use crate::EMPTY_STATE;
 use crate::sql::{Columns, Sql, int, to_json};
 use domain::digest::Digest;
 use domain::event::{
-    Event, InputsDropped, QueueConfigured, SessionAttributed, SessionCleared, SessionDeleted,
+    InputsDropped, QueueConfigured, SessionAttributed, SessionCleared, SessionDeleted,
     SessionPinned, SessionRenamed,
 };
 use domain::id::SessionId;
@@ -12,56 +12,39 @@ use domain::session_label::merge;
 use rusqlite::params;
 use serde_json::{Map, Value};
 
-/// Something about a session as a label changed.
-pub(super) fn changed(sql: &Sql<'_>, event: &Event) -> rusqlite::Result<()> {
-    match event {
-        Event::SessionRenamed(it) => renamed(sql, it),
-        Event::SessionPinned(it) => pinned(sql, it),
-        Event::SessionAttributed(it) => attributed(sql, it),
-        Event::SessionCleared(it) => cleared(sql, it),
-        Event::SessionDeleted(it) => deleted(sql, it),
-        Event::QueueConfigured(it) => configured(sql, it),
-        _ => Ok(()),
-    }
-}
-
-/// Records a session's new name.
-fn renamed(sql: &Sql<'_>, it: &SessionRenamed) -> rusqlite::Result<()> {
+pub(super) fn renamed(sql: &Sql<'_>, it: &SessionRenamed) -> rusqlite::Result<()> {
     let text = "UPDATE sessions SET name = ?2, updated_at = ?3 WHERE id = ?1";
-    sql.execute(
+    sql.write(
         text,
         params![it.session.to_string(), it.name, int(it.time.0)],
-    )?;
-    Ok(())
+    )
 }
 
 /// Records that a session was pinned, or is not any more.
-fn pinned(sql: &Sql<'_>, it: &SessionPinned) -> rusqlite::Result<()> {
+pub(super) fn pinned(sql: &Sql<'_>, it: &SessionPinned) -> rusqlite::Result<()> {
     let text = "UPDATE sessions SET pinned_at = ?2, updated_at = ?3 WHERE id = ?1";
-    sql.execute(
+    sql.write(
         text,
         params![
             it.session.to_string(),
             it.pinned.then_some(int(it.time.0)),
             int(it.time.0)
         ],
-    )?;
-    Ok(())
+    )
 }
 
 /// Keys were merged into its attributes; `null` takes a key away.
-fn attributed(sql: &Sql<'_>, it: &SessionAttributed) -> rusqlite::Result<()> {
+pub(super) fn attributed(sql: &Sql<'_>, it: &SessionAttributed) -> rusqlite::Result<()> {
     let attributes = merge(needs_attributes(sql, it.session)?, &it.attributes);
     let attributes = if attributes.is_empty() {
         None
     } else {
         Some(to_json(&attributes)?)
     };
-    sql.execute(
+    sql.write(
         "UPDATE sessions SET attributes = ?2, updated_at = ?3 WHERE id = ?1",
         params![it.session.to_string(), attributes, int(it.time.0)],
-    )?;
-    Ok(())
+    )
 }
 
 /// Reads the attributes into which others are merged.
@@ -72,8 +55,8 @@ fn needs_attributes(sql: &Sql<'_>, session: SessionId) -> rusqlite::Result<Map<S
 }
 
 /// Points a session to an empty thread again.
-fn cleared(sql: &Sql<'_>, it: &SessionCleared) -> rusqlite::Result<()> {
-    sql.execute(
+pub(super) fn cleared(sql: &Sql<'_>, it: &SessionCleared) -> rusqlite::Result<()> {
+    sql.write(
         "UPDATE sessions SET head = NULL, head_message = 0, state = ?2, revision = ?3, \
          last_snippet = NULL, updated_at = ?4 WHERE id = ?1",
         params![
@@ -82,41 +65,33 @@ fn cleared(sql: &Sql<'_>, it: &SessionCleared) -> rusqlite::Result<()> {
             int(it.revision),
             int(it.time.0)
         ],
-    )?;
-    Ok(())
+    )
 }
 
-/// Records that a session was deleted.
-fn deleted(sql: &Sql<'_>, it: &SessionDeleted) -> rusqlite::Result<()> {
+pub(super) fn deleted(sql: &Sql<'_>, it: &SessionDeleted) -> rusqlite::Result<()> {
     let text = "UPDATE sessions SET status = 'deleted', updated_at = ?2 WHERE id = ?1";
-    sql.execute(text, params![it.session.to_string(), int(it.time.0)])?;
-    Ok(())
+    sql.write(text, params![it.session.to_string(), int(it.time.0)])
 }
 
-/// Records a session's new queue settings.
-fn configured(sql: &Sql<'_>, it: &QueueConfigured) -> rusqlite::Result<()> {
+pub(super) fn configured(sql: &Sql<'_>, it: &QueueConfigured) -> rusqlite::Result<()> {
     let text = "UPDATE sessions SET queue = ?2, updated_at = ?3 WHERE id = ?1";
-    sql.execute(
+    sql.write(
         text,
         params![it.session.to_string(), to_json(&it.queue)?, int(it.time.0)],
-    )?;
-    Ok(())
+    )
 }
 
-/// Inputs were dropped from its queue.
 pub(super) fn dropped(sql: &Sql<'_>, it: &InputsDropped) -> rusqlite::Result<()> {
-    sql.execute(
+    sql.write(
         "UPDATE sessions SET overflow = ?2 WHERE id = ?1",
         params![it.session.to_string(), to_json(&it.overflow)?],
-    )?;
-    Ok(())
+    )
 }
 
 /// Clears the drops from a queue after a turn has reported them.
 pub(super) fn overflow_reported(sql: &Sql<'_>, session: SessionId) -> rusqlite::Result<()> {
-    sql.execute(
+    sql.write(
         "UPDATE sessions SET overflow = NULL WHERE id = ?1",
         [session.to_string()],
-    )?;
-    Ok(())
+    )
 }

@@ -5,7 +5,6 @@ use domain::id::RunId;
 use domain::message::{Message, Role};
 use rusqlite::params;
 
-/// A message entered a thread.
 pub(super) fn entered(sql: &Sql<'_>, run: RunId, message: &Message) -> rusqlite::Result<()> {
     let role = match message.role {
         Role::User => "user",
@@ -13,9 +12,8 @@ pub(super) fn entered(sql: &Sql<'_>, run: RunId, message: &Message) -> rusqlite:
         Role::Tool => "tool",
         Role::Notice => "notice",
     };
-    sql.execute(
+    sql.write(
         "INSERT INTO messages (run, id, role, message) VALUES (?1, ?2, ?3, ?4)",
         params![run.to_string(), int(message.id), role, to_json(message)?],
-    )?;
-    Ok(())
+    )
 }

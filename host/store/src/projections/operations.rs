@@ -27,7 +27,7 @@ pub(super) fn started(
         waits_for,
         reserved,
     } = it;
-    sql.execute(
+    sql.write(
         "INSERT INTO operations (id, run, session, waits_for, reserved_tokens, reserved_micros) \
          VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
         params![
@@ -38,8 +38,7 @@ pub(super) fn started(
             int(reserved.tokens),
             int(reserved.cost_micros),
         ],
-    )?;
-    Ok(())
+    )
 }
 
 /// Reads the run of an operation, and the amount that the operation draws.
@@ -54,13 +53,11 @@ pub(super) fn needs_drawn(
     )
 }
 
-/// Sets the amount that an operation draws.
 pub(super) fn attempted(sql: &Sql<'_>, id: OperationId, drawn: Amount) -> rusqlite::Result<()> {
-    sql.execute(
+    sql.write(
         "UPDATE operations SET reserved_tokens = ?2, reserved_micros = ?3 WHERE id = ?1",
         params![id.0.0, int(drawn.tokens), int(drawn.cost_micros)],
-    )?;
-    Ok(())
+    )
 }
 
 /// Removes an operation. Returns its run and the amount that it drew.
@@ -90,12 +87,11 @@ pub(super) fn asked(
     question: OperationId,
     operation: OperationId,
 ) -> rusqlite::Result<()> {
-    sql.execute(
+    sql.write(
         "INSERT INTO operations (id, run, session, waits_for, reserved_tokens, reserved_micros) \
          SELECT ?1, run, session, NULL, 0, 0 FROM operations WHERE id = ?2",
         params![question.0.0, operation.0.0],
-    )?;
-    Ok(())
+    )
 }
 
 /// Removes all operations of a run, and returns them.

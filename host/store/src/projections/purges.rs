@@ -32,10 +32,9 @@ fn session(sql: &Sql<'_>, it: &PurgeBegun, position: u64) -> rusqlite::Result<()
     else {
         return Ok(());
     };
-    sql.execute(
+    sql.write(
         "INSERT OR REPLACE INTO sessions (id, agent, session_type, head, head_message, revision, \
-         state, status, started_by, created_at, \
-         updated_at, user_id, conversation, number, purged) \
+         state, status, started_by, created_at, updated_at, user_id, conversation, number, purged) \
          VALUES (?1, ?2, ?3, ?4, 0, 0, ?5, 'deleted', ?6, ?7, ?8, ?9, ?10, ?11, 1)",
         params![
             session.to_string(),
@@ -50,8 +49,7 @@ fn session(sql: &Sql<'_>, it: &PurgeBegun, position: u64) -> rusqlite::Result<()
             conversation.to_string(),
             int(position),
         ],
-    )?;
-    Ok(())
+    )
 }
 
 fn agent(sql: &Sql<'_>, it: &PurgeBegun) -> rusqlite::Result<()> {
@@ -94,7 +92,7 @@ fn agent(sql: &Sql<'_>, it: &PurgeBegun) -> rusqlite::Result<()> {
     sql.execute("DELETE FROM access WHERE agent = ?1", [&id])?;
     sql.execute("DELETE FROM agent_users WHERE agent = ?1", [&id])?;
     sql.execute("DELETE FROM agent_preferences WHERE agent = ?1", [&id])?;
-    sql.execute(
+    sql.write(
         "INSERT OR REPLACE INTO agents (id, agent, path, parent, slot, version, created_at, \
          updated_at, active, sub_count, agent_type, \
          root, kind, purged) VALUES (?1, ?2, ?3, ?4, NULL, 0, ?5, ?5, 0, 0, ?6, ?7, ?8, 1)",
@@ -108,6 +106,5 @@ fn agent(sql: &Sql<'_>, it: &PurgeBegun) -> rusqlite::Result<()> {
             root.to_string(),
             kind.map(PathKind::as_str),
         ],
-    )?;
-    Ok(())
+    )
 }

@@ -25,14 +25,13 @@ pub(crate) fn rows_of(position: u64) -> (i64, i64) {
     )
 }
 
-/// A note was kept.
 pub(super) fn remember(
     sql: &Sql<'_>,
     note: &NoteRemembered,
     position: u64,
 ) -> rusqlite::Result<()> {
     let (row, _) = rows_of(position);
-    sql.execute(
+    sql.write(
         "INSERT INTO recall (id, session, note, untrusted, time, agent) VALUES (?1, ?2, ?3, ?4, \
          ?5, ?6)",
         params![
@@ -43,8 +42,7 @@ pub(super) fn remember(
             int(note.time.0),
             note.agent.to_string()
         ],
-    )?;
-    Ok(())
+    )
 }
 
 /// Makes the user's and the assistant's messages of a turn searchable, in the name of its session's
@@ -57,11 +55,10 @@ pub(super) fn committed(
 ) -> rusqlite::Result<()> {
     let turn = &committed.turn;
     let (row, _) = rows_of(position);
-    sql.execute(
-        "INSERT INTO recall (id, session, turn, run, message, untrusted, time, agent) \
-         SELECT ?1 + m.id - ?6, s.id, ?3, m.run, m.id, 0, ?5, s.agent \
-         FROM sessions s CROSS JOIN messages m ON m.run = ?4 AND m.role IN ('user', 'assistant') \
-         WHERE s.id = ?2",
+    sql.write(
+        "INSERT INTO recall (id, session, turn, run, message, untrusted, time, agent) SELECT ?1 + \
+         m.id - ?6, s.id, ?3, m.run, m.id, 0, ?5, s.agent FROM sessions s CROSS JOIN messages m ON \
+         m.run = ?4 AND m.role IN ('user', 'assistant') WHERE s.id = ?2",
         params![
             row,
             committed.session.to_string(),
@@ -70,8 +67,7 @@ pub(super) fn committed(
             int(committed.time.0),
             int(turn.first_message),
         ],
-    )?;
-    Ok(())
+    )
 }
 
 /// The same of turns that were made elsewhere. Their session is opened after them.

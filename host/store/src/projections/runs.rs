@@ -4,7 +4,6 @@ use crate::sql::{Columns, Sql, int};
 use domain::budget::Amount;
 use domain::event::{RunEnded, RunStarted};
 use domain::id::{RunId, SessionId};
-use domain::turn::TurnEnd;
 use rusqlite::params;
 
 /// Maximum that one change adds or takes away. No sum of these comes near 63 bits.
@@ -12,9 +11,8 @@ const COUNTED_MAX: u64 = 1 << 50;
 /// Maximum of a stored sum.
 const KEPT_MAX: u64 = 1 << 60;
 
-/// A run is open.
 pub(super) fn started(sql: &Sql<'_>, started: &RunStarted) -> rusqlite::Result<()> {
-    sql.execute(
+    sql.write(
         "INSERT INTO runs (id, session, agent, started_at, accounts) VALUES (?1, ?2, ?3, ?4, ?5)",
         params![
             started.run.to_string(),
@@ -23,8 +21,7 @@ pub(super) fn started(sql: &Sql<'_>, started: &RunStarted) -> rusqlite::Result<(
             int(started.time.0),
             (!started.accounts.is_empty()).then(|| started.accounts.address()),
         ],
-    )?;
-    Ok(())
+    )
 }
 
 /// Adds to the amounts that a run draws on its accounts, and subtracts what was reserved.
@@ -33,10 +30,9 @@ pub(super) fn draws(sql: &Sql<'_>, run: RunId, more: Amount, less: Amount) -> ru
         return Ok(());
     }
     let counted = |number: u64| int(number.min(COUNTED_MAX));
-    sql.execute(
+    sql.write(
         "UPDATE runs SET tokens = max(0, min(tokens + ?2 - ?3, ?8)), calls = max(0, min(calls + ?4 \
-         - ?5, ?8)), \
-         cost_micros = max(0, min(cost_micros + ?6 - ?7, ?8)) WHERE id = ?1",
+         - ?5, ?8)), cost_micros = max(0, min(cost_micros + ?6 - ?7, ?8)) WHERE id = ?1",
         params![
             run.to_string(),
             counted(more.tokens),
@@ -47,22 +43,19 @@ pub(super) fn draws(sql: &Sql<'_>, run: RunId, more: Amount, less: Amount) -> ru
             counted(less.cost_micros),
             int(KEPT_MAX),
         ],
-    )?;
-    Ok(())
+    )
 }
 
-/// Records that a run ended.
 pub(super) fn ended(sql: &Sql<'_>, ended: &RunEnded) -> rusqlite::Result<()> {
-    sql.execute(
+    sql.write(
         "UPDATE runs SET turn = ?2, outcome = ?3, ended_at = ?4 WHERE id = ?1",
         params![
             ended.run.to_string(),
             ended.turn.map(|turn| turn.0.0),
-            name(ended.end),
+            ended.end.as_str(),
             int(ended.time.0)
         ],
-    )?;
-    Ok(())
+    )
 }
 
 /// Returns the session of a run; none when its start was erased.
@@ -72,13 +65,4 @@ pub(super) fn needs_session(sql: &Sql<'_>, run: RunId) -> rusqlite::Result<Optio
         [run.to_string()],
         |row| row.id(0),
     )
-}
-
-fn name(end: TurnEnd) -> &'static str {
-    match end {
-        TurnEnd::Replied => "replied",
-        TurnEnd::Completed => "completed",
-        TurnEnd::Failed => "failed",
-        TurnEnd::Aborted => "aborted",
-    }
 }

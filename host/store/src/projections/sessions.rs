@@ -38,13 +38,11 @@ pub(super) fn opened(
     } else {
         opened.time
     };
-    sql.execute(
+    sql.write(
         "INSERT INTO sessions (id, agent, session_type, name, head, head_message, revision, state, \
-         model, status, started_by, created_at, \
-         updated_at, user_id, conversation, config, persona, base, last_snippet, opened_at, \
-         number) \
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, 0, ?7, ?8, 'open', ?9, ?10, ?15, ?11, ?12, ?13, ?14, ?5, \
-         ?16, ?17, ?18)",
+         model, status, started_by, created_at, updated_at, user_id, conversation, config, \
+         persona, base, last_snippet, opened_at, number) VALUES (?1, ?2, ?3, ?4, ?5, ?6, 0, ?7, \
+         ?8, 'open', ?9, ?10, ?15, ?11, ?12, ?13, ?14, ?5, ?16, ?17, ?18)",
         params![
             opened.session.to_string(),
             opened.agent.to_string(),
@@ -65,11 +63,9 @@ pub(super) fn opened(
             int(now.0),
             int(recorded.position),
         ],
-    )?;
-    Ok(())
+    )
 }
 
-/// The state that a session begins with.
 struct Beginning {
     head_message: u64,
     state: Digest,
@@ -118,24 +114,22 @@ fn needs_first_input(sql: &Sql<'_>, session: SessionId) -> rusqlite::Result<bool
     )
 }
 
-/// Sets the first input of a session.
 pub(super) fn first(
     sql: &Sql<'_>,
     session: SessionId,
     input: Option<InputId>,
 ) -> rusqlite::Result<()> {
     let input = input.map(|input| input.to_string());
-    sql.execute(
+    sql.write(
         "UPDATE sessions SET first_input = ?2 WHERE id = ?1",
         params![session.to_string(), input],
-    )?;
-    Ok(())
+    )
 }
 
 /// Records that a run of a session is open. It takes in messages until its first step says
 /// otherwise. A run that compacts the thread was not requested by a user's message.
 pub(super) fn running(sql: &Sql<'_>, started: &RunStarted) -> rusqlite::Result<()> {
-    sql.execute(
+    sql.write(
         "UPDATE sessions SET open_run = ?2, hears = 1, updated_at = iif(?4, updated_at, \
          max(updated_at, ?3)) WHERE id = ?1",
         params![
@@ -144,23 +138,19 @@ pub(super) fn running(sql: &Sql<'_>, started: &RunStarted) -> rusqlite::Result<(
             int(started.time.0),
             started.compacts.is_some()
         ],
-    )?;
-    Ok(())
+    )
 }
 
 /// Records that a run waits, and whether it takes in messages meanwhile.
 pub(super) fn listening(sql: &Sql<'_>, run: RunId, hears: bool) -> rusqlite::Result<()> {
     let text = "UPDATE sessions SET hears = ?2 WHERE id = (SELECT session FROM runs WHERE id = ?1) \
                 AND open_run = ?1 AND hears != ?2";
-    sql.execute(text, params![run.to_string(), hears])?;
-    Ok(())
+    sql.write(text, params![run.to_string(), hears])
 }
 
-/// Records that a run ended.
 pub(super) fn idle(sql: &Sql<'_>, session: SessionId, run: RunId) -> rusqlite::Result<()> {
     let text = "UPDATE sessions SET open_run = NULL, hears = 0 WHERE id = ?1 AND open_run = ?2";
-    sql.execute(text, params![session.to_string(), run.to_string()])?;
-    Ok(())
+    sql.write(text, params![session.to_string(), run.to_string()])
 }
 
 /// Its head moved to a new turn. One that the host made of what was said before is nothing that is
@@ -169,10 +159,9 @@ pub(super) fn moved(sql: &Sql<'_>, committed: &TurnCommitted) -> rusqlite::Resul
     let turn = &committed.turn;
     let last_snippet = needs_snippet(sql, turn.run)?;
     let compacts = needs_compaction(sql, turn)?;
-    sql.execute(
+    sql.write(
         "UPDATE sessions SET head = ?2, head_message = ?3, revision = ?4, state = ?5, updated_at = \
-         iif(?8, updated_at, ?6), \
-         last_snippet = coalesce(?7, last_snippet) WHERE id = ?1",
+         iif(?8, updated_at, ?6), last_snippet = coalesce(?7, last_snippet) WHERE id = ?1",
         params![
             committed.session.to_string(),
             turn.id.0.0,
@@ -183,8 +172,7 @@ pub(super) fn moved(sql: &Sql<'_>, committed: &TurnCommitted) -> rusqlite::Resul
             last_snippet,
             compacts,
         ],
-    )?;
-    Ok(())
+    )
 }
 
 /// Reads whether a turn is a compaction's. Such a turn is one notice, so no other is looked into.
@@ -256,16 +244,14 @@ impl<'a> Closing<'a> {
     }
 }
 
-/// A structured session was completed or terminated.
 pub(super) fn closed(
     sql: &Sql<'_>,
     session: SessionId,
     closing: &Closing<'_>,
 ) -> rusqlite::Result<()> {
-    sql.execute(
+    sql.write(
         "UPDATE sessions SET status = ?2, updated_at = ?3, ended_at = ?3, ended_reason = ?4, \
-         summary = ?5, partial_state = NULL \
-         WHERE id = ?1",
+         summary = ?5, partial_state = NULL WHERE id = ?1",
         params![
             session.to_string(),
             closing.status,
@@ -273,21 +259,18 @@ pub(super) fn closed(
             closing.reason,
             closing.summary
         ],
-    )?;
-    Ok(())
+    )
 }
 
-/// A structured session has a time by which it ends.
 pub(super) fn expires(
     sql: &Sql<'_>,
     session: SessionId,
     at: Option<Timestamp>,
 ) -> rusqlite::Result<()> {
-    sql.execute(
+    sql.write(
         "UPDATE sessions SET expires_at = ?2 WHERE id = ?1",
         params![session.to_string(), at.map(|at| int(at.0))],
-    )?;
-    Ok(())
+    )
 }
 
 /// Clients had answered so often elsewhere.
@@ -296,11 +279,10 @@ pub(super) fn interacted(
     session: SessionId,
     interactions: u64,
 ) -> rusqlite::Result<()> {
-    sql.execute(
+    sql.write(
         "UPDATE sessions SET interactions = ?2 WHERE id = ?1",
         params![session.to_string(), int(interactions)],
-    )?;
-    Ok(())
+    )
 }
 
 /// A client answered; what it had filled in belonged to the question.
@@ -318,7 +300,7 @@ pub(super) fn answered(
 
 /// A client kept what is filled in so far for a question.
 pub(super) fn saved(sql: &Sql<'_>, saved: &UiSaved) -> rusqlite::Result<()> {
-    sql.execute(
+    sql.write(
         "UPDATE sessions SET partial_state = json_set(coalesce(partial_state, '{}'), ?2, json(?3)) \
          WHERE id = ?1",
         params![
@@ -326,8 +308,7 @@ pub(super) fn saved(sql: &Sql<'_>, saved: &UiSaved) -> rusqlite::Result<()> {
             place_of(saved.tool_call_id),
             saved.partial_state.to_string()
         ],
-    )?;
-    Ok(())
+    )
 }
 
 /// Removes the partial answer to a question, which does not matter any more.
@@ -336,12 +317,11 @@ pub(super) fn unsaved(
     session: SessionId,
     call: OperationId,
 ) -> rusqlite::Result<()> {
-    sql.execute(
+    sql.write(
         "UPDATE sessions SET partial_state = json_remove(partial_state, ?2) WHERE id = ?1 AND \
          partial_state IS NOT NULL",
         params![session.to_string(), place_of(call)],
-    )?;
-    Ok(())
+    )
 }
 
 /// Returns the JSON path of a question's partial answer among those of its session.

@@ -17,13 +17,7 @@ pub(super) fn changed(sql: &Sql<'_>, event: &Event) -> rusqlite::Result<()> {
         Event::SlotTaken(it) => {
             agents::changed(sql, it.agent, event)?;
             sessions::expires(sql, it.session_id, it.expires_at)?;
-            wakes::set(
-                sql,
-                &it.session_id.to_string(),
-                "expiry",
-                it.session_id,
-                it.expires_at,
-            )?;
+            wakes::set(sql, &it.session_id, "expiry", it.session_id, it.expires_at)?;
         }
         Event::ExecutionSuspended(it) => agents::changed(sql, it.agent, event)?,
         Event::ActionRequested(it) => agents::changed(sql, it.agent, event)?,
@@ -42,12 +36,12 @@ pub(super) fn changed(sql: &Sql<'_>, event: &Event) -> rusqlite::Result<()> {
         Event::SlotCompleted(it) => {
             agents::changed(sql, it.agent, event)?;
             sessions::closed(sql, it.session_id, &Closing::completed(it))?;
-            wakes::remove(sql, &it.session_id.to_string())?;
+            wakes::remove(sql, &it.session_id)?;
         }
         Event::SlotTerminated(it) => {
             agents::changed(sql, it.agent, event)?;
             sessions::closed(sql, it.session_id, &Closing::terminated(it))?;
-            wakes::remove(sql, &it.session_id.to_string())?;
+            wakes::remove(sql, &it.session_id)?;
         }
         // The others have projections of their own.
         _ => {}

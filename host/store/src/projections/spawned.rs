@@ -12,12 +12,10 @@ pub(super) fn handed_over(
     accepted: &InputAccepted,
     by_run: RunId,
 ) -> rusqlite::Result<()> {
-    sql.execute(
+    sql.write(
         "INSERT INTO spawned (session, by_session) SELECT sessions.id, runs.session FROM sessions, \
-         runs \
-         WHERE sessions.id = ?1 AND runs.id = ?2 AND sessions.started_by LIKE 'agent:%' \
-         AND sessions.first_input IS NULL ON CONFLICT DO NOTHING",
+         runs WHERE sessions.id = ?1 AND runs.id = ?2 AND sessions.started_by LIKE 'agent:%' AND \
+         sessions.first_input IS NULL ON CONFLICT DO NOTHING",
         params![accepted.session.to_string(), by_run.to_string()],
-    )?;
-    Ok(())
+    )
 }

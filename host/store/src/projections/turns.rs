@@ -18,14 +18,12 @@ pub(super) fn committed(
     untrusted: Option<bool>,
     time: Timestamp,
 ) -> rusqlite::Result<()> {
-    sql.execute(
+    sql.write(
         "INSERT INTO turns (id, parent, jump, jump_message, depth, run, first_message, \
-         last_message, session_state, node, root, session, \
-         time, untrusted) \
-         VALUES (?1, ?2, ?3, (SELECT last_message FROM turns WHERE id = ?3), ?4, ?5, ?6, ?7, ?8, \
-         ?9, CASE WHEN ?2 IS NULL THEN ?1 ELSE (SELECT root FROM turns WHERE id = ?2) END, ?10, \
-         ?11, coalesce(?12, EXISTS (SELECT 1 FROM messages WHERE run = ?5 AND \
-         json_extract(message, '$.untrusted'))) \
+         last_message, session_state, node, root, session, time, untrusted) VALUES (?1, ?2, ?3, \
+         (SELECT last_message FROM turns WHERE id = ?3), ?4, ?5, ?6, ?7, ?8, ?9, CASE WHEN ?2 IS \
+         NULL THEN ?1 ELSE (SELECT root FROM turns WHERE id = ?2) END, ?10, ?11, coalesce(?12, \
+         EXISTS (SELECT 1 FROM messages WHERE run = ?5 AND json_extract(message, '$.untrusted'))) \
          OR coalesce((SELECT untrusted FROM turns WHERE id = ?2), 0))",
         params![
             turn.id.0.0,
@@ -41,8 +39,7 @@ pub(super) fn committed(
             int(time.0),
             untrusted,
         ],
-    )?;
-    Ok(())
+    )
 }
 
 /// Puts an erased turn back in its place. It goes below the turns above it, which are folded before
@@ -67,15 +64,12 @@ fn needs_turn(sql: &Sql<'_>, turn: TurnId) -> rusqlite::Result<bool> {
 
 /// Adds the turns above a turn to its tree, once its place in the tree is known. They rest on it.
 fn adopt(sql: &Sql<'_>, turn: TurnId) -> rusqlite::Result<()> {
-    sql.execute(
+    sql.write(
         "WITH RECURSIVE above (id) AS (SELECT id FROM turns WHERE parent = ?1 AND root IS NULL \
          UNION ALL SELECT turns.id FROM above CROSS JOIN turns ON turns.parent = above.id WHERE \
-         turns.root IS NULL) \
-         UPDATE turns SET root = (SELECT base.root FROM turns base WHERE base.id = ?1), \
-         untrusted = TRUE, \
-         jump_message = (SELECT j.last_message FROM turns j WHERE j.id = turns.jump) \
-         WHERE id IN (SELECT id FROM above)",
+         turns.root IS NULL) UPDATE turns SET root = (SELECT base.root FROM turns base WHERE \
+         base.id = ?1), untrusted = TRUE, jump_message = (SELECT j.last_message FROM turns j WHERE \
+         j.id = turns.jump) WHERE id IN (SELECT id FROM above)",
         [turn.0.0],
-    )?;
-    Ok(())
+    )
 }

@@ -4,6 +4,7 @@ use crate::sql::{Sql, int};
 use domain::id::{OperationId, SessionId};
 use domain::time::Timestamp;
 use rusqlite::params;
+use std::fmt::Display;
 
 /// The wake of a queue whose debounce is over.
 const DEBOUNCE: &str = "debounce";
@@ -11,7 +12,7 @@ const DEBOUNCE: &str = "debounce";
 /// A subject becomes due, or does not.
 pub(super) fn set(
     sql: &Sql<'_>,
-    subject: &str,
+    subject: &impl Display,
     kind: &'static str,
     session: SessionId,
     due: Option<Timestamp>,
@@ -20,7 +21,7 @@ pub(super) fn set(
         sql.execute(
             "INSERT INTO wakes (subject, kind, session, due) VALUES (?1, ?2, ?3, ?4) \
              ON CONFLICT (subject, kind) DO UPDATE SET due = excluded.due",
-            params![subject, kind, session.to_string(), int(due.0)],
+            params![subject.to_string(), kind, session.to_string(), int(due.0)],
         )?;
     }
     Ok(())
@@ -34,9 +35,8 @@ pub(super) fn pause(
 ) -> rusqlite::Result<()> {
     if let Some(due) = due {
         sql.execute(
-            "INSERT INTO wakes (subject, kind, session, due) \
-             SELECT ?1, 'pause', session, ?3 FROM operations WHERE id = ?2 \
-             ON CONFLICT (subject, kind) DO UPDATE SET due = excluded.due",
+            "INSERT INTO wakes (subject, kind, session, due) SELECT ?1, 'pause', session, ?3 FROM \
+             operations WHERE id = ?2 ON CONFLICT (subject, kind) DO UPDATE SET due = excluded.due",
             params![operation.to_string(), operation.0.0, int(due.0)],
         )?;
     }
@@ -48,13 +48,12 @@ pub(super) fn pause(
 pub(super) fn debounce(sql: &Sql<'_>, session: SessionId) -> rusqlite::Result<()> {
     let subject = session.to_string();
     let set = sql.execute(
-        "INSERT INTO wakes (subject, kind, session, due) SELECT ?1, ?2, ?1, until FROM (\
-         SELECT arrived + json_extract(waits_for, '$.debounce_ms') AS until FROM inputs \
-         WHERE session_number = (SELECT number FROM sessions WHERE id = ?1) AND state = 'waiting' \
-         AND json_extract(waits_for, '$.kind') = 'queued' AND EXISTS (SELECT 1 FROM sessions WHERE \
-         id = ?1 AND open_run IS NULL) \
-         ORDER BY position DESC LIMIT 1) WHERE until IS NOT NULL \
-         ON CONFLICT (subject, kind) DO UPDATE SET due = excluded.due",
+        "INSERT INTO wakes (subject, kind, session, due) SELECT ?1, ?2, ?1, until FROM (SELECT \
+         arrived + json_extract(waits_for, '$.debounce_ms') AS until FROM inputs WHERE \
+         session_number = (SELECT number FROM sessions WHERE id = ?1) AND state = 'waiting' AND \
+         json_extract(waits_for, '$.kind') = 'queued' AND EXISTS (SELECT 1 FROM sessions WHERE id \
+         = ?1 AND open_run IS NULL) ORDER BY position DESC LIMIT 1) WHERE until IS NOT NULL ON \
+         CONFLICT (subject, kind) DO UPDATE SET due = excluded.due",
         params![subject, DEBOUNCE],
     )?;
     match set {
@@ -65,24 +64,24 @@ pub(super) fn debounce(sql: &Sql<'_>, session: SessionId) -> rusqlite::Result<()
 
 /// Removes the wake of a session's queue.
 pub(super) fn debounced(sql: &Sql<'_>, session: SessionId) -> rusqlite::Result<()> {
-    remove_kind(sql, &session.to_string(), DEBOUNCE)
+    remove_kind(sql, &session, DEBOUNCE)
 }
 
-/// Removes all due times of a subject.
-pub(super) fn remove(sql: &Sql<'_>, subject: &str) -> rusqlite::Result<()> {
-    sql.execute("DELETE FROM wakes WHERE subject = ?1", [subject])?;
-    Ok(())
+pub(super) fn remove(sql: &Sql<'_>, subject: &impl Display) -> rusqlite::Result<()> {
+    sql.write(
+        "DELETE FROM wakes WHERE subject = ?1",
+        [subject.to_string()],
+    )
 }
 
-/// Removes a subject's due time of one kind.
-pub(super) fn remove_kind(
-    sql: &Sql<'_>,
-    subject: &str,
-    kind: &'static str,
-) -> rusqlite::Result<()> {
-    sql.execute(
+/// Removes the pause of an operation.
+pub(super) fn unpause(sql: &Sql<'_>, operation: OperationId) -> rusqlite::Result<()> {
+    remove_kind(sql, &operation, "pause")
+}
+
+fn remove_kind(sql: &Sql<'_>, subject: &impl Display, kind: &'static str) -> rusqlite::Result<()> {
+    sql.write(
         "DELETE FROM wakes WHERE subject = ?1 AND kind = ?2",
-        params![subject, kind],
-    )?;
-    Ok(())
+        [&subject.to_string(), kind],
+    )
 }

@@ -2,18 +2,17 @@
 //! sessions.
 
 use super::blobs::named_again;
-use super::searchable_rows::{decoded_at, forget};
+use super::searchable_rows::forget;
 use super::sessions::{REQUESTS_PER_COMMIT_MAX, forget_requests};
-use super::{EVENTS_PER_COMMIT_MAX, Tally, erase_event};
+use super::{EVENTS_PER_COMMIT_MAX, Tally, erase_entries, erase_event, for_each_left};
+use crate::event_row::decode_at;
 use crate::projections::agents::without_users;
-use crate::sql::{Columns, Sql, int, limit, to_json};
+use crate::sql::{Columns, Sql, limit, to_json};
 use domain::agent::Agent;
 use domain::event::Event;
+use domain::grant::BucketScope;
 use domain::id::{AgentId, SessionId};
 use rusqlite::params;
-
-/// Events that are read at a time.
-const EVENTS_READ: usize = 1_000;
 
 /// Erases events of an agent's stream about a session, as many as fit into one transaction. Returns
 /// whether that is all. The agent is then rebuilt from what is left if a structured session
@@ -27,18 +26,16 @@ pub(super) fn erase_of_session(
     let stream = format!("agent/{agent}");
     // Word for word as in the index.
     let text = "SELECT position, kind, payload FROM events WHERE stream = ?1 AND \
-                coalesce(json_extract(CAST(payload AS TEXT), \
-                '$.session_id'), json_extract(CAST(payload AS TEXT), '$.session.session_id'), \
-                json_extract(CAST(payload AS TEXT), \
-                '$.session')) = ?2 AND payload IS NOT NULL AND kind IN \
-                ('agent.session.started.v1', 'agent.session.completed.v1', \
+                coalesce(json_extract(CAST(payload AS TEXT), '$.session_id'), \
+                json_extract(CAST(payload AS TEXT), '$.session.session_id'), \
+                json_extract(CAST(payload AS TEXT), '$.session')) = ?2 AND payload IS NOT NULL AND \
+                kind IN ('agent.session.started.v1', 'agent.session.completed.v1', \
                 'agent.session.terminated.v1', 'agent.session.imported.v1', \
-                'agent.execution.suspended.v1', \
-                'agent.execution.resumed.v1', 'agent.client.action.requested.v1', \
-                'agent.client.response.received.v1', \
+                'agent.execution.suspended.v1', 'agent.execution.resumed.v1', \
+                'agent.client.action.requested.v1', 'agent.client.response.received.v1', \
                 'agent.client.action.withdrawn.v1', 'agent.note.remembered.v1') ORDER BY position \
                 LIMIT ?3";
-    let read = |row: &rusqlite::Row<'_>| Ok((row.uint(0)?, decoded_at(row, 1)?));
+    let read = |row: &rusqlite::Row<'_>| Ok((row.uint(0)?, decode_at(row, 1)?));
     let events = sql.rows(
         text,
         params![stream, session.to_string(), limit(EVENTS_PER_COMMIT_MAX)],
@@ -66,27 +63,11 @@ pub(super) fn erase_of_session(
 /// Folds an agent again from what is left of its stream.
 fn fold_again(sql: &Sql<'_>, agent: AgentId) -> rusqlite::Result<()> {
     let id = agent.to_string();
-    let stream = format!("agent/{agent}");
     let mut folded = None;
-    let mut after = 0;
-    loop {
-        let text = "SELECT version, kind, payload FROM events WHERE stream = ?1 AND version > ?2 \
-                    AND payload IS NOT NULL \
-                    ORDER BY version LIMIT ?3";
-        let events = sql.rows(
-            text,
-            params![stream, int(after), limit(EVENTS_READ)],
-            |row| Ok((row.uint(0)?, decoded_at(row, 1)?)),
-        )?;
-        let Some((last, _)) = events.last() else {
-            break;
-        };
-        after = *last;
-        folded = events
-            .iter()
-            .filter_map(|(_, event)| event.as_ref())
-            .fold(folded, Agent::apply);
-    }
+    for_each_left(sql, &format!("agent/{id}"), |event| {
+        folded = Agent::apply(folded.take(), event);
+        Ok(())
+    })?;
     let Some(folded) = folded else { return Ok(()) };
     let slot = folded
         .active_session
@@ -94,8 +75,7 @@ fn fold_again(sql: &Sql<'_>, agent: AgentId) -> rusqlite::Result<()> {
         .map(|session| session.session_id.to_string());
     // What an agent's stream tells of its users is not erased with a session.
     let text = "UPDATE agents SET agent = ?2, slot = ?3 WHERE id = ?1 AND NOT purged";
-    sql.execute(text, params![id, to_json(&without_users(folded))?, slot])?;
-    Ok(())
+    sql.write(text, params![id, to_json(&without_users(folded))?, slot])
 }
 
 /// Erases what tools keep for an agent.
@@ -107,9 +87,8 @@ pub(super) fn erase_buckets(
     let id = agent.to_string();
     let writes = sql.rows(
         "SELECT position FROM events WHERE agent = ?1 AND kind = 'keyvalue.written.v1' AND payload \
-         IS NOT NULL \
-         AND json_extract(CAST(payload AS TEXT), '$.place.scope') = 'agent' \
-         AND json_extract(CAST(payload AS TEXT), '$.place.of') = ?1 ORDER BY position LIMIT ?2",
+         IS NOT NULL AND json_extract(CAST(payload AS TEXT), '$.place.scope') = 'agent' AND \
+         json_extract(CAST(payload AS TEXT), '$.place.of') = ?1 ORDER BY position LIMIT ?2",
         params![id, limit(EVENTS_PER_COMMIT_MAX)],
         |row| row.uint(0),
     )?;
@@ -119,14 +98,7 @@ pub(super) fn erase_buckets(
     if writes.len() == EVENTS_PER_COMMIT_MAX {
         return Ok(false);
     }
-    let entries = "DELETE FROM bucket_entries WHERE bucket IN (SELECT id FROM buckets \
-                   WHERE scope = 'agent' \
-         AND of = ?1)";
-    tally.erased.bucket_keys += sql.execute(entries, [&id])? as u64;
-    sql.execute(
-        "DELETE FROM buckets WHERE scope = 'agent' AND of = ?1",
-        [&id],
-    )?;
+    erase_entries(sql, BucketScope::Agent, &id, tally)?;
     Ok(true)
 }
 
@@ -135,8 +107,7 @@ pub(super) fn erase(sql: &Sql<'_>, agent: AgentId, tally: &mut Tally) -> rusqlit
     let stream = format!("agent/{agent}");
     let events = sql.rows(
         "SELECT position FROM events WHERE stream = ?1 AND payload IS NOT NULL AND kind NOT IN \
-         ('purge.begun.v1', 'purge.done.v1') \
-         ORDER BY version LIMIT ?2",
+         ('purge.begun.v1', 'purge.done.v1') ORDER BY version LIMIT ?2",
         params![stream, limit(EVENTS_PER_COMMIT_MAX)],
         |row| row.uint(0),
     )?;

@@ -1,21 +1,17 @@
 //! Blobs after an erasure: the streams that still name them, and deletion of those that are not
 //! named any more.
 
-use super::Tally;
-use super::searchable_rows::decoded_at;
+use super::{Tally, for_each_left};
 use crate::EMPTY_STATE;
 use crate::projections::name_blobs;
-use crate::sql::{Columns, Sql, int, limit};
+use crate::sql::{Columns, Sql, limit};
 use crate::user_storage;
 use domain::digest::Digest;
-use rusqlite::params;
 
 /// Blobs that are checked in one transaction.
 const BLOBS_PER_COMMIT_MAX: usize = 256;
 /// Bytes of blobs after which a transaction deletes no more of them.
 const BLOB_BYTES_PER_COMMIT_MAX: u64 = 16 << 20;
-/// Events that are read at a time.
-const EVENTS_READ: usize = 256;
 
 /// Marks the blobs that a stream names to be checked, because something of the stream is erased.
 /// What is left of the stream names its own again.
@@ -25,8 +21,7 @@ pub(super) fn named_no_more(sql: &Sql<'_>, stream: &str) -> rusqlite::Result<()>
          ?1",
         [stream],
     )?;
-    sql.execute("DELETE FROM blob_references WHERE stream = ?1", [stream])
-        .map(drop)
+    sql.write("DELETE FROM blob_references WHERE stream = ?1", [stream])
 }
 
 /// Notes which of the blobs that a commit brought nothing names: they go with the next purge, as
@@ -53,24 +48,7 @@ fn is_named(sql: &Sql<'_>, digest: Digest) -> rusqlite::Result<bool> {
 /// Notes anew which blobs a stream names, with what is left of it.
 pub(super) fn named_again(sql: &Sql<'_>, stream: &str) -> rusqlite::Result<()> {
     named_no_more(sql, stream)?;
-    let mut after = 0;
-    loop {
-        let text = "SELECT version, kind, payload FROM events WHERE stream = ?1 AND version > ?2 \
-                    AND payload IS NOT NULL \
-                    ORDER BY version LIMIT ?3";
-        let events = sql.rows(
-            text,
-            params![stream, int(after), limit(EVENTS_READ)],
-            |row| Ok((row.uint(0)?, decoded_at(row, 1)?)),
-        )?;
-        let Some((last, _)) = events.last() else {
-            return Ok(());
-        };
-        after = *last;
-        for event in events.iter().filter_map(|(_, event)| event.as_ref()) {
-            name_blobs(sql, stream, event)?;
-        }
-    }
+    for_each_left(sql, stream, |event| name_blobs(sql, stream, event))
 }
 
 /// Checks some of the marked blobs and deletes those that are not named. Returns whether none is

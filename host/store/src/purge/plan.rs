@@ -1,8 +1,8 @@
 //! Plan of a session's purge: what it takes away, and what it leaves because others point to it.
 
-use super::searchable_rows::decoded_at;
 use super::{Piece, Store};
-use crate::read::ReadError;
+use crate::event_row::decode_at;
+use crate::read::{ReadError, turns};
 use crate::sql::{Columns, Sql, int};
 use domain::event::{Event, ImportedTurn, TurnsImported};
 use domain::id::{AgentId, RunId, SessionId, TurnId};
@@ -31,9 +31,6 @@ struct Candidate {
 impl Store {
     /// Returns the plan for purging a session in the current state: of a deleted session, with its
     /// agent.
-    ///
-    /// # Errors
-    /// The store cannot be read.
     pub async fn purge_plan(
         &self,
         agent: AgentId,
@@ -43,9 +40,6 @@ impl Store {
     }
 
     /// Returns sessions of an agent, deleted or not, whose purge was not begun, at most `limit`.
-    ///
-    /// # Errors
-    /// The store cannot be read.
     pub async fn unpurged_sessions(
         &self,
         agent: AgentId,
@@ -177,30 +171,16 @@ fn shown_elsewhere(
 ) -> rusqlite::Result<HashSet<TurnId>> {
     let mut roots = BTreeSet::new();
     for turn in candidates.keys() {
-        roots.extend(
-            sql.row("SELECT root FROM turns WHERE id = ?1", [turn.0.0], |row| {
-                row.digest_opt(0)
-            })?
-            .flatten()
-            .map(TurnId),
-        );
+        roots.extend(turns::root(sql, *turn)?);
     }
     let mut shown = HashSet::new();
     for root in roots {
-        let heads = "SELECT t.id FROM turns t CROSS JOIN sessions s ON s.head = t.id \
-                     WHERE t.root = ?1 AND \
-             s.status <> 'deleted'";
+        let heads = "SELECT t.id FROM turns t CROSS JOIN sessions s ON s.head = t.id WHERE t.root \
+                     = ?1 AND s.status <> 'deleted'";
         for head in sql.rows(heads, [root.0.0], |row| row.digest(0).map(TurnId))? {
             let mut at = Some(head);
             while let Some(turn) = at.filter(|turn| shown.insert(*turn)) {
-                at = sql
-                    .row(
-                        "SELECT parent FROM turns WHERE id = ?1",
-                        [turn.0.0],
-                        |row| row.digest_opt(0),
-                    )?
-                    .flatten()
-                    .map(TurnId);
+                at = turns::parent(sql, turn)?;
             }
         }
     }
@@ -217,10 +197,9 @@ fn is_living(sql: &Sql<'_>, session: &str) -> rusqlite::Result<bool> {
 /// Returns the imports of a session that are still there, with their positions.
 fn imports_of(sql: &Sql<'_>, session: &str) -> rusqlite::Result<Vec<(u64, TurnsImported)>> {
     let text = "SELECT position, kind, payload FROM events WHERE stream = 'session/' || ?1 AND \
-                kind = 'session.turns.imported.v1' \
-                AND payload IS NOT NULL ORDER BY version";
+                kind = 'session.turns.imported.v1' AND payload IS NOT NULL ORDER BY version";
     let found = sql.rows(text, [session], |row| {
-        Ok((row.uint(0)?, decoded_at(row, 1)?))
+        Ok((row.uint(0)?, decode_at(row, 1)?))
     })?;
     Ok(found
         .into_iter()

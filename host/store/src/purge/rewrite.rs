@@ -7,6 +7,7 @@ use super::Store;
 use crate::commit::CommitError;
 use crate::copy;
 use crate::fault;
+use crate::meta::{self, is_noted};
 use crate::open::BUSY_TIMEOUT;
 use crate::sql::{Sql, with_causes};
 use rusqlite::Connection;
@@ -37,21 +38,13 @@ pub enum Rewritten {
     },
 }
 
-/// Something was erased.
 pub(super) fn due(sql: &Sql<'_>) -> rusqlite::Result<()> {
-    sql.execute(
-        "INSERT OR REPLACE INTO meta (name, value) VALUES (?1, 'due')",
-        [DUE],
-    )
-    .map(drop)
+    meta::note(sql, DUE, "due")
 }
 
 impl Store {
     /// Empties the log if something was erased since that was last done. Commits wait for a moment
     /// at a time.
-    ///
-    /// # Errors
-    /// The store was closed, or too much waits for it.
     pub async fn rewrite_erased(&self) -> Result<Rewritten, CommitError> {
         let not_yet = |reason: &str| {
             Ok(Rewritten::NotYet {
@@ -90,10 +83,7 @@ impl Store {
 
     /// Writes the database's file anew and empties its log. Commits wait for as long as that takes,
     /// about a second for some hundred megabytes; it needs as much space again as the database has.
-    ///
-    /// # Errors
-    /// The store was closed, or too much waits for it; or the file could not be written anew, and
-    /// is as it was.
+    /// If that fails the file is as it was.
     pub async fn vacuum(&self) -> Result<Rewritten, CommitError> {
         let database = self.database().to_owned();
         let rewritten = self
@@ -101,10 +91,6 @@ impl Store {
             .await?;
         Ok(rewritten.map_or_else(|reason| Rewritten::NotYet { reason }, |()| Rewritten::Yes))
     }
-}
-
-fn is_noted(sql: &Sql<'_>, name: &str) -> rusqlite::Result<bool> {
-    sql.exists("SELECT 1 FROM meta WHERE name = ?1", [name])
 }
 
 fn rewrite(sql: &Sql<'_>, database: &Path) -> Result<(), String> {
@@ -117,9 +103,7 @@ fn rewrite(sql: &Sql<'_>, database: &Path) -> Result<(), String> {
         .execute_batch("PRAGMA wal_autocheckpoint = 0; PRAGMA synchronous = FULL; VACUUM")
         .map_err(described)?;
     drop(connection);
-    sql.execute("DELETE FROM meta WHERE name = ?1", [LEAVINGS])
-        .map(drop)
-        .map_err(described)?;
+    meta::remove(sql, LEAVINGS).map_err(described)?;
     empty_log(sql, database)
 }
 
@@ -138,7 +122,5 @@ fn empty_log(sql: &Sql<'_>, database: &Path) -> Result<(), String> {
         return Err("somebody is reading what was before".to_owned());
     }
     fault::point("store.purge.rewritten");
-    sql.execute("DELETE FROM meta WHERE name = ?1", [DUE])
-        .map(drop)
-        .map_err(described)
+    meta::remove(sql, DUE).map_err(described)
 }

@@ -2,8 +2,9 @@
 //! had been said in one.
 
 use super::blobs::{named_again, named_no_more};
-use super::searchable_rows::{decoded, decoded_at, forget};
+use super::searchable_rows::forget;
 use super::{EVENTS_PER_COMMIT_MAX, Tally, erase_event};
+use crate::event_row::decode_at;
 use crate::projections::first_again;
 use crate::read::dispatches::tree_of;
 use crate::sql::{Columns, Sql, int, limit};
@@ -27,11 +28,10 @@ pub(super) fn erase(
     // What a tool keeps for others than this session is theirs.
     let events = sql.rows(
         "SELECT position, kind, payload FROM events WHERE stream = ?1 AND payload IS NOT NULL AND \
-         (kind <> 'keyvalue.written.v1' OR \
-         json_extract(CAST(payload AS TEXT), '$.place.scope') = 'session') ORDER BY version LIMIT \
-         ?2",
+         (kind <> 'keyvalue.written.v1' OR json_extract(CAST(payload AS TEXT), '$.place.scope') = \
+         'session') ORDER BY version LIMIT ?2",
         params![stream, limit(EVENTS_PER_COMMIT_MAX)],
-        |row| Ok((row.uint(0)?, decoded_at(row, 1)?)),
+        |row| Ok((row.uint(0)?, decode_at(row, 1)?)),
     )?;
     for (position, event) in &events {
         for input in event.iter().flat_map(taken_in) {
@@ -70,12 +70,10 @@ fn finish(
     // Counted once, also when it is done again after a crash.
     if sql.execute("DELETE FROM runs WHERE id = ?1", [run])? > 0 {
         tally.erased.turns += u64::from(has_turn);
-        let kept = sql.row(
+        tally.kept.bucket_writes += sql.number(
             "SELECT count(*) FROM events WHERE stream = ?1 AND payload IS NOT NULL",
             [stream],
-            |row| row.uint(0),
         )?;
-        tally.kept.bucket_writes += kept.unwrap_or(0);
         handed_on(sql, run)?;
     }
     Ok(())
@@ -134,9 +132,8 @@ fn erase_input(sql: &Sql<'_>, input: InputId, tally: &mut Tally) -> rusqlite::Re
         params![session.to_string(), id],
     )? {
         let text = "SELECT kind, payload FROM events WHERE stream = ?1 AND kind = \
-                    'session.input.accepted.v1' AND payload IS NOT NULL \
-                    ORDER BY version LIMIT 1";
-        let first = match sql.row(text, [stream], decoded)?.flatten() {
+                    'session.input.accepted.v1' AND payload IS NOT NULL ORDER BY version LIMIT 1";
+        let first = match sql.row(text, [stream], |row| decode_at(row, 0))?.flatten() {
             Some(Event::InputAccepted(accepted)) => Some(accepted),
             _ => None,
         };
@@ -148,8 +145,7 @@ fn erase_input(sql: &Sql<'_>, input: InputId, tally: &mut Tally) -> rusqlite::Re
 /// Removes the data of an input beside its event.
 pub(super) fn remove_input(sql: &Sql<'_>, input: &str) -> rusqlite::Result<()> {
     sql.execute("DELETE FROM inputs WHERE id = ?1", [input])?;
-    sql.execute("DELETE FROM wakes WHERE subject = ?1", [input])?;
-    Ok(())
+    sql.write("DELETE FROM wakes WHERE subject = ?1", [input])
 }
 
 /// Erases turns that were imported, with all that came with them. Their places in the tree are kept
@@ -163,7 +159,7 @@ pub(super) fn erase_import(
         .row(
             "SELECT kind, payload FROM events WHERE position = ?1",
             [int(position)],
-            decoded,
+            |row| decode_at(row, 0),
         )?
         .flatten();
     let Some(Event::TurnsImported(imported)) = found else {

@@ -1,11 +1,9 @@
 //! Searchable rows of purged events: they go with the texts that they were made of.
 
-use crate::event_row::decode;
 use crate::full_text;
 use crate::projections::{indexed_body, owner_token, recall_rows_of};
-use crate::sql::{Sql, unreadable};
-use domain::event::Event;
-use rusqlite::{Row, params};
+use crate::sql::Sql;
+use rusqlite::params;
 
 /// Removes the searchable rows of an event. Their words have to exist still: the index needs to
 /// know which ones it loses, as far as it has them.
@@ -42,22 +40,4 @@ pub(super) fn forget(sql: &Sql<'_>, position: u64) -> rusqlite::Result<()> {
         full_text::clear(sql)?;
     }
     Ok(())
-}
-
-/// The event whose kind and payload are the first two columns; none when it was erased.
-pub(super) fn decoded(row: &Row<'_>) -> rusqlite::Result<Option<Event>> {
-    decoded_at(row, 0)
-}
-
-/// The same from another column on.
-pub(super) fn decoded_at(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<Event>> {
-    let kind: String = row.get(column)?;
-    let payload = row
-        .get_ref(column + 1)?
-        .as_blob_or_null()
-        .map_err(|error| unreadable(column + 1, error))?;
-    payload
-        .map(|payload| decode(&kind, payload))
-        .transpose()
-        .map_err(|error| unreadable(column + 1, error))
 }

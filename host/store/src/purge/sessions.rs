@@ -4,11 +4,12 @@
 use super::blobs::named_again;
 use super::runs::remove_input;
 use super::searchable_rows::forget;
-use super::{EVENTS_PER_COMMIT_MAX, Tally, erase_event};
+use super::{EVENTS_PER_COMMIT_MAX, Tally, erase_entries, erase_event};
 use crate::projections::needs_snippet;
 use crate::sql::{Columns, Sql, int, limit};
 use crate::user_storage;
 use domain::digest::Digest;
+use domain::grant::BucketScope;
 use domain::id::{RunId, SessionId};
 use rusqlite::params;
 
@@ -26,11 +27,9 @@ pub(super) fn erase(
     let stream = format!("session/{id}");
     let events = sql.rows(
         "SELECT position, iif(kind = 'session.input.accepted.v1', json_extract(CAST(payload AS \
-         TEXT), '$.input'), NULL) FROM events \
-         WHERE stream = ?1 AND payload IS NOT NULL AND kind NOT IN ('session.turn.committed.v1', \
-         'session.turns.imported.v1', \
-         'session.cleared.v1', 'session.deleted.v1', 'purge.begun.v1', 'purge.done.v1') ORDER BY \
-         version LIMIT ?2",
+         TEXT), '$.input'), NULL) FROM events WHERE stream = ?1 AND payload IS NOT NULL AND kind \
+         NOT IN ('session.turn.committed.v1', 'session.turns.imported.v1', 'session.cleared.v1', \
+         'session.deleted.v1', 'purge.begun.v1', 'purge.done.v1') ORDER BY version LIMIT ?2",
         params![stream, limit(EVENTS_PER_COMMIT_MAX)],
         |row| Ok((row.uint(0)?, row.get::<_, Option<String>>(1)?)),
     )?;
@@ -75,8 +74,7 @@ pub(super) fn erase(
 /// say what they are about, by what was answered: there are none a week after those.
 pub(super) fn forget_requests(sql: &Sql<'_>, about: &str) -> rusqlite::Result<u64> {
     let text = "DELETE FROM idempotency WHERE (source, key) IN (SELECT source, key FROM \
-                idempotency WHERE about = ?1 LIMIT ?2) \
-                RETURNING source, length(reply)";
+                idempotency WHERE about = ?1 LIMIT ?2) RETURNING source, length(reply)";
     let forgotten =
         user_storage::erases_replies(sql, text, params![about, int(REQUESTS_PER_COMMIT_MAX)])?;
     let text = "DELETE FROM idempotency WHERE about IS NULL AND instr(reply, CAST(?1 AS BLOB)) > 0 \
@@ -87,30 +85,20 @@ pub(super) fn forget_requests(sql: &Sql<'_>, about: &str) -> rusqlite::Result<u6
 /// Erases the buckets of tools in a session, and what they wrote of it in turns that stay.
 fn erase_buckets(sql: &Sql<'_>, session: &str, tally: &mut Tally) -> rusqlite::Result<()> {
     let writes = "SELECT e.position FROM runs r CROSS JOIN events e ON e.stream = 'run/' || r.id \
-                  WHERE r.session = ?1 \
-                  AND e.kind = 'keyvalue.written.v1' AND e.payload IS NOT NULL \
-                  AND json_extract(CAST(e.payload AS TEXT), '$.place.scope') = 'session'";
+                  WHERE r.session = ?1 AND e.kind = 'keyvalue.written.v1' AND e.payload IS NOT \
+                  NULL AND json_extract(CAST(e.payload AS TEXT), '$.place.scope') = 'session'";
     for position in sql.rows(writes, [session], |row| row.uint(0))? {
         erase_event(sql, position, tally)?;
     }
-    let entries = "DELETE FROM bucket_entries WHERE bucket IN (SELECT id FROM buckets \
-                   WHERE scope = \
-         'session' AND of = ?1)";
-    tally.erased.bucket_keys += sql.execute(entries, [session])? as u64;
-    sql.execute(
-        "DELETE FROM buckets WHERE scope = 'session' AND of = ?1",
-        [session],
-    )?;
-    Ok(())
+    erase_entries(sql, BucketScope::Session, session, tally)
 }
 
 /// Other sessions that were deleted may show the beginning of what is gone.
 fn snippets_again(sql: &Sql<'_>, session: &str) -> rusqlite::Result<()> {
     let others = "SELECT s.id, s.head FROM turns t CROSS JOIN sessions s ON s.head = t.id WHERE \
-                  s.status = 'deleted' AND NOT s.purged \
-                  AND t.root IN (SELECT root FROM turns WHERE session = ?1 UNION SELECT t.root \
-                  FROM sessions s \
-                  JOIN turns t ON t.id = s.head WHERE s.id = ?1)";
+                  s.status = 'deleted' AND NOT s.purged AND t.root IN (SELECT root FROM turns \
+                  WHERE session = ?1 UNION SELECT t.root FROM sessions s JOIN turns t ON t.id = \
+                  s.head WHERE s.id = ?1)";
     for (other, head) in sql.rows(others, [session], |row| {
         Ok((row.get::<_, String>(0)?, row.digest(1)?))
     })? {

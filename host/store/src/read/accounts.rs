@@ -38,9 +38,8 @@ impl Store {
 pub(crate) fn drawn_query(accounts: &Accounts) -> Option<Query<'static>> {
     // A `0` follows a `/`: these are all whose address begins with this one.
     let text = "SELECT accounts, id, tokens, calls, cost_micros FROM runs WHERE accounts >= ?1 AND \
-                accounts < ?1 || '0' UNION ALL \
-                SELECT NULL, id, tokens, calls, cost_micros FROM runs WHERE id = ?1 AND accounts \
-                IS NULL";
+                accounts < ?1 || '0' UNION ALL SELECT NULL, id, tokens, calls, cost_micros FROM \
+                runs WHERE id = ?1 AND accounts IS NULL";
     let first = accounts.first()?;
     Some(Query::new(text, [Value::id(&first)]))
 }

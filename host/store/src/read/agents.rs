@@ -1,7 +1,7 @@
 //! Agents as they are now, and who may do what with them.
 
 use super::ReadError;
-use crate::sql::{Columns, Sql, limit as rows, unreadable};
+use crate::sql::{Columns, Sql, limit as rows};
 use crate::store::Store;
 use domain::agent::Agent;
 use domain::id::AgentId;
@@ -143,9 +143,8 @@ impl Store {
         self.read(move |sql| {
             let text = select_with_role!(
                 "WHERE access.user_id = ?1 AND access.agent > ?2 AND agents.active = ?3 AND (?4 IS \
-                 NULL OR agents.agent_type = ?4) \
-                 AND (?5 IS NULL OR access.role = ?5) AND (NOT ?6 OR agents.parent IS NULL) ORDER \
-                 BY access.agent LIMIT ?7"
+                 NULL OR agents.agent_type = ?4) AND (?5 IS NULL OR access.role = ?5) AND (NOT ?6 \
+                 OR agents.parent IS NULL) ORDER BY access.agent LIMIT ?7"
             );
             let AgentFilter {
                 agent_type,
@@ -194,18 +193,12 @@ impl Store {
                 "SELECT ",
                 columns!(),
                 ", (SELECT role FROM access WHERE access.user_id = ?3 AND access.agent = \
-                 agents.id) FROM agents \
-                 WHERE path >= ?1 AND path < ?1 || '/' AND active = 1 AND (path = ?1 OR \
-                 substr(path, length(?1) + 1, 1) = '.') \
-                 ORDER BY length(path), path LIMIT ?2"
+                 agents.id) FROM agents WHERE path >= ?1 AND path < ?1 || '/' AND active = 1 AND \
+                 (path = ?1 OR substr(path, length(?1) + 1, 1) = '.') ORDER BY length(path), path \
+                 LIMIT ?2"
             );
             sql.rows(text, params![path, rows(limit), user.as_str()], |row| {
-                let role: Option<String> = row.get(COLUMNS)?;
-                let role = role
-                    .map(|role| role.parse())
-                    .transpose()
-                    .map_err(|error| unreadable(COLUMNS, error))?;
-                Ok((read(row)?, role))
+                Ok((read(row)?, row.id_opt(COLUMNS)?))
             })
         })
         .await
@@ -225,16 +218,7 @@ impl Store {
 
     /// The topmost agent above one; that agent itself when none is above it.
     pub async fn root(&self, agent: AgentId) -> Result<AgentId, ReadError> {
-        let found = self
-            .point_read(move |sql| {
-                sql.row(
-                    "SELECT root FROM agents WHERE id = ?1",
-                    [agent.to_string()],
-                    |row| row.id(0),
-                )
-            })
-            .await?;
-        Ok(found.unwrap_or(agent))
+        self.point_read(move |sql| root(sql, agent)).await
     }
 
     /// Returns a user's role with an agent.
@@ -248,11 +232,21 @@ impl Store {
             sql.row(
                 "SELECT role FROM access WHERE user_id = ?1 AND agent = ?2",
                 params![user.as_str(), agent.to_string()],
-                |row| role(row, 0),
+                |row| row.id(0),
             )
         })
         .await
     }
+}
+
+/// Reads the topmost agent above one; that agent itself when none is above it.
+pub(crate) fn root(sql: &Sql<'_>, agent: AgentId) -> rusqlite::Result<AgentId> {
+    let root = sql.row(
+        "SELECT root FROM agents WHERE id = ?1",
+        [agent.to_string()],
+        |row| row.id(0),
+    )?;
+    Ok(root.unwrap_or(agent))
 }
 
 /// Puts into an agent its users, and what it remembers of each.
@@ -307,11 +301,5 @@ fn unsaid_kind(path: &str, is_spawned: bool) -> PathKind {
 }
 
 fn read_with_role(row: &Row<'_>) -> rusqlite::Result<(AgentRow, AgentRole)> {
-    Ok((read(row)?, role(row, COLUMNS)?))
-}
-
-pub(super) fn role(row: &Row<'_>, column: usize) -> rusqlite::Result<AgentRole> {
-    row.get::<_, String>(column)?
-        .parse()
-        .map_err(|error| unreadable(column, error))
+    Ok((read(row)?, row.id(COLUMNS)?))
 }

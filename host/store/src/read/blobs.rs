@@ -3,7 +3,7 @@
 use super::ReadError;
 use super::turns::holder;
 use crate::EMPTY_STATE;
-use crate::sql::{Columns, limit as rows};
+use crate::sql::{Columns, Sql, limit as rows};
 use crate::store::Store;
 use domain::digest::Digest;
 use domain::id::TurnId;
@@ -44,4 +44,13 @@ impl Store {
         })
         .await
     }
+}
+
+/// Reads the bytes of a blob, unchecked.
+pub(super) fn content(sql: &Sql<'_>, digest: Digest) -> rusqlite::Result<Option<Vec<u8>>> {
+    sql.row(
+        "SELECT bytes FROM blobs WHERE digest = ?1",
+        [digest.0],
+        |row| row.get(0),
+    )
 }

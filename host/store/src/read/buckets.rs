@@ -15,8 +15,7 @@ macro_rules! of_key {
             "SELECT ",
             $column,
             " FROM buckets JOIN bucket_entries entry ON entry.bucket = buckets.id AND entry.key = \
-             ?5 \
-             WHERE component = ?1 AND buckets.bucket = ?2 AND scope = ?3 AND of = ?4"
+             ?5 WHERE component = ?1 AND buckets.bucket = ?2 AND scope = ?3 AND of = ?4"
         )
     };
 }
@@ -51,21 +50,22 @@ impl Store {
         after: Option<&str>,
         limit: usize,
     ) -> Result<Vec<String>, ReadError> {
-        let BucketPlace {
-            component,
-            bucket,
-            scope,
-            of,
-        } = place.clone();
+        let place = place.clone();
         // No key is empty, so all are after the empty one.
         let after = after.unwrap_or_default().to_owned();
         self.read(move |sql| {
             sql.rows(
                 "SELECT entry.key FROM buckets JOIN bucket_entries entry ON entry.bucket = \
-                 buckets.id \
-                 WHERE component = ?1 AND buckets.bucket = ?2 AND scope = ?3 AND of = ?4 AND \
-                 entry.key > ?5 ORDER BY entry.key LIMIT ?6",
-                params![component, bucket, scope_name(scope), of, after, rows(limit)],
+                 buckets.id WHERE component = ?1 AND buckets.bucket = ?2 AND scope = ?3 AND of = \
+                 ?4 AND entry.key > ?5 ORDER BY entry.key LIMIT ?6",
+                params![
+                    place.component,
+                    place.bucket,
+                    scope_name(place.scope),
+                    place.of,
+                    after,
+                    rows(limit)
+                ],
                 |row| row.get(0),
             )
         })
@@ -74,17 +74,12 @@ impl Store {
 
     /// Returns the size of a bucket's contents.
     pub async fn bucket_size(&self, place: &BucketPlace) -> Result<BucketSize, ReadError> {
-        let BucketPlace {
-            component,
-            bucket,
-            scope,
-            of,
-        } = place.clone();
+        let [component, bucket, scope, of, _] = key_of(place, "");
         let held = self.point_read(move |sql| {
             sql.row(
                 "SELECT keys, bytes FROM buckets WHERE component = ?1 AND bucket = ?2 AND scope = \
                  ?3 AND of = ?4",
-                params![component, bucket, scope_name(scope), of],
+                [component, bucket, scope, of],
                 |row| {
                     Ok(BucketSize {
                         keys: row.uint(0)?,

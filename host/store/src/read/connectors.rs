@@ -36,11 +36,6 @@ impl Store {
         .await
     }
 
-    /// Returns the user of a connector key. Connectors use this before they know a path.
-    pub async fn user_of_connector(&self, key: &ConnectorKey) -> Result<Option<UserId>, ReadError> {
-        Ok(self.connector_key(key).await?.map(|row| row.user))
-    }
-
     /// The connector keys of a user, in the order of their texts, at most `limit`.
     pub async fn keys_of_user(
         &self,

@@ -25,22 +25,19 @@ impl Store {
     pub async fn handed_over(&self, run: RunId, agent: AgentId) -> Result<HandedOver, ReadError> {
         self.read(move |sql| {
             let tree = tree_of(sql, agent)?;
-            let by_run = sql.row(
+            let by_run = sql.number(
                 "SELECT count(*) FROM inputs WHERE by_run = ?1 AND state IN ('waiting', 'claimed')",
                 [run.to_string()],
-                |row| row.uint(0),
             )?;
             Ok(HandedOver {
-                by_run: by_run.unwrap_or(0),
+                by_run,
                 in_tree: sql.ask(&open_in_tree_query(tree))?.number()?,
                 tree,
             })
         })
         .await
     }
-}
 
-impl Store {
     /// Returns the waits among the sessions that a session waits for, directly or through others.
     pub async fn waits_of(&self, session: SessionId) -> Result<Vec<Waits>, ReadError> {
         self.read(move |sql| read_waits(&sql.ask(&waits_query(session))?))
@@ -52,11 +49,9 @@ impl Store {
 pub(crate) fn waits_query(session: SessionId) -> Query<'static> {
     Query::new(
         "WITH RECURSIVE reached (id) AS (SELECT ?1 UNION SELECT operations.waits_for FROM reached \
-         CROSS JOIN operations \
-         ON operations.session = reached.id WHERE operations.waits_for IS NOT NULL) \
-         SELECT operations.session, operations.waits_for FROM reached CROSS JOIN operations ON \
-         operations.session = reached.id \
-         WHERE operations.waits_for IS NOT NULL",
+         CROSS JOIN operations ON operations.session = reached.id WHERE operations.waits_for IS \
+         NOT NULL) SELECT operations.session, operations.waits_for FROM reached CROSS JOIN \
+         operations ON operations.session = reached.id WHERE operations.waits_for IS NOT NULL",
         [Value::id(&session)],
     )
 }
@@ -75,9 +70,8 @@ pub(crate) fn read_waits(rows: &Rows) -> rusqlite::Result<Vec<Waits>> {
 /// The topmost agent above one; that agent itself when none is above it.
 pub(crate) fn tree_of(sql: &Sql<'_>, agent: AgentId) -> rusqlite::Result<AgentId> {
     let top = sql.row(
-        "WITH RECURSIVE above (id, parent) AS (SELECT id, parent FROM agents WHERE id = ?1 \
-         UNION ALL SELECT agents.id, agents.parent FROM agents JOIN above ON agents.id = \
-         above.parent) \
+        "WITH RECURSIVE above (id, parent) AS (SELECT id, parent FROM agents WHERE id = ?1 UNION \
+         ALL SELECT agents.id, agents.parent FROM agents JOIN above ON agents.id = above.parent) \
          SELECT id FROM above WHERE parent IS NULL",
         [agent.to_string()],
         |row| row.id(0),

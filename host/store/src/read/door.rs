@@ -3,9 +3,8 @@
 //! Reading the rows of both in full costs several times as much: the agent's is a JSON document,
 //! and the session's counts the inputs that wait.
 
-use super::agents::role;
 use super::{ReadError, SessionRow};
-use crate::sql::{Columns, unreadable};
+use crate::sql::Columns;
 use crate::store::Store;
 use domain::id::{AgentId, SessionId};
 use domain::path::PathKind;
@@ -56,9 +55,6 @@ pub struct Door {
 impl Store {
     /// An open session of an active agent that the user has a role with. None in every other case:
     /// the rows themselves then tell which.
-    ///
-    /// # Errors
-    /// The store cannot be read.
     pub async fn door(
         &self,
         user: &UserId,
@@ -69,11 +65,10 @@ impl Store {
         self.point_read(move |sql| {
             sql.row(
                 "SELECT sessions.session_type, sessions.queue, sessions.user_id, access.role, \
-                 agents.path, agents.kind \
-                 FROM sessions CROSS JOIN access ON access.agent = sessions.agent AND \
-                 access.user_id = ?3 CROSS JOIN agents ON agents.id = sessions.agent \
-                 WHERE sessions.id = ?1 AND sessions.agent = ?2 AND sessions.status = 'open' AND \
-                 sessions.purged = 0 AND agents.active = 1 AND agents.purged = 0 AND \
+                 agents.path, agents.kind FROM sessions CROSS JOIN access ON access.agent = \
+                 sessions.agent AND access.user_id = ?3 CROSS JOIN agents ON agents.id = \
+                 sessions.agent WHERE sessions.id = ?1 AND sessions.agent = ?2 AND sessions.status \
+                 = 'open' AND sessions.purged = 0 AND agents.active = 1 AND agents.purged = 0 AND \
                  agents.kind IS NOT NULL",
                 params![session.to_string(), agent.to_string(), user.as_str()],
                 |row| read(row, session, agent),
@@ -84,7 +79,6 @@ impl Store {
 }
 
 fn read(row: &Row<'_>, session: SessionId, agent: AgentId) -> rusqlite::Result<Door> {
-    let user_id: String = row.get(2)?;
     Ok(Door {
         addressee: Addressee {
             session,
@@ -92,8 +86,8 @@ fn read(row: &Row<'_>, session: SessionId, agent: AgentId) -> rusqlite::Result<D
             session_type: row.get(0)?,
             queue: row.json_opt(1)?.unwrap_or_default(),
         },
-        user_id: user_id.parse().map_err(|error| unreadable(2, error))?,
-        role: role(row, 3)?,
+        user_id: row.id(2)?,
+        role: row.id(3)?,
         path: row.get(4)?,
         kind: row.id(5)?,
     })

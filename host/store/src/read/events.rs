@@ -1,10 +1,12 @@
 //! Events by position or by stream, snapshots, blobs.
 
 use super::ReadError;
+use super::blobs::content;
+use super::runs::session_of;
 use crate::commit::Snapshot;
 use crate::event_row::{self, event_columns};
 use crate::snapshot::unseal;
-use crate::sql::{Columns, Sql, int, limit as rows, unreadable};
+use crate::sql::{Columns, int, limit as rows, unreadable};
 use crate::store::Store;
 use domain::digest::Digest;
 use domain::event::Recorded;
@@ -34,9 +36,8 @@ macro_rules! found {
             " FROM events WHERE ",
             $indexed,
             " AND position > ?1 AND (?2 IS NULL OR stream = ?2) AND (?3 IS NULL OR run = ?3) AND \
-             (?4 IS NULL OR session = ?4) \
-             AND (?5 IS NULL OR agent = ?5) AND (NOT ?7 OR kind IN ('boundary.decided.v1', \
-             'component.admitted.v1', 'operator.read.v1')) ORDER BY ",
+             (?4 IS NULL OR session = ?4) AND (?5 IS NULL OR agent = ?5) AND (NOT ?7 OR kind IN \
+             ('boundary.decided.v1', 'component.admitted.v1', 'operator.read.v1')) ORDER BY ",
             $order,
             " LIMIT ?6"
         )
@@ -172,28 +173,13 @@ impl Store {
     /// The content with this digest, which is checked: damaged content is an error, never an
     /// answer.
     pub async fn blob(&self, digest: Digest) -> Result<Option<Vec<u8>>, ReadError> {
-        self.read(move |sql| {
-            let bytes = sql.row(
-                "SELECT bytes FROM blobs WHERE digest = ?1",
-                [digest.0],
-                |row| row.get::<_, Vec<u8>>(0),
-            )?;
-            match bytes {
-                Some(bytes) if Digest::of(&bytes) != digest => Err(unreadable(
-                    0,
-                    format!("the blob {} is not what its digest says", digest.short()),
-                )),
-                bytes => Ok(bytes),
-            }
+        self.read(move |sql| match content(sql, digest)? {
+            Some(bytes) if Digest::of(&bytes) != digest => Err(unreadable(
+                0,
+                format!("the blob {} is not what its digest says", digest.short()),
+            )),
+            bytes => Ok(bytes),
         })
         .await
     }
-}
-
-fn session_of(sql: &Sql<'_>, run: RunId) -> rusqlite::Result<Option<SessionId>> {
-    sql.row(
-        "SELECT session FROM runs WHERE id = ?1",
-        [run.to_string()],
-        |row| row.id(0),
-    )
 }

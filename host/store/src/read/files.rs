@@ -1,7 +1,7 @@
 //! The files of a session.
 
 use super::ReadError;
-use crate::sql::{Columns, int, limit, unreadable};
+use crate::sql::{Columns, int};
 use crate::store::Store;
 use domain::digest::Digest;
 use domain::file::{File, SESSION_FILES_MAX};
@@ -30,10 +30,7 @@ impl Store {
                         session = ?1 ORDER BY sequence LIMIT ?2";
             sql.rows(
                 text,
-                params![
-                    session.to_string(),
-                    limit(usize::try_from(SESSION_FILES_MAX).unwrap_or(usize::MAX))
-                ],
+                params![session.to_string(), int(SESSION_FILES_MAX)],
                 read,
             )
         })
@@ -43,10 +40,8 @@ impl Store {
     /// Returns the number of a session's files.
     pub async fn file_count(&self, session: SessionId) -> Result<u64, ReadError> {
         let text = "SELECT coalesce(max(sequence), 0) FROM files WHERE session = ?1";
-        Ok(self
-            .point_read(move |sql| sql.row(text, [session.to_string()], |row| row.uint(0)))
-            .await?
-            .unwrap_or(0))
+        self.point_read(move |sql| sql.number(text, [session.to_string()]))
+            .await
     }
 
     /// Returns whether a blob is one of the first `count` files of a session.
@@ -71,13 +66,9 @@ fn read(row: &Row<'_>) -> rusqlite::Result<FileRow> {
         media_type: row.get(2)?,
         bytes: row.uint(3)?,
     };
-    let user_id = row
-        .get::<_, String>(4)?
-        .parse()
-        .map_err(|error| unreadable(4, error))?;
     Ok(FileRow {
         file,
-        user_id,
+        user_id: row.id(4)?,
         time: Timestamp(row.uint(5)?),
     })
 }

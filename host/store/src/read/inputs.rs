@@ -1,7 +1,7 @@
 //! The ingress: what waits, what was put aside, what became of each input.
 
 use super::ReadError;
-use crate::event_row::decode;
+use crate::event_row::decode_at;
 use crate::sql::{Columns, Sql, int, limit as rows, unreadable};
 use crate::store::Store;
 use domain::event::{Event, InputAccepted, InputDead};
@@ -129,17 +129,12 @@ impl Store {
         self.read(move |sql| {
             let inputs = sql.rows(
                 "SELECT e.kind, e.payload, d.kind, d.payload FROM inputs i JOIN events e ON \
-                 e.position = i.position \
-                 JOIN events d ON d.position = i.died WHERE i.state = 'dead' ORDER BY i.died DESC \
-                 LIMIT ?1",
+                 e.position = i.position JOIN events d ON d.position = i.died WHERE i.state = \
+                 'dead' ORDER BY i.died DESC LIMIT ?1",
                 [rows(limit)],
-                |row| Ok(accepted(row, 0)?.zip(dead(row, 2)?)),
+                dead_input,
             )?;
-            Ok(inputs
-                .into_iter()
-                .flatten()
-                .map(|(accepted, dead)| DeadInput { dead, accepted })
-                .collect())
+            Ok(inputs.into_iter().flatten().collect())
         })
         .await
     }
@@ -152,14 +147,17 @@ impl Store {
                  e.position = i.position \
                  JOIN events d ON d.position = i.died WHERE i.id = ?1 AND i.state = 'dead'",
                 [id.to_string()],
-                |row| Ok(accepted(row, 0)?.zip(dead(row, 2)?)),
+                dead_input,
             )?;
-            Ok(found
-                .flatten()
-                .map(|(accepted, dead)| DeadInput { dead, accepted }))
+            Ok(found.flatten())
         })
         .await
     }
+}
+
+fn dead_input(row: &Row<'_>) -> rusqlite::Result<Option<DeadInput>> {
+    let both = accepted(row, 0)?.zip(dead(row, 2)?);
+    Ok(both.map(|(accepted, dead)| DeadInput { dead, accepted }))
 }
 
 fn reason(sql: &Sql<'_>, died: Option<u64>) -> rusqlite::Result<String> {
@@ -171,21 +169,8 @@ fn reason(sql: &Sql<'_>, died: Option<u64>) -> rusqlite::Result<String> {
     Ok(dead.flatten().map(|dead| dead.reason).unwrap_or_default())
 }
 
-/// The event whose type and payload begin at a column; none when it was erased.
-fn event(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<Event>> {
-    let kind: String = row.get(column)?;
-    let payload = row
-        .get_ref(column + 1)?
-        .as_blob_or_null()
-        .map_err(|error| unreadable(column + 1, error))?;
-    payload
-        .map(|payload| decode(&kind, payload))
-        .transpose()
-        .map_err(|error| unreadable(column + 1, error))
-}
-
 fn accepted(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<InputAccepted>> {
-    match event(row, column)? {
+    match decode_at(row, column)? {
         Some(Event::InputAccepted(accepted)) => Ok(Some(accepted)),
         None => Ok(None),
         Some(_) => Err(unreadable(column, "an input points to another event")),
@@ -193,7 +178,7 @@ fn accepted(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<InputAccept
 }
 
 fn dead(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<InputDead>> {
-    match event(row, column)? {
+    match decode_at(row, column)? {
         Some(Event::InputDead(dead)) => Ok(Some(dead)),
         None => Ok(None),
         Some(_) => Err(unreadable(column, "a dead input points to another event")),

@@ -53,8 +53,7 @@ macro_rules! select {
     ($rest:literal) => {
         concat!(
             "SELECT id, user_id, name, scopes, hash, issued_by, issued_with, issued_at, \
-             expires_at, revoked_by, revoked_at, reason \
-             FROM api_keys ",
+             expires_at, revoked_by, revoked_at, reason FROM api_keys ",
             $rest
         )
     };
@@ -97,13 +96,11 @@ impl Store {
     pub async fn keys_that_count(&self, user: &UserId, now: Timestamp) -> Result<u64, ReadError> {
         let user = user.clone();
         self.read(move |sql| {
-            let counted = sql.row(
+            sql.number(
                 "SELECT count(*) FROM api_keys WHERE user_id = ?1 AND revoked_at IS NULL AND \
                  expires_at > ?2",
                 params![user.as_str(), int(now.0)],
-                |row| row.uint(0),
-            )?;
-            Ok(counted.unwrap_or(0))
+            )
         })
         .await
     }

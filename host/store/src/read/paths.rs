@@ -1,7 +1,7 @@
 //! The living hierarchy: the active agents by their paths, with how much each has to do.
 
 use super::ReadError;
-use super::agents::{AgentRow, COLUMNS, columns, read, role};
+use super::agents::{AgentRow, COLUMNS, columns, read};
 use crate::sql::{Columns, int, limit as rows};
 use crate::store::Store;
 use domain::id::{AgentId, SessionId};
@@ -31,13 +31,11 @@ pub struct LivingAgent {
 macro_rules! work {
     () => {
         "(SELECT count(*) FROM sessions WHERE sessions.agent = agents.id AND sessions.status = \
-         'open'), \
-         (SELECT count(*) FROM sessions WHERE sessions.agent = agents.id AND sessions.open_run IS \
-         NOT NULL), \
-         EXISTS (SELECT 1 FROM sessions JOIN inputs ON inputs.session_number = sessions.number AND \
-         inputs.state = 'waiting' \
-         AND (inputs.due IS NULL OR inputs.due <= ?1) WHERE sessions.agent = agents.id), \
-         (SELECT max(sessions.updated_at) FROM sessions WHERE sessions.agent = agents.id)"
+         'open'), (SELECT count(*) FROM sessions WHERE sessions.agent = agents.id AND \
+         sessions.open_run IS NOT NULL), EXISTS (SELECT 1 FROM sessions JOIN inputs ON \
+         inputs.session_number = sessions.number AND inputs.state = 'waiting' AND (inputs.due IS \
+         NULL OR inputs.due <= ?1) WHERE sessions.agent = agents.id), (SELECT \
+         max(sessions.updated_at) FROM sessions WHERE sessions.agent = agents.id)"
     };
 }
 
@@ -68,10 +66,9 @@ impl Store {
             Some(under) => {
                 let text = select!(
                     " FROM agents CROSS JOIN access ON access.agent = agents.id AND access.user_id \
-                     = ?2 WHERE agents.active = 1 \
-                     AND agents.path > ?4 AND agents.path >= ?3 AND agents.path < ?3 || '0' \
-                     AND (agents.path = ?3 OR agents.path >= ?3 || '/') ORDER BY agents.path LIMIT \
-                     ?5"
+                     = ?2 WHERE agents.active = 1 AND agents.path > ?4 AND agents.path >= ?3 AND \
+                     agents.path < ?3 || '0' AND (agents.path = ?3 OR agents.path >= ?3 || '/') \
+                     ORDER BY agents.path LIMIT ?5"
                 );
                 sql.rows(
                     text,
@@ -107,10 +104,9 @@ impl Store {
         self.read(move |sql| {
             let text = select!(
                 " FROM access CROSS JOIN agents ON agents.id = access.agent WHERE access.user_id = \
-                 ?2 AND agents.active = 1 \
-                 AND agents.parent IS NULL ORDER BY coalesce((SELECT max(s.updated_at) FROM \
-                 sessions AS s WHERE s.agent = agents.id \
-                 AND s.user_id = ?2), agents.created_at) DESC, agents.id LIMIT ?3"
+                 ?2 AND agents.active = 1 AND agents.parent IS NULL ORDER BY coalesce((SELECT \
+                 max(s.updated_at) FROM sessions AS s WHERE s.agent = agents.id AND s.user_id = \
+                 ?2), agents.created_at) DESC, agents.id LIMIT ?3"
             );
             sql.rows(
                 text,
@@ -157,7 +153,7 @@ fn living(row: &Row<'_>) -> rusqlite::Result<LivingAgent> {
     let agent = read(row)?;
     let work = work(row, COLUMNS + 1, agent.created_at)?;
     Ok(LivingAgent {
-        role: role(row, COLUMNS)?,
+        role: row.id(COLUMNS)?,
         open_sessions: row.uint(COLUMNS + 1)?,
         open_runs: row.uint(COLUMNS + 2)?,
         work,

@@ -32,10 +32,9 @@ impl Store {
                 return Ok(None);
             };
             let waiting: Vec<WaitingInput<InputId>> = sql.rows(
-                "SELECT id, arrived, priority, waits_for, words, user_id FROM inputs \
-                 WHERE session_number = (SELECT number FROM sessions WHERE id = ?1) AND state = \
-                 'waiting' \
-                 AND (due IS NULL OR due <= ?2) ORDER BY position",
+                "SELECT id, arrived, priority, waits_for, words, user_id FROM inputs WHERE \
+                 session_number = (SELECT number FROM sessions WHERE id = ?1) AND state = \
+                 'waiting' AND (due IS NULL OR due <= ?2) ORDER BY position",
                 params![session.to_string(), int(now.0)],
                 waiting,
             )?;
@@ -71,9 +70,8 @@ impl Store {
 pub(crate) fn standing_query(session: SessionId) -> Query<'static> {
     Query::new(
         "SELECT open_run, overflow, EXISTS (SELECT 1 FROM agents WHERE agents.id = sessions.agent \
-         AND agents.slot = sessions.id \
-         AND json_extract(agents.agent, '$.active_session.phase.status') = \
-         'awaiting_client_action') FROM sessions WHERE id = ?1",
+         AND agents.slot = sessions.id AND json_extract(agents.agent, \
+         '$.active_session.phase.status') = 'awaiting_client_action') FROM sessions WHERE id = ?1",
         [Value::id(&session)],
     )
 }
@@ -102,10 +100,7 @@ fn waiting(row: &Row<'_>) -> rusqlite::Result<WaitingInput<InputId>> {
         id: row.id(0)?,
         arrived: Timestamp(row.uint(1)?),
         priority: serde_json::from_value(priority.into()).map_err(|error| unreadable(2, error))?,
-        user: row
-            .get::<_, String>(5)?
-            .parse()
-            .map_err(|error| unreadable(5, error))?,
+        user: row.id(5)?,
         // An input from before there were queues waits for what its source says.
         kind: row.json_opt(3)?.unwrap_or(otherwise),
     })

@@ -52,13 +52,11 @@ impl Store {
             let hits = sql.rows(
                 "SELECT r.session, r.turn, r.message, r.untrusted, r.time, r.note, m.message, \
                  COALESCE(t.untrusted, FALSE) FROM recall_index JOIN recall r ON r.id = \
-                 recall_index.rowid \
-                 LEFT JOIN turns t ON t.id = r.turn LEFT JOIN messages m ON m.run = r.run AND m.id \
-                 = r.message \
-                 WHERE recall_index MATCH ?1 AND EXISTS (SELECT 1 FROM sessions s WHERE s.id = \
-                 r.session AND (?3 IS NULL OR s.user_id = ?3) \
-                 AND (r.note IS NOT NULL OR s.status != 'deleted')) \
-                 ORDER BY bm25(recall_index, 0.0, 1.0), r.id DESC LIMIT ?2",
+                 recall_index.rowid LEFT JOIN turns t ON t.id = r.turn LEFT JOIN messages m ON \
+                 m.run = r.run AND m.id = r.message WHERE recall_index MATCH ?1 AND EXISTS (SELECT \
+                 1 FROM sessions s WHERE s.id = r.session AND (?3 IS NULL OR s.user_id = ?3) AND \
+                 (r.note IS NOT NULL OR s.status != 'deleted')) ORDER BY bm25(recall_index, 0.0, \
+                 1.0), r.id DESC LIMIT ?2",
                 params![expression, limit.min(RECALL_HITS_MAX), of],
                 read,
             )?;

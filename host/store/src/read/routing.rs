@@ -98,14 +98,11 @@ impl Store {
             let Among { agent, persona } = among;
             let text = "SELECT r.session, -bm25(recall_index, 0.0, 1.0), r.time FROM recall_index \
                         JOIN recall r ON r.id = recall_index.rowid JOIN sessions s ON s.id = \
-                        r.session \
-                        JOIN agents a ON a.id = s.agent JOIN access ON access.agent = s.agent AND \
-                        access.user_id = ?2 \
-                        WHERE recall_index MATCH ?1 AND r.turn IS NOT NULL AND s.user_id = ?2 AND \
-                        s.session_type = 'chat' \
-                        AND s.status = 'open' AND a.active AND (?3 IS NULL OR s.agent = ?3) AND \
-                        (?4 IS NULL OR s.persona = ?4) \
-                        ORDER BY bm25(recall_index, 0.0, 1.0), r.id DESC LIMIT ?5";
+                        r.session JOIN agents a ON a.id = s.agent JOIN access ON access.agent = \
+                        s.agent AND access.user_id = ?2 WHERE recall_index MATCH ?1 AND r.turn IS \
+                        NOT NULL AND s.user_id = ?2 AND s.session_type = 'chat' AND s.status = \
+                        'open' AND a.active AND (?3 IS NULL OR s.agent = ?3) AND (?4 IS NULL OR \
+                        s.persona = ?4) ORDER BY bm25(recall_index, 0.0, 1.0), r.id DESC LIMIT ?5";
             let persona = persona.as_ref().map(PersonaId::as_str);
             let params = params![
                 expression,
@@ -136,12 +133,11 @@ pub(crate) fn chat_query<'q>(user: &'q UserId, with: &'q ChatWith) -> Query<'q> 
 }
 
 fn chat_at_query<'q>(user: &'q UserId, turn: &'q TurnId) -> Query<'q> {
-    let text = "SELECT agent, id FROM sessions WHERE head IN (SELECT ?1 UNION ALL \
-                SELECT t.id FROM turns t JOIN messages m ON m.run = t.run AND m.id = \
-                t.first_message \
-                WHERE t.parent = ?1 AND t.first_message = t.last_message AND m.role = 'notice' \
-                AND json_extract(m.message, '$.origin') IN ('host:compaction', 'pi:compaction')) \
-                AND user_id = ?2 AND session_type = 'chat' AND status = 'open' ORDER BY updated_at \
+    let text = "SELECT agent, id FROM sessions WHERE head IN (SELECT ?1 UNION ALL SELECT t.id FROM \
+                turns t JOIN messages m ON m.run = t.run AND m.id = t.first_message WHERE t.parent \
+                = ?1 AND t.first_message = t.last_message AND m.role = 'notice' AND \
+                json_extract(m.message, '$.origin') IN ('host:compaction', 'pi:compaction')) AND \
+                user_id = ?2 AND session_type = 'chat' AND status = 'open' ORDER BY updated_at \
                 DESC, id LIMIT 1";
     Query::new(text, [Value::digest(&turn.0), Value::text(user.as_str())])
 }
@@ -155,11 +151,9 @@ fn latest_chat_query(user: &UserId, agent: AgentId) -> Query<'_> {
 
 fn main_session_query<'q>(user: &'q UserId, persona: &'q PersonaId) -> Query<'q> {
     let text = "SELECT sessions.agent, sessions.id FROM sessions JOIN agents ON agents.id = \
-                sessions.agent \
-                WHERE sessions.persona = ?1 AND sessions.user_id = ?2 AND sessions.session_type = \
-                'chat' \
-                AND sessions.status = 'open' AND agents.active ORDER BY sessions.updated_at DESC, \
-                sessions.id LIMIT 1";
+                sessions.agent WHERE sessions.persona = ?1 AND sessions.user_id = ?2 AND \
+                sessions.session_type = 'chat' AND sessions.status = 'open' AND agents.active \
+                ORDER BY sessions.updated_at DESC, sessions.id LIMIT 1";
     Query::new(
         text,
         [Value::text(persona.as_str()), Value::text(user.as_str())],

@@ -1,7 +1,7 @@
 //! Runs, open and ended.
 
 use super::ReadError;
-use crate::sql::{Columns, limit, unreadable};
+use crate::sql::{Columns, Sql, limit, unreadable};
 use crate::store::Store;
 use domain::id::{AgentId, OperationId, RunId, SessionId, TurnId};
 use domain::message::Message;
@@ -52,13 +52,11 @@ impl Store {
         self.read(move |sql| {
             sql.rows(
                 "SELECT r.id, r.session, r.agent, r.turn, r.outcome, r.started_at, r.ended_at FROM \
-                 events e JOIN runs r ON r.id = e.run \
-                 WHERE e.session = ?1 AND e.stream <> 'session/' || e.session AND e.kind = \
-                 'run.started.v1' AND r.turn IS NULL \
-                 AND r.outcome IS NOT NULL AND e.position > coalesce((SELECT position FROM events \
-                 WHERE stream = 'session/' || ?1 \
-                 AND kind = 'session.turn.committed.v1' ORDER BY version DESC LIMIT 1), 0) \
-                 ORDER BY e.position DESC LIMIT ?2",
+                 events e JOIN runs r ON r.id = e.run WHERE e.session = ?1 AND e.stream <> \
+                 'session/' || e.session AND e.kind = 'run.started.v1' AND r.turn IS NULL AND \
+                 r.outcome IS NOT NULL AND e.position > coalesce((SELECT position FROM events \
+                 WHERE stream = 'session/' || ?1 AND kind = 'session.turn.committed.v1' ORDER BY \
+                 version DESC LIMIT 1), 0) ORDER BY e.position DESC LIMIT ?2",
                 params![session.to_string(), limit(most)],
                 read,
             )
@@ -94,22 +92,33 @@ impl Store {
     }
 }
 
+/// Reads the session of a run.
+pub(crate) fn session_of(sql: &Sql<'_>, run: RunId) -> rusqlite::Result<Option<SessionId>> {
+    sql.row(
+        "SELECT session FROM runs WHERE id = ?1",
+        [run.to_string()],
+        |row| row.id(0),
+    )
+}
+
 fn read(row: &Row<'_>) -> rusqlite::Result<RunRow> {
-    let outcome: Option<String> = row.get(4)?;
-    let end = match outcome.as_deref() {
-        None => None,
-        Some("replied") => Some(TurnEnd::Replied),
-        Some("completed") => Some(TurnEnd::Completed),
-        Some("failed") => Some(TurnEnd::Failed),
-        Some("aborted") => Some(TurnEnd::Aborted),
-        Some(other) => return Err(unreadable(4, format!("`{other}` is no end of a run"))),
-    };
+    let end = row.text_opt(4)?.map(|end| {
+        [
+            TurnEnd::Replied,
+            TurnEnd::Completed,
+            TurnEnd::Failed,
+            TurnEnd::Aborted,
+        ]
+        .into_iter()
+        .find(|known| known.as_str() == end)
+        .ok_or_else(|| unreadable(4, format!("`{end}` is no end of a run")))
+    });
     Ok(RunRow {
         run: row.id(0)?,
         session: row.id(1)?,
         agent: row.id(2)?,
         turn: row.digest_opt(3)?.map(TurnId),
-        end,
+        end: end.transpose()?,
         started_at: Timestamp(row.uint(5)?),
         ended_at: row.uint_opt(6)?.map(Timestamp),
     })

@@ -2,14 +2,23 @@
 
 use super::ReadError;
 use super::recall::any_of;
+use crate::full_text::is_behind;
 use crate::projections::owner_token;
 use crate::sql::{Columns, limit as rows};
 use crate::store::Store;
+use crate::writer::Request;
 use domain::id::{AgentId, SessionId, TurnId};
 use domain::message::{Message, MessageId};
 use domain::time::Timestamp;
 use domain::user::UserId;
 use rusqlite::params;
+use std::time::Duration;
+use tokio::sync::oneshot;
+use tokio::time::timeout;
+
+/// Maximum time that a search waits for the index, in milliseconds. After that it finds what is
+/// indexed.
+const WAIT_MS: u64 = 2_000;
 
 /// A message that was found.
 #[derive(Debug, Clone, PartialEq)]
@@ -53,13 +62,11 @@ impl Store {
         self.read(move |sql| {
             sql.rows(
                 "SELECT m.message, r.message, r.turn, r.session, s.name, s.agent, r.time FROM \
-                 recall_index \
-                 JOIN recall r ON r.id = recall_index.rowid JOIN sessions s ON s.id = r.session \
-                 JOIN access a ON a.agent = s.agent AND a.user_id = ?2 JOIN messages m ON m.run = \
-                 r.run AND m.id = r.message \
-                 WHERE recall_index MATCH ?1 AND r.note IS NULL AND s.status != 'deleted' AND \
-                 (a.role != 'mentee' OR s.user_id = ?2) \
-                 ORDER BY round(bm25(recall_index, 0.0, 1.0), 1), r.time DESC, r.id DESC LIMIT ?3",
+                 recall_index JOIN recall r ON r.id = recall_index.rowid JOIN sessions s ON s.id = \
+                 r.session JOIN access a ON a.agent = s.agent AND a.user_id = ?2 JOIN messages m \
+                 ON m.run = r.run AND m.id = r.message WHERE recall_index MATCH ?1 AND r.note IS \
+                 NULL AND s.status != 'deleted' AND (a.role != 'mentee' OR s.user_id = ?2) ORDER \
+                 BY round(bm25(recall_index, 0.0, 1.0), 1), r.time DESC, r.id DESC LIMIT ?3",
                 params![expression, user.as_str(), rows(limit)],
                 |row| {
                     Ok(Found {
@@ -75,5 +82,34 @@ impl Store {
             )
         })
         .await
+    }
+}
+
+impl Store {
+    /// Has the index brought to the last row. A search that comes while that is not possible finds
+    /// what is indexed.
+    pub(crate) async fn index_all(&self) {
+        match timeout(Duration::from_millis(WAIT_MS), self.index_pieces()).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::debug!(error, "a search finds what is indexed so far"),
+            Err(_) => tracing::debug!("a search does not wait for the index any longer"),
+        }
+    }
+
+    async fn index_pieces(&self) -> Result<(), String> {
+        while self
+            .point_read(is_behind)
+            .await
+            .map_err(|error| error.to_string())?
+        {
+            let (reply, answer) = oneshot::channel();
+            self.ask_writer(Request::Index(reply))
+                .map_err(|error| error.to_string())?;
+            answer
+                .await
+                .map_err(|error| error.to_string())?
+                .map_err(|error| error.to_string())?;
+        }
+        Ok(())
     }
 }

@@ -31,6 +31,8 @@ pub enum SessionStatus {
 }
 
 impl SessionStatus {
+    const ALL: [Self; 4] = [Self::Open, Self::Completed, Self::Terminated, Self::Deleted];
+
     /// Its word.
     #[must_use]
     pub fn as_str(self) -> &'static str {
@@ -144,15 +146,34 @@ macro_rules! select {
     ($more:literal, $rest:literal) => {
         concat!(
             "SELECT id, agent, session_type, name, head, head_message, revision, state, model, \
-             status, open_run, started_by, created_at, \
-             updated_at, last_snippet, (SELECT count(*) FROM inputs WHERE inputs.session_number = \
-             sessions.number AND inputs.state = 'waiting'), \
-             user_id, conversation, config, expires_at, ended_at, ended_reason, summary, items, \
-             interactions, partial_state, \
-             pinned_at, attributes, persona, base, queue, overflow, purged",
+             status, open_run, started_by, created_at, updated_at, last_snippet, (SELECT count(*) \
+             FROM inputs WHERE inputs.session_number = sessions.number AND inputs.state = \
+             'waiting'), user_id, conversation, config, expires_at, ended_at, ended_reason, \
+             summary, items, interactions, partial_state, pinned_at, attributes, persona, base, \
+             queue, overflow, purged",
             $more,
             " FROM sessions ",
             $rest
+        )
+    };
+}
+
+/// Sessions of an agent that match a filter and one more condition, by a time, the latest first.
+macro_rules! listed {
+    ($and:literal, $time:literal) => {
+        concat!(
+            select!(
+                "WHERE agent = ?1 AND status != 'deleted' AND (?2 IS NULL OR user_id = ?2) AND \
+                 (?3 IS NULL OR session_type = ?3) AND (?4 IS NULL OR status = ?4) "
+            ),
+            $and,
+            "AND (?5 IS NULL OR ",
+            $time,
+            " < ?5 OR (",
+            $time,
+            " = ?5 AND id > ?6)) ORDER BY ",
+            $time,
+            " DESC, id LIMIT ?7"
         )
     };
 }
@@ -193,27 +214,9 @@ impl Store {
                 rows(limit)
             ];
             let text = match pinned {
-                None => select!(
-                    "WHERE agent = ?1 AND status != 'deleted' AND (?2 IS NULL OR user_id = ?2) AND \
-                     (?3 IS NULL OR session_type = ?3) \
-                     AND (?4 IS NULL OR status = ?4) \
-                     AND (?5 IS NULL OR updated_at < ?5 OR (updated_at = ?5 AND id > ?6)) ORDER BY \
-                     updated_at DESC, id LIMIT ?7"
-                ),
-                Some(false) => select!(
-                    "WHERE agent = ?1 AND status != 'deleted' AND (?2 IS NULL OR user_id = ?2) AND \
-                     (?3 IS NULL OR session_type = ?3) \
-                     AND (?4 IS NULL OR status = ?4) AND pinned_at IS NULL \
-                     AND (?5 IS NULL OR updated_at < ?5 OR (updated_at = ?5 AND id > ?6)) ORDER BY \
-                     updated_at DESC, id LIMIT ?7"
-                ),
-                Some(true) => select!(
-                    "WHERE agent = ?1 AND status != 'deleted' AND (?2 IS NULL OR user_id = ?2) AND \
-                     (?3 IS NULL OR session_type = ?3) \
-                     AND (?4 IS NULL OR status = ?4) AND pinned_at IS NOT NULL \
-                     AND (?5 IS NULL OR pinned_at < ?5 OR (pinned_at = ?5 AND id > ?6)) ORDER BY \
-                     pinned_at DESC, id LIMIT ?7"
-                ),
+                None => listed!("", "updated_at"),
+                Some(false) => listed!("AND pinned_at IS NULL ", "updated_at"),
+                Some(true) => listed!("AND pinned_at IS NOT NULL ", "pinned_at"),
             };
             sql.rows(text, params, read)
         })
@@ -245,15 +248,13 @@ impl Store {
             let text = match user {
                 Some(_) => select!(
                     "WHERE agent = ?1 AND user_id = ?2 AND ended_at IS NOT NULL AND status != \
-                     'deleted' \
-                     AND (?3 IS NULL OR ended_at < ?3 OR (ended_at = ?3 AND id > ?4)) ORDER BY \
-                     ended_at DESC, id LIMIT ?5"
+                     'deleted' AND (?3 IS NULL OR ended_at < ?3 OR (ended_at = ?3 AND id > ?4)) \
+                     ORDER BY ended_at DESC, id LIMIT ?5"
                 ),
                 None => select!(
                     "WHERE agent = ?1 AND ?2 IS NULL AND ended_at IS NOT NULL AND status != \
-                     'deleted' \
-                     AND (?3 IS NULL OR ended_at < ?3 OR (ended_at = ?3 AND id > ?4)) ORDER BY \
-                     ended_at DESC, id LIMIT ?5"
+                     'deleted' AND (?3 IS NULL OR ended_at < ?3 OR (ended_at = ?3 AND id > ?4)) \
+                     ORDER BY ended_at DESC, id LIMIT ?5"
                 ),
             };
             sql.rows(text, params, read)
@@ -279,14 +280,12 @@ impl Store {
         self.read(move |sql| {
             let text = select!(
                 ", EXISTS (SELECT 1 FROM agents WHERE agents.id = sessions.agent AND agents.slot = \
-                 sessions.id AND \
-                 json_extract(agents.agent, '$.active_session.phase.status') = \
+                 sessions.id AND json_extract(agents.agent, '$.active_session.phase.status') = \
                  'awaiting_client_action') ",
                 "WHERE user_id = ?1 AND status != 'deleted' AND started_by LIKE 'user:%' AND \
-                 EXISTS (SELECT 1 FROM access WHERE access.user_id = ?1 AND \
-                 access.agent = sessions.agent) AND (?2 IS NULL OR session_type = ?2) AND (NOT ?3 \
-                 OR status = 'open') \
-                 ORDER BY created_at DESC, id LIMIT ?4"
+                 EXISTS (SELECT 1 FROM access WHERE access.user_id = ?1 AND access.agent = \
+                 sessions.agent) AND (?2 IS NULL OR session_type = ?2) AND (NOT ?3 OR status = \
+                 'open') ORDER BY created_at DESC, id LIMIT ?4"
             );
             let read = |row: &Row<'_>| {
                 Ok(UserSession {
@@ -315,9 +314,8 @@ impl Store {
                 concat!(
                     "SELECT ",
                     event_columns!(),
-                    " FROM events WHERE position IN \
-                     (SELECT position FROM items WHERE session = ?1 AND sequence > ?2 ORDER BY \
-                     sequence LIMIT ?3) ORDER BY position"
+                    " FROM events WHERE position IN (SELECT position FROM items WHERE session = ?1 \
+                     AND sequence > ?2 ORDER BY sequence LIMIT ?3) ORDER BY position"
                 ),
                 params![session.to_string(), int(after), rows(limit)],
                 event_row::read,
@@ -345,8 +343,7 @@ impl Store {
     pub async fn sessions_running_below(&self, root: AgentId) -> Result<Vec<SessionId>, ReadError> {
         self.read(move |sql| {
             let text = "SELECT sessions.id FROM agents CROSS JOIN sessions ON sessions.agent = \
-                        agents.id \
-                        WHERE agents.root = ?1 AND sessions.open_run IS NOT NULL";
+                        agents.id WHERE agents.root = ?1 AND sessions.open_run IS NOT NULL";
             sql.rows(text, [root.to_string()], |row| row.id(0))
         })
         .await
@@ -356,11 +353,10 @@ impl Store {
     pub async fn sessions_with_work(&self, now: Timestamp) -> Result<Vec<SessionId>, ReadError> {
         self.read(move |sql| {
             sql.rows(
-                "SELECT id FROM sessions WHERE open_run IS NOT NULL \
-                 UNION SELECT sessions.id FROM (SELECT DISTINCT session_number FROM inputs WHERE \
-                 state = 'waiting' \
-                 AND (due IS NULL OR due <= ?1)) AS waiting CROSS JOIN sessions ON sessions.number \
-                 = waiting.session_number",
+                "SELECT id FROM sessions WHERE open_run IS NOT NULL UNION SELECT sessions.id FROM \
+                 (SELECT DISTINCT session_number FROM inputs WHERE state = 'waiting' AND (due IS \
+                 NULL OR due <= ?1)) AS waiting CROSS JOIN sessions ON sessions.number = \
+                 waiting.session_number",
                 [int(now.0)],
                 |row| row.id(0),
             )
@@ -424,11 +420,6 @@ pub struct DueSession {
 
 fn read(row: &Row<'_>) -> rusqlite::Result<SessionRow> {
     let status: String = row.get(9)?;
-    let json = |column| {
-        row.get::<_, Option<String>>(column)?
-            .map(|_| row.json(column))
-            .transpose()
-    };
     Ok(SessionRow {
         id: row.id(0)?,
         agent: row.id(1)?,
@@ -439,34 +430,23 @@ fn read(row: &Row<'_>) -> rusqlite::Result<SessionRow> {
         revision: row.uint(6)?,
         state: row.digest(7)?,
         model: row.get(8)?,
-        status: match status.as_str() {
-            "open" => SessionStatus::Open,
-            "completed" => SessionStatus::Completed,
-            "terminated" => SessionStatus::Terminated,
-            "deleted" => SessionStatus::Deleted,
-            other => {
-                return Err(unreadable(
-                    9,
-                    format!("`{other}` is no status of a session"),
-                ));
-            }
-        },
+        status: SessionStatus::ALL
+            .into_iter()
+            .find(|known| known.as_str() == status)
+            .ok_or_else(|| unreadable(9, format!("`{status}` is no status of a session")))?,
         open_run: row.id_opt(10)?,
         started_by: row.get(11)?,
         created_at: Timestamp(row.uint(12)?),
         updated_at: Timestamp(row.uint(13)?),
         last_snippet: row.get(14)?,
         waiting: row.uint(15)?,
-        user_id: row
-            .get::<_, String>(16)?
-            .parse()
-            .map_err(|error| unreadable(16, error))?,
+        user_id: row.id(16)?,
         conversation: row.id(17)?,
         config: row.digest_opt(18)?,
         expires_at: row.uint_opt(19)?.map(Timestamp),
         ended_at: row.uint_opt(20)?.map(Timestamp),
         ended_reason: row.get(21)?,
-        summary: json(22)?,
+        summary: row.json_opt(22)?,
         items: row.uint(23)?,
         interactions: row.uint(24)?,
         partial_state: row
@@ -475,11 +455,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<SessionRow> {
             .unwrap_or_default(),
         pinned_at: row.uint_opt(26)?.map(Timestamp),
         attributes: row.json_opt(27)?.unwrap_or_default(),
-        persona: row
-            .get::<_, Option<String>>(28)?
-            .map(|id| id.parse())
-            .transpose()
-            .map_err(|error| unreadable(28, error))?,
+        persona: row.id_opt(28)?,
         base: row.digest_opt(29)?.map(TurnId),
         queue: row.json_opt(30)?.unwrap_or_default(),
         overflow: row.json_opt(31)?.unwrap_or_default(),

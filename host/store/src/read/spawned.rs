@@ -33,16 +33,12 @@ pub struct SpawnedSession {
 macro_rules! family {
     ($rest:literal) => {
         concat!(
-            "WITH RECURSIVE family (id, by_session, agent, path, depth) AS ( \
-               SELECT ?1, NULL, NULL, NULL, 0 \
-               UNION ALL \
-               SELECT spawned.session, spawned.by_session, agents.id, agents.path, family.depth + \
-               1 FROM family \
-               CROSS JOIN spawned ON spawned.by_session = family.id \
-               CROSS JOIN sessions ON sessions.id = spawned.session \
-               CROSS JOIN agents ON agents.id = sessions.agent \
-               WHERE EXISTS (SELECT 1 FROM access WHERE access.user_id = ?2 AND access.agent = \
-               agents.id) AND family.depth < ?3) ",
+            "WITH RECURSIVE family (id, by_session, agent, path, depth) AS ( SELECT ?1, NULL, \
+             NULL, NULL, 0 UNION ALL SELECT spawned.session, spawned.by_session, agents.id, \
+             agents.path, family.depth + 1 FROM family CROSS JOIN spawned ON spawned.by_session = \
+             family.id CROSS JOIN sessions ON sessions.id = spawned.session CROSS JOIN agents ON \
+             agents.id = sessions.agent WHERE EXISTS (SELECT 1 FROM access WHERE access.user_id = \
+             ?2 AND access.agent = agents.id) AND family.depth < ?3) ",
             $rest
         )
     };

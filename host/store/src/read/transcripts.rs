@@ -1,8 +1,9 @@
 //! Export of sessions to other hosts, and checks of imported turns against those that are here.
 
 use super::ReadError;
+use super::blobs::content;
 use super::trees::{Seen, messages};
-use super::turns::node;
+use super::turns::{node, parent};
 use crate::sql::{Columns, Sql};
 use crate::store::Store;
 use domain::digest::Digest;
@@ -67,7 +68,7 @@ impl Store {
                     .sum::<usize>();
                 for digest in turn.blobs() {
                     if !blobs.contains_key(&digest)
-                        && let Some(content) = blob(sql, digest)?
+                        && let Some(content) = content(sql, digest)?
                     {
                         bytes += content.len();
                         blobs.insert(digest, content);
@@ -121,14 +122,7 @@ fn thread(sql: &Sql<'_>, head: TurnId) -> rusqlite::Result<Vec<TurnId>> {
     let mut at = Some(head);
     while let Some(turn) = at {
         turns.push(turn);
-        at = sql
-            .row(
-                "SELECT parent FROM turns WHERE id = ?1",
-                [turn.0.0],
-                |row| row.digest_opt(0),
-            )?
-            .flatten()
-            .map(TurnId);
+        at = parent(sql, turn)?;
     }
     turns.reverse();
     Ok(turns)
@@ -149,12 +143,4 @@ fn turn(sql: &Sql<'_>, id: TurnId) -> rusqlite::Result<Option<TranscriptTurn>> {
         committed,
         messages,
     }))
-}
-
-fn blob(sql: &Sql<'_>, digest: Digest) -> rusqlite::Result<Option<Vec<u8>>> {
-    sql.row(
-        "SELECT bytes FROM blobs WHERE digest = ?1",
-        [digest.0],
-        |row| row.get(0),
-    )
 }

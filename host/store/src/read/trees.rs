@@ -4,7 +4,7 @@
 //! before it was cleared or forked from. No other turn is visible, even to a user who knows its id.
 
 use super::ReadError;
-use super::turns::node;
+use super::turns::{node, root};
 use crate::query::{Query, Value};
 use crate::sql::{Columns, Sql, limit as rows};
 use crate::store::Store;
@@ -205,12 +205,9 @@ impl Seen {
         agent: Option<AgentId>,
         turn: TurnId,
     ) -> rusqlite::Result<Option<Self>> {
-        let root = sql
-            .row("SELECT root FROM turns WHERE id = ?1", [turn.0.0], |row| {
-                row.digest_opt(0)
-            })?
-            .flatten();
-        let Some(root) = root else { return Ok(None) };
+        let Some(TurnId(root)) = root(sql, turn)? else {
+            return Ok(None);
+        };
         let all = sql.rows(
             "SELECT id, parent, session FROM turns WHERE root = ?1 ORDER BY depth, id LIMIT ?2",
             params![root.0, rows(TREE_TURNS_MAX)],
@@ -300,10 +297,9 @@ fn labels_of(
     agent: Option<&str>,
 ) -> rusqlite::Result<HashMap<TurnId, Vec<SessionLabel>>> {
     let heads = sql.rows(
-        "SELECT t.id, s.id, s.agent, s.name FROM turns t CROSS JOIN sessions s ON s.head = \
-         t.id JOIN access a ON a.agent = s.agent AND a.user_id = ?2 \
-         WHERE t.root = ?1 AND s.status != 'deleted' AND (a.role != 'mentee' OR s.user_id = \
-         ?2) AND (?3 IS NULL OR s.agent = ?3) \
+        "SELECT t.id, s.id, s.agent, s.name FROM turns t CROSS JOIN sessions s ON s.head = t.id \
+         JOIN access a ON a.agent = s.agent AND a.user_id = ?2 WHERE t.root = ?1 AND s.status != \
+         'deleted' AND (a.role != 'mentee' OR s.user_id = ?2) AND (?3 IS NULL OR s.agent = ?3) \
          ORDER BY s.created_at, s.id",
         params![root.0, user.as_str(), agent],
         |row| {
@@ -332,11 +328,10 @@ fn makers_of(
     agent: Option<&str>,
 ) -> rusqlite::Result<HashSet<String>> {
     let sessions = sql.rows(
-        "SELECT s.id FROM (SELECT DISTINCT session FROM turns WHERE root = ?1) t CROSS \
-         JOIN sessions s ON s.id = t.session \
-         JOIN access a ON a.agent = s.agent AND a.user_id = ?2 \
-         WHERE s.status != 'deleted' AND (a.role != 'mentee' OR s.user_id = ?2) AND (?3 IS \
-         NULL OR s.agent = ?3)",
+        "SELECT s.id FROM (SELECT DISTINCT session FROM turns WHERE root = ?1) t CROSS JOIN \
+         sessions s ON s.id = t.session JOIN access a ON a.agent = s.agent AND a.user_id = ?2 \
+         WHERE s.status != 'deleted' AND (a.role != 'mentee' OR s.user_id = ?2) AND (?3 IS NULL OR \
+         s.agent = ?3)",
         params![root.0, user.as_str(), agent],
         |row| row.get(0),
     )?;
@@ -348,13 +343,11 @@ fn makers_of(
 pub(crate) fn shown_query(session: SessionId, turn: &TurnId) -> Query<'_> {
     let text = "WITH RECURSIVE walked (id) AS (SELECT head FROM sessions WHERE id = ?1 UNION ALL \
                 SELECT CASE WHEN jumped.depth >= goal.depth THEN here.jump ELSE here.parent END \
-                FROM walked CROSS JOIN turns goal ON goal.id = ?2 \
-                CROSS JOIN turns here ON here.id = walked.id \
-                LEFT JOIN turns jumped ON jumped.id = here.jump WHERE here.depth > goal.depth) \
-                SELECT CASE WHEN made.session = s.id THEN 1 \
-                ELSE EXISTS (SELECT 1 FROM walked WHERE walked.id = ?2) END \
-                FROM turns made CROSS JOIN sessions s \
-                WHERE made.id = ?2 AND s.id = ?1 AND s.status != 'deleted'";
+                FROM walked CROSS JOIN turns goal ON goal.id = ?2 CROSS JOIN turns here ON here.id \
+                = walked.id LEFT JOIN turns jumped ON jumped.id = here.jump WHERE here.depth > \
+                goal.depth) SELECT CASE WHEN made.session = s.id THEN 1 ELSE EXISTS (SELECT 1 FROM \
+                walked WHERE walked.id = ?2) END FROM turns made CROSS JOIN sessions s WHERE \
+                made.id = ?2 AND s.id = ?1 AND s.status != 'deleted'";
     Query::new(text, [Value::id(&session), Value::digest(&turn.0)])
 }
 

@@ -74,6 +74,22 @@ pub(super) fn node(sql: &Sql<'_>, id: TurnId) -> rusqlite::Result<Option<TurnNod
     })
 }
 
+/// Reads the turn before a turn.
+pub(crate) fn parent(sql: &Sql<'_>, id: TurnId) -> rusqlite::Result<Option<TurnId>> {
+    let parent = sql.row("SELECT parent FROM turns WHERE id = ?1", [id.0.0], |row| {
+        row.digest_opt(0)
+    })?;
+    Ok(parent.flatten().map(TurnId))
+}
+
+/// Reads the first turn of the tree that a turn belongs to; none when the turn is not there.
+pub(crate) fn root(sql: &Sql<'_>, id: TurnId) -> rusqlite::Result<Option<TurnId>> {
+    let root = sql.row("SELECT root FROM turns WHERE id = ?1", [id.0.0], |row| {
+        row.digest_opt(0)
+    })?;
+    Ok(root.flatten().map(TurnId))
+}
+
 pub(super) fn span(sql: &Sql<'_>, id: TurnId) -> rusqlite::Result<Option<Span>> {
     sql.row(
         "SELECT parent, run, first_message, last_message, jump, jump_message FROM turns WHERE id = \
@@ -123,8 +139,7 @@ fn jump_after(
     parent: TurnId,
 ) -> rusqlite::Result<Option<(u64, Option<TurnId>, MessageId)>> {
     const PLACE: &str = "SELECT t.depth, t.jump, coalesce(j.depth, 0), t.last_message FROM turns t \
-                         LEFT JOIN turns j ON j.id = t.jump \
-         WHERE t.id = ?1";
+                         LEFT JOIN turns j ON j.id = t.jump WHERE t.id = ?1";
     let place = |id: TurnId| {
         sql.row(PLACE, [id.0.0], |row| {
             Ok((

@@ -1,7 +1,8 @@
 //! Comparison of the rows of two databases of the same layout.
 
 use super::touched;
-use crate::schema::PROJECTIONS;
+use crate::projections::PROJECTIONS;
+use crate::verify::beside::{same_row, same_rows};
 use rusqlite::fallible_streaming_iterator::FallibleStreamingIterator;
 use rusqlite::types::{Value, ValueRef};
 use rusqlite::{Connection, ErrorCode, Row};
@@ -21,7 +22,6 @@ pub(super) struct Table {
 }
 
 impl Table {
-    /// All projections.
     pub(super) fn all(connection: &Connection) -> rusqlite::Result<Vec<Self>> {
         PROJECTIONS
             .iter()
@@ -123,7 +123,7 @@ fn differing_in(table: &Table, left: &Connection, right: &Connection) -> rusqlit
             (Some(one), Some(other)) => match key_order(one, other, table.key.len())? {
                 Ordering::Less => (Ordering::Less, Some(table.key_of(one)?)),
                 Ordering::Greater => (Ordering::Greater, Some(table.key_of(other)?)),
-                Ordering::Equal if same(one, other, columns.len())? => (Ordering::Equal, None),
+                Ordering::Equal if same_row(one, other, columns.len())? => (Ordering::Equal, None),
                 Ordering::Equal => (Ordering::Equal, Some(table.key_of(one)?)),
             },
         };
@@ -166,35 +166,6 @@ fn rank(value: ValueRef<'_>) -> u8 {
         ValueRef::Integer(_) | ValueRef::Real(_) => 1,
         ValueRef::Text(_) => 2,
         ValueRef::Blob(_) => 3,
-    }
-}
-
-fn same(one: &Row<'_>, other: &Row<'_>, columns: usize) -> rusqlite::Result<bool> {
-    for column in 0..columns {
-        if one.get_ref(column)? != other.get_ref(column)? {
-            return Ok(false);
-        }
-    }
-    Ok(true)
-}
-
-/// Returns whether two databases give the same rows.
-pub(crate) fn same_rows(
-    left: &Connection,
-    right: &Connection,
-    text: &str,
-) -> rusqlite::Result<bool> {
-    let mut left = left.prepare(text)?;
-    let mut right = right.prepare(text)?;
-    let columns = left.column_count();
-    let mut left = left.query([])?;
-    let mut right = right.query([])?;
-    loop {
-        match (left.next()?, right.next()?) {
-            (None, None) => return Ok(true),
-            (Some(one), Some(other)) if same(one, other, columns)? => {}
-            _ => return Ok(false),
-        }
     }
 }
 

@@ -7,7 +7,8 @@
 
 use super::compare::{KEY_COLUMNS_MAX, Table};
 use super::side::Side;
-use super::{Rebuilt, Replaced, head, touched};
+use super::{Rebuilt, Replaced, touched};
+use crate::event_row::Head;
 use crate::fault;
 use crate::sql::{Columns, Sql};
 use rusqlite::Connection;
@@ -41,11 +42,15 @@ pub(super) fn replace(
 ) -> rusqlite::Result<Rebuilt> {
     let began = Instant::now();
     side.fold(writer, &mut |_| ())?;
-    debug_assert_eq!(side.position, head(writer)?, "all events are folded");
+    debug_assert_eq!(
+        side.position,
+        Head::read(writer)?.position,
+        "all events are folded"
+    );
     if differs.index {
         side.index(writer)?;
     }
-    let connection = side.connection();
+    let connection = &side.connection;
     connection.execute_batch("BEGIN")?;
     touched::hand_over(writer.connection(), connection)?;
     connection.execute_batch("COMMIT")?;

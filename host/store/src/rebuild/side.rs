@@ -1,79 +1,44 @@
 //! The database beside the store's own into which events are folded again. Nothing in it has to
 //! survive anything.
 
-use super::fold::fold_after;
-use crate::copy::look_for_room;
 use crate::full_text;
-use crate::open::{BUSY_TIMEOUT, create_private};
+use crate::open::BUSY_TIMEOUT;
+use crate::projections::fold::fold_after;
 use crate::schema;
 use crate::sql::Sql;
 use rusqlite::Connection;
-use std::fs;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Its name, in the folder of the store's database.
-const NAME: &str = "rebuild.db";
+pub(super) const NAME: &str = "rebuild.db";
 
 /// Nothing is synced or rolled back; half a database is thrown away.
-const CARELESS: &str = "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; \
-                        PRAGMA cache_size = -32768; PRAGMA \
-     mmap_size = 0;";
-
-/// Returns the path of the side database.
-pub(super) fn beside(database: &Path) -> PathBuf {
-    database.with_file_name(NAME)
-}
-
-/// Removes the remnants of an unfinished rebuild, given the path of the store's database or its
-/// own.
-pub(crate) fn remove(database: &Path) {
-    let path = beside(database);
-    for name in [path.clone(), path.with_extension("db-journal")] {
-        if let Err(error) = fs::remove_file(&name)
-            && error.kind() != io::ErrorKind::NotFound
-        {
-            tracing::warn!(
-                error = &error as &dyn std::error::Error,
-                "what a rebuild left behind could not be removed"
-            );
-        }
-    }
-}
+const CARELESS: &str = "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA cache_size = \
+                        -32768; PRAGMA mmap_size = 0;";
 
 /// See the module.
 pub(super) struct Side {
-    connection: Connection,
+    pub(super) connection: Connection,
     /// The position of the last event that was folded into it.
     pub(super) position: u64,
 }
 
 impl Side {
-    /// An empty one.
-    pub(super) fn make(path: &Path) -> io::Result<Self> {
-        remove(path);
-        look_for_room(path.parent().unwrap_or(path))?;
-        create_private(path)?;
-        let made = || {
+    /// Lays out an empty file.
+    pub(super) fn new(path: &Path) -> io::Result<Self> {
+        let laid_out = || {
             let mut connection = Connection::open(path)?;
             connection.execute_batch(CARELESS)?;
             connection.busy_timeout(BUSY_TIMEOUT)?;
             schema::migrate(&mut connection, "")?;
             Ok(connection)
         };
-        let connection = made().map_err(|error: rusqlite::Error| io::Error::other(error))?;
+        let connection = laid_out().map_err(|error: rusqlite::Error| io::Error::other(error))?;
         Ok(Self {
             connection,
             position: 0,
         })
-    }
-
-    pub(super) fn connection(&self) -> &Connection {
-        &self.connection
-    }
-
-    pub(super) fn connection_mut(&mut self) -> &mut Connection {
-        &mut self.connection
     }
 
     /// Folds what comes after the last event that was folded, up to the last that is seen.

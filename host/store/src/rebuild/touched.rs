@@ -22,8 +22,7 @@ pub(super) fn watch(connection: &Connection, notes: Notes) -> rusqlite::Result<(
     };
     connection.execute_batch(&format!(
         "{create} touched (projection TEXT NOT NULL, first NOT NULL, second NOT NULL, third NOT \
-         NULL, \
-         PRIMARY KEY (projection, first, second, third)) WITHOUT ROWID"
+         NULL, PRIMARY KEY (projection, first, second, third)) WITHOUT ROWID"
     ))?;
     for table in Table::all(connection)? {
         let name = table.name;
@@ -38,10 +37,9 @@ pub(super) fn watch(connection: &Connection, notes: Notes) -> rusqlite::Result<(
         let old = note("OLD.");
         connection.execute_batch(&format!(
             "CREATE TEMP TRIGGER touched_insert_{name} AFTER INSERT ON main.{name} BEGIN {new} \
-             END; \
-             CREATE TEMP TRIGGER touched_update_{name} AFTER UPDATE ON main.{name} BEGIN {old} \
-             {new} END; \
-             CREATE TEMP TRIGGER touched_delete_{name} AFTER DELETE ON main.{name} BEGIN {old} END;"
+             END; CREATE TEMP TRIGGER touched_update_{name} AFTER UPDATE ON main.{name} BEGIN \
+             {old} {new} END; CREATE TEMP TRIGGER touched_delete_{name} AFTER DELETE ON \
+             main.{name} BEGIN {old} END;"
         ))?;
     }
     Ok(())
@@ -60,7 +58,6 @@ pub(super) fn unwatch(connection: &Connection) -> rusqlite::Result<()> {
     connection.execute_batch("DROP TABLE IF EXISTS temp.touched")
 }
 
-/// Notes one more row.
 pub(super) fn note(
     connection: &Connection,
     projection: &str,

@@ -1,11 +1,17 @@
 //! Guards: their judgement of rows, their footprints, and the walk along a thread.
 
-use super::sample::{Sample, agent, begin, opened, run, session, take_turn};
+use super::sample::{NOON, Sample, agent, begin, opened, run, session, take_turn};
 use crate::guard::Answers;
 use crate::query::{Row, Value};
-use crate::{AgentGuard, Clash, Commit, CommitError, Guard, Resource, RunGuard, SessionGuard};
+use crate::{
+    AgentGuard, ChatWith, Clash, Commit, CommitError, Guard, Resource, RunGuard, SessionGuard,
+    UserGuard,
+};
 use domain::digest::Digest;
+use domain::event::{AgentArchived, Event};
 use domain::id::{SessionId, Stream, TurnId};
+use domain::persona::PersonaId;
+use domain::user::UserId;
 
 async fn shows(sample: &Sample, session: SessionId, turn: TurnId) -> bool {
     let guard = Guard::from(SessionGuard::Shows { session, turn });
@@ -97,4 +103,59 @@ fn a_footprint_names_what_the_judgement_rests_on() {
         Guard::from(AgentGuard::Active(agent(1))).footprint(),
         [Resource::Agent(agent(1))]
     );
+}
+
+fn no_chat(with: ChatWith) -> Guard {
+    let user = UserId::local();
+    UserGuard::NoChat { user, with }.into()
+}
+
+#[test]
+fn the_footprint_of_a_missing_chat_depends_on_its_addressee() {
+    let chats = || Resource::User(UserId::local());
+    assert_eq!(no_chat(ChatWith::Agent(agent(1))).footprint(), [chats()]);
+    let persona: PersonaId = "tutor".parse().unwrap();
+    assert_eq!(
+        no_chat(ChatWith::Persona(persona)).footprint(),
+        [chats(), Resource::AgentsOf(UserId::local())]
+    );
+    let turn = TurnId(Digest::of(b"turn"));
+    assert_eq!(
+        no_chat(ChatWith::Turn(turn)).footprint(),
+        [chats(), Resource::TurnsAfter(turn)]
+    );
+}
+
+/// The chat is an agent's whom the guard does not name: that is why all of the user's agents are in
+/// its footprint.
+#[tokio::test]
+async fn a_persona_has_no_chat_once_its_agent_is_archived() {
+    let sample = Sample::new();
+    begin(&sample).await;
+    let persona: PersonaId = "tutor".parse().unwrap();
+    let Event::SessionOpened(mut led) = opened(2, 1, None) else {
+        panic!("a session")
+    };
+    led.persona = Some(persona.clone());
+    sample
+        .append(Stream::Session(session(2)), vec![Event::SessionOpened(led)])
+        .await;
+    let guarded = || Commit::new().guard(no_chat(ChatWith::Persona(persona.clone())));
+    let refused = sample.store.commit(guarded()).await;
+    assert!(
+        matches!(refused, Err(CommitError::Conflict(_))),
+        "{refused:?}"
+    );
+    let archived = AgentArchived {
+        agent: agent(1),
+        reason: "done".to_owned(),
+        archived_at: NOON,
+    };
+    sample
+        .append(
+            Stream::Agent(agent(1)),
+            vec![Event::AgentArchived(archived)],
+        )
+        .await;
+    sample.store.commit(guarded()).await.unwrap();
 }

@@ -13,7 +13,7 @@ use super::sample::{
 };
 use super::spawned::spawn;
 use crate::SessionFilter;
-use crate::schema::PROJECTIONS;
+use crate::projections::PROJECTIONS;
 use crate::{
     AgentGuard, Clash, Commit, CommitError, Expected, Guard, InputState, QueueGuard, RunGuard,
     SessionGuard, SessionStatus,

@@ -3,12 +3,12 @@
 
 use super::turns;
 use crate::EMPTY_STATE;
+use crate::projections::{PROJECTIONS, fold};
 use crate::purge;
-use crate::rebuild::{self, same_rows};
-use crate::schema::{self, PROJECTIONS};
+use crate::schema;
 use crate::sql::{Columns, Sql};
 use domain::digest::Digest;
-use rusqlite::Connection;
+use rusqlite::{Connection, Row};
 
 /// The first thing that is not as it was stored, if there is one. Sees one state of the store, so
 /// it has to run in a transaction or alone. Projections are compared unless a purge is under way:
@@ -91,7 +91,7 @@ fn changed_projection(sql: &Sql<'_>) -> rusqlite::Result<Option<String>> {
     let mut again = Connection::open("")?;
     schema::migrate(&mut again, "")?;
     again.execute_batch("PRAGMA synchronous = OFF; BEGIN")?;
-    rebuild::fold_into(sql, &Sql::new(&again))?;
+    fold::fold_after(0, sql, &Sql::new(&again), &mut |_| ())?;
     if !same_rows(
         sql.connection(),
         &again,
@@ -112,4 +112,34 @@ fn changed_projection(sql: &Sql<'_>) -> rusqlite::Result<Option<String>> {
         }
     }
     Ok(None)
+}
+
+/// Returns whether two databases give the same rows.
+pub(crate) fn same_rows(
+    left: &Connection,
+    right: &Connection,
+    text: &str,
+) -> rusqlite::Result<bool> {
+    let mut left = left.prepare(text)?;
+    let mut right = right.prepare(text)?;
+    let columns = left.column_count();
+    let mut left = left.query([])?;
+    let mut right = right.query([])?;
+    loop {
+        match (left.next()?, right.next()?) {
+            (None, None) => return Ok(true),
+            (Some(one), Some(other)) if same_row(one, other, columns)? => {}
+            _ => return Ok(false),
+        }
+    }
+}
+
+/// Returns whether two rows have the same values.
+pub(crate) fn same_row(one: &Row<'_>, other: &Row<'_>, columns: usize) -> rusqlite::Result<bool> {
+    for column in 0..columns {
+        if one.get_ref(column)? != other.get_ref(column)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }

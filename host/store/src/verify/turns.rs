@@ -12,9 +12,8 @@ use domain::turn::TurnNode;
 
 /// The first turn that is not what it says, if there is one.
 pub(super) fn problem(sql: &Sql<'_>) -> rusqlite::Result<Option<String>> {
-    let astray = "SELECT id FROM turns t WHERE NOT EXISTS (SELECT 1 FROM turns r \
-                  WHERE r.id = t.root AND \
-         r.parent IS NULL) LIMIT 1";
+    let astray = "SELECT id FROM turns t WHERE NOT EXISTS (SELECT 1 FROM turns r WHERE r.id = \
+                  t.root AND r.parent IS NULL) LIMIT 1";
     if let Some(turn) = sql.row(astray, [], |row| row.digest(0).map(TurnId))? {
         return Ok(Some(format!(
             "turn {turn} of the table `turns` hangs on no tree: the first turn of its thread is \

@@ -2,17 +2,18 @@
 //! snapshots.
 
 use super::index::is_found;
+use super::keys::keys_since;
 use super::refused::Refused;
 use super::{State, guards};
 use crate::backup;
 use crate::commit::{Clash, Committed, Conflict, Expected, Key, Snapshot};
+use crate::event_row::Head;
 use crate::fault;
 use crate::prepared::{Prepared, PreparedAppend, PreparedEvent};
 use crate::projections::project;
 use crate::purge;
 use crate::snapshot::seal;
 use crate::sql::{Columns, Sql, int};
-use crate::store::keys_since;
 use crate::user_storage::{self, Brought};
 use domain::chain::Link;
 use domain::digest::Digest;
@@ -21,15 +22,6 @@ use domain::id::{SessionId, Stream};
 use domain::queue::WaitKind;
 use domain::time::Timestamp;
 use rusqlite::params;
-
-/// The end of the chain.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Head {
-    /// The last event's position; 0 before the first.
-    pub(crate) position: u64,
-    /// The last event's hash.
-    pub(crate) hash: Digest,
-}
 
 /// A commit that does not land.
 #[derive(Debug)]
@@ -236,8 +228,8 @@ fn check_key(sql: &Sql<'_>, key: &Key, since: Timestamp) -> Result<(), Refused> 
 }
 
 /// Stores the key.
-fn remember(sql: &Sql<'_>, key: &Key, about: &str, now: Timestamp) -> Result<(), Refused> {
-    sql.execute(
+fn remember(sql: &Sql<'_>, key: &Key, about: &str, now: Timestamp) -> rusqlite::Result<()> {
+    sql.write(
         "INSERT OR REPLACE INTO idempotency (source, key, request, reply, time, about) VALUES (?1, \
          ?2, ?3, ?4, ?5, ?6)",
         params![
@@ -248,8 +240,7 @@ fn remember(sql: &Sql<'_>, key: &Key, about: &str, now: Timestamp) -> Result<(),
             int(now.0),
             about
         ],
-    )?;
-    Ok(())
+    )
 }
 
 /// Appends an event to its stream, with all that follows from it.
@@ -284,9 +275,8 @@ fn insert(
     let hash = link.hash();
     sql.execute(
         "INSERT INTO events (position, stream, version, id, kind, agent, session, run, actor, \
-         causation, correlation, time, salt, payload, \
-         payload_digest, hash) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, \
-         ?14, ?15, ?16)",
+         causation, correlation, time, salt, payload, payload_digest, hash) VALUES (?1, ?2, ?3, \
+         ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)",
         params![
             int(position),
             recorded.stream,
@@ -334,9 +324,8 @@ fn note(sql: &Sql<'_>, event: &Event) -> rusqlite::Result<()> {
 fn keep(sql: &Sql<'_>, stream: Stream, snapshot: &Snapshot) -> Result<(), Refused> {
     sql.execute(
         "INSERT INTO snapshots (stream, version, format, state) VALUES (?1, ?2, ?3, ?4) ON \
-         CONFLICT (stream) DO UPDATE \
-         SET version = excluded.version, format = excluded.format, state = excluded.state WHERE \
-         excluded.version >= version",
+         CONFLICT (stream) DO UPDATE SET version = excluded.version, format = excluded.format, \
+         state = excluded.state WHERE excluded.version >= version",
         params![
             stream.to_string(),
             int(snapshot.version),

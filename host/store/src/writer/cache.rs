@@ -8,10 +8,11 @@
 //! rows.
 
 use crate::guard::{self, Standing};
-use crate::sql::{Columns, Sql};
+use crate::read::runs::session_of;
+use crate::sql::Sql;
 use crate::user_storage::{self, Brought};
 use domain::event::{Event, Recorded};
-use domain::id::{AgentId, RunId, SessionId, Stream};
+use domain::id::{AgentId, SessionId, Stream};
 use domain::role::AgentRole;
 use domain::user::UserId;
 use std::collections::HashMap;
@@ -232,7 +233,7 @@ fn keep<K: std::hash::Hash + Eq, V>(rows: &mut HashMap<K, V>, key: K, row: V) {
 
 fn read_version(sql: &Sql<'_>, name: &str) -> rusqlite::Result<u64> {
     let text = "SELECT version FROM events WHERE stream = ?1 ORDER BY version DESC LIMIT 1";
-    Ok(sql.row(text, [name], |row| row.uint(0))?.unwrap_or(0))
+    sql.number(text, [name])
 }
 
 fn read_standing(sql: &Sql<'_>, session: SessionId) -> rusqlite::Result<Option<Standing>> {
@@ -242,12 +243,4 @@ fn read_standing(sql: &Sql<'_>, session: SessionId) -> rusqlite::Result<Option<S
 
 fn read_role(sql: &Sql<'_>, agent: AgentId, user: &UserId) -> rusqlite::Result<Option<AgentRole>> {
     guard::read_role(&sql.ask(&guard::role_query(agent, user))?)
-}
-
-fn session_of(sql: &Sql<'_>, run: RunId) -> rusqlite::Result<Option<SessionId>> {
-    sql.row(
-        "SELECT session FROM runs WHERE id = ?1",
-        [run.to_string()],
-        |row| row.id(0),
-    )
 }

@@ -3,8 +3,10 @@
 
 use crate::sql::{Sql, int};
 use crate::user_storage;
+use domain::limits::IDEMPOTENCY_MS;
 use domain::time::Timestamp;
 use rusqlite::params;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// Milliseconds between two prunings.
@@ -13,6 +15,16 @@ const PAUSE_MS: u64 = 1_000;
 const PRUNED_FOR_EACH: u64 = 2;
 /// Keys that go at once.
 const PRUNED_MAX: u64 = 4_096;
+
+/// The time since which idempotency keys are remembered, when they are kept for so many
+/// milliseconds longer.
+pub(crate) fn keys_since(now: Timestamp, kept_longer_ms: &AtomicU64) -> Timestamp {
+    Timestamp(
+        now.0
+            .saturating_sub(IDEMPOTENCY_MS)
+            .saturating_sub(kept_longer_ms.load(Ordering::Relaxed)),
+    )
+}
 
 /// The course of pruning.
 #[derive(Debug, Default)]

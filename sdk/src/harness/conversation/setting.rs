@@ -34,7 +34,7 @@ impl<A: Agent> Conversation<A> {
         self
     }
 
-    /// Adds a file that the user hands over in the session. An answer to a question names it:
+    /// Adds a file that the user uploads in the session. An answer to a question names it:
     /// `client_answers(json!({ "files": [file] }))`.
     #[must_use]
     pub fn file(mut self, file: &UploadedFile, bytes: &[u8]) -> Self {

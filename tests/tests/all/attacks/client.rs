@@ -2,8 +2,9 @@
 //! honest.
 
 use super::super::exhaustion::{config, idle, open, say};
-use super::siege::{is_whole, repeats_of_slow};
+use super::siege::repeats_of_slow;
 use agent_host_tests::process::{Folder, Host, PATIENCE};
+use agent_host_tests::repeats::is_whole;
 use reqwest::Method;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::{Value, json};

@@ -3,6 +3,7 @@
 
 use super::super::secrets::{CANARY, leaks, leaky_files};
 use agent_host_tests::guests::wasm;
+use agent_host_tests::repeats::is_whole;
 use agent_host_tests::{Setup, World};
 use domain::egress::EgressGrant;
 use domain::event::{BoundaryDecided, BoundaryDecision, BoundaryVerdict, Event};
@@ -14,8 +15,6 @@ use serde_json::{Value, json};
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
-/// The variable that asks for the full number of repeats.
-pub(super) const ATTACKS: &str = "AGENT_HOST_ATTACKS";
 /// Repeats of an attack, and in the whole set.
 const REPEATS: (usize, usize) = (20, 1_000);
 /// Repeats of an attack of which one takes longer than [`SLOW`].
@@ -37,12 +36,9 @@ const GROWTH_BYTES_MAX: u64 = 8 << 20;
 /// tasks at once have needed.
 const ROUNDS_MAX: usize = 3;
 /// The script of the honest tenant.
-const HONEST: &str = r#"{"steps":[{"until":"all","start":[{"key":"t","tool":"look"},{"key":"m","model":"x","hidden":true}]}]}"#;
-
-/// Returns true if the full number of repeats is asked for.
-pub(super) fn is_whole() -> bool {
-    std::env::var_os(ATTACKS).is_some_and(|value| value == "whole")
-}
+const HONEST: &str = r#"{"steps":[{"until":"all","start":[
+    {"key":"t","tool":"look"},{"key":"m","model":"x","hidden":true}
+]}]}"#;
 
 /// Repeats of what is slow and no siege: a start of the program, a compilation.
 pub(super) fn repeats_of_slow() -> usize {

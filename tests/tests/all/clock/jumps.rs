@@ -103,10 +103,11 @@ async fn say_once(host: &Host, session: &str) -> String {
 async fn a_jump_of_eight_days_ends_and_forgets_nothing_until_an_operator_confirms_it() {
     let (folder, host) = leading().await;
     let lesson = lesson(&host).await;
-    let work =
-        json!({ "steps": [{ "start": [{ "key": "t", "timer": 1_500 }] }, { "reply": "handed \
-        back" }] })
-        .to_string();
+    let work = json!({ "steps": [
+        { "start": [{ "key": "t", "timer": 1_500 }] },
+        { "reply": "handed back" },
+    ] })
+    .to_string();
     let caller = play(
         &host,
         &json!([{ "start": [{ "key": "d", "agent": "other", "text": work, "timeout": 60_000 }] }]),

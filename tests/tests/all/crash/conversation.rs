@@ -258,14 +258,16 @@ fn dispatch(key: &str, arguments: &Value) -> Value {
 async fn talks(client: &mut Client, ledger: &mut Ledger) -> Result<()> {
     let talk = client.open("puppet").await?;
     client.follow(&talk);
+    let content = json!({ "content": "before the end" });
     let early = json!({ "steps": [
-        { "start": [{ "key": "early", "tool": "reply_to_caller", "args": { "content": "before the \
-            end" } }] },
+        { "start": [{ "key": "early", "tool": "reply_to_caller", "args": content }] },
         { "start": [{ "key": "timer", "timer": 30 }] },
         { "reply": "to nobody" },
     ] });
-    let late = json!({ "steps": [{ "start": [{ "key": "timer", "timer": 150 }] }, { "reply": "by \
-        and by" }] });
+    let late = json!({ "steps": [
+        { "start": [{ "key": "timer", "timer": 150 }] },
+        { "reply": "by and by" },
+    ] });
     let turn = json!({
         "steps": [
             {

@@ -59,7 +59,7 @@ async fn follow(mut line: watch::Receiver<Line>, path: String, seen: Arc<Mutex<S
         let last = seen.lock().unwrap().last().copied().unwrap_or(0);
         match here.follow(&path, Some(last)).await {
             Ok(mut frames) => {
-                while let Some(frame) = frames.next().await {
+                while let Some(frame) = frames.receive().await {
                     seen.lock().unwrap().extend(frame.id);
                 }
             }

@@ -253,7 +253,7 @@ async fn a_stream_with_spawned_sessions_leaves_out_those_that_a_rule_hides() {
         let shown = async {
             let mut shown = BTreeSet::new();
             loop {
-                let frame = frames.next().await.expect("a frame");
+                let frame = frames.receive().await.expect("a frame");
                 shown.insert(frame.data["session_id"].to_string());
                 if frame.event == "run.ended.v1" && frame.data["session_id"] == json!(session) {
                     break shown;

@@ -63,10 +63,10 @@ impl Chaos {
         self.line.subscribe()
     }
 
-    /// Harms the host for so long.
+    /// Harms the host for so long, and until it had to be started again.
     pub(super) async fn rage(&mut self, lasts: Duration) -> Harm {
         let until = Instant::now() + lasts;
-        while Instant::now() < until {
+        while Instant::now() < until || self.harm.starts == 1 {
             sleep(Duration::from_millis(self.rng.u64(QUIET_MS))).await;
             match self.rng.u8(0..12) {
                 0..=3 => self.kill().await,

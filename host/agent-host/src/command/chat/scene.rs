@@ -4,6 +4,7 @@
 mod tests;
 
 use super::question::Question;
+use crate::fields::{is_true, list, text};
 use crate::terminal::Shade;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -39,20 +40,12 @@ pub(super) struct Scene {
     tools: BTreeMap<String, String>,
 }
 
-fn text<'a>(value: &'a Value, name: &str) -> &'a str {
-    value.get(name).and_then(Value::as_str).unwrap_or_default()
-}
-
-fn list<'a>(value: &'a Value, name: &str) -> impl Iterator<Item = &'a Value> {
-    value
-        .get(name)
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten()
-}
-
 fn faint(line: impl Into<String>) -> Shown {
     Shown::Line(Shade::Faint, line.into())
+}
+
+fn bold(line: String) -> Shown {
+    Shown::Line(Shade::Bold, line)
 }
 
 /// The beginning of a text, on one line.
@@ -78,7 +71,7 @@ impl Scene {
     fn below(&mut self, name: &str, frame: &Value, spawned: &Value) -> Vec<Shown> {
         let data = frame.get("data").unwrap_or(&Value::Null);
         let shown = match name {
-            "delta" if text(frame, "kind") == "note" => self.delta(frame),
+            "delta" if text(frame, "/kind") == "note" => self.delta(frame),
             "run.stepped.v1" => self.stepped(data),
             "run.settled.v1" => self.mishaps(data),
             "operation.continued.v1" => questions(data),
@@ -86,20 +79,17 @@ impl Scene {
             "run.ended.v1" => self.messages(data),
             _ => Vec::new(),
         };
-        let depth = spawned
-            .get("depth")
-            .and_then(Value::as_u64)
-            .and_then(|depth| usize::try_from(depth).ok())
-            .unwrap_or(1);
+        let depth = spawned.get("depth").and_then(Value::as_u64);
+        let depth = depth.map_or(1, |depth| usize::try_from(depth).unwrap_or(1));
         let margin = format!(
             "{}{}",
             "    ".repeat(depth.min(DEPTH_SHOWN_MAX)),
-            relative(text(spawned, "agent_path"), depth)
+            relative(text(spawned, "/agent_path"), depth)
         );
         let indented = |shown| match shown {
             Shown::Line(Shade::Faint, line) => Some(faint(format!("{margin}{line}"))),
             Shown::Question(question) => {
-                Some(Shown::Question(question.asked_by(text(frame, "agent_id"))))
+                Some(Shown::Question(question.asked_by(text(frame, "/agent_id"))))
             }
             Shown::Line(Shade::Plain | Shade::Bold, _)
             | Shown::Text(_)
@@ -114,7 +104,7 @@ impl Scene {
         match name {
             "delta" => self.delta(frame),
             "attempt-discarded" => {
-                self.streamed.remove(text(frame, "operation_id"));
+                self.streamed.remove(text(frame, "/operation_id"));
                 vec![faint("(that reply broke off; another attempt follows)")]
             }
             "run.stepped.v1" => self.stepped(data),
@@ -123,58 +113,39 @@ impl Scene {
             "run.step_failed.v1" => step_failed(data),
             "run.ended.v1" => self.ended(data),
             "session.input.dead.v1" => {
-                vec![
-                    Shown::Line(
-                        Shade::Bold,
-                        format!("that could not be dealt with: {}", text(data, "reason")),
-                    ),
-                    Shown::TurnEnded,
-                ]
+                let reason = text(data, "/reason");
+                let line = bold(format!("that could not be dealt with: {reason}"));
+                vec![line, Shown::TurnEnded]
             }
             "agent.session.completed.v1" => {
-                let summary = data
-                    .get("summary")
-                    .map(ToString::to_string)
-                    .unwrap_or_default();
-                vec![
-                    Shown::Line(Shade::Bold, format!("the session is complete: {summary}")),
-                    Shown::SessionEnded,
-                ]
+                let summary = data.get("summary").map(ToString::to_string);
+                let summary = summary.unwrap_or_default();
+                let line = bold(format!("the session is complete: {summary}"));
+                vec![line, Shown::SessionEnded]
             }
             "agent.session.terminated.v1" => {
-                vec![
-                    Shown::Line(
-                        Shade::Bold,
-                        format!("the session was ended: {}", text(data, "reason")),
-                    ),
-                    Shown::SessionEnded,
-                ]
+                let line = bold(format!("the session was ended: {}", text(data, "/reason")));
+                vec![line, Shown::SessionEnded]
             }
             _ => Vec::new(),
         }
     }
 
     fn delta(&mut self, frame: &Value) -> Vec<Shown> {
-        match text(frame, "kind") {
+        match text(frame, "/kind") {
             "text" => {
-                let operation = text(frame, "operation_id");
+                let operation = text(frame, "/operation_id");
                 let mut shown = Vec::new();
                 if self.streaming.as_deref() != Some(operation) {
-                    shown.extend(
-                        self.streaming
-                            .is_some()
-                            .then(|| Shown::Text("\n".to_owned())),
-                    );
-                    self.streaming = Some(operation.to_owned());
+                    let before = self.streaming.replace(operation.to_owned());
+                    shown.extend(before.map(|_| Shown::Text("\n".to_owned())));
                 }
-                self.streamed
-                    .entry(operation.to_owned())
-                    .or_default()
-                    .push_str(text(frame, "text"));
-                shown.push(Shown::Text(text(frame, "text").to_owned()));
+                let streamed = self.streamed.entry(operation.to_owned()).or_default();
+                streamed.push_str(text(frame, "/text"));
+                shown.push(Shown::Text(text(frame, "/text").to_owned()));
                 shown
             }
-            "note" => vec![faint(format!("  · {}", brief(text(frame, "text"))))],
+            "note" => vec![faint(format!("  · {}", brief(text(frame, "/text"))))],
             _ => Vec::new(),
         }
     }
@@ -182,14 +153,14 @@ impl Scene {
     fn stepped(&mut self, data: &Value) -> Vec<Shown> {
         let mut shown = self.mishaps(data);
         shown.extend(self.messages(data));
-        for started in list(data, "started") {
-            let kind = text(started, "kind");
-            let tool = text(started, "tool");
+        for started in list(data, "/started") {
+            let kind = text(started, "/kind");
+            let tool = text(started, "/tool");
             if tool.is_empty() {
                 continue;
             }
             self.tools
-                .insert(text(started, "operation_id").to_owned(), tool.to_owned());
+                .insert(text(started, "/operation_id").to_owned(), tool.to_owned());
             let arguments = started
                 .get("arguments")
                 .map(ToString::to_string)
@@ -197,7 +168,7 @@ impl Scene {
             shown.push(match kind {
                 "refused" => faint(format!(
                     "  ✗ {tool}: refused ({})",
-                    text(started, "outcome")
+                    text(started, "/outcome")
                 )),
                 _ => faint(format!("  → {tool} {}", brief(&arguments))),
             });
@@ -208,23 +179,17 @@ impl Scene {
 
     fn messages(&mut self, data: &Value) -> Vec<Shown> {
         let mut shown = Vec::new();
-        for message in list(data, "messages") {
-            let words = text(message, "text");
-            match text(message, "role") {
+        for message in list(data, "/messages") {
+            let words = text(message, "/text");
+            match text(message, "/role") {
                 "assistant" if self.has_streamed(words) => self.streaming = None,
                 "assistant" if !words.is_empty() => {
                     shown.push(Shown::Line(Shade::Plain, words.to_owned()))
                 }
                 "notice" => shown.push(faint(format!("  ! {}", brief(words)))),
                 "tool" => {
-                    let failed = message
-                        .pointer("/answers/failed")
-                        .and_then(Value::as_bool)
-                        .unwrap_or(false);
-                    let name = message
-                        .pointer("/answers/name")
-                        .and_then(Value::as_str)
-                        .unwrap_or_default();
+                    let failed = is_true(message, "/answers/failed");
+                    let name = text(message, "/answers/name");
                     let (succeeded, result) =
                         delegated(words).unwrap_or((!failed, words.to_owned()));
                     shown.push(faint(format!(
@@ -257,10 +222,11 @@ impl Scene {
 
     /// Tools whose end leaves no message.
     fn mishaps(&self, data: &Value) -> Vec<Shown> {
-        list(data, "settled")
+        list(data, "/settled")
+            .iter()
             .filter_map(|settled| {
-                let tool = self.tools.get(text(settled, "operation_id"))?;
-                let outcome = text(settled, "outcome");
+                let tool = self.tools.get(text(settled, "/operation_id"))?;
+                let outcome = text(settled, "/outcome");
                 let told = settled
                     .pointer("/failure/message")
                     .and_then(Value::as_str)
@@ -273,18 +239,15 @@ impl Scene {
 
     fn ended(&mut self, data: &Value) -> Vec<Shown> {
         let mut shown = self.messages(data);
-        let told = [text(data, "code"), text(data, "reason")]
+        let told = [text(data, "/code"), text(data, "/reason")]
             .iter()
             .filter(|part| !part.is_empty())
             .copied()
             .collect::<Vec<_>>()
             .join(": ");
-        match text(data, "end") {
-            "failed" => shown.push(Shown::Line(Shade::Bold, format!("the turn failed: {told}"))),
-            "aborted" => shown.push(Shown::Line(
-                Shade::Bold,
-                format!("the turn was cancelled: {told}"),
-            )),
+        match text(data, "/end") {
+            "failed" => shown.push(bold(format!("the turn failed: {told}"))),
+            "aborted" => shown.push(bold(format!("the turn was cancelled: {told}"))),
             _ => {}
         }
         self.streaming = None;
@@ -312,8 +275,8 @@ fn delegated(words: &str) -> Option<(bool, String)> {
 
 fn step_failed(data: &Value) -> Vec<Shown> {
     let told = [
-        text(data, "outcome").to_owned(),
-        brief(text(data, "detail")),
+        text(data, "/outcome").to_owned(),
+        brief(text(data, "/detail")),
     ];
     let told: Vec<&str> = told
         .iter()
@@ -334,7 +297,8 @@ fn relative(path: &str, depth: usize) -> String {
 }
 
 fn questions(data: &Value) -> Vec<Shown> {
-    list(data, "client_actions")
+    list(data, "/client_actions")
+        .iter()
         .filter_map(Question::read)
         .map(Shown::Question)
         .collect()

@@ -1,13 +1,14 @@
 //! `component check`: what components ask for against what they are granted, with the lines that
 //! would change it.
 
-use super::configured;
 use super::lines::{AGENTS, Line, MODELS, Missing, key_of};
+use super::{configured, pin_line};
 use crate::client::Client;
 use crate::config::Loaded;
 use crate::failure::Failure;
+use crate::fields::{list, text};
 use crate::guests;
-use crate::serve::{Reach, make_private, start_runtime};
+use crate::serve::{Reach, command_runtime};
 use crate::terminal::Terminal;
 use broker::Entry;
 use domain::authority::{CapabilityStatus, Reviewed, review};
@@ -35,9 +36,7 @@ pub(super) async fn run(
         Some(named) => vec![(named.to_owned(), configured(loaded, named)?)],
         None => guests::wanted(loaded).into_iter().collect(),
     };
-    let data = loaded.data_dir();
-    make_private(&data)?;
-    let runtime = start_runtime(&loaded.config.limits, &data, Reach::default()).await?;
+    let runtime = command_runtime(loaded, Reach::default()).await?;
     let served = served(loaded).await;
     for (name, config) in wanted {
         let entry = guests::load_one(loaded, &runtime, name, &config).await?;
@@ -102,16 +101,10 @@ impl Pin {
     }
 
     fn among(name: &str, own: &str, is_pinned: bool, served: Option<&Value>) -> Self {
-        let components = served
-            .and_then(|served| served.get("components")?.as_array())
-            .into_iter()
-            .flatten();
-        let mut named =
-            components.filter(|served| served.get("name").and_then(Value::as_str) == Some(name));
-        let code = named
-            .next()
-            .and_then(|served| served.get("digest")?.as_str())
-            .map(str::to_owned);
+        let components = served.map(|served| list(served, "/components"));
+        let mut components = components.unwrap_or_default().iter();
+        let named = components.find(|served| text(served, "/name") == name);
+        let code = named.and_then(|served| Some(served.get("digest")?.as_str()?.to_owned()));
         Self {
             is_pinned,
             replaces: code.filter(|code| code != own),
@@ -120,11 +113,7 @@ impl Pin {
 
     /// Returns the lines for people.
     fn lines(&self, digest: &str, is_toml: bool) -> Vec<String> {
-        let line = if is_toml {
-            format!("sha256 = \"{digest}\"")
-        } else {
-            format!("\"sha256\": \"{digest}\"")
-        };
+        let line = pin_line(digest, is_toml);
         let changed = self.replaces.as_ref().map(|code| {
             format!(
                 "  changed  the running host gives this grant to {code}; the next start gives \

@@ -19,7 +19,6 @@ pub(crate) const AGENTS: &str = "agents";
 /// One key of a component's configuration, with its new value.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Line {
-    /// The key.
     pub(crate) key: &'static str,
     /// All of its value.
     pub(crate) value: Value,

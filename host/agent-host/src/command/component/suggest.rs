@@ -8,11 +8,12 @@
 use super::configured;
 use super::needs::Needs;
 use crate::cli::Suggest;
-use crate::client::Client;
+use crate::client::{Client, Log};
 use crate::config::Loaded;
 use crate::failure::{Exit, Failure};
+use crate::fields::list;
 use crate::guests;
-use crate::serve::{Reach, make_private, start_runtime};
+use crate::serve::{Reach, command_runtime};
 use crate::terminal::Terminal;
 use anyhow::{Context, anyhow};
 use broker::Entry;
@@ -32,8 +33,6 @@ use std::sync::Arc;
 const CALLS_MAX: usize = 1_000;
 /// Maximum number of runs of one call, each with the buckets that the run before asked for.
 const ROUNDS_MAX: usize = 8;
-/// Events on a page of the host's.
-const PAGE: u64 = 500;
 /// The path of the stand-in for a folder when the component is granted none.
 const FOLDER_AT: &str = "/workspace";
 
@@ -44,7 +43,6 @@ const NOWHERE: &str = "nowhere.invalid";
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Recorded {
-    /// The tool.
     tool: String,
     /// Its arguments: an object.
     #[serde(default)]
@@ -58,12 +56,10 @@ pub(super) async fn run(
     terminal: Terminal,
 ) -> Result<(), Failure> {
     let config = configured(loaded, &what.component)?;
-    let data = loaded.data_dir();
-    make_private(&data)?;
-    let runtime = start_runtime(&loaded.config.limits, &data, Reach::without_secrets()?).await?;
+    let runtime = command_runtime(loaded, Reach::without_secrets()?).await?;
     let entry = guests::load_one(loaded, &runtime, what.component.clone(), &config).await?;
     let Described::Tools(tools) = entry.component.describes() else {
-        let advice = "an agent component needs `models` and `agents`; component check tells";
+        let advice = "an agent component needs `models` and `agents`; see `component check`";
         return Err(Failure::new(
             Exit::Usage,
             anyhow!("`{}` is an agent and has no calls", entry.name),
@@ -103,7 +99,7 @@ pub(super) async fn run(
         let nothing = lines.is_empty().then(|| "nothing".to_owned());
         let failures = failed
             .iter()
-            .map(|reason| format!("did not end well here, and may need more: {reason}"));
+            .map(|reason| format!("failed here, and may need more: {reason}"));
         std::iter::once(format!(
             "{count} calls of {name} were run; the least grant for them:"
         ))
@@ -113,9 +109,8 @@ pub(super) async fn run(
     });
     if calls.without_arguments > 0 {
         terminal.notice(&format!(
-            "{} calls were left out: they were refused before they began, and of such a call no \
-             arguments are kept; put them into a file for \
-             --calls",
+            "{} calls were left out: they were refused before they began, and their arguments are \
+             not kept; put such calls into a file for --calls",
             calls.without_arguments
         ));
     }
@@ -189,29 +184,21 @@ fn read(text: &str, tools: &[ToolDefinition]) -> Result<Vec<Recorded>, (usize, a
 async fn from_host(loaded: &Loaded, tools: &[ToolDefinition]) -> Result<Calls, Failure> {
     let client = Client::new(loaded)?;
     let mut calls = Calls::default();
-    let mut position = 0;
-    loop {
-        let page = client
-            .get(&format!("/api/events?after={position}&limit={PAGE}"))
-            .await?;
-        let number = |name: &str| page.get(name).and_then(Value::as_u64).unwrap_or(0);
-        let events = page
-            .get("events")
-            .and_then(Value::as_array)
-            .into_iter()
-            .flatten();
-        let started = events
-            .filter_map(|event| event.get("data")?.get("started")?.as_array())
-            .flatten();
+    let log = Log {
+        path: "/api/events",
+        filter: "",
+        pointer: "/events",
+        after: 0,
+        follow: false,
+    };
+    let take = |event: &Value| {
+        let started = list(event, "/data/started").iter();
         started.for_each(|operation| calls.take(operation, tools));
-        calls
-            .kept
-            .drain(..calls.kept.len().saturating_sub(CALLS_MAX));
-        position = number("next_after").max(position);
-        if position >= number("last_position") {
-            return Ok(calls);
-        }
-    }
+        let kept = &mut calls.kept;
+        kept.drain(..kept.len().saturating_sub(CALLS_MAX));
+    };
+    client.read_log(log, take).await?;
+    Ok(calls)
 }
 
 impl Calls {

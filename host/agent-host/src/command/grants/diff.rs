@@ -10,31 +10,32 @@ use std::collections::BTreeSet;
 #[serde(tag = "change", rename_all = "snake_case")]
 pub(super) enum Change {
     /// An entry that was added.
-    Added {
-        /// Its key.
-        key: String,
-        /// The new value.
-        value: String,
-    },
+    Added { key: String, value: String },
     /// An entry that was removed.
-    Removed {
-        /// Its key.
-        key: String,
-        /// The former value.
-        value: String,
-    },
+    Removed { key: String, value: String },
     /// A value that was changed.
     Changed {
-        /// Its key.
         key: String,
-        /// The former value.
         before: String,
-        /// The new value.
         after: String,
     },
 }
 
 impl Change {
+    fn added(key: &str, value: &Value) -> Self {
+        Self::Added {
+            key: key.to_owned(),
+            value: value.to_string(),
+        }
+    }
+
+    fn removed(key: &str, value: &Value) -> Self {
+        Self::Removed {
+            key: key.to_owned(),
+            value: value.to_string(),
+        }
+    }
+
     /// Returns the line for people.
     pub(super) fn line(&self) -> String {
         match self {
@@ -66,26 +67,10 @@ fn compare(key: &str, before: Option<&Value>, after: Option<&Value>, changes: &m
             }
         }
         (Some(Value::Array(before)), Some(Value::Array(after))) => {
-            let key = key.to_owned();
-            let value = ToString::to_string;
-            changes.extend(
-                before
-                    .iter()
-                    .filter(|entry| !after.contains(entry))
-                    .map(|entry| Change::Removed {
-                        key: key.clone(),
-                        value: value(entry),
-                    }),
-            );
-            changes.extend(
-                after
-                    .iter()
-                    .filter(|entry| !before.contains(entry))
-                    .map(|entry| Change::Added {
-                        key: key.clone(),
-                        value: value(entry),
-                    }),
-            );
+            let removed = before.iter().filter(|entry| !after.contains(entry));
+            changes.extend(removed.map(|entry| Change::removed(key, entry)));
+            let added = after.iter().filter(|entry| !before.contains(entry));
+            changes.extend(added.map(|entry| Change::added(key, entry)));
         }
         (Some(before), Some(after)) if before == after => {}
         (Some(before), Some(after)) => {
@@ -95,14 +80,8 @@ fn compare(key: &str, before: Option<&Value>, after: Option<&Value>, changes: &m
                 after: after.to_string(),
             });
         }
-        (Some(before), None) => changes.push(Change::Removed {
-            key: key.to_owned(),
-            value: before.to_string(),
-        }),
-        (None, Some(after)) => changes.push(Change::Added {
-            key: key.to_owned(),
-            value: after.to_string(),
-        }),
+        (Some(before), None) => changes.push(Change::removed(key, before)),
+        (None, Some(after)) => changes.push(Change::added(key, after)),
         (None, None) => {}
     }
 }

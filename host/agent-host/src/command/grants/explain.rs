@@ -5,7 +5,7 @@ use crate::command::component::{Line, Missing};
 use crate::config::{ComponentConfig, Loaded};
 use crate::failure::{Exit, Failure};
 use crate::guests;
-use crate::serve::{Reach, make_private, start_runtime};
+use crate::serve::load_catalogue;
 use crate::terminal::Terminal;
 use anyhow::anyhow;
 use broker::Catalogue;
@@ -27,15 +27,7 @@ pub(super) async fn run(
     tool: &str,
     terminal: Terminal,
 ) -> Result<(), Failure> {
-    let data = loaded.data_dir();
-    make_private(&data)?;
-    let entries = guests::load_all(
-        loaded,
-        &start_runtime(&loaded.config.limits, &data, Reach::default()).await?,
-    )
-    .await?;
-    let catalogue = Catalogue::new(loaded.config.definitions(), entries)
-        .map_err(|misfit| Failure::new(Exit::Usage, misfit))?;
+    let catalogue = load_catalogue(loaded).await?;
     let definition = find_definition(&catalogue, agent)?;
     let index = loaded
         .config
@@ -230,7 +222,7 @@ fn offered(catalogue: &Catalogue, tool: &str) -> Result<Offered, Failure> {
 fn own_tools(is_agent: impl Fn(&str) -> bool) -> Vec<ToolDefinition> {
     let targets: Vec<Target> = Target::ALL
         .into_iter()
-        .filter(|target| is_agent(target.name()))
+        .filter(|target| is_agent(target.as_str()))
         .collect();
     if targets.is_empty() {
         Vec::new()
@@ -254,8 +246,8 @@ fn targets(
         .map(|entry| entry.grant.clone())
         .unwrap_or_default();
     let known = Target::ALL.iter().filter_map(|target| {
-        let other = catalogue.definition(&DefinitionId(target.name().to_owned()))?;
-        Some((target.name(), caller.may_hand_over(other, &grant).err()))
+        let other = catalogue.definition(&DefinitionId(target.as_str().to_owned()))?;
+        Some((target.as_str(), caller.may_hand_over(other, &grant).err()))
     });
     known.collect()
 }
@@ -384,7 +376,7 @@ fn look_line(look: &Look) -> String {
     let list = if look.rule == Rule::NotGranted {
         "grant"
     } else {
-        look.rule.name()
+        look.rule.as_str()
     };
     let by = |pattern: &Option<String>| {
         pattern

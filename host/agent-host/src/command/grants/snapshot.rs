@@ -4,6 +4,7 @@
 use crate::client::Client;
 use crate::config::Loaded;
 use crate::failure::Failure;
+use crate::fields::{list, text};
 use crate::guests;
 use anyhow::Context;
 use api::wire;
@@ -46,15 +47,8 @@ pub(super) async fn running(loaded: &Loaded) -> Result<Value, Failure> {
 
 /// Takes the snapshot from a host's views of its definitions and components.
 fn snapshot_of_views(definitions: &Value, components: &Value) -> Value {
-    let list = |from: &Value, name: &str| {
-        from.get(name)
-            .and_then(Value::as_array)
-            .cloned()
-            .unwrap_or_default()
-    };
-    let definitions = list(definitions, "definitions");
-    let agents = definitions.iter().map(agent);
-    let components = list(components, "components").into_iter().filter_map(|it| {
+    let agents = list(definitions, "/definitions").iter().map(agent);
+    let components = list(components, "/components").iter().filter_map(|it| {
         let name = it.get("name")?.as_str()?.to_owned();
         Some((name, component(it.get("digest")?, it.get("grant")?)))
     });
@@ -71,12 +65,6 @@ fn snapshot(
 /// An agent by its `agentId`, with what its lists and its component say of it. A list that is not
 /// there is left out.
 fn agent(view: &Value) -> (String, Value) {
-    let text = |name: &str| {
-        view.get(name)
-            .and_then(Value::as_str)
-            .unwrap_or_default()
-            .to_owned()
-    };
     let lists = view
         .get("lists")
         .and_then(Value::as_object)
@@ -86,12 +74,12 @@ fn agent(view: &Value) -> (String, Value) {
         .filter(|(_, list)| !list.is_null())
         .map(|(name, list)| (name.clone(), list.clone()))
         .collect();
-    agent.insert("component".to_owned(), text("component").into());
+    agent.insert("component".to_owned(), text(view, "/component").into());
     agent.insert(
         "uiVisible".to_owned(),
         view.get("ui_visible").cloned().unwrap_or_default(),
     );
-    (text("definition"), agent.into())
+    (text(view, "/definition").to_owned(), agent.into())
 }
 
 fn component(code: &Value, grant: &Value) -> Value {

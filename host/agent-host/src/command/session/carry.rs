@@ -1,8 +1,14 @@
-//! `session export` and `session import`: a session as a file.
+//! `session export` and `session import`: a session as a file of JSON lines, in the dialects of
+//! transcripts.
+//!
+//! Nothing else in this program uses it. Deleting it takes this file, `mod carry;` and two lines of
+//! `session.rs`, and the variants `Export` and `Import` of `cli::Session`: 81 lines. Three small
+//! functions have no other user then: `Client::get_bytes`, `Client::post_bytes`, `Terminal::file`.
 
-use super::{path_of, text};
+use super::path_of;
 use crate::client::{Client, segment};
 use crate::failure::{Exit, Failure};
+use crate::fields::{number, text};
 use crate::terminal::Terminal;
 use anyhow::Context;
 use std::path::Path;
@@ -14,13 +20,9 @@ pub(super) async fn export(
     dialect: &str,
     terminal: Terminal,
 ) -> Result<(), Failure> {
-    let file = client
-        .get_bytes(&format!(
-            "{}/export?dialect={}",
-            path_of(client, id).await?,
-            segment(dialect)
-        ))
-        .await?;
+    let session = path_of(client, id).await?;
+    let path = format!("{session}/export?dialect={}", segment(dialect));
+    let file = client.get_bytes(&path).await?;
     terminal
         .file(&file)
         .context("the session cannot be written to stdout")?;
@@ -36,25 +38,15 @@ pub(super) async fn import(
 ) -> Result<(), Failure> {
     let bytes = std::fs::read(file).with_context(|| format!("`{}` cannot be read", file.display()));
     let bytes = bytes.map_err(|error| Failure::new(Exit::Usage, error))?;
-    let imported = client
-        .post_bytes(
-            &format!("/api/agents/{}/sessions/import", segment(agent)),
-            bytes,
-        )
-        .await?;
+    let path = format!("/api/agents/{}/sessions/import", segment(agent));
+    let imported = client.post_bytes(&path, bytes).await?;
     terminal.result(&imported, || {
-        let count = |name: &str| {
-            imported
-                .get(name)
-                .and_then(serde_json::Value::as_u64)
-                .unwrap_or(0)
-        };
         vec![format!(
             "session {}: {} turns came in, {} were here before, {} lines have no place here",
             text(&imported, "/session_id"),
-            count("turns"),
-            count("known"),
-            count("left_out")
+            number(&imported, "/turns"),
+            number(&imported, "/known"),
+            number(&imported, "/left_out")
         )]
     });
     Ok(())

@@ -2,6 +2,7 @@
 
 use crate::client::Client;
 use crate::failure::{Exit, Failure};
+use crate::fields::{number, text};
 use crate::terminal::Terminal;
 use anyhow::anyhow;
 use serde_json::{Value, json};
@@ -15,32 +16,23 @@ pub(super) async fn purge(
     terminal: Terminal,
 ) -> Result<(), Failure> {
     if !yes {
-        let error = anyhow!(
-            "what is purged is gone for good: nobody can have it back, and nothing was purged"
-        );
-        return Err(Failure::new(Exit::Usage, error).advise("say that it is meant: add --yes"));
+        let error = anyhow!("nothing was purged: a purge is permanent, and has to be confirmed");
+        return Err(Failure::new(Exit::Usage, error).advise("add --yes"));
     }
-    let done = client
-        .post(
-            "/api/purges",
-            &json!({ "agent_id": agent, "session_id": session }),
-        )
-        .await?;
+    let body = json!({ "agent_id": agent, "session_id": session });
+    let done = client.post("/api/purges", &body).await?;
     terminal.result(&done, || purge_lines(&done));
     if done.get("files_rewritten").and_then(Value::as_bool) == Some(false) {
-        let reason = done
-            .get("reason")
-            .and_then(Value::as_str)
-            .unwrap_or_default();
+        let reason = text(&done, "/reason");
         terminal.notice(&format!(
-            "pieces of it may stand in the store's files still: {reason}"
+            "the store's files may still hold pieces of it: {reason}"
         ));
     }
     Ok(())
 }
 
 fn purge_lines(done: &Value) -> Vec<String> {
-    let number = |pointer: &str| done.pointer(pointer).and_then(Value::as_u64).unwrap_or(0);
+    let number = |pointer: &str| number(done, pointer);
     vec![
         format!(
             "erased: {} sessions, {} turns with {} messages, {} payloads of events, {} blobs of {} \
@@ -55,7 +47,7 @@ fn purge_lines(done: &Value) -> Vec<String> {
             number("/erased/requests")
         ),
         format!(
-            "stays, because others point to it: {} turns, {} writes of tools to what is not the \
+            "kept, because other data refers to it: {} turns, {} writes of tools to what is not the \
              session's alone",
             number("/kept/turns"),
             number("/kept/bucket_writes")

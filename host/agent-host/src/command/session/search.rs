@@ -1,8 +1,8 @@
 //! `session search`: full-text search over the messages of all sessions.
 
-use super::text;
 use crate::client::{Client, segment};
 use crate::failure::Failure;
+use crate::fields::{list, number, text};
 use crate::terminal::Terminal;
 use serde_json::Value;
 
@@ -17,19 +17,11 @@ pub(super) async fn search(
     let of_agent = agent
         .map(|agent| format!("&agent={}", segment(agent)))
         .unwrap_or_default();
-    let result = client
-        .get(&format!(
-            "/api/search?q={}&limit={limit}{of_agent}",
-            segment(&words.join(" "))
-        ))
-        .await?;
-    let hits: Vec<&Value> = result
-        .get("hits")
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten()
-        .collect();
-    terminal.result(&result, || hits.iter().map(|hit| line(hit)).collect());
+    let words = segment(&words.join(" "));
+    let path = format!("/api/search?q={words}&limit={limit}{of_agent}");
+    let result = client.get(&path).await?;
+    let hits = list(&result, "/hits");
+    terminal.result(&result, || hits.iter().map(line).collect());
     if hits.is_empty() {
         terminal.notice("nothing was found");
     }
@@ -37,7 +29,7 @@ pub(super) async fn search(
 }
 
 fn line(hit: &Value) -> String {
-    let place = hit.get("message").and_then(Value::as_u64).unwrap_or(0);
+    let place = number(hit, "/message");
     format!(
         "{}  [{place}]  {}  {}  {}: {}",
         text(hit, "/session_id"),

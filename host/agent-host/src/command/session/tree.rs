@@ -1,8 +1,9 @@
 //! `session tree` and `session diff`: the tree of turns, for people.
 
-use super::{path_of, text};
+use super::path_of;
 use crate::client::{Client, segment};
 use crate::failure::Failure;
+use crate::fields::{list, text};
 use crate::terminal::Terminal;
 use serde_json::{Value, json};
 use std::collections::HashMap;
@@ -13,23 +14,8 @@ const ID_DIGITS: usize = 12;
 /// Shows the tree that a session is a branch of.
 pub(super) async fn tree(client: &Client, id: &str, terminal: Terminal) -> Result<(), Failure> {
     let path = path_of(client, id).await?;
-    let mut turns = Vec::new();
-    let mut after = String::new();
-    loop {
-        let page = client
-            .get(&format!("{path}/tree?limit=1000{after}"))
-            .await?;
-        turns.extend(
-            page.get("turns")
-                .and_then(Value::as_array)
-                .cloned()
-                .unwrap_or_default(),
-        );
-        match page.get("next_after").and_then(Value::as_str) {
-            Some(next) => after = format!("&after={}", segment(next)),
-            None => break,
-        }
-    }
+    let path = format!("{path}/tree?limit=1000");
+    let turns = client.get_all(&path, "/turns").await?;
     terminal.result(&json!({ "turns": turns }), || drawn(&turns, id));
     if turns.is_empty() {
         terminal.notice("nothing was said in this session yet");
@@ -44,13 +30,9 @@ pub(super) async fn diff(
     b: &str,
     terminal: Terminal,
 ) -> Result<(), Failure> {
-    let parting = client
-        .get(&format!(
-            "{}/diff?with={}",
-            path_of(client, a).await?,
-            segment(b)
-        ))
-        .await?;
+    let session = path_of(client, a).await?;
+    let path = format!("{session}/diff?with={}", segment(b));
+    let parting = client.get(&path).await?;
     terminal.result(&parting, || side_by_side(&parting));
     Ok(())
 }
@@ -86,19 +68,14 @@ fn drawn(turns: &[Value], here: &str) -> Vec<String> {
 
 fn line(turn: &Value, here: &str) -> String {
     let id: String = text(turn, "/turn_id").chars().take(ID_DIGITS).collect();
-    let labels = turn
-        .get("sessions")
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten()
-        .map(|label| {
-            let session = text(label, "/session_id");
-            let mark = if session == here { "*" } else { "" };
-            match text(label, "/name") {
-                "" => format!("{mark}{session}"),
-                name => format!("{mark}{session} {name:?}"),
-            }
-        });
+    let labels = list(turn, "/sessions").iter().map(|label| {
+        let session = text(label, "/session_id");
+        let mark = if session == here { "*" } else { "" };
+        match text(label, "/name") {
+            "" => format!("{mark}{session}"),
+            name => format!("{mark}{session} {name:?}"),
+        }
+    });
     let labels: Vec<String> = labels.collect();
     let labels = if labels.is_empty() {
         String::new()
@@ -117,20 +94,10 @@ fn side_by_side(parting: &Value) -> Vec<String> {
         "" => vec!["nothing in common".to_owned()],
         common => vec![format!("in common up to turn {common}")],
     };
-    for (mark, side) in [("-", "only_here"), ("+", "only_there")] {
-        for turn in parting
-            .get(side)
-            .and_then(Value::as_array)
-            .into_iter()
-            .flatten()
-        {
+    for (mark, side) in [("-", "/only_here"), ("+", "/only_there")] {
+        for turn in list(parting, side) {
             lines.push(format!("{mark} turn {}", text(turn, "/turn_id")));
-            for said in turn
-                .get("messages")
-                .and_then(Value::as_array)
-                .into_iter()
-                .flatten()
-            {
+            for said in list(turn, "/messages") {
                 let mut words = text(said, "/text").lines();
                 lines.push(format!(
                     "{mark}   {}: {}",

@@ -1,13 +1,11 @@
 //! Configuration of an agent other than its address, and the parent of a new agent, as request
 //! bodies give them.
 
-use super::given;
-use crate::input::target;
-use crate::problem::{Problem, RequestPart};
+use crate::input::{given, read_field, target};
+use crate::problem::Problem;
 use broker::{Below, Target};
 use domain::agent::describe::ConfigChanges;
-use domain::path::{AgentConfig, NotAKind, PathKind, PostTarget};
-use http::StatusCode;
+use domain::path::{AgentConfig, PostTarget};
 use serde::Deserialize;
 
 /// Configuration of an agent other than its address.
@@ -31,21 +29,13 @@ pub(super) struct NewConfig {
 
 impl From<NewConfig> for AgentConfig {
     fn from(new: NewConfig) -> Self {
-        let NewConfig {
-            name,
-            username,
-            description,
-            system_prompt,
-            workspace_dir,
-            app_id,
-        } = new;
         Self {
-            name,
-            username,
-            description,
-            system_prompt,
-            workspace_dir,
-            app_id,
+            name: new.name,
+            username: new.username,
+            description: new.description,
+            system_prompt: new.system_prompt,
+            workspace_dir: new.workspace_dir,
+            app_id: new.app_id,
         }
     }
 }
@@ -75,17 +65,11 @@ pub(super) struct NewFields {
 
 impl From<NewFields> for ConfigChanges {
     fn from(new: NewFields) -> Self {
-        let NewFields {
-            username,
-            description,
-            workspace_dir,
-            app_id,
-        } = new;
         Self {
-            username,
-            description,
-            workspace_dir,
-            app_id,
+            username: new.username,
+            description: new.description,
+            workspace_dir: new.workspace_dir,
+            app_id: new.app_id,
         }
     }
 }
@@ -106,34 +90,30 @@ impl Named {
     /// too.
     fn target(self, field: &str) -> Result<Target, Problem> {
         let at = |name: &str| format!("{field}/{name}");
-        let invalid = |detail: String, field: &str| {
-            Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "INVALID_FIELD", detail)
-                .at(RequestPart::Body(field))
-        };
         match (self.agent_id, self.path) {
             (Some(id), None) => {
                 let parsed: Result<PostTarget, _> = id.parse();
                 match parsed {
                     Ok(PostTarget::Agent(agent)) => Ok(Target::Agent(agent)),
-                    Ok(PostTarget::Path(_)) => Err(invalid(
-                        format!("`{id}` is a path; give it as `path`"),
+                    Ok(PostTarget::Path(_)) => Err(Problem::invalid_field(
                         &at("agentId"),
+                        format!("`{id}` is a path; give it as `path`"),
                     )),
-                    Err(error) => Err(invalid(error.to_string(), &at("agentId"))),
+                    Err(error) => Err(Problem::invalid_field(&at("agentId"), error.to_string())),
                 }
             }
             (None, Some(path)) if path.starts_with('/') => Ok(target(&path)),
-            (None, Some(path)) => Err(invalid(
-                format!("`{path}` does not begin with `/`, as paths do"),
+            (None, Some(path)) => Err(Problem::invalid_field(
                 &at("path"),
+                format!("`{path}` does not begin with `/`, as paths do"),
             )),
-            (Some(_), Some(_)) => Err(invalid(
-                "`agentId` and `path` both name an agent; leave one of them out".to_owned(),
+            (Some(_), Some(_)) => Err(Problem::invalid_field(
                 field,
+                "`agentId` and `path` both name an agent; leave one of them out",
             )),
-            (None, None) => Err(invalid(
-                "nothing names an agent; say `agentId` or `path`".to_owned(),
+            (None, None) => Err(Problem::invalid_field(
                 field,
+                "nothing names an agent; say `agentId` or `path`",
             )),
         }
     }
@@ -141,33 +121,20 @@ impl Named {
 
 /// Below which agent one is made, as what.
 pub(super) fn below(parent: Option<Named>, kind: Option<String>) -> Result<Option<Below>, Problem> {
-    let missing = |detail: &str, field: &str| {
-        Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "MISSING_FIELD", detail)
-            .at(RequestPart::Body(field))
-    };
     match (parent, kind) {
         (None, None) => Ok(None),
-        (Some(_), None) => Err(missing(
-            "give in `kind` its role below that agent: `sub`, `memory` or `search`",
+        (Some(_), None) => Err(Problem::missing_field(
             "/kind",
+            "give in `kind` its role below that agent: `sub`, `memory` or `search`",
         )),
-        (None, Some(_)) => Err(missing(
-            "give the agent above it in `parent`; without one, the path determines the kind",
+        (None, Some(_)) => Err(Problem::missing_field(
             "/parent",
+            "give the agent above it in `parent`; without one, the path determines the kind",
         )),
         (Some(parent), Some(kind)) => {
-            let kind: PathKind = kind.parse().map_err(|error: NotAKind| {
-                Problem::new(
-                    StatusCode::UNPROCESSABLE_ENTITY,
-                    "INVALID_FIELD",
-                    error.to_string(),
-                )
-                .at(RequestPart::Body("/kind"))
-            })?;
-            Ok(Some(Below {
-                parent: parent.target("/parent")?,
-                kind,
-            }))
+            let kind = read_field("/kind", &kind)?;
+            let parent = parent.target("/parent")?;
+            Ok(Some(Below { parent, kind }))
         }
     }
 }

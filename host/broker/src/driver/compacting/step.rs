@@ -11,9 +11,9 @@ use crate::driver::frozen::Frozen;
 use crate::driver::prepare::Prepared;
 use crate::driver::scope::simply;
 use crate::driver::state::Driver;
-use crate::ledger::{Through, entry};
+use crate::ledger::{Through, entry, ledger_event};
 use domain::digest::Digest;
-use domain::event::{BoundaryDecided, BoundaryVerdict, Event};
+use domain::event::{BoundaryVerdict, Event};
 use domain::operation::{CallUsage, Performer};
 use domain::ruling::{MODEL_CALL, Rule};
 use domain::run::Run;
@@ -77,15 +77,13 @@ impl Driver {
             .asked(driving, &resolved, now)
             .into_iter()
             .collect();
-        let usage = CallUsage::default();
-        let answers = Digest::of(b"");
         let taken = Taken {
             basis,
             intake,
             result,
             resolved,
-            answers,
-            usage,
+            answers: Digest::of(b""),
+            usage: CallUsage::default(),
             time: now,
             salt,
         };
@@ -117,23 +115,12 @@ impl Driver {
         if let Some(driving) = self.phase.driving_mut() {
             let mut decided = Decided::default();
             decided.note(MODEL_CALL, BoundaryVerdict::Limited, Rule::Limits, limit);
-            let Decided {
-                decisions,
-                left_out,
-            } = decided;
             let entry = entry(
                 &self.context.core,
                 &driving.run,
                 Through::Agent(driving.run.component),
             );
-            driving
-                .entries
-                .push(Event::BoundaryDecided(Box::new(BoundaryDecided {
-                    decisions,
-                    left_out,
-                    time,
-                    ..entry
-                })));
+            driving.entries.push(ledger_event(entry, decided, time));
         }
         self.fail(Cause::Failed {
             code: LIMIT_REACHED.to_owned(),
@@ -232,20 +219,11 @@ impl SessionContext {
             Rule::Granted,
             &route.alias,
         );
-        let Decided {
-            decisions,
-            left_out,
-        } = decided;
         let entry = entry(
             &self.core,
             &driving.run,
             Through::Agent(driving.run.component),
         );
-        Some(Event::BoundaryDecided(Box::new(BoundaryDecided {
-            decisions,
-            left_out,
-            time,
-            ..entry
-        })))
+        Some(ledger_event(entry, decided, time))
     }
 }

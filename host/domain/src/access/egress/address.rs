@@ -6,6 +6,7 @@
 //! is as dangerous as what it carries.
 
 use super::host::canonical_ip;
+use crate::values::text::serde_as_text;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -55,13 +56,6 @@ impl Reach {
     #[must_use]
     pub fn is_never_dialled(self) -> bool {
         matches!(self, Self::Unspecified | Self::Multicast | Self::Broadcast)
-    }
-
-    /// Returns whether a grant opens it only by naming the very address. A range that happens to
-    /// contain it is not enough.
-    #[must_use]
-    pub fn needs_its_exact_address(self) -> bool {
-        matches!(self, Self::Metadata)
     }
 }
 
@@ -133,8 +127,7 @@ pub fn embedded_v4(address: Ipv6Addr) -> Option<Ipv4Addr> {
 /// In a grant it is opened in spite of the default denial. It is written in its canonical form
 /// without host bits and lies wholly inside one special range. It is not one that can never be
 /// dialled. What is public needs no opening.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, schemars::JsonSchema)]
 #[schemars(with = "String")]
 pub struct AddressRange {
     address: IpAddr,
@@ -288,18 +281,7 @@ impl fmt::Display for AddressRange {
     }
 }
 
-impl TryFrom<String> for AddressRange {
-    type Error = AddressRangeError;
-    fn try_from(text: String) -> Result<Self, AddressRangeError> {
-        Self::parse(&text)
-    }
-}
-
-impl From<AddressRange> for String {
-    fn from(range: AddressRange) -> Self {
-        range.to_string()
-    }
-}
+serde_as_text!(AddressRange::parse);
 
 #[cfg(test)]
 mod tests;

@@ -1,7 +1,7 @@
 //! Hosts: the one spelling in which a host is compared, resolved and dialled, and the patterns that
 //! operators write for them.
 
-use serde::{Deserialize, Serialize};
+use crate::values::text::serde_as_text;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -153,8 +153,7 @@ pub(super) fn canonical_ip(text: &str) -> Option<IpAddr> {
 /// A star anywhere else, or in the middle of a part, is not a pattern. `*` alone is every name and
 /// address, and the grant must say so twice (`anyHost`); so must a star over a whole top-level
 /// domain, `*.com`.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, schemars::JsonSchema)]
 #[schemars(with = "String")]
 pub struct HostPattern(Pattern);
 
@@ -238,18 +237,7 @@ impl fmt::Display for HostPattern {
     }
 }
 
-impl TryFrom<String> for HostPattern {
-    type Error = HostPatternError;
-    fn try_from(text: String) -> Result<Self, HostPatternError> {
-        Self::parse(&text)
-    }
-}
-
-impl From<HostPattern> for String {
-    fn from(pattern: HostPattern) -> Self {
-        pattern.to_string()
-    }
-}
+serde_as_text!(HostPattern::parse);
 
 #[cfg(test)]
 mod tests {

@@ -2,8 +2,8 @@
 //! write for them.
 
 use crate::access::grant::PatternList;
+use crate::values::text::serde_as_text;
 use crate::values::wildcard;
-use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// Writes a path or a query so that equivalent spellings become one (RFC 3986, section 6.2.2):
@@ -37,8 +37,7 @@ pub(super) fn normalised(text: &str) -> Option<String> {
 /// one part below it. Every other pattern than `/**` refuses a path that servers read in more than
 /// one way: with an empty part in the middle, an escaped separator, control character or percent
 /// sign, a backslash, or a part such as `..;x`.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, schemars::JsonSchema)]
 #[schemars(with = "String")]
 pub struct PathPattern(String);
 
@@ -151,18 +150,7 @@ impl fmt::Display for PathPattern {
     }
 }
 
-impl TryFrom<String> for PathPattern {
-    type Error = PathPatternError;
-    fn try_from(text: String) -> Result<Self, PathPatternError> {
-        Self::parse(&text)
-    }
-}
-
-impl From<PathPattern> for String {
-    fn from(pattern: PathPattern) -> Self {
-        pattern.0
-    }
-}
+serde_as_text!(PathPattern::parse);
 
 #[cfg(test)]
 mod tests {

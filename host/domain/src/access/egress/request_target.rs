@@ -3,6 +3,8 @@
 
 use super::host::{Host, HostError};
 use super::path::normalised;
+use crate::values::text::words;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use url::Url;
@@ -12,17 +14,7 @@ pub const URL_BYTES_MAX: usize = 8 << 10;
 
 /// A scheme that a request may have. There is no other.
 #[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    Serialize,
-    Deserialize,
-    schemars::JsonSchema,
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "lowercase")]
 pub enum Scheme {
@@ -32,16 +24,9 @@ pub enum Scheme {
     Https,
 }
 
-impl Scheme {
-    /// Returns it as it stands in a URL.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Http => "http",
-            Self::Https => "https",
-        }
-    }
+words!(Scheme { Http = "http", Https = "https" });
 
+impl Scheme {
     /// The port that needs no writing.
     #[must_use]
     pub fn default_port(self) -> u16 {
@@ -55,17 +40,7 @@ impl Scheme {
 /// A method that a request may have. `CONNECT` and `TRACE` and everything that is not listed do not
 /// exist here.
 #[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    Serialize,
-    Deserialize,
-    schemars::JsonSchema,
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "UPPERCASE")]
 pub enum Method {
@@ -90,44 +65,23 @@ pub enum Method {
 #[error("it is not one of GET, HEAD, POST, PUT, PATCH, DELETE and OPTIONS")]
 pub struct NotAMethod;
 
+words!(Method {
+    Get = "GET",
+    Head = "HEAD",
+    Post = "POST",
+    Put = "PUT",
+    Patch = "PATCH",
+    Delete = "DELETE",
+    Options = "OPTIONS",
+});
+
 impl Method {
     /// Reads a method as it stands in a request: in upper case.
     ///
     /// # Errors
     /// It is not one of those listed.
     pub fn parse(text: &str) -> Result<Self, NotAMethod> {
-        let all = [
-            Self::Get,
-            Self::Head,
-            Self::Post,
-            Self::Put,
-            Self::Patch,
-            Self::Delete,
-            Self::Options,
-        ];
-        all.into_iter()
-            .find(|method| method.as_str() == text)
-            .ok_or(NotAMethod)
-    }
-
-    /// Returns it as it stands in a request.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Get => "GET",
-            Self::Head => "HEAD",
-            Self::Post => "POST",
-            Self::Put => "PUT",
-            Self::Patch => "PATCH",
-            Self::Delete => "DELETE",
-            Self::Options => "OPTIONS",
-        }
-    }
-}
-
-impl fmt::Display for Method {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
+        Self::from_word(text).ok_or(NotAMethod)
     }
 }
 
@@ -405,7 +359,5 @@ fn host_and_port(authority: &str, scheme: Scheme) -> Result<(Host, u16), TargetE
     Ok((host, port))
 }
 
-#[cfg(test)]
-mod fuzz;
 #[cfg(test)]
 mod tests;

@@ -1,5 +1,7 @@
 //! Patterns and paths in tables, and that no spelling of a path gets another answer.
 
+mod fuzz;
+
 use super::*;
 use crate::access::grant::{Access, Barred, DirectoryGrant};
 use proptest::prelude::*;

@@ -2,6 +2,7 @@
 
 use super::Access;
 use crate::values::id::{AgentId, SessionId};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Bytes of a bucket's name.
@@ -38,7 +39,7 @@ const TAKEN: [&str; 7] = [
     Default,
     Serialize,
     Deserialize,
-    schemars::JsonSchema,
+    JsonSchema,
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum BucketScope {
@@ -96,7 +97,7 @@ pub enum BadBucket {
 
 /// A bucket that a component may use. Its tools read it for an agent that may have the capability
 /// `<bucket>.read`, and write it with `<bucket>.write`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct BucketGrant {
     /// The name by which the component opens it: 1 to 64 of `a-z`, `0-9`, `-` and `_`.

@@ -20,7 +20,7 @@ pub struct FileId {
 
 /// The way by which a path leads to its end.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct PathRoute {
+pub struct FolderChain {
     /// Every folder in which a name of the path, or of a link on it, is looked up. All folders that
     /// hold the end are among them.
     pub through: BTreeSet<FileId>,
@@ -34,7 +34,7 @@ pub struct Placed<'a> {
     /// Access to the folder.
     pub access: Access,
     /// The way to it.
-    pub route: &'a PathRoute,
+    pub chain: &'a FolderChain,
 }
 
 /// Two of a list of granted folders, by their places in the list. The inner one is reached through
@@ -47,7 +47,7 @@ pub struct Nested {
     pub outer: usize,
 }
 
-impl PathRoute {
+impl FolderChain {
     /// Returns whether it leads through a folder, whose content then decides where it ends.
     #[must_use]
     pub fn passes(&self, folder: FileId) -> bool {
@@ -60,7 +60,7 @@ impl PathRoute {
         self.end == Some(folder) || self.passes(folder)
     }
 
-    /// Returns whether the ends of two routes are one folder, or one is reached through the other.
+    /// Returns whether the ends of two chains are one folder, or one is reached through the other.
     #[must_use]
     pub fn overlaps(&self, other: &Self) -> bool {
         self.end.is_some_and(|end| other.meets(end)) || other.end.is_some_and(|end| self.meets(end))
@@ -75,12 +75,12 @@ pub fn nested(granted: &[Placed<'_>]) -> Vec<Nested> {
     for (inner, placed) in granted.iter().enumerate() {
         let writable = |other: &Placed<'_>| {
             (other.access == Access::ReadWrite)
-                .then_some(other.route.end)
+                .then_some(other.chain.end)
                 .flatten()
         };
         let outer = granted
             .iter()
-            .position(|other| writable(other).is_some_and(|end| placed.route.passes(end)));
+            .position(|other| writable(other).is_some_and(|end| placed.chain.passes(end)));
         found.extend(outer.map(|outer| Nested { inner, outer }));
     }
     found
@@ -94,10 +94,10 @@ mod tests {
         FileId { device: 1, inode }
     }
 
-    /// A route through these folders to the last of them.
-    fn route(way: &[u64]) -> PathRoute {
+    /// A chain through these folders to the last of them.
+    fn chain(way: &[u64]) -> FolderChain {
         let (end, through) = way.split_last().unwrap();
-        PathRoute {
+        FolderChain {
             through: through.iter().copied().map(id).collect(),
             end: Some(id(*end)),
         }
@@ -122,16 +122,16 @@ mod tests {
             ((write, &[0, 1]), (read, &[0, 1, 5, 6]), pair(1, 0)),
             ((write, &[0, 1]), (write, &[0, 2]), vec![]),
         ] {
-            let routes = [route(one.1), route(other.1)];
-            let [one_route, other_route] = &routes;
+            let chains = [chain(one.1), chain(other.1)];
+            let [one_chain, other_chain] = &chains;
             let placed = [
                 Placed {
                     access: one.0,
-                    route: one_route,
+                    chain: one_chain,
                 },
                 Placed {
                     access: other.0,
-                    route: other_route,
+                    chain: other_chain,
                 },
             ];
             assert_eq!(nested(&placed), expected, "{one:?} {other:?}");
@@ -147,19 +147,19 @@ mod tests {
             (&[0, 1], &[0, 2], false),
         ] {
             assert_eq!(
-                route(one).overlaps(&route(other)),
+                chain(one).overlaps(&chain(other)),
                 expected,
                 "{one:?} {other:?}"
             );
         }
-        let nowhere = PathRoute {
+        let nowhere = FolderChain {
             end: None,
-            ..route(&[0, 1, 2])
+            ..chain(&[0, 1, 2])
         };
         assert!(
-            nowhere.overlaps(&route(&[0, 1])),
+            nowhere.overlaps(&chain(&[0, 1])),
             "what is not there yet would be made in it"
         );
-        assert!(!nowhere.overlaps(&route(&[0, 3])) && !nowhere.overlaps(&nowhere.clone()));
+        assert!(!nowhere.overlaps(&chain(&[0, 3])) && !nowhere.overlaps(&nowhere.clone()));
     }
 }

@@ -43,7 +43,10 @@ fn call(keys: &Value, tool: &ToolDefinition) -> Option<&'static str> {
         denies: &denies,
         permissions: &permissions,
     };
-    caller.may_call(tool).err().map(|denied| denied.rule.name())
+    caller
+        .may_call(tool)
+        .err()
+        .map(|denied| denied.rule.as_str())
 }
 
 /// The rule that keeps an agent, whose component may dispatch to everybody, from another.
@@ -62,7 +65,7 @@ fn reach(keys: &Value, other: &Definition) -> Option<&'static str> {
     caller
         .may_reach(other, &grant)
         .err()
-        .map(|denied| denied.rule.name())
+        .map(|denied| denied.rule.as_str())
 }
 
 #[test]

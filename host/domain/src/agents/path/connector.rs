@@ -3,6 +3,7 @@
 
 use super::segment::shown;
 use super::{AgentPath, ConnectorName, NotASegment};
+use crate::values::text::serde_as_text;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
@@ -12,8 +13,7 @@ pub const EXTERNAL_ID_BYTES_MAX: usize = 256;
 
 /// A link between a user and an account of a connector's service: `telegram:123456`. It serializes
 /// as its text. The part after the first `:` is the service's own and may have colons in it.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ConnectorKey {
     connector: ConnectorName,
     external_id: String,
@@ -105,19 +105,7 @@ impl fmt::Display for ConnectorKey {
     }
 }
 
-impl TryFrom<String> for ConnectorKey {
-    type Error = ConnectorKeyError;
-
-    fn try_from(text: String) -> Result<Self, ConnectorKeyError> {
-        text.parse()
-    }
-}
-
-impl From<ConnectorKey> for String {
-    fn from(key: ConnectorKey) -> Self {
-        key.to_string()
-    }
-}
+serde_as_text!(ConnectorKey::from_str);
 
 /// The destination of an agent's replies.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]

@@ -1,6 +1,7 @@
 //! Fetch strategies: rules that find an agent when none is named.
 
 use super::{AgentPath, Root};
+use crate::values::text::words;
 use serde::{Deserialize, Serialize};
 use std::str::FromStr;
 
@@ -18,19 +19,9 @@ pub enum FetchStrategy {
     Heartbeat,
 }
 
+words!(FetchStrategy { MostRecentForeground = "most-recent-foreground", Heartbeat = "heartbeat" });
+
 impl FetchStrategy {
-    /// Every strategy.
-    pub const ALL: [Self; 2] = [Self::MostRecentForeground, Self::Heartbeat];
-
-    /// Its word.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::MostRecentForeground => "most-recent-foreground",
-            Self::Heartbeat => "heartbeat",
-        }
-    }
-
     /// Returns whether the agent at the path is one of those that it looks for.
     #[must_use]
     pub fn matches(self, path: &AgentPath) -> bool {
@@ -53,9 +44,6 @@ impl FromStr for FetchStrategy {
     type Err = NotAStrategy;
 
     fn from_str(text: &str) -> Result<Self, NotAStrategy> {
-        Self::ALL
-            .into_iter()
-            .find(|strategy| strategy.as_str() == text)
-            .ok_or_else(|| NotAStrategy(super::segment::shown(text)))
+        Self::from_word(text).ok_or_else(|| NotAStrategy(super::segment::shown(text)))
     }
 }

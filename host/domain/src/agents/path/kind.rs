@@ -2,23 +2,14 @@
 //! name.
 
 use super::{AgentPath, Folder, Root, Suffix};
+use crate::values::text::words;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::fmt;
 use std::str::FromStr;
 
 /// The kind of agent that lives at a path. The last suffix decides it, or else the root.
 #[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    Serialize,
-    Deserialize,
-    schemars::JsonSchema,
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "lowercase")]
 #[schemars(rename = "Kind")]
@@ -45,17 +36,7 @@ pub enum PathKind {
 
 /// The role by which the model of an agent is configured.
 #[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    Serialize,
-    Deserialize,
-    schemars::JsonSchema,
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "camelCase")]
 pub enum ModelRole {
@@ -71,36 +52,19 @@ pub enum ModelRole {
     Task,
 }
 
+words!(PathKind {
+    Connector = "connector",
+    Agent = "agent",
+    Cron = "cron",
+    Task = "task",
+    Subuser = "subuser",
+    System = "system",
+    Sub = "sub",
+    Memory = "memory",
+    Search = "search",
+});
+
 impl PathKind {
-    /// Every kind.
-    pub const ALL: [Self; 9] = [
-        Self::Connector,
-        Self::Agent,
-        Self::Cron,
-        Self::Task,
-        Self::Subuser,
-        Self::System,
-        Self::Sub,
-        Self::Memory,
-        Self::Search,
-    ];
-
-    /// Its word.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Connector => "connector",
-            Self::Agent => "agent",
-            Self::Cron => "cron",
-            Self::Task => "task",
-            Self::Subuser => "subuser",
-            Self::System => "system",
-            Self::Sub => "sub",
-            Self::Memory => "memory",
-            Self::Search => "search",
-        }
-    }
-
     /// The model role of agents of this kind; none where the host's default model is used:
     /// schedules and system agents.
     #[must_use]
@@ -152,47 +116,17 @@ impl FromStr for PathKind {
     type Err = NotAKind;
 
     fn from_str(text: &str) -> Result<Self, NotAKind> {
-        Self::ALL
-            .into_iter()
-            .find(|kind| kind.as_str() == text)
-            .ok_or_else(|| NotAKind(super::segment::shown(text)))
+        Self::from_word(text).ok_or_else(|| NotAKind(super::segment::shown(text)))
     }
 }
 
-impl fmt::Display for PathKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-impl ModelRole {
-    /// Every role.
-    pub const ALL: [Self; 5] = [
-        Self::User,
-        Self::Subagent,
-        Self::Memory,
-        Self::MemorySearch,
-        Self::Task,
-    ];
-
-    /// Its word, as on the wire.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::User => "user",
-            Self::Subagent => "subagent",
-            Self::Memory => "memory",
-            Self::MemorySearch => "memorySearch",
-            Self::Task => "task",
-        }
-    }
-}
-
-impl fmt::Display for ModelRole {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
+words!(ModelRole {
+    User = "user",
+    Subagent = "subagent",
+    Memory = "memory",
+    MemorySearch = "memorySearch",
+    Task = "task",
+});
 
 impl AgentPath {
     /// Returns the kind of agent that lives there.

@@ -6,6 +6,7 @@ use super::{
     AgentPath, Allowed, Folder, PATH_BYTES_MAX, PATH_SEGMENTS_MAX, PathError, Root, Suffix,
 };
 use crate::access::user::RESERVED_WORDS;
+use crate::values::text::serde_as_text;
 use std::str::{FromStr, Split};
 
 /// A path that is read, and how far.
@@ -105,6 +106,8 @@ fn index(text: &str) -> Result<u32, SegmentFault> {
     // It is nothing but digits, so it can only be larger than any index.
     text.parse().map_err(|_| SegmentFault::TooLarge)
 }
+
+serde_as_text!(AgentPath::from_str);
 
 impl FromStr for AgentPath {
     type Err = PathError;

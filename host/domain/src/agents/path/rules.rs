@@ -8,6 +8,8 @@
 //! asked and all of them have to allow it.
 
 use super::{AgentPath, Subtree};
+use crate::values::text::words;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -16,17 +18,7 @@ pub const PATH_RULES_MAX: usize = 256;
 
 /// An access to the agent at a path, as a rule sees it.
 #[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    Serialize,
-    Deserialize,
-    schemars::JsonSchema,
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "lowercase")]
 pub enum PathAccess {
@@ -38,17 +30,7 @@ pub enum PathAccess {
 
 /// The access that a rule permits.
 #[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    Serialize,
-    Deserialize,
-    schemars::JsonSchema,
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "lowercase")]
 #[schemars(rename = "Permit")]
@@ -62,7 +44,7 @@ pub enum PathPermit {
 }
 
 /// A rule on the agents of a subtree.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PathRule {
     /// The agents that it is about.
@@ -72,8 +54,8 @@ pub struct PathRule {
 }
 
 /// A set of rules: [`PATH_RULES_MAX`] at most. The order decides nothing but which rule is named.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
-#[serde(try_from = "Vec<PathRule>", into = "Vec<PathRule>")]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(try_from = "Vec<PathRule>")]
 #[schemars(extend("maxItems" = PATH_RULES_MAX))]
 pub struct PathRules(Vec<PathRule>);
 
@@ -162,19 +144,13 @@ impl PathRules {
     }
 }
 
+words!(PathPermit { None = "none", Read = "read", Write = "write" });
+
 impl PathPermit {
     fn permits(self, access: PathAccess) -> bool {
         match (self, access) {
             (Self::None, _) | (Self::Read, PathAccess::Write) => false,
             (Self::Read, PathAccess::Read) | (Self::Write, _) => true,
-        }
-    }
-
-    fn as_str(self) -> &'static str {
-        match self {
-            Self::None => "none",
-            Self::Read => "read",
-            Self::Write => "write",
         }
     }
 }
@@ -195,12 +171,6 @@ impl TryFrom<Vec<PathRule>> for PathRules {
 
     fn try_from(rules: Vec<PathRule>) -> Result<Self, TooManyRules> {
         Self::new(rules)
-    }
-}
-
-impl From<PathRules> for Vec<PathRule> {
-    fn from(rules: PathRules) -> Self {
-        rules.0
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::{CONNECTOR_NAME_BYTES_MAX, NAME_BYTES_MAX};
 use crate::access::user::RESERVED_WORDS;
-use serde::{Deserialize, Serialize};
+use crate::values::text::{serde_as_text, wrapped_text};
 use std::fmt;
 use std::str::FromStr;
 
@@ -68,50 +68,26 @@ pub struct NotASegment {
 macro_rules! segments {
     ($($(#[$doc:meta])* $name:ident: $form:literal, $bytes_max:expr, $pattern:expr, $fits:expr;)*) => {$(
         $(#[$doc])*
-        #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-        #[serde(try_from = "String", into = "String")]
+        #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub struct $name(String);
 
         impl $name {
             /// The form of such a segment.
             pub(super) const FORM: &'static str = $form;
 
-            /// It as text.
-            #[must_use]
-            pub fn as_str(&self) -> &str {
-                &self.0
-            }
-
             pub(super) fn check(text: &str) -> Result<Self, SegmentFault> {
                 check(text, $bytes_max, $fits).map(|()| Self(text.to_owned()))
             }
         }
 
-        impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(&self.0)
-            }
-        }
+        wrapped_text!($name);
+        serde_as_text!($name::from_str);
 
         impl FromStr for $name {
             type Err = NotASegment;
 
             fn from_str(text: &str) -> Result<Self, NotASegment> {
                 Self::check(text).map_err(|fault| NotASegment { given: shown(text), fault, allowed: concat!("it has to be ", $form) })
-            }
-        }
-
-        impl TryFrom<String> for $name {
-            type Error = NotASegment;
-
-            fn try_from(text: String) -> Result<Self, NotASegment> {
-                text.parse()
-            }
-        }
-
-        impl From<$name> for String {
-            fn from(name: $name) -> Self {
-                name.0
             }
         }
 

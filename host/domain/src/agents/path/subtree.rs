@@ -3,7 +3,7 @@
 use super::segment::shown;
 use super::{AgentPath, Folder, PATH_BYTES_MAX, PathError};
 use crate::access::user::UserId;
-use serde::{Deserialize, Serialize};
+use crate::values::text::serde_as_text;
 use std::fmt;
 use std::str::FromStr;
 
@@ -23,8 +23,7 @@ const SUBTREE_BYTES_MAX: usize = PATH_BYTES_MAX + AND_BELOW.len();
 ///
 /// There is no other wildcard. What looks like one is refused rather than taken by the letter: a
 /// deny that matches nothing protects nothing.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Subtree {
     /// The pattern without its stars; empty for everything.
     base: String,
@@ -73,15 +72,6 @@ impl Subtree {
         }
     }
 
-    /// Returns the pattern for that agent and all that is below it.
-    #[must_use]
-    pub fn and_below(path: &AgentPath) -> Self {
-        Self {
-            base: path.as_str().to_owned(),
-            reach: Reach::AndBelow,
-        }
-    }
-
     /// Returns whether the pattern covers the path.
     #[must_use]
     pub fn covers(&self, path: &AgentPath) -> bool {
@@ -121,12 +111,7 @@ fn is_place(base: &str) -> bool {
     let (user, folder) = inside
         .split_once('/')
         .map_or((inside, None), |(user, folder)| (user, Some(folder)));
-    let is_folder = |word: &str| {
-        Folder::ALL
-            .into_iter()
-            .any(|folder| folder.as_str() == word)
-    };
-    user.parse::<UserId>().is_ok() && folder.is_none_or(is_folder)
+    user.parse::<UserId>().is_ok() && folder.is_none_or(|word| Folder::from_word(word).is_some())
 }
 
 impl FromStr for Subtree {
@@ -169,19 +154,7 @@ impl fmt::Display for Subtree {
     }
 }
 
-impl TryFrom<String> for Subtree {
-    type Error = SubtreeError;
-
-    fn try_from(text: String) -> Result<Self, SubtreeError> {
-        text.parse()
-    }
-}
-
-impl From<Subtree> for String {
-    fn from(subtree: Subtree) -> Self {
-        subtree.to_string()
-    }
-}
+serde_as_text!(Subtree::from_str);
 
 impl schemars::JsonSchema for Subtree {
     fn schema_name() -> std::borrow::Cow<'static, str> {

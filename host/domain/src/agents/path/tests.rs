@@ -28,6 +28,16 @@ fn connector(text: &str) -> ConnectorName {
     text.parse().unwrap()
 }
 
+/// Returns whether a path is another or below it.
+fn is_within(path: &AgentPath, above: &AgentPath) -> bool {
+    path.origin() == above.origin() && path.suffixes().starts_with(above.suffixes())
+}
+
+/// The pattern for an agent and all that is below it.
+fn and_below(path: &AgentPath) -> Subtree {
+    format!("{path}/**").parse().unwrap()
+}
+
 /// One path of every kind, and what it is below.
 const EVERY_KIND: [(&str, PathKind, Option<&str>); 9] = [
     ("/alice/telegram", PathKind::Connector, None),

@@ -147,35 +147,28 @@ mod tests {
 
     #[test]
     fn a_field_that_does_not_keep_its_limits_is_named() {
+        let none = ConfigChanges::default;
+        let username = set("a b");
+        let workspace_dir = set("../x");
+        let description = set(&"x".repeat(9_000));
+        let app_id = set("");
         for (changes, field) in [
+            (ConfigChanges { username, ..none() }, "/config/username"),
             (
                 ConfigChanges {
-                    username: set("a b"),
-                    ..ConfigChanges::default()
-                },
-                "/config/username",
-            ),
-            (
-                ConfigChanges {
-                    workspace_dir: set("../x"),
-                    ..ConfigChanges::default()
+                    workspace_dir,
+                    ..none()
                 },
                 "/config/workspace_dir",
             ),
             (
                 ConfigChanges {
-                    description: set(&"x".repeat(9_000)),
-                    ..ConfigChanges::default()
+                    description,
+                    ..none()
                 },
                 "/config/description",
             ),
-            (
-                ConfigChanges {
-                    app_id: set(""),
-                    ..ConfigChanges::default()
-                },
-                "/config/app_id",
-            ),
+            (ConfigChanges { app_id, ..none() }, "/config/app_id"),
         ] {
             assert_eq!(
                 agent().describe(&changes, T).unwrap_err().field.as_deref(),

@@ -15,6 +15,13 @@ use crate::values::time::Timestamp;
 use crate::work::operation::Performer;
 
 impl Agent {
+    /// The questions that wait in its active session, if the run is one of that session.
+    pub(crate) fn pending_calls(&self, run: &Run) -> Option<Vec<OperationId>> {
+        let session = self.active_session.as_ref()?;
+        let calls = || session.phase.pending().map(|action| action.tool_call_id);
+        (session.session_id == run.started.session).then(|| calls().collect())
+    }
+
     /// It without questions that wait no more, and what happened to them; `timed_out` are those
     /// whose time was up.
     pub(crate) fn without<'a>(
@@ -89,19 +96,10 @@ pub fn milestones(
     timed_out: &[OperationId],
     now: Timestamp,
 ) -> Vec<Event> {
-    let Some(session) = agent
-        .active_session
-        .as_ref()
-        .filter(|session| session.session_id == run.started.session)
-    else {
+    let Some(known) = agent.pending_calls(run) else {
         return Vec::new();
     };
     let asked = questions(run);
-    let known: Vec<OperationId> = session
-        .phase
-        .pending()
-        .map(|action| action.tool_call_id)
-        .collect();
     let gone = known
         .iter()
         .filter(|call| !asked.iter().any(|now| now.tool_call_id == **call));

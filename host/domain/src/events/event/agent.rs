@@ -206,12 +206,8 @@ pub struct SlotTaken {
     pub expires_at: Option<Timestamp>,
     /// Items on its record from another system: it begins anew here, and they do not count towards
     /// its limit of items.
-    #[serde(default, skip_serializing_if = "is_none")]
+    #[serde(default, skip_serializing_if = "crate::values::json::is_default")]
     pub items_imported: u32,
-}
-
-fn is_none(items: &u32) -> bool {
-    *items == 0
 }
 
 /// The conversation of what was stored before there were any.

@@ -39,7 +39,7 @@ pub enum Source {
         #[serde(default)]
         priority: Priority,
         /// Depth in spawns.
-        #[serde(default, skip_serializing_if = "is_zero")]
+        #[serde(default, skip_serializing_if = "crate::values::json::is_default")]
         spawn_depth: u32,
         /// Budget of the work.
         #[serde(default, skip_serializing_if = "Budget::is_none")]
@@ -66,7 +66,7 @@ pub enum Source {
         #[serde(default)]
         hops: u32,
         /// Depth in spawns of that run.
-        #[serde(default, skip_serializing_if = "is_zero")]
+        #[serde(default, skip_serializing_if = "crate::values::json::is_default")]
         spawn_depth: u32,
         /// Denials of that run and of those that handed it its work.
         #[serde(default, skip_serializing_if = "Denies::is_empty")]
@@ -90,10 +90,10 @@ pub enum Source {
         #[serde(default)]
         depth: u32,
         /// Depth in spawns of that run.
-        #[serde(default, skip_serializing_if = "is_zero")]
+        #[serde(default, skip_serializing_if = "crate::values::json::is_default")]
         spawn_depth: u32,
         /// Number of hops of that run.
-        #[serde(default, skip_serializing_if = "is_zero")]
+        #[serde(default, skip_serializing_if = "crate::values::json::is_default")]
         hops: u32,
         /// Denials of that run and of those that handed it its work.
         #[serde(default, skip_serializing_if = "Denies::is_empty")]
@@ -109,12 +109,6 @@ pub enum Source {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         deadline: Option<Timestamp>,
     },
-}
-
-/// Returns true if a depth is 0 and so need not be written.
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
-pub(super) fn is_zero(depth: &u32) -> bool {
-    *depth == 0
 }
 
 impl Source {

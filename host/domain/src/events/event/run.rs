@@ -1,6 +1,5 @@
 //! Payloads of a run's stream: what happens in a run.
 
-use super::input::is_zero;
 use crate::access::user::UserId;
 use crate::agents::authority::{Denies, Permissions};
 use crate::agents::definition::DefinitionId;
@@ -70,7 +69,7 @@ pub struct RunStarted {
     /// Depth in calls.
     pub depth: u32,
     /// Depth in spawns.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "crate::values::json::is_default")]
     pub spawn_depth: u32,
     /// Number of hops with which it begins ([`crate::work::dispatch::DispatchLimits::hops_max`]).
     #[serde(default)]

@@ -9,6 +9,7 @@ use crate::agents::definition::SESSION_TIME_LIMIT_S_MAX;
 use crate::agents::session::{EndStatus, PastSession};
 use crate::events::agent::end_session::EXPIRED;
 use crate::values::id::{ConversationId, SessionId};
+use crate::values::text::words;
 use crate::values::time::Timestamp;
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
@@ -89,26 +90,21 @@ pub enum ImportStanding {
     Ended,
 }
 
-impl OldStatus {
-    const ALL: [(&'static str, Self); 6] = [
-        ("pending", Self::Pending),
-        ("active", Self::Active),
-        ("awaiting_client_action", Self::AwaitingClientAction),
-        ("completed", Self::Completed),
-        ("expired", Self::Expired),
-        ("terminated", Self::Terminated),
-    ];
-}
+words!(OldStatus {
+    Pending = "pending",
+    Active = "active",
+    AwaitingClientAction = "awaiting_client_action",
+    Completed = "completed",
+    Expired = "expired",
+    Terminated = "terminated",
+});
 
 impl FromStr for OldStatus {
     type Err = String;
     fn from_str(text: &str) -> Result<Self, String> {
-        let known = || Self::ALL.map(|(word, _)| word).join(", ");
-        let found = Self::ALL
-            .into_iter()
-            .find(|(word, _)| *word == text)
-            .map(|(_, status)| status);
-        found.ok_or_else(|| format!("`{text:.64}` is no status; there are: {}", known()))
+        let known = || Self::ALL.map(Self::as_str).join(", ");
+        Self::from_word(text)
+            .ok_or_else(|| format!("`{text:.64}` is no status; there are: {}", known()))
     }
 }
 

@@ -108,13 +108,11 @@ pub fn conclude(run: &Run, stepped: &mut RunStepped, salt: Salt) {
                     .saturating_add(text_tokens(summary.len())),
             };
             let parts = vec![Part::text(summary), mark.part()];
-            let origin = ORIGIN.to_owned();
-            let untrusted = compaction.untrusted;
             let draft = Draft {
                 role: Role::Notice,
                 parts,
-                origin,
-                untrusted,
+                origin: ORIGIN.to_owned(),
+                untrusted: compaction.untrusted,
                 answers: None,
             };
             stepped.said = vec![draft.at(run.head() + 1, salt)];

@@ -188,18 +188,9 @@ pub fn slot_left(
     timed_out: &[OperationId],
     time: Timestamp,
 ) -> Vec<Event> {
-    let Some(session) = agent
-        .active_session
-        .as_ref()
-        .filter(|session| session.session_id == run.started.session)
-    else {
+    let Some(known) = agent.pending_calls(run) else {
         return Vec::new();
     };
-    let known: Vec<OperationId> = session
-        .phase
-        .pending()
-        .map(|action| action.tool_call_id)
-        .collect();
     let gone = known
         .iter()
         .filter(|call| *cause == Cause::Replied || timed_out.contains(call));

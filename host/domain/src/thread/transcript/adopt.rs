@@ -11,13 +11,15 @@ mod build;
 
 use super::fault::TranscriptFault;
 use super::line::kind;
+use super::{Header, LeftOut, Reading, Transcript, TranscriptTurn};
 use crate::thread::message::{Part, Role};
 use crate::thread::model::Usage;
 use crate::thread::turn::TurnEnd;
-use crate::values::digest::Salt;
+use crate::values::digest::{Digest, Salt};
 use crate::values::id::SessionId;
 use crate::values::time::Timestamp;
 use serde_json::Value;
+use std::collections::BTreeMap;
 
 pub(super) use build::{Adopted, turns};
 
@@ -102,12 +104,37 @@ impl ForeignMessage {
     }
 }
 
+/// The reading of another program's file, whose turns were made of its messages.
+pub(super) fn reading(
+    header: Header,
+    turns: Vec<TranscriptTurn>,
+    blobs: BTreeMap<Digest, Vec<u8>>,
+    left_out: Vec<LeftOut>,
+) -> Result<Reading, TranscriptFault> {
+    let transcript = Transcript {
+        header,
+        blobs: if turns.is_empty() {
+            BTreeMap::new()
+        } else {
+            blobs
+        },
+        turns,
+    };
+    transcript
+        .check()
+        .map_err(|unsound| TranscriptFault::line(0, unsound.to_string()))?;
+    Ok(Reading {
+        transcript,
+        exact: false,
+        left_out,
+    })
+}
+
 /// The id of another program's session, as one of this host: itself where it is a UUID, and
 /// otherwise one that follows from it.
 pub(super) fn session_id(id: &str) -> SessionId {
     id.parse().unwrap_or_else(|_| {
-        let crate::values::digest::Digest(digest) =
-            crate::values::digest::Digest::of_parts(&[b"imported session", id.as_bytes()]);
+        let Digest(digest) = Digest::of_parts(&[b"imported session", id.as_bytes()]);
         SessionId(
             uuid::Builder::from_custom_bytes(*digest.first_chunk().unwrap_or(&[0; 16])).into_uuid(),
         )

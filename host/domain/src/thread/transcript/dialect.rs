@@ -1,10 +1,16 @@
 //! The dialects of JSON lines, and how a file says which is its own.
+//!
+//! Each is a file and a folder that can go without the other, pi's with 960 lines and aix's with
+//! 420. With one go its variant of [`Dialect`], its arms below, and the API's name for it; what
+//! both share stays in `blocks.rs`.
 
 pub mod aix;
+mod blocks;
 pub mod pi;
 
-use super::fault::TranscriptFault;
+use super::fault::{TranscriptFault, Unwritable};
 use super::line;
+use super::{Adoption, Reading, Transcript};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -19,6 +25,30 @@ pub enum Dialect {
     Pi,
     /// Lines of users and assistants, one after the other, as aix reads them.
     Aix,
+}
+
+impl Dialect {
+    /// Writes a transcript in this dialect.
+    ///
+    /// # Errors
+    /// It is not sound, or the dialect has no place for it: see [`Unwritable`].
+    pub fn write(self, transcript: &Transcript) -> Result<Vec<u8>, Unwritable> {
+        match self {
+            Self::Pi => pi::write(transcript),
+            Self::Aix => aix::write(transcript),
+        }
+    }
+
+    /// Reads a file in this dialect: exactly what this host wrote, or what another program did.
+    ///
+    /// # Errors
+    /// The first thing in it that cannot be meant.
+    pub fn read(self, file: &[u8], adoption: &Adoption) -> Result<Reading, TranscriptFault> {
+        match self {
+            Self::Pi => pi::read(file, adoption),
+            Self::Aix => aix::read(file, adoption),
+        }
+    }
 }
 
 /// Detects the dialect of a file from its first lines.

@@ -6,8 +6,8 @@
 //! the file shows beside its records is written anew from them when it is read, and has to be the
 //! same to the byte. A file whose shown content was changed, and not its records, is refused.
 
-use super::fault::TranscriptFault;
-use super::{Header, LINES_MAX, Transcript, TranscriptTurn, Unsound};
+use super::fault::{TranscriptFault, Unwritable};
+use super::{Header, LINES_MAX, Reading, Transcript, TranscriptTurn, Unsound};
 use crate::thread::message::{Message, MessageId};
 use crate::thread::turn::TurnNode;
 use crate::values::digest::Digest;
@@ -258,8 +258,26 @@ impl Collected {
         Ok(())
     }
 
+    /// The reading of a file of this host, which has to be what `write` makes of its records.
+    pub(super) fn reading(
+        self,
+        file: &[u8],
+        write: impl Fn(&Transcript) -> Result<Vec<u8>, Unwritable>,
+    ) -> Result<Reading, TranscriptFault> {
+        let transcript = self.finish()?;
+        let written = write(&transcript).map_err(|error| {
+            TranscriptFault::line(0, format!("{error}: export the session again"))
+        })?;
+        same(file, &written)?;
+        Ok(Reading {
+            transcript,
+            exact: true,
+            left_out: Vec::new(),
+        })
+    }
+
     /// The transcript, verified.
-    pub(super) fn finish(self) -> Result<Transcript, TranscriptFault> {
+    fn finish(self) -> Result<Transcript, TranscriptFault> {
         let Some((line, header)) = self.header.filter(|_| self.ended) else {
             return Err(TranscriptFault::line(
                 0,
@@ -291,7 +309,7 @@ fn meant<T: DeserializeOwned>(record: &Value) -> Result<T, String> {
 }
 
 /// Checks that a file is, to the byte, what its records are written as.
-pub(super) fn same(file: &[u8], written: &[u8]) -> Result<(), TranscriptFault> {
+fn same(file: &[u8], written: &[u8]) -> Result<(), TranscriptFault> {
     if file == written {
         return Ok(());
     }

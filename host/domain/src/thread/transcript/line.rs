@@ -21,6 +21,25 @@ pub(super) struct Line {
     pub(super) bytes: usize,
 }
 
+/// The treatment of this host's records in a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Records {
+    /// There are none in a file of another program.
+    Refused,
+    /// They say nothing of what the file shows by now.
+    LeftOut,
+}
+
+impl Records {
+    /// The most levels of lists and objects in a line.
+    fn depth_max(self) -> usize {
+        match self {
+            Self::Refused => DEPTH_MAX,
+            Self::LeftOut => OWN_DEPTH_MAX,
+        }
+    }
+}
+
 /// The lines of a file that are not empty, as text. A line may end with a carriage return.
 pub(super) fn texts(file: &[u8]) -> Result<Vec<(usize, &str)>, TranscriptFault> {
     if file.len() > FILE_BYTES_MAX {
@@ -112,10 +131,10 @@ pub(super) fn parse(number: usize, text: &str, depth_max: usize) -> Result<Line,
 }
 
 /// Every line of a file.
-pub(super) fn lines(file: &[u8], depth_max: usize) -> Result<Vec<Line>, TranscriptFault> {
+pub(super) fn lines(file: &[u8], records: Records) -> Result<Vec<Line>, TranscriptFault> {
     texts(file)?
         .into_iter()
-        .map(|(number, text)| parse(number, text, depth_max))
+        .map(|(number, text)| parse(number, text, records.depth_max()))
         .collect()
 }
 

@@ -40,18 +40,7 @@ const LOOKS_MAX: u64 = 3;
 pub(super) fn same<'a>(
     schema: &'a Map<String, Value>,
 ) -> impl Iterator<Item = (Step<'a>, &'a Value)> {
-    let one = SAME_ONE
-        .iter()
-        .filter_map(move |keyword| Some((Step::Keyword(keyword), schema.get(*keyword)?)));
-    let list = SAME_LIST
-        .iter()
-        .flat_map(move |keyword| listed(keyword, schema));
-    let named = SAME_NAMED
-        .iter()
-        .flat_map(move |keyword| named(keyword, schema));
-    one.chain(list)
-        .chain(named)
-        .filter(|(_, value)| is_schema(value))
+    schemas_by(schema, SAME_ONE, SAME_LIST, SAME_NAMED)
 }
 
 /// The same as often as it is looked at.
@@ -68,15 +57,25 @@ pub(super) fn looks(schema: &Map<String, Value>) -> u64 {
 
 /// The schemas within it that apply to parts of the value, or nowhere of themselves.
 fn parts<'a>(schema: &'a Map<String, Value>) -> impl Iterator<Item = (Step<'a>, &'a Value)> {
-    let part = PART
+    schemas_by(schema, PART, PART, PART_NAMED)
+}
+
+/// The schemas under keywords that have one, that have a list, and that have them by name.
+fn schemas_by<'a>(
+    schema: &'a Map<String, Value>,
+    one: &'static [&'static str],
+    list: &'static [&'static str],
+    by_name: &'static [&'static str],
+) -> impl Iterator<Item = (Step<'a>, &'a Value)> {
+    let one = one
         .iter()
         .filter_map(move |keyword| Some((Step::Keyword(keyword), schema.get(*keyword)?)));
-    let list = PART.iter().flat_map(move |keyword| listed(keyword, schema));
-    let named = PART_NAMED
+    let list = list.iter().flat_map(move |keyword| listed(keyword, schema));
+    let by_name = by_name
         .iter()
         .flat_map(move |keyword| named(keyword, schema));
-    part.chain(list)
-        .chain(named)
+    one.chain(list)
+        .chain(by_name)
         .filter(|(_, value)| is_schema(value))
 }
 

@@ -1,5 +1,7 @@
 //! The limits of schemas, one table for each.
 
+mod fuzz;
+
 use super::*;
 use serde_json::{Map, json};
 

@@ -68,123 +68,32 @@ const fn takes(name: &'static str, kind: ParameterKind) -> ParameterRule {
     }
 }
 
-const fn operation(
-    target: Target,
-    name: &'static str,
-    parameters: &'static [ParameterRule],
-) -> OperationRule {
-    OperationRule {
-        target,
-        name,
-        parameters,
-    }
+macro_rules! operations {
+    ($($target:ident $name:ident($($takes:ident $parameter:ident: $kind:ident),+);)+) => {
+        /// Every operation there is, in the order in which agents get them listed.
+        pub const OPERATIONS: &[OperationRule] = &[$(OperationRule {
+            target: Target::$target,
+            name: stringify!($name),
+            parameters: &[$($takes(stringify!($parameter), ParameterKind::$kind)),+],
+        }),+];
+    };
 }
 
-/// Every operation there is, in the order in which agents get them listed.
-pub const OPERATIONS: &[OperationRule] = {
-    use ParameterKind::{Count, Flag, Number, Path, Text, TextMap, Texts, Url, Words};
-    use Target::{Coder, Researcher, Worker};
-    &[
-        operation(
-            Worker,
-            "read_file",
-            &[
-                needs("path", Path),
-                takes("offset", Number),
-                takes("limit", Count),
-            ],
-        ),
-        operation(
-            Worker,
-            "write_file",
-            &[
-                needs("path", Path),
-                needs("content", Text),
-                takes("createParents", Flag),
-            ],
-        ),
-        operation(
-            Worker,
-            "delete_file",
-            &[needs("path", Path), takes("recursive", Flag)],
-        ),
-        operation(
-            Worker,
-            "list_files",
-            &[
-                needs("path", Path),
-                takes("pattern", Words),
-                takes("maxDepth", Count),
-            ],
-        ),
-        operation(
-            Worker,
-            "search_files",
-            &[
-                needs("path", Path),
-                needs("pattern", Words),
-                takes("recursive", Flag),
-            ],
-        ),
-        operation(
-            Worker,
-            "web_search",
-            &[needs("query", Words), takes("maxResults", Count)],
-        ),
-        operation(
-            Worker,
-            "web_fetch",
-            &[
-                needs("url", Url),
-                takes("method", Words),
-                takes("headers", TextMap),
-                takes("body", Text),
-            ],
-        ),
-        operation(
-            Researcher,
-            "deep_research",
-            &[
-                needs("query", Words),
-                takes("maxDepth", Count),
-                takes("sources", Texts),
-            ],
-        ),
-        operation(
-            Researcher,
-            "synthesize_sources",
-            &[needs("sources", Texts), takes("format", Words)],
-        ),
-        operation(
-            Coder,
-            "analyze_code",
-            &[needs("path", Path), takes("patterns", Texts)],
-        ),
-        operation(
-            Coder,
-            "generate_code",
-            &[
-                needs("spec", Words),
-                takes("language", Words),
-                takes("framework", Words),
-            ],
-        ),
-        operation(
-            Coder,
-            "review_code",
-            &[needs("diff", Words), takes("guidelines", Text)],
-        ),
-        operation(
-            Coder,
-            "execute_code",
-            &[
-                needs("code", Words),
-                takes("language", Words),
-                takes("timeout", Count),
-            ],
-        ),
-    ]
-};
+operations! {
+    Worker read_file(needs path: Path, takes offset: Number, takes limit: Count);
+    Worker write_file(needs path: Path, needs content: Text, takes createParents: Flag);
+    Worker delete_file(needs path: Path, takes recursive: Flag);
+    Worker list_files(needs path: Path, takes pattern: Words, takes maxDepth: Count);
+    Worker search_files(needs path: Path, needs pattern: Words, takes recursive: Flag);
+    Worker web_search(needs query: Words, takes maxResults: Count);
+    Worker web_fetch(needs url: Url, takes method: Words, takes headers: TextMap, takes body: Text);
+    Researcher deep_research(needs query: Words, takes maxDepth: Count, takes sources: Texts);
+    Researcher synthesize_sources(needs sources: Texts, takes format: Words);
+    Coder analyze_code(needs path: Path, takes patterns: Texts);
+    Coder generate_code(needs spec: Words, takes language: Words, takes framework: Words);
+    Coder review_code(needs diff: Words, takes guidelines: Text);
+    Coder execute_code(needs code: Words, takes language: Words, takes timeout: Count);
+}
 
 /// The operation with its parameters: `read_file(path, offset?, limit?)`.
 impl fmt::Display for OperationRule {

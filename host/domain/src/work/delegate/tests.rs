@@ -91,7 +91,7 @@ fn every_operation_accepts_all_of_its_parameters_and_misses_each_required_one() 
             let parameters: serde_json::Map<_, _> = given
                 .map(|parameter| (parameter.name.to_owned(), value(parameter.name)))
                 .collect();
-            json!({ "target": rule.target.name(), "operation": rule.name, "parameters": parameters })
+            json!({ "target": rule.target.as_str(), "operation": rule.name, "parameters": parameters })
         };
         assert!(parse(&call("").to_string(), &Target::ALL).is_ok(), "{rule}");
         for parameter in rule.parameters {
@@ -404,7 +404,7 @@ fn a_refused_call_is_a_result_without_a_task() {
     let invalid = parse("{}", &[Target::Worker]).unwrap_err();
     let result: Value =
         serde_json::from_str(&DelegateResult::refused(&invalid).to_string()).unwrap();
-    let error = json!({ "code": invalid.code.name(), "message": "`target` is missing. Supported: \
+    let error = json!({ "code": invalid.code.as_str(), "message": "`target` is missing. Supported: \
         worker." });
     assert_eq!(
         result,

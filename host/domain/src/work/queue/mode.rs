@@ -1,14 +1,12 @@
 //! The modes of the queue, and every spelling of them.
 
 use super::shown;
-use serde::{Deserialize, Serialize};
-use std::fmt;
+use crate::values::text::{serde_as_text, words};
 use std::str::FromStr;
 
 /// The treatment of messages that arrive while the agent is busy. Read in every spelling that it
 /// has, written in one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
-#[serde(try_from = "String", rename_all = "snake_case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Mode {
     /// They join the open run at its next boundary. No tool that runs is cancelled for it.
     #[default]
@@ -49,41 +47,22 @@ pub struct UnknownMode {
     word: String,
 }
 
+words!(Mode {
+    Steer = "steer",
+    Followup = "followup",
+    Collect = "collect",
+    Interrupt = "interrupt",
+});
+
 impl Mode {
-    /// Every mode there is.
-    pub const ALL: [Self; 4] = [Self::Steer, Self::Followup, Self::Collect, Self::Interrupt];
-
-    /// Its name on the wire.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Steer => "steer",
-            Self::Followup => "followup",
-            Self::Collect => "collect",
-            Self::Interrupt => "interrupt",
-        }
-    }
-
     /// The mode that a word means, in any case and with blanks around it; none when it means none.
     #[must_use]
     pub fn named(word: &str) -> Option<Self> {
         let word = word.trim().to_lowercase();
-        let names = Self::ALL.into_iter().map(|mode| (mode.name(), mode));
+        let names = Self::ALL.into_iter().map(|mode| (mode.as_str(), mode));
         names
             .chain(ALIASES)
             .find_map(|(spelling, mode)| (spelling == word).then_some(mode))
-    }
-
-    /// Returns the mode of the first level that has a word which means one: message, session,
-    /// configured default. A word that means none is passed over; it may have been stored by a host
-    /// which knew more modes. Where an error can be reported, parse the word instead. Without any
-    /// it is [`Mode::Steer`].
-    pub fn first_named<'a>(levels: impl IntoIterator<Item = Option<&'a str>>) -> Self {
-        levels
-            .into_iter()
-            .flatten()
-            .find_map(Self::named)
-            .unwrap_or_default()
     }
 
     /// All modes with their aliases, for errors.
@@ -100,12 +79,6 @@ impl Mode {
     }
 }
 
-impl fmt::Display for Mode {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
 impl FromStr for Mode {
     type Err = UnknownMode;
 
@@ -114,10 +87,4 @@ impl FromStr for Mode {
     }
 }
 
-impl TryFrom<String> for Mode {
-    type Error = UnknownMode;
-
-    fn try_from(word: String) -> Result<Self, UnknownMode> {
-        word.parse()
-    }
-}
+serde_as_text!(Mode::from_str);

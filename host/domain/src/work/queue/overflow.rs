@@ -2,8 +2,8 @@
 //! and its user.
 
 use super::{EXCERPT_CHARS_MAX, OVERFLOW_LINES_MAX};
+use crate::values::text::wrapped_text;
 use serde::{Deserialize, Serialize};
-use std::fmt;
 
 /// The beginning of a notice, up to the number.
 const BEGINS: &str = "[Queue overflow] Dropped ";
@@ -80,13 +80,9 @@ impl Overflow {
     }
 }
 
-impl OverflowNotice {
-    /// The text.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
+wrapped_text!(OverflowNotice);
 
+impl OverflowNotice {
     /// Returns the overflow that it reports, to be reported again. The turn that began with it was
     /// never committed.
     #[must_use]
@@ -104,12 +100,6 @@ impl OverflowNotice {
             dropped: number.parse().unwrap_or(1),
             lines,
         }
-    }
-}
-
-impl fmt::Display for OverflowNotice {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
     }
 }
 

@@ -3,13 +3,13 @@
 
 use super::mode::Mode;
 use super::{CAP_MAX, DEBOUNCE_MS_MAX, shown};
+use crate::values::text::{serde_as_text, words};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::str::FromStr;
 
 /// The inputs that are dropped when one arrives and the queue is at its cap.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
-#[serde(try_from = "String", rename_all = "snake_case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum DropPolicy {
     /// Nothing that waits: the arriving input is refused.
     New,
@@ -26,14 +26,14 @@ pub enum DropPolicy {
 /// Read from a number of milliseconds or from text such as `500`, `500ms`, `2s`, `1.5m`, `1h`,
 /// `1d`; written as a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(try_from = "Value", into = "u64")]
+#[serde(try_from = "Value")]
 pub struct Debounce(u64);
 
 /// Number of inputs that the queue holds: from 1 to [`CAP_MAX`].
 ///
 /// Read from a number or its text, rounded down; written as a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(try_from = "Value", into = "usize")]
+#[serde(try_from = "Value")]
 pub struct Cap(usize);
 
 /// A setting of the queue that cannot be taken, and what to write instead.
@@ -215,6 +215,9 @@ impl FromStr for DropPolicy {
     }
 }
 
+words!(DropPolicy { New = "new", Old = "old", Summarize = "summarize" });
+serde_as_text!(DropPolicy::from_str);
+
 /// A number or a text, as text.
 fn text_of(value: Value) -> String {
     match value {
@@ -238,25 +241,5 @@ impl TryFrom<Value> for Cap {
 
     fn try_from(value: Value) -> Result<Self, SettingError> {
         text_of(value).parse()
-    }
-}
-
-impl TryFrom<String> for DropPolicy {
-    type Error = SettingError;
-
-    fn try_from(text: String) -> Result<Self, SettingError> {
-        text.parse()
-    }
-}
-
-impl From<Debounce> for u64 {
-    fn from(debounce: Debounce) -> Self {
-        debounce.0
-    }
-}
-
-impl From<Cap> for usize {
-    fn from(cap: Cap) -> Self {
-        cap.0
     }
 }

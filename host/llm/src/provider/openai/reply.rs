@@ -160,12 +160,12 @@ impl Draft {
         };
         let id = fields.get("id").and_then(Value::as_str).unwrap_or_default();
         let index = position.or_else(|| fields.get("index").and_then(Value::as_u64));
-        let slot = self.slot(index, id);
-        let begins = !self.calls.contains_key(&slot);
+        let place = self.place(index, id);
+        let begins = !self.calls.contains_key(&place);
         if begins && self.calls.len() >= CALLS_MAX {
             return Err(Broken::garbage("it has more than 128 calls", ""));
         }
-        let call = self.calls.entry(slot).or_default();
+        let call = self.calls.entry(place).or_default();
         if call.id.is_empty() {
             id.clone_into(&mut call.id);
         }
@@ -182,7 +182,7 @@ impl Draft {
         ) {
             name.clone_into(&mut call.name);
             if let Some(feed) = feed {
-                feed.call(u32::try_from(slot.0).unwrap_or(u32::MAX), name);
+                feed.call(u32::try_from(place.0).unwrap_or(u32::MAX), name);
             }
         }
         match function.get("arguments") {
@@ -195,17 +195,17 @@ impl Draft {
     }
 
     /// Returns the call to which a piece belongs.
-    fn slot(&self, index: Option<u64>, id: &str) -> (u64, u32) {
+    fn place(&self, index: Option<u64>, id: &str) -> (u64, u32) {
         let Some(index) = index else {
             let same = self
                 .calls
                 .iter()
                 .find(|(_, call)| !id.is_empty() && call.id == id)
-                .map(|(slot, _)| *slot);
-            let last = self.calls.last_key_value().map(|(slot, _)| *slot);
+                .map(|(place, _)| *place);
+            let last = self.calls.last_key_value().map(|(place, _)| *place);
             return match (same, last) {
-                (Some(slot), _) => slot,
-                (None, Some(slot)) if id.is_empty() => slot,
+                (Some(place), _) => place,
+                (None, Some(place)) if id.is_empty() => place,
                 (None, Some((index, _))) => (index.saturating_add(1), 0),
                 (None, None) => (0, 0),
             };
@@ -214,7 +214,7 @@ impl Draft {
         let other = |call: &Call| !id.is_empty() && !call.id.is_empty() && call.id != id;
         match at_index.next_back() {
             Some(((_, generation), call)) if other(call) => (index, generation + 1),
-            Some((slot, _)) => *slot,
+            Some((place, _)) => *place,
             None => (index, 0),
         }
     }

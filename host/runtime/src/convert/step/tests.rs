@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::bindings::agent::agent_host::plugin::types;
+use crate::convert::Unacceptable;
 
 fn replying(effects: Vec<agent::Effect>) -> agent::StepResult {
     agent::StepResult {

@@ -240,11 +240,8 @@ impl Sheet<'_> {
         if bytes == 0 && files == 0 {
             return Ok(());
         }
-        let Quota {
-            bytes_max,
-            files_max,
-        } = self.quota;
         self.count()?;
+        let quota = self.quota;
         let limited = self.has_quota();
         let tally = match &mut *self.usage {
             Usage::Counted(tally) => tally,
@@ -261,10 +258,10 @@ impl Sheet<'_> {
             bytes: tally.bytes.saturating_add(bytes),
             files: tally.files.saturating_add(files),
         };
-        if bytes > 0 && bytes_max.is_some_and(|max| then.bytes > max) {
+        if bytes > 0 && quota.bytes_max.is_some_and(|max| then.bytes > max) {
             return Err(Failed::OverBytes);
         }
-        if files > 0 && files_max.is_some_and(|max| then.files > max) {
+        if files > 0 && quota.files_max.is_some_and(|max| then.files > max) {
             return Err(Failed::OverFiles);
         }
         *tally = then;
@@ -278,10 +275,9 @@ impl Sheet<'_> {
 
     /// Gives back what had this name, which is gone.
     pub(super) fn credit_gone(&mut self, gone: &Stat) {
-        if FileType::from_raw_mode(gone.st_mode) == FileType::Directory {
-            self.credit(0, 1);
-        } else if gone.st_nlink > 1 {
-            // Its bytes are still there under another name.
+        let is_folder = FileType::from_raw_mode(gone.st_mode) == FileType::Directory;
+        if is_folder || gone.st_nlink > 1 {
+            // A file's bytes are still there under another name.
             self.credit(0, 1);
         } else if !self.account.keeps(file_id(gone)) {
             self.credit(bytes_of(gone), 1);

@@ -87,16 +87,8 @@ pub(super) fn empty(sheet: &mut Sheet<'_>, resolved: &ResolvedPath) -> Result<()
         return Ok(());
     }
     let how = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    resize(
-        sheet,
-        &File::from(openat(
-            &*resolved.dir,
-            resolved.file_name()?,
-            how,
-            Mode::empty(),
-        )?),
-        0,
-    )
+    let file = openat(&*resolved.dir, resolved.file_name()?, how, Mode::empty())?;
+    resize(sheet, &File::from(file), 0)
 }
 
 /// Gives a file another length.
@@ -133,7 +125,6 @@ pub(super) fn write(
     Ok(written?)
 }
 
-/// Makes a folder.
 pub(super) fn make_folder(sheet: &mut Sheet<'_>, resolved: &ResolvedPath) -> Result<(), Failed> {
     let name = resolved
         .name()
@@ -150,7 +141,6 @@ pub(super) fn make_folder(sheet: &mut Sheet<'_>, resolved: &ResolvedPath) -> Res
     }
 }
 
-/// Removes an empty folder.
 pub(super) fn remove_folder(sheet: &mut Sheet<'_>, resolved: &ResolvedPath) -> Result<(), Failed> {
     unlinkat(&*resolved.dir, resolved.name()?, AtFlags::REMOVEDIR)?;
     sheet.credit(0, 1);

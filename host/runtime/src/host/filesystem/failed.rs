@@ -50,12 +50,6 @@ impl From<FsError> for Failed {
     }
 }
 
-impl From<ErrorCode> for Failed {
-    fn from(code: ErrorCode) -> Self {
-        Self::Code(code)
-    }
-}
-
 impl From<io::Error> for Failed {
     fn from(error: io::Error) -> Self {
         Self::Code(ErrorCode::from(error))

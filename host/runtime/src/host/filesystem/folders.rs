@@ -31,22 +31,16 @@ impl Folder {
             path: grant.path.clone(),
             source,
         };
-        let file = held
-            .get(&grant.path)?
-            .file()
-            .try_clone()
-            .map_err(unusable)?;
+        let file = held.get(&grant.path)?.file.try_clone().map_err(unusable)?;
         let (permissions, mode) = match grant.access {
             Access::ReadOnly => (FsPerms::ReadOnly, OpenMode::READ),
             Access::ReadWrite => (FsPerms::ReadWrite, OpenMode::READ | OpenMode::WRITE),
         };
         let dir = Dir::new(file, permissions, mode, false);
         let bounded = grant.has_patterns() || grant.has_quota();
-        let account = if bounded {
-            Some(accounts.account(&dir.dir).map_err(unusable)?)
-        } else {
-            None
-        };
+        let account = bounded
+            .then(|| accounts.account(&dir.dir).map_err(unusable))
+            .transpose()?;
         Ok(Self {
             grant: grant.clone(),
             dir,

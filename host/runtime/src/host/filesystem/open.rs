@@ -10,7 +10,7 @@ use rustix::fs::{FileType, Mode, OFlags, fstat, openat};
 use rustix::io::Errno;
 use std::fs::File;
 use std::sync::Arc;
-use wasmtime_wasi::filesystem::Descriptor;
+use wasmtime_wasi::filesystem::{self, Descriptor};
 use wasmtime_wasi::p2::bindings::filesystem::types::{DescriptorFlags, ErrorCode, OpenFlags};
 use wasmtime_wasi::{FsPerms, OpenMode};
 
@@ -104,19 +104,14 @@ impl OpenRequest {
 impl Thing {
     /// As the guest has it.
     pub(super) fn into_descriptor(self, permissions: FsPerms, request: OpenRequest) -> Descriptor {
+        let mode = request.mode();
         match self {
-            Self::File(file) => Descriptor::File(wasmtime_wasi::filesystem::File::new(
-                file,
-                permissions,
-                request.mode(),
-                false,
-            )),
-            Self::Folder(folder) => Descriptor::Dir(wasmtime_wasi::filesystem::Dir::new(
-                folder,
-                permissions,
-                request.mode(),
-                false,
-            )),
+            Self::File(file) => {
+                Descriptor::File(filesystem::File::new(file, permissions, mode, false))
+            }
+            Self::Folder(folder) => {
+                Descriptor::Dir(filesystem::Dir::new(folder, permissions, mode, false))
+            }
         }
     }
 }

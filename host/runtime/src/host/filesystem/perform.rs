@@ -96,13 +96,10 @@ impl CallState {
         flags: PathFlags,
     ) -> Result<DescriptorStat, Failed> {
         let lent = self.lend(resolved)?;
+        let dir = Resource::new_borrow(lent.rep());
         let found = self
             .wasi_files()
-            .stat_at(
-                Resource::new_borrow(lent.rep()),
-                PathFlags::empty(),
-                resolved.path(),
-            )
+            .stat_at(dir, PathFlags::empty(), resolved.path())
             .await;
         self.table.delete(lent)?;
         let may_be_file = resolved.may_be_file();
@@ -144,13 +141,10 @@ impl CallState {
         let resolved = blocking(move || start.walk(&path, last(flags))).await?;
         self.look(&resolved, flags).await?;
         let lent = self.lend(&resolved)?;
+        let dir = Resource::new_borrow(lent.rep());
         let hash = self
             .wasi_files()
-            .metadata_hash_at(
-                Resource::new_borrow(lent.rep()),
-                PathFlags::empty(),
-                resolved.path(),
-            )
+            .metadata_hash_at(dir, PathFlags::empty(), resolved.path())
             .await;
         self.table.delete(lent)?;
         Ok(hash?)
@@ -187,57 +181,43 @@ impl CallState {
         let start = self.start(&fd, wish)?;
         let shown = self.folders.path_shown(fd.rep());
         let folder = self.opened(&fd)?.folder.clone();
-        let Some(start) = start else {
-            let start = self.from(&fd)?;
-            let request = OpenRequest {
-                how,
-                what,
-                last: last(flags),
-            };
-            let thing = blocking(move || open::beneath(start, &path, request)).await?;
-            let opened = self
-                .table
-                .push(thing.into_descriptor(folder.dir.perms, request))?;
-            self.folders.opened.insert(
-                opened.rep(),
-                Opened {
-                    folder,
-                    inside: Inside::default(),
-                    shown,
-                    held: None,
-                },
-            );
-            return Ok(opened);
+        let (opened, inside) = match start {
+            Some(start) => self.open_within(start, flags, path, how, what).await?,
+            None => {
+                let start = self.from(&fd)?;
+                let request = OpenRequest {
+                    how,
+                    what,
+                    last: last(flags),
+                };
+                let thing = blocking(move || open::beneath(start, &path, request)).await?;
+                let descriptor = thing.into_descriptor(folder.dir.perms, request);
+                (self.table.push(descriptor)?, Inside::default())
+            }
         };
-        let (opened, inside) = self.open_within(start, flags, path, how, what).await?;
         let file = match self.table.get(&opened)? {
             Descriptor::File(file) => Some(file.file.clone()),
             Descriptor::Dir(_) => None,
         };
-        let held = match (file, folder.account.clone()) {
-            (Some(file), Some(account)) => blocking(move || account.hold(&file))
-                .await
-                .map(|held| Some(Arc::new(held))),
-            _ => Ok(None),
+        let held = match file.zip(folder.account.clone()) {
+            Some((file, account)) => blocking(move || account.hold(&file)).await.map(Some),
+            None => Ok(None),
         };
-        match held {
-            Ok(held) => {
-                self.folders.opened.insert(
-                    opened.rep(),
-                    Opened {
-                        folder,
-                        inside,
-                        shown,
-                        held,
-                    },
-                );
-                Ok(opened)
-            }
+        let held = match held {
+            Ok(held) => held.map(Arc::new),
             Err(failed) => {
                 self.table.delete(opened)?;
-                Err(failed)
+                return Err(failed);
             }
-        }
+        };
+        let thing = Opened {
+            folder,
+            inside,
+            shown,
+            held,
+        };
+        self.folders.opened.insert(opened.rep(), thing);
+        Ok(opened)
     }
 
     /// Opens in a folder with patterns or a quota. Every check comes before the first change.
@@ -325,23 +305,15 @@ impl CallState {
         }
         // Where links are followed, wasmtime-wasi would open what is there, and wait for whatever
         // that is.
-        let start = match start {
-            Some(start) => start,
-            None => self.from(&fd)?,
-        };
+        let start = start.map_or_else(|| self.from(&fd), Ok)?;
         let resolved = blocking(move || start.walk(&path, last(flags))).await?;
         self.look(&resolved, flags).await?;
         let lent = self.lend(&resolved)?;
-        let borrowed = Resource::new_borrow(lent.rep());
+        let dir = Resource::new_borrow(lent.rep());
+        let flags = PathFlags::empty();
         let dated = self
             .wasi_files()
-            .set_times_at(
-                borrowed,
-                PathFlags::empty(),
-                resolved.path(),
-                accessed,
-                modified,
-            )
+            .set_times_at(dir, flags, resolved.path(), accessed, modified)
             .await;
         self.table.delete(lent)?;
         Ok(dated?)
@@ -352,12 +324,7 @@ impl CallState {
             return Ok(self.wasi_files().set_size(fd, size).await?);
         }
         let target = self.target(&fd)?;
-        blocking(move || {
-            target
-                .folder
-                .changed(|sheet| change::resize(sheet, &target.file, size))
-        })
-        .await
+        blocking(move || target.changed(|sheet, file| change::resize(sheet, file, size))).await
     }
 
     pub(super) async fn put(
@@ -370,13 +337,9 @@ impl CallState {
             return Ok(self.wasi_files().write(fd, data, offset).await?);
         }
         let target = self.target(&fd)?;
-        let written = blocking(move || {
-            target
-                .folder
-                .changed(|sheet| change::write(sheet, &target.file, Some(offset), &data))
-        })
-        .await?;
-        Ok(written as u64)
+        let write =
+            move || target.changed(|sheet, file| change::write(sheet, file, Some(offset), &data));
+        Ok(blocking(write).await? as u64)
     }
 
     /// An open file in a folder with patterns or a quota.
@@ -433,13 +396,7 @@ impl CallState {
         let Some(start) = self.start(&fd, Wish::Write)? else {
             return Ok(self.wasi_files().create_directory_at(fd, path).await?);
         };
-        blocking(move || {
-            let resolved = start.walk(&path, Last::Name)?;
-            resolved
-                .folder
-                .changed(|sheet| change::make_folder(sheet, &resolved))
-        })
-        .await
+        blocking(move || start.walk(&path, Last::Name)?.changed(change::make_folder)).await
     }
 
     pub(super) async fn remove_folder(&mut self, fd: Fd, path: String) -> Result<(), Failed> {
@@ -448,10 +405,7 @@ impl CallState {
         };
         blocking(move || {
             let resolved = start.walk(&path, Last::Name)?;
-            match resolved
-                .folder
-                .changed(|sheet| change::remove_folder(sheet, &resolved))
-            {
+            match resolved.changed(change::remove_folder) {
                 // The existence of a file that is not allowed is not revealed.
                 Err(Failed::Code(ErrorCode::NotDirectory | ErrorCode::NoEntry))
                     if !resolved.may_be_file() =>
@@ -468,13 +422,7 @@ impl CallState {
         let Some(start) = self.start(&fd, Wish::Write)? else {
             return Ok(self.wasi_files().unlink_file_at(fd, path).await?);
         };
-        blocking(move || {
-            let resolved = named(start, &path)?;
-            resolved
-                .folder
-                .changed(|sheet| change::unlink(sheet, &resolved))
-        })
-        .await
+        blocking(move || named(start, &path)?.changed(change::unlink)).await
     }
 
     pub(super) async fn symlink(
@@ -490,10 +438,7 @@ impl CallState {
             return Err(Failed::Refused);
         }
         blocking(move || {
-            let resolved = named(start, &path)?;
-            resolved
-                .folder
-                .changed(|sheet| change::symlink(sheet, &resolved, &target))
+            named(start, &path)?.changed(|sheet, new| change::symlink(sheet, new, &target))
         })
         .await
     }
@@ -534,7 +479,7 @@ impl CallState {
         blocking(move || {
             let old = named(from, &path)?;
             let new = named(new, &to_path)?;
-            new.folder.changed(|sheet| change::link(sheet, &old, &new))
+            new.changed(|sheet, new| change::link(sheet, &old, new))
         })
         .await
     }
@@ -552,8 +497,7 @@ impl CallState {
         blocking(move || {
             let old = named(from, &path)?;
             let new = named(new, &to_path)?;
-            new.folder
-                .changed(|sheet| change::rename(sheet, &old, &new))
+            new.changed(|sheet, new| change::rename(sheet, &old, new))
         })
         .await
     }
@@ -576,12 +520,12 @@ async fn prepared(resolved: ResolvedPath, changes: OpenFlags) -> Result<Resolved
         return Ok(resolved);
     }
     blocking(move || {
-        resolved.folder.changed(|sheet| {
+        resolved.changed(|sheet, resolved| {
             if changes.contains(OpenFlags::CREATE) {
-                change::create(sheet, &resolved, changes.contains(OpenFlags::EXCLUSIVE))?;
+                change::create(sheet, resolved, changes.contains(OpenFlags::EXCLUSIVE))?;
             }
             if changes.contains(OpenFlags::TRUNCATE) {
-                change::empty(sheet, &resolved)?;
+                change::empty(sheet, resolved)?;
             }
             Ok(())
         })?;

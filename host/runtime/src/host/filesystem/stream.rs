@@ -1,7 +1,7 @@
 //! The streams of files in folders with patterns or a quota: every write is charged, and an
 //! unlinked file is held as long as a stream is.
 
-use super::account::Held;
+use super::account::{Held, Sheet};
 use super::change;
 use super::failed::Failed;
 use super::folders::Folder;
@@ -29,13 +29,19 @@ pub(super) struct Target {
 }
 
 impl Target {
+    /// Makes a change in the file, while no other is made in the granted folder.
+    pub(super) fn changed<T>(
+        &self,
+        change: impl FnOnce(&mut Sheet<'_>, &File) -> Result<T, Failed>,
+    ) -> Result<T, Failed> {
+        self.folder.changed(|sheet| change(sheet, &self.file))
+    }
+
     /// Writes all of it, from there or from the end on.
     fn write(&self, mut at: Option<u64>, data: &[u8]) -> Result<(), Failed> {
         let mut left = data;
         while !left.is_empty() {
-            let written = self
-                .folder
-                .changed(|sheet| change::write(sheet, &self.file, at, left))?;
+            let written = self.changed(|sheet, file| change::write(sheet, file, at, left))?;
             if written == 0 {
                 return Err(std::io::Error::from(std::io::ErrorKind::WriteZero).into());
             }
@@ -114,11 +120,8 @@ impl OutputStream for Writing {
 
     fn check_write(&mut self) -> StreamResult<usize> {
         self.check()?;
-        Ok(if matches!(self.state, State::Ready) {
-            WRITE_BYTES_MAX
-        } else {
-            0
-        })
+        let is_ready = matches!(self.state, State::Ready);
+        Ok(if is_ready { WRITE_BYTES_MAX } else { 0 })
     }
 
     /// Waits for a write that has begun: what was taken is written.

@@ -4,6 +4,7 @@
 //! was looked at is what is used, whatever is moved or replaced meanwhile. In a grant with patterns
 //! a link on the way is refused; without, it is followed here, within the folder.
 
+use super::account::Sheet;
 use super::failed::Failed;
 use super::folders::Folder;
 use crate::folders::PASSING;
@@ -66,6 +67,14 @@ impl ResolvedPath {
     /// Returns true if the guest may have a file there.
     pub(super) fn may_be_file(&self) -> bool {
         self.folder.grant.allows_file(&self.inside)
+    }
+
+    /// Makes a change there, while no other is made in the granted folder.
+    pub(super) fn changed<T>(
+        &self,
+        change: impl FnOnce(&mut Sheet<'_>, &Self) -> Result<T, Failed>,
+    ) -> Result<T, Failed> {
+        self.folder.changed(|sheet| change(sheet, self))
     }
 
     /// The last name, as a path from the folder.

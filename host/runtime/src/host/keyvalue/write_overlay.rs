@@ -95,12 +95,11 @@ impl WriteOverlay {
             }
         }
         if written.is_empty() {
-            Written::default()
-        } else {
-            Written {
-                buckets: written,
-                holds,
-            }
+            holds.clear();
+        }
+        Written {
+            buckets: written,
+            holds,
         }
     }
 
@@ -263,14 +262,13 @@ impl WriteOverlay {
         } else {
             None
         };
-        let used = self
-            .used
-            .entry(grant.bucket.clone())
-            .or_insert_with(|| Used {
-                grant: grant.clone(),
-                hold: None,
-                overlay: None,
-            });
+        let unused = || Used {
+            grant: grant.clone(),
+            hold: None,
+            overlay: None,
+        };
+        let entry = self.used.entry(grant.bucket.clone());
+        let used = entry.or_insert_with(unused);
         used.hold = used.hold.take().or(hold);
         used
     }

@@ -22,7 +22,16 @@ const fn r4(octets: [u8; 4], prefix: u8, reach: Reach, source: &'static str) -> 
     (AddressRange::new(v4(octets), prefix), reach, source)
 }
 
-const fn r6(segments: [u16; 8], prefix: u8, reach: Reach, source: &'static str) -> Special {
+/// A range whose address begins with these segments, all others being zero.
+const fn r6<const N: usize>(
+    first: [u16; N],
+    prefix: u8,
+    reach: Reach,
+    source: &'static str,
+) -> Special {
+    let mut segments = [0; 8];
+    let (head, _) = segments.split_at_mut(N);
+    head.copy_from_slice(&first);
     (AddressRange::new(v6(segments), prefix), reach, source)
 }
 
@@ -96,7 +105,7 @@ const SPECIAL: &[Special] = &[
     r4([224, 0, 0, 0], 4, Reach::Multicast, "RFC 5771"),
     r4([255, 255, 255, 255], 32, Reach::Broadcast, "RFC 919"),
     r4([240, 0, 0, 0], 4, Reach::Reserved, "RFC 1112 section 4"),
-    r6([0; 8], 128, Reach::Unspecified, "RFC 4291 section 2.5.2"),
+    r6([0], 128, Reach::Unspecified, "RFC 4291 section 2.5.2"),
     r6(
         [0, 0, 0, 0, 0, 0, 0, 1],
         128,
@@ -104,115 +113,35 @@ const SPECIAL: &[Special] = &[
         "RFC 4291 section 2.5.3",
     ),
     r6(
-        [0, 0, 0, 0, 0, 0xffff, 0, 0],
+        [0, 0, 0, 0, 0, 0xffff],
         96,
         Reach::Mapped,
         "RFC 4291 section 2.5.5.2",
     ),
-    r6([0; 8], 96, Reach::Mapped, "RFC 4291 section 2.5.5.1"),
+    r6([0], 96, Reach::Mapped, "RFC 4291 section 2.5.5.1"),
     r6(
-        [0, 0, 0, 0, 0xffff, 0, 0, 0],
+        [0, 0, 0, 0, 0xffff],
         96,
         Reach::Translated,
         "RFC 2765 section 2.1",
     ),
-    r6(
-        [0x64, 0xff9b, 0, 0, 0, 0, 0, 0],
-        96,
-        Reach::Translated,
-        "RFC 6052",
-    ),
-    r6(
-        [0x64, 0xff9b, 1, 0, 0, 0, 0, 0],
-        48,
-        Reach::Translated,
-        "RFC 8215",
-    ),
-    r6(
-        [0x100, 0, 0, 0, 0, 0, 0, 0],
-        64,
-        Reach::Reserved,
-        "RFC 6666",
-    ),
-    r6(
-        [0x100, 0, 0, 1, 0, 0, 0, 0],
-        64,
-        Reach::Reserved,
-        "RFC 9780",
-    ),
-    r6(
-        [0x2001, 0, 0, 0, 0, 0, 0, 0],
-        32,
-        Reach::Translated,
-        "RFC 4380",
-    ),
-    r6(
-        [0x2001, 2, 0, 0, 0, 0, 0, 0],
-        48,
-        Reach::Benchmarking,
-        "RFC 5180",
-    ),
-    r6(
-        [0x2001, 0, 0, 0, 0, 0, 0, 0],
-        23,
-        Reach::Protocol,
-        "RFC 2928",
-    ),
-    r6(
-        [0x2001, 0xdb8, 0, 0, 0, 0, 0, 0],
-        32,
-        Reach::Documentation,
-        "RFC 3849",
-    ),
-    r6(
-        [0x2002, 0, 0, 0, 0, 0, 0, 0],
-        16,
-        Reach::Translated,
-        "RFC 3056",
-    ),
-    r6(
-        [0x2620, 0x4f, 0x8000, 0, 0, 0, 0, 0],
-        48,
-        Reach::Protocol,
-        "RFC 7534",
-    ),
-    r6(
-        [0x3fff, 0, 0, 0, 0, 0, 0, 0],
-        20,
-        Reach::Documentation,
-        "RFC 9637",
-    ),
-    r6(
-        [0x3ffe, 0, 0, 0, 0, 0, 0, 0],
-        16,
-        Reach::Reserved,
-        "RFC 3701",
-    ),
-    r6(
-        [0x5f00, 0, 0, 0, 0, 0, 0, 0],
-        16,
-        Reach::Protocol,
-        "RFC 9602",
-    ),
-    r6([0xfc00, 0, 0, 0, 0, 0, 0, 0], 7, Reach::Private, "RFC 4193"),
-    r6(
-        [0xfe80, 0, 0, 0, 0, 0, 0, 0],
-        10,
-        Reach::LinkLocal,
-        "RFC 4291 section 2.5.6",
-    ),
-    r6(
-        [0xfec0, 0, 0, 0, 0, 0, 0, 0],
-        10,
-        Reach::Private,
-        "RFC 3879",
-    ),
-    r6(
-        [0xff00, 0, 0, 0, 0, 0, 0, 0],
-        8,
-        Reach::Multicast,
-        "RFC 4291 section 2.7",
-    ),
+    r6([0x64, 0xff9b], 96, Reach::Translated, "RFC 6052"),
+    r6([0x64, 0xff9b, 1], 48, Reach::Translated, "RFC 8215"),
+    r6([0x100], 64, Reach::Reserved, "RFC 6666"),
+    r6([0x100, 0, 0, 1], 64, Reach::Reserved, "RFC 9780"),
+    r6([0x2001], 32, Reach::Translated, "RFC 4380"),
+    r6([0x2001, 2], 48, Reach::Benchmarking, "RFC 5180"),
+    r6([0x2001], 23, Reach::Protocol, "RFC 2928"),
+    r6([0x2001, 0xdb8], 32, Reach::Documentation, "RFC 3849"),
+    r6([0x2002], 16, Reach::Translated, "RFC 3056"),
+    r6([0x2620, 0x4f, 0x8000], 48, Reach::Protocol, "RFC 7534"),
+    r6([0x3fff], 20, Reach::Documentation, "RFC 9637"),
+    r6([0x3ffe], 16, Reach::Reserved, "RFC 3701"),
+    r6([0x5f00], 16, Reach::Protocol, "RFC 9602"),
+    r6([0xfc00], 7, Reach::Private, "RFC 4193"),
+    r6([0xfe80], 10, Reach::LinkLocal, "RFC 4291 section 2.5.6"),
+    r6([0xfec0], 10, Reach::Private, "RFC 3879"),
+    r6([0xff00], 8, Reach::Multicast, "RFC 4291 section 2.7"),
 ];
 
 /// The addresses of metadata services, and whose each is.

@@ -1,6 +1,8 @@
 //! Tests of the URLs that are accepted, and of the one spelling in which each comes out. Everything
 //! odd is refused.
 
+mod fuzz;
+
 use super::*;
 use proptest::prelude::*;
 

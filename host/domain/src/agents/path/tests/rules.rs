@@ -277,7 +277,7 @@ fn the_schemas_say_the_limits_that_are_checked() {
 fn any_rules() -> impl Strategy<Value = Vec<PathRule>> {
     let pattern = prop_oneof![
         paths().prop_map(|path| Subtree::alone(&path)),
-        paths().prop_map(|path| Subtree::and_below(&path)),
+        paths().prop_map(|path| and_below(&path)),
         users().prop_map(|user| format!("/{user}/**").parse().unwrap()),
         Just("/**".parse::<Subtree>().unwrap()),
         Just("/system/**".parse::<Subtree>().unwrap()),
@@ -318,7 +318,7 @@ proptest! {
     #[test]
     fn another_deny_allows_nothing_more_and_the_order_decides_nothing(rules in any_rules(), path in paths(), more in paths()) {
         let backwards: Vec<PathRule> = rules.iter().rev().cloned().collect();
-        let deny = PathRule { path: Subtree::and_below(&more), access: PathPermit::None };
+        let deny = PathRule { path: and_below(&more), access: PathPermit::None };
         let narrower: Vec<PathRule> = rules.iter().cloned().chain([deny]).collect();
         for access in [PathAccess::Read, PathAccess::Write] {
             prop_assert_eq!(allowed(&rules, access, &path), allowed(&backwards, access, &path));

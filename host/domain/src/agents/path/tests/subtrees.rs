@@ -88,13 +88,13 @@ proptest! {
     #[test]
     fn a_pattern_of_a_path_reads_what_it_writes_and_is_about_what_is_within_it(a in paths(), b in paths()) {
         let alone = Subtree::alone(&a);
-        let whole = Subtree::and_below(&a);
+        let whole = and_below(&a);
         for pattern in [&alone, &whole] {
             prop_assert_eq!(&subtree(&pattern.to_string()), pattern);
-            prop_assert_eq!(pattern.is_over(&b), b.is_within(&a));
+            prop_assert_eq!(pattern.is_over(&b), is_within(&b, &a));
         }
         prop_assert_eq!(alone.covers(&b), a == b);
-        prop_assert_eq!(whole.covers(&b), b.is_within(&a));
+        prop_assert_eq!(whole.covers(&b), is_within(&b, &a));
     }
 
     #[test]

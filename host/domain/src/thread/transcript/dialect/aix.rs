@@ -20,16 +20,18 @@
 //!
 //! A flat file has one thread, and so has what is written:
 //! [`crate::thread::transcript::Transcript::thread`] cuts one out of a tree.
+//!
+//! It can go: deleting it takes this file and `aix/` (420 lines), and its arms in `dialect.rs`.
 
 mod foreign;
 
 pub use foreign::read_foreign;
 
-use super::pi::made_by;
+use super::blocks::made_by;
 use crate::thread::message::{Message, Part, Role};
 use crate::thread::transcript::exact::{self, Collected};
 use crate::thread::transcript::fault::{TranscriptFault, Unwritable};
-use crate::thread::transcript::line::{self, OWN_DEPTH_MAX, Written};
+use crate::thread::transcript::line::{self, OWN_DEPTH_MAX, Records, Written};
 use crate::thread::transcript::{Adoption, Reading, Transcript, TranscriptTurn};
 use serde_json::{Map, Value, json};
 
@@ -172,7 +174,7 @@ pub fn read(file: &[u8], adoption: &Adoption) -> Result<Reading, TranscriptFault
         .map(|(number, text)| line::parse(*number, text, OWN_DEPTH_MAX))
         .transpose()?;
     if first.is_none_or(|line| own(&line.map).is_none()) {
-        return foreign::read(file, adoption, foreign::Records::Refused);
+        return foreign::read(file, adoption, Records::Refused);
     }
     let mut collected = Collected::default();
     for (number, text) in texts {
@@ -188,15 +190,7 @@ pub fn read(file: &[u8], adoption: &Adoption) -> Result<Reading, TranscriptFault
             collected.take(number, &format!("/{FIELD}/{name}"), name, record)?;
         }
     }
-    let transcript = collected.finish()?;
-    let written = write(&transcript)
-        .map_err(|error| TranscriptFault::line(0, format!("{error}: export the session again")))?;
-    exact::same(file, &written)?;
-    Ok(Reading {
-        transcript,
-        exact: true,
-        left_out: Vec::new(),
-    })
+    collected.reading(file, write)
 }
 
 /// Returns the fields of a line that are this host's own.

@@ -17,21 +17,19 @@
 //! entries are no part of what pi sends to a model. pi needs more of an assistant's message than a
 //! transcript has: `api` is a guess from the provider, costs are 0, a turn's usage stands at its
 //! last assistant message, arguments of a call that are no JSON object stand under `arguments`.
+//!
+//! It can go: deleting it takes this file and `pi/` (960 lines), and its arms in `dialect.rs`.
 
-mod blocks;
 mod foreign;
 mod show;
 mod usage;
 
 pub use foreign::read_foreign;
 
-pub(super) use blocks::{Blocks, parts};
-pub(super) use show::made_by;
-
 use crate::thread::compaction::Mark;
 use crate::thread::transcript::exact::{self, Collected};
 use crate::thread::transcript::fault::{TranscriptFault, Unwritable};
-use crate::thread::transcript::line::{self, OWN_DEPTH_MAX, Written};
+use crate::thread::transcript::line::{self, OWN_DEPTH_MAX, Records, Written};
 use crate::thread::transcript::{Adoption, Header, Reading, Transcript, TranscriptTurn};
 use crate::values::digest::Digest;
 use crate::values::id::TurnId;
@@ -50,13 +48,12 @@ pub fn write(transcript: &Transcript) -> Result<Vec<u8>, Unwritable> {
     transcript.check()?;
     let header = &transcript.header;
     let seed = header.session.0.as_bytes().to_vec();
-    let firsts = HashMap::new();
     let mut entries = Entries {
         written: Written::default(),
         seed,
         count: 0,
         ids: HashSet::new(),
-        firsts,
+        firsts: HashMap::new(),
     };
     entries
         .written
@@ -142,7 +139,7 @@ pub fn read(file: &[u8], adoption: &Adoption) -> Result<Reading, TranscriptFault
         line.map.get("customType").and_then(Value::as_str) == Some(exact::SESSION)
     });
     if !own {
-        return foreign::read(file, adoption, foreign::Records::Refused);
+        return foreign::read(file, adoption, Records::Refused);
     }
     let mut collected = Collected::default();
     for (number, text) in texts {
@@ -164,15 +161,7 @@ pub fn read(file: &[u8], adoption: &Adoption) -> Result<Reading, TranscriptFault
             }
         }
     }
-    let transcript = collected.finish()?;
-    let written = write(&transcript)
-        .map_err(|error| TranscriptFault::line(0, format!("{error}: export the session again")))?;
-    exact::same(file, &written)?;
-    Ok(Reading {
-        transcript,
-        exact: true,
-        left_out: Vec::new(),
-    })
+    collected.reading(file, write)
 }
 
 /// Entries in the making.

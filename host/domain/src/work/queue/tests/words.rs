@@ -31,7 +31,7 @@ fn a_mode_is_read_in_every_spelling_and_written_in_one() {
             assert_eq!(word.parse(), Ok(mode), "{word}");
             assert_eq!(serde_json::from_value::<Mode>(json!(word)).unwrap(), mode);
         }
-        assert_eq!(json!(mode), json!(mode.name()));
+        assert_eq!(json!(mode), json!(mode.as_str()));
         assert_eq!(mode.to_string().parse(), Ok(mode));
     }
 }
@@ -60,19 +60,6 @@ fn a_word_that_is_no_mode_is_refused_with_those_that_are() {
             < 1_000,
         "a long word is not repeated"
     );
-}
-
-#[test]
-fn a_stored_word_that_is_no_mode_is_passed_over_for_the_next_level() {
-    assert_eq!(
-        Mode::first_named([Some("later"), None, Some("coalesce")]),
-        Mode::Collect
-    );
-    assert_eq!(
-        Mode::first_named([Some("followup"), Some("collect")]),
-        Mode::Followup
-    );
-    assert_eq!(Mode::first_named([Some("later"), None]), Mode::Steer);
 }
 
 #[test]

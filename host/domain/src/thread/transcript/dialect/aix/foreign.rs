@@ -7,28 +7,18 @@
 //! [`Reading::left_out`], as are sessions' lines after the first. A line that aix would skip as
 //! malformed is refused here: its loss would go unnoticed.
 
-use super::super::pi::{Blocks, parts};
+use super::super::blocks::{Blocks, parts};
 use super::FIELD;
 use crate::thread::message::Role;
 use crate::thread::model::Usage;
 use crate::thread::transcript::adopt::{self, Adopted, Adoption, Answered, ForeignMessage};
 use crate::thread::transcript::fault::TranscriptFault;
-use crate::thread::transcript::line::{self, Fields, Line};
-use crate::thread::transcript::{EMPTY_STATE, Header, LeftOut, Reading, Transcript};
+use crate::thread::transcript::line::{self, Fields, Line, Records};
+use crate::thread::transcript::{EMPTY_STATE, Header, LeftOut, Reading};
 use crate::values::digest::Digest;
-use crate::values::json::DEPTH_MAX;
 use crate::values::time::Timestamp;
 use serde_json::Value;
 use std::collections::HashMap;
-
-/// The treatment of this host's records in a file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Records {
-    /// There are none in a file of another program.
-    Refused,
-    /// They say nothing of what the file shows by now.
-    LeftOut,
-}
 
 /// Reads a file as one that another program wrote, even if it was this host: what it shows is
 /// taken, its records are left out, and its turns get new ids.
@@ -55,24 +45,17 @@ pub(super) fn read(
     adoption: &Adoption,
     records: Records,
 ) -> Result<Reading, TranscriptFault> {
-    let depth_max = match records {
-        Records::Refused => DEPTH_MAX,
-        Records::LeftOut => line::OWN_DEPTH_MAX,
-    };
     let blobs = Blocks::from([(Digest::of(EMPTY_STATE), EMPTY_STATE.to_vec())]);
-    let said = Vec::new();
-    let uuids = HashMap::new();
-    let left_out = Vec::new();
     let mut thread = Thread {
         session: None,
         created: None,
         time: Timestamp(0),
-        said,
-        uuids,
+        said: Vec::new(),
+        uuids: HashMap::new(),
         blobs,
-        left_out,
+        left_out: Vec::new(),
     };
-    for line in line::lines(file, depth_max)? {
+    for line in line::lines(file, records)? {
         if line.map.contains_key(FIELD) && records == Records::Refused {
             let message = "it is a line of this host, and the session's line is not: export the session \
                  again, or take the field out";
@@ -201,24 +184,7 @@ impl Thread {
             parent: None,
             labels: Vec::new(),
         };
-        let blobs = if turns.is_empty() {
-            Blocks::new()
-        } else {
-            self.blobs
-        };
-        let transcript = Transcript {
-            header,
-            turns,
-            blobs,
-        };
-        transcript
-            .check()
-            .map_err(|unsound| TranscriptFault::line(0, unsound.to_string()))?;
-        Ok(Reading {
-            transcript,
-            exact: false,
-            left_out: self.left_out,
-        })
+        adopt::reading(header, turns, self.blobs, self.left_out)
     }
 }
 

@@ -15,7 +15,7 @@
 //! provider; `api`, costs and a message's own time are not kept. The head is where pi would go on:
 //! the last entry of the file. Lines that pi would skip as malformed are refused.
 
-use super::blocks::{Blocks, PROVIDER, parts};
+use super::super::blocks::{Blocks, PROVIDER, parts};
 use super::{VERSION, usage};
 use crate::thread::compaction::ORIGIN_IMPORTED;
 use crate::thread::message::{Part, Role};
@@ -25,22 +25,12 @@ use crate::thread::transcript::adopt::{
 };
 use crate::thread::transcript::exact;
 use crate::thread::transcript::fault::TranscriptFault;
-use crate::thread::transcript::line::{self, Fields, Line};
-use crate::thread::transcript::{EMPTY_STATE, Header, Label, LeftOut, Reading, Transcript};
+use crate::thread::transcript::line::{self, Fields, Line, Records};
+use crate::thread::transcript::{EMPTY_STATE, Header, Label, LeftOut, Reading};
 use crate::thread::turn::TurnEnd;
 use crate::values::digest::Digest;
-use crate::values::json::DEPTH_MAX;
 use serde_json::{Map, Value};
 use std::collections::HashMap;
-
-/// The treatment of this host's records in a file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Records {
-    /// There are none in a file of another program.
-    Refused,
-    /// They say nothing of what the file shows by now.
-    LeftOut,
-}
 
 /// Reads a file as one that another program wrote, even if it was this host: what it shows is
 /// taken, its records are left out, and its turns get new ids. This is for a session that was
@@ -57,11 +47,7 @@ pub(super) fn read(
     adoption: &Adoption,
     records: Records,
 ) -> Result<Reading, TranscriptFault> {
-    let depth_max = match records {
-        Records::Refused => DEPTH_MAX,
-        Records::LeftOut => line::OWN_DEPTH_MAX,
-    };
-    let lines = line::lines(file, depth_max)?;
+    let lines = line::lines(file, records)?;
     let Some((first, entries)) = lines.split_first() else {
         return Err(TranscriptFault::line(0, "it has no lines"));
     };
@@ -123,19 +109,15 @@ struct Entries {
 impl Default for Entries {
     fn default() -> Self {
         let blobs = Blocks::from([(Digest::of(EMPTY_STATE), EMPTY_STATE.to_vec())]);
-        let known = HashMap::new();
-        let said = Vec::new();
-        let labels = Vec::new();
-        let left_out = Vec::new();
         Self {
             records: Records::Refused,
-            known,
-            said,
-            labels,
+            known: HashMap::new(),
+            said: Vec::new(),
+            labels: Vec::new(),
             name: None,
             leaf: None,
             blobs,
-            left_out,
+            left_out: Vec::new(),
         }
     }
 }
@@ -154,15 +136,13 @@ struct Words {
 
 impl Words {
     fn new(role: Role, origin: impl Into<String>, parts: Vec<Part>) -> Self {
-        let end = TurnEnd::Replied;
-        let usage = Usage::default();
         Self {
             role,
             parts,
             origin: origin.into(),
             answers: None,
-            end,
-            usage,
+            end: TurnEnd::Replied,
+            usage: Usage::default(),
             model: None,
             compacts: None,
         }
@@ -212,13 +192,10 @@ impl Entries {
                     model,
                     compacts,
                 } = words;
-                let bytes = line.bytes;
-                let key = id.to_owned();
-                let line = line.number;
                 self.said.push(ForeignMessage {
-                    line,
-                    bytes,
-                    key,
+                    line: line.number,
+                    bytes: line.bytes,
+                    key: id.to_owned(),
                     parent,
                     time,
                     role,
@@ -431,24 +408,7 @@ impl Entries {
             }
         }
         header.labels = labels.into_iter().map(|(_, label)| label).collect();
-        let blobs = if turns.is_empty() {
-            Blocks::new()
-        } else {
-            self.blobs
-        };
-        let transcript = Transcript {
-            header,
-            turns,
-            blobs,
-        };
-        transcript
-            .check()
-            .map_err(|unsound| TranscriptFault::line(0, unsound.to_string()))?;
-        Ok(Reading {
-            transcript,
-            exact: false,
-            left_out,
-        })
+        adopt::reading(header, turns, self.blobs, left_out)
     }
 }
 

@@ -1,10 +1,10 @@
 //! The form in which pi is shown a turn's messages.
 
+use super::super::blocks::{made_by, namespace};
 use super::usage;
 use crate::thread::compaction::Mark;
 use crate::thread::message::{Message, MessageId, Part, Role};
 use crate::thread::transcript::TranscriptTurn;
-use crate::thread::transcript::exact;
 use crate::thread::turn::TurnEnd;
 use crate::values::digest::Digest;
 use base64::Engine as _;
@@ -153,10 +153,6 @@ fn said(part: &Part) -> Option<Value> {
     }
 }
 
-fn namespace() -> &'static str {
-    exact::MESSAGE.split('.').next().unwrap_or_default()
-}
-
 /// A thinking block, for those opaque parts that are one. Nothing else that a provider keeps for
 /// itself is shown.
 fn thinking(value: &Value) -> Option<Value> {
@@ -173,27 +169,6 @@ fn thinking(value: &Value) -> Option<Value> {
             json!({ "type": "thinking", "thinking": text, "thinkingSignature": signature })
         }
         None => json!({ "type": "thinking", "thinking": text }),
-    })
-}
-
-/// The provider and the model that an assistant's message is from, as far as it is known.
-pub(in crate::thread::transcript::dialect) fn made_by<'m>(
-    message: &'m Message,
-    models: &'m [String],
-) -> (&'m str, &'m str) {
-    let opaque = message.parts.iter().find_map(|part| match part {
-        Part::Opaque {
-            provider, model, ..
-        } if provider != super::blocks::PROVIDER => Some((provider.as_str(), model.as_str())),
-        Part::Opaque { .. } | Part::Text { .. } | Part::Blob { .. } | Part::Call { .. } => None,
-    });
-    opaque.unwrap_or_else(|| {
-        let model = message
-            .origin
-            .strip_prefix("model:")
-            .or(models.last().map(String::as_str))
-            .unwrap_or(&message.origin);
-        model.split_once('/').unwrap_or((namespace(), model))
     })
 }
 

@@ -3,11 +3,10 @@
 use crate::caller::Caller;
 use crate::codes::{self, INVALID, RECORDING};
 use crate::input::Json;
-use crate::problem::{Problem, RequestPart};
+use crate::problem::Problem;
 use crate::state::Api;
 use axum::extract::State;
 use domain::import::{OldSessions, Voucher, read};
-use http::StatusCode;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -35,13 +34,12 @@ pub(super) struct Document {
     /// was opened with; its `time_limit_seconds` counts from the session's start. Times are in the
     /// format of ISO 8601. Other fields are ignored. All sessions are checked before any is
     /// imported.
-    /// 8601. Other fields are ignored. All sessions are checked before any is imported.
     #[schema(value_type = Vec<Object>)]
     sessions: Vec<Value>,
 }
 
 /// The result of an import.
-#[derive(Debug, Serialize, utoipa::ToSchema)]
+#[derive(Debug, Default, Serialize, utoipa::ToSchema)]
 pub(super) struct Report {
     /// Sessions that joined the history of their agent.
     ended: u64,
@@ -67,61 +65,32 @@ pub(super) async fn import(
     caller: Caller,
     Json(document): Json<Document>,
 ) -> Result<axum::Json<Report>, Problem> {
-    let Document {
-        format,
-        issuer,
-        check,
-        sessions,
-    } = document;
-    let issuer = issuer.map(|issuer| vouching(&api, issuer)).transpose()?;
-    let now = api.broker()?.clock().now();
-    let sessions = read(
-        &OldSessions {
-            format,
-            issuer,
-            sessions,
-        },
-        now,
-    )
-    .map_err(|fault| {
-        Problem::new(
-            StatusCode::UNPROCESSABLE_ENTITY,
-            "INVALID_FIELD",
-            fault.message,
-        )
-        .at(RequestPart::Body(&fault.field))
-    })?;
+    let issuer = document.issuer.map(|issuer| vouching(&api, issuer));
+    let old = OldSessions {
+        format: document.format,
+        issuer: issuer.transpose()?,
+        sessions: document.sessions,
+    };
+    let sessions = read(&old, api.broker()?.clock().now())
+        .map_err(|fault| Problem::invalid_field(&fault.field, fault.message))?;
     let broker = api.command()?;
-    if check {
+    if document.check {
         broker.check_import(&sessions).await?;
-        return Ok(axum::Json(Report {
-            ended: 0,
-            active: 0,
-            known: 0,
-            agents: 0,
-        }));
+        return Ok(axum::Json(Report::default()));
     }
-    let broker::Imported {
-        ended,
-        active,
-        known,
-        agents,
-    } = broker.import(&caller.user, &sessions).await?;
+    let imported = broker.import(&caller.user, &sessions).await?;
     Ok(axum::Json(Report {
-        ended,
-        active,
-        known,
-        agents,
+        ended: imported.ended,
+        active: imported.active,
+        known: imported.known,
+        agents: imported.agents,
     }))
 }
 
 /// Returns an issuer, and how user ids are derived for it. For an issuer that is not trusted this
 /// is unknown.
 fn vouching(api: &Api, issuer: String) -> Result<Voucher, Problem> {
-    let invalid = |detail: String| {
-        Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "INVALID_FIELD", detail)
-            .at(RequestPart::Body("/issuer"))
-    };
+    let invalid = |detail: String| Problem::invalid_field("/issuer", detail);
     if issuer.is_empty() || issuer.len() > ISSUER_BYTES_MAX || issuer.chars().any(char::is_control)
     {
         return Err(invalid(format!(

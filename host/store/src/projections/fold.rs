@@ -2,35 +2,26 @@
 
 use crate::event_row::{self, event_columns};
 use crate::full_text;
-use crate::projections::project;
-use crate::schema::PROJECTIONS;
+use crate::projections::{PROJECTIONS, project};
 use crate::sql::{Sql, int, limit};
 use rusqlite::params;
 
 /// Events that are read at a time.
 const CHUNK_EVENTS: usize = 256;
 
-/// Drops every projection and folds all events again, and returns the number of events. Runs within
-/// an open transaction.
-pub(crate) fn fold(sql: &Sql<'_>) -> rusqlite::Result<u64> {
+/// Drops every projection and folds all events again. Runs within an open transaction.
+pub(crate) fn fold(sql: &Sql<'_>) -> rusqlite::Result<()> {
     for table in PROJECTIONS {
         sql.connection()
             .execute(&format!("DELETE FROM {table}"), [])?;
     }
     full_text::clear(sql)?;
-    let events = fold_into(sql, sql)?;
-    full_text::index_through(sql, i64::MAX)?;
-    Ok(events)
+    fold_after(0, sql, sql, &mut |_| ())?;
+    full_text::index_through(sql, i64::MAX)
 }
 
-/// Folds all events of one database into the empty projections of another, and returns the number
-/// of events.
-pub(crate) fn fold_into(events: &Sql<'_>, projections: &Sql<'_>) -> rusqlite::Result<u64> {
-    fold_after(0, events, projections, &mut |_| ())
-}
-
-/// Folds the events after a position, up to the last that is seen; the position of that. Says how
-/// far it is after each chunk.
+/// Folds the events of one database after a position into the projections of another, and returns
+/// the position of the last event that is seen. Reports the position after each chunk.
 pub(crate) fn fold_after(
     mut position: u64,
     events: &Sql<'_>,

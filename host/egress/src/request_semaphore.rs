@@ -1,4 +1,4 @@
-//! Slots for requests that are under way at once, in all and for each component.
+//! The semaphore of requests that are under way at once, in all and for each component.
 
 use crate::awake::timeout;
 use crate::error::EgressError;
@@ -10,13 +10,13 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// A permit for one request. It is given back when every clone is gone.
 #[derive(Debug, Clone)]
-pub struct Slot {
+pub struct RequestPermit {
     _held: Arc<(OwnedSemaphorePermit, OwnedSemaphorePermit)>,
 }
 
-/// All slots.
+/// The permits of all requests, and of those of each component.
 #[derive(Debug)]
-pub(crate) struct Slots {
+pub(crate) struct RequestSemaphore {
     all: Arc<Semaphore>,
     /// The semaphores of components that have requests under way.
     of_component: Mutex<HashMap<String, Weak<Semaphore>>>,
@@ -24,7 +24,7 @@ pub(crate) struct Slots {
     queue: Duration,
 }
 
-impl Slots {
+impl RequestSemaphore {
     pub(crate) fn new(limits: &Limits) -> Self {
         Self {
             all: Arc::new(Semaphore::new(limits.in_flight_max)),
@@ -34,14 +34,14 @@ impl Slots {
         }
     }
 
-    /// Waits for a slot, first among the component's own requests. So no component stands in the
+    /// Waits for a permit, first among the component's own requests. So no component stands in the
     /// common queue more often than it may have requests under way.
-    pub(crate) async fn acquire(&self, component: &str) -> Result<Slot, EgressError> {
+    pub(crate) async fn acquire(&self, component: &str) -> Result<RequestPermit, EgressError> {
         let own = self.semaphore(component);
         let acquire = async {
             let own = own.acquire_owned().await?;
             let all = Arc::clone(&self.all).acquire_owned().await?;
-            Ok::<_, tokio::sync::AcquireError>(Slot {
+            Ok::<_, tokio::sync::AcquireError>(RequestPermit {
                 _held: Arc::new((own, all)),
             })
         };

@@ -1,6 +1,6 @@
 //! Fuzz target: URLs and references of any letters are refused, or have one meaning to all readers.
 
-use super::*;
+use super::super::*;
 use crate::access::egress::{EgressGrant, HostPattern, PathPattern, permit};
 
 const PIECES: [&str; 48] = [

@@ -1,7 +1,7 @@
 //! Fuzz target: patterns and paths of any letters get the answer that a slow and plain matcher
 //! gives.
 
-use super::*;
+use super::super::*;
 use crate::access::grant::{Access, Barred, DirectoryGrant};
 
 const PIECES: [&str; 16] = [

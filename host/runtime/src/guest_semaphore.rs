@@ -1,4 +1,4 @@
-//! The slots for guests that run at the same time, and the queue for them.
+//! The semaphore of guests that run at the same time, and the queue before it.
 //!
 //! A component that keeps computing until it is stopped shares one lane with all others that do, so
 //! that however many of them are called, they take no more than one guest's part of the machine.
@@ -18,9 +18,9 @@ const OFFENCES_MAX: u32 = 3;
 /// Time for which such an offence counts.
 const OFFENCE_LASTS: Duration = Duration::from_secs(60);
 
-/// The slots of all components together, and the queue before them.
+/// The permits of all components together, and the queue for them.
 #[derive(Debug)]
-pub(crate) struct Slots {
+pub(crate) struct GuestSemaphore {
     all: Arc<Semaphore>,
     /// The one lane of all that are confined.
     lane: Arc<Semaphore>,
@@ -89,17 +89,17 @@ const MINUTE: Duration = Duration::from_secs(60);
 
 /// The right to run one guest. Ends when it is dropped.
 #[derive(Debug)]
-pub(crate) struct Slot {
+pub(crate) struct GuestPermit {
     _component: Option<CallPermit>,
     _lane: Option<OwnedSemaphorePermit>,
     _all: OwnedSemaphorePermit,
 }
 
 /// The right to take one step of a component, under the limits with which it was let in. Others
-/// have its slot once this is dropped, or the step is over.
+/// have its permit once this is dropped, or the step is over.
 #[derive(Debug)]
 pub struct Admission {
-    pub(crate) slot: Slot,
+    pub(crate) permit: GuestPermit,
     pub(crate) gate: Arc<Gate>,
     pub(crate) limits: GuestLimits,
 }
@@ -154,7 +154,7 @@ impl Gate {
     }
 }
 
-impl Slots {
+impl GuestSemaphore {
     pub(crate) fn new(instances_max: u32, waiting_max: usize, wait_max: Duration) -> Self {
         Self {
             all: Arc::new(Semaphore::new(instances_max as usize)),
@@ -166,7 +166,7 @@ impl Slots {
         }
     }
 
-    /// Slots that are free now.
+    /// Permits that are free now.
     pub(crate) fn free(&self) -> usize {
         self.all.available_permits()
     }
@@ -181,16 +181,20 @@ impl Slots {
         &self,
         gate: &Gate,
         limits: &GuestLimits,
-    ) -> Result<Slot, AdmissionRefusal> {
-        let slot = self.enter(gate, limits.concurrency_max).await?;
+    ) -> Result<GuestPermit, AdmissionRefusal> {
+        let permit = self.enter(gate, limits.concurrency_max).await?;
         gate.count(limits.calls_per_minute_max, Instant::now())?;
-        Ok(slot)
+        Ok(permit)
     }
 
-    /// Takes a slot of the component's, the lane if it is confined, and a slot of the host's. The
-    /// order lets a component that waits for itself hold nothing of others. Each has a queue of its
-    /// own. None when too many wait or it took too long.
-    async fn enter(&self, gate: &Gate, concurrency_max: u32) -> Result<Slot, AdmissionRefusal> {
+    /// Takes a permit of the component's, the lane if it is confined, and a permit of the host's.
+    /// The order lets a component that waits for itself hold nothing of others. Each has a queue of
+    /// its own. None when too many wait or it took too long.
+    async fn enter(
+        &self,
+        gate: &Gate,
+        concurrency_max: u32,
+    ) -> Result<GuestPermit, AdmissionRefusal> {
         let component = gate
             .calls
             .acquire(concurrency_max, self.waiting_max, self.wait_max)
@@ -208,16 +212,16 @@ impl Slots {
             .acquire(self.all.clone(), &self.waiting)
             .await
             .ok_or(AdmissionRefusal::Host)?;
-        Ok(Slot {
+        Ok(GuestPermit {
             _component: Some(component),
             _lane: lane,
             _all: all,
         })
     }
 
-    /// A slot of the host's alone.
-    pub(crate) async fn enter_ungated(&self) -> Option<Slot> {
-        Some(Slot {
+    /// A permit of the host's alone.
+    pub(crate) async fn enter_ungated(&self) -> Option<GuestPermit> {
+        Some(GuestPermit {
             _component: None,
             _lane: None,
             _all: self.acquire(self.all.clone(), &self.waiting).await?,
@@ -260,138 +264,4 @@ impl Drop for QueueEntry<'_> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[tokio::test]
-    async fn who_finds_the_queue_full_is_refused_and_who_waits_too_long_too() {
-        let slots = Slots::new(1, 1, Duration::from_millis(20));
-        let gate = Gate::default();
-        let held = slots.enter(&gate, 4).await.unwrap();
-        let (first, second) = tokio::join!(slots.enter(&gate, 4), slots.enter(&gate, 4));
-        assert!(first.is_err() && second.is_err());
-        assert_eq!((slots.free(), slots.waiting()), (0, 0));
-        drop(held);
-        assert!(slots.enter(&gate, 4).await.is_ok());
-        assert_eq!(slots.free(), 1);
-    }
-
-    /// Components that keep computing until they are stopped share one lane, and others do not.
-    #[tokio::test]
-    async fn components_that_are_stopped_again_and_again_share_one_lane() {
-        let slots = Slots::new(8, 8, Duration::from_millis(20));
-        let one = Gate::default();
-        let other = Gate::default();
-        let honest = Gate::default();
-        let now = Instant::now();
-        for gate in [&one, &other] {
-            (0..OFFENCES_MAX).for_each(|_| gate.record_offence(now));
-        }
-        honest.record_offence(now);
-        let held = slots.enter(&one, 4).await.unwrap();
-        assert!(slots.enter(&other, 4).await.is_err() && slots.enter(&one, 4).await.is_err());
-        assert!(slots.enter(&honest, 4).await.is_ok());
-        drop(held);
-        assert!(slots.enter(&other, 4).await.is_ok());
-    }
-
-    #[test]
-    fn an_offence_is_forgotten_after_a_minute_without_another() {
-        let gate = Gate::default();
-        let begin = Instant::now();
-        (0..OFFENCES_MAX).for_each(|_| gate.record_offence(begin));
-        assert!(
-            gate.is_confined(begin + OFFENCE_LASTS / 2) && !gate.is_confined(begin + OFFENCE_LASTS)
-        );
-        gate.record_offence(begin + OFFENCE_LASTS);
-        assert!(!gate.is_confined(begin + OFFENCE_LASTS));
-    }
-
-    #[test]
-    fn a_minute_has_room_for_so_many_calls_and_the_next_one_for_as_many_again() {
-        let gate = Gate::default();
-        let begin = Instant::now();
-        let admitted = |after_s: u64| {
-            (0..5)
-                .filter(|_| gate.count(3, begin + Duration::from_secs(after_s)).is_ok())
-                .count()
-        };
-        assert_eq!(
-            (
-                admitted(0),
-                admitted(59),
-                admitted(60),
-                admitted(119),
-                admitted(500)
-            ),
-            (3, 0, 3, 0, 3)
-        );
-    }
-
-    #[test]
-    fn no_minute_has_more_calls_than_the_limit_wherever_it_begins() {
-        let gate = Gate::default();
-        let begin = Instant::now();
-        let admitted = |after_s: u64| {
-            (0..5)
-                .filter(|_| gate.count(4, begin + Duration::from_secs(after_s)).is_ok())
-                .count()
-        };
-        assert_eq!((admitted(0), admitted(58)), (4, 0));
-        let gate = Gate::default();
-        let admitted = |calls: u32, after_s: u64| {
-            (0..calls)
-                .filter(|_| gate.count(4, begin + Duration::from_secs(after_s)).is_ok())
-                .count()
-        };
-        assert_eq!(
-            (
-                admitted(1, 0),
-                admitted(5, 59),
-                admitted(5, 61),
-                admitted(5, 118),
-                admitted(5, 119)
-            ),
-            (1, 3, 1, 0, 3)
-        );
-    }
-
-    #[test]
-    fn who_is_called_too_often_is_told_when_there_is_room_again() {
-        let gate = Gate::default();
-        let begin = Instant::now();
-        for after_s in [0, 10, 20] {
-            gate.count(3, begin + Duration::from_secs(after_s)).unwrap();
-        }
-        let waits = |max| match gate.count(max, begin + Duration::from_secs(30)) {
-            Err(AdmissionRefusal::TooOften { wait }) => wait.as_secs(),
-            other => panic!("{other:?}"),
-        };
-        assert_eq!((waits(3), waits(2), waits(1)), (30, 40, 50));
-    }
-
-    #[tokio::test]
-    async fn a_lower_limit_counts_the_calls_that_run_under_a_higher_one() {
-        let slots = Slots::new(8, 8, Duration::from_millis(20));
-        let gate = Gate::default();
-        let held = [
-            slots.enter(&gate, 4).await.unwrap(),
-            slots.enter(&gate, 4).await.unwrap(),
-        ];
-        assert!(slots.enter(&gate, 2).await.is_err() && slots.enter(&gate, 1).await.is_err());
-        assert!(slots.enter(&gate, 4).await.is_ok());
-        drop(held);
-        assert!(slots.enter(&gate, 1).await.is_ok());
-    }
-
-    #[tokio::test]
-    async fn a_component_waits_for_itself_without_holding_slots_of_others() {
-        let slots = Slots::new(4, 4, Duration::from_millis(20));
-        let gate = Gate::default();
-        let held = slots.enter(&gate, 1).await.unwrap();
-        assert!(slots.enter(&gate, 1).await.is_err());
-        assert_eq!(slots.free(), 3);
-        drop(held);
-        assert!(slots.enter(&gate, 1).await.is_ok());
-    }
-}
+mod tests;

@@ -1,159 +1,140 @@
 //! Sessions in the format of the system that this one replaces.
 
-use super::session::{PendingActionView, UiStateView, status, ui_state};
+use crate::wire::{
+    PendingActionView, UiStateView, control_mode, status, status_or_expired, ui_state,
+};
 use broker::SessionView;
 use domain::event::{Event, Recorded};
 use serde::Serialize;
 use serde_json::{Value, json};
-use store::{SessionRow, SessionStatus, UserSession};
+use store::{SessionStatus, UserSession};
 
 /// A session in a list.
 #[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
-pub struct LegacySummary {
+pub(super) struct LegacySummary {
     /// Its id.
-    pub id: String,
+    pub(super) id: String,
     /// Its type.
-    pub session_type: String,
+    pub(super) session_type: String,
     /// The driver of the session: `reactive` or `proactive`.
-    pub control_mode: &'static str,
+    pub(super) control_mode: &'static str,
     /// `active`, `awaiting_client_action`, `completed`, `expired` or `terminated`.
-    pub status: &'static str,
+    pub(super) status: &'static str,
     /// Items on its record.
-    pub items_completed: u64,
+    pub(super) items_completed: u64,
     /// The time at which it was created, ISO 8601.
-    pub created_at: String,
+    pub(super) created_at: String,
     /// The time at which it began.
-    pub started_at: String,
+    pub(super) started_at: String,
     /// The time at which it ended.
-    pub completed_at: Option<String>,
+    pub(super) completed_at: Option<String>,
 }
 
 /// A session.
 #[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
-pub struct LegacySession {
+pub(super) struct LegacySession {
     /// Its id.
-    pub id: String,
+    pub(super) id: String,
     /// The user whom it is for.
-    pub user_id: String,
+    pub(super) user_id: String,
     /// Its conversation.
-    pub conversation_id: String,
+    pub(super) conversation_id: String,
     /// Its type.
-    pub session_type: String,
+    pub(super) session_type: String,
     /// The driver of the session: `reactive` or `proactive`.
-    pub control_mode: &'static str,
+    pub(super) control_mode: &'static str,
     /// `active`, `awaiting_client_action`, `completed`, `expired` or `terminated`.
-    pub status: &'static str,
+    pub(super) status: &'static str,
     /// Its own system prompt.
-    pub system_prompt: Option<String>,
+    pub(super) system_prompt: Option<String>,
     /// The configuration that it was opened with. It includes `system_prompt` and `model_id` when
     /// there are any.
     #[schema(value_type = Object)]
-    pub config: Value,
+    pub(super) config: Value,
     /// The item that waits.
-    pub current_item_id: Option<String>,
+    pub(super) current_item_id: Option<String>,
     /// The questions and answers, the first 200.
-    pub items: Vec<LegacyItem>,
+    pub(super) items: Vec<LegacyItem>,
     /// The state that a client needs to show it as it was left.
-    pub ui_state: UiStateView,
+    pub(super) ui_state: UiStateView,
     /// The question that waits for an answer.
-    pub pending_action: Option<PendingActionView>,
+    pub(super) pending_action: Option<PendingActionView>,
     /// The time at which it was created, ISO 8601.
-    pub created_at: String,
+    pub(super) created_at: String,
     /// The time at which it began.
-    pub started_at: String,
+    pub(super) started_at: String,
     /// The time at which it ended.
-    pub completed_at: Option<String>,
+    pub(super) completed_at: Option<String>,
     /// The reason why it was ended from outside.
-    pub terminated_reason: Option<String>,
+    pub(super) terminated_reason: Option<String>,
 }
 
 /// A question and its answer.
 #[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
-pub struct LegacyItem {
+pub(super) struct LegacyItem {
     /// Its id.
-    pub id: String,
+    pub(super) id: String,
     /// Its place, from 1.
-    pub sequence: u64,
+    pub(super) sequence: u64,
     /// The question.
-    pub agent_prompt: Value,
+    pub(super) agent_prompt: Value,
     /// The widget that the client was shown.
-    pub client_action: Option<LegacyAction>,
+    pub(super) client_action: Option<LegacyAction>,
     /// The answer; null when there was none.
-    pub user_response: Option<LegacyResponse>,
+    pub(super) user_response: Option<LegacyResponse>,
     /// The evaluation of the answer.
-    pub evaluation: Option<Value>,
+    pub(super) evaluation: Option<Value>,
     /// The time of the question.
-    pub started_at: String,
+    pub(super) started_at: String,
     /// The time of the answer.
-    pub completed_at: Option<String>,
+    pub(super) completed_at: Option<String>,
     /// Milliseconds from the question to the answer.
-    pub response_time_ms: Option<u64>,
+    pub(super) response_time_ms: Option<u64>,
 }
 
 /// A widget and what it shows.
 #[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
-pub struct LegacyAction {
+pub(super) struct LegacyAction {
     /// The widget.
-    pub widget_type: String,
+    pub(super) widget_type: String,
     /// The properties that it shows.
-    pub props: Value,
+    pub(super) props: Value,
     /// True if the message box is locked meanwhile.
-    pub lock_input: bool,
+    pub(super) lock_input: bool,
 }
 
 /// An answer.
 #[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
-pub struct LegacyResponse {
+pub(super) struct LegacyResponse {
     /// The answer itself.
-    pub response: Value,
+    pub(super) response: Value,
     /// The time of the answer.
-    pub timestamp: String,
+    pub(super) timestamp: String,
     /// `valid` or `skipped`: what is not valid is refused, and no item.
-    pub validation_status: &'static str,
+    pub(super) validation_status: &'static str,
     /// Always empty: see `validation_status`.
-    pub validation_errors: Vec<String>,
+    pub(super) validation_errors: Vec<String>,
 }
 
 /// The state that a client needs to restore a page.
 #[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
-pub struct LegacyState {
+pub(super) struct LegacyState {
     /// The session.
-    pub session_id: String,
+    pub(super) session_id: String,
     /// Its status.
-    pub status: &'static str,
+    pub(super) status: &'static str,
     /// The driver of the session.
-    pub control_mode: &'static str,
+    pub(super) control_mode: &'static str,
     /// The item that waits.
-    pub current_item_id: Option<String>,
+    pub(super) current_item_id: Option<String>,
     /// The state that a client needs to show it as it was left.
-    pub ui_state: UiStateView,
+    pub(super) ui_state: UiStateView,
     /// The question that waits for an answer.
-    pub pending_action: Option<PendingActionView>,
-}
-
-/// Returns the driver of sessions of a type.
-fn control_mode(session_type: &str) -> &'static str {
-    if matches!(session_type, "thought" | "chat") {
-        "reactive"
-    } else {
-        "proactive"
-    }
-}
-
-fn old_status(row: &SessionRow, status: &'static str) -> &'static str {
-    match row.status {
-        SessionStatus::Terminated
-            if row.ended_reason.as_deref() == Some(domain::agent::end_session::EXPIRED) =>
-        {
-            "expired"
-        }
-        _ => status,
-    }
+    pub(super) pending_action: Option<PendingActionView>,
 }
 
 /// A session of a list.
-#[must_use]
-pub fn legacy_summary(session: &UserSession) -> LegacySummary {
+pub(super) fn legacy_summary(session: &UserSession) -> LegacySummary {
     let row = &session.row;
     let status = match row.status {
         SessionStatus::Open if session.awaits_client => "awaiting_client_action",
@@ -166,7 +147,7 @@ pub fn legacy_summary(session: &UserSession) -> LegacySummary {
         id: row.id.to_string(),
         session_type: row.session_type.clone(),
         control_mode: control_mode(&row.session_type),
-        status: old_status(row, status),
+        status: status_or_expired(row, status),
         items_completed: row.items,
         created_at: row.created_at.to_string(),
         started_at: row.created_at.to_string(),
@@ -175,8 +156,7 @@ pub fn legacy_summary(session: &UserSession) -> LegacySummary {
 }
 
 /// A session with what is on its record.
-#[must_use]
-pub fn legacy_session(view: &SessionView, items: &[Recorded]) -> LegacySession {
+pub(super) fn legacy_session(view: &SessionView, items: &[Recorded]) -> LegacySession {
     let row = &view.row;
     let ui_state = ui_state(view);
     let pending_action = ui_state.active_widget.clone();
@@ -191,7 +171,7 @@ pub fn legacy_session(view: &SessionView, items: &[Recorded]) -> LegacySession {
         conversation_id: row.conversation.to_string(),
         session_type: row.session_type.clone(),
         control_mode: control_mode(&row.session_type),
-        status: old_status(row, status(view)),
+        status: status_or_expired(row, status(view)),
         system_prompt: config
             .get("system_prompt")
             .and_then(Value::as_str)
@@ -263,8 +243,7 @@ fn item(sequence: u64, recorded: &Recorded) -> Option<LegacyItem> {
 }
 
 /// Returns the state that a client needs to restore a page.
-#[must_use]
-pub fn legacy_state(session: LegacySession) -> LegacyState {
+pub(super) fn legacy_state(session: LegacySession) -> LegacyState {
     LegacyState {
         session_id: session.id,
         status: session.status,

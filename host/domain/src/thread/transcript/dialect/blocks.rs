@@ -1,6 +1,8 @@
 //! Content blocks of other programs, as parts: text, images, calls, and everything else as it is.
+//! And the provider and the model that other programs are shown for a message.
 
-use crate::thread::message::Part;
+use crate::thread::message::{Message, Part};
+use crate::thread::transcript::exact;
 use crate::thread::transcript::fault::TranscriptFault;
 use crate::thread::transcript::line::{Fields, kind};
 use crate::values::digest::Digest;
@@ -14,14 +16,14 @@ use std::collections::BTreeMap;
 pub(super) const PROVIDER: &str = "imported";
 
 /// The bytes of images, by their digests.
-pub(in crate::thread::transcript::dialect) type Blocks = BTreeMap<Digest, Vec<u8>>;
+pub(super) type Blocks = BTreeMap<Digest, Vec<u8>>;
 
 /// The parts of a message's content, which is a text or a list of blocks.
 ///
 /// `text` becomes text, with its `textSignature` in an opaque part behind it; `image` a blob;
 /// `toolCall` a call, with its `thoughtSignature` behind it. Every other block, `thinking` among
 /// them, is kept whole as an opaque part.
-pub(in crate::thread::transcript::dialect) fn parts(
+pub(super) fn parts(
     message: &Fields<'_>,
     name: &str,
     model: &str,
@@ -106,4 +108,27 @@ fn block_parts(
         _ => parts.push(whole()),
     }
     Ok(())
+}
+
+/// The provider and the model that an assistant's message is from, as far as it is known.
+pub(super) fn made_by<'m>(message: &'m Message, models: &'m [String]) -> (&'m str, &'m str) {
+    let opaque = message.parts.iter().find_map(|part| match part {
+        Part::Opaque {
+            provider, model, ..
+        } if provider != PROVIDER => Some((provider.as_str(), model.as_str())),
+        Part::Opaque { .. } | Part::Text { .. } | Part::Blob { .. } | Part::Call { .. } => None,
+    });
+    opaque.unwrap_or_else(|| {
+        let model = message
+            .origin
+            .strip_prefix("model:")
+            .or(models.last().map(String::as_str))
+            .unwrap_or(&message.origin);
+        model.split_once('/').unwrap_or((namespace(), model))
+    })
+}
+
+/// The provider that a message of no known one is shown as.
+pub(super) fn namespace() -> &'static str {
+    exact::MESSAGE.split('.').next().unwrap_or_default()
 }

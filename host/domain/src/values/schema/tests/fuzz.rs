@@ -1,7 +1,7 @@
 //! Fuzz target: whatever a schema is made of, looking at it ends, and what is taken can be counted
 //! with any document.
 
-use super::*;
+use super::super::*;
 use serde_json::{Map, Number, json};
 
 const KEYWORDS: [&str; 16] = [

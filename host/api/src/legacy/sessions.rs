@@ -1,35 +1,29 @@
-//! `/api/session/*`: the sessions API of the system that this one replaces, with its response
-//! format. Deprecated.
+//! `/api/session/*`: the sessions API of the system that this one replaces. Deprecated.
 //!
 //! A session is led by the caller's agent for its type, which is made when it is not there yet.
-//! Every response says with `Deprecation` (RFC 9745) and `Link` what to use instead.
 
-use super::sessions::TIME_LIMIT_S_MAX;
+use super::view::{
+    LegacySession, LegacyState, LegacySummary, legacy_session, legacy_state, legacy_summary,
+};
 use crate::caller::Caller;
 use crate::codes::{
     self, AGENT, AGENT_COMMAND, ANSWERING, DRIVER, INVALID, LIVE_AGENT, OPENING, RECORDING,
     SESSION, SESSION_LIMITS, STREAM,
 };
-use crate::input::{InPath, Json, OptionalJson, Params, id_in_path};
+use crate::input::{InPath, Json, OptionalJson, Params, read_path};
 use crate::problem::{Problem, RequestPart};
 use crate::server::Connected;
 use crate::state::Api;
 use crate::stream::{self, StreamParams, StreamRequest};
-use crate::wire::{self, LegacySession, LegacySummary};
-use axum::extract::{Extension, Request, State};
-use axum::middleware::Next;
+use axum::extract::{Extension, State};
 use axum::response::Response;
 use broker::{NewSession, Respond, SessionView, Target};
+use domain::definition::SESSION_TIME_LIMIT_S_MAX;
 use domain::id::{AgentId, NotAnId, OperationId, SessionId};
-use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use http::{HeaderMap, StatusCode};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// The date of deprecation: 2025-12-15, the day of the design that replaced the API, as a
-/// structured date (RFC 9651).
-const DEPRECATION: &str = "@1765756800";
-/// The replacement, as a `Link` header.
-const SUCCESSOR: &str = "</openapi.json>; rel=\"successor-version\"";
 /// Sessions in a list unless others are asked for, and at most.
 const LIST: (usize, usize) = (50, 200);
 /// Session types of the old system.
@@ -41,18 +35,6 @@ const TYPES: [&str; 6] = [
     "workflow",
     "approval",
 ];
-
-/// Marks a response as one of a deprecated API.
-pub(super) async fn deprecated(request: Request, next: Next) -> Response {
-    let mut response = next.run(request).await;
-    let headers = response.headers_mut();
-    headers.insert(
-        HeaderName::from_static("deprecation"),
-        HeaderValue::from_static(DEPRECATION),
-    );
-    headers.insert(http::header::LINK, HeaderValue::from_static(SUCCESSOR));
-    response
-}
 
 /// A new session.
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
@@ -142,7 +124,7 @@ pub(super) async fn create(
             )
     })?;
     share.keep();
-    let session = wire::legacy_session(&view, &[]);
+    let session = legacy_session(&view, &[]);
     Ok(axum::Json(CreateSessionResponse {
         stream_url: format!("/api/session/{}/stream", session.id),
         session_id: session.id,
@@ -161,16 +143,13 @@ fn time_limit_s(named: Option<&Value>) -> Result<Option<u32>, Problem> {
             .and_then(|seconds| u32::try_from(seconds).ok())
         {
             Some(0) => Ok(None),
-            Some(seconds) if seconds <= TIME_LIMIT_S_MAX => Ok(Some(seconds)),
+            Some(seconds) if seconds <= SESSION_TIME_LIMIT_S_MAX => Ok(Some(seconds)),
             _ => {
                 let detail = format!(
                     "`time_limit_seconds` is a whole number of seconds from 0 (none) to \
-                             {TIME_LIMIT_S_MAX}"
+                             {SESSION_TIME_LIMIT_S_MAX}"
                 );
-                Err(
-                    Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "INVALID_FIELD", detail)
-                        .at(RequestPart::Body("/config/time_limit_seconds")),
-                )
+                Err(Problem::invalid_field("/config/time_limit_seconds", detail))
             }
         },
     }
@@ -207,9 +186,7 @@ pub(super) async fn list(
         .broker()?
         .sessions_of(&caller.user, params.session_type, params.active_only, limit)
         .await?;
-    Ok(axum::Json(
-        sessions.iter().map(wire::legacy_summary).collect(),
-    ))
+    Ok(axum::Json(sessions.iter().map(legacy_summary).collect()))
 }
 
 /// Looks at a session. Use `GET /api/agents/{id}/sessions/{sid}` instead.
@@ -235,16 +212,16 @@ pub(super) async fn show(
     get, path = "/api/session/{sid}/state", tag = "deprecated",
     security(("token" = ["read"])),
     params(("sid" = String, Path, description = "UUID of the session.")),
-    responses((status = 200, description = "The session's state.", body = wire::LegacyState)),
+    responses((status = 200, description = "The session's state.", body = LegacyState)),
     extensions(("x-codes" = json!(codes::join(&[SESSION])))),
 )]
 pub(super) async fn state(
     State(api): State<Api>,
     caller: Caller,
     InPath(sid): InPath<String>,
-) -> Result<axum::Json<wire::LegacyState>, Problem> {
+) -> Result<axum::Json<LegacyState>, Problem> {
     let (agent, session) = found(&api, &sid).await?;
-    Ok(axum::Json(wire::legacy_state(
+    Ok(axum::Json(legacy_state(
         shown(&api, &caller, agent, session).await?,
     )))
 }
@@ -376,13 +353,8 @@ pub(super) async fn follow(
 }
 
 async fn found(api: &Api, sid: &str) -> Result<(AgentId, SessionId), Problem> {
-    let session: SessionId = id_in_path("sid", sid)?;
-    let row = api
-        .broker()?
-        .store()
-        .session(session)
-        .await
-        .map_err(broker::Error::from)?;
+    let session: SessionId = read_path("sid", sid)?;
+    let row = api.broker()?.store().session(session).await?;
     let row = row.ok_or_else(|| not_found(session))?;
     Ok((row.agent, session))
 }
@@ -439,7 +411,7 @@ async fn shown(
         let is_last = page.len() < LIST.1;
         items.extend(page);
         if is_last {
-            return Ok(wire::legacy_session(&view, &items));
+            return Ok(legacy_session(&view, &items));
         }
     }
 }

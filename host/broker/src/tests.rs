@@ -1,0 +1,5 @@
+//! Rules of the driver, each tested with a scripted guest over a real store.
+
+mod host;
+mod operations;
+mod stepping;

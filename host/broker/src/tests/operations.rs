@@ -1,0 +1,151 @@
+//! Tests of the work that steps start: when it is done, what is on record before, how it ends, and
+//! what becomes of it after a crash.
+
+use super::host::{Host, gives, kinds, model, replies, timer, tool, works};
+use domain::step::OperationOutcome;
+use domain::turn::TurnEnd;
+use serde_json::json;
+use std::future::{pending, ready};
+use tokio::sync::oneshot;
+
+#[tokio::test]
+async fn a_stop_while_a_model_is_asked_ends_the_turn_and_its_work() {
+    let host = Host::new().await;
+    host.guest.steps([works([("ask", model())], &[])]);
+    host.say("never").await;
+    host.stored("run.stepped", 1).await;
+    assert!(host.cancel().await);
+    let ended = host.ended().await;
+    assert_eq!(ended.end, TurnEnd::Aborted);
+    assert_eq!(ended.stopped[0].outcome, OperationOutcome::Cancelled);
+    host.undriven().await;
+    assert_eq!(host.guest.news().len(), 1, "the agent is not asked again");
+}
+
+#[tokio::test]
+async fn a_model_is_not_asked_with_fewer_tokens_left_than_it_may_use() {
+    let host = Host::with_limits(json!({ "tokensMax": 1_000 })).await;
+    host.guest
+        .steps([works([("ask", model())], &[]), replies("no")]);
+    host.say("never").await;
+    host.ended().await;
+    let Some(OperationOutcome::Failed { failure }) = host.outcome(1, "ask") else {
+        panic!("{:?}", host.guest.news());
+    };
+    assert_eq!(failure.code, "limit-reached");
+}
+
+/// An attempt reserves 4,096 tokens for its reply, and breaks off with an unknown cost.
+#[tokio::test]
+async fn a_further_attempt_at_a_model_is_on_record_or_not_made() {
+    for (tokens_max, afforded) in [(8_000, 0), (12_000, 1), (100_000, 2)] {
+        let host = Host::with_limits(json!({ "tokensMax": tokens_max })).await;
+        host.guest
+            .steps([works([("ask", model())], &[]), replies("no")]);
+        host.say("breaks").await;
+        host.ended().await;
+        assert_eq!(host.count("operation.attempted").await, afforded);
+    }
+}
+
+/// The call itself looks at the store while it is made.
+#[tokio::test]
+async fn a_call_that_must_not_run_twice_is_on_record_before_it_is_made() {
+    for (name, is_recorded) in [("send", true), ("read", false)] {
+        let host = Host::new().await;
+        let store = host.broker.store().clone();
+        let session = host.session;
+        let (see, seen) = oneshot::channel();
+        host.guest
+            .steps([works([("call", tool(name))], &[]), replies("done")]);
+        host.guest.call(async move {
+            see.send(kinds(&store, session).await).unwrap();
+            gives("it")
+        });
+        host.say("hi").await;
+        let kinds = seen.await.unwrap();
+        assert_eq!(kinds.contains(&"operation.started".to_owned()), is_recorded);
+        host.ended().await;
+    }
+}
+
+#[tokio::test]
+async fn the_late_result_of_work_that_the_agent_has_stopped_is_ignored() {
+    let host = Host::new().await;
+    let (call, result) = oneshot::channel();
+    let work = [("call", tool("read")), timer(1_000)];
+    host.guest
+        .steps([works(work, &[]), works([], &["call"]), replies("done")]);
+    host.guest.call(async { result.await.unwrap() });
+    host.say("hi").await;
+    host.until("a call", async || host.guest.called().len() == 1)
+        .await;
+    host.pass_ms(1_000);
+    assert_eq!(host.ended().await.end, TurnEnd::Replied);
+    assert!(
+        call.send(gives("it")).is_err(),
+        "somebody waits for it still"
+    );
+    assert_eq!(host.outcome(2, "call"), Some(OperationOutcome::Cancelled));
+}
+
+#[tokio::test]
+async fn a_run_that_only_waits_for_a_time_is_not_driven_until_then() {
+    let host = Host::new().await;
+    host.guest
+        .steps([works([timer(60_000)], &[]), replies("done")]);
+    host.say("hi").await;
+    host.stored("run.stepped", 1).await;
+    host.undriven().await;
+    let host = host.crash().await;
+    host.until("recovery", async || host.broker.stats().to_recover == 0)
+        .await;
+    host.pass_ms(59_999);
+    host.undriven().await;
+    assert_eq!(host.broker.stats().looks, 0);
+    host.pass_ms(1);
+    host.ended().await;
+    assert_eq!(host.outcome(1, "timer"), Some(OperationOutcome::Elapsed));
+}
+
+#[tokio::test]
+async fn a_turn_that_is_recovered_three_times_in_a_row_fails() {
+    let mut host = Host::new().await;
+    host.guest.steps([works([("ask", model())], &[])]);
+    host.say("never").await;
+    host.stored("run.stepped", 1).await;
+    for count in 1..=3 {
+        assert_eq!(host.count("run.ended").await, 0);
+        host = host.crash().await;
+        host.stored("run.recovered", count).await;
+    }
+    let ended = host.ended().await;
+    assert_eq!(ended.end, TurnEnd::Failed);
+    assert_eq!(ended.code.as_deref(), Some("host-failed"));
+}
+
+/// A call that only reads is made again, under the same key.
+#[tokio::test]
+async fn a_call_that_must_not_run_twice_is_unknown_after_a_crash() {
+    for (name, calls) in [("send", 1), ("read", 2)] {
+        let host = Host::new().await;
+        host.guest
+            .steps([works([("call", tool(name))], &[]), replies("done")]);
+        host.guest.call(pending());
+        host.guest.call(ready(gives("it")));
+        host.say("hi").await;
+        host.until("a call", async || host.guest.called().len() == 1)
+            .await;
+        let host = host.crash().await;
+        host.ended().await;
+        let is_unknown = host.outcome(1, "call") == Some(OperationOutcome::Unknown);
+        assert_eq!(is_unknown, name == "send");
+        let called = host.guest.called();
+        assert_eq!(called.len(), calls);
+        assert!(
+            called
+                .iter()
+                .all(|call| call.idempotency_key == called[0].idempotency_key)
+        );
+    }
+}

@@ -1,0 +1,84 @@
+//! Tests of turns and their steps: when one is taken, and what becomes of one that fails.
+
+use super::host::{Host, replies, timer, works};
+use domain::step::News;
+use domain::turn::TurnEnd;
+use std::time::{Duration, Instant};
+
+/// Nothing of a run is stored before its first step has decided.
+#[tokio::test]
+async fn a_turn_without_work_is_one_commit_and_leaves_no_driver() {
+    let host = Host::new().await;
+    let step = host.guest.held_step();
+    host.say("hi").await;
+    host.stepped(1).await;
+    assert_eq!(host.count("run.started").await, 0);
+    step.send(replies("hello")).unwrap();
+    host.ended().await;
+    let kinds = host.kinds().await;
+    let turn = kinds.iter().skip_while(|kind| *kind != "run.started");
+    assert_eq!(
+        turn.collect::<Vec<_>>(),
+        [
+            "run.started",
+            "run.stepped",
+            "run.ended",
+            "session.turn.committed"
+        ]
+    );
+    host.undriven().await;
+}
+
+#[tokio::test]
+async fn words_that_arrive_during_a_step_are_heard_by_the_next_one() {
+    let host = Host::new().await;
+    let step = host.guest.held_step();
+    host.guest.steps([replies("to both")]);
+    host.say("one").await;
+    host.stepped(1).await;
+    host.say("two").await;
+    step.send(replies("to one")).unwrap();
+    host.ended().await;
+    // The reply that came too early has become an ordinary message: the second.
+    let said = |id| vec![News::Said { messages: vec![id] }];
+    assert_eq!(host.guest.news(), [said(1), said(3)]);
+    assert_eq!(host.count("session.turn.committed").await, 1);
+}
+
+#[tokio::test]
+async fn a_first_step_that_fails_three_times_leaves_a_dead_letter_and_no_turn() {
+    let host = Host::new().await;
+    // Nothing is scripted: every step traps.
+    host.say("hi").await;
+    assert_eq!(host.ended().await.turn, None);
+    assert_eq!(host.count("run.step_failed").await, 3);
+    assert_eq!(host.broker.dead_letters(10).await.unwrap().len(), 1);
+    host.undriven().await;
+}
+
+#[tokio::test]
+async fn a_wake_does_not_cut_the_pause_after_a_full_runtime_short() {
+    let host = Host::new().await;
+    host.guest.fill();
+    let begin = Instant::now();
+    host.say("hi").await;
+    host.until("a step that asks again", async || {
+        host.broker.core.wake(host.session);
+        host.guest.asked() == 2
+    })
+    .await;
+    assert!(begin.elapsed() >= Duration::from_millis(50));
+}
+
+#[tokio::test]
+async fn a_stop_during_a_step_ends_the_turn_after_it() {
+    let host = Host::new().await;
+    let step = host.guest.held_step();
+    host.say("hi").await;
+    host.stepped(1).await;
+    let goes_on = async { step.send(works([timer(1_000)], &[])).unwrap() };
+    let (stopped, ()) = tokio::join!(host.cancel(), goes_on);
+    assert!(stopped);
+    assert_eq!(host.ended().await.end, TurnEnd::Aborted);
+    assert!(!host.cancel().await, "nothing is open any more");
+}

@@ -1,0 +1,84 @@
+//! Tests of JSON from outside.
+
+use super::*;
+
+#[test]
+fn brackets_count_outside_of_strings() {
+    for (text, levels) in [
+        ("1", 0),
+        ("[]", 1),
+        (r#"{"a":[[1],[2]]}"#, 3),
+        (r#"["[[[", "\"[[", "\\"]"#, 1),
+        (r#"[[]], [[[ "#, 3),
+    ] {
+        assert_eq!(depth(text.as_bytes()), levels, "{text}");
+    }
+}
+
+#[test]
+fn a_value_is_as_deep_as_its_text() {
+    for (text, levels) in [("1", 0), ("[]", 1), (r#"{"a":[[1],[2]]}"#, 3)] {
+        let value = serde_json::from_str(text).unwrap();
+        assert!(!is_deeper(&value, levels), "{text}");
+        assert!(levels == 0 || is_deeper(&value, levels - 1), "{text}");
+    }
+}
+
+#[test]
+fn what_is_taken_is_nested_so_deep_and_no_deeper() {
+    let nested = |levels: usize| "[".repeat(levels) + &"]".repeat(levels);
+    assert!(parse(&nested(DEPTH_MAX)).is_ok());
+    assert!(matches!(
+        parse(&nested(DEPTH_MAX + 1)),
+        Err(NotTaken::TooDeep)
+    ));
+    assert!(matches!(parse(&nested(100_000)), Err(NotTaken::TooDeep)));
+    assert!(matches!(parse("{"), Err(NotTaken::Malformed(_))));
+}
+
+#[test]
+fn an_object_has_each_key_once() {
+    for (text, key) in [
+        (r#"{"a":1,"a":2}"#, "a"),
+        (r#"[{"b":{"a":1,"b":2,"\u0061":1}}]"#, "a"),
+        (r#"{"":1,"":1}"#, ""),
+        ("{\"a\u{202e}\":1,\"a\u{202e}\":1}", "a\\u{202e}"),
+    ] {
+        assert!(
+            matches!(parse(text), Err(NotTaken::Duplicate { key: found }) if found == key),
+            "{text}"
+        );
+    }
+    for text in [
+        r#"{"a":{"a":1},"b":[{"a":1},{"a":2}]}"#,
+        r#" [null, true, -1, 18446744073709551615, 1.5, 1e300, -0.0, "\u00e9\n", {}, []] "#,
+        "1",
+    ] {
+        assert_eq!(
+            parse(text).unwrap(),
+            serde_json::from_str::<Value>(text).unwrap(),
+            "{text}"
+        );
+    }
+    for text in ["", "[1] 2", "{\"a\":}", "nul"] {
+        assert!(matches!(parse(text), Err(NotTaken::Malformed(_))), "{text}");
+    }
+}
+
+#[test]
+fn a_whole_number_is_an_integer_however_it_was_written() {
+    let mut value =
+        serde_json::json!({ "index": 0.0, "more": [-2.0, 1.5, 1e300, -0.0], "text": "1.0" });
+    make_integers(&mut value);
+    assert_eq!(
+        value,
+        serde_json::json!({ "index": 0, "more": [-2, 1.5, 1e300, 0], "text": "1.0" })
+    );
+}
+
+#[test]
+fn what_is_stored_deepest_can_be_read_again() {
+    let text = "[".repeat(STORED_DEPTH_MAX) + &"]".repeat(STORED_DEPTH_MAX);
+    assert!(serde_json::from_str::<Value>(&text).is_ok());
+    const { assert!(DEPTH_MAX + 16 < STORED_DEPTH_MAX) };
+}

@@ -1,0 +1,86 @@
+//! Tests of the way in to a provider.
+
+use super::*;
+use domain::delegate::Priority;
+use domain::id::AgentId;
+use futures::FutureExt;
+use std::pin::Pin;
+use uuid::Uuid;
+
+/// The patience of a call, in milliseconds.
+const PATIENCE_MS: u64 = 1_000;
+
+fn peer() -> Peer<'static> {
+    Peer {
+        provider: "p",
+        model: "m",
+        key: None,
+    }
+}
+
+fn party(user: &str) -> Party {
+    Party {
+        user: user.parse().unwrap(),
+        agent: AgentId(Uuid::nil()),
+        priority: Priority::Normal,
+        section: None,
+    }
+}
+
+fn soon() -> Instant {
+    Instant::now() + Duration::from_millis(30)
+}
+
+#[tokio::test]
+async fn waiting_for_a_place_takes_nothing_of_a_calls_time() {
+    let gate = Gate::new(1, Breaker::new(1, 1));
+    let mut deadline = soon();
+    let held = gate
+        .enter(peer(), party("ann"), PATIENCE_MS, &mut deadline)
+        .await;
+    let mut later = soon();
+    let begun = later;
+    let waiting = gate.enter(peer(), party("ann"), PATIENCE_MS, &mut later);
+    let leaving = async {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        drop(held);
+    };
+    let (entered, ()) = tokio::join!(waiting, leaving);
+    assert!(entered.is_ok());
+    assert!(
+        later.saturating_duration_since(begun) >= Duration::from_millis(90),
+        "as much as it had before is left"
+    );
+}
+
+#[tokio::test]
+async fn users_take_turns_at_a_provider() {
+    let gate = Gate::new(1, Breaker::new(1, 1));
+    let mut deadlines = [soon(); 5];
+    let users = ["ann", "ann", "ann", "ann", "bob"];
+    let mut calls: Vec<Pin<Box<_>>> = deadlines
+        .iter_mut()
+        .zip(users)
+        .map(|(deadline, user)| Box::pin(gate.enter(peer(), party(user), PATIENCE_MS, deadline)))
+        .collect();
+    let mut called = Vec::new();
+    let mut held = None;
+    while called.len() < users.len() {
+        drop(held.take());
+        let mut entered = Vec::new();
+        for (index, call) in calls
+            .iter_mut()
+            .enumerate()
+            .filter(|(index, _)| !called.contains(index))
+        {
+            entered.extend(call.as_mut().now_or_never().map(|pass| (index, pass)));
+        }
+        let Some((index, pass)) = entered.pop() else {
+            panic!("a permit that is free is taken: {called:?}")
+        };
+        assert!(pass.is_ok() && entered.is_empty(), "one at a time");
+        called.push(index);
+        held = Some(pass);
+    }
+    assert_eq!(called, [0, 1, 4, 2, 3], "{users:?}");
+}

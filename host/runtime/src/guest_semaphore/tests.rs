@@ -1,0 +1,135 @@
+//! Tests of the permits of guests, and of the queue for them.
+
+use super::*;
+
+#[tokio::test]
+async fn who_finds_the_queue_full_is_refused_and_who_waits_too_long_too() {
+    let guests = GuestSemaphore::new(1, 1, Duration::from_millis(20));
+    let gate = Gate::default();
+    let held = guests.enter(&gate, 4).await.unwrap();
+    let (first, second) = tokio::join!(guests.enter(&gate, 4), guests.enter(&gate, 4));
+    assert!(first.is_err() && second.is_err());
+    assert_eq!((guests.free(), guests.waiting()), (0, 0));
+    drop(held);
+    assert!(guests.enter(&gate, 4).await.is_ok());
+    assert_eq!(guests.free(), 1);
+}
+
+/// Components that keep computing until they are stopped share one lane, and others do not.
+#[tokio::test]
+async fn components_that_are_stopped_again_and_again_share_one_lane() {
+    let guests = GuestSemaphore::new(8, 8, Duration::from_millis(20));
+    let one = Gate::default();
+    let other = Gate::default();
+    let honest = Gate::default();
+    let now = Instant::now();
+    for gate in [&one, &other] {
+        (0..OFFENCES_MAX).for_each(|_| gate.record_offence(now));
+    }
+    honest.record_offence(now);
+    let held = guests.enter(&one, 4).await.unwrap();
+    assert!(guests.enter(&other, 4).await.is_err() && guests.enter(&one, 4).await.is_err());
+    assert!(guests.enter(&honest, 4).await.is_ok());
+    drop(held);
+    assert!(guests.enter(&other, 4).await.is_ok());
+}
+
+#[test]
+fn an_offence_is_forgotten_after_a_minute_without_another() {
+    let gate = Gate::default();
+    let begin = Instant::now();
+    (0..OFFENCES_MAX).for_each(|_| gate.record_offence(begin));
+    assert!(
+        gate.is_confined(begin + OFFENCE_LASTS / 2) && !gate.is_confined(begin + OFFENCE_LASTS)
+    );
+    gate.record_offence(begin + OFFENCE_LASTS);
+    assert!(!gate.is_confined(begin + OFFENCE_LASTS));
+}
+
+#[test]
+fn a_minute_has_room_for_so_many_calls_and_the_next_one_for_as_many_again() {
+    let gate = Gate::default();
+    let begin = Instant::now();
+    let admitted = |after_s: u64| {
+        (0..5)
+            .filter(|_| gate.count(3, begin + Duration::from_secs(after_s)).is_ok())
+            .count()
+    };
+    assert_eq!(
+        (
+            admitted(0),
+            admitted(59),
+            admitted(60),
+            admitted(119),
+            admitted(500)
+        ),
+        (3, 0, 3, 0, 3)
+    );
+}
+
+#[test]
+fn no_minute_has_more_calls_than_the_limit_wherever_it_begins() {
+    let gate = Gate::default();
+    let begin = Instant::now();
+    let admitted = |after_s: u64| {
+        (0..5)
+            .filter(|_| gate.count(4, begin + Duration::from_secs(after_s)).is_ok())
+            .count()
+    };
+    assert_eq!((admitted(0), admitted(58)), (4, 0));
+    let gate = Gate::default();
+    let admitted = |calls: u32, after_s: u64| {
+        (0..calls)
+            .filter(|_| gate.count(4, begin + Duration::from_secs(after_s)).is_ok())
+            .count()
+    };
+    assert_eq!(
+        (
+            admitted(1, 0),
+            admitted(5, 59),
+            admitted(5, 61),
+            admitted(5, 118),
+            admitted(5, 119)
+        ),
+        (1, 3, 1, 0, 3)
+    );
+}
+
+#[test]
+fn who_is_called_too_often_is_told_when_there_is_room_again() {
+    let gate = Gate::default();
+    let begin = Instant::now();
+    for after_s in [0, 10, 20] {
+        gate.count(3, begin + Duration::from_secs(after_s)).unwrap();
+    }
+    let waits = |max| match gate.count(max, begin + Duration::from_secs(30)) {
+        Err(AdmissionRefusal::TooOften { wait }) => wait.as_secs(),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!((waits(3), waits(2), waits(1)), (30, 40, 50));
+}
+
+#[tokio::test]
+async fn a_lower_limit_counts_the_calls_that_run_under_a_higher_one() {
+    let guests = GuestSemaphore::new(8, 8, Duration::from_millis(20));
+    let gate = Gate::default();
+    let held = [
+        guests.enter(&gate, 4).await.unwrap(),
+        guests.enter(&gate, 4).await.unwrap(),
+    ];
+    assert!(guests.enter(&gate, 2).await.is_err() && guests.enter(&gate, 1).await.is_err());
+    assert!(guests.enter(&gate, 4).await.is_ok());
+    drop(held);
+    assert!(guests.enter(&gate, 1).await.is_ok());
+}
+
+#[tokio::test]
+async fn a_component_waits_for_itself_without_holding_permits_of_others() {
+    let guests = GuestSemaphore::new(4, 4, Duration::from_millis(20));
+    let gate = Gate::default();
+    let held = guests.enter(&gate, 1).await.unwrap();
+    assert!(guests.enter(&gate, 1).await.is_err());
+    assert_eq!(guests.free(), 3);
+    drop(held);
+    assert!(guests.enter(&gate, 1).await.is_ok());
+}

@@ -1,0 +1,162 @@
+//! Tests of the audit record of a call.
+
+use super::*;
+use domain::secret::Secret;
+
+#[test]
+fn what_is_decided_again_is_counted_and_the_first_detail_stays() {
+    let ruling = Ruling {
+        capability: "files.write".to_owned(),
+        allowed: false,
+        rule: Rule::CapabilityDenylist,
+    };
+    let recorder = AuditRecorder::default();
+    recorder.bind(vec![ruling]);
+    for path in ["/a", "/b", "/c\n"] {
+        recorder.granted("files.read", || path.to_owned());
+        recorder.refused("files.write", || path.to_owned());
+    }
+    recorder.refused("wasi:sockets", || "tcp\n".to_owned());
+    let Decided {
+        decisions,
+        left_out,
+    } = recorder.take();
+    let told: Vec<_> = decisions
+        .iter()
+        .map(|d| {
+            (
+                d.capability.as_str(),
+                d.verdict,
+                d.rule,
+                d.times,
+                d.detail.as_str(),
+            )
+        })
+        .collect();
+    assert_eq!(
+        told,
+        [
+            (
+                "files.read",
+                BoundaryVerdict::Granted,
+                Rule::Granted,
+                3,
+                "/a"
+            ),
+            (
+                "files.write",
+                BoundaryVerdict::Refused,
+                Rule::CapabilityDenylist,
+                3,
+                "/a"
+            ),
+            (
+                "wasi:sockets",
+                BoundaryVerdict::Refused,
+                Rule::NotGranted,
+                1,
+                "tcp\\n"
+            ),
+        ]
+    );
+    assert_eq!(left_out, 0);
+}
+
+#[test]
+fn a_flood_of_different_decisions_is_bounded_and_counted() {
+    let recorder = AuditRecorder::default();
+    for n in 0..DECISIONS_RECORDED_MAX + 5 {
+        recorder.limited(&format!("c{n}"), String::new);
+    }
+    let Decided {
+        decisions,
+        left_out,
+    } = recorder.take();
+    assert_eq!((decisions.len(), left_out), (DECISIONS_RECORDED_MAX, 5));
+}
+
+#[test]
+fn every_secret_that_a_call_used_is_on_record() {
+    let recorder = AuditRecorder::default();
+    for secret in ["github", "gitlab", "github"] {
+        recorder.used(&format!("{secret} -> api.example.com header authorization"));
+    }
+    let told: Vec<_> = recorder
+        .take()
+        .decisions
+        .into_iter()
+        .map(|d| (d.detail.split(' ').next().unwrap().to_owned(), d.times))
+        .collect();
+    assert_eq!(told, [("github".to_owned(), 2), ("gitlab".to_owned(), 1)]);
+}
+
+#[test]
+fn what_others_tell_of_secrets_is_told_apart_too_and_no_half_of_one_stays() {
+    let recorder = AuditRecorder::default();
+    for key in ["env A -> a.example", "env B -> b.example"] {
+        recorder.decided(
+            capability::SECRETS_USE,
+            BoundaryVerdict::Granted,
+            Rule::Granted,
+            key,
+        );
+    }
+    assert_eq!(recorder.take().decisions.len(), 2);
+    let secret = Secret::parse("CANARY-0123456789").unwrap();
+    recorder.redact(&Redactor::of(&secret));
+    recorder.granted("files.read", || {
+        format!("{}CANARY-0123456789", "x".repeat(DETAIL_BYTES_MAX - 16))
+    });
+    recorder.refused("CANARY-0123456789.read", String::new);
+    let told = format!("{:?}", recorder.take().decisions);
+    assert!(!told.contains("CANARY"), "{told}");
+}
+
+#[test]
+fn what_is_granted_and_withheld_is_refused_by_the_rule_that_withheld_it() {
+    for (rule, expected) in [
+        (Rule::NotAsked, Some(Rule::NotAsked)),
+        (Rule::Ceiling, Some(Rule::Ceiling)),
+        (Rule::NotGranted, None),
+    ] {
+        let recorder = AuditRecorder::default();
+        recorder.bind(vec![Ruling {
+            capability: "env.read".to_owned(),
+            allowed: false,
+            rule,
+        }]);
+        recorder.withheld("env.read", String::new);
+        assert_eq!(
+            recorder
+                .take()
+                .decisions
+                .first()
+                .map(|decision| decision.rule),
+            expected
+        );
+    }
+    let recorder = AuditRecorder::default();
+    recorder.withheld("env.read", String::new);
+    assert!(recorder.take().decisions.is_empty());
+}
+
+#[test]
+fn limits_of_a_call_are_told_apart() {
+    let recorder = AuditRecorder::default();
+    for limit in ["logBytesMax", "cpuMsMax", "logBytesMax"] {
+        recorder.met("tools.call", limit);
+    }
+    let told: Vec<_> = recorder
+        .take()
+        .decisions
+        .into_iter()
+        .map(|d| (d.detail, d.times, d.verdict))
+        .collect();
+    assert_eq!(
+        told,
+        [
+            ("logBytesMax".to_owned(), 2, BoundaryVerdict::Limited),
+            ("cpuMsMax".to_owned(), 1, BoundaryVerdict::Limited)
+        ]
+    );
+}

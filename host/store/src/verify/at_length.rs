@@ -1,0 +1,51 @@
+//! Reads of all that is stored, which may take so long that they are in the way of the write-ahead
+//! log.
+
+use crate::copy::copy_to_read;
+use crate::read::ReadError;
+use crate::sql::Sql;
+use crate::store::Store;
+use std::sync::Arc;
+use tokio::sync::oneshot;
+
+impl Store {
+    /// Reads at length: in the store itself, or, when that is in the way of the log, in a copy of
+    /// it.
+    pub(crate) async fn read_at_length<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&Sql<'_>) -> rusqlite::Result<T> + Clone + Send + 'static,
+    ) -> Result<T, ReadError> {
+        match self.read(read.clone()).await {
+            Err(ReadError::InTheWay) => self.read_copy(read).await,
+            done => done,
+        }
+    }
+
+    /// Reads in a copy, on a thread of its own.
+    async fn read_copy<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&Sql<'_>) -> rusqlite::Result<T> + Send + 'static,
+    ) -> Result<T, ReadError> {
+        // One at a time: they are as large as the store, and have one name.
+        let alone = Arc::clone(self.copying()).lock_owned().await;
+        let writer = self.senders().ok_or(ReadError::Closed)?.writer;
+        let database = self.database().to_owned();
+        let (reply, answer) = oneshot::channel();
+        let thread = std::thread::Builder::new()
+            .name("store-copy".to_owned())
+            .spawn(move || {
+                let _alone = alone;
+                let copied = copy_to_read(&database, writer);
+                let _ = reply.send(copied.and_then(|(copy, connection)| {
+                    let found = read(&Sql::new(&connection));
+                    drop(connection);
+                    drop(copy);
+                    Ok(found?)
+                }));
+            });
+        thread.map_err(|source| ReadError::Unavailable {
+            source: source.into(),
+        })?;
+        answer.await.map_err(|_| self.unanswered())?
+    }
+}
