@@ -4,10 +4,16 @@
 //! or as real [`Tools`](crate::Tools). [`Bench`] calls the tools of a tool component. [`Scene`] is
 //! a turn for testing a single step. All of them hold plugins to the host's rules and panic, naming
 //! the rule, when one is broken.
+//!
+//! What tools reach outside is granted test by test: [`grant_bucket`], [`grant_folder`] and
+//! [`serve_http`].
 
 mod bench;
 mod buckets;
 mod conversation;
+mod declared;
+mod folders;
+mod http;
 mod performer;
 mod rules;
 mod scene;
@@ -17,6 +23,10 @@ pub use self::bench::Bench;
 pub(crate) use self::buckets::Opened;
 pub use self::buckets::grant_bucket;
 pub use self::conversation::{Conversation, Standing};
+pub(crate) use self::folders::granted_folder;
+pub use self::folders::{GrantedFolder, grant_folder};
+pub(crate) use self::http::answer;
+pub use self::http::{HttpServer, serve_http};
 pub use self::scene::Scene;
 pub use self::script::Reply;
 

@@ -5,8 +5,10 @@ mod agent;
 pub mod bindings;
 mod client;
 mod content;
+mod folder;
 #[cfg(not(target_family = "wasm"))]
 pub mod harness;
+pub mod http;
 pub mod keyvalue;
 pub mod log;
 mod news;
@@ -23,6 +25,7 @@ pub use crate::client::{Answer, ClientAction, UploadedFile};
 pub use crate::content::{
     Blob, IntoParts, Message, MessageId, ModelCall, Part, Role, fenced, shortened, text_of,
 };
+pub use crate::folder::folder;
 pub use crate::news::{Failure, News, Outcome, Settlement};
 pub use crate::operation::{
     Audience, Call, Context, Dispatch, ModelRequest, Operation, Toolset, Work,

@@ -7,6 +7,7 @@
 mod agent;
 mod content;
 mod decision;
+pub(crate) mod http;
 pub(crate) mod keyvalue;
 mod tools;
 mod view;

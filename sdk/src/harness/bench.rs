@@ -2,6 +2,7 @@
 
 use crate::content::text_of;
 use crate::harness::buckets::as_one;
+use crate::harness::declared::declaring;
 use crate::harness::rules::check_definitions;
 use crate::tool::{CallContext, Progress, ToolDefinition, ToolError, Tools, call_by_name};
 use serde_json::Value;
@@ -61,7 +62,7 @@ impl<T: Tools> Bench<T> {
     /// # Errors
     /// What the tool says.
     pub fn call(&self, name: &str, arguments: Value) -> Result<Progress, ToolError> {
-        as_one(|| call_by_name(&self.tools, &self.context, name, arguments))
+        self.run(&self.context, name, arguments)
     }
 
     /// Makes one call and takes the text of its result.
@@ -97,7 +98,23 @@ impl<T: Tools> Bench<T> {
             answer,
             ..self.context.clone()
         };
-        as_one(|| call_by_name(&self.tools, &context, name, arguments))
+        self.run(&context, name, arguments)
+    }
+
+    fn run(
+        &self,
+        context: &CallContext,
+        name: &str,
+        arguments: Value,
+    ) -> Result<Progress, ToolError> {
+        let offered = self.tools.tools();
+        let called = offered.iter().find(|tool| tool.name() == name);
+        let declared = called
+            .map(|tool| tool.definition().capabilities)
+            .unwrap_or_default();
+        declaring(declared, || {
+            as_one(|| call_by_name(&self.tools, context, name, arguments))
+        })
     }
 }
 

@@ -3,6 +3,7 @@
 use crate::client::ClientAction;
 use crate::content::{MessageId, Part, Role, text_of};
 use crate::harness::bench::context_of_test;
+use crate::harness::declared::declaring;
 use crate::harness::scene::Scene;
 use crate::harness::script::Reply;
 use crate::news::{Failure, Outcome};
@@ -260,7 +261,8 @@ impl Performer {
             answer,
             ..context_of_test()
         };
-        match (tool.run)(&context, call.arguments.clone()) {
+        let declared = tool.definition.capabilities.clone();
+        match declaring(declared, || (tool.run)(&context, call.arguments.clone())) {
             Ok(Progress::Done(parts)) => Performed::Done(match call.answers {
                 None => Done::Plain(Outcome::Parts(parts)),
                 answers => Done::InThread {
