@@ -40,6 +40,7 @@ mod all {
     mod lists;
     mod narrowing;
     mod network;
+    mod new_project;
     mod once;
     mod operator;
     mod paging;

@@ -67,6 +67,12 @@ pub(crate) enum Command {
         Example:\n  agent-host serve --config examples/demo/agent-host.toml"
     )]
     Serve(Serve),
+    /// Make a project for an agent or a tool of your own, with all that it builds with
+    #[command(
+        after_help = "Makes the folder NAME here; its README.md has the commands.\n\n\
+        Examples:\n  agent-host new tool word-count\n  agent-host new agent poet --lang python"
+    )]
+    New(crate::new::New),
     /// Talk with an agent of a running host
     #[command(
         after_help = "Every line that you type is a message; when an agent asks something, the \

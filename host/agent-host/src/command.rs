@@ -41,6 +41,7 @@ pub(crate) async fn run(
     let load = || configuration(config.as_deref());
     match command {
         Command::Serve(options) => Box::pin(serve(load()?, &options, terminal, &redaction)).await,
+        Command::New(what) => crate::new::run(&what, terminal),
         Command::Chat(options) => chat::chat(&load()?, options, terminal).await,
         Command::Component(what) => component::run(what, load, terminal).await,
         Command::Session(what) => session::run(&load()?, what, terminal).await,

@@ -14,6 +14,7 @@
 //!   `config/document.rs`, reading it in `config/file.rs`, its checks in `config/check.rs`, limits
 //!   of the whole host in `config/limits.rs`
 //! - `serve.rs`: running the host: the wiring of the layers; `guests.rs`: loading components
+//! - `new.rs`, `new/`: projects of plugins, with the files that the program carries for them
 //! - `token.rs`: the host's own token
 //! - `terminal.rs`: everything that is printed; `failure.rs`: failures and exit codes;
 //!   `invocation.rs`: commands that are suggested; `log.rs`: the log, without secrets
@@ -27,6 +28,7 @@ mod fields;
 mod guests;
 mod invocation;
 mod log;
+mod new;
 mod serve;
 mod terminal;
 mod token;

@@ -1,0 +1,112 @@
+//! Files of the repository that the program carries, for projects outside of it.
+
+/// A file of the repository.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Carried {
+    /// Its path from the repository's root, and in a project.
+    pub(super) path: &'static str,
+    /// Its content.
+    pub(super) text: &'static str,
+}
+
+/// Includes files of the repository by their paths from its root.
+macro_rules! carried {
+    ($($path:literal,)*) => {
+        &[$(Carried {
+            path: $path,
+            text: include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../", $path)),
+        }),*]
+    };
+}
+
+/// The interface with plugins.
+pub(super) const WIT: &[Carried] = carried![
+    "wit/agent.wit",
+    "wit/connector.wit",
+    "wit/deps/keyvalue/keyvalue.wit",
+    "wit/deps/logging/logging.wit",
+    "wit/tools.wit",
+    "wit/trigger.wit",
+    "wit/turn.wit",
+    "wit/types.wit",
+    "wit/worlds.wit",
+];
+
+/// The SDK, without its own tests.
+pub(super) const SDK: &[Carried] = carried![
+    "sdk/Cargo.toml",
+    "sdk/README.md",
+    "sdk/src/agent.rs",
+    "sdk/src/bindings.rs",
+    "sdk/src/client.rs",
+    "sdk/src/client/shapes.rs",
+    "sdk/src/content.rs",
+    "sdk/src/folder.rs",
+    "sdk/src/harness.rs",
+    "sdk/src/harness/bench.rs",
+    "sdk/src/harness/buckets.rs",
+    "sdk/src/harness/conversation.rs",
+    "sdk/src/harness/conversation/setting.rs",
+    "sdk/src/harness/declared.rs",
+    "sdk/src/harness/folders.rs",
+    "sdk/src/harness/http.rs",
+    "sdk/src/harness/performer.rs",
+    "sdk/src/harness/rules.rs",
+    "sdk/src/harness/scene.rs",
+    "sdk/src/harness/script.rs",
+    "sdk/src/http.rs",
+    "sdk/src/http/error.rs",
+    "sdk/src/http/outgoing.rs",
+    "sdk/src/http/response.rs",
+    "sdk/src/http/url.rs",
+    "sdk/src/keyvalue.rs",
+    "sdk/src/lib.rs",
+    "sdk/src/log.rs",
+    "sdk/src/news.rs",
+    "sdk/src/operation.rs",
+    "sdk/src/step.rs",
+    "sdk/src/tool.rs",
+    "sdk/src/tool_loop.rs",
+    "sdk/src/turn.rs",
+    "sdk/src/wire.rs",
+    "sdk/src/wire/agent.rs",
+    "sdk/src/wire/content.rs",
+    "sdk/src/wire/decision.rs",
+    "sdk/src/wire/http.rs",
+    "sdk/src/wire/keyvalue.rs",
+    "sdk/src/wire/tools.rs",
+    "sdk/src/wire/view.rs",
+];
+
+/// The versions of packages that the SDK is tested with, for a project in Rust.
+pub(super) const LOCK: &str =
+    include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../sdk/Cargo.lock"));
+
+/// The script that finds or makes a compiler of components.
+pub(super) const TOOLCHAIN_SCRIPT: Carried = Carried {
+    path: "scripts/guest-toolchain",
+    text: include_str!(concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../scripts/guest-toolchain"
+    )),
+};
+
+/// The version of the compiler that the SDK is tested with.
+pub(super) const TOOLCHAIN_FILE: Carried = Carried {
+    path: "rust-toolchain.toml",
+    text: include_str!(concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../rust-toolchain.toml"
+    )),
+};
+
+/// The declaration of a file of unit tests, which is not carried.
+const TESTS: &str = "#[cfg(test)]\nmod tests;\n";
+
+impl Carried {
+    /// The file as it stands in a project: without the declaration of tests that are not there.
+    pub(super) fn in_project(self) -> String {
+        let text = self.text.replace(TESTS, "");
+        format!("{}\n", text.trim_end())
+    }
+}

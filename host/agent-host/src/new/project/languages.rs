@@ -1,0 +1,208 @@
+//! The parts of a project that depend on its language.
+
+use super::{ProjectFile, Template};
+use crate::new::carried::{LOCK, SDK, TOOLCHAIN_FILE, TOOLCHAIN_SCRIPT};
+use crate::new::{Kind, Language};
+
+/// The parts of a project in one language.
+pub(super) struct Parts {
+    /// The language's name for people.
+    pub(super) name: &'static str,
+    /// The built component.
+    pub(super) component: &'static str,
+    /// The first command in the project's folder: it tests, or installs what the others need.
+    pub(super) first: &'static str,
+    /// The command that builds.
+    pub(super) build: &'static str,
+    /// The section of README.md on tests and builds.
+    pub(super) readme: &'static str,
+    /// Rows of README.md's table of files.
+    pub(super) readme_files: &'static str,
+    /// Packages that the kind of plugin needs.
+    pub(super) dependencies: &'static str,
+    /// The files of the language.
+    pub(super) templates: &'static [Template],
+}
+
+/// Templates by their places in a project and in the folder of templates.
+macro_rules! templates {
+    ($($path:literal = $file:literal),* $(,)?) => {
+        &[$(Template {
+            path: $path,
+            text: include_str!(concat!("../templates/", $file)),
+        }),*]
+    };
+}
+
+impl Language {
+    /// Returns the parts of a project with this kind of plugin.
+    pub(super) fn parts(self, kind: Kind) -> Parts {
+        match self {
+            Self::Rust => rust(kind),
+            Self::Python => python(kind),
+            Self::Js => js(kind),
+            Self::C => c(kind),
+        }
+    }
+
+    /// Returns the files that a project in this language has of those that the program carries,
+    /// beside the interface.
+    pub(super) fn carried(self, kind: Kind) -> Vec<ProjectFile> {
+        match self {
+            Self::Rust => sdk(),
+            Self::Python | Self::Js => Vec::new(),
+            Self::C => bindings(kind),
+        }
+    }
+}
+
+fn rust(kind: Kind) -> Parts {
+    Parts {
+        name: "Rust",
+        component: "target/wasm32-wasip2/release/{{snake}}.wasm",
+        first: "cargo test",
+        build: "RUSTC=$(scripts/guest-toolchain) cargo build --release --target wasm32-wasip2",
+        readme: include_str!("../templates/rust/build.md"),
+        readme_files: include_str!("../templates/rust/files.md"),
+        dependencies: match kind {
+            Kind::Tool => include_str!("../templates/rust/tool.dependencies.toml"),
+            Kind::Agent => "",
+        },
+        templates: match kind {
+            Kind::Tool => templates![
+                "Cargo.toml" = "rust/Cargo.toml",
+                "src/lib.rs" = "rust/tool.rs",
+                ".gitignore" = "rust/gitignore",
+            ],
+            Kind::Agent => templates![
+                "Cargo.toml" = "rust/Cargo.toml",
+                "src/lib.rs" = "rust/agent.rs",
+                ".gitignore" = "rust/gitignore",
+            ],
+        },
+    }
+}
+
+fn python(kind: Kind) -> Parts {
+    Parts {
+        name: "Python",
+        component: "{{name}}.wasm",
+        first: "python3 -m venv venv && . venv/bin/activate && pip install -r requirements.txt",
+        build: "componentize-py -d wit -w {{kind}}-plugin componentize app -o {{component}}",
+        readme: include_str!("../templates/python/build.md"),
+        readme_files: include_str!("../templates/python/files.md"),
+        dependencies: "",
+        templates: match kind {
+            Kind::Tool => templates![
+                "app.py" = "python/tool.py",
+                "test_app.py" = "python/test_tool.py",
+                "requirements.txt" = "python/requirements.txt",
+                ".gitignore" = "python/gitignore",
+            ],
+            Kind::Agent => templates![
+                "app.py" = "python/agent.py",
+                "test_app.py" = "python/test_agent.py",
+                "requirements.txt" = "python/requirements.txt",
+                ".gitignore" = "python/gitignore",
+            ],
+        },
+    }
+}
+
+fn js(kind: Kind) -> Parts {
+    Parts {
+        name: "JavaScript",
+        component: "{{name}}.wasm",
+        first: "npm install && npm test",
+        build: "npm run build",
+        readme: match kind {
+            Kind::Tool => include_str!("../templates/js/tool.build.md"),
+            Kind::Agent => include_str!("../templates/js/agent.build.md"),
+        },
+        readme_files: include_str!("../templates/js/files.md"),
+        dependencies: "",
+        templates: match kind {
+            Kind::Tool => templates![
+                "plugin.js" = "js/tool.js",
+                "plugin.test.js" = "js/tool.test.js",
+                "package.json" = "js/tool.package.json",
+                ".gitignore" = "js/gitignore",
+            ],
+            Kind::Agent => templates![
+                "plugin.js" = "js/agent.js",
+                "plugin.test.js" = "js/agent.test.js",
+                "package.json" = "js/agent.package.json",
+                ".gitignore" = "js/gitignore",
+            ],
+        },
+    }
+}
+
+fn c(kind: Kind) -> Parts {
+    Parts {
+        name: "C",
+        component: "{{name}}.wasm",
+        first: "make test",
+        build: "make",
+        readme: include_str!("../templates/c/build.md"),
+        readme_files: include_str!("../templates/c/files.md"),
+        dependencies: "",
+        templates: match kind {
+            Kind::Tool => templates![
+                "Makefile" = "c/Makefile",
+                "plugin.c" = "c/tool.c",
+                "plugin_test.c" = "c/tool_test.c",
+                "json.h" = "c/json.h",
+                ".gitignore" = "c/gitignore",
+            ],
+            Kind::Agent => templates![
+                "Makefile" = "c/Makefile",
+                "plugin.c" = "c/agent.c",
+                "plugin_test.c" = "c/agent_test.c",
+                "json.h" = "c/json.h",
+                ".gitignore" = "c/gitignore",
+            ],
+        },
+    }
+}
+
+/// Includes generated files by their paths in a project.
+macro_rules! generated {
+    ($($path:literal),* $(,)?) => {
+        vec![$(ProjectFile::new(
+            $path,
+            include_bytes!(concat!("../templates/c/", $path)),
+        )),*]
+    };
+}
+
+/// The interface in C, made by `wit-bindgen c`. Whoever changes the version of the interface makes
+/// it again.
+fn bindings(kind: Kind) -> Vec<ProjectFile> {
+    match kind {
+        Kind::Tool => generated![
+            "bindings/tool_plugin.c",
+            "bindings/tool_plugin.h",
+            "bindings/tool_plugin_component_type.o",
+        ],
+        Kind::Agent => generated![
+            "bindings/agent_plugin.c",
+            "bindings/agent_plugin.h",
+            "bindings/agent_plugin_component_type.o",
+        ],
+    }
+}
+
+fn sdk() -> Vec<ProjectFile> {
+    let mut files: Vec<ProjectFile> = SDK
+        .iter()
+        .chain([&TOOLCHAIN_FILE])
+        .map(|file| ProjectFile::new(file.path, file.in_project()))
+        .collect();
+    files.push(ProjectFile::new("Cargo.lock", LOCK));
+    files.push(ProjectFile {
+        is_run: true,
+        ..ProjectFile::new(TOOLCHAIN_SCRIPT.path, TOOLCHAIN_SCRIPT.text)
+    });
+    files
+}

@@ -1,0 +1,36 @@
+/** A tool: counts the words of a text. */
+
+const DEFINITION = {
+  name: "{{snake}}",
+  description: "Counts the words of a text.",
+  arguments: JSON.stringify({
+    type: "object",
+    properties: { text: { type: "string", description: "The text." } },
+    required: ["text"],
+    additionalProperties: false,
+  }),
+  // The host checks every result against this.
+  results: JSON.stringify({
+    type: "object",
+    properties: { words: { type: "integer", minimum: 0 } },
+    required: ["words"],
+  }),
+  capabilities: [],
+  // It changes nothing, so the host may run it again after a crash.
+  effect: "read-only",
+  destructive: false,
+  timeLimitMs: undefined,
+};
+
+export const tools = {
+  describe: () => [DEFINITION],
+
+  call(context, name, args) {
+    // The host has checked the arguments against the schema.
+    const words = JSON.parse(args).text.split(/\s+/).filter(Boolean).length;
+    if (words === 0) {
+      throw { tag: "invalid-arguments", val: "`text` must have a word in it" };
+    }
+    return { tag: "done", val: [{ tag: "text", val: JSON.stringify({ words }) }] };
+  },
+};

@@ -1,0 +1,42 @@
+"""A tool: counts the words of a text."""
+
+import json
+
+from componentize_py_types import Err
+from wit_world import exports
+from wit_world.exports import tools
+from wit_world.imports import types
+
+DEFINITION = types.ToolDefinition(
+    name="{{snake}}",
+    description="Counts the words of a text.",
+    arguments=json.dumps({
+        "type": "object",
+        "properties": {"text": {"type": "string", "description": "The text."}},
+        "required": ["text"],
+        "additionalProperties": False,
+    }),
+    # The host checks every result against this.
+    results=json.dumps({
+        "type": "object",
+        "properties": {"words": {"type": "integer", "minimum": 0}},
+        "required": ["words"],
+    }),
+    capabilities=[],
+    # It changes nothing, so the host may run it again after a crash.
+    effect=types.EffectClass.READ_ONLY,
+    destructive=False,
+    time_limit_ms=None,
+)
+
+
+class Tools(exports.Tools):
+    def describe(self):
+        return [DEFINITION]
+
+    def call(self, context, name, arguments):
+        # The host has checked the arguments against the schema.
+        words = len(json.loads(arguments)["text"].split())
+        if words == 0:
+            raise Err(tools.ToolError_InvalidArguments("`text` must have a word in it"))
+        return tools.Progress_Done([types.Part_Text(json.dumps({"words": words}))])

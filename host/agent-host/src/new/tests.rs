@@ -1,0 +1,161 @@
+//! Tests of projects as they are made and written; `tests/tests/all/new_project.rs` builds them.
+
+use super::carried::{SDK, WIT};
+use super::project::{Project, ProjectFile};
+use super::{Kind, Language, write};
+use clap::ValueEnum;
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// The files below a folder of the repository that `wanted` accepts, by their paths from the root.
+fn below(folder: &str, wanted: &dyn Fn(&str) -> bool) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    for entry in fs::read_dir(root().join(folder)).unwrap() {
+        let entry = entry.unwrap();
+        let path = format!("{folder}/{}", entry.file_name().to_str().unwrap());
+        if entry.file_type().unwrap().is_dir() {
+            found.extend(below(&path, wanted));
+        } else if wanted(&path) {
+            found.insert(path);
+        }
+    }
+    found
+}
+
+fn carried(folder: &str) -> BTreeSet<String> {
+    let paths = SDK.iter().chain(WIT).map(|file| file.path.to_owned());
+    paths.filter(|path| path.starts_with(folder)).collect()
+}
+
+fn projects() -> impl Iterator<Item = (String, Vec<ProjectFile>)> {
+    let languages = Language::value_variants().iter();
+    languages.flat_map(|language| {
+        [Kind::Tool, Kind::Agent].map(|kind| {
+            let project = Project::new(kind, *language, "word-count", None);
+            (format!("{kind:?} in {language:?}"), project.files())
+        })
+    })
+}
+
+/// A new file of the SDK or the interface goes into the list in `carried.rs`.
+#[test]
+fn the_program_carries_the_whole_sdk_and_interface_without_tests() {
+    let sdk = below("sdk/src", &|path| !path.ends_with("/tests.rs"));
+    assert_eq!(carried("sdk/src"), sdk);
+    let wit = below("wit", &|path| {
+        path.ends_with(".wit") && !path.starts_with("wit/frozen/")
+    });
+    assert_eq!(carried("wit"), wit);
+}
+
+#[test]
+fn modules_of_the_carried_sdk_are_all_there() {
+    for file in SDK.iter().filter(|file| file.path.ends_with(".rs")) {
+        let text = file.in_project();
+        let modules = text.lines().filter_map(|line| {
+            let module = line.trim_start_matches("pub ").strip_prefix("mod ")?;
+            module.strip_suffix(';')
+        });
+        let folder = match file.path {
+            "sdk/src/lib.rs" => "sdk/src",
+            path => path.trim_end_matches(".rs"),
+        };
+        for module in modules {
+            let path = format!("{folder}/{module}.rs");
+            assert!(SDK.iter().any(|file| file.path == path), "{path}");
+        }
+    }
+}
+
+#[test]
+fn every_place_in_every_template_is_filled() {
+    for (project, files) in projects() {
+        let written = files
+            .iter()
+            .filter(|file| !file.path.starts_with("sdk/") && !file.path.starts_with("bindings/"));
+        for file in written {
+            let text = String::from_utf8_lossy(&file.bytes);
+            assert!(!text.contains("{{"), "{project}: {}: {text}", file.path);
+        }
+        let paths: BTreeSet<&str> = files.iter().map(|file| file.path.as_str()).collect();
+        assert_eq!(paths.len(), files.len(), "{project}: {paths:?}");
+        for path in [
+            "README.md",
+            "agent-host.toml",
+            ".gitignore",
+            "wit/worlds.wit",
+        ] {
+            assert!(paths.contains(path), "{project}: {path}");
+        }
+    }
+}
+
+/// A released version of the interface never changes, so equal versions mean equal interfaces.
+#[test]
+fn the_bindings_for_c_are_those_of_the_present_interface() {
+    let worlds = WIT.iter().find(|file| file.path == "wit/worlds.wit");
+    let package = worlds.unwrap().text.lines().next().unwrap();
+    let version = package.split(['@', ';']).nth(1).unwrap();
+    for (kind, interface) in [(Kind::Tool, "tools"), (Kind::Agent, "agent")] {
+        let files = Project::new(kind, Language::C, "a", None).files();
+        let bindings = files
+            .iter()
+            .filter(|file| file.path.starts_with("bindings/"));
+        let text: Vec<u8> = bindings.flat_map(|file| file.bytes.clone()).collect();
+        let export = format!("agent-host:plugin/{interface}@{version}#describe");
+        assert!(String::from_utf8_lossy(&text).contains(&export), "{export}");
+    }
+}
+
+#[test]
+fn a_project_is_written_whole_or_not_at_all_and_over_nothing() {
+    let file = |path: &str| ProjectFile {
+        path: path.to_owned(),
+        bytes: b"new".to_vec(),
+        is_run: false,
+    };
+    let files = [file("a"), file("b/c")];
+    // A file cannot be in a file.
+    let impossible = [file("a"), file("a/b")];
+    let here = tempfile::tempdir().unwrap();
+    let at = |path: &str| here.path().join(path);
+    fs::create_dir(at("empty")).unwrap();
+    fs::create_dir(at("full")).unwrap();
+    fs::write(at("full/kept"), "old").unwrap();
+    fs::write(at("file"), "old").unwrap();
+    for (name, files, told) in [
+        ("fresh", &files[..], None),
+        ("empty", &files[..], None),
+        ("full", &files[..], Some("not an empty folder")),
+        ("file", &files[..], Some("not an empty folder")),
+        ("fresh", &files[..], Some("not an empty folder")),
+        ("broken", &impossible[..], Some("cannot be written")),
+    ] {
+        let written = write(here.path(), name, files);
+        match told {
+            None => {
+                written.unwrap();
+                assert_eq!(fs::read(at(name).join("b/c")).unwrap(), b"new", "{name}");
+            }
+            Some(told) => {
+                let failure = written.unwrap_err();
+                assert!(
+                    failure.error.to_string().contains(told),
+                    "{name}: {failure:?}"
+                );
+            }
+        }
+    }
+    assert_eq!(fs::read(at("full/kept")).unwrap(), b"old");
+    let left: BTreeSet<String> = fs::read_dir(here.path())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    let expected = ["empty", "file", "fresh", "full"].map(str::to_owned);
+    assert_eq!(left, BTreeSet::from(expected));
+}

@@ -1,0 +1,243 @@
+//! Projects of authors: made by `new` outside the repository, built and tested as their README
+//! says, loaded by the host and called.
+//!
+//! Those in Rust are always tried. Those in another language are tried where its tools are on the
+//! PATH, and nothing is fetched for them.
+
+use agent_host_tests::guests::root;
+use agent_host_tests::process::{PATIENCE, program};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::{Output, Stdio};
+use std::time::Duration;
+use tempfile::TempDir;
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::process::{Child, Command};
+
+/// The time in which a project is built and tested, or a large component is compiled.
+const BUILD_PATIENCE: Duration = Duration::from_secs(600);
+
+/// A project in a folder of its own.
+struct Project {
+    dir: TempDir,
+    name: &'static str,
+}
+
+impl Project {
+    /// Makes one by the command line.
+    async fn new(kind: &str, name: &'static str, language: &str) -> Self {
+        let dir = TempDir::new().unwrap();
+        let mut command = command(program());
+        command
+            .args(["new", kind, name, "--lang", language, "--json"])
+            .current_dir(dir.path());
+        let made = ended(command, PATIENCE).await;
+        let document: Value = serde_json::from_slice(&made.stdout).unwrap();
+        assert_eq!(document["folder"], name, "{document}");
+        assert_eq!(document["next"].as_array().unwrap().len(), 3, "{document}");
+        Self { dir, name }
+    }
+
+    fn folder(&self) -> PathBuf {
+        self.dir.path().join(self.name)
+    }
+
+    fn command(&self, program: impl Into<PathBuf>) -> Command {
+        let mut command = command(program.into());
+        command.current_dir(self.folder());
+        command
+    }
+
+    /// Runs the commands of its README as they stand there, in one shell.
+    async fn build_and_test(&self) -> String {
+        let readme = std::fs::read_to_string(self.folder().join("README.md")).unwrap();
+        let commands: Vec<&str> = readme
+            .split("```sh\n")
+            .skip(1)
+            .filter_map(|rest| rest.split("```").next())
+            .collect();
+        assert!(!commands.is_empty(), "{readme}");
+        let mut shell = self.command("bash");
+        shell.args(["-e", "-o", "pipefail", "-c", &commands.concat()]);
+        let done = ended(shell, BUILD_PATIENCE).await;
+        String::from_utf8_lossy(&done.stdout).into_owned()
+    }
+
+    /// Checks its configuration, serves it and says something; returns the words of the chat.
+    async fn answer_to(&self, words: &str) -> String {
+        let mut check = self.command(program());
+        check.args(["config", "check", "--config", "agent-host.toml"]);
+        ended(check, BUILD_PATIENCE).await;
+        let host = self.serve().await;
+        let mut chat = self.command(program());
+        chat.args(["chat", "--quiet", "--config", "agent-host.toml"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let mut chat = chat.spawn().unwrap();
+        let mut stdin = chat.stdin.take().unwrap();
+        stdin.write_all(words.as_bytes()).await.unwrap();
+        drop(stdin);
+        let said = tokio::time::timeout(PATIENCE, chat.wait_with_output()).await;
+        let said = said.expect("an answer in time").unwrap();
+        stop(host).await;
+        assert!(said.status.success(), "{said:?}");
+        String::from_utf8(said.stdout).unwrap()
+    }
+
+    /// Starts a host with its configuration, on any free port, and waits until it is ready.
+    async fn serve(&self) -> Child {
+        let mut serve = self.command(program());
+        serve
+            .args(["serve", "--json", "--listen", "127.0.0.1:0"])
+            .args(["--config", "agent-host.toml"])
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped());
+        let mut host = serve.spawn().unwrap();
+        let mut lines = BufReader::new(host.stdout.take().unwrap()).lines();
+        let first = tokio::time::timeout(BUILD_PATIENCE, lines.next_line()).await;
+        let first = first.expect("a host that is ready in time").unwrap();
+        assert!(first.is_some(), "the host has ended");
+        host
+    }
+}
+
+async fn stop(mut host: Child) {
+    let process = host.id().and_then(|id| Pid::from_raw(id.cast_signed()));
+    kill_process(process.unwrap(), Signal::TERM).unwrap();
+    let status = tokio::time::timeout(PATIENCE, host.wait()).await;
+    assert!(status.expect("an end in time").unwrap().success());
+}
+
+/// A command that finds the program, keeps what is compiled where other tests do, and fetches
+/// nothing.
+fn command(program: PathBuf) -> Command {
+    let mut command = Command::new(program);
+    command
+        // What lints this repository on the way is nothing to a project of somebody else.
+        .env_remove("RUSTC_WORKSPACE_WRAPPER")
+        .env("PATH", path())
+        .env("CARGO_BUILD_BUILD_DIR", root().join("target/plugins"))
+        .env("CARGO_NET_OFFLINE", "true")
+        .env("npm_config_offline", "true")
+        .env(
+            "AGENT_HOST_COMPONENTS",
+            root().join("guests/target/wasm32-wasip2/release"),
+        )
+        .env_remove("AGENT_HOST_CONFIG")
+        .env_remove("AGENT_HOST_TOKEN")
+        // Cargo's own of this test would lead a project's cargo elsewhere.
+        .env_remove("CARGO_TARGET_DIR")
+        .env_remove("RUSTC_WORKSPACE_WRAPPER")
+        .kill_on_drop(true);
+    command
+}
+
+/// Returns the `PATH` with the program's folder before all others.
+fn path() -> OsString {
+    let program = program();
+    let own = program.parent().map(Path::to_path_buf);
+    let others = std::env::var_os("PATH").unwrap_or_default();
+    std::env::join_paths(own.into_iter().chain(std::env::split_paths(&others))).unwrap()
+}
+
+/// Runs a command to its end, which is a success.
+async fn ended(mut command: Command, patience: Duration) -> Output {
+    command.stdin(Stdio::null());
+    let output = tokio::time::timeout(patience, command.output()).await;
+    let output = output.expect("a command that ends in time").unwrap();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    assert!(
+        output.status.success(),
+        "{command:?}: {}\n{}",
+        text(&output.stdout),
+        text(&output.stderr)
+    );
+    output
+}
+
+/// Returns whether all of these programs are on the PATH. If one is not, says that the test of a
+/// language is skipped.
+#[expect(
+    clippy::print_stderr,
+    reason = "whoever reads the results is to know what was not tested"
+)]
+fn has(language: &str, programs: &[&str]) -> bool {
+    let folders = std::env::var_os("PATH").unwrap_or_default();
+    let is_there =
+        |program: &&&str| std::env::split_paths(&folders).any(|at| at.join(program).is_file());
+    let missing = programs.iter().find(|program| !is_there(program));
+    if let Some(missing) = missing {
+        eprintln!("SKIPPED, because there is no `{missing}` on the PATH: projects in {language}");
+    }
+    missing.is_none()
+}
+
+async fn a_tool_counts(language: &str) {
+    let project = Project::new("tool", "word-count", language).await;
+    let shown = project.build_and_test().await;
+    assert!(
+        shown.contains("tool     word_count: Counts the words of a text. (read-only)"),
+        "{shown}"
+    );
+    let said = project.answer_to("one two  three").await;
+    assert!(said.contains("Words: 3."), "{said}");
+    let said = project.answer_to("\"quoted\" \\ words and \t 🐌").await;
+    assert!(said.contains("Words: 5."), "{said}");
+}
+
+async fn an_agent_answers(language: &str) {
+    let project = Project::new("agent", "poet", language).await;
+    let shown = project.build_and_test().await;
+    assert!(
+        shown.contains("agent    Poet: Answers in one sentence."),
+        "{shown}"
+    );
+    let said = project.answer_to("The sea is salt.").await;
+    assert!(said.contains("In one sentence: The sea is salt."), "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tool_in_rust_is_made_built_tested_and_called_outside_the_repository() {
+    a_tool_counts("rust").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_in_rust_is_made_built_tested_and_asked_outside_the_repository() {
+    an_agent_answers("rust").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn projects_in_python_are_built_tested_and_called_where_its_tools_are() {
+    if has("Python", &["python3", "componentize-py"]) {
+        a_tool_counts("python").await;
+        an_agent_answers("python").await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn projects_in_javascript_are_built_tested_and_called_where_its_tools_are() {
+    if has("JavaScript", &["node", "npm", "componentize-qjs"]) {
+        a_tool_counts("js").await;
+    }
+    if has("JavaScript", &["node", "npm", "componentize-js"]) {
+        an_agent_answers("js").await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn projects_in_c_are_built_tested_and_called_where_its_tools_are() {
+    let libc = std::env::var_os("WASI_LIBC").unwrap_or_else(|| "/usr".into());
+    let has_libc = Path::new(&libc).join("lib/wasm32-wasi/libc.a").is_file();
+    if std::env::var_os("WASI_SDK_PATH").is_none() && !has_libc {
+        eprintln!(
+            "SKIPPED, because there is no wasi-libc below {} and no WASI_SDK_PATH: projects in C",
+            libc.display()
+        );
+    } else if has("C", &["make", "cc"]) {
+        a_tool_counts("c").await;
+        an_agent_answers("c").await;
+    }
+}
