@@ -4,7 +4,7 @@
 use crate::dialogue::{Doing, Notes};
 use crate::session::Session;
 use agent_host_sdk::{Answer, Effect, Item, MessageId, Outcome, Role, Settlement, log, shortened};
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// Bytes of a question and of an answer on the record.
 const RECORDED_BYTES_MAX: usize = 4 << 10;
@@ -107,7 +107,7 @@ impl Session<'_> {
         let Answer::Given(response) = settlement.answer(self.turn) else {
             return;
         };
-        self.dialogue.rating = response["rating"].as_i64();
+        self.dialogue.rating = response.get("rating").and_then(Value::as_i64);
         self.effects.push(Effect::RecordItem(Item {
             prompt: json!({ "widget": "rating_scale" }),
             response,

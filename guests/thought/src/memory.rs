@@ -62,12 +62,13 @@ impl Memory {
             Self::default()
         });
         if memory.themes.is_empty() {
-            let topic_of = |summary: &Value| Some(summary["topic"].as_str()?.to_owned());
+            let topic_of = |summary: &Value| Some(summary.get("topic")?.as_str()?.to_owned());
             let mut sessions = turn.own_history().into_iter();
             let last =
                 sessions.find_map(|session| Some((topic_of(&session.summary)?, session.summary)));
             if let Some((topic, summary)) = last {
-                let open = summary["open_questions"].as_array().into_iter().flatten();
+                let open = summary.get("open_questions").and_then(Value::as_array);
+                let open = open.into_iter().flatten();
                 let open = open.filter_map(|question| question.as_str().map(str::to_owned));
                 memory.open_questions = open.collect();
                 memory.themes.push(topic);

@@ -34,10 +34,12 @@ impl Lesson {
     pub(crate) fn of(turn: Turn<'_>) -> Result<Self, String> {
         let config: Value = turn.session_config().unwrap_or_default();
         let settings: Value = turn.settings().unwrap_or_default();
-        let (lesson, place) = match (&config["lesson"], &settings["lesson"]) {
-            (Value::Null, Value::Null) => return Ok(built_in()),
-            (Value::Null, lesson) => (lesson, "settings.lesson"),
-            (lesson, _) => (lesson, "session_config.lesson"),
+        let in_config = config.get("lesson").filter(|lesson| !lesson.is_null());
+        let in_settings = settings.get("lesson").filter(|lesson| !lesson.is_null());
+        let (lesson, place) = match (in_config, in_settings) {
+            (None, None) => return Ok(built_in()),
+            (None, Some(lesson)) => (lesson, "settings.lesson"),
+            (Some(lesson), _) => (lesson, "session_config.lesson"),
         };
         let lesson: Self = read(lesson, place)?;
         lesson.check(place)?;

@@ -95,7 +95,7 @@ impl Memory {
         });
         let config: Value = turn.session_config().unwrap_or_default();
         let wish = |name: &str| {
-            let wish = config[name].as_str();
+            let wish = config.get(name).and_then(Value::as_str);
             wish.map(|wish| shortened(wish, WISH_BYTES_MAX))
         };
         kept.level = wish("level").or(kept.level);

@@ -92,10 +92,7 @@ impl Store {
         let rebuilds = Rebuilds::new(&database);
         let opened = open::database(&dir, prepared)?;
         let mut connection = opened.connection;
-        let log = writer::watch_log(&mut connection)
-            .and_then(|pages| Log::new(dir.log(), options.log_bytes_max, &connection, pages))
-            .map_err(|error| OpenError::database(&database, error))?;
-        let log = Arc::new(log);
+        let log = watched_log(&dir, &mut connection, options.log_bytes_max)?;
         let (alive, held) = watch::channel(());
         let (started, mut threads) =
             Readers::start(&dir, options.readers, options.reads_max, &held, &log)?;
@@ -407,6 +404,18 @@ fn start_writer(
             drop(dir);
             drop(held);
         })
+}
+
+/// Counts the pages of the database's log, from those that are there when it is opened.
+fn watched_log(
+    dir: &DataDir,
+    connection: &mut Connection,
+    bytes_max: u64,
+) -> Result<Arc<Log>, OpenError> {
+    writer::watch_log(connection)
+        .and_then(|pages| Log::new(dir.log(), bytes_max, connection, pages))
+        .map(Arc::new)
+        .map_err(|error| OpenError::database(&dir.database(), error))
 }
 
 /// Fills the reserved space, and returns whether the disk had space for it.
