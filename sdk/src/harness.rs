@@ -5,7 +5,7 @@
 //! a turn for testing a single step. All of them hold plugins to the host's rules and panic, naming
 //! the rule, when one is broken.
 //!
-//! What tools reach outside is granted test by test: [`grant_bucket`], [`grant_folder`] and
+//! A test grants the outside world that tools reach: [`grant_bucket`], [`grant_folder`] and
 //! [`serve_http`].
 
 mod bench;

@@ -26,7 +26,7 @@
 //! - `legacy.rs`, `legacy/`: the old system's API and the import of its sessions; nothing else uses
 //!   it
 //!
-//! Who may ask, and how much:
+//! Callers and their limits:
 //!
 //! - `access.rs`: names of the host and forms of credentials; `credential.rs`: from a credential to
 //!   its caller; `caller.rs`: the caller
