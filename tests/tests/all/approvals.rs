@@ -10,7 +10,6 @@ use domain::approval::WIDGET;
 use domain::event::Event;
 use domain::id::{OperationId, SessionId};
 use domain::user::UserId;
-use futures::stream::{self, StreamExt};
 use reqwest::Method;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -182,39 +181,32 @@ async fn the_same_call_again_and_one_with_other_arguments_are_asked_about_again(
     assert_eq!(world.effects().len(), 4);
 }
 
+/// Lets a question expire, and expects the call to have failed and every later answer to be refused.
+async fn expired(limit: Duration, away: Option<Duration>) {
+    let mut setup = asking(json!(["put"]));
+    setup.limits.approval_ms = limit.as_millis().try_into().unwrap();
+    let mut world = World::new(setup).await;
+    let (session, question, props) = asked(&world, json!([call("t", "put", &json!({}))])).await;
+    if let Some(away) = away {
+        world = world.restart(|_| std::thread::sleep(away)).await;
+    }
+    world.idle(session).await;
+    let reply = world.last_reply(session).await;
+    assert!(reply.starts_with("t failed approval-expired"), "{reply}");
+    let late = world.answer("puppet", question, answer(&props, true)).await;
+    assert_eq!(code(late), "NOT_SUSPENDED");
+    assert_eq!((world.effects(), answers(&world).await), (vec![], vec![]));
+}
+
 #[tokio::test(flavor = "multi_thread")]
-async fn nobody_agrees_in_time_and_the_call_has_failed_also_while_the_host_is_down() {
-    stream::iter([false, true])
-        .for_each_concurrent(2, |is_down| async move {
-            let mut setup = asking(json!(["put"]));
-            setup.limits.approval_ms = if is_down { 5_000 } else { 2_000 };
-            let mut world = World::new(setup).await;
-            let (session, question, props) =
-                asked(&world, json!([call("t", "put", &json!({}))])).await;
-            if is_down {
-                world = world
-                    .restart(|_| std::thread::sleep(Duration::from_millis(5_100)))
-                    .await;
-            }
-            world.idle(session).await;
-            assert!(
-                world
-                    .last_reply(session)
-                    .await
-                    .starts_with("t failed approval-expired"),
-                "{}",
-                world.last_reply(session).await
-            );
-            assert_eq!(
-                code(world.answer("puppet", question, answer(&props, true)).await),
-                "NOT_SUSPENDED"
-            );
-            assert_eq!(
-                (world.effects(), answers(&world).await),
-                (Vec::new(), Vec::new())
-            );
-        })
-        .await;
+async fn nobody_agrees_in_time_and_the_call_has_failed() {
+    expired(Duration::from_secs(5), None).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_agrees_while_the_host_is_down_and_the_call_has_failed() {
+    let limit = Duration::from_secs(5);
+    expired(limit, Some(limit)).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
