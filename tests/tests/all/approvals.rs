@@ -181,7 +181,7 @@ async fn the_same_call_again_and_one_with_other_arguments_are_asked_about_again(
     assert_eq!(world.effects().len(), 4);
 }
 
-/// Lets a question expire, and expects the call to have failed and every later answer to be refused.
+/// Lets a question expire. The call has failed then, and every later answer is refused.
 async fn expired(limit: Duration, away: Option<Duration>) {
     let mut setup = asking(json!(["put"]));
     setup.limits.approval_ms = limit.as_millis().try_into().unwrap();
