@@ -1,11 +1,11 @@
-//! The runtime of WebAssembly components: load, grant, instantiate, limit and call them, as pure
-//! functions of their input.
+//! The runtime of WebAssembly components: load, grant, instantiate, limit and call them. A step
+//! is a pure function of its input; a tool call may use what it was granted.
 //!
 //! This crate knows wasmtime so that no other has to. A component is loaded once, its code cached
 //! on disk; each call gets a fresh instance with exactly the means that the caller names, stops at
-//! its limits, and ends in an [`Outcome`] that says what happened and what it used. Guests' effects
-//! are collected here and performed elsewhere: the runtime never calls upward, routes nothing and
-//! queues nothing but calls.
+//! its limits, and ends in an [`Outcome`] that says what happened and what it used. An agent's
+//! effects are returned to the caller, not performed here. The runtime never calls upward, routes
+//! nothing and queues nothing but calls.
 //!
 //! ## Where things are
 //!

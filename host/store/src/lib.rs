@@ -29,7 +29,7 @@
 //! - `probe.rs`: test reads for the health of the host
 //! - `purge.rs`: purging, and its repetition after a crash
 //! - `verify.rs`, `backup.rs`: checks of everything, backups
-//! - `rebuild.rs`: online rebuild of all projections, which can go
+//! - `rebuild.rs`: online rebuild of all projections; can be deleted without loss to the rest
 //! - `tests.rs`: tests of more than one file
 
 mod backup;

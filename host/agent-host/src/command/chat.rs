@@ -332,8 +332,8 @@ fn stream(agent: &str, session: &str, position: u64) -> String {
     format!("/api/agents/{agent}/stream?view=log&session={session}&spawned=true&after={position}")
 }
 
-/// Adds advice that names the current session of an agent. An agent that leads one session leads no
-/// other.
+/// Adds advice that names the current session of an agent, which leads one structured session at a
+/// time.
 async fn point_to_current(
     client: &Client,
     loaded: &Loaded,

@@ -34,7 +34,7 @@ pub(super) async fn run(loaded: &Loaded, what: Key, terminal: Terminal) -> Resul
         }
         Key::List { user, all } => list_keys(&client, user.as_deref(), all, terminal).await?,
         Key::Revoke { id, reason } => {
-            // Whoever gives the whole key means its id, and the rest goes nowhere.
+            // Of a whole key only its id is sent; the secret part is dropped.
             let id = ApiKey::parse(&id).map_or(id, |key| key.id().to_string());
             let reason = reason
                 .map(|reason| format!("?reason={}", segment(&reason)))

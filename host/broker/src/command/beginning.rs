@@ -1,4 +1,4 @@
-//! A chat that is begun for words, in one commit.
+//! The beginning of a chat together with its first message, in one commit.
 //!
 //! The commit has the session, its agent if that is made with it, the words and the request's key.
 //! So a request that comes twice at the same moment begins one session, and no session is left

@@ -138,7 +138,7 @@ impl Broker {
         }
     }
 
-    /// Returns the kind of words that need no look at the queue; none for all others.
+    /// Returns how a message waits, if it can be accepted without reading the queue.
     fn at_once(&self, command: &PostMessage, to: &Addressee) -> Option<WaitKind> {
         let kind = match self.queue_settings(command.queue, to.queue).mode {
             Mode::Steer => WaitKind::Steer,

@@ -1,4 +1,4 @@
-//! Claims from a session's queue: the next turn, words that join the open one, an interrupt.
+//! Claims from a session's queue: the next turn, inputs that join the open run, an interrupt.
 //!
 //! The rules are the domain's ([`domain::queue`]). This applies them to what is stored and to the
 //! present time.
@@ -25,7 +25,7 @@ pub(super) struct Opening {
 }
 
 impl Driver {
-    /// Returns the words that wait and join the open run now.
+    /// Returns the inputs that wait and join the open run now.
     pub(super) async fn joining(&self) -> Result<Vec<InputAccepted>, DriverError> {
         let Some(driving) = self.phase.driving() else {
             return Ok(Vec::new());

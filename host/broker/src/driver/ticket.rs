@@ -1,5 +1,5 @@
-//! The ticket of a session's next step: for a place among the steps of all sessions, and with that
-//! for the runtime's slot.
+//! The ticket of a session's next step: first a permit among the steps of all sessions, then one of
+//! the runtime.
 //!
 //! Only what has both begins, and only then is read what it is to see. People wait in the fair
 //! queue for a place, in which the steps of one component are a section as large as it has calls at

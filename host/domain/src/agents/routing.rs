@@ -94,7 +94,7 @@ pub fn pick(found: &[FoundMessage], now: Timestamp) -> Pick {
 }
 
 /// The threads, the best first. Of two that fit equally well the one with the smaller id is first,
-/// so that the same asked twice is answered twice.
+/// so that the same question always gets the same answer.
 fn rank(found: &[FoundMessage], now: Timestamp) -> Vec<Candidate> {
     let mut by_session: HashMap<SessionId, Vec<&FoundMessage>> = HashMap::new();
     for message in found

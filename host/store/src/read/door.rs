@@ -1,4 +1,4 @@
-//! The one read in front of an acceptance: an open session, its agent, and the sender's role.
+//! The one read before a message is accepted: an open session, its agent, and the sender's role.
 //!
 //! Reading the rows of both in full costs several times as much: the agent's is a JSON document,
 //! and the session's counts the inputs that wait.

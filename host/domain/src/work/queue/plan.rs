@@ -98,9 +98,9 @@ impl<Id: Clone> Queue<Id> {
     /// With a run open:
     /// - an input that interrupts ends it, also a run that awaits its client by now: it was
     ///   accepted before that;
-    /// - words that steer join it where it is steerable and theirs, in the order of their
-    ///   acceptance, [`JOINED_INPUTS_MAX`] at one boundary; those of other users wait for the next
-    ///   turn.
+    /// - steering inputs join it if it can be steered and is of the same user, in the order of
+    ///   their acceptance, [`JOINED_INPUTS_MAX`] at one boundary; those of other users wait for the
+    ///   next turn.
     ///
     /// Without one, the next turn begins with
     /// - those of one user that interrupt, the newest last, so that an older one neither ends the
