@@ -85,7 +85,7 @@ pub(crate) fn circumstances() -> anyhow::Result<Circumstances> {
             load
         },
         profile: if cfg!(debug_assertions) {
-            "dev (opt-level 1, dependencies 2)"
+            "dev (opt-level 1, hot crates 2)"
         } else {
             "release"
         },

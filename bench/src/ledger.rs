@@ -123,6 +123,7 @@ fn line(run: RunId) -> Event {
         tool: Some("web_fetch".to_owned()),
         component: Some("web".to_owned()),
         code: Some(Digest::of(b"code")),
+        version: None,
         grant: Some(Digest::of(b"grant")),
         decisions: vec![
             decision("files.read", 12, "/data/notes.md"),
@@ -134,6 +135,7 @@ fn line(run: RunId) -> Event {
             ),
         ],
         left_out: 0,
+        folders: Vec::new(),
         egress,
         time: NOON,
     }))

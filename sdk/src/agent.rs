@@ -133,9 +133,12 @@ pub trait Agent {
     }
 
     /// The model answered without calling a tool, and its answer stands in the thread. Ends the
-    /// turn.
-    fn on_answer(&self, _turn: Turn<'_>, _message: MessageId) -> Step {
-        Step::done()
+    /// turn. Of an answer that is not whole the user is told why ([`CutOff`](crate::CutOff)).
+    fn on_answer(&self, turn: Turn<'_>, message: MessageId) -> Step {
+        match turn.message(message).and_then(|message| message.cut_off()) {
+            Some(cut_off) => Step::reply(cut_off.notice()),
+            None => Step::done(),
+        }
     }
 
     /// Decides what happens next. The default is [the loop](crate::tool_loop); an agent that runs
@@ -146,14 +149,16 @@ pub trait Agent {
 }
 
 /// Makes this crate an agent component: `export_agent!(Poet);` with any expression that yields an
-/// [`Agent`]. Once per crate.
+/// [`Agent`]. Once per crate. The component carries a [manifest](crate::manifest) with the version,
+/// the authors, the licence and the homepage of the crate's `Cargo.toml`.
 ///
 /// The crate needs `crate-type = ["cdylib", "rlib"]` and is built for `wasm32-wasip2`; for every
 /// other target the macro only checks the type, so that `cargo test` and `cargo clippy` work as in
 /// any crate.
 #[macro_export]
 macro_rules! export_agent {
-    ($agent:expr) => {
+    ($agent:expr $(,)?) => {
+        $crate::write_manifest!();
         #[cfg(target_family = "wasm")]
         const _: () = {
             struct AgentPlugin;

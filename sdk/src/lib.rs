@@ -5,12 +5,14 @@ mod agent;
 pub mod bindings;
 mod client;
 mod content;
+mod cut_off;
 mod folder;
 #[cfg(not(target_family = "wasm"))]
 pub mod harness;
 pub mod http;
 pub mod keyvalue;
 pub mod log;
+pub mod manifest;
 mod news;
 mod operation;
 mod step;
@@ -25,6 +27,7 @@ pub use crate::client::{Answer, ClientAction, UploadedFile};
 pub use crate::content::{
     Blob, IntoParts, Message, MessageId, ModelCall, Part, Role, fenced, shortened, text_of,
 };
+pub use crate::cut_off::CutOff;
 pub use crate::folder::folder;
 pub use crate::news::{Failure, News, Outcome, Settlement};
 pub use crate::operation::{

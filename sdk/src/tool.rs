@@ -341,14 +341,21 @@ pub fn call_by_name(
 }
 
 /// Makes this crate a tool component: `export_tools!(Clock);` with any expression that yields
-/// [`Tools`]. Once per crate.
+/// [`Tools`]. Once per crate. The component carries a [manifest](crate::manifest) with the version,
+/// the authors, the licence and the homepage of the crate's `Cargo.toml`, and with the grants that
+/// it would like: `export_tools!(Clock, wants: [host("time.example.com", "asks for the time")]);`,
+/// by the names of the functions of [`Want`](crate::manifest::Want).
 ///
 /// The crate needs `crate-type = ["cdylib", "rlib"]` and is built for `wasm32-wasip2`; for every
 /// other target the macro only checks the type, so that `cargo test` and `cargo clippy` work as in
 /// any crate.
 #[macro_export]
 macro_rules! export_tools {
-    ($tools:expr) => {
+    ($tools:expr $(,)?) => {
+        $crate::export_tools!($tools, wants: []);
+    };
+    ($tools:expr, wants: [$($wants:tt)*] $(,)?) => {
+        $crate::write_manifest!($($wants)*);
         #[cfg(target_family = "wasm")]
         const _: () = {
             struct ToolPlugin;

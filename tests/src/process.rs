@@ -8,10 +8,10 @@ mod frames;
 mod host;
 mod line;
 
-pub use folder::Folder;
+pub use folder::{Folder, Printed};
 pub use frames::{Frame, Frames};
 pub use host::Host;
-pub use line::{Answer, Line, Reply};
+pub use line::{Answer, Line, Reply, http};
 
 use crate::guests::root;
 use serde_json::{Value, json};

@@ -5,6 +5,10 @@
 pub const WITHOUT_NAMESPACES: &str = "AGENT_HOST_TESTS_WITHOUT_NAMESPACES";
 /// The variable that lets tests be skipped which need bash, curl and jq.
 pub const WITHOUT_CURL: &str = "AGENT_HOST_TESTS_WITHOUT_CURL";
+/// The variable that lets tests be skipped which need a Node.js that has an `EventSource`.
+pub const WITHOUT_NODE: &str = "AGENT_HOST_TESTS_WITHOUT_NODE";
+/// The variable that lets tests be skipped which need terminals, by `script` of util-linux.
+pub const WITHOUT_SCRIPT: &str = "AGENT_HOST_TESTS_WITHOUT_SCRIPT";
 
 /// Returns a resource of the machine that a test needs; none when it is missing and the variable
 /// says that this is known.

@@ -103,6 +103,19 @@ impl World {
         Self::start(dir, setup).await
     }
 
+    /// Serves another setup's components and definitions from the next turn on, without a restart.
+    pub fn reload(&mut self, change: impl FnOnce(&mut Setup)) -> Boxed<'_, ()> {
+        change(&mut self.setup);
+        Box::pin(async move {
+            let before = self.broker.catalogue();
+            let next = catalogue(self.dir.path(), &self.setup, &self.runtime, &before).await;
+            self.broker
+                .replace_catalogue(next)
+                .await
+                .expect("components that are admitted");
+        })
+    }
+
     /// Stops the host at once, so that what is being worked on is interrupted.
     fn stop(self) -> Local<'static, Setup> {
         Box::pin(async move {
@@ -403,6 +416,23 @@ impl World {
 
 /// Makes the parts of a broker, all but the store in a world of its own.
 async fn parts(dir: &Path, setup: &Setup, store: Store, runtime: &Runtime) -> Parts {
+    let catalogue = catalogue(dir, setup, runtime, &Catalogue::default()).await;
+    let gateway = Arc::new(gateway(dir, setup));
+    Parts {
+        store,
+        runtime: runtime.clone(),
+        gateway,
+        catalogue,
+        limits: setup.limits,
+        after_restore: broker::AfterRestore::default(),
+        paths: setup.paths.clone(),
+        skipped: Vec::new(),
+        clock: setup.clock.clone(),
+    }
+}
+
+/// Makes a catalogue that takes the place of another one, and opens its folders.
+async fn catalogue(dir: &Path, setup: &Setup, runtime: &Runtime, before: &Catalogue) -> Catalogue {
     let mut entries = Vec::new();
     let built = setup.components.iter().map(|name| {
         let (name, file) = name.split_once('=').unwrap_or((name, name));
@@ -441,22 +471,11 @@ async fn parts(dir: &Path, setup: &Setup, store: Store, runtime: &Runtime) -> Pa
         .iter()
         .map(|persona| serde_json::from_value(persona.clone()).expect("a persona"))
         .collect();
-    let catalogue = Catalogue::new(definitions, entries).expect("a catalogue that fits");
-    let catalogue = catalogue
+    before
+        .successor(definitions, entries)
+        .expect("a catalogue that fits")
         .with_personas(personas)
-        .expect("personas that fit");
-    let gateway = Arc::new(gateway(dir, setup));
-    Parts {
-        store,
-        runtime: runtime.clone(),
-        gateway,
-        catalogue,
-        limits: setup.limits,
-        after_restore: broker::AfterRestore::default(),
-        paths: setup.paths.clone(),
-        skipped: Vec::new(),
-        clock: setup.clock.clone(),
-    }
+        .expect("personas that fit")
 }
 
 /// A chat of a user's with their own agent of a definition.

@@ -85,7 +85,10 @@ fn note_weather(
     Ok(Json(current))
 }
 
-export_tools!(Weather);
+export_tools!(Weather, wants: [
+    host("api.open-meteo.com", "asks for the temperature"),
+    folder_to_write("/diary", "adds a line to `weather.csv`"),
+]);
 
 #[cfg(test)]
 mod tests {

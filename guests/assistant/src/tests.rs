@@ -2,7 +2,7 @@
 
 use crate::Assistant;
 use agent_host_sdk::harness::{Conversation, Reply, Standing};
-use agent_host_sdk::{Agent, ToolError, Toolset};
+use agent_host_sdk::{Agent, CutOff, ToolError, Toolset};
 use serde_json::json;
 
 fn task() -> serde_json::Value {
@@ -47,6 +47,42 @@ fn a_delegation_that_fails_is_explained_by_the_model() {
     assert_eq!(
         talk.say("Read my note").words(),
         "The worker is busy just now."
+    );
+}
+
+#[test]
+fn an_answer_that_is_not_whole_says_so() {
+    for (cut_off, expected) in [
+        (CutOff::Length, "[cut off at the length limit]"),
+        (
+            CutOff::ContentFilter,
+            "[cut off by the provider's content filter]",
+        ),
+        (CutOff::Refusal, "[the model declined to answer]"),
+    ] {
+        let reply = Reply::new().text("Once upon").cut_off(cut_off);
+        let mut talk = Conversation::new(Assistant).model_replies(reply);
+        assert_eq!(talk.say("Tell me a story").words(), expected);
+        assert_eq!(talk.transcript()[1], "assistant: Once upon");
+    }
+}
+
+/// A call whose arguments were cut off is carried out as far as it is one, and the model sees what
+/// came of it.
+#[test]
+fn calls_of_a_reply_that_was_cut_off_are_carried_out() {
+    let reply = Reply::new()
+        .raw_call("delegate", "{\"target\": \"wor")
+        .cut_off(CutOff::Length);
+    let mut talk = Conversation::new(Assistant)
+        .tool("delegate", |_| Ok("never".to_owned()))
+        .model_replies(reply)
+        .model_says("That did not work.");
+    assert_eq!(talk.say("Go").words(), "That did not work.");
+    assert!(
+        talk.transcript()[2].starts_with("tool: "),
+        "{:?}",
+        talk.transcript()
     );
 }
 

@@ -93,7 +93,9 @@ fn on<A>(
     move |context, arguments| run(&folders, context, &arguments)
 }
 
-export_tools!(Files::granted());
+export_tools!(Files::granted(), wants: [
+    folder_to_write("/workspace", "reads and writes the files of the user's work"),
+]);
 
 #[cfg(test)]
 mod tests;

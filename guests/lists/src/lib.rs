@@ -220,7 +220,9 @@ impl Tools for Lists {
     }
 }
 
-export_tools!(Lists::new());
+export_tools!(Lists::new(), wants: [
+    bucket_to_write("lists", "keeps the reading list and the list of things to do"),
+]);
 
 #[cfg(test)]
 mod tests;

@@ -2,7 +2,7 @@
 
 use crate::Thought;
 use agent_host_sdk::harness::{Conversation, Reply, Standing};
-use agent_host_sdk::{Audience, ModelRequest, PastSession, Toolset, text_of};
+use agent_host_sdk::{Audience, CutOff, ModelRequest, PastSession, Toolset, text_of};
 use serde_json::{Value, json};
 
 fn thought() -> Conversation<Thought> {
@@ -74,6 +74,26 @@ fn a_topic_that_the_session_was_opened_with_gets_the_first_question() {
         .model_says("When were you brave?");
     assert_eq!(session.open().words(), "When were you brave?");
     assert!(also(&session.requests()[0]).contains("The topic that I chose:\n```\ncourage\n```"));
+}
+
+#[test]
+fn a_question_that_is_not_whole_says_so_and_a_refused_one_is_asked_otherwise() {
+    let mut session = thought()
+        .model_replies(Reply::new().text("What do").cut_off(CutOff::Length))
+        .model_replies(Reply::new().cut_off(CutOff::ContentFilter));
+    session.open();
+    session.say("I want to be free");
+    assert_eq!(
+        session.transcript().last().unwrap(),
+        "assistant: [cut off at the length limit]"
+    );
+    let told = session.say("To do what I like");
+    assert!(
+        told.words()
+            .starts_with("I cannot think along just now (its provider withheld the answer)."),
+        "{}",
+        told.words()
+    );
 }
 
 #[test]

@@ -1,18 +1,26 @@
 //! The command line.
 
+mod chat;
 mod lifetime;
+mod local;
+mod scopes;
+mod serve;
 mod session;
+mod usage;
 
 use crate::failure::{Exit, Failure};
+pub(crate) use chat::Chat;
 pub(crate) use lifetime::Lifetime;
+pub(crate) use local::{Completions, Doctor, Man};
+pub(crate) use scopes::{describe, parse};
+pub(crate) use serve::{Dev, Serve};
 pub(crate) use session::Session;
+pub(crate) use usage::{Usage, UsageKey};
 
 use anyhow::anyhow;
 use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand};
-use domain::id::SessionId;
 use std::ffi::OsString;
-use std::net::SocketAddr;
 use std::path::PathBuf;
 
 /// The command that compiles a component.
@@ -67,20 +75,25 @@ pub(crate) enum Command {
         Example:\n  agent-host serve --config examples/demo/agent-host.toml"
     )]
     Serve(Serve),
+    /// Run the host while you develop a plugin, on loopback: changed components, grants and agents
+    /// are served from the next turn on, without a restart
+    #[command(
+        after_help = serve::AFTER_DEV
+    )]
+    Dev(Dev),
     /// Make a project for an agent or a tool of your own, with all that it builds with
     #[command(
         after_help = "Makes the folder NAME here; its README.md has the commands.\n\n\
         Examples:\n  agent-host new tool word-count\n  agent-host new agent poet --lang python"
     )]
     New(crate::new::New),
+    /// Write a first configuration
+    Init(crate::init::Init),
+    /// Test a plugin of your own, without a host
+    #[command(subcommand)]
+    Plugin(crate::plugin::Plugin),
     /// Talk with an agent of a running host
-    #[command(
-        after_help = "Every line that you type is a message; when an agent asks something, the \
-                      line is the answer. Ctrl-D ends.\n\n\
-        Examples:\n  agent-host chat\n  agent-host chat --agent tutor\n  agent-host chat --session \
-        3f0c… # continues a session\n  \
-        echo 'read notes.txt' | agent-host chat --quiet"
-    )]
+    #[command(after_help = chat::HELP)]
     Chat(Chat),
     /// Look at components: what they offer, import and are granted
     #[command(subcommand)]
@@ -100,6 +113,9 @@ pub(crate) enum Command {
         web.jsonl\n  agent-host audit --follow"
     )]
     Audit(Audit),
+    /// Look at what models and tools were asked and what that cost, by session, agent, user, day or
+    /// model
+    Usage(Usage),
     /// Look at grants: why an agent may or may not, and what a changed configuration changes
     #[command(subcommand)]
     Grants(Grants),
@@ -164,52 +180,21 @@ pub(crate) enum Command {
     /// The bearer token of the API
     #[command(subcommand)]
     Token(Token),
+    /// Report the state of a running host: version, uptime, sessions, errors, size
+    Status,
+    /// Check the machine and the configuration, and print the fix for what is wrong
+    #[command(after_help = local::DOCTOR_HELP)]
+    Doctor(Doctor),
+    /// Print the completions of a shell
+    #[command(after_help = local::COMPLETIONS_HELP)]
+    Completions(Completions),
+    /// Write the manual pages, one a command
+    #[command(after_help = "Example:\n  agent-host man --out /usr/local/share/man/man1")]
+    Man(Man),
     /// Compile a component from stdin to stdout: what the host starts for each one that it has not
     /// compiled before
     #[command(name = COMPILE_COMMAND, hide = true)]
     CompileComponent(CompileComponent),
-}
-
-/// Options for running the host.
-#[derive(Debug, Args)]
-pub(crate) struct Serve {
-    /// Listen here instead of `server.listen`; port 0 takes any that is free
-    #[arg(long, value_name = "ADDRESS:PORT")]
-    pub(crate) listen: Option<SocketAddr>,
-    /// Keep data here instead of `server.dataDir`
-    #[arg(long, value_name = "FOLDER")]
-    pub(crate) data: Option<PathBuf>,
-    /// On a data folder restored from a backup: continue work that was in progress, even if its
-    /// effects were sent already
-    #[arg(long, conflicts_with = "settle_unknown")]
-    pub(crate) resume_effects: bool,
-    /// On a data folder restored from a backup: treat calls in progress as of unknown outcome, and
-    /// turn waiting inputs into dead letters
-    #[arg(long)]
-    pub(crate) settle_unknown: bool,
-    /// Put this session in quarantine: nothing is done for it until `session release`, or a start
-    /// without this option; repeatable
-    #[arg(long, value_name = "SESSION")]
-    pub(crate) skip: Vec<SessionId>,
-}
-
-/// The agent and session to talk with.
-#[derive(Debug, Args)]
-pub(crate) struct Chat {
-    /// An `agentId` of the configuration, or an agent's UUID or path; by default `assistant`, or
-    /// else the first of the configuration
-    #[arg(long, short, value_name = "AGENT")]
-    pub(crate) agent: Option<String>,
-    /// Continue this session instead of opening one
-    #[arg(long, short, value_name = "ID")]
-    pub(crate) session: Option<String>,
-    /// The type of session to open: `chat`, or one that the agent leads; the agent's first by
-    /// default
-    #[arg(long = "type", value_name = "TYPE", conflicts_with = "session")]
-    pub(crate) session_type: Option<String>,
-    /// The model of the session, an alias of the configuration
-    #[arg(long, value_name = "MODEL", conflicts_with = "session")]
-    pub(crate) model: Option<String>,
 }
 
 /// Commands about components.
@@ -414,7 +399,12 @@ pub(crate) enum Config {
     /// Print its JSON Schema
     Schema,
     /// Check it: keys, folders, files, models, and that every component loads
-    Check,
+    #[command(after_help = "Warnings do not fail the check; with --strict they do (exit code 2).")]
+    Check {
+        /// Fail on warnings too
+        #[arg(long)]
+        strict: bool,
+    },
 }
 
 /// Commands about API keys.

@@ -239,7 +239,7 @@ fn of_file(loaded: &Loaded, start: &str) -> Result<String, Failure> {
 
 /// Returns the address of the host. The host that runs on this data folder records its own, which
 /// its command line may have set; otherwise it is the configured one.
-fn address(loaded: &Loaded) -> SocketAddr {
+pub(crate) fn address(loaded: &Loaded) -> SocketAddr {
     let configured = loaded.config.server.listen;
     let said = || {
         std::fs::read_to_string(loaded.data_dir().join(ADDRESS_FILE))

@@ -9,23 +9,30 @@ mod component;
 mod config;
 mod connector;
 mod dead_letter;
+mod doctor;
 mod events;
 mod grants;
 mod import;
 mod key;
+mod local;
 mod rebuild;
 mod session;
+mod status;
 mod store;
 mod token;
+mod usage;
 
 pub(crate) use compile::compile;
+pub(crate) use component::{review, wanted};
+pub(crate) use grants::{Change, changes};
 
 use crate::cli::{Cli, Command};
 use crate::config::{Loaded, load, locate};
+use crate::dev::dev;
 use crate::failure::{Exit, Failure};
 use crate::invocation;
 use crate::log::LogRedaction;
-use crate::serve::serve;
+use crate::serve::{Manner, serve};
 use crate::terminal::Terminal;
 use std::path::Path;
 
@@ -40,13 +47,19 @@ pub(crate) async fn run(
     } = cli;
     let load = || configuration(config.as_deref());
     match command {
-        Command::Serve(options) => Box::pin(serve(load()?, &options, terminal, &redaction)).await,
+        Command::Serve(options) => {
+            Box::pin(serve(load()?, Manner::of(&options), terminal, &redaction)).await
+        }
+        Command::Dev(options) => Box::pin(dev(load()?, &options, terminal, &redaction)).await,
         Command::New(what) => crate::new::run(&what, terminal),
+        Command::Init(what) => crate::init::run(&what, terminal),
+        Command::Plugin(what) => crate::plugin::run(what, terminal).await,
         Command::Chat(options) => chat::chat(&load()?, options, terminal).await,
         Command::Component(what) => component::run(what, load, terminal).await,
         Command::Session(what) => session::run(&load()?, what, terminal).await,
         Command::Events(what) => events::run(&load()?, what, terminal).await,
         Command::Audit(what) => audit::run(&load()?, what, terminal).await,
+        Command::Usage(what) => usage::run(&load()?, what, terminal).await,
         Command::Grants(what) => grants::run(&load()?, what, terminal).await,
         Command::Verify(options) => store::verify(&load()?, &options, terminal).await,
         Command::Rebuild => rebuild::rebuild(&load()?, terminal).await,
@@ -61,6 +74,10 @@ pub(crate) async fn run(
         Command::Agents(what) => agents::run(&load()?, what, terminal).await,
         Command::Connector(what) => connector::run(&load()?, what, terminal).await,
         Command::Token(_) => token::show(&load()?, terminal),
+        Command::Status => status::run(&load()?, terminal).await,
+        Command::Doctor(options) => doctor::run(&options, load, terminal).await,
+        Command::Completions(what) => local::completions(&what, terminal),
+        Command::Man(what) => local::man(&what, terminal),
         // Done before anything else is, so that it is limited from its beginning.
         Command::CompileComponent(_) => Ok(()),
     }

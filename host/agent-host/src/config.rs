@@ -33,11 +33,14 @@ mod secrets;
 mod server;
 #[cfg(test)]
 mod tests;
+mod toml_hint;
 mod unmatched;
+mod wanted;
+mod wording;
 
 pub(crate) use check::check;
 pub(crate) use component::{BUILT_INS, ComponentConfig};
-pub(crate) use document::{Loaded, schema};
+pub(crate) use document::{Config, Loaded, schema};
 pub(crate) use file::load;
 pub(crate) use finding::{Finding, Severity};
 pub(crate) use key::closest;
@@ -47,4 +50,6 @@ pub(crate) use mute::mute;
 #[cfg(test)]
 pub(crate) use overlay::overlaid;
 pub(crate) use secrets::read as secrets;
+pub(crate) use server::listen_address;
 pub(crate) use unmatched::unmatched;
+pub(crate) use wanted::wanted;

@@ -14,6 +14,8 @@ use tokio::io::AsyncReadExt;
 
 /// The variable that names the folder with the built-in components.
 const FOLDER_VARIABLE: &str = "AGENT_HOST_COMPONENTS";
+/// Their location beside the folder of an installed program.
+const INSTALLED: &str = "share/agent-host/components";
 /// Their location in the repository, when this program was built from it.
 const IN_REPOSITORY: &str = "guests/target/wasm32-wasip2/release";
 /// Number of folders from the program up to the repository, its own folder included.
@@ -184,13 +186,18 @@ fn folders() -> Vec<PathBuf> {
     folders_of(&std::env::current_exe().unwrap_or_default())
 }
 
-/// Returns the folders beside a program, and in the repository that it was built from.
+/// Returns the folders beside a program, where it is installed, and in the repository that it was
+/// built from.
 fn folders_of(program: &Path) -> Vec<PathBuf> {
     let at = |above: usize, folder: &str| Some(program.ancestors().nth(above)?.join(folder));
-    [at(1, "components"), at(REPOSITORY_ABOVE, IN_REPOSITORY)]
-        .into_iter()
-        .flatten()
-        .collect()
+    [
+        at(1, "components"),
+        at(2, INSTALLED),
+        at(REPOSITORY_ABOVE, IN_REPOSITORY),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }
 
 #[cfg(test)]
@@ -222,6 +229,7 @@ mod tests {
         let found = folders_of(Path::new("/repo/target/debug/agent-host"));
         let expected = [
             "/repo/target/debug/components",
+            "/repo/target/share/agent-host/components",
             "/repo/guests/target/wasm32-wasip2/release",
         ];
         assert_eq!(found, expected.map(PathBuf::from));

@@ -6,11 +6,16 @@ use std::path::Path;
 
 /// A command of this program, called as it was called now, for the host of a configuration.
 pub(crate) fn command(loaded: &Loaded, words: &str) -> String {
+    command_for(&loaded.file, words)
+}
+
+/// The same, for the host of a config file.
+pub(crate) fn command_for(file: &Path, words: &str) -> String {
     // The file that is found without being named need not be named.
-    let is_found = locate(None).is_ok_and(|found| found == loaded.file);
+    let is_found = locate(None).is_ok_and(|found| found == file);
     line(
         std::env::args_os().next().as_deref().map(Path::new),
-        (!is_found).then_some(&loaded.file),
+        (!is_found).then_some(file),
         words,
     )
 }

@@ -13,9 +13,14 @@
 //! - `config.rs`, `config/`: the configuration, one file a subject. The whole of it is in
 //!   `config/document.rs`, reading it in `config/file.rs`, its checks in `config/check.rs`, limits
 //!   of the whole host in `config/limits.rs`
-//! - `serve.rs`: running the host: the wiring of the layers; `guests.rs`: loading components
+//! - `serve.rs`, `serve/`: running the host: the wiring of the layers; `guests.rs`: loading
+//!   components
+//! - `init.rs`, `init/`: a first configuration
+//! - `dev.rs`, `dev/`: the host for authors of plugins, which takes up changes while it serves
 //! - `new.rs`, `new/`: projects of plugins, with the files that the program carries for them
+//! - `plugin.rs`, `plugin/`: tests of a plugin without a host
 //! - `token.rs`: the host's own token
+//! - `markdown.rs`, `markdown/`: replies as a terminal shows them
 //! - `terminal.rs`: everything that is printed; `failure.rs`: failures and exit codes;
 //!   `invocation.rs`: commands that are suggested; `log.rs`: the log, without secrets
 
@@ -23,18 +28,21 @@ mod cli;
 mod client;
 mod command;
 mod config;
+mod dev;
 mod failure;
 mod fields;
 mod guests;
+mod init;
 mod invocation;
 mod log;
+mod markdown;
 mod new;
+mod plugin;
 mod serve;
 mod terminal;
 mod token;
 
-use clap::Parser;
-use cli::{Cli, Command};
+use cli::Command;
 use std::process::ExitCode;
 use std::time::Duration;
 use terminal::Terminal;
@@ -48,7 +56,7 @@ const SIGXFSZ: i32 = 25;
 const LEAVE: Duration = Duration::from_secs(2);
 
 fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    let cli = match cli::parse() {
         Ok(cli) => cli,
         Err(wrong) if wrong.use_stderr() && cli::wants_json(std::env::args_os()) => {
             let failure = cli::failure(&wrong);
@@ -62,7 +70,7 @@ fn main() -> ExitCode {
         return command::compile(limits);
     }
     let terminal = Terminal::new(cli.json, cli.quiet);
-    let redaction = log::begin(matches!(cli.command, Command::Serve(_)));
+    let redaction = log::begin(matches!(cli.command, Command::Serve(_) | Command::Dev(_)));
     let mut threads = tokio::runtime::Builder::new_multi_thread();
     threads
         .enable_all()

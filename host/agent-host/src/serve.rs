@@ -1,7 +1,10 @@
 //! Running the host: opening everything in order, and closing it in the reverse.
 
+mod listening;
+
 use crate::cli::{self, COMPILE_COMMAND};
 use crate::config::{self, Finding, LimitsConfig, Loaded, Severity};
+use crate::dev::{Dev, Host};
 use crate::failure::{Exit, Failure};
 use crate::guests;
 use crate::log::LogRedaction;
@@ -10,6 +13,7 @@ use crate::token;
 use anyhow::{Context, anyhow};
 use api::{Access, Api, Clock, Identity, Server, Stopper};
 use broker::{AfterRestore, Broker, Catalogue, Entry};
+use domain::grant::DirectoryGrant;
 use domain::secret::Secrets;
 use egress::{Egress, Resolve, SystemResolver};
 use llm::Gateway;
@@ -38,25 +42,36 @@ pub(crate) const ADDRESS_FILE: &str = "address";
 /// The file in the data folder that carries the host's time from one start to the next.
 const CLOCK_FILE: &str = "clock";
 
+/// The manner of serving.
+pub(crate) struct Manner<'a> {
+    pub(crate) options: &'a cli::Serve,
+    /// The part that takes up changes meanwhile.
+    pub(crate) dev: Option<Dev>,
+}
+
+impl<'a> Manner<'a> {
+    /// Serves what there is at the start.
+    pub(crate) fn of(options: &'a cli::Serve) -> Self {
+        Self { options, dev: None }
+    }
+}
+
 /// Runs the host until it is stopped.
 ///
 /// # Errors
 /// Any failure to start. Once it serves, it does not fail.
 pub(crate) async fn serve(
     mut loaded: Loaded,
-    options: &cli::Serve,
+    manner: Manner<'_>,
     terminal: Terminal,
     redaction: &LogRedaction,
 ) -> Result<(), Failure> {
     // Before anything else: from now on a terminal that goes away does not end the process.
     let hangups = signal(SignalKind::hangup())?;
+    let Manner { options, dev } = manner;
     apply(options, &mut loaded)?;
     refuse_errors(&config::check(&loaded))?;
-    let secrets = read_secrets(&loaded).await?;
-    let gateway = gateway(&loaded)?;
-    // The keys of providers are nobody's to see either, wherever they come back.
-    let secrets = secrets.hiding(gateway.redactor());
-    redaction.drop_over(secrets.redactor().clone());
+    let means = means(&loaded, redaction).await?;
     let data = loaded.data_dir();
     make_private(&data)?;
     let token_file = loaded.token_file();
@@ -65,11 +80,10 @@ pub(crate) async fn serve(
     let server_config = &loaded.config.server;
     let limits = server_config.limits;
     let server = Server::bind(server_config.listen, limits)
-        .with_context(|| format!("cannot listen at {}", server_config.listen))?;
+        .map_err(|error| listening::failure(error, &loaded))?;
     let address = server.address()?;
     let stopper = server.stopper();
-    let clock = broker::Clock::carried_by(data.join(CLOCK_FILE));
-    let access = access(&loaded, &token, address, clock.clone())?;
+    let access = access(&loaded, &token, address, means.clock.clone())?;
     let api = Api::new(access, limits, data.join("backups"), stopper.stopping());
     let server = server.checked_by(api::checks(&api));
     let serving = TaskTracker::new();
@@ -77,12 +91,7 @@ pub(crate) async fn serve(
     serving.spawn(async move { until_stopped.run_until_cancelled(ignore(hangups)).await });
     let mut accepting = serving.spawn(server.serve(api::router(&api)));
 
-    let means = Means {
-        gateway,
-        secrets,
-        clock,
-    };
-    let broker = open(&loaded, options, &data, means).await?;
+    let Opened { broker, runtime } = open(&loaded, options, &data, means).await?;
     let address_file = AddressFile::write(&data, address)?;
     // From before anybody is told that it is ready: until then a signal ends the process at once,
     // and nothing is lost by that.
@@ -92,8 +101,15 @@ pub(crate) async fn serve(
     if broker.store().needs_integrity_check() {
         check_integrity(&serving, &stopper, broker.store().clone());
     }
+    let host = Host {
+        broker: broker.clone(),
+        runtime,
+        loaded,
+        terminal,
+    };
     tokio::select! {
         () = signals.next() => {}
+        () = keep_up(dev, host) => {}
         // A host that nobody can reach is worse than one that has ended and is started again.
         ended = &mut accepting => return Err(Failure::from(anyhow!("the HTTP server ended by \
             itself: {ended:?}"))),
@@ -110,7 +126,7 @@ pub(crate) async fn serve(
 }
 
 /// Applies the options of the command line to the configuration.
-fn apply(options: &cli::Serve, loaded: &mut Loaded) -> Result<(), Failure> {
+pub(crate) fn apply(options: &cli::Serve, loaded: &mut Loaded) -> Result<(), Failure> {
     let server = &mut loaded.config.server;
     if let Some(listen) = options.listen {
         server.listen = listen;
@@ -154,13 +170,41 @@ struct Means {
     clock: broker::Clock,
 }
 
+/// Reads the inputs of a broker. From here on the log has no secrets.
+async fn means(loaded: &Loaded, redaction: &LogRedaction) -> Result<Means, Failure> {
+    let secrets = read_secrets(loaded).await?;
+    let gateway = gateway(loaded)?;
+    // The keys of providers are nobody's to see either, wherever they come back.
+    let secrets = secrets.hiding(gateway.redactor());
+    redaction.drop_over(secrets.redactor().clone());
+    Ok(Means {
+        gateway,
+        secrets,
+        clock: broker::Clock::carried_by(loaded.data_dir().join(CLOCK_FILE)),
+    })
+}
+
+/// The broker, and the runtime of its guests.
+struct Opened {
+    broker: Broker,
+    runtime: Runtime,
+}
+
+/// Takes up changes for as long as the host serves, or does nothing for as long.
+async fn keep_up(dev: Option<Dev>, host: Host) {
+    match dev {
+        Some(dev) => Box::pin(dev.keep_up(host)).await,
+        None => std::future::pending().await,
+    }
+}
+
 /// Store, guests, and the broker that joins them and the models.
 async fn open(
     loaded: &Loaded,
     options: &cli::Serve,
     data: &Path,
     means: Means,
-) -> Result<Broker, Failure> {
+) -> Result<Opened, Failure> {
     let Means {
         gateway,
         secrets,
@@ -181,7 +225,7 @@ async fn open(
     };
     let parts = broker::Parts {
         store,
-        runtime,
+        runtime: runtime.clone(),
         gateway: Arc::new(gateway),
         catalogue,
         limits: loaded.config.broker(),
@@ -190,7 +234,7 @@ async fn open(
         skipped: options.skip.clone(),
         clock,
     };
-    Broker::start(parts).await.map_err(|error| match error {
+    let broker = Broker::start(parts).await.map_err(|error| match error {
         broker::Error::Refused(refusal) if refusal.code == UNKNOWN_SESSION => {
             Failure::new(Exit::Usage, anyhow!(refusal.message))
                 .advise("`--skip` takes the id of a session, as the log and the events name it")
@@ -199,7 +243,8 @@ async fn open(
             Failure::new(Exit::Refused, anyhow!(refusal.message)).advise(AFTER_RESTORE)
         }
         error => error.into(),
-    })
+    })?;
+    Ok(Opened { broker, runtime })
 }
 
 async fn open_store(data: &Path) -> Result<Store, Failure> {
@@ -223,16 +268,29 @@ async fn load_guests(
     };
     let runtime = start_runtime(&loaded.config.limits, data, reach).await?;
     let entries = guests::load_all(loaded, &runtime).await?;
-    let folders: Vec<_> = entries
+    open_folders(&runtime, folders_of(&entries), data).await?;
+    Ok((runtime, entries))
+}
+
+/// Returns the folders that components are granted.
+pub(crate) fn folders_of(entries: &[Entry]) -> Vec<DirectoryGrant> {
+    entries
         .iter()
         .flat_map(|entry| entry.grant.directories.clone())
-        .collect();
+        .collect()
+}
+
+/// Opens granted folders, none of which may hold or lie in the data folder.
+pub(crate) async fn open_folders(
+    runtime: &Runtime,
+    folders: Vec<DirectoryGrant>,
+    data: &Path,
+) -> Result<(), Failure> {
     let data = data.to_owned();
     let opening = runtime.clone();
     let opened =
         tokio::task::spawn_blocking(move || opening.open_folders(&folders, &[&data])).await?;
-    opened.map_err(|error| Failure::new(Exit::Usage, error))?;
-    Ok((runtime, entries))
+    opened.map_err(|error| Failure::new(Exit::Usage, error))
 }
 
 /// Looks at every page of a store that is too large for that to be done before it is used.
@@ -267,7 +325,16 @@ impl Reach {
     pub(crate) fn without_secrets() -> Result<Self, Failure> {
         let tls = egress::system_tls().context("TLS cannot be set up")?;
         Ok(Self {
-            egress: Some(egress_through(tls)),
+            egress: Some(Arc::new(egress_through(tls))),
+            secrets: Secrets::default(),
+        })
+    }
+
+    /// The same for trying calls: a request that is not granted gets a stand-in for its answer.
+    pub(crate) fn rehearsing() -> Result<Self, Failure> {
+        let tls = egress::system_tls().context("TLS cannot be set up")?;
+        Ok(Self {
+            egress: Some(Arc::new(egress_through(tls).rehearsing())),
             secrets: Secrets::default(),
         })
     }
@@ -310,21 +377,21 @@ pub(crate) async fn start_runtime(
 }
 
 /// A way out, with TLS as it is set up.
-fn egress_through(tls: rustls::ClientConfig) -> Arc<Egress> {
+fn egress_through(tls: rustls::ClientConfig) -> Egress {
     let resolver = Arc::new(SystemResolver);
-    Arc::new(Egress::new(resolver, tls, egress::Limits::default()))
+    Egress::new(resolver, tls, egress::Limits::default())
 }
 
 /// The one way out for the tools of all components. A machine without certificate authorities has
 /// none, which matters only to those who were granted requests.
-fn way_out(loaded: &Loaded) -> Result<Option<Arc<Egress>>, Failure> {
+pub(crate) fn way_out(loaded: &Loaded) -> Result<Option<Arc<Egress>>, Failure> {
     let granted = loaded
         .config
         .components
         .values()
         .any(|component| !component.network.is_empty());
     match egress::system_tls() {
-        Ok(tls) => Ok(Some(egress_through(tls))),
+        Ok(tls) => Ok(Some(Arc::new(egress_through(tls)))),
         Err(_) if !granted => Ok(None),
         Err(error) => Err(Failure::from(
             anyhow!(error).context("components are granted requests, and TLS cannot be set up"),
@@ -415,8 +482,8 @@ fn announce(
         .iter()
         .map(|definition| definition.agent_id.0.as_str())
         .collect();
-    let components: Vec<&str> = broker
-        .catalogue()
+    let catalogue = broker.catalogue();
+    let components: Vec<&str> = catalogue
         .entries()
         .map(|entry| entry.name.as_str())
         .collect();
@@ -449,23 +516,39 @@ fn announce(
             scripted.join(", ")
         ));
     }
+    show_findings(loaded, &catalogue, terminal);
+}
+
+/// Prints what an operator should look at in the configuration of a host that serves.
+fn show_findings(loaded: &Loaded, catalogue: &Catalogue, terminal: Terminal) {
+    for finding in warnings(loaded, catalogue) {
+        terminal.notice(&format!("warning: {}: {}", finding.key, finding.message));
+    }
+}
+
+/// Returns what an operator should look at in what is served.
+pub(crate) fn warnings(loaded: &Loaded, catalogue: &Catalogue) -> Vec<Finding> {
     let unmatched = config::unmatched(
         &loaded.config.agents,
-        broker.catalogue().tools().map(|(_, tool)| &**tool),
+        catalogue.tools().map(|(_, tool)| &**tool),
     );
     let mute = config::mute(
         &loaded.config.agents,
         &loaded.config.components,
-        broker.catalogue().entries().map(|entry| &**entry),
+        catalogue.entries().map(|entry| &**entry),
     );
-    for finding in config::check(loaded)
-        .iter()
-        .chain(&unmatched)
-        .chain(&mute)
+    let wanted = config::wanted(
+        &loaded.config.agents,
+        catalogue.entries().map(|entry| &**entry),
+        catalogue.tools().map(|(_, tool)| &**tool),
+    );
+    config::check(loaded)
+        .into_iter()
+        .chain(unmatched)
+        .chain(mute)
+        .chain(wanted)
         .filter(|finding| !finding.key.starts_with("providers."))
-    {
-        terminal.notice(&format!("warning: {}: {}", finding.key, finding.message));
-    }
+        .collect()
 }
 
 /// The signals that stop a host.

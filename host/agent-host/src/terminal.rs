@@ -4,6 +4,11 @@ use crate::failure::Failure;
 use serde_json::Value;
 use std::io::{self, IsTerminal, Write};
 
+/// Columns of a terminal that does not tell its width.
+const COLUMNS_DEFAULT: u16 = 80;
+/// The least number of columns that text is wrapped to.
+const COLUMNS_MIN: u16 = 20;
+
 /// The form in which results are shown.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Terminal {
@@ -28,7 +33,9 @@ pub(crate) enum Shade {
 
 impl Terminal {
     pub(crate) fn new(json: bool, quiet: bool) -> Self {
-        let wanted = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+        let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+        let is_dumb = std::env::var_os("TERM").is_some_and(|value| value == "dumb");
+        let wanted = !is_set("NO_COLOR") && !is_dumb;
         Self {
             json,
             quiet,
@@ -43,6 +50,15 @@ impl Terminal {
     /// Returns whether a person sits in front of it and types.
     pub(crate) fn is_interactive(self) -> bool {
         !self.json && io::stdin().is_terminal() && io::stdout().is_terminal()
+    }
+
+    /// Returns the width of text that is rendered and wrapped; none where text is shown as it is.
+    pub(crate) fn columns(self) -> Option<usize> {
+        self.colours.then(|| {
+            let told = terminal_size::terminal_size_of(io::stdout());
+            let columns = told.map_or(COLUMNS_DEFAULT, |(columns, _)| columns.0);
+            usize::from(columns.max(COLUMNS_MIN))
+        })
     }
 
     /// Prints a result: the document with `--json`, otherwise the lines. A line stays one line and
@@ -90,6 +106,11 @@ impl Terminal {
         if !self.quiet {
             let _ = writeln!(io::stderr().lock(), "{}", clean(text));
         }
+    }
+
+    /// Prints an error that the command outlives.
+    pub(crate) fn problem(self, text: &str) {
+        let _ = writeln!(io::stderr().lock(), "{}", clean(text));
     }
 
     /// Prints the reason why there is no result.

@@ -62,7 +62,8 @@ impl Credential {
 }
 
 impl Caller {
-    /// The holder of the host's own token: its operator, who may do everything.
+    /// The holder of the host's own token: its operator, who administers the host, and whose
+    /// readings of what users say are recorded.
     pub(crate) fn local() -> Self {
         Self {
             user: UserId::local(),

@@ -1,6 +1,7 @@
 //! The input of a request: strict bodies, queries and ids. For each fault there is a problem that
 //! names the field.
 
+mod position;
 mod strict;
 #[cfg(test)]
 mod tests;
@@ -26,6 +27,8 @@ use serde_path_to_error::Segment;
 use std::fmt::Display;
 use std::str::FromStr;
 use strict::Strict;
+
+pub(crate) use position::{POSITION_MAX, Position};
 
 /// The prefix that axum puts before the fault of a query.
 const QUERY_REJECTED: &str = "Failed to deserialize query string: ";

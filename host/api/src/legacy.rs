@@ -24,6 +24,6 @@ pub(crate) fn routes() -> OpenApiRouter<Api> {
         .routes(routes!(sessions::respond))
         .routes(routes!(sessions::follow))
         .routes(routes!(import::import))
-        // The old server sent whoever left the slash out to where it is.
-        .route("/api/session", get(sessions::list).post(sessions::create))
+        // The old server had a slash at the end, and sent whoever left it out to where it is.
+        .route("/api/session/", get(sessions::list).post(sessions::create))
 }

@@ -1,8 +1,12 @@
 //! The description of the API, without its routes.
 
+mod fields;
+pub(crate) mod formats;
+pub(crate) mod free;
 mod headers;
 mod session_config;
-pub(crate) mod widgets;
+pub(crate) mod vocabulary;
+mod widgets;
 
 pub(crate) use headers::announce_deprecation;
 
@@ -53,6 +57,25 @@ const OPENING: &str = "/api/agents/{id}/sessions";
             built-in types are opened with in \
             `x-session-configs` of the operation that opens them.",
     ),
+    servers((url = "/", description = "The host that serves this description.")),
+    tags(
+        (name = "agents", description = "Agents, their users, their preferences and their paths."),
+        (
+            name = "sessions",
+            description = "Sessions of agents: messages, questions, files, threads, event streams.",
+        ),
+        (name = "keys", description = "Your credential, API keys, and connector keys of users."),
+        (
+            name = "operator",
+            description = "The host as its operator sees it: events, ledger, store, clock.",
+        ),
+        (name = "usage", description = "Tokens, calls, cost and time by session, agent, user, day, model."),
+        (name = "probes", description = "Health checks and this description; no credential."),
+        (
+            name = "deprecated",
+            description = "The API of the system that this one replaces, and the import from it.",
+        ),
+    ),
     components(schemas(Details)),
     security(("token" = [])),
     modifiers(&Bearer)
@@ -91,6 +114,18 @@ pub(crate) fn complete(document: &mut utoipa::openapi::OpenApi) {
     }
     describe_streams(document);
     describe_configs(document);
+}
+
+/// Returns a description as JSON, with what no route and no type says: the widgets, the closed
+/// lists of words, the forms of ids and times, and the objects that may have any fields.
+pub(crate) fn to_json(document: &utoipa::openapi::OpenApi) -> Value {
+    // The document is made of text, numbers and lists: it always has a JSON form.
+    let mut description = serde_json::to_value(document).unwrap_or_default();
+    widgets::add(&mut description);
+    vocabulary::add(&mut description);
+    formats::add(&mut description);
+    free::add(&mut description);
+    description
 }
 
 /// Returns whether an operation is deprecated, as its tag says.
@@ -222,7 +257,7 @@ fn add_schemas(
 }
 
 /// Returns whether an operation answers with an event stream.
-fn is_stream(operation: &Operation) -> bool {
+pub(crate) fn is_stream(operation: &Operation) -> bool {
     let answer = operation.responses.responses.get("200");
     matches!(answer, Some(RefOr::T(answer)) if answer.content.contains_key(EVENT_STREAM))
 }

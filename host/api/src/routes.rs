@@ -25,18 +25,21 @@ mod queue;
 mod route;
 mod search;
 mod sessions;
+mod status;
 mod transcripts;
 mod trees;
+mod usage;
 
 use crate::credential::caller;
 use crate::legacy;
-use crate::openapi::{Document, announce_deprecation, complete, widgets};
+use crate::openapi::{Document, announce_deprecation, complete, to_json};
 use crate::problem::Problem;
 use crate::reading::reader;
 use crate::scopes::RouteScopes;
 use crate::server::CROWDED_RETRY_AFTER_S;
 use crate::state::Api;
 use crate::stream;
+use crate::stream::held::{self, Held};
 use axum::Router;
 use axum::extract::{MatchedPath, Request, State};
 use axum::middleware::{self, Next};
@@ -75,6 +78,7 @@ fn guarded() -> OpenApiRouter<Api> {
         .routes(routes!(stream::follow))
         .routes(routes!(events::list))
         .routes(routes!(audit::list))
+        .routes(routes!(usage::list))
         .routes(routes!(components::list))
         .routes(routes!(definitions::list))
         .routes(routes!(dead_letters::list))
@@ -85,6 +89,7 @@ fn guarded() -> OpenApiRouter<Api> {
         .routes(routes!(operator::back_up))
         .routes(routes!(operator::verify))
         .routes(routes!(operator::store_state))
+        .routes(routes!(status::show))
         .routes(routes!(clock::show))
         .routes(routes!(clock::confirm))
         .routes(routes!(operator::rebuild, operator::rebuilt))
@@ -119,6 +124,8 @@ fn open() -> OpenApiRouter<Api> {
     OpenApiRouter::new()
         .routes(routes!(probes::healthz))
         .routes(routes!(probes::readyz))
+        .routes(routes!(probes::startupz))
+        .routes(routes!(probes::version))
         .routes(routes!(probes::openapi))
 }
 
@@ -132,12 +139,9 @@ pub(crate) fn document() -> utoipa::openapi::OpenApi {
     document
 }
 
-/// The same as JSON, with the widgets.
+/// The same as JSON, complete.
 pub(crate) fn description() -> serde_json::Value {
-    // The document is made of text, numbers and lists: it always has a JSON form.
-    let mut description = serde_json::to_value(document()).unwrap_or_default();
-    widgets::add(&mut description);
-    description
+    to_json(&document())
 }
 
 /// The scopes of all routes that need a credential.
@@ -173,6 +177,7 @@ pub fn checks(api: &Api) -> Router {
     let (probes, _) = OpenApiRouter::new()
         .routes(routes!(probes::healthz))
         .routes(routes!(probes::readyz))
+        .routes(routes!(probes::startupz))
         .split_for_parts();
     probes
         .fallback(crowded)
@@ -216,8 +221,13 @@ impl RequestGate {
     async fn pass(&self, mut request: Request, next: Next) -> Result<Response, Problem> {
         let Self { api, scopes } = self;
         let presented = api.access().check(request.uri(), request.headers())?;
-        let caller = caller(api, presented).await?;
         let route = request.extensions().get::<MatchedPath>();
+        if scopes.is_stream(request.method(), route.map(MatchedPath::as_str))
+            && let Held::ComeBack(response) = held::until_ready(api, request.uri()).await
+        {
+            return Ok(response);
+        }
+        let caller = caller(api, presented).await?;
         scopes.check(&caller, request.method(), route.map(MatchedPath::as_str))?;
         api.quotas().request(&caller, api.limits())?;
         let caller = reader(api, caller, &mut request).await?;

@@ -1,8 +1,9 @@
 //! The scopes that each route needs, as it declares them in `security` of its `utoipa::path`, and
-//! whether it is deprecated. A route that declares no scopes is closed to everybody.
+//! whether it is deprecated or answers with an event stream. A route that declares no scopes is
+//! closed to everybody.
 
 use crate::caller::Caller;
-use crate::openapi::{TOKEN, is_deprecated, operations};
+use crate::openapi::{TOKEN, is_deprecated, is_stream, operations};
 use crate::problem::Problem;
 use domain::user::Scope;
 use http::{Method, StatusCode};
@@ -26,6 +27,8 @@ pub(crate) struct RouteScopes {
     admitted: HashMap<(String, Method), Admits>,
     /// Paths, without a slash at their end.
     deprecated: HashSet<String>,
+    /// Paths, without a slash at their end, where GET answers with an event stream.
+    streams: HashSet<String>,
 }
 
 impl RouteScopes {
@@ -33,6 +36,7 @@ impl RouteScopes {
     pub(crate) fn declared(document: OpenApi) -> Self {
         let mut admitted = HashMap::new();
         let mut deprecated = HashSet::new();
+        let mut streams = HashSet::new();
         for (path, mut item) in document.paths.paths {
             for (method, operation) in operations(&mut item) {
                 let required = operation.security.as_deref().and_then(read_requirements);
@@ -40,17 +44,24 @@ impl RouteScopes {
                     admitted.insert((key(&path), method), admits);
                 }
                 deprecated.extend(is_deprecated(operation).then(|| key(&path)));
+                streams.extend(is_stream(operation).then(|| key(&path)));
             }
         }
         Self {
             admitted,
             deprecated,
+            streams,
         }
     }
 
     /// Returns whether a route is deprecated.
     pub(crate) fn is_deprecated(&self, route: &str) -> bool {
         self.deprecated.contains(&key(route))
+    }
+
+    /// Returns whether a request begins an event stream.
+    pub(crate) fn is_stream(&self, method: &Method, route: Option<&str>) -> bool {
+        *method == Method::GET && route.is_some_and(|route| self.streams.contains(&key(route)))
     }
 
     /// Checks that a caller's credential may be used for a route, as the router knows it.

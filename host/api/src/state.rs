@@ -13,7 +13,7 @@ use http::StatusCode;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use store::Health;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
@@ -22,13 +22,15 @@ use tokio_util::task::TaskTracker;
 
 /// Files that are on their way to the host at the same time: each is in memory whole.
 const UPLOADS_MAX: usize = 16;
+/// Event streams that are held at the same time while the host starts. Each keeps its connection.
+const STREAMS_HELD_MAX: usize = 1_024;
 /// Time that a file waits for other uploads before it is refused.
 const UPLOAD_PATIENCE: Duration = Duration::from_secs(5);
 
 /// The API of one host. Cheap to clone.
 ///
 /// It can serve before there is a broker: until [`Api::open`], `/readyz` and every route that needs
-/// a credential answer 503.
+/// a credential answer 503, but for event streams, which wait ([`crate::stream::held`]).
 #[derive(Debug, Clone)]
 pub struct Api {
     shared: Arc<Shared>,
@@ -40,6 +42,10 @@ struct Shared {
     limits: Limits,
     backups: PathBuf,
     opened: OnceLock<Opened>,
+    /// Cancelled once there is a broker.
+    ready: CancellationToken,
+    /// Permits for event streams that wait for that.
+    held: Arc<Semaphore>,
     document: OnceLock<Bytes>,
     draining: AtomicBool,
     streams: AtomicUsize,
@@ -55,6 +61,7 @@ struct Shared {
 struct Opened {
     broker: Broker,
     tail: Tail,
+    at: Instant,
 }
 
 /// The readiness of the host to accept requests.
@@ -87,6 +94,8 @@ impl Api {
                 limits,
                 backups,
                 opened: OnceLock::new(),
+                ready: CancellationToken::new(),
+                held: Arc::new(Semaphore::new(STREAMS_HELD_MAX)),
                 document: OnceLock::new(),
                 draining: AtomicBool::new(false),
                 streams: AtomicUsize::new(0),
@@ -104,8 +113,13 @@ impl Api {
         self.shared.opened.get_or_init(|| {
             let (tail, reading) = Tail::begin(broker.store().clone(), self.shared.stopping.clone());
             self.shared.tasks.spawn(reading);
-            Opened { broker, tail }
+            Opened {
+                broker,
+                tail,
+                at: Instant::now(),
+            }
         });
+        self.shared.ready.cancel();
     }
 
     /// Refuses commands from here on, and lets `/readyz` report that. Reads and event streams
@@ -161,9 +175,26 @@ impl Api {
         &self.shared.stopping
     }
 
+    /// Cancelled once requests are served.
+    pub(crate) fn ready(&self) -> &CancellationToken {
+        &self.shared.ready
+    }
+
+    /// Takes a permit for an event stream that waits for the host to be ready; none when too many
+    /// wait.
+    pub(crate) fn held_permit(&self) -> Option<OwnedSemaphorePermit> {
+        self.shared.held.clone().try_acquire_owned().ok()
+    }
+
     /// The broker, for reading.
     pub(crate) fn broker(&self) -> Result<&Broker, Problem> {
         self.opened().map(|opened| &opened.broker)
+    }
+
+    /// The time since requests are served.
+    pub(crate) fn uptime(&self) -> Duration {
+        let opened = self.shared.opened.get();
+        opened.map_or(Duration::ZERO, |opened| opened.at.elapsed())
     }
 
     /// The newest events, for event streams.

@@ -7,6 +7,7 @@
 
 mod feed;
 mod frame;
+pub(crate) mod held;
 mod outbox;
 mod scope;
 pub(crate) mod tail;
@@ -17,7 +18,7 @@ mod welcome;
 
 use crate::caller::Caller;
 use crate::codes::{self, AGENT, SESSION, STREAM};
-use crate::input::{Params, TargetAgent, read_query};
+use crate::input::{Params, Position, TargetAgent, read_query};
 use crate::problem::{Problem, RequestPart};
 use crate::server::Connected;
 use crate::standing::Standing;
@@ -55,6 +56,7 @@ pub(crate) struct StreamParams {
     spawned: Option<bool>,
     /// Only events after this position. `Last-Event-ID` takes precedence. Without both, the stream
     /// begins with new events.
+    #[param(pattern = r"^[0-9]{1,16}(\.[0-9]+)?$", example = "41")]
     after: Option<String>,
     /// The form in which events are shown: `session` (default) or `log`.
     #[param(inline)]
@@ -90,17 +92,23 @@ impl StreamParams {
 /// and again when it reconnects for every question that still waits; `client_action_withdrawn`;
 /// `file_uploaded` when a user has uploaded a file; `run_started`, `run_suspended`, `run_resumed`;
 /// `content_chunk` (ephemeral; void after `content_discarded` of its attempt, which clients that
-/// reconnect get too), `content_complete`; `tool_calls_detected`, `tool_executing`, `tool_progress`
-/// (ephemeral), `tool_result`; `message_complete` when a turn is stored, `stream_complete` when its
-/// run has ended; `state_change` (`status`); `session_completed`, `session_expired`, `terminated`;
-/// `error`; `heartbeat` every 15 seconds; `disconnected` when the host ends the stream.
+/// reconnect get too), `content_so_far` (ephemeral; the text of a reply in the middle of which you
+/// came, in place of what you show of its operation), `content_complete`; `tool_calls_detected`,
+/// `tool_executing`, `tool_progress` (ephemeral), `tool_result`; `message_complete` when a turn is
+/// stored, `stream_complete` when its run has ended; `state_change` (`status`);
+/// `session_completed`, `session_expired`, `terminated`; `error`; `heartbeat` every 15 seconds;
+/// `disconnected` when the host ends the stream.
+///
+/// A stream that is asked for while the host starts begins when it is ready. If that takes long it
+/// ends at once, with a time after which to come back.
 ///
 /// In the view `log` the `event` of a frame is the event's type and its `data` an `Event`.
-/// Ephemeral are `delta` (`kind` is `text`, `thinking`, `call_started`, `note` or `performing`) and
-/// `attempt-discarded`. After the latter, all deltas of that attempt are void, as those of earlier
-/// attempts are after `operation.attempted.v1`. A comment comes every 15 seconds.
+/// Ephemeral are `delta` (`kind` is `text`, `so_far`, `thinking`, `call_started`, `note` or
+/// `performing`) and `attempt-discarded`. After the latter, all deltas of that attempt are void, as
+/// those of earlier attempts are after `operation.attempted.v1`. A comment comes every 15 seconds.
 #[utoipa::path(
     get, path = "/api/agents/{id}/stream", tag = "sessions",
+    operation_id = "followAgent",
     security(("token" = ["read"])),
     params(
         ("id" = String, Path, description = "UUID or path of the agent."),
@@ -167,10 +175,11 @@ pub(crate) async fn begin(api: &Api, request: StreamRequest) -> Result<Response,
     let session: Option<SessionId> = read_query("session", params.session.as_deref())?;
     let tree = |session| Tree::new(agent, session, &caller, broker.clone());
     let scope = scope_of(agent, session, params.spawned.unwrap_or(false), tree)?;
-    // Watched before the position is read: no frame of what comes after it is missed.
-    let live = broker.live().watch();
     let tail = api.tail()?.clone();
-    let last = *broker.store().durable().borrow();
+    let durable = broker.store().durable();
+    // Position and frames fit together: nothing is missed between them, and nothing comes twice.
+    let joined = broker.live().join(|| *durable.borrow());
+    let last = joined.position;
     // Read after that: what has happened since is streamed.
     let shown = shown_session(broker, &caller.user, &found, session).await?;
     let view = params.view.unwrap_or_default();
@@ -201,22 +210,22 @@ pub(crate) async fn begin(api: &Api, request: StreamRequest) -> Result<Response,
         ahead,
         position: after.map_or(last, |after| after.position).min(last),
         begun: after.filter(|_| ahead.is_none()).and_then(Resumed::begun),
-        stored: last,
         tail,
-        live,
+        joined,
+        live: broker.live().clone(),
         out,
         heartbeat: Duration::from_millis(limits.heartbeat_ms),
         stopping: api.stopping().clone(),
     };
     let standing = Standing::new(&caller, api, broker);
+    let places = (place, share);
     api.tasks().spawn(async move {
         tokio::select! {
             () = feed.run() => {}
             // Nothing is said of coming back: with this credential there is no way.
             () = standing.ended() => {}
         }
-        drop(place);
-        drop(share);
+        drop(places);
     });
     Ok(event_stream(Body::from_stream(body)))
 }
@@ -227,14 +236,14 @@ fn crowded() -> Problem {
         .retry_after(CROWDED_RETRY_AFTER_S)
 }
 
-fn event_stream(body: Body) -> Response {
+fn event_stream(body: impl Into<Body>) -> Response {
     let no_buffering = HeaderName::from_static("x-accel-buffering");
     let headers = [
         (CONTENT_TYPE, "text/event-stream"),
         (CACHE_CONTROL, "no-store"),
         (no_buffering, "no"),
     ];
-    (headers, body).into_response()
+    (headers, body.into()).into_response()
 }
 
 /// Returns the follower of an agent, as events are shown to them.
@@ -341,12 +350,20 @@ fn resumed(text: &str) -> Result<Resumed, Problem> {
         .map_or((text, None), |(position, frames)| (position, Some(frames)));
     let numbers =
         is_number(position) && frames.is_none_or(|frames| is_number(frames) && frames != "0");
-    match (position.parse(), frames.map_or(Ok(0), str::parse)) {
-        (Ok(position), Ok(frames)) if numbers => Ok(Resumed { position, frames }),
+    match (position.parse::<u64>(), frames.map_or(Ok(0), str::parse)) {
+        (Ok(position), Ok(frames)) if numbers => {
+            let Position(position) = Position::try_from(position)
+                .map_err(|error| not_resumed(&format!("the position {error}")))?;
+            Ok(Resumed { position, frames })
+        }
         _ => {
             let detail = "the last event id must be the id of a frame: the position of an event, \
                           a number from 0 up";
-            Err(Problem::bad_request("INVALID_LAST_EVENT_ID", detail))
+            Err(not_resumed(detail))
         }
     }
+}
+
+fn not_resumed(detail: &str) -> Problem {
+    Problem::bad_request("INVALID_LAST_EVENT_ID", detail)
 }

@@ -1,5 +1,7 @@
 //! The routes of a whole host, over real sockets, with a real store behind them.
 
+mod described;
+mod document;
 mod files;
 mod host;
 pub(crate) mod issuer;
@@ -8,6 +10,8 @@ mod problems;
 mod quotas;
 mod routes;
 mod scopes;
+mod status;
 mod streams;
 mod tokens;
+mod usage;
 mod widgets;

@@ -6,6 +6,7 @@
 //! `sha256:` and hexadecimal digits.
 
 mod active_session;
+mod agent_config;
 mod agent_event;
 mod audit;
 mod component;

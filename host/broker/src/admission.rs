@@ -1,27 +1,38 @@
 //! The record of the components that are served, each with its code and its grant.
 //!
 //! It is committed before anything runs under them. A component whose code or description has
-//! changed under its name is reported, unless its code is pinned.
+//! changed under its name while the host did not run is reported, unless its code is pinned.
 
 use crate::catalogue::Entry;
 use crate::command::Error;
 use crate::core::Core;
 use crate::journal::Context;
+use crate::serving::Served;
 use domain::digest::Digest;
 use domain::event::{ComponentAdmitted, Event};
 use domain::id::Stream;
 use std::collections::HashMap;
 use store::{Commit, Expected, ReadError};
 
-/// Records every component whose code, description or grant differs from its last record.
-pub(crate) async fn admit(core: &Core) -> Result<(), Error> {
-    let known = last_admitted(core).await?;
+/// The occasion on which components are admitted.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Occasion {
+    /// The host starts: somebody may have changed a file meanwhile.
+    Start,
+    /// Other code is served because somebody asked for just that.
+    Replacement,
+}
+
+/// Records every component that is about to be served and whose code, description or grant differs
+/// from its last record.
+pub(crate) async fn admit(core: &Core, served: &Served, occasion: Occasion) -> Result<(), Error> {
+    let known = last_admitted(core, served).await?;
     let time = core.now();
     let context = Context::new("host", time);
     let mut events = Vec::new();
     let mut blobs = Vec::new();
-    for entry in core.catalogue.entries() {
-        let Some(grant) = core.resolved_configs.grant(&entry.name) else {
+    for entry in served.catalogue.entries() {
+        let Some(grant) = served.resolved_configs.grant(&entry.name) else {
             continue;
         };
         let code = entry.component.digest();
@@ -39,7 +50,9 @@ pub(crate) async fn admit(core: &Core) -> Result<(), Error> {
         let replaces = before
             .filter(|before| !is_same(before) && !entry.is_pinned)
             .map(|before| before.code);
-        if let Some(before) = replaces {
+        if let Some(before) = replaces
+            && matches!(occasion, Occasion::Start)
+        {
             tracing::warn!(
                 component = %entry.name, code = %code.reference(), before = %before.reference(),
                 "a component is not the one that was admitted under this name before, and gets the \
@@ -50,6 +63,7 @@ pub(crate) async fn admit(core: &Core) -> Result<(), Error> {
         let admitted = ComponentAdmitted {
             component: entry.name.clone(),
             code,
+            version: entry.component.version().map(str::to_owned),
             grant: grant.digest,
             described: Some(described),
             replaces,
@@ -78,8 +92,11 @@ fn described(entry: &Entry) -> Result<Digest, Error> {
 }
 
 /// Returns the last record of each component that is served, by its name.
-async fn last_admitted(core: &Core) -> Result<HashMap<String, ComponentAdmitted>, ReadError> {
-    let names = core
+async fn last_admitted(
+    core: &Core,
+    served: &Served,
+) -> Result<HashMap<String, ComponentAdmitted>, ReadError> {
+    let names = served
         .catalogue
         .entries()
         .map(|entry| entry.name.clone())

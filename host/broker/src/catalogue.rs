@@ -29,7 +29,7 @@ pub struct Entry {
     pub is_pinned: bool,
 }
 
-/// The catalogue of all that is configured. Built once at start.
+/// The catalogue of all that is configured. It never changes; another one takes its place.
 #[derive(Clone, Default)]
 pub struct Catalogue {
     definitions: BTreeMap<DefinitionId, Arc<Definition>>,
@@ -56,22 +56,23 @@ pub enum Misfit {
     #[error("agents: `{0}` is defined twice; give one of them another agentId")]
     DefinitionTwice(DefinitionId),
     /// A definition names a component that is not configured.
-    #[error(
-        "agents.{definition}.component: there is no component `{component}`; known are {known}"
-    )]
+    #[error("agents[{index}].component: there is no component `{component}`; known are {known}")]
     NoSuchComponent {
-        /// The definition.
-        definition: DefinitionId,
+        /// The place of the definition in the list, from 0.
+        index: usize,
         /// The name it gave.
         component: String,
         /// The names there are.
         known: String,
     },
     /// A definition names a component that is not an agent.
-    #[error("agents.{definition}.component: `{component}` offers tools and is not an agent")]
+    #[error(
+        "agents[{index}].component: `{component}` offers tools and is not an agent; name an agent, \
+             which calls the tools of all components"
+    )]
     NotAnAgent {
-        /// The definition.
-        definition: DefinitionId,
+        /// The place of the definition in the list, from 0.
+        index: usize,
         /// The component.
         component: String,
     },
@@ -79,10 +80,10 @@ pub enum Misfit {
     #[error("personas: `{0}` is defined twice; give one of them another id")]
     PersonaTwice(PersonaId),
     /// No agent could lead a persona's main sessions.
-    #[error("personas.{persona}.agent: there is no agent `{agent}` in `agents`")]
+    #[error("personas[{index}].agent: there is no agent `{agent}` in `agents`")]
     PersonaWithoutAgent {
-        /// The persona.
-        persona: PersonaId,
+        /// The place of the persona in the list, from 0.
+        index: usize,
         /// The definition that it names.
         agent: DefinitionId,
     },
@@ -129,13 +130,31 @@ impl Catalogue {
     /// # Errors
     /// The first thing that does not fit.
     pub fn new(definitions: Vec<Definition>, entries: Vec<Entry>) -> Result<Self, Misfit> {
-        let mut catalogue = Self::default();
+        Self::default().successor(definitions, entries)
+    }
+
+    /// Puts definitions and components together that are to take the place of these. A component of
+    /// the same name goes on within the limits of the one before: calls that were counted stay
+    /// counted. Waits for the schemas of its tools to be compiled.
+    ///
+    /// # Errors
+    /// The first thing that does not fit.
+    pub fn successor(
+        &self,
+        definitions: Vec<Definition>,
+        entries: Vec<Entry>,
+    ) -> Result<Self, Misfit> {
+        let mut catalogue = Self {
+            schemas: self.schemas.clone(),
+            ..Self::default()
+        };
         for entry in entries {
             // The same code under two names is two components, each within its own limits.
-            let entry = Arc::new(Entry {
-                component: entry.component.named(&entry.name),
-                ..entry
-            });
+            let component = match self.entries.get(&entry.name) {
+                Some(before) => entry.component.in_place_of(&before.component),
+                None => entry.component.named(&entry.name),
+            };
+            let entry = Arc::new(Entry { component, ..entry });
             if let Described::Tools(tools) = entry.component.describes() {
                 let misfit = |problem| Misfit::Schema {
                     component: entry.name.clone(),
@@ -171,25 +190,25 @@ impl Catalogue {
             }
             catalogue.entries.insert(entry.name.clone(), entry);
         }
-        for definition in definitions {
-            catalogue.add(definition)?;
+        for (index, definition) in definitions.into_iter().enumerate() {
+            catalogue.add(index, definition)?;
         }
         Ok(catalogue)
     }
 
-    fn add(&mut self, definition: Definition) -> Result<(), Misfit> {
+    fn add(&mut self, index: usize, definition: Definition) -> Result<(), Misfit> {
         let id = definition.agent_id.clone();
         let known = || self.entries.keys().cloned().collect::<Vec<_>>().join(", ");
         let Some(entry) = self.entries.get(&definition.component) else {
             return Err(Misfit::NoSuchComponent {
-                definition: id,
+                index,
                 component: definition.component,
                 known: known(),
             });
         };
         if !matches!(entry.component.describes(), Described::Agent(_)) {
             return Err(Misfit::NotAnAgent {
-                definition: id,
+                index,
                 component: definition.component,
             });
         }
@@ -204,11 +223,11 @@ impl Catalogue {
     /// # Errors
     /// The first thing that does not fit.
     pub fn with_personas(mut self, personas: Vec<Persona>) -> Result<Self, Misfit> {
-        for persona in personas {
+        for (index, persona) in personas.into_iter().enumerate() {
             let id = persona.id.clone();
             if !self.definitions.contains_key(&persona.agent) {
                 return Err(Misfit::PersonaWithoutAgent {
-                    persona: id,
+                    index,
                     agent: persona.agent,
                 });
             }

@@ -284,6 +284,8 @@ pub struct SessionView {
     pub run: Option<RunId>,
     /// True if that run compacts the thread.
     pub compacts: bool,
+    /// The inputs that the open run has claimed.
+    pub claimed: Vec<InputId>,
     /// The quarantine of the session; none if it is in none.
     pub quarantined: Option<Quarantined>,
     /// Its open operations.

@@ -10,7 +10,8 @@ use crate::panics::{caught, end_process};
 use crate::paths::PathSettings;
 use crate::quarantine::Quarantine;
 use crate::recovering::Recovering;
-use crate::resolved_config::ResolvedConfigs;
+use crate::schemas::Schemas;
+use crate::serving::{Served, Serving};
 use crate::signal::Signal;
 use domain::digest::Digest;
 use domain::dispatch;
@@ -133,8 +134,9 @@ pub(crate) struct Core {
     pub(crate) store: Store,
     pub(crate) runtime: Runtime,
     pub(crate) gateway: Arc<Gateway>,
-    pub(crate) catalogue: Catalogue,
-    pub(crate) resolved_configs: ResolvedConfigs,
+    pub(crate) serving: Serving,
+    /// The service that compares documents with schemas, for all catalogues.
+    pub(crate) schemas: Schemas,
     pub(crate) limits: Limits,
     pub(crate) paths: PathSettings,
     pub(crate) clock: Clock,
@@ -153,6 +155,8 @@ pub(crate) struct Core {
     /// Locks that are held while a decision upon a session's queue is made and stored. Several
     /// sessions share one.
     deciding: [tokio::sync::Mutex<()>; DECIDING],
+    /// Lock that is held while another catalogue is put in the place of the present one.
+    pub(crate) replacing: tokio::sync::Mutex<()>,
     /// Lock that is held while a key is issued. Two together could pass the limit of a user's keys.
     pub(crate) issuing: tokio::sync::Mutex<()>,
     pub(crate) timers: Notify,
@@ -249,11 +253,11 @@ impl Core {
             .unwrap_or(usize::MAX)
             .max(1);
         Arc::new(Self {
-            resolved_configs: ResolvedConfigs::new(&parts.catalogue),
+            schemas: parts.catalogue.schemas().clone(),
             store: parts.store,
             runtime: parts.runtime,
             gateway: parts.gateway,
-            catalogue: parts.catalogue,
+            serving: Serving::new(parts.catalogue),
             limits: parts.limits,
             paths: parts.paths,
             clock: parts.clock,
@@ -265,6 +269,7 @@ impl Core {
             quarantine: Quarantine::default(),
             recovering: Recovering::default(),
             deciding: std::array::from_fn(|_| tokio::sync::Mutex::default()),
+            replacing: tokio::sync::Mutex::default(),
             issuing: tokio::sync::Mutex::default(),
             timers: Notify::new(),
             tasks: TaskTracker::new(),
@@ -290,6 +295,11 @@ impl Core {
     /// Waits until all tasks have ended.
     pub(crate) async fn ended(&self) {
         self.tasks.wait().await;
+    }
+
+    /// Returns what is served now.
+    pub(crate) fn served(&self) -> Arc<Served> {
+        self.serving.present()
     }
 
     /// Returns the present time.

@@ -337,6 +337,7 @@ impl Driver {
             if self.context.core.stopping.is_cancelled() {
                 return Ok(Look::Working);
             }
+            self.context.served = self.context.core.served();
             self.record_afterwards().await?;
             if self.keeps_panicking() {
                 self.give_up().await?;

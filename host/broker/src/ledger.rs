@@ -1,6 +1,7 @@
 //! Entries of the ledger. Each has the run, component, code and grant with which the boundary was
 //! asked.
 
+use crate::catalogue::Catalogue;
 use crate::core::Core;
 use domain::digest::Digest;
 use domain::egress::Traffic;
@@ -26,20 +27,22 @@ pub(crate) enum Through<'a> {
 /// Returns an entry without decisions.
 pub(crate) fn entry(core: &Core, run: &Run, through: Through<'_>) -> BoundaryDecided {
     let started = &run.started;
+    let served = core.served();
     let (tool, component, code) = match through {
         Through::Agent(code) => {
-            let own = core
+            let own = served
                 .catalogue
                 .definition(&started.definition)
                 .map(|definition| definition.component.clone());
             (None, own, Some(code))
         }
         Through::Tool { name, code } => {
-            let there = core.catalogue.tool(name).map(|(entry, _)| entry);
+            let there = core.serving.tool(&served, started, name);
+            let present = there.as_ref().map(|there| there.component.digest());
             (
                 Some(name.to_owned()),
-                there.map(|it| it.name.clone()),
-                code.or_else(|| there.map(|it| it.component.digest())),
+                there.map(|there| there.entry.name.clone()),
+                code.or(present),
             )
         }
     };
@@ -50,17 +53,31 @@ pub(crate) fn entry(core: &Core, run: &Run, through: Through<'_>) -> BoundaryDec
         definition: started.definition.clone(),
         grant: component
             .as_deref()
-            .and_then(|name| core.resolved_configs.grant(name))
+            .and_then(|name| served.resolved_configs.grant(name))
             .map(|grant| grant.digest),
         user_id: Some(started.user_id.clone()),
         tool,
+        version: component
+            .as_deref()
+            .and_then(|name| version(&served.catalogue, name, code)),
         component,
         code,
         decisions: Vec::new(),
         left_out: 0,
+        folders: Vec::new(),
         egress: Traffic::default(),
         time: Timestamp(0),
     }
+}
+
+/// Returns the version of a component by its manifest, as long as that is the code that was called.
+fn version(catalogue: &Catalogue, name: &str, code: Option<Digest>) -> Option<String> {
+    let component = &catalogue.entry(name)?.component;
+    let is_it = code == Some(component.digest());
+    is_it
+        .then(|| component.version())
+        .flatten()
+        .map(str::to_owned)
 }
 
 /// Returns the event of an entry that has these decisions.
@@ -68,6 +85,7 @@ pub(crate) fn ledger_event(entry: BoundaryDecided, decided: Decided, time: Times
     Event::BoundaryDecided(Box::new(BoundaryDecided {
         decisions: decided.decisions,
         left_out: decided.left_out,
+        folders: decided.folders,
         time,
         ..entry
     }))

@@ -19,7 +19,9 @@
 //! - sessions that cannot go on: `quarantine.rs`
 //! - holders of buckets: `buckets.rs`
 //! - past sessions that an agent sees: `history.rs`
+//! - the catalogue that is served, and those that turns began with: `serving.rs`
 //! - comparison with schemas, on threads of its own: `schemas.rs`
+//! - the same rules for tests of a component without a host: `conformance.rs`
 //! - the order of a purge: `purge.rs`
 //! - the live feed: `live.rs`
 //! - another run of a recorded step: `replay.rs`
@@ -30,6 +32,7 @@ mod buckets;
 pub mod catalogue;
 mod clock;
 pub mod command;
+mod conformance;
 mod core;
 mod driver;
 mod engine;
@@ -52,6 +55,7 @@ mod request;
 mod resolved_config;
 mod restored;
 mod schemas;
+mod serving;
 mod signal;
 mod start;
 #[cfg(test)]
@@ -69,7 +73,7 @@ pub use command::{
     Target, Template, TurnOutcome, UploadFile, WaitingInputs,
 };
 pub use core::{Limits, Stats, UserLimits};
-pub use live::{Frame, Live, Show};
+pub use live::{Frame, Joined, Live, Show};
 pub use paths::PathSettings;
 pub use quarantine::{Quarantined, Why};
 pub use restored::AfterRestore;

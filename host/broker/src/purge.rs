@@ -9,9 +9,11 @@ use crate::core::Core;
 use crate::journal::Context;
 use crate::refusals::{busy, run_open, session_not_found};
 use domain::event::{Event, PurgeBegun, Purged, Remains};
+use domain::grant::Owner;
 use domain::id::{AgentId, SessionId, Stream};
 use domain::time::Timestamp;
 use domain::user::UserId;
+use std::fmt;
 use store::{
     AgentRow, Commit, CommitError, Expected, Guard, Piece, Rewritten, SessionGuard, SessionRow,
 };
@@ -223,6 +225,7 @@ async fn purge_session(
     for piece in plan.pieces {
         erase(core, stream, piece).await?;
     }
+    remove_folders(core, Owner::Session, session).await?;
     let mut tally = core.store.purge_tally(stream).await?;
     tally.erased.sessions += 1;
     tally.kept.turns += plan.kept_turns;
@@ -257,6 +260,9 @@ async fn purge_agent(
             purge_session(core, session, None).await?;
         }
     }
+    for agent in &tree {
+        remove_folders(core, Owner::Agent, *agent).await?;
+    }
     // The topmost agent comes last: its purge is complete when all others are.
     for agent in tree.iter().copied().filter(|agent| *agent != root) {
         if core
@@ -274,6 +280,24 @@ async fn purge_agent(
     erase(core, Stream::Agent(root), Piece::Blobs).await?;
     let tally = core.store.purge_tally(Stream::Agent(root)).await?;
     end(core, root, None, tally, request).await
+}
+
+/// Removes the granted folders that a session or an agent has of its own. A purge that cannot do
+/// that stays open.
+async fn remove_folders(core: &Core, owner: Owner, id: impl fmt::Display) -> Result<(), Error> {
+    let removed = core.runtime.remove_folders_of(owner, &id.to_string()).await;
+    match removed {
+        Ok(0) => {}
+        Ok(count) => tracing::info!(count, %owner, %id, "folders were removed with their owner"),
+        Err(error) => {
+            let message = format!(
+                "a granted folder of the {owner} {id} could not be removed: {error}; remove it, \
+                 then repeat the same purge"
+            );
+            return Err(busy(&message).into());
+        }
+    }
+    Ok(())
 }
 
 /// Erases a piece, transaction by transaction.
@@ -313,6 +337,7 @@ async fn end(
         purged_by: UserId::local(),
         erased: tally.erased,
         kept: tally.kept,
+        usage: tally.usage,
         time: now,
     };
     let stream = session.map_or(Stream::Agent(agent), Stream::Session);

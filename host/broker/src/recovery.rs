@@ -49,7 +49,8 @@ async fn has_work(core: &Core, session: SessionId) -> Result<bool, DriverError> 
 /// wanted.
 async fn is_to_be_ended(core: &Core, run: &Run) -> Result<bool, DriverError> {
     let started = &run.started;
-    if core.catalogue.definition(&started.definition).is_none() {
+    let served = core.served();
+    if served.catalogue.definition(&started.definition).is_none() {
         return Ok(true);
     }
     if core

@@ -118,11 +118,16 @@ impl ResolvedConfigs {
             .tools()
             .map(|(entry, _)| (entry.name.clone(), entry.grant.clone()))
             .collect();
+        let code: BTreeMap<String, Digest> = catalogue
+            .tools()
+            .map(|(entry, _)| (entry.name.clone(), entry.component.digest()))
+            .collect();
         let offered = Offered {
             catalogue,
             tools: &tools,
             arguments: &arguments,
             grants: &grants,
+            code: &code,
         };
         let by_definition = catalogue
             .definitions()
@@ -291,6 +296,8 @@ struct Offered<'a> {
     arguments: &'a Arguments,
     /// The grants of the components that offer tools, by name.
     grants: &'a BTreeMap<String, Grant>,
+    /// Their code, by name.
+    code: &'a BTreeMap<String, Digest>,
 }
 
 impl Offered<'_> {
@@ -363,6 +370,7 @@ impl ResolvedConfig {
         let ceiling = Ceiling {
             agent: definition.clone(),
             grants: offered.grants.clone(),
+            code: offered.code.clone(),
         };
         let schema = |tool: &ToolDefinition| offered.arguments.get(&tool.name).cloned();
         let arguments = tool_list

@@ -1,6 +1,6 @@
 //! The start and the shutdown of a broker.
 
-use crate::admission;
+use crate::admission::{self, Occasion};
 use crate::catalogue::Catalogue;
 use crate::clock::Clock;
 use crate::command::{Broker, Error};
@@ -90,7 +90,7 @@ impl Broker {
         core.keep_keys();
         restored::see_to(&core, parts.after_restore).await?;
         purge::finish_open(&core).await;
-        admission::admit(&core).await?;
+        admission::admit(&core, &core.served(), Occasion::Start).await?;
         let work = core.store.sessions_with_work(core.now()).await?;
         core.to_recover(work.len());
         core.recovering.begin(&core.store, was_ended, &work).await;

@@ -4,9 +4,11 @@
 //!
 //! - users, API keys and their scopes: `user.rs`, `key.rs`
 //! - what a tool declares, and the texts in which it does: `tool.rs`, `tool/wording.rs`
+//! - what an author says of a component, and wants for it: `manifest.rs`
 //! - grants, and the part that a call is bound to: `grant.rs`; folders, their patterns and quotas,
-//!   and how they lie to each other: `grant/directory.rs`, `glob.rs`, `grant/placing.rs`; buckets
-//!   and secrets: `grant/bucket.rs`, `grant/secret.rs`
+//!   how they lie to each other, and those of single users, agents and sessions:
+//!   `grant/directory.rs`, `glob.rs`, `grant/placing.rs`, `grant/owned.rs`; buckets and secrets:
+//!   `grant/bucket.rs`, `grant/secret.rs`
 //! - keys and values in a bucket, and what a call has written: `bucket.rs`, `bucket/overlay.rs`
 //! - the rule that decided about a call: `ruling.rs`; `agents/authority.rs` decides
 //! - tools that are called only when a user has agreed: `confirm.rs`; the question is in
@@ -25,6 +27,7 @@ pub mod egress;
 pub mod glob;
 pub mod grant;
 pub mod key;
+pub mod manifest;
 pub mod redact;
 pub mod ruling;
 pub mod secret;

@@ -26,16 +26,18 @@ mod thread;
 mod values;
 mod work;
 
-pub use access::{bucket, confirm, egress, glob, grant, key, redact, ruling, secret, tool, user};
+pub use access::{
+    bucket, confirm, egress, glob, grant, key, manifest, redact, ruling, secret, tool, user,
+};
 pub use agents::{authority, definition, path, persona, residency, role, routing, session};
 pub use events::{agent, event, import, run, session_label};
-pub use thread::{compaction, message, model, spill, transcript, turn};
+pub use thread::{compaction, cut_off, message, model, spill, transcript, turn};
 pub use values::{
     chain, clock, digest, file, id, json, limits, ranges, refusal, schema, shown, time,
 };
 pub use work::{
     account, approval, basis, budget, delegate, dispatch, operation, price, queue, step, talk,
-    widget,
+    usage, widget,
 };
 
 // The model of the queue in `tests/models/` names this crate as other crates do.

@@ -5,6 +5,7 @@
 //! - messages and their parts: `message.rs`
 //! - turns, and their places in the tree: `turn.rs`
 //! - the prompt of a model's call, and the reply: `model.rs`
+//! - the mark of a reply that is not whole: `cut_off.rs`
 //! - content that is too long and kept as a blob: `spill.rs`
 //! - compaction of a thread that fills its model's window: `compaction.rs` (`cut.rs`: where it is
 //!   cut, `material.rs`: what a model is given); `events/run/compact.rs` has the steps of such a
@@ -12,6 +13,7 @@
 //! - threads as JSON lines, out and in: `transcript.rs`, which lists its files
 
 pub mod compaction;
+pub mod cut_off;
 pub mod message;
 pub mod model;
 pub mod spill;

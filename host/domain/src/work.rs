@@ -15,7 +15,7 @@
 //!   `delegate/result.rs`
 //! - what all work of one message may use, and what work that is handed over may: `account.rs`,
 //!   `budget.rs`
-//! - costs of models: `price.rs`
+//! - costs of models: `price.rs`; what settled work used, by day and model: `usage.rs`
 //! - widgets: `widget.rs` (`shapes.rs`: what each is shown and answers, `document.rs`: their part
 //!   of `/openapi.json`, `upload.rs`: answers that name files)
 
@@ -30,4 +30,5 @@ pub mod price;
 pub mod queue;
 pub mod step;
 pub mod talk;
+pub mod usage;
 pub mod widget;

@@ -12,7 +12,8 @@ use crate::request_semaphore::RequestPermit;
 use bytes::Bytes;
 use domain::egress::Target;
 use domain::redact::{Redaction, Redactor};
-use http::{HeaderMap, StatusCode};
+use http::header::CONTENT_TYPE;
+use http::{HeaderMap, HeaderValue, StatusCode};
 use hyper::body::{Body as HttpBody, Frame, Incoming};
 use std::fmt;
 use std::future::{Future, poll_fn};
@@ -33,13 +34,36 @@ pub struct Response {
     pub target: Target,
 }
 
+impl Response {
+    /// Returns an answer that no server sent: an empty JSON object.
+    pub(crate) fn stand_in(target: Target) -> Self {
+        let json = HeaderValue::from_static("application/json");
+        Self {
+            status: StatusCode::OK,
+            headers: HeaderMap::from_iter([(CONTENT_TYPE, json)]),
+            body: Body::stand_in(b"{}"),
+            target,
+        }
+    }
+}
+
 /// The body of an answer. It holds the connection and a permit of the requests under way until it
 /// was read to its end, failed, or is dropped; then its record is put.
 ///
 /// Reading fails when the body is larger than was granted, before or after decompression, when it
 /// takes longer than the request may in all, or when nothing comes for too long. After an error
 /// comes nothing more.
-pub struct Body(Option<Open>);
+pub struct Body(Content);
+
+/// The content of a body.
+enum Content {
+    /// It comes over a connection.
+    Open(Box<Open>),
+    /// It stands in for one that no server sent.
+    StandIn(Bytes),
+    /// There is nothing more.
+    Ended,
+}
 
 /// A body that has not ended.
 pub(crate) struct Open {
@@ -69,7 +93,20 @@ pub(crate) struct Open {
 
 impl Body {
     pub(crate) fn new(open: Open) -> Self {
-        Self(Some(open))
+        Self(Content::Open(Box::new(open)))
+    }
+
+    /// Returns a body that no server sent.
+    pub(crate) fn stand_in(content: &'static [u8]) -> Self {
+        Self(Content::StandIn(Bytes::from_static(content)))
+    }
+
+    fn has_ended(&self) -> bool {
+        matches!(self.0, Content::Ended)
+    }
+
+    fn take(&mut self) -> Content {
+        std::mem::replace(&mut self.0, Content::Ended)
     }
 
     /// Reads to the end.
@@ -84,6 +121,14 @@ impl Body {
             }
         }
         Ok(all.into())
+    }
+
+    /// Ends the reading of a body whose content is complete before its end has come, as an event
+    /// stream is at its last event. Its record says `done` and not `dropped`.
+    pub fn complete(mut self) {
+        if let Content::Open(open) = &mut self.0 {
+            open.trace.end("done");
+        }
     }
 
     /// The next piece; none at the end. Trailers are passed over.
@@ -108,8 +153,14 @@ impl HttpBody for Body {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, EgressError>>> {
-        let Some(open) = &mut self.0 else {
-            return Poll::Ready(None);
+        let open = match &mut self.0 {
+            Content::Open(open) => open,
+            Content::StandIn(content) => {
+                let content = std::mem::take(content);
+                self.0 = Content::Ended;
+                return Poll::Ready(Some(Ok(Frame::data(content))));
+            }
+            Content::Ended => return Poll::Ready(None),
         };
         let next = match open.poll(cx) {
             Poll::Pending => return Poll::Pending,
@@ -121,14 +172,14 @@ impl HttpBody for Body {
             Err(error) => open.trace.fail(error),
         }
         // The connection, the permit and the record go now and not when the caller thinks of it.
-        if let (Some(open), Ok(_)) = (self.0.take(), &next) {
+        if let (Content::Open(open), Ok(_)) = (self.take(), &next) {
             open.go_home();
         }
         Poll::Ready(next.transpose())
     }
 
     fn is_end_stream(&self) -> bool {
-        self.0.is_none()
+        self.has_ended()
     }
 }
 
@@ -136,7 +187,7 @@ impl HttpBody for Body {
 /// it. A reader of an event stream stops at its last event.
 impl Drop for Body {
     fn drop(&mut self) {
-        if let Some(open) = self.0.take() {
+        if let Content::Open(open) = self.take() {
             open.go_home();
         }
     }
@@ -275,7 +326,7 @@ impl Open {
 impl fmt::Debug for Body {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Body")
-            .field("ended", &self.0.is_none())
+            .field("ended", &self.has_ended())
             .finish()
     }
 }

@@ -36,8 +36,8 @@ pub struct Record {
     pub dialled: Option<IpAddr>,
     /// The place of the grant that allowed it.
     pub grant: Option<usize>,
-    /// `done`, `redirected`, `dropped` by the caller before its end, or an error's
-    /// [code](EgressError::code).
+    /// `done`, also when the caller had all that it wanted of the answer, `redirected`, `dropped`
+    /// by the caller before its end, or an error's [code](EgressError::code).
     pub outcome: &'static str,
     /// The origin of the error; none if there is none.
     #[serde(skip)]

@@ -36,6 +36,11 @@ impl Breaker {
         }
     }
 
+    /// Milliseconds for which it stays open.
+    pub(crate) fn open_ms(&self) -> u64 {
+        self.open_ms
+    }
+
     /// Returns whether a call may go through now. If it may, one of the three methods below must
     /// follow.
     pub(crate) fn admits(&mut self, now_ms: u64) -> bool {

@@ -300,7 +300,7 @@ pub enum ConfigProblem {
         mode: u32,
     },
     /// A file cannot be read.
-    #[error("cannot read `{}`", path.display())]
+    #[error("cannot read `{}`; a relative path starts from the config file's folder", path.display())]
     Unreadable {
         /// The file.
         path: PathBuf,

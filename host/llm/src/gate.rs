@@ -67,12 +67,14 @@ impl Gate {
         })
     }
 
-    /// Lets no call of this model in for a while.
-    pub(crate) fn hold(&self, model: &str, ms: u64) {
-        let until = Instant::now() + Duration::from_millis(ms.min(HOLD_MS_MAX));
+    /// Lets no call of this model in for a while. Returns for how many milliseconds.
+    pub(crate) fn hold(&self, model: &str, ms: u64) -> u64 {
+        let ms = ms.min(HOLD_MS_MAX);
+        let until = Instant::now() + Duration::from_millis(ms);
         let mut holds = lock(&self.holds);
         let entry = holds.entry(model.to_owned()).or_insert(until);
         *entry = until.max(*entry);
+        ms
     }
 
     fn held(&self, model: &str) -> Option<Instant> {
@@ -107,9 +109,11 @@ impl Pass<'_> {
     /// Records that the provider, or the way to it, failed.
     pub(crate) fn failed(mut self, provider: &str) {
         self.settled = true;
-        if lock(&self.gate.breaker).failed(self.gate.now_ms()) {
+        let mut breaker = lock(&self.gate.breaker);
+        if breaker.failed(self.gate.now_ms()) {
             tracing::warn!(
                 llm.provider = provider,
+                open_ms = breaker.open_ms(),
                 "a model provider failed several times in a row and is left alone for a while"
             );
         }

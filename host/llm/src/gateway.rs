@@ -86,6 +86,8 @@ pub struct Completion {
     pub result: Result<Reply, Failure>,
     /// Every attempt in order, failed ones included.
     pub attempts: Vec<Attempt>,
+    /// The models that were asked instead and gave no reply either, each with its code.
+    pub also_failed: Vec<String>,
 }
 
 impl Gateway {
@@ -192,11 +194,13 @@ impl Gateway {
             budget,
             deadline,
             attempts: Vec::new(),
+            also_failed: Vec::new(),
         };
         let result = Box::pin(course.run()).await;
         Completion {
             result,
             attempts: course.attempts,
+            also_failed: course.also_failed,
         }
     }
 
@@ -241,6 +245,7 @@ struct Course<'a> {
     budget: &'a dyn AttemptBudget,
     deadline: Instant,
     attempts: Vec<Attempt>,
+    also_failed: Vec<String>,
 }
 
 impl Course<'_> {
@@ -268,9 +273,25 @@ impl Course<'_> {
             );
             match self.try_model(fallback).await {
                 Err(Failure::Unaffordable { told }) => return Err(Failure::Unaffordable { told }),
-                Err(_) => {}
+                Err(also) => self.also_failed.push(format!(
+                    "`{}` of provider `{}` ({})",
+                    fallback.config.model,
+                    fallback.upstream.name,
+                    also.code()
+                )),
                 replied => return replied,
             }
+        }
+        // What was asked and failed is in the log already, unless nothing was sent.
+        if self.attempts.is_empty() || !self.also_failed.is_empty() {
+            tracing::warn!(
+                llm.provider = model.upstream.name,
+                llm.model = model.config.model,
+                llm.also_failed = self.also_failed.join(", "),
+                error.code = failure.code(),
+                error = failure.report(),
+                "no model gave a reply"
+            );
         }
         Err(failure)
     }
@@ -319,7 +340,13 @@ impl Course<'_> {
                 .retry_after_ms
                 .filter(|_| matches!(failure.failure, Failure::RateLimited { .. }))
             {
-                upstream.gate.hold(&model.config.model, ms);
+                let held_ms = upstream.gate.hold(&model.config.model, ms);
+                tracing::warn!(
+                    llm.provider = upstream.name,
+                    llm.model = model.config.model,
+                    held_ms,
+                    "a model is left alone for as long as its provider asked"
+                );
             }
             match next(limits, &failure, attempts, fastrand::f64()) {
                 Next::Again {
@@ -392,6 +419,9 @@ impl Course<'_> {
                     llm.model = ask.model,
                     llm.attempt = number,
                     error.code = code,
+                    // With the provider's own words, without keys and cut.
+                    error = error.failure.report(),
+                    retry_after_ms = error.retry_after_ms,
                     "a call of a model failed"
                 );
                 if error.counts_against_the_provider() {

@@ -16,7 +16,8 @@
 //! - providers: `provider.rs`, one file each in `provider/` with its reply beside it
 //!   (`anthropic.rs`, `openai.rs`, `scripted.rs` with `rules.rs` and `template.rs`), and the
 //!   exchange that those on the network share (`exchange.rs`)
-//! - pieces of a reply, on the wire and to a watcher: `sse.rs`, `delta.rs`
+//! - pieces of a reply, on the wire and to a watcher: `sse.rs`, `delta.rs`; characters that are cut
+//!   in two there: `surrogates.rs`
 //! - retries and pauses: `retry.rs`; what a provider can take: `gate.rs`, `breaker.rs`
 //! - turns of users and agents at the host's permits: `fair_semaphore.rs`
 //! - failures, and what a provider says of them: `failure.rs`, `peer.rs`
@@ -36,6 +37,7 @@ mod peer;
 mod provider;
 mod retry;
 mod sse;
+mod surrogates;
 mod trail;
 
 pub use budget::{Afforded, AttemptBudget, Measuring, Unbudgeted};

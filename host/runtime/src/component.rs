@@ -4,11 +4,17 @@ use crate::bindings::agent::AgentPluginPre;
 use crate::bindings::tool::ToolPluginPre;
 use crate::call::CallState;
 use crate::guest_semaphore::Gate;
+use crate::manifest::ReadManifest;
 use domain::digest::Digest;
+use domain::grant::capability::{self, Buckets};
+use domain::manifest::{BadManifest, Manifest};
 use domain::tool::ToolDefinition;
 use domain::tool::wording::{self, BadWording};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
+
+/// The beginning of the interfaces by which a component opens buckets.
+const BUCKETS_IMPORT: &str = "wasi:keyvalue/";
 
 /// The self-description of an agent component.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -56,6 +62,27 @@ impl Described {
             Self::Tools(tools) => wording::check_tools(tools),
         }
     }
+
+    /// Checks that this host knows every capability that a tool declares. The error names the tool
+    /// and the capability that was probably meant.
+    pub(crate) fn check_capabilities(&self, imports: &[String]) -> Result<(), String> {
+        let Self::Tools(tools) = self else {
+            return Ok(());
+        };
+        let opens = |import: &String| import.starts_with(BUCKETS_IMPORT);
+        let buckets = if imports.iter().any(opens) {
+            Buckets::Imported
+        } else {
+            Buckets::Absent
+        };
+        for tool in tools {
+            for name in &tool.capabilities {
+                capability::check(name, buckets)
+                    .map_err(|unknown| format!("`{}.capabilities` {unknown}", tool.name))?;
+            }
+        }
+        Ok(())
+    }
 }
 
 /// The exports of a component, ready to be instantiated.
@@ -73,6 +100,7 @@ pub struct Component {
     pub(crate) described: Arc<Described>,
     pub(crate) imports: Arc<[String]>,
     pub(crate) size_bytes: u64,
+    pub(crate) manifest: ReadManifest,
     pub(crate) world: Arc<World>,
     pub(crate) gate: Arc<Gate>,
 }
@@ -116,6 +144,20 @@ impl Component {
     #[must_use]
     pub fn imports(&self) -> &[String] {
         &self.imports
+    }
+
+    /// Returns the manifest that its author put into it, or the reason why that is not read; none
+    /// when it has none.
+    #[must_use]
+    pub fn manifest(&self) -> Option<Result<&Manifest, &BadManifest>> {
+        self.manifest.as_deref().map(Result::as_ref)
+    }
+
+    /// Returns the version that its manifest tells.
+    #[must_use]
+    pub fn version(&self) -> Option<&str> {
+        let manifest = self.manifest()?.ok()?;
+        Some(manifest.version.as_str()).filter(|version| !version.is_empty())
     }
 
     /// Returns its size in bytes, uncompiled.

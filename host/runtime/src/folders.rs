@@ -4,9 +4,14 @@
 //! Every folder that a guest may use is opened here when the host starts, and each call works
 //! beneath the handle: a folder that is renamed, removed or replaced by a link meanwhile changes
 //! nothing about where calls end up. The way to a folder is gone name by name, so that it is known
-//! through which other folders it leads; [`domain::grant::nested`] says which ways may not be.
+//! through which other folders it leads; [`domain::grant::nested`] says which ways may not be. Of a
+//! folder of which each owner has its own, the base is opened; [`owned`] has the rest.
 
-use domain::grant::{DirectoryGrant, FileId, FolderChain, Placed, nested};
+mod owned;
+
+use domain::grant::{
+    DirectoryGrant, FileId, FolderChain, FolderPattern, Nesting, Ownerless, Placed, nested,
+};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, fstat, open, openat, readlinkat, statat};
 use rustix::io::Errno;
 use std::collections::{HashMap, VecDeque};
@@ -58,6 +63,43 @@ pub enum FolderError {
         /// The folder that may be written.
         outer: PathBuf,
     },
+    /// A path can lead to a folder that one owner has of its own under another grant.
+    #[error(
+        "the granted folder `{inner}` can be the folder of one owner in `{outer}`: an id can be \
+         any name; grant folders apart from each other",
+        inner = inner.display(), outer = outer.display()
+    )]
+    Owned {
+        /// The folder that can be an owner's.
+        inner: PathBuf,
+        /// The folder in which each owner has its own.
+        outer: PathBuf,
+    },
+    /// A path has a placeholder that stands for nothing, or at a wrong place.
+    #[error("the granted folder `{path}` has no meaning: {why}", path = path.display())]
+    Pattern {
+        /// The path.
+        path: PathBuf,
+        /// The reason.
+        why: domain::grant::BadPattern,
+    },
+    /// A call has no owner of the kind that a path names.
+    #[error("the granted folder `{path}` is of each owner: {why}", path = path.display())]
+    Ownerless {
+        /// The path.
+        path: PathBuf,
+        /// The owner that is missing.
+        why: Ownerless,
+    },
+    /// Something that is no folder has the name of an owner's folder.
+    #[error(
+        "`{path}` is not a folder: a link or a file has the place of an owner's folder; remove it",
+        path = path.display()
+    )]
+    InTheWay {
+        /// The path.
+        path: PathBuf,
+    },
     /// A folder holds, is or lies in one that is the host's own.
     #[error(
         "the granted folder `{path}` holds, is or lies in `{own}`, which is the host's own; grant \
@@ -78,25 +120,39 @@ pub(crate) struct FolderHandle {
     pub(crate) file: File,
     /// The way to it, as it was when it was opened.
     chain: FolderChain,
+    /// Its path, and the names below it that each owner has of its own.
+    pub(crate) pattern: FolderPattern,
 }
 
 /// The granted folders of a host, by their paths.
 #[derive(Debug, Default)]
-pub(crate) struct GrantedFolders(RwLock<HashMap<PathBuf, Arc<FolderHandle>>>);
+pub(crate) struct GrantedFolders(RwLock<OpenFolders>);
+
+/// The folders that are open.
+#[derive(Debug, Default)]
+struct OpenFolders {
+    granted: HashMap<PathBuf, Arc<FolderHandle>>,
+    /// The folders that were open before, for calls that were bound to them and begin only now.
+    before: HashMap<PathBuf, Arc<FolderHandle>>,
+}
 
 impl FolderHandle {
     /// Opens a folder for good. Links on the way are followed, and are part of the chain.
-    fn open(path: &Path) -> io::Result<Self> {
+    fn open(pattern: FolderPattern) -> io::Result<Self> {
         let Walked {
             chain,
             stack,
             is_folder,
-        } = walk(path)?;
+        } = walk(&pattern.base)?;
         chain.end.ok_or(Errno::NOENT)?;
         let folder = stack.last().filter(|_| is_folder).ok_or(Errno::NOTDIR)?;
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let file = File::from(openat(folder, ".", flags, Mode::empty())?);
-        Ok(Self { file, chain })
+        Ok(Self {
+            file,
+            chain,
+            pattern,
+        })
     }
 
     /// Returns whether the folder still has a name somewhere.
@@ -106,7 +162,8 @@ impl FolderHandle {
 }
 
 impl GrantedFolders {
-    /// Opens what is granted, in the place of what was open before. Calls that run keep theirs.
+    /// Opens what is granted, in the place of what was open before. Calls that run keep theirs, and
+    /// calls that were bound before this find theirs.
     pub(crate) fn open(
         &self,
         granted: &[&DirectoryGrant],
@@ -115,18 +172,22 @@ impl GrantedFolders {
         let mut opened = HashMap::new();
         for grant in granted {
             if !opened.contains_key(&grant.path) {
+                let path = grant.path.clone();
+                let pattern = FolderPattern::parse(&path).map_err(|why| FolderError::Pattern {
+                    path: path.clone(),
+                    why,
+                })?;
                 let unusable = |source| FolderError::Unusable {
-                    path: grant.path.clone(),
+                    path: pattern.base.clone(),
                     source,
                 };
-                opened.insert(
-                    grant.path.clone(),
-                    Arc::new(FolderHandle::open(&grant.path).map_err(unusable)?),
-                );
+                let handle = FolderHandle::open(pattern.clone()).map_err(unusable)?;
+                opened.insert(path, Arc::new(handle));
             }
         }
         check(granted, &opened, own)?;
-        *self.0.write().unwrap_or_else(PoisonError::into_inner) = opened;
+        let mut folders = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        folders.before = std::mem::replace(&mut folders.granted, opened);
         Ok(())
     }
 
@@ -139,12 +200,16 @@ impl GrantedFolders {
             path: path.to_owned(),
             source,
         };
-        let opened = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        let known = opened.get(path).cloned();
+        let folders = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let known = folders
+            .granted
+            .get(path)
+            .or_else(|| folders.before.get(path));
+        let known = known.cloned();
         // Not held while the file system is asked.
-        drop(opened);
+        drop(folders);
         let handle = known
-            .ok_or_else(|| unusable(io::Error::other("it was not opened when the host started")))?;
+            .ok_or_else(|| unusable(io::Error::other("it was not opened when it was granted")))?;
         match handle.is_there() {
             Ok(true) => Ok(handle),
             Ok(false) => Err(unusable(io::Error::new(
@@ -165,9 +230,11 @@ fn check(
     let placed: Vec<Placed<'_>> = granted
         .iter()
         .filter_map(|grant| {
+            let handle = opened.get(&grant.path)?;
             Some(Placed {
                 access: grant.access,
-                chain: &opened.get(&grant.path)?.chain,
+                chain: &handle.chain,
+                below: &handle.pattern.below,
             })
         })
         .collect();
@@ -176,9 +243,11 @@ fn check(
             let grant = granted.get(index);
             grant.map(|grant| grant.path.clone()).unwrap_or_default()
         };
-        return Err(FolderError::Nested {
-            inner: path(found.inner),
-            outer: path(found.outer),
+        let inner = path(found.inner);
+        let outer = path(found.outer);
+        return Err(match found.how {
+            Nesting::Through => FolderError::Nested { inner, outer },
+            Nesting::Owned => FolderError::Owned { inner, outer },
         });
     }
     for own in own {

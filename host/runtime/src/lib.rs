@@ -11,8 +11,8 @@
 //!
 //! - the runtime, its counters, and the check before it serves: `runtime.rs`, `stats.rs`,
 //!   `selftest.rs`
-//! - loading: `runtime/loading.rs`, `load.rs`, `component.rs`, `artifacts.rs`, `cache.rs`;
-//!   compiling in another process: `compile.rs`
+//! - loading: `runtime/loading.rs`, `load.rs`, `load/`, `component.rs`, `manifest.rs`,
+//!   `artifacts.rs`, `cache.rs`; compiling in another process: `compile.rs`
 //! - calling: `runtime/calling.rs`, `run.rs`, `call.rs`, `tool.rs`, `view.rs`, and the ends of a
 //!   call: `outcome.rs`, `redacted.rs`
 //! - calls at a time: `guest_semaphore.rs`, `call_semaphore.rs`
@@ -22,9 +22,10 @@
 //!   `filesystem.rs`, `http.rs`, `keyvalue.rs`, `logging.rs`, `progress.rs`, `random.rs`,
 //!   `sockets.rs`, `turn.rs`), and what they share (`link.rs`, `clock_and_randomness.rs`,
 //!   `secrets.rs`, `progress/note_relay.rs`, `turn/step_view.rs`)
-//! - folders that are granted: `folders.rs`, and in `host/filesystem/` the walk, opening, changing,
-//!   streams, accounts and failures (`walk.rs`, `open.rs`, `perform.rs`, `change.rs`, `stream.rs`,
-//!   `account.rs`, `account/scan.rs`, `folders.rs`, `failed.rs`)
+//! - folders that are granted: `folders.rs`, those of single users, agents and sessions:
+//!   `folders/owned.rs`; and in `host/filesystem/` the walk, opening, changing, streams, accounts
+//!   and failures (`walk.rs`, `open.rs`, `perform.rs`, `change.rs`, `stream.rs`, `account.rs`,
+//!   `account/scan.rs`, `folders.rs`, `failed.rs`)
 //! - a call's own view of its buckets: `host/keyvalue/write_overlay.rs`
 //! - conversion between the host's types and WIT: `bindings.rs`, `convert.rs`, and in `convert/`
 //!   one file a subject (`describe.rs`, `step.rs`, `tool.rs`, `view.rs`)
@@ -44,6 +45,7 @@ mod guest_semaphore;
 mod host;
 mod load;
 mod log;
+mod manifest;
 mod meter;
 mod outcome;
 mod redacted;

@@ -1,5 +1,7 @@
 //! From bytes to something that can be linked: what is refused, why, and what would help.
 
+mod foreign;
+
 use crate::bindings::agent::AgentPluginPre;
 use crate::bindings::tool::ToolPluginPre;
 use crate::call::CallState;
@@ -65,8 +67,11 @@ pub enum LoadError {
         how: String,
     },
     /// It imports what this host does not define at all.
-    #[error("the component imports what this host does not have: {}; build it against the WIT \
-             files of this host", names.join(", "))]
+    #[error(
+        "the component imports what this host does not have: {}; {}",
+        names.join(", "),
+        foreign::imports(names)
+    )]
     UnknownImports {
         /// The imports.
         names: Vec<String>,
@@ -79,9 +84,9 @@ pub enum LoadError {
     Incompatible(#[source] wasmtime::Error),
     /// It exports neither world.
     #[error(
-        "the component exports neither `{AGENT_EXPORT}` nor `{TOOLS_EXPORT}` but {}: build it \
-         against the world `agent-plugin` or `tool-plugin`",
-        if exports.is_empty() { "nothing".to_owned() } else { exports.join(", ") }
+        "the component exports neither `{AGENT_EXPORT}` nor `{TOOLS_EXPORT}` but {}: {}",
+        if exports.is_empty() { "nothing".to_owned() } else { exports.join(", ") },
+        foreign::exports(exports)
     )]
     NoWorld {
         /// Its exports.

@@ -6,7 +6,7 @@ use domain::bucket::WrittenEntry;
 use domain::digest::Digest;
 use domain::egress::Traffic;
 use domain::event::BoundaryDecision;
-use domain::grant::BucketGrant;
+use domain::grant::{BucketGrant, OwnedFolder};
 use domain::operation::{CallUsage, Progress};
 use domain::step::StepResult;
 use domain::tool::ToolError;
@@ -104,6 +104,8 @@ pub struct Decided {
     pub decisions: Vec<BoundaryDecision>,
     /// Number of further decisions that were left out.
     pub left_out: u64,
+    /// The folders of its own that the call had.
+    pub folders: Vec<OwnedFolder>,
 }
 
 /// The writes of a call to buckets. They are committed with the outcome of the call, or not at all.

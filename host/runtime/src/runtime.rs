@@ -125,7 +125,8 @@ impl Runtime {
     }
 
     /// Opens every folder that is granted, in the place of those that were open before. A call
-    /// finds no other folder than these, even if their names stand for others by then. `own` are
+    /// finds no other folder than these, even if their names stand for others by then; one that was
+    /// bound before still finds those that were open before. `own` are
     /// folders of the host's that none of them may hold or lie in, beside the cache. Waits for the
     /// disk.
     ///

@@ -26,6 +26,8 @@ mod keyvalue;
 mod limits;
 #[path = "all/loading.rs"]
 mod loading;
+#[path = "all/owned.rs"]
+mod owned;
 #[path = "all/quotas.rs"]
 mod quotas;
 #[path = "all/tools.rs"]

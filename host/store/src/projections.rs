@@ -25,6 +25,7 @@ mod sessions;
 mod slot;
 mod spawned;
 mod turns;
+pub(crate) mod usage;
 mod wakes;
 
 pub(crate) use blobs::{named as name_blobs, names_any as names_blobs};
@@ -37,12 +38,13 @@ use domain::account;
 use domain::budget::Amount;
 use domain::event::{
     AgentRenamed, Event, InputAccepted, InputCancelled, InputsDropped, OperationAttempted,
-    PreferencesCarried, PreferencesUpdated, PromptOverridden, Recorded, RunEnded, RunStarted,
-    RunStepped, SettingsUpdated, Source, TurnCommitted, TurnsImported,
+    PreferencesCarried, PreferencesUpdated, PromptOverridden, Recorded, RunEnded, RunSettled,
+    RunStarted, RunStepped, SettingsUpdated, Source, TurnCommitted, TurnsImported,
 };
 use domain::id::{InputId, SessionId};
 use domain::operation::{Continuation, Pause, Performer, Settlement};
 use domain::queue::WaitKind;
+use domain::usage::{Counted, UsageShares};
 
 /// The tables that follow from the events alone.
 pub(crate) const PROJECTIONS: &[&str] = &[
@@ -66,6 +68,7 @@ pub(crate) const PROJECTIONS: &[&str] = &[
     "bucket_entries",
     "api_keys",
     "connector_keys",
+    "usage",
 ];
 
 /// Brings every table up to date with one more event. An erased event changes nothing but how far
@@ -124,10 +127,11 @@ pub(crate) fn project(sql: &Sql<'_>, recorded: &Recorded) -> rusqlite::Result<()
         Event::TurnCommitted(committed) => turn_committed(sql, committed, recorded.position)?,
         Event::TurnsImported(imported) => turns_imported(sql, imported, recorded.position)?,
         Event::PurgeBegun(it) => purges::begun(sql, it, recorded.position)?,
+        Event::Purged(it) => usage::keep_purged(sql, &it.usage)?,
         Event::RunStarted(started) => run_started(sql, started)?,
         Event::RunStepped(stepped) => run_stepped(sql, stepped)?,
-        Event::RunSettled(settled) => settle(sql, &settled.settled)?,
-        Event::OperationContinued(continuation) => continued(sql, continuation)?,
+        Event::RunSettled(it) => run_settled(sql, it)?,
+        Event::OperationContinued(it) => continued(sql, it, recorded)?,
         Event::OperationAnswered(answer) => wakes::unpause(sql, answer.operation)?,
         Event::OperationAttempted(it) => attempted(sql, it)?,
         Event::ApprovalAnswered(answered) => wakes::unpause(sql, answered.operation)?,
@@ -145,7 +149,6 @@ pub(crate) fn project(sql: &Sql<'_>, recorded: &Recorded) -> rusqlite::Result<()
         | Event::ComponentAdmitted(_)
         | Event::HostRestored(_)
         | Event::OperatorRead(_)
-        | Event::Purged(_)
         | Event::PluginEmitted(_) => {}
     }
     blobs::named(sql, &recorded.stream, event)?;
@@ -266,7 +269,8 @@ fn run_started(sql: &Sql<'_>, started: &RunStarted) -> rusqlite::Result<()> {
 }
 
 fn run_stepped(sql: &Sql<'_>, stepped: &RunStepped) -> rusqlite::Result<()> {
-    settle(sql, &stepped.settled)?;
+    let mut used = UsageShares::default();
+    settle(sql, &stepped.settled, &mut used)?;
     for input in &stepped.claimed {
         inputs::claimed(sql, *input, stepped.run)?;
         wakes::remove(sql, input)?;
@@ -276,7 +280,14 @@ fn run_stepped(sql: &Sql<'_>, stepped: &RunStepped) -> rusqlite::Result<()> {
     }
     operations_started(sql, stepped)?;
     sessions::listening(sql, stepped.run, stepped.decision.hears())?;
-    settle(sql, &stepped.stopped)
+    settle(sql, &stepped.stopped, &mut used)?;
+    usage::add(sql, stepped.run, &used)
+}
+
+fn run_settled(sql: &Sql<'_>, settled: &RunSettled) -> rusqlite::Result<()> {
+    let mut used = UsageShares::default();
+    settle(sql, &settled.settled, &mut used)?;
+    usage::add(sql, settled.run, &used)
 }
 
 fn operations_started(sql: &Sql<'_>, stepped: &RunStepped) -> rusqlite::Result<()> {
@@ -290,7 +301,7 @@ fn operations_started(sql: &Sql<'_>, stepped: &RunStepped) -> rusqlite::Result<(
     for operation in &stepped.started {
         let started = operations::Started {
             waits_for: operation.child(),
-            reserved: account::reserved(&operation.performer),
+            counted: Counted::from_operation(operation),
         };
         operations::started(sql, operation.id, stepped.run, session, &started)?;
         drawn = drawn.plus(account::spent_or_reserved(operation));
@@ -327,27 +338,39 @@ fn attempted(sql: &Sql<'_>, it: &OperationAttempted) -> rusqlite::Result<()> {
     runs::draws(sql, run, it.drawn, before)
 }
 
-fn settle(sql: &Sql<'_>, settlements: &[Settlement]) -> rusqlite::Result<()> {
+fn settle(
+    sql: &Sql<'_>,
+    settlements: &[Settlement],
+    used: &mut UsageShares,
+) -> rusqlite::Result<()> {
     for settlement in settlements {
-        if let Some((run, reserved)) = operations::settled(sql, settlement.operation)? {
-            let (usage, cost_micros) = account::spent(reserved, settlement);
+        let settled = operations::settled(sql, settlement.operation)?;
+        if let Some(operation) = &settled {
+            let (usage, cost_micros) = account::spent(operation.drawn, settlement);
             runs::draws(
                 sql,
-                run,
+                operation.run,
                 Amount {
                     tokens: usage.total(),
                     calls: 0,
                     cost_micros,
                 },
-                reserved,
+                operation.drawn,
             )?;
         }
+        let counted = settled.map_or(Counted::Time, |operation| operation.counted);
+        used.settled(&counted, settlement);
         wakes::remove(sql, &settlement.operation)?;
     }
     Ok(())
 }
 
-fn continued(sql: &Sql<'_>, continuation: &Continuation) -> rusqlite::Result<()> {
+fn continued(
+    sql: &Sql<'_>,
+    continuation: &Continuation,
+    recorded: &Recorded,
+) -> rusqlite::Result<()> {
+    usage::worked(sql, recorded, continuation.active_ms)?;
     let operation = continuation.operation;
     wakes::unpause(sql, operation)?;
     let due = match &continuation.pause {
@@ -364,14 +387,17 @@ fn continued(sql: &Sql<'_>, continuation: &Continuation) -> rusqlite::Result<()>
 }
 
 fn run_ended(sql: &Sql<'_>, ended: &RunEnded) -> rusqlite::Result<()> {
-    settle(sql, &ended.stopped)?;
+    let mut used = UsageShares::default();
+    settle(sql, &ended.stopped, &mut used)?;
     for message in &ended.said {
         messages::entered(sql, ended.run, message)?;
     }
     // What nobody settled stays charged with what was reserved for it.
-    for operation in operations::ended(sql, ended.run)? {
-        wakes::remove(sql, &operation)?;
+    for (id, operation) in operations::ended(sql, ended.run)? {
+        wakes::remove(sql, &id)?;
+        used.unsettled(&operation.counted, ended.time);
     }
+    usage::add(sql, ended.run, &used)?;
     wakes::remove(sql, &ended.run)?;
     inputs::consumed(sql, ended.run)?;
     runs::ended(sql, ended)?;

@@ -14,6 +14,7 @@ mod rewrite;
 mod runs;
 mod searchable_rows;
 mod sessions;
+mod usage;
 
 pub(crate) use blobs::look_at_unnamed;
 pub use plan::PurgePlan;
@@ -32,6 +33,8 @@ use crate::user_storage;
 use domain::event::{Erased, Event, KeptByPurge, Purged};
 use domain::grant::BucketScope;
 use domain::id::{AgentId, RunId, SessionId, Stream};
+use domain::time::Timestamp;
+use domain::usage::{UsageShare, UsageShares};
 use rusqlite::params;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -79,21 +82,28 @@ pub enum Piece {
 }
 
 /// Totals of a purge so far.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Tally {
     /// Totals of what is gone.
     pub erased: Erased,
     /// Totals of what stays.
     pub kept: KeptByPurge,
+    /// Usage of erased turns, by day and model. It stays, and not whose it was.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub usage: Vec<UsageShare>,
 }
 
 impl Tally {
     /// The two together.
     #[must_use]
     pub fn and(self, more: Self) -> Self {
+        let mut usage = UsageShares::default();
+        usage.add_all(&self.usage);
+        usage.add_all(&more.usage);
         Self {
             erased: self.erased.and(more.erased),
             kept: self.kept.and(more.kept),
+            usage: usage.iter().collect(),
         }
     }
 }
@@ -121,7 +131,7 @@ impl Store {
             let (done, tally) = transact(sql, |sql| {
                 let mut tally = Tally::default();
                 let done = one(sql, &piece, &mut tally)?;
-                add(sql, purge, tally)?;
+                add(sql, purge, tally.clone())?;
                 Ok((done, tally))
             })?;
             fault::point("store.purge.erased");
@@ -227,6 +237,8 @@ pub(crate) fn note(sql: &Sql<'_>, event: &Event) -> rusqlite::Result<()> {
                 Tally {
                     erased: it.erased,
                     kept: it.kept,
+                    // It is on record already.
+                    usage: Vec::new(),
                 },
             )
         }
@@ -272,29 +284,30 @@ fn erase_event(sql: &Sql<'_>, position: u64, tally: &mut Tally) -> rusqlite::Res
     Ok(erased)
 }
 
-/// Does something with each event of a stream that is left, in order.
+/// Does something with each event of a stream that is left, and its time, in order.
 fn for_each_left(
     sql: &Sql<'_>,
     stream: &str,
-    mut work: impl FnMut(&Event) -> rusqlite::Result<()>,
+    mut work: impl FnMut(&Event, Timestamp) -> rusqlite::Result<()>,
 ) -> rusqlite::Result<()> {
-    let text = "SELECT version, kind, payload FROM events WHERE stream = ?1 AND version > ?2 AND \
-                payload IS NOT NULL ORDER BY version LIMIT ?3";
+    let text = "SELECT version, kind, payload, time FROM events WHERE stream = ?1 AND version > ?2 \
+                AND payload IS NOT NULL ORDER BY version LIMIT ?3";
     let mut after = 0;
     loop {
         let events = sql.rows(
             text,
             params![stream, int(after), limit(EVENTS_READ)],
-            |row| Ok((row.uint(0)?, decode_at(row, 1)?)),
+            |row| Ok((row.uint(0)?, decode_at(row, 1)?, Timestamp(row.uint(3)?))),
         )?;
-        let Some((last, _)) = events.last() else {
+        let Some((last, ..)) = events.last() else {
             return Ok(());
         };
         after = *last;
-        events
-            .iter()
-            .filter_map(|(_, event)| event.as_ref())
-            .try_for_each(&mut work)?;
+        for (_, event, time) in &events {
+            if let Some(event) = event {
+                work(event, *time)?;
+            }
+        }
     }
 }
 

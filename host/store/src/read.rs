@@ -7,6 +7,7 @@ mod blobs;
 mod buckets;
 mod components;
 mod connectors;
+mod counts;
 pub(crate) mod dispatches;
 mod door;
 mod events;
@@ -26,10 +27,12 @@ mod spawned;
 mod transcripts;
 pub(crate) mod trees;
 pub(crate) mod turns;
+mod usage;
 
 pub use accounts::Drawn;
 pub use agents::{AgentFilter, AgentRow};
 pub use connectors::ConnectorRow;
+pub use counts::Counts;
 pub use dispatches::HandedOver;
 pub use door::{Addressee, Door};
 pub use events::EventFilter;
@@ -48,6 +51,7 @@ pub use spawned::SpawnedSession;
 pub use transcripts::{Carried, Meeting};
 pub(crate) use trees::messages as messages_of_turn;
 pub use trees::{Parting, SeenTurn, SessionLabel, TreeTurn};
+pub use usage::{UsageBy, UsageFilter, UsageRow};
 
 use crate::sql::Source;
 use rusqlite::ErrorCode;

@@ -26,4 +26,5 @@ mod sample;
 mod sequences;
 mod spawned;
 mod threads;
+mod usage;
 mod verification;

@@ -1,6 +1,7 @@
 //! The replies of a scripted model.
 
 use crate::content::{ModelCall, Part};
+use crate::cut_off::CutOff;
 use crate::news::Failure;
 use serde_json::Value;
 
@@ -42,6 +43,13 @@ impl Reply {
         };
         self.parts.push(Part::Call(call));
         self.calls += 1;
+        self
+    }
+
+    /// Marks the reply as one that is not whole.
+    #[must_use]
+    pub fn cut_off(mut self, cut_off: CutOff) -> Self {
+        self.parts.push(cut_off.part());
         self
     }
 

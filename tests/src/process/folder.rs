@@ -16,8 +16,8 @@ use std::process::{Output, Stdio};
 use std::sync::Mutex;
 use std::time::Duration;
 use tempfile::TempDir;
-use tokio::io::{AsyncBufReadExt, BufReader};
-use tokio::process::Command;
+use tokio::io::{AsyncBufReadExt, BufReader, Lines};
+use tokio::process::{ChildStdout, Command};
 
 /// The config file in a folder.
 const CONFIG: &str = "agent-host.json";
@@ -26,7 +26,11 @@ const CACHE: &str = "component-cache";
 /// The folder of the demo, from the repository's root.
 const DEMO: &str = "examples/demo";
 /// The files of the demo, from its folder.
-const DEMO_FILES: [&str; 3] = ["agent-host.toml", "demo-script.toml", "workspace/notes.txt"];
+const DEMO_FILES: [&str; 3] = [
+    "agent-host.toml",
+    "demo-script.toml",
+    "workspace/local/notes.txt",
+];
 
 /// A folder with a configuration and data, for one host after another.
 #[derive(Debug)]
@@ -74,7 +78,7 @@ impl Folder {
     pub fn demo() -> Self {
         let dir = TempDir::new().expect("a temporary folder");
         let demo = dir.path().join(DEMO);
-        std::fs::create_dir_all(demo.join("workspace")).expect("a folder for tools");
+        std::fs::create_dir_all(demo.join("workspace/local")).expect("a folder for tools");
         for file in DEMO_FILES {
             std::fs::copy(root().join(DEMO).join(file), demo.join(file))
                 .expect("a copy of the demo");
@@ -352,30 +356,56 @@ impl Folder {
         Box::pin(self.started(more, variable))
     }
 
+    /// Starts a host with `dev` and these arguments, and waits until it is ready. Returns what it
+    /// prints from then on, too.
+    ///
+    /// # Errors
+    /// It ended before it was ready.
+    ///
+    /// # Panics
+    /// When it gets neither ready nor ends in time.
+    pub fn start_dev<'a>(
+        &'a self,
+        more: &'a [&'a str],
+    ) -> Local<'a, Result<(Host, Printed), Box<Ended>>> {
+        Box::pin(async move {
+            self.printing(&[&["dev", "--json"], more].concat(), None)
+                .await
+        })
+    }
+
     async fn started(
         &self,
         more: &[&str],
         variable: Option<(&str, &str)>,
     ) -> Result<Host, Box<Ended>> {
+        let arguments = [&["serve", "--json"], more].concat();
+        Ok(self.printing(&arguments, variable).await?.0)
+    }
+
+    async fn printing(
+        &self,
+        arguments: &[&str],
+        variable: Option<(&str, &str)>,
+    ) -> Result<(Host, Printed), Box<Ended>> {
         let log = File::options()
             .create(true)
             .append(true)
             .open(self.path().join("log"))
             .expect("a log");
-        let mut command = self.program(&[&["serve", "--json"], more].concat());
+        let mut command = self.program(arguments);
         command
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(log);
         command.envs(variable);
         let mut child = command.spawn().expect("a program that starts");
-        let mut lines = BufReader::new(child.stdout.take().expect("its stdout")).lines();
-        let first = tokio::time::timeout(PATIENCE, lines.next_line()).await;
-        let first = first
-            .unwrap_or_else(|_| panic!("the host did not get ready in time: {}", self.log()))
-            .ok()
-            .flatten();
-        let Some(first) = first else {
+        let lines = BufReader::new(child.stdout.take().expect("its stdout")).lines();
+        let mut printed = Printed(lines);
+        let ready = tokio::time::timeout(PATIENCE, printed.find(|it| it["ready"] == true)).await;
+        let ready =
+            ready.unwrap_or_else(|_| panic!("the host did not get ready in time: {}", self.log()));
+        let Some(said) = ready else {
             let status = tokio::time::timeout(PATIENCE, child.wait())
                 .await
                 .expect("an end in time")
@@ -385,8 +415,6 @@ impl Folder {
                 said: self.log(),
             }));
         };
-        let said: Value =
-            serde_json::from_str(&first).expect("a document that says where it listens");
         let base = said
             .get("address")
             .and_then(Value::as_str)
@@ -396,12 +424,42 @@ impl Folder {
             .expect("a token")
             .trim()
             .to_owned();
-        Ok(Host {
+        let host = Host {
             child,
             base,
             token,
             http: http(),
-        })
+        };
+        Ok((host, printed))
+    }
+}
+
+/// The documents that a running program prints, a line each.
+#[derive(Debug)]
+pub struct Printed(Lines<BufReader<ChildStdout>>);
+
+impl Printed {
+    /// Passes over documents up to one like this, and returns it. None when the program prints no
+    /// more.
+    pub async fn find(&mut self, is: impl Fn(&Value) -> bool) -> Option<Value> {
+        while let Some(line) = self.0.next_line().await.ok().flatten() {
+            let document = serde_json::from_str(&line).unwrap_or_default();
+            if is(&document) {
+                return Some(document);
+            }
+        }
+        None
+    }
+
+    /// Waits for a document with this `event`.
+    ///
+    /// # Panics
+    /// When none comes in time.
+    pub async fn event(&mut self, name: &str) -> Value {
+        let found = tokio::time::timeout(PATIENCE, self.find(|it| it["event"] == name)).await;
+        found
+            .unwrap_or_else(|_| panic!("no `{name}` in time"))
+            .unwrap_or_else(|| panic!("the program has ended without `{name}`"))
     }
 }
 

@@ -137,7 +137,11 @@ pub(super) fn read(request: reqwest::RequestBuilder) -> Reply {
 }
 
 /// A client without trusted certificates: the API speaks plain HTTP.
-pub(super) fn http() -> reqwest::Client {
+///
+/// # Panics
+/// When there can be no client.
+#[must_use]
+pub fn http() -> reqwest::Client {
     static PROVIDER: Once = Once::new();
     PROVIDER.call_once(|| {
         // Another one that is installed already does as well.

@@ -266,7 +266,7 @@ impl RawAnswer {
             400 | 404 | 413 | 415 | 422 => self.wrong_problem(operation),
             // An odd part may be ignored. The answer is then about a conflict of the rest.
             409 if must == Must::BeAnswered => self.wrong_problem(operation),
-            // The operator may do everything, and nothing is busy or broken here: 401, 403, 429 and
+            // The operator has every scope, and nothing is busy or broken here: 401, 403, 429 and
             // 5xx would say what is not so. Nor does 409: what is in the way was found after what
             // is wrong was passed over.
             _ => Some("this status does not say what is wrong".to_owned()),

@@ -298,7 +298,8 @@ async fn the_line_of_a_refused_call_names_the_tool_its_component_and_what_it_lac
         }]))
         .await;
     assert_eq!(told, ["a denied", "b denied"]);
-    let (entry, _) = world.broker.catalogue().tool("write_file").unwrap();
+    let catalogue = world.broker.catalogue();
+    let (entry, _) = catalogue.tool("write_file").unwrap();
     let lines = world.ledger().await;
     let operations: Vec<_> = lines.iter().map(|line| line.operation.unwrap()).collect();
     assert!(

@@ -240,6 +240,67 @@ async fn a_thread_that_fills_nine_tenths_of_its_window_is_summarised() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_turn_says_which_inputs_it_answers_and_a_compaction_that_it_is_the_hosts_own() {
+    let stage = stage().await;
+    let session = stage.open().await;
+    let mut asked = Vec::new();
+    for (turn, words) in [long("one", 4_000), long(&format!("two {FULL}"), 200)]
+        .iter()
+        .enumerate()
+    {
+        asked.push(stage.say(&session, words).await.text("input_id"));
+        stage
+            .until(&session, |seen| {
+                seen["revision"].as_u64() > Some(turn as u64)
+            })
+            .await;
+    }
+    let seen = stage.turns(&session, 3).await;
+    assert_eq!(seen["run_input_ids"], json!([]));
+    let expected = [
+        (json!([asked[0]]), false),
+        (json!([asked[1]]), false),
+        (json!([]), true),
+    ];
+    // On the stream, in each frame of a turn.
+    let stream = session.replacen("/sessions/", "/stream?after=0&session=", 1);
+    let mut frames = stage.host.follow(&stream, None).await;
+    for (inputs, is_compaction) in &expected {
+        let turn = frames.until("stream_complete").await;
+        for name in ["run_started", "message_complete", "stream_complete"] {
+            let frame = turn.iter().find(|frame| frame.event == name).unwrap();
+            assert_eq!(
+                (&frame.data["input_ids"], &frame.data["compaction"]),
+                (inputs, &json!(is_compaction)),
+                "{name}"
+            );
+        }
+    }
+    // And in the JSON of each turn, alone and in its tree.
+    let mut turn = seen["turn_id"].clone();
+    for (inputs, is_compaction) in expected.iter().rev() {
+        let path = format!("/api/turns/{}", turn.as_str().unwrap());
+        let shown = stage.host.get(&path).await.unwrap().body;
+        assert_eq!(
+            (&shown["input_ids"], &shown["compaction"]),
+            (inputs, &json!(is_compaction)),
+            "{shown}"
+        );
+        turn = shown["parent_turn_id"].clone();
+    }
+    let tree = stage
+        .host
+        .get(&format!("{session}/tree"))
+        .await
+        .unwrap()
+        .body;
+    let marked = tree["turns"].as_array().unwrap().iter();
+    let marked = marked.filter(|turn| turn["compaction"] == true && turn["input_ids"] == json!([]));
+    assert_eq!(marked.count(), 1, "{tree}");
+    stage.over().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn the_next_call_begins_with_the_summary_and_has_the_newest_turns_word_for_word() {
     let stage = stage().await;
     let session = stage.compacted().await;

@@ -1,8 +1,11 @@
-//! The API's description of what is in no request and no answer: frames of event streams, and what
-//! sessions are opened with.
+//! The API's description beside what the host really sends: answers and frames of event streams;
+//! and what sessions are opened with.
+
+mod answers;
 
 use agent_host_tests::guests::root;
 use agent_host_tests::process::{Folder, Frame, Host, PATIENCE, puppets};
+use answers::Asked;
 use reqwest::Method;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -74,6 +77,10 @@ fn undescribed(document: &Value, view: &str, frame: &Frame) -> Vec<String> {
         .unwrap()
         .strip_prefix('#')
         .unwrap();
+    // A question is one of several; all have the same fields.
+    let described = document.pointer(pointer).unwrap();
+    let first = described["anyOf"][0]["$ref"].as_str();
+    let pointer = first.map_or(pointer, |first| first.strip_prefix('#').unwrap());
     let properties = document.pointer(pointer).unwrap()["properties"]
         .as_object()
         .unwrap();
@@ -266,4 +273,230 @@ async fn what_the_built_in_sessions_are_opened_with_is_described_as_their_guests
             assert!(!validator.is_valid(wrong), "{session_type}: {wrong}");
         }
     }
+}
+
+/// Looks at everything that an agent and its sessions have.
+async fn look_at_agent(asked: &mut Asked<'_>, agent: &str) {
+    for path in [
+        "",
+        "/preferences",
+        "/history",
+        "/sessions",
+        "/sessions?status=terminated",
+        "/sessions?pinned=true",
+    ] {
+        asked.get(&format!("{agent}{path}")).await;
+    }
+    let sessions = asked.get(&format!("{agent}/sessions")).await;
+    for session in sessions["sessions"].as_array().unwrap() {
+        let id = session["id"].as_str().unwrap();
+        for path in ["", "/items", "/inputs", "/tree", "/files"] {
+            asked.get(&format!("{agent}/sessions/{id}{path}")).await;
+        }
+        asked.get(&format!("/api/sessions/{id}")).await;
+        asked.get(&format!("/api/session/{id}")).await;
+        asked.get(&format!("/api/session/{id}/state")).await;
+        if let Some(turn) = session["turn_id"].as_str() {
+            asked.get(&format!("/api/turns/{turn}")).await;
+        }
+    }
+}
+
+/// Keeps what is filled in so far in the question of a lesson, which is then ended.
+async fn fill_in(asked: &mut Asked<'_>, agent: &str) {
+    let lesson = json!({ "session_type": "lesson" });
+    let opened = asked.post(&format!("{agent}/sessions"), lesson).await;
+    let session = format!("{agent}/sessions/{}", opened["id"].as_str().unwrap());
+    let question = loop {
+        let widget = asked.get(&session).await["ui_state"]["active_widget"].clone();
+        if widget["tool_name"] == "q" {
+            break widget["tool_call_id"].clone();
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    };
+    let partial = json!({ "call_id": question, "widget_partial_state": { "confirmed": true } });
+    asked
+        .ask(Method::PUT, &format!("{session}/ui-state"), partial)
+        .await;
+    look_at_agent(asked, agent).await;
+    asked
+        .ask(
+            Method::DELETE,
+            &format!("{agent}/sessions/current"),
+            Value::Null,
+        )
+        .await;
+}
+
+/// Writes to a chat in each way, with a question that waits, an input behind it, and a file.
+async fn chat(asked: &mut Asked<'_>, agent: &str) -> String {
+    let opened = asked
+        .post(
+            &format!("{agent}/sessions"),
+            json!({ "session_type": "chat", "name": "zebras" }),
+        )
+        .await;
+    let session = format!("{agent}/sessions/{}", opened["id"].as_str().unwrap());
+    let say = |steps: Value| json!({ "content": json!({ "steps": steps }).to_string() });
+    let said = say(json!([{ "start": [{ "key": "m", "model": "zebra" }] }, { "reply": "zebra" }]));
+    let replied = asked
+        .post(&format!("{session}/messages?wait_s=60"), said)
+        .await;
+    assert_eq!(replied["outcome"], "replied", "{replied}");
+    let rules = json!({ "mode": "collect", "debounce_ms": "1s" });
+    asked
+        .ask(Method::PUT, &format!("{session}/queue"), rules)
+        .await;
+    asked
+        .post(
+            &format!("{session}/messages"),
+            json!({ "content": "/queue followup" }),
+        )
+        .await;
+    let changes = json!({ "pinned": true, "attributes": { "colour": "black" } });
+    asked.ask(Method::PATCH, &session, changes).await;
+    let choice = json!({ "prompt": "?", "options": ["a", "b"] });
+    let asks = json!({ "key": "q", "client": "multiple_choice", "props": choice, "lock": true });
+    asked
+        .post(
+            &format!("{session}/messages"),
+            say(json!([{ "start": [asks] }, { "reply": "x" }])),
+        )
+        .await;
+    while asked.get(&session).await["ui_state"]["active_widget"].is_null() {
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+    let waits = asked
+        .post(
+            &format!("{session}/messages"),
+            say(json!([{ "reply": "later" }])),
+        )
+        .await;
+    let input = format!("{session}/inputs/{}", waits["input_id"].as_str().unwrap());
+    asked.get(&input).await;
+    look_at_agent(asked, agent).await;
+    asked
+        .ask(
+            Method::DELETE,
+            &format!("{input}?reason=changed"),
+            Value::Null,
+        )
+        .await;
+    asked
+        .post(&format!("{session}/cancel"), json!({ "waiting": true }))
+        .await;
+    asked
+        .ask(Method::DELETE, &format!("{session}/queue"), Value::Null)
+        .await;
+    let fork = asked
+        .post(&format!("{session}/fork"), json!({ "message": 2 }))
+        .await;
+    let fork = fork["id"].as_str().unwrap().to_owned();
+    asked.get(&format!("{session}/diff?with={fork}")).await;
+    asked.get("/api/search?q=zebra").await;
+    let to = json!({ "to": { "session": fork }, "content": "zebra", "priority": "low" });
+    asked.post("/api/messages", to).await;
+    let smart = json!({ "to": { "smart": { "about": "zebra" } }, "content": "zebra" });
+    asked.post("/api/messages", smart).await;
+    session
+}
+
+/// Does what an operator and a primary user do.
+async fn administer(asked: &mut Asked<'_>, agent: &str) {
+    let key = json!({ "user": "ada", "name": "k", "scopes": ["read", "write"] });
+    let key = asked.post("/api/keys", key).await;
+    asked.get("/api/keys?all=true").await;
+    let key = format!("/api/keys/{}?reason=done", key["id"].as_str().unwrap());
+    asked.ask(Method::DELETE, &key, Value::Null).await;
+    asked.get("/api/keys?user=ada").await;
+    let connector = "/api/users/ada/connectors/telegram:1";
+    asked.ask(Method::PUT, connector, Value::Null).await;
+    asked.get("/api/users/ada/connectors").await;
+    asked.ask(Method::DELETE, connector, Value::Null).await;
+    asked
+        .post(
+            &format!("{agent}/assign"),
+            json!({ "user_id": "ada", "role": "mentee" }),
+        )
+        .await;
+    let assignment = format!("{agent}/assignments/ada");
+    asked
+        .ask(Method::PUT, &assignment, json!({ "role": "observer" }))
+        .await;
+    asked.ask(Method::DELETE, &assignment, Value::Null).await;
+    for preferences in [
+        json!({ "preferences": { "pace": "slow" } }),
+        json!({ "mine": { "name": "Ada" } }),
+    ] {
+        asked
+            .ask(Method::PATCH, &format!("{agent}/preferences"), preferences)
+            .await;
+    }
+    let changes = json!({ "name": "Renamed", "config": { "description": "It teaches." } });
+    asked.ask(Method::PATCH, agent, changes).await;
+    for path in [
+        "/api/me",
+        "/api/agents",
+        "/api/paths",
+        "/api/paths/fetch",
+        "/api/personas",
+        "/api/definitions",
+        "/api/components",
+        "/api/audit?limit=1000",
+        "/api/store",
+        "/api/clock",
+        "/api/dead-letters",
+        "/api/quarantine",
+        "/api/rebuilds",
+        "/api/session",
+    ] {
+        asked.get(path).await;
+    }
+    for path in [
+        "/api/backups",
+        "/api/verifications",
+        "/api/rebuilds",
+        "/api/clock/confirm",
+    ] {
+        asked.post(path, Value::Null).await;
+    }
+    asked
+        .post(&format!("{agent}/archive"), json!({ "fresh": true }))
+        .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_answer_is_as_the_document_describes_it_and_has_nothing_else() {
+    let (_folder, host) = started().await;
+    let mut asked = Asked::new(&host).await;
+    let agent = asked
+        .post("/api/agents", json!({ "definition": "teaches" }))
+        .await;
+    let agent = format!("/api/agents/{}", agent["id"].as_str().unwrap());
+    do_everything(&host, &agent).await;
+    fill_in(&mut asked, &agent).await;
+    let session = chat(&mut asked, &agent).await;
+    let upload = host
+        .request(Method::POST, &format!("{session}/files?name=a.txt"))
+        .body("zebra");
+    let uploaded = host.send(upload).await.unwrap();
+    asked.compare(&Method::POST, &format!("{session}/files"), &uploaded);
+    look_at_agent(&mut asked, &agent).await;
+    let id = session.rsplit('/').next().unwrap();
+    let all = json!({ "waiting": true });
+    asked.post(&format!("{session}/cancel"), all).await;
+    asked.post(&format!("{session}/clear"), Value::Null).await;
+    asked.ask(Method::DELETE, &session, Value::Null).await;
+    let purge = json!({ "agent_id": agent.rsplit('/').next().unwrap(), "session_id": id });
+    asked.post("/api/purges", purge).await;
+    let events = asked.get("/api/events?limit=1000").await;
+    let erased = events["events"].as_array().unwrap().iter();
+    assert!(
+        erased.filter(|event| event["data"].is_null()).count() > 0,
+        "the data of what was purged is null: {events}"
+    );
+    administer(&mut asked, &agent).await;
+    look_at_agent(&mut asked, &agent).await;
+    assert!(asked.findings.is_empty(), "{:#?}", asked.findings);
+    assert!(asked.compared > 100, "{}", asked.compared);
 }

@@ -71,7 +71,8 @@ async fn what_a_call_did_is_on_record_with_code_and_grant_in_the_commit_of_its_o
     let Some(Event::BoundaryDecided(decided)) = &events[place].event else {
         unreachable!("just found")
     };
-    let (entry, _) = world.broker.catalogue().tool("write_file").unwrap();
+    let catalogue = world.broker.catalogue();
+    let (entry, _) = catalogue.tool("write_file").unwrap();
     assert_eq!(
         (decided.tool.as_deref(), decided.component.as_deref()),
         (Some("write_file"), Some("files"))

@@ -29,9 +29,14 @@ async fn every_recorded_step_of_recorded_sessions_decides_the_same_again() {
         .await;
     let mut steps = 0;
     for run in world.runs().await {
-        for (step, verdict) in replay(world.store(), &world.runtime, world.broker.catalogue(), run)
-            .await
-            .unwrap()
+        for (step, verdict) in replay(
+            world.store(),
+            &world.runtime,
+            &world.broker.catalogue(),
+            run,
+        )
+        .await
+        .unwrap()
         {
             assert_eq!(verdict, ReplayVerdict::Same, "run {run} step {step}");
             steps += 1;
@@ -59,9 +64,14 @@ async fn a_step_that_is_run_again_counts_as_a_call_of_its_own_component() {
     }
     let mut steps = 0;
     for run in world.runs().await {
-        for (step, verdict) in replay(world.store(), &world.runtime, world.broker.catalogue(), run)
-            .await
-            .unwrap()
+        for (step, verdict) in replay(
+            world.store(),
+            &world.runtime,
+            &world.broker.catalogue(),
+            run,
+        )
+        .await
+        .unwrap()
         {
             assert_eq!(verdict, ReplayVerdict::Same, "run {run} step {step}");
             steps += 1;
@@ -94,9 +104,14 @@ async fn a_step_that_is_run_again_reads_the_files_that_were_there_and_no_later_o
     assert_eq!(world.last_reply(session).await, "8 bytes");
     let mut steps = 0;
     for run in world.runs().await {
-        for (step, verdict) in replay(world.store(), &world.runtime, world.broker.catalogue(), run)
-            .await
-            .unwrap()
+        for (step, verdict) in replay(
+            world.store(),
+            &world.runtime,
+            &world.broker.catalogue(),
+            run,
+        )
+        .await
+        .unwrap()
         {
             assert_eq!(verdict, ReplayVerdict::Same, "run {run} step {step}");
             steps += 1;
@@ -127,9 +142,14 @@ async fn a_step_that_is_run_again_sees_what_was_remembered_when_it_was_taken() {
         (&json!({ "topic": 1, "level": 1 }), &json!({ "topic": 1 }))
     );
     for run in world.runs().await {
-        for (step, verdict) in replay(world.store(), &world.runtime, world.broker.catalogue(), run)
-            .await
-            .unwrap()
+        for (step, verdict) in replay(
+            world.store(),
+            &world.runtime,
+            &world.broker.catalogue(),
+            run,
+        )
+        .await
+        .unwrap()
         {
             assert_eq!(verdict, ReplayVerdict::Same, "run {run} step {step}");
         }
@@ -150,9 +170,14 @@ async fn the_steps_of_a_compaction_decide_the_same_again() {
         .unwrap();
     world.idle(session).await;
     assert_eq!(world.last_reply(session).await, "hello from the model");
-    let verdicts = replay(world.store(), &world.runtime, world.broker.catalogue(), run)
-        .await
-        .unwrap();
+    let verdicts = replay(
+        world.store(),
+        &world.runtime,
+        &world.broker.catalogue(),
+        run,
+    )
+    .await
+    .unwrap();
     assert_eq!(
         verdicts,
         [(0, ReplayVerdict::Same), (1, ReplayVerdict::Same)]

@@ -117,9 +117,14 @@ async fn a_turn_keeps_its_tools_over_a_restart_and_a_tool_that_was_taken_away_is
             && bases.iter().all(|it| (it.settings, it.tools, it.peers)
                 == (frozen.settings, frozen.tools, frozen.peers))
     );
-    for (step, verdict) in replay(world.store(), &world.runtime, world.broker.catalogue(), run)
-        .await
-        .unwrap()
+    for (step, verdict) in replay(
+        world.store(),
+        &world.runtime,
+        &world.broker.catalogue(),
+        run,
+    )
+    .await
+    .unwrap()
     {
         assert_eq!(verdict, ReplayVerdict::Same, "step {step}");
     }

@@ -308,7 +308,8 @@ async fn of_one_step_at_a_time() -> World {
 
 /// Takes the only slot of the puppets, as work would that is no step.
 async fn hold_puppets(world: &World) -> Admission {
-    let entry = world.broker.catalogue().entry("puppet").unwrap();
+    let catalogue = world.broker.catalogue();
+    let entry = catalogue.entry("puppet").unwrap();
     world
         .runtime
         .admit(&entry.component, &entry.grant.limits)

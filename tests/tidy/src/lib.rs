@@ -17,6 +17,7 @@ pub mod lists;
 pub mod map;
 pub mod masked;
 pub mod names;
+pub mod notices;
 pub mod openings;
 pub mod references;
 pub mod requirements;

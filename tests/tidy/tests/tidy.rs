@@ -401,3 +401,16 @@ fn the_interface_is_the_frozen_one_of_its_version() {
         );
     }
 }
+
+#[test]
+fn every_crate_that_a_release_ships_brings_its_licence() {
+    let told = Command::new(env!("CARGO_BIN_EXE_notices"))
+        .output()
+        .expect("it can be run");
+    let faults = String::from_utf8_lossy(&told.stderr);
+    assert!(told.status.success(), "\n{faults}");
+    let notices = String::from_utf8_lossy(&told.stdout);
+    for name in ["\nwasmtime ", "\naxum ", "\nhtml5ever "] {
+        assert!(notices.contains(name), "{name} is missing");
+    }
+}

@@ -2,8 +2,8 @@
 
 use super::{judged, last, prompt, summary, sums, tides, tutor};
 use crate::Tutor;
-use agent_host_sdk::LimitsLeft;
 use agent_host_sdk::harness::{Conversation, Reply, Standing};
+use agent_host_sdk::{CutOff, LimitsLeft};
 use serde_json::{Value, json};
 
 fn down() -> Reply {
@@ -21,6 +21,20 @@ fn a_part_that_cannot_be_explained_is_shown_as_it_is() {
     let expected = "assistant: I cannot explain this just now (no answer in 60 s \
                     (model-unavailable)). Here is the material itself:\n\n\
                     The Moon pulls at the sea.";
+    assert_eq!(last(&session), expected);
+}
+
+#[test]
+fn an_explanation_that_is_not_whole_says_so_and_a_refusal_is_no_explanation() {
+    let cut = Reply::new().text("The Moon").cut_off(CutOff::Length);
+    let mut session = tutor(&tides()).model_replies(cut);
+    assert_eq!(prompt(&session.open()), "What makes the tides?");
+    assert_eq!(last(&session), "assistant: [cut off at the length limit]");
+    let refused = Reply::new().text("I can't.").cut_off(CutOff::Refusal);
+    let mut session = tutor(&tides()).model_replies(refused);
+    session.open();
+    let expected = "assistant: I cannot explain this just now (the model declined to answer). \
+                    Here is the material itself:\n\nThe Moon pulls at the sea.";
     assert_eq!(last(&session), expected);
 }
 

@@ -6,14 +6,25 @@ use std::path::PathBuf;
 /// Commands about sessions.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Session {
-    /// List sessions, of all agents or of one
+    /// List the sessions that you may see, the last used first; those of agents that work for other
+    /// agents are left out
     List {
         /// Only of this agent: a UUID or a path
         #[arg(long, short, value_name = "AGENT")]
         agent: Option<String>,
-        /// Also those of agents that are hidden (`uiVisible = false`)
+        /// Also those of agents that work for others, and of agents that are hidden (`uiVisible =
+        /// false`)
         #[arg(long)]
         all: bool,
+        /// Maximum number of sessions, 200 at most
+        #[arg(
+            long,
+            short = 'n',
+            default_value_t = 20,
+            value_name = "N",
+            value_parser = clap::value_parser!(u16).range(1..=200)
+        )]
+        limit: u16,
     },
     /// Show a session and its messages
     Show {
@@ -98,12 +109,10 @@ pub(crate) enum Session {
         id: String,
     },
     /// Purge a deleted session or an archived agent: its contents cannot be recovered
-    #[command(
-        after_help = "Needs the host's own token. Earlier backups still have the contents, and so \
+    #[command(after_help = "Earlier backups still have the contents, and so \
                       does everybody to whom they were sent.\n\n\
         Examples:\n  agent-host session purge 3f0c… --agent /local/agent/assistant --yes\n  \
-        agent-host session purge --agent 7a61… --yes   # an archived agent, with all its sessions"
-    )]
+        agent-host session purge --agent 7a61… --yes   # an archived agent, with all its sessions")]
     Purge {
         /// The session's id; without, the agent itself is purged
         id: Option<String>,

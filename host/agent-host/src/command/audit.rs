@@ -20,6 +20,8 @@ use std::collections::BTreeSet;
 
 /// Hexadecimal digits of a digest or an id on a line.
 const SHORT: usize = 8;
+/// The rule of a refusal of what a tool did not declare.
+const NOT_ASKED: &str = "notAsked";
 
 /// Runs the command.
 pub(super) async fn run(loaded: &Loaded, what: Audit, terminal: Terminal) -> Result<(), Failure> {
@@ -65,10 +67,12 @@ async fn note_unknown(
     if named.is_empty() {
         return Ok(());
     }
-    let known = Known::new(
-        &client.get("/api/definitions").await?,
-        &client.get("/api/components").await?,
-    );
+    // The definitions take a scope that the ledger itself does not: without them there are no
+    // notes.
+    let Ok(definitions) = client.get("/api/definitions").await else {
+        return Ok(());
+    };
+    let known = Known::new(&definitions, &client.get("/api/components").await?);
     named
         .iter()
         .filter_map(|(what, name)| known.note(what, name))
@@ -182,6 +186,14 @@ impl LedgerEntry<'_> {
         }
     }
 
+    /// Returns what no grant mends about a refusal: the tool did not declare the capability.
+    fn undeclared(&self) -> String {
+        match self.text("rule") {
+            NOT_ASKED => format!(" (its tool does not declare {})", self.text("capability")),
+            _ => String::new(),
+        }
+    }
+
     /// Returns what an operator has read.
     fn reading(&self) -> String {
         let subjects = [("agent", "agent_id"), ("session", "session_id")].map(|(what, id)| {
@@ -217,8 +229,12 @@ impl LedgerEntry<'_> {
 /// Returns one line for people: when, who, through what, which call, what was decided.
 fn line(entry: &Value) -> String {
     let entry = LedgerEntry(entry);
+    let version = match entry.text("version") {
+        "" => String::new(),
+        version => format!(" {version}"),
+    };
     let component = format!(
-        "{}@{} grant {}",
+        "{}{version}@{} grant {}",
         entry.text("component"),
         entry.short("code"),
         entry.short("grant")
@@ -247,11 +263,16 @@ fn line(entry: &Value) -> String {
     if entry.text("kind") == "request" {
         return format!("{who}  {}", entry.request(&times));
     }
+    let folder = match entry.text("folder") {
+        "" => String::new(),
+        folder => format!("  in {folder} ({})", entry.text("folder_granted")),
+    };
     format!(
-        "{who}  {} {}{times} by {}  {}",
+        "{who}  {} {}{times} by {}{}  {}{folder}",
         entry.text("verdict"),
         entry.text("capability"),
         entry.text("rule"),
+        entry.undeclared(),
         entry.text("detail")
     )
 }

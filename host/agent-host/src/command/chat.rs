@@ -1,25 +1,33 @@
 //! `chat`: a conversation in the terminal, or of lines that are piped in.
 
+mod editor;
 mod input;
 mod line;
+mod open;
 mod question;
 mod scene;
 
 use crate::cli::Chat;
-use crate::client::{Client, Frames, Refused, segment};
+use crate::client::{Client, Frames, Refused};
 use crate::config::Loaded;
 use crate::failure::{Exit, Failure};
-use crate::fields::{list, number, text};
+use crate::fields::{is_true, list, number, text};
 use crate::invocation;
 use crate::terminal::{Shade, Terminal, clean};
 use anyhow::anyhow;
+use editor::{Editor, Printer, TerminalSettings};
 use futures::StreamExt;
-use input::Input;
+use input::{Input, InputError, Typed};
 use line::Line;
+use open::{
+    first_recalled, going_on, open_session, question, stream, with_last_messages, without_messages,
+};
 use question::Question;
-use scene::{Scene, Shown};
+use scene::{Ending, Scene, Shown};
 use serde_json::{Value, json};
+use std::path::PathBuf;
 use std::time::Duration;
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// Milliseconds between two tries to reach a host that went away.
 const RECONNECT_MS: u64 = 500;
@@ -27,6 +35,8 @@ const RECONNECT_MS: u64 = 500;
 const RECONNECTS_MAX: u32 = 120;
 /// Milliseconds to wait for the last event of a session.
 const FAREWELL_MS: u64 = 1_000;
+/// The file of the history in the user's folder for such things.
+const HISTORY_FILE: &str = "agent-host/chat-history";
 
 /// The input that the conversation waits for.
 #[derive(Debug)]
@@ -37,6 +47,16 @@ enum Awaited {
     Answer(Question),
 }
 
+/// The way in which a conversation goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Course {
+    GoesOn,
+    /// The user leaves it.
+    Left,
+    /// Its session has ended.
+    Ended,
+}
+
 /// A conversation.
 struct Conversation<'a> {
     client: &'a Client,
@@ -45,10 +65,14 @@ struct Conversation<'a> {
     scene: Scene,
     agent: String,
     session: String,
-    /// The last event that was seen.
-    position: u64,
+    /// The last event that was seen; none before the first.
+    position: Option<u64>,
     frames: Frames,
     awaited: Awaited,
+    /// True from the first Ctrl-C until the turn has ended.
+    stopping: bool,
+    /// The turn that failed: of lines that are piped in any one, at a terminal the last.
+    failed: Option<String>,
 }
 
 /// Runs the command.
@@ -58,20 +82,52 @@ pub(super) async fn chat(
     terminal: Terminal,
 ) -> Result<(), Failure> {
     let client = Client::new(loaded)?;
-    let mut conversation = Conversation::begin(&client, loaded, options, terminal).await?;
-    let ended = conversation.run(Input::start()).await?;
-    if !ended {
-        terminal.notice(&format!(
-            "go on with: {}",
-            going_on(loaded, &conversation.session)
-        ));
+    let settings = TerminalSettings::of_stdin();
+    let editor = editor(terminal)?;
+    let (editor, printer) = editor.unzip();
+    let mut interrupts = signal(SignalKind::interrupt())?;
+    let line = Line::new(terminal, printer);
+    let mut conversation = tokio::select! {
+        begun = Conversation::begin(&client, loaded, options, line) => begun?,
+        _ = interrupts.recv() => return Ok(()),
+    };
+    let course = conversation
+        .run(Input::start(editor), &mut interrupts)
+        .await;
+    conversation.line.leave();
+    drop(settings);
+    if course? == Course::Left {
+        let id = &conversation.session;
+        terminal.notice(&format!("go on with: {}", going_on(loaded, id)));
     }
-    Ok(())
+    match conversation.failed {
+        None => Ok(()),
+        Some(told) => Err(Failure::new(Exit::Failed, anyhow!(told))),
+    }
 }
 
-/// Returns the command that goes on with a session.
-fn going_on(loaded: &Loaded, session: &str) -> String {
-    invocation::command(loaded, &format!("chat --session {session}"))
+/// Returns the editor of a person at a terminal, with what prints above its line; none where lines
+/// are piped in.
+fn editor(terminal: Terminal) -> Result<Option<(Editor, Printer)>, Failure> {
+    if !terminal.is_interactive() {
+        return Ok(None);
+    }
+    let (mut editor, fault) = Editor::new(history_file())?;
+    if let Some(fault) = fault {
+        terminal.notice(&fault);
+    }
+    // A terminal that cannot be edited on has none.
+    Ok(editor.printer().ok().map(|printer| (editor, printer)))
+}
+
+/// The file of the history, where the XDG base directories have what a user did.
+fn history_file() -> Option<PathBuf> {
+    let folder = |name: &str| {
+        let folder = PathBuf::from(std::env::var_os(name)?);
+        folder.is_absolute().then_some(folder)
+    };
+    let state = folder("XDG_STATE_HOME").or_else(|| Some(folder("HOME")?.join(".local/state")));
+    Some(state?.join(HISTORY_FILE))
 }
 
 impl<'a> Conversation<'a> {
@@ -79,28 +135,27 @@ impl<'a> Conversation<'a> {
         client: &'a Client,
         loaded: &Loaded,
         options: Chat,
-        terminal: Terminal,
+        line: Line,
     ) -> Result<Self, Failure> {
-        // Read before the session is begun, so that the stream shows it from its first event on.
-        let events = client.get("/api/events?limit=1").await?;
-        let position = number(&events, "/last_position");
+        let terminal = line.terminal();
         let new = options.session.is_none();
-        let session = open_session(client, loaded, options).await?;
-        let agent = text(&session, "/agent_id").to_owned();
-        let id = text(&session, "/id").to_owned();
-        if text(&session, "/status") != "open" {
-            let error = anyhow!("the session {id} has ended ({})", text(&session, "/status"));
+        let opened = open_session(client, loaded, options).await?;
+        let agent = text(&opened, "/agent_id").to_owned();
+        let id = text(&opened, "/id").to_owned();
+        if text(&opened, "/status") != "open" {
+            let error = anyhow!("the session {id} has ended ({})", text(&opened, "/status"));
             return Err(Failure::new(Exit::Refused, error)
                 .advise(invocation::command(loaded, &format!("session show {id}"))));
         }
-        let awaited = match question(&session) {
-            Some(question) => Awaited::Answer(question),
-            None if session.get("run_id").is_some_and(Value::is_string) => Awaited::Agent,
-            // An agent that leads a session has the first word.
-            None if new && text(&session, "/session_type") != "chat" => Awaited::Agent,
-            None => Awaited::Message,
-        };
+        // A new session is streamed from its beginning. Another is read after its stream has begun:
+        // nothing is missed, and what comes twice is known by its ids.
+        let position = new.then_some(0);
         let frames = client.follow(&stream(&agent, &id, position)).await?;
+        let session = if new {
+            opened
+        } else {
+            with_last_messages(client, &opened).await?
+        };
         let view = client.get(&format!("/api/agents/{agent}")).await?;
         terminal.notice(&format!(
             "{} ({}), session {id}",
@@ -110,63 +165,101 @@ impl<'a> Conversation<'a> {
         let mut conversation = Self {
             client,
             terminal,
-            line: Line::new(terminal),
+            line,
             scene: Scene::default(),
             agent,
             session: id,
             position,
             frames,
-            awaited,
+            awaited: Awaited::Message,
+            stopping: false,
+            failed: None,
         };
-        if let Awaited::Answer(question) = &conversation.awaited {
-            conversation.line.lines(question.lines());
+        if !new {
+            conversation.recall(&session);
         }
-        conversation.line.remember_snippet(&session, new);
+        conversation.await_what(&session);
+        // An agent that leads a session has the first word.
+        let leads = new && text(&session, "/session_type") != "chat";
+        if let (true, Awaited::Message) = (leads, &conversation.awaited) {
+            conversation.awaited = Awaited::Agent;
+        }
         Ok(conversation)
     }
 
-    /// Goes on until the user has no more to say, which is false, or the session ends, which is
-    /// true.
-    async fn run(&mut self, mut input: Input) -> Result<bool, Failure> {
+    /// Shows the last messages of a session that is continued.
+    fn recall(&mut self, session: &Value) {
+        let shown = self.scene.recall(list(session, "/messages"));
+        if !self.terminal.is_interactive() {
+            return;
+        }
+        let before = first_recalled(session) - 1;
+        if before > 0 {
+            let line = format!("(messages 1 to {before}: session show {})", self.session);
+            self.line.line(Shade::Faint, &line);
+        }
+        for shown in shown {
+            self.show(shown);
+        }
+    }
+
+    /// Goes on until the user has no more to say, or the session ends.
+    async fn run(&mut self, mut input: Input, interrupts: &mut Signal) -> Result<Course, Failure> {
         loop {
-            if let Awaited::Agent = self.awaited {
-                if self.listen().await? {
-                    return Ok(true);
-                }
-                continue;
-            }
-            self.line.prompt(matches!(self.awaited, Awaited::Answer(_)));
-            let words = tokio::select! {
-                words = input.next() => words,
-                frame = self.frames.next() => {
-                    if self.take(frame).await? {
-                        return Ok(true);
-                    }
-                    continue;
-                }
+            let course = match self.awaited {
+                Awaited::Agent => self.listen(interrupts).await?,
+                Awaited::Message | Awaited::Answer(_) => self.ask(&mut input, interrupts).await?,
             };
-            self.line.typed();
-            let words = match words {
-                Ok(Some(words)) => words,
-                Ok(None) => return Ok(false),
-                Err(wrong @ input::InputError::NotText { .. })
-                    if self.terminal.is_interactive() =>
-                {
-                    self.terminal.failure(&wrong.into());
-                    continue;
-                }
-                Err(wrong) => return Err(wrong.into()),
-            };
-            if words.trim().is_empty() {
-                continue;
+            if course != Course::GoesOn {
+                return Ok(course);
             }
-            match self.send(words).await {
-                // What was typed was wrong: whoever sits there types again.
-                Err(failure) if self.terminal.is_interactive() && failure.exit == Exit::Refused => {
-                    self.terminal.failure(&failure)
-                }
-                result => result?,
+        }
+    }
+
+    /// Takes the next frame, while the agent works.
+    async fn listen(&mut self, interrupts: &mut Signal) -> Result<Course, Failure> {
+        let taken = tokio::select! {
+            taken = self.next_frame() => Some(taken?),
+            _ = interrupts.recv() => None,
+        };
+        match taken {
+            None if self.stopping => Ok(self.leave_turn()),
+            None => self.stop(interrupts).await,
+            Some(course) => Ok(course),
+        }
+    }
+
+    /// Waits for a line of the user and sends it; takes the next frame if that comes before.
+    async fn ask(&mut self, input: &mut Input, interrupts: &mut Signal) -> Result<Course, Failure> {
+        let prompt = self.line.prompt(matches!(self.awaited, Awaited::Answer(_)));
+        let typed = tokio::select! {
+            typed = input.next(prompt) => typed,
+            _ = interrupts.recv() => return Ok(Course::Left),
+            course = self.next_frame() => return course,
+        };
+        self.line.typed();
+        let words = match typed {
+            Ok(Typed::Line(words)) => words,
+            Ok(Typed::End | Typed::Interrupted) => return Ok(Course::Left),
+            Err(wrong @ InputError::NotText { .. }) if self.terminal.is_interactive() => {
+                self.terminal.failure(&wrong.into());
+                return Ok(Course::GoesOn);
             }
+            Err(wrong) => return Err(wrong.into()),
+        };
+        if words.trim().is_empty() {
+            return Ok(Course::GoesOn);
+        }
+        match self.send(words).await {
+            // What was typed was wrong, or the host is away: whoever sits there types again.
+            Err(failure)
+                if self.terminal.is_interactive()
+                    && matches!(failure.exit, Exit::Refused | Exit::Unreachable) =>
+            {
+                self.terminal.failure(&failure);
+                Ok(Course::GoesOn)
+            }
+            result => result.map(|()| Course::GoesOn),
         }
     }
 
@@ -183,34 +276,71 @@ impl<'a> Conversation<'a> {
                 )
             }
             Awaited::Message | Awaited::Agent => (
-                format!(
-                    "/api/agents/{}/sessions/{}/messages",
-                    self.agent, self.session
-                ),
+                format!("{}/messages", self.path()),
                 json!({ "content": words }),
             ),
         };
-        self.client.post(&path, &body).await?;
+        let receipt = self.client.post(&path, &body).await?;
+        if let (None, Some(position)) = (
+            self.position,
+            receipt.get("position").and_then(Value::as_u64),
+        ) {
+            self.position = Some(position.saturating_sub(1));
+        }
         self.awaited = Awaited::Agent;
         Ok(())
     }
 
-    /// Takes the next frame. True when the session has ended.
-    async fn listen(&mut self) -> Result<bool, Failure> {
+    /// Stops the turn in progress: what it does further would be paid.
+    async fn stop(&mut self, interrupts: &mut Signal) -> Result<Course, Failure> {
+        self.stopping = true;
+        self.line
+            .line(Shade::Faint, "(stopping the turn; Ctrl-C again leaves)");
+        let path = format!("{}/cancel", self.path());
+        let body = json!({});
+        let stopped = tokio::select! {
+            stopped = self.client.post(&path, &body) => stopped?,
+            _ = interrupts.recv() => return Ok(self.leave_turn()),
+        };
+        if is_true(&stopped, "/cancelled") {
+            return Ok(Course::GoesOn);
+        }
+        // It had ended by itself, or it has not begun.
+        self.stopping = false;
+        self.look().await
+    }
+
+    /// Leaves before the turn has come to its end.
+    fn leave_turn(&mut self) -> Course {
+        if !self.terminal.is_interactive() {
+            self.failed = Some("the turn was left while it was stopped".to_owned());
+        }
+        Course::Left
+    }
+
+    fn path(&self) -> String {
+        format!("/api/agents/{}/sessions/{}", self.agent, self.session)
+    }
+
+    async fn next_frame(&mut self) -> Result<Course, Failure> {
         let frame = self.frames.next().await;
-        self.take(frame).await
+        let course = self.take(frame).await?;
+        // At the end it is shown when the prompt has been left.
+        if course == Course::GoesOn {
+            self.line.flush();
+        }
+        Ok(course)
     }
 
     async fn take(
         &mut self,
         frame: Option<Result<sse_stream::Sse, Failure>>,
-    ) -> Result<bool, Failure> {
+    ) -> Result<Course, Failure> {
         let Some(Ok(frame)) = frame else {
-            self.reconnect().await?;
-            return Ok(false);
+            return self.reconnect().await;
         };
         let Some(name) = &frame.event else {
-            return Ok(false);
+            return Ok(Course::GoesOn);
         };
         let data: Value = frame
             .data
@@ -218,7 +348,7 @@ impl<'a> Conversation<'a> {
             .and_then(|data| serde_json::from_str(data).ok())
             .unwrap_or_default();
         if let Some(position) = frame.id.as_ref().and_then(|id| id.parse().ok()) {
-            self.position = position;
+            self.position = Some(position);
         }
         if self.terminal.is_json() {
             self.terminal
@@ -226,40 +356,77 @@ impl<'a> Conversation<'a> {
         }
         for shown in self.scene.take(name, &data) {
             match shown {
-                Shown::Text(text) => self.line.text(&text),
-                Shown::Line(shade, text) => self.line.line(shade, &text),
-                Shown::Question(question) => {
-                    self.line.lines(question.lines());
-                    self.awaited = Awaited::Answer(question);
-                }
-                Shown::TurnEnded => return self.look().await,
-                Shown::SessionEnded => return Ok(true),
+                Shown::TurnEnded(ending) => return self.turn_ended(ending).await,
+                Shown::SessionEnded => return Ok(Course::Ended),
+                // What was on its way when the user stopped it.
+                Shown::Text(_) if self.stopping => {}
+                shown => self.show(shown),
             }
         }
-        Ok(false)
+        Ok(Course::GoesOn)
     }
 
-    /// Looks after the end of a turn for another one, a question, or the end of the session.
-    async fn look(&mut self) -> Result<bool, Failure> {
-        let session = self
-            .client
-            .get(&format!("/api/sessions/{}?from=1&to=0", self.session))
-            .await?;
+    fn show(&mut self, shown: Shown) {
+        match shown {
+            Shown::Text(text) => self.line.text(&text),
+            Shown::Said(text) => self.line.said(&text),
+            Shown::Line(shade, text) => self.line.line(shade, &text),
+            Shown::Question(question) => self.put(question),
+            Shown::TurnEnded(_) | Shown::SessionEnded => {}
+        }
+    }
+
+    /// Puts a question to the user, unless it is put already.
+    fn put(&mut self, question: Question) {
+        if let Awaited::Answer(put) = &self.awaited
+            && put.call_id == question.call_id
+        {
+            return;
+        }
+        self.line.lines(question.lines());
+        self.awaited = Awaited::Answer(question);
+    }
+
+    /// Notes how a turn ended, and looks what comes after it.
+    async fn turn_ended(&mut self, ending: Ending) -> Result<Course, Failure> {
+        self.line.end_text();
+        let was_stopped = std::mem::take(&mut self.stopping);
+        let interactive = self.terminal.is_interactive();
+        match ending {
+            Ending::Failed(told) => self.failed = Some(told),
+            Ending::Cancelled(told) if !interactive => self.failed = Some(told),
+            Ending::Cancelled(_) | Ending::Done if interactive => self.failed = None,
+            Ending::Cancelled(_) | Ending::Done | Ending::Compacted => {}
+        }
+        if was_stopped && !interactive {
+            return Ok(Course::Left);
+        }
+        self.look().await
+    }
+
+    /// Looks for another turn, a question, or the end of the session.
+    async fn look(&mut self) -> Result<Course, Failure> {
+        let session = without_messages(self.client, &self.session).await?;
         if text(&session, "/status") != "open" {
             return self.farewell().await;
         }
+        self.await_what(&session);
+        Ok(Course::GoesOn)
+    }
+
+    /// Waits for what a session waits for.
+    fn await_what(&mut self, session: &Value) {
         let busy =
-            session.get("run_id").is_some_and(Value::is_string) || number(&session, "/waiting") > 0;
-        self.awaited = match question(&session) {
-            Some(question) => Awaited::Answer(question),
-            None if busy => Awaited::Agent,
-            None => Awaited::Message,
-        };
-        Ok(false)
+            session.get("run_id").is_some_and(Value::is_string) || number(session, "/waiting") > 0;
+        match question(session) {
+            Some(question) => self.put(question),
+            None if busy => self.awaited = Awaited::Agent,
+            None => self.awaited = Awaited::Message,
+        }
     }
 
     /// Waits for the session's last event and shows it.
-    async fn farewell(&mut self) -> Result<bool, Failure> {
+    async fn farewell(&mut self) -> Result<Course, Failure> {
         let deadline = tokio::time::Instant::now() + Duration::from_millis(FAREWELL_MS);
         while let Ok(Some(Ok(frame))) = tokio::time::timeout_at(deadline, self.frames.next()).await
         {
@@ -273,15 +440,16 @@ impl<'a> Conversation<'a> {
                 break;
             }
         }
-        Ok(true)
+        Ok(Course::Ended)
     }
 
     /// Reconnects after the stream ended: the host is restarting, or has stopped.
-    async fn reconnect(&mut self) -> Result<(), Failure> {
+    async fn reconnect(&mut self) -> Result<Course, Failure> {
         self.line.line(
             Shade::Faint,
             "(the host is away; waiting for it to come back)",
         );
+        self.line.flush();
         let mut tries = 0;
         loop {
             tokio::time::sleep(Duration::from_millis(RECONNECT_MS)).await;
@@ -293,7 +461,11 @@ impl<'a> Conversation<'a> {
                 Ok(frames) => {
                     self.frames = frames;
                     self.line.line(Shade::Faint, "(it is back)");
-                    return Ok(());
+                    // Without a position the stream has only what is new.
+                    return match self.position {
+                        Some(_) => Ok(Course::GoesOn),
+                        None => Box::pin(self.look()).await,
+                    };
                 }
                 Err(failure)
                     if failure
@@ -312,67 +484,4 @@ impl<'a> Conversation<'a> {
             }
         }
     }
-}
-
-/// Returns the session to go on with, or begins one.
-async fn open_session(client: &Client, loaded: &Loaded, options: Chat) -> Result<Value, Failure> {
-    if let Some(id) = &options.session {
-        return client.get(&format!("/api/sessions/{}", segment(id))).await;
-    }
-    let agent = options.agent.unwrap_or_else(|| default_agent(loaded));
-    let path = format!("/api/agents/{}/sessions", segment(&agent));
-    let body = json!({ "session_type": options.session_type, "model": options.model });
-    match client.post(&path, &body).await {
-        Ok(session) => Ok(session),
-        Err(failure) => Err(point_to_current(client, loaded, &agent, failure).await),
-    }
-}
-
-fn stream(agent: &str, session: &str, position: u64) -> String {
-    format!("/api/agents/{agent}/stream?view=log&session={session}&spawned=true&after={position}")
-}
-
-/// Adds advice that names the current session of an agent, which leads one structured session at a
-/// time.
-async fn point_to_current(
-    client: &Client,
-    loaded: &Loaded,
-    agent: &str,
-    failure: Failure,
-) -> Failure {
-    let active = failure
-        .error
-        .downcast_ref::<Refused>()
-        .is_some_and(|refused| refused.code == "SESSION_ALREADY_ACTIVE");
-    if !active {
-        return failure;
-    }
-    let agents = client.get("/api/agents?all=true").await.unwrap_or_default();
-    let named = |known: &&Value| {
-        ["/id", "/path", "/definition"]
-            .iter()
-            .any(|name| text(known, name) == agent)
-    };
-    let mut found = list(&agents, "/agents").iter().filter(named);
-    match found.find_map(|known| known.get("current_session_id")?.as_str()) {
-        Some(current) => failure.advise(going_on(loaded, current)),
-        None => failure,
-    }
-}
-
-fn question(session: &Value) -> Option<Question> {
-    let actions = list(session, "/client_actions");
-    actions.first().and_then(Question::read)
-}
-
-fn default_agent(loaded: &Loaded) -> String {
-    let agents = &loaded.config.agents;
-    let named = agents
-        .iter()
-        .find(|definition| definition.agent_id.0 == "assistant");
-    let shown = agents.iter().find(|definition| definition.ui_visible);
-    named.or(shown).or(agents.first()).map_or_else(
-        || "assistant".to_owned(),
-        |definition| definition.agent_id.0.clone(),
-    )
 }

@@ -4,10 +4,13 @@ mod check;
 mod lines;
 mod needs;
 mod suggest;
+pub(crate) mod wanted;
 
+pub(crate) use check::review;
 pub(super) use lines::{Line, Missing};
 
 use crate::cli::Component;
+use crate::config::locations::state_dir;
 use crate::config::{BUILT_INS, ComponentConfig, LimitsConfig, Loaded};
 use crate::failure::{Exit, Failure};
 use crate::guests;
@@ -16,13 +19,18 @@ use crate::terminal::Terminal;
 use anyhow::anyhow;
 use api::wire;
 use broker::Entry;
-use domain::grant::{Access, Grant, GuestLimits, PatternList, SecretSlot};
+use domain::grant::{
+    Access, DirectoryGrant, FolderPattern, Grant, GuestLimits, Owners, PatternList, SecretSlot,
+};
 use domain::shown::visible;
 use domain::tool::wording::DESCRIPTION_BYTES_MAX;
+use domain::user::UserId;
 use runtime::Described;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
+use tempfile::TempDir;
 
 /// Runs the command.
 pub(super) async fn run(
@@ -54,7 +62,8 @@ pub(super) async fn run(
     Ok(())
 }
 
-/// A component of the configuration, or a file, which gets no grant and leaves nothing behind.
+/// A component of the configuration, or a file, which gets no grant. Of a file stays what it was
+/// compiled to.
 async fn one(
     named: &str,
     load: impl FnOnce() -> Result<Loaded, Failure>,
@@ -65,20 +74,13 @@ async fn one(
         .is_some_and(|extension| extension == "wasm")
         || path.is_file()
     {
-        let scratch =
-            std::env::temp_dir().join(format!("agent-host-inspect-{}", std::process::id()));
-        make_private(&scratch)?;
+        let cache = CacheFolder::of_files(load)?;
         let loaded = async {
-            guests::load_file(
-                &start_runtime(&LimitsConfig::default(), &scratch, Reach::default()).await?,
-                path,
-                None,
-            )
-            .await
+            let runtime =
+                start_runtime(&LimitsConfig::default(), &cache.path, Reach::default()).await?;
+            guests::load_file(&runtime, path, None).await
         }
         .await;
-        // The folder of temporary files is emptied in time anyway.
-        let _ = std::fs::remove_dir_all(&scratch);
         let component = loaded.map_err(|failure| Failure {
             error: failure.error.context(format!("cannot load `{named}`")),
             ..failure
@@ -100,6 +102,32 @@ async fn one(
     let runtime = command_runtime(&loaded, Reach::default()).await?;
     let entry = guests::load_one(&loaded, &runtime, named.to_owned(), &config).await?;
     Ok((entry, file, loaded.is_toml()))
+}
+
+/// A folder whose cache is used for a file.
+struct CacheFolder {
+    path: PathBuf,
+    /// Removed when the command ends.
+    _scratch: Option<TempDir>,
+}
+
+impl CacheFolder {
+    /// Returns the configuration's data folder, or the usual one where there is no configuration
+    /// that can be read, or else a folder that does not last.
+    fn of_files(load: impl FnOnce() -> Result<Loaded, Failure>) -> Result<Self, Failure> {
+        let data = load().map_or_else(|_| state_dir(), |loaded| loaded.data_dir());
+        if make_private(&data).is_ok() {
+            return Ok(Self {
+                path: data,
+                _scratch: None,
+            });
+        }
+        let scratch = tempfile::tempdir()?;
+        Ok(Self {
+            path: scratch.path().to_owned(),
+            _scratch: Some(scratch),
+        })
+    }
 }
 
 /// Returns the configuration of a component, defaults for a built-in one without an entry.
@@ -182,7 +210,20 @@ fn inspect(entry: &Entry, file: &Path, is_toml: bool) -> Vec<String> {
     lines.extend(granted.map(|granted| format!("  granted  {granted}")));
     lines.extend(limits.map(|limit| format!("  limit    {limit}")));
     lines.extend(imports.map(|import| format!("  imports  {import}")));
+    lines.extend(wanted::describe(component));
+    let wanted = wanted::lines(component, &wanted::as_config(&entry.grant));
+    let wanted = wanted
+        .iter()
+        .flat_map(|line| line.describe(name_in_config(entry), is_toml));
+    lines.extend(wanted.map(|line| format!("  {line}")));
     lines
+}
+
+/// Returns the name under which a component stands in the configuration, or could stand.
+fn name_in_config(entry: &Entry) -> &str {
+    let file = entry.name.strip_suffix(".wasm").map(Path::new);
+    let stem = file.and_then(Path::file_name).and_then(OsStr::to_str);
+    stem.unwrap_or(&entry.name)
 }
 
 /// Returns the line of the configuration that pins a component.
@@ -199,6 +240,50 @@ fn seen(text: &str) -> String {
     visible(text, DESCRIPTION_BYTES_MAX)
 }
 
+/// Returns whose a granted folder is, with an example; empty for a folder that all share.
+pub(super) fn whose_folder(folder: &DirectoryGrant) -> String {
+    let Some(pattern) = FolderPattern::parse(&folder.path)
+        .ok()
+        .filter(FolderPattern::is_owned)
+    else {
+        return String::new();
+    };
+    let local = UserId::local();
+    // No agent and no session is meant, so that only a folder of a user alone has an example.
+    let owners = Owners {
+        user: local.as_str(),
+        agent: "",
+        session: "",
+    };
+    let example = pattern.names(owners).map(|names| {
+        let own = names
+            .iter()
+            .fold(pattern.base.clone(), |path, name| path.join(name));
+        format!(", such as {}", own.display())
+    });
+    format!(
+        "; a folder for each {}{}",
+        pattern.owners_text(),
+        example.unwrap_or_default()
+    )
+}
+
+/// Returns the granted folders for a check, one line each, with whose they are.
+fn folder_lines(grant: &Grant) -> Vec<String> {
+    let line = |folder: &DirectoryGrant| {
+        let whose = match whose_folder(folder) {
+            whose if whose.is_empty() => "; one folder for all users".to_owned(),
+            whose => whose,
+        };
+        format!(
+            "  folder   {} at {}{whose}",
+            folder.path.display(),
+            folder.at
+        )
+    };
+    grant.directories.iter().map(line).collect()
+}
+
 /// Returns the contents of a grant, one line each.
 fn granted(grant: &Grant) -> Vec<String> {
     let access = |access: Access| enum_text(&json!(access));
@@ -209,10 +294,11 @@ fn granted(grant: &Grant) -> Vec<String> {
             ""
         };
         format!(
-            "{} at {} ({}{bounded})",
+            "{} at {} ({}{bounded}){}",
             folder.path.display(),
             folder.at,
-            access(folder.access)
+            access(folder.access),
+            whose_folder(folder)
         )
     });
     let requests = grant.network.iter().map(|request| {
@@ -292,6 +378,38 @@ mod tests {
     use super::{granted, limits};
     use domain::grant::Grant;
     use serde_json::json;
+
+    #[test]
+    fn a_granted_folder_is_told_with_whose_it_is() {
+        let grant = |path: &str| -> Grant {
+            let folder = json!({ "path": path, "at": "/w", "access": "read-only" });
+            serde_json::from_value(json!({ "directories": [folder] })).unwrap()
+        };
+        for (path, whose) in [
+            ("/srv/w", "; one folder for all users"),
+            (
+                "/srv/{user}",
+                "; a folder for each user, such as /srv/local",
+            ),
+            (
+                "/srv/{user}/x",
+                "; a folder for each user, such as /srv/local/x",
+            ),
+            (
+                "/srv/{agent}/{session}",
+                "; a folder for each agent and session",
+            ),
+        ] {
+            assert_eq!(
+                super::folder_lines(&grant(path)),
+                [format!("  folder   {path} at /w{whose}")]
+            );
+        }
+        assert_eq!(
+            granted(&grant("/srv/{user}")),
+            ["/srv/{user} at /w (read-only); a folder for each user, such as /srv/local"]
+        );
+    }
 
     #[test]
     fn everything_that_a_grant_is_about_is_told() {

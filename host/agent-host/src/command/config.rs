@@ -1,10 +1,11 @@
 //! `config schema` and `config check`.
 
 use crate::cli::Config;
-use crate::config::{Finding, Loaded, Severity, check, mute, schema, unmatched};
-use crate::failure::Failure;
+use crate::config::{Finding, Loaded, Severity, check, mute, schema, unmatched, wanted};
+use crate::failure::{Exit, Failure};
 use crate::serve::{gateway, load_catalogue, refuse_errors};
 use crate::terminal::Terminal;
+use anyhow::anyhow;
 use serde_json::json;
 
 /// Runs the command.
@@ -21,12 +22,22 @@ pub(super) async fn run(
             });
             Ok(())
         }
-        Config::Check => check_all(&load()?, terminal).await,
+        Config::Check { strict } => {
+            let warnings = check_all(&load()?, terminal).await?;
+            match (*strict, warnings) {
+                (false, _) | (true, 0) => Ok(()),
+                (true, warnings) => Err(Failure::new(
+                    Exit::Usage,
+                    anyhow!("the configuration has {warnings} warnings, and `--strict` takes none"),
+                )),
+            }
+        }
     }
 }
 
-/// Checks everything that starting a host would check, except its port and its data.
-async fn check_all(loaded: &Loaded, terminal: Terminal) -> Result<(), Failure> {
+/// Checks everything that starting a host would check, except its port and its data. Returns the
+/// number of warnings.
+async fn check_all(loaded: &Loaded, terminal: Terminal) -> Result<usize, Failure> {
     let mut findings = check(loaded);
     show_warnings(&findings, terminal);
     refuse_errors(&findings)?;
@@ -45,6 +56,11 @@ async fn check_all(loaded: &Loaded, terminal: Terminal) -> Result<(), Failure> {
         &loaded.config.agents,
         &loaded.config.components,
         catalogue.entries().map(|entry| &**entry),
+    ));
+    unmatched.extend(wanted(
+        &loaded.config.agents,
+        catalogue.entries().map(|entry| &**entry),
+        catalogue.tools().map(|(_, tool)| &**tool),
     ));
     show_warnings(&unmatched, terminal);
     findings.extend(unmatched);
@@ -69,7 +85,8 @@ async fn check_all(loaded: &Loaded, terminal: Terminal) -> Result<(), Failure> {
             format!("  models      {}", models.join(", ")),
         ]
     });
-    Ok(())
+    // What is an error has ended the check before.
+    Ok(findings.len())
 }
 
 fn show_warnings(findings: &[Finding], terminal: Terminal) {

@@ -9,7 +9,7 @@ use crate::cli::Grants;
 use crate::config::{Loaded, load};
 use crate::failure::{Exit, Failure};
 use crate::terminal::Terminal;
-use diff::Change;
+pub(crate) use diff::{Change, changes};
 use serde_json::json;
 use std::path::Path;
 
@@ -40,7 +40,7 @@ async fn difference(
             "the running host".to_owned(),
         ),
     };
-    let changes = diff::changes(&before, &snapshot::configured(loaded).await?);
+    let changes = changes(&before, &snapshot::configured(loaded).await?);
     let document = json!({ "against": what, "config": loaded.file, "changes": changes });
     terminal.result(&document, || {
         if changes.is_empty() {

@@ -1,9 +1,11 @@
-//! The commands on one session and its inputs: `session list`, `show`, `compact`, `inputs`,
+//! The commands on one session and its inputs: `session show`, `compact`, `inputs`,
 //! `cancel` and those about quarantine.
 //!
-//! The commands about the tree of turns, files and search are in the modules below.
+//! The list of sessions, and the commands about the tree of turns, files and search are in the
+//! modules below.
 
 mod carry;
+mod list;
 mod purge;
 mod search;
 mod tree;
@@ -13,7 +15,6 @@ use crate::client::{Client, segment};
 use crate::config::Loaded;
 use crate::failure::Failure;
 use crate::fields::{is_true, list, number, text};
-use crate::invocation;
 use crate::terminal::Terminal;
 use serde_json::{Value, json};
 
@@ -21,7 +22,10 @@ use serde_json::{Value, json};
 pub(super) async fn run(loaded: &Loaded, what: Session, terminal: Terminal) -> Result<(), Failure> {
     let client = Client::new(loaded)?;
     match what {
-        Session::List { agent, all } => list_sessions(&client, loaded, agent, all, terminal).await,
+        Session::List { agent, all, limit } => {
+            let wanted = list::Wanted { agent, all, limit };
+            list::list_sessions(&client, loaded, wanted, terminal).await
+        }
         Session::Show { id, from, to } => show(&client, &id, [from, to], terminal).await,
         Session::Tree { id } => tree::tree(&client, &id, terminal).await,
         Session::Diff { a, b } => tree::diff(&client, &a, &b, terminal).await,
@@ -196,53 +200,6 @@ fn cancellation_lines(cancelled: &Value) -> Vec<String> {
         .filter_map(Value::as_str)
         .map(|input| format!("withdrawn: {input}"));
     std::iter::once(turn.to_owned()).chain(withdrawn).collect()
-}
-
-async fn list_sessions(
-    client: &Client,
-    loaded: &Loaded,
-    agent: Option<String>,
-    all: bool,
-    terminal: Terminal,
-) -> Result<(), Failure> {
-    let agents = match agent {
-        Some(agent) => {
-            let path = format!("/api/agents/{}", segment(&agent));
-            vec![client.get(&path).await?]
-        }
-        None => {
-            let path = format!("/api/agents?all={all}");
-            client.get_all(&path, "/agents").await?
-        }
-    };
-    let mut sessions = Vec::new();
-    for agent in &agents {
-        let path = format!("/api/agents/{}/sessions", segment(text(agent, "/id")));
-        let page = client.get(&path).await?;
-        for mut session in list(&page, "/sessions").iter().cloned() {
-            // What a run waits for is told with its session alone.
-            let shown = match session.get("run_id").is_some_and(Value::is_string) {
-                true => without_messages(client, text(&session, "/id")).await?,
-                false => Value::Null,
-            };
-            if let Value::Object(fields) = &mut session {
-                fields.insert("run_status".to_owned(), json!(shown.get("run_status")));
-                fields.insert("agent_path".to_owned(), json!(text(agent, "/path")));
-            }
-            sessions.push(session);
-        }
-    }
-    sessions.sort_by(|a, b| text(b, "/updated_at").cmp(text(a, "/updated_at")));
-    terminal.result(&json!({ "sessions": sessions }), || {
-        sessions.iter().map(line).collect()
-    });
-    if sessions.is_empty() {
-        terminal.notice(&format!(
-            "there are no sessions yet; this begins one: {}",
-            invocation::command(loaded, "chat")
-        ));
-    }
-    Ok(())
 }
 
 fn line(session: &Value) -> String {

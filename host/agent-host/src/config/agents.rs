@@ -3,6 +3,7 @@
 use super::component::{BUILT_INS, built_in_names};
 use super::document::Config;
 use super::finding::{Finding, error, warning};
+use super::key::nearest;
 use super::{chat_provider, patterns, ranges};
 use domain::definition::{AgentType, Definition, ToolExposure};
 use domain::id::AgentId;
@@ -17,7 +18,8 @@ pub(super) fn check(config: &Config, findings: &mut Vec<Finding>) {
     if config.agents.is_empty() {
         findings.push(warning(
             "agents",
-            "no agent is defined, so there is nobody to talk to",
+            "no agent is defined, so there is nobody to talk to; write `[[agents]]` with an `agentId` \
+             and a `displayName`",
         ));
     }
     let mut seen = BTreeSet::new();
@@ -32,16 +34,7 @@ pub(super) fn check(config: &Config, findings: &mut Vec<Finding>) {
             ));
         }
         findings.extend(ranges::check(&key("limits"), &definition.limits));
-        for (list, entries) in [
-            ("toolAllowlist", &definition.tool_allowlist),
-            ("toolDenylist", &definition.tool_denylist),
-            ("capabilityAllowlist", &definition.capability_allowlist),
-            ("capabilityDenylist", &definition.capability_denylist),
-            ("agentAllowlist", &definition.agent_allowlist),
-            ("agentDenylist", &definition.agent_denylist),
-        ] {
-            findings.extend(patterns::entries(&key(list), entries.as_ref()));
-        }
+        check_lists(definition, &key, findings);
         if definition.agent_type == AgentType::External {
             findings.push(error(
                 key("type"),
@@ -56,22 +49,57 @@ pub(super) fn check(config: &Config, findings: &mut Vec<Finding>) {
         let component = &definition.component;
         let built_in = BUILT_INS.contains(&component.as_str());
         if !built_in && !config.components.contains_key(component) {
-            let message = format!(
-                "there is no component `{component}`; add it to `components`, or name one of {}",
-                built_in_names()
-            );
+            let known = config.components.keys().map(String::as_str);
+            let known: Vec<&str> = known.chain(BUILT_INS).collect();
+            let message = match nearest(component, &known) {
+                Some(nearest) => {
+                    format!("there is no component `{component}`; did you mean `{nearest}`?")
+                }
+                None => format!(
+                    "there is no component `{component}`; add it to `components`, or name one of {}",
+                    built_in_names()
+                ),
+            };
             findings.push(error(key("component"), message));
         }
         let model = definition.model.as_ref();
         if let Some(model) = model.filter(|model| config.model(model).is_none()) {
-            findings.push(error(
-                key("model"),
-                format!("there is no model `{model}` in `models`"),
-            ));
+            findings.push(error(key("model"), no_model(config, model)));
         } else if let Err(message) = chat_provider::model(config, definition) {
             findings.push(error(key("chat.provider"), message));
         }
     }
+}
+
+/// Finds entries of an agent's lists that can never match.
+fn check_lists(definition: &Definition, key: &dyn Fn(&str) -> String, findings: &mut Vec<Finding>) {
+    for (list, entries) in [
+        ("toolAllowlist", &definition.tool_allowlist),
+        ("toolDenylist", &definition.tool_denylist),
+        ("capabilityAllowlist", &definition.capability_allowlist),
+        ("capabilityDenylist", &definition.capability_denylist),
+        ("agentAllowlist", &definition.agent_allowlist),
+        ("agentDenylist", &definition.agent_denylist),
+    ] {
+        findings.extend(patterns::entries(&key(list), entries.as_ref()));
+    }
+    for (list, entries) in [
+        ("capabilityAllowlist", &definition.capability_allowlist),
+        ("capabilityDenylist", &definition.capability_denylist),
+    ] {
+        findings.extend(patterns::capabilities(&key(list), entries.as_ref()));
+    }
+}
+
+/// Returns the message about a model that is not configured.
+pub(super) fn no_model(config: &Config, model: &str) -> String {
+    let known: Vec<&str> = config.models.keys().map(String::as_str).collect();
+    let fix = match (nearest(model, &known), known.as_slice()) {
+        (Some(nearest), _) => format!("did you mean `{nearest}`?"),
+        (None, []) => format!("add it: `[models.{model}]` with its `provider` and `model`"),
+        (None, known) => format!("there are `{}`", known.join("`, `")),
+    };
+    format!("there is no model `{model}` in `models`; {fix}")
 }
 
 /// Returns why a text cannot be an agent's id.

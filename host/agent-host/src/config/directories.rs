@@ -9,7 +9,9 @@ use super::secrets::SecretSource;
 use super::{locations, ranges};
 use crate::guests;
 use crate::invocation::quoted;
-use domain::grant::{Access, DirectoryGrant, FolderChain, Placed, nested};
+use domain::grant::{
+    Access, DirectoryGrant, FolderChain, FolderPattern, Meeting, Nesting, Placed, meeting, nested,
+};
 use runtime::folder_chain;
 use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
@@ -80,7 +82,13 @@ pub(super) fn check(
             path, at, access, ..
         } = directory;
         let key = format!("components.{component}.directories[{index}]");
-        let path = loaded.resolve(path);
+        let path = match FolderPattern::parse(&loaded.resolve(path)) {
+            Ok(pattern) => pattern.base,
+            Err(why) => {
+                findings.push(error(format!("{key}.path"), why.to_string()));
+                continue;
+            }
+        };
         if !path.is_dir() {
             let message = format!(
                 "there is no folder `{}`; make it with: mkdir -p {}",
@@ -114,7 +122,7 @@ pub(super) fn check(
         if !seen.insert(at) {
             findings.push(error(
                 format!("{key}.at"),
-                format!("`{at}` is granted twice"),
+                format!("`{at}` is granted twice; give one of the two folders another `at`"),
             ));
         }
         findings.extend(ranges::check(&key, directory));
@@ -165,6 +173,7 @@ struct Granted<'a> {
     component: &'a str,
     index: usize,
     grant: &'a DirectoryGrant,
+    pattern: FolderPattern,
     reached: Reached,
 }
 
@@ -174,11 +183,16 @@ pub(super) fn check_overlaps(loaded: &Loaded, findings: &mut Vec<Finding>) {
     let mut granted = Vec::new();
     for (component, config) in &loaded.config.components {
         for (index, grant) in config.directories.iter().enumerate() {
+            // What is no path is told of by itself.
+            let Ok(pattern) = FolderPattern::parse(&loaded.resolve(&grant.path)) else {
+                continue;
+            };
             granted.push(Granted {
                 component,
                 index,
                 grant,
-                reached: Reached::by(&loaded.resolve(&grant.path)),
+                reached: Reached::by(&pattern.base),
+                pattern,
             });
         }
     }
@@ -219,6 +233,7 @@ fn check_nesting(granted: &[Granted<'_>], findings: &mut Vec<Finding>) {
         .map(|directory| Placed {
             access: directory.grant.access,
             chain: &directory.reached.chain,
+            below: &directory.pattern.below,
         })
         .collect();
     for found in nested(&placed) {
@@ -226,14 +241,23 @@ fn check_nesting(granted: &[Granted<'_>], findings: &mut Vec<Finding>) {
         else {
             continue;
         };
-        let message = format!(
-            "`{}` is reached through `{}` of `{}`, which that component may write: it could put a \
-             link to anything in its place; grant \
-             folders apart from each other",
-            inner.grant.path.display(),
-            outer.grant.path.display(),
-            outer.key().trim_end_matches(".path")
-        );
+        let path = inner.grant.path.display();
+        let other = outer.grant.path.display();
+        let key = outer.key();
+        let place = key.trim_end_matches(".path");
+        let message = match found.how {
+            Nesting::Through => format!(
+                "`{path}` is reached through `{other}` of `{place}`, which that component may \
+                 write: it could put a link to anything in its place; grant folders apart from \
+                 each other"
+            ),
+            Nesting::Owned => format!(
+                "`{path}` can be the folder of one {} in `{other}` of `{place}`, because an id can \
+                 be any name; grant folders apart from each other, such as `users/{{user}}` and \
+                 `sessions/{{session}}`",
+                outer.pattern.owners_text()
+            ),
+        };
         findings.push(error(inner.key(), message));
     }
 }
@@ -251,6 +275,10 @@ impl Granted<'_> {
         let bounded = |grant: &DirectoryGrant| grant.has_patterns() || grant.has_quota();
         let differ =
             self.grant.access != other.grant.access || bounded(self.grant) || bounded(other.grant);
+        let is_same_base = self.reached.end == other.reached.end;
+        if is_same_base && meeting(&self.pattern.below, &other.pattern.below) == Meeting::Apart {
+            return false;
+        }
         differ && (self.reached.is_in(&other.reached) || other.reached.is_in(&self.reached))
     }
 }

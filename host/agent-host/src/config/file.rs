@@ -3,6 +3,7 @@
 use super::document::{Config, Loaded};
 use super::key::KeyError;
 use super::overlay::{self, Overlaid};
+use super::toml_hint;
 use serde_json::Value;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -163,9 +164,14 @@ fn parse(text: &str, format: Format) -> Result<Config, ParseError> {
                 line_column: at(&error),
                 fault: whole(&error),
             })?;
-            serde_path_to_error::deserialize(toml).map_err(|error| ParseError {
-                line_column: at(error.inner()),
-                fault: KeyError::new(error.path(), error.inner().message()),
+            serde_path_to_error::deserialize(toml).map_err(|error| {
+                let line_column = at(error.inner());
+                let line = line_column.and_then(|(line, _)| text.lines().nth(line - 1));
+                let fault = KeyError::new(error.path(), error.inner().message());
+                ParseError {
+                    line_column,
+                    fault: toml_hint::hinted(fault, line.unwrap_or_default()),
+                }
             })
         }
     }

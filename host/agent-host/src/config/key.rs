@@ -1,5 +1,6 @@
 //! Keys of the configuration in errors: their places, and the keys that were probably meant.
 
+use super::wording::reword;
 use serde_path_to_error::{Path, Segment};
 use std::fmt::Write as _;
 
@@ -50,10 +51,11 @@ impl KeyError {
                 key,
             };
         }
-        Self {
-            key,
-            message: message.to_owned(),
+        let mut message = reword(message);
+        if key.ends_with(".sha256") {
+            message.push_str("; `agent-host component inspect` prints them");
         }
+        Self { key, message }
     }
 }
 

@@ -7,6 +7,12 @@ use std::path::{Path, PathBuf};
 /// The environment variable that names the config file.
 pub(crate) const CONFIG_VARIABLE: &str = "AGENT_HOST_CONFIG";
 
+/// Name of the config file, where it is found without being named.
+pub(crate) const CONFIG_FILE: &str = "config.toml";
+
+/// The folder of the system's configuration.
+pub(crate) const SYSTEM_CONFIG: &str = "/etc/agent-host";
+
 /// No config file was named and none is where it is looked for.
 #[derive(Debug, thiserror::Error)]
 #[error("there is no configuration{}", list(searched))]
@@ -31,20 +37,25 @@ pub(crate) fn locate(named: Option<&Path>) -> Result<PathBuf, NoConfig> {
     if let Some(path) = named {
         return Ok(path.to_owned());
     }
-    let folders = [
-        config_home().map(|home| home.join("agent-host")),
-        Some(PathBuf::from("/etc/agent-host")),
-    ];
-    let searched: Vec<PathBuf> = folders
-        .into_iter()
-        .flatten()
-        .flat_map(|folder| [folder.join("config.toml"), folder.join("config.json")])
+    let searched: Vec<PathBuf> = config_folders()
+        .iter()
+        .flat_map(|folder| [folder.join(CONFIG_FILE), folder.join("config.json")])
         .collect();
     searched
         .iter()
         .find(|path| path.is_file())
         .cloned()
         .ok_or(NoConfig { searched })
+}
+
+/// The folders in which a config file is looked for: the user's, if they have a home, and the
+/// system's.
+pub(crate) fn config_folders() -> Vec<PathBuf> {
+    let of_user = config_home().map(|home| home.join("agent-host"));
+    of_user
+        .into_iter()
+        .chain([PathBuf::from(SYSTEM_CONFIG)])
+        .collect()
 }
 
 /// The home of the user that the host runs as.

@@ -1,5 +1,6 @@
 //! Checks of the settings of agents by their paths.
 
+use super::agents::no_model;
 use super::document::Config;
 use super::finding::{Finding, error};
 use domain::path::UserRules;
@@ -20,10 +21,7 @@ pub(super) fn check(config: &Config, findings: &mut Vec<Finding>) {
     }
     for (role, model) in &config.roles {
         if config.model(model).is_none() {
-            findings.push(error(
-                format!("roles.{role}"),
-                format!("there is no model `{model}` in `models`"),
-            ));
+            findings.push(error(format!("roles.{role}"), no_model(config, model)));
         }
     }
 }

@@ -5,6 +5,7 @@ use super::finding::{Finding, error, warning};
 use super::key::closest;
 use super::unmatched::matches_any;
 use domain::grant::PatternList;
+use domain::grant::capability::{self, Buckets};
 use std::collections::BTreeSet;
 
 /// Entries that can never match because of how they are written.
@@ -20,6 +21,22 @@ pub(super) fn entries(key: &str, list: Option<&PatternList>) -> Vec<Finding> {
         };
         Some(error(format!("{key}[{index}]"), message))
     });
+    wrong.collect()
+}
+
+/// Entries without a `*` that are the name of no capability: in a deny list they deny nothing.
+pub(super) fn capabilities(key: &str, list: Option<&PatternList>) -> Vec<Finding> {
+    let entries = list.into_iter().flat_map(|list| &list.0).enumerate();
+    let wrong = entries
+        .filter(|(_, entry)| !entry.contains('*') && entry.trim() == *entry && !entry.is_empty())
+        .filter_map(|(index, entry)| {
+            let unknown = capability::check(entry, Buckets::Imported).err()?;
+            let message = format!(
+                "`{entry}` is no capability of this host; the nearest is `{}`",
+                unknown.nearest
+            );
+            Some(error(format!("{key}[{index}]"), message))
+        });
     wrong.collect()
 }
 

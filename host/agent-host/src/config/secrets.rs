@@ -108,7 +108,10 @@ pub(crate) enum SecretProblem {
              the secret itself, it does not belong here"
     )]
     NotAVariable,
-    #[error("the environment variable `{0}` is not set, or not to text")]
+    #[error(
+        "the environment variable `{0}` is not set, or not to text; set it where the host is \
+             started, or put the secret into a file: {{ file = \"path\" }}"
+    )]
     NotSet(String),
     #[error("the file `{}` cannot be read", .0.display())]
     Unreadable(PathBuf, #[source] io::Error),

@@ -1,8 +1,9 @@
 //! The address at which the host listens, and the location of its data.
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use std::net::{Ipv4Addr, SocketAddr};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
 /// The port of a host whose configuration names none.
@@ -15,6 +16,7 @@ pub(crate) struct ServerConfig {
     /// Address and port. The API speaks plain HTTP: on anything but loopback, put a proxy in front
     /// that speaks TLS.
     #[schemars(with = "String")]
+    #[serde(deserialize_with = "listen")]
     pub(crate) listen: SocketAddr,
     /// The folder for everything that the host remembers, relative to the config file's;
     /// `$XDG_STATE_HOME/agent-host` without.
@@ -41,5 +43,67 @@ impl Default for ServerConfig {
             identity: Vec::new(),
             limits: api::server::Limits::default(),
         }
+    }
+}
+
+fn listen<'de, D: Deserializer<'de>>(deserializer: D) -> Result<SocketAddr, D::Error> {
+    listen_address(&String::deserialize(deserializer)?).map_err(D::Error::custom)
+}
+
+/// Reads an address to listen at.
+///
+/// # Errors
+/// It is none; the message has the address that was probably meant.
+pub(crate) fn listen_address(text: &str) -> Result<SocketAddr, String> {
+    if let Ok(address) = text.parse() {
+        return Ok(address);
+    }
+    let text = text.trim();
+    let bare = text.strip_prefix("http://").unwrap_or(text);
+    let bare = bare.trim_end_matches('/');
+    let address = |host: &str| match host.trim_matches(['[', ']']) {
+        "" | "localhost" => Some(IpAddr::V4(Ipv4Addr::LOCALHOST)),
+        "*" => Some(IpAddr::V4(Ipv4Addr::UNSPECIFIED)),
+        host => host.parse().ok(),
+    };
+    let with_port = || {
+        let (host, port) = bare.rsplit_once(':').unwrap_or(("", bare));
+        Some(SocketAddr::new(address(host)?, port.parse().ok()?))
+    };
+    let without = || Some(SocketAddr::new(address(bare)?, PORT));
+    let meant = bare.parse().ok().or_else(with_port).or_else(without);
+    let fix = match meant {
+        Some(meant) => format!("write `{meant}`"),
+        None => "write the address in numbers, and a port from 0 to 65535".to_owned(),
+    };
+    Err(format!(
+        "`{text}` is not an address with a port, such as `127.0.0.1:{PORT}` or `[::1]:{PORT}`; \
+         {fix}"
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::listen_address;
+
+    #[test]
+    fn an_address_that_is_none_is_told_with_the_one_that_was_meant() {
+        for (text, meant) in [
+            ("127.0.0.1", "write `127.0.0.1:7777`"),
+            ("localhost:8080", "write `127.0.0.1:8080`"),
+            ("localhost", "write `127.0.0.1:7777`"),
+            ("8080", "write `127.0.0.1:8080`"),
+            (":8080", "write `127.0.0.1:8080`"),
+            ("::1", "write `[::1]:7777`"),
+            ("*:80", "write `0.0.0.0:80`"),
+            ("http://127.0.0.1:8080/", "write `127.0.0.1:8080`"),
+            ("my-host:80", "in numbers"),
+            ("127.0.0.1:99999", "in numbers"),
+            ("", "write `127.0.0.1:7777`"),
+        ] {
+            let told = listen_address(text).unwrap_err();
+            assert!(told.contains(meant), "{text}: {told}");
+        }
+        assert!(listen_address("[::1]:80").is_ok());
     }
 }

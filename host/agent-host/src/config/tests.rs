@@ -93,7 +93,7 @@ fn an_unknown_key_is_told_with_its_place_and_the_nearest_known_key() {
         (
             "c.toml",
             "[server.limits]\nidleMsMax = -1\n",
-            "c.toml:2:13: server.limits.idleMsMax: invalid value: integer `-1`, expected u64",
+            "c.toml:2:13: server.limits.idleMsMax: `-1` is not a whole number from 0 on",
         ),
         (
             "c.toml",

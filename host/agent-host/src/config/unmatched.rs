@@ -19,8 +19,8 @@ pub(crate) fn unmatched<'a>(
     tools: impl IntoIterator<Item = &'a ToolDefinition>,
 ) -> Vec<Finding> {
     let tools: Vec<&ToolDefinition> = tools.into_iter().collect();
-    let mut names: BTreeSet<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
-    let of_components = names.clone();
+    let of_components: BTreeSet<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
+    let names = with_own_tools(agents, of_components.clone());
     let needed: Vec<String> = tools
         .iter()
         .flat_map(|tool| Asked::from(*tool).capabilities_needed())
@@ -30,15 +30,6 @@ pub(crate) fn unmatched<'a>(
         .iter()
         .map(|agent| agent.agent_id.0.as_str())
         .collect();
-    // The host builds it for whoever there is to delegate to.
-    names.extend(
-        Target::ALL
-            .iter()
-            .any(|target| ids.contains(target.as_str()))
-            .then_some(delegate::NAME),
-    );
-    // And these for whoever may have somebody to talk to.
-    names.extend(talk::NAMES.into_iter().filter(|_| agents.len() > 1));
     let mut findings = Vec::new();
     for (index, agent) in agents.iter().enumerate() {
         let confirmed = Some(agent.confirm.tools.clone());
@@ -70,6 +61,23 @@ pub(crate) fn unmatched<'a>(
         }
     }
     findings
+}
+
+/// Returns the names of tools together with those of the tools that the host itself offers to these
+/// agents.
+pub(super) fn with_own_tools<'a>(
+    agents: &[Definition],
+    mut names: BTreeSet<&'a str>,
+) -> BTreeSet<&'a str> {
+    // The host builds it for whoever there is to delegate to.
+    let is_target = |agent: &Definition| {
+        let mut targets = Target::ALL.iter();
+        targets.any(|target| target.as_str() == agent.agent_id.0)
+    };
+    names.extend(agents.iter().any(is_target).then_some(delegate::NAME));
+    // And these for whoever may have somebody to talk to.
+    names.extend(talk::NAMES.into_iter().filter(|_| agents.len() > 1));
+    names
 }
 
 /// Returns whether a pattern matches one of the names. A pattern for everything always does, even

@@ -62,6 +62,7 @@ pub(super) const SDK: &[Carried] = carried![
     "sdk/src/keyvalue.rs",
     "sdk/src/lib.rs",
     "sdk/src/log.rs",
+    "sdk/src/manifest.rs",
     "sdk/src/news.rs",
     "sdk/src/operation.rs",
     "sdk/src/step.rs",

@@ -128,6 +128,7 @@ impl<'a> Project<'a> {
         // Those first whose text has words to fill in itself.
         [
             ("build", parts.readme),
+            ("make", parts.build),
             ("files", parts.readme_files.trim_end()),
             ("use", kind.own_host.trim_end()),
             ("say", kind.say),

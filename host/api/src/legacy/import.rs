@@ -16,6 +16,7 @@ const ISSUER_BYTES_MAX: usize = 2_000;
 /// A document of old sessions.
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(as = LegacyImport)]
 pub(super) struct Document {
     /// `agent-host.sessions/1`.
     format: String,
@@ -40,6 +41,7 @@ pub(super) struct Document {
 
 /// The result of an import.
 #[derive(Debug, Default, Serialize, utoipa::ToSchema)]
+#[schema(as = LegacyImportReport)]
 pub(super) struct Report {
     /// Sessions that joined the history of their agent.
     ended: u64,
@@ -55,6 +57,7 @@ pub(super) struct Report {
 /// imports nothing again.
 #[utoipa::path(
     post, path = "/api/import", tag = "operator",
+    operation_id = "importLegacySessions",
     security(("token" = ["admin"])),
     request_body = Document,
     responses((status = 200, description = "They are here.", body = Report)),

@@ -68,7 +68,8 @@ pub(super) struct CreateSessionResponse {
 
 /// Starts a session with your agent for its type. Use `POST /api/agents/{id}/sessions` instead.
 #[utoipa::path(
-    post, path = "/api/session/", tag = "deprecated",
+    post, path = "/api/session", tag = "deprecated",
+    operation_id = "createLegacySession",
     security(("token" = ["write"])),
     request_body = CreateSessionRequest,
     responses((status = 200, description = "It has begun.", body = CreateSessionResponse)),
@@ -88,17 +89,14 @@ pub(super) async fn create(
             .at(RequestPart::Body("/session_type")));
     }
     let broker = api.command()?;
-    let definition = broker
-        .catalogue()
-        .leading(&new.session_type)
-        .ok_or_else(|| {
-            let detail = format!(
-                "no agent of this host leads `{}` sessions",
-                new.session_type
-            );
-            Problem::bad_request("INVALID_SESSION_TYPE", detail)
-                .at(RequestPart::Body("/session_type"))
-        })?;
+    let catalogue = broker.catalogue();
+    let definition = catalogue.leading(&new.session_type).ok_or_else(|| {
+        let detail = format!(
+            "no agent of this host leads `{}` sessions",
+            new.session_type
+        );
+        Problem::bad_request("INVALID_SESSION_TYPE", detail).at(RequestPart::Body("/session_type"))
+    })?;
     let mut config = new.config.unwrap_or_default();
     if let Some(prompt) = new.system_prompt {
         config.insert("system_prompt".to_owned(), prompt.into());
@@ -171,7 +169,8 @@ pub(super) struct ListParams {
 
 /// Lists your sessions, the latest first. Use `GET /api/agents/{id}/sessions` instead.
 #[utoipa::path(
-    get, path = "/api/session/", tag = "deprecated",
+    get, path = "/api/session", tag = "deprecated",
+    operation_id = "listLegacySessions",
     security(("token" = ["read"])),
     params(ListParams),
     responses((status = 200, description = "The sessions.", body = Vec<LegacySummary>)),
@@ -192,6 +191,7 @@ pub(super) async fn list(
 /// Looks at a session. Use `GET /api/agents/{id}/sessions/{sid}` instead.
 #[utoipa::path(
     get, path = "/api/session/{sid}", tag = "deprecated",
+    operation_id = "getLegacySession",
     security(("token" = ["read"])),
     params(("sid" = String, Path, description = "UUID of the session.")),
     responses((status = 200, description = "The session.", body = LegacySession)),
@@ -210,6 +210,7 @@ pub(super) async fn show(
 /// instead.
 #[utoipa::path(
     get, path = "/api/session/{sid}/state", tag = "deprecated",
+    operation_id = "getLegacySessionState",
     security(("token" = ["read"])),
     params(("sid" = String, Path, description = "UUID of the session.")),
     responses((status = 200, description = "The session's state.", body = LegacyState)),
@@ -239,6 +240,7 @@ pub(super) struct SubmitResponseRequest {
 /// Answers the pending action. Use `POST /api/agents/{id}/respond` instead.
 #[utoipa::path(
     post, path = "/api/session/{sid}/respond", tag = "deprecated",
+    operation_id = "answerLegacySession",
     security(("token" = ["write"])),
     params(("sid" = String, Path, description = "UUID of the session.")),
     request_body = SubmitResponseRequest,
@@ -288,6 +290,7 @@ pub(super) struct TerminateSessionRequest {
 /// Ends a session. Use `DELETE /api/agents/{id}/sessions/current` instead.
 #[utoipa::path(
     delete, path = "/api/session/{sid}", tag = "deprecated",
+    operation_id = "terminateLegacySession",
     security(("token" = ["write"])),
     params(("sid" = String, Path, description = "UUID of the session.")),
     request_body = Option<TerminateSessionRequest>,
@@ -321,6 +324,7 @@ pub(super) async fn terminate(
 /// Follows a session. Use `GET /api/agents/{id}/stream` instead, which has the same frames.
 #[utoipa::path(
     get, path = "/api/session/{sid}/stream", tag = "deprecated",
+    operation_id = "followLegacySession",
     security(("token" = ["read"])),
     params(("sid" = String, Path, description = "UUID of the session.")),
     responses(

@@ -1,6 +1,7 @@
 //! The widgets in the description: their properties and their answers, referred to by every
 //! question and every answer.
 
+use super::reference;
 use domain::widget::document::{WIDGETS, answer, props, skipped_answer};
 use serde_json::{Map, Value, json};
 
@@ -13,7 +14,7 @@ const QUESTIONS: [(&str, &str); 3] = [
     ("ClientActionFrame", "widget_type"),
 ];
 /// The objects that answer one.
-const ANSWERS: [&str; 2] = ["Response", "SubmitResponseRequest"];
+const ANSWERS: [&str; 2] = ["ClientActionAnswer", "SubmitResponseRequest"];
 /// The schema of the answer that passes on a question.
 const SKIPPED: &str = "SkippedAnswer";
 
@@ -50,8 +51,15 @@ pub(crate) fn add(description: &mut Value) {
         ),
     );
     for (question, field) in QUESTIONS {
-        if let Some(schema) = schemas.get_mut(question).and_then(Value::as_object_mut) {
-            schema.insert("oneOf".to_owned(), of_each_widget(field));
+        if let Some(schema) = schemas.remove(question) {
+            divide(
+                schemas,
+                &Question {
+                    question,
+                    field,
+                    schema,
+                },
+            );
         }
     }
     for answered in ANSWERS {
@@ -79,10 +87,6 @@ fn name(widget: &str, what: &str) -> String {
         .collect()
 }
 
-fn reference(name: &str) -> Value {
-    json!({ "$ref": format!("#/components/schemas/{name}") })
-}
-
 fn described(mut schema: Value, description: &str) -> Value {
     if let Some(schema) = schema.as_object_mut() {
         schema.insert("description".to_owned(), description.into());
@@ -90,26 +94,65 @@ fn described(mut schema: Value, description: &str) -> Value {
     schema
 }
 
-/// Returns one alternative for each widget, and one for widgets of the client's own. Exactly one of
-/// them fits any question.
-fn of_each_widget(field: &str) -> Value {
-    let known = WIDGETS.iter().map(|widget| {
-        json!({
-            "title": widget, "type": "object",
-            "properties": {
-                field: { "const": widget },
-                "props": reference(&name(widget, "Props")),
-            },
+/// An object that asks a question.
+struct Question {
+    /// The name of its schema.
+    question: &'static str,
+    /// The field that names the widget.
+    field: &'static str,
+    /// Its schema, for every widget alike.
+    schema: Value,
+}
+
+/// Adds a schema of a question for each widget, and one for widgets of the client's own. Exactly
+/// one of them fits any question. Each is complete: generators read a composed one in many ways.
+fn divide(schemas: &mut Map<String, Value>, it: &Question) {
+    let mut alternatives = Vec::new();
+    for widget in WIDGETS {
+        let mut schema = it.schema.clone();
+        if let Some(schema) = schema.as_object_mut() {
             // What it is answered with, which no part of the question itself is.
-            "x-answer": reference(&name(widget, "Answer")),
-        })
-    });
-    let own = json!({
-        "title": "a widget of the client's own",
-        "type": "object",
-        "properties": { field: { "not": { "enum": WIDGETS } } },
-    });
-    known.chain([own]).collect()
+            schema.insert("x-answer".to_owned(), reference(&name(widget, "Answer")));
+        }
+        it.set(
+            &mut schema,
+            it.field,
+            json!({ "type": "string", "const": widget }),
+        );
+        it.set(&mut schema, "props", reference(&name(widget, "Props")));
+        alternatives.push((name(widget, it.question), schema));
+    }
+    let mut own = it.schema.clone();
+    it.set(
+        &mut own,
+        it.field,
+        json!({ "type": "string", "not": { "enum": WIDGETS } }),
+    );
+    alternatives.push((format!("Other{}", it.question), own));
+    let references: Vec<Value> = alternatives
+        .iter()
+        .map(|(name, _)| reference(name))
+        .collect();
+    let mut any = json!({ "anyOf": references });
+    if let Some(about) = it.schema.get("description") {
+        any["description"] = about.clone();
+    }
+    schemas.insert(it.question.to_owned(), any);
+    schemas.extend(alternatives);
+}
+
+impl Question {
+    /// Sets the schema of a field, and keeps its description.
+    fn set(&self, schema: &mut Value, field: &str, mut described: Value) {
+        let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) else {
+            return;
+        };
+        let before = properties.get(field).and_then(|it| it.get("description"));
+        if let (Some(before), Some(described)) = (before.cloned(), described.as_object_mut()) {
+            described.insert("description".to_owned(), before);
+        }
+        properties.insert(field.to_owned(), described);
+    }
 }
 
 fn any_answer() -> Value {
@@ -118,6 +161,7 @@ fn any_answer() -> Value {
         .map(|widget| reference(&name(widget, "Answer")));
     let own = Value::Object(Map::from_iter([
         ("type".to_owned(), json!("object")),
+        ("additionalProperties".to_owned(), json!(true)),
         (
             "description".to_owned(),
             json!(

@@ -33,6 +33,7 @@ const READS_MAX: usize = 20;
 /// A new agent, made from a definition or a type.
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(example = json!({ "definition": "assistant", "name": "Archivist" }))]
 pub(super) struct NewAgent {
     /// The definition to make it from: an `agentId` of the configuration.
     definition: Option<String>,
@@ -62,6 +63,7 @@ pub(super) struct NewAgent {
 /// Makes an agent. You are its first user, in the role primary.
 #[utoipa::path(
     post, path = "/api/agents", tag = "agents",
+    operation_id = "createAgent",
     security(("token" = ["write"])),
     params(IdempotencyKey),
     request_body = NewAgent,
@@ -162,6 +164,7 @@ pub(super) struct AgentList {
 /// Lists the agents that you are assigned to, but for those that the configuration hides.
 #[utoipa::path(
     get, path = "/api/agents", tag = "agents",
+    operation_id = "listAgents",
     security(("token" = ["read"])),
     params(Page),
     responses((status = 200, description = "A page.", body = AgentList)),
@@ -220,6 +223,7 @@ pub(super) async fn list(
 /// Looks at one agent.
 #[utoipa::path(
     get, path = "/api/agents/{id}", tag = "agents",
+    operation_id = "getAgent",
     security(("token" = ["read"])),
     params(("id" = String, Path, description = "UUID or path.")),
     responses((status = 200, description = "The agent.", body = wire::AgentView)),
@@ -258,6 +262,7 @@ pub(super) struct AgentChanges {
 /// Either all of the changes are made or none. Requires the role primary.
 #[utoipa::path(
     patch, path = "/api/agents/{id}", tag = "agents",
+    operation_id = "updateAgent",
     security(("token" = ["write"])),
     params(("id" = String, Path, description = "UUID or path."), IdempotencyKey),
     request_body = AgentChanges,
@@ -315,6 +320,7 @@ fn preferences(view: &AgentView, caller: &Caller) -> Preferences {
 /// Shows what an agent remembers.
 #[utoipa::path(
     get, path = "/api/agents/{id}/preferences", tag = "agents",
+    operation_id = "getPreferences",
     security(("token" = ["read"])),
     params(("id" = String, Path, description = "UUID or path.")),
     responses((status = 200, description = "Its preferences.", body = Preferences)),
@@ -345,6 +351,7 @@ pub(super) struct NewPreferences {
 /// Merges keys into what an agent remembers.
 #[utoipa::path(
     patch, path = "/api/agents/{id}/preferences", tag = "agents",
+    operation_id = "updatePreferences",
     security(("token" = ["write"])),
     params(("id" = String, Path, description = "UUID or path."), IdempotencyKey),
     request_body = NewPreferences,
@@ -398,6 +405,7 @@ pub(super) struct ArchivedAgent {
 /// Archives an agent. Takes the role primary, and no active structured session.
 #[utoipa::path(
     post, path = "/api/agents/{id}/archive", tag = "agents",
+    operation_id = "archiveAgent",
     security(("token" = ["write"])),
     params(("id" = String, Path, description = "UUID or path."), IdempotencyKey),
     request_body = Option<Archive>,

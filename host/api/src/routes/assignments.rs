@@ -27,6 +27,7 @@ pub(super) struct NewAssignment {
 /// Assigns a user to an agent. Takes the role primary.
 #[utoipa::path(
     post, path = "/api/agents/{id}/assign", tag = "agents",
+    operation_id = "createAssignment",
     security(("token" = ["write"])),
     params(("id" = String, Path, description = "UUID or path."), IdempotencyKey),
     request_body = NewAssignment,
@@ -69,6 +70,7 @@ pub(super) struct NewRole {
 /// Requires the role primary. An agent always has a primary user.
 #[utoipa::path(
     put, path = "/api/agents/{id}/assignments/{user}", tag = "agents",
+    operation_id = "updateAssignment",
     security(("token" = ["write"])),
     params(
         ("id" = String, Path, description = "UUID or path of the agent."),
@@ -103,6 +105,7 @@ pub(super) async fn change_role(
 /// user.
 #[utoipa::path(
     delete, path = "/api/agents/{id}/assignments/{user}", tag = "agents",
+    operation_id = "deleteAssignment",
     security(("token" = ["write"])),
     params(
         ("id" = String, Path, description = "UUID or path of the agent."),
@@ -145,6 +148,7 @@ pub(super) struct Handoff {
 /// and removes you or changes your role. Either all of it is done or nothing.
 #[utoipa::path(
     post, path = "/api/agents/{id}/handoff", tag = "agents",
+    operation_id = "handOffAgent",
     security(("token" = ["write"])),
     params(("id" = String, Path, description = "UUID or path."), IdempotencyKey),
     request_body = Handoff,

@@ -1,6 +1,6 @@
 //! The ledger, a page at a time.
 
-use crate::input::{Params, limit, read_query};
+use crate::input::{Params, Position, limit, read_query};
 use crate::problem::Problem;
 use crate::state::Api;
 use crate::wire::{self, AuditLine};
@@ -22,7 +22,8 @@ const VERDICTS: [&str; 3] = ["granted", "refused", "limited"];
 #[serde(deny_unknown_fields)]
 pub(super) struct Page {
     /// Only what comes after this position; 0 without.
-    after: Option<u64>,
+    #[param(inline)]
+    after: Option<Position>,
     /// Maximum number of events whose lines are shown, from 1 to 1,000; 100 by default.
     #[param(minimum = 1, maximum = 1_000)]
     limit: Option<usize>,
@@ -61,6 +62,7 @@ pub(super) struct AuditList {
 /// admitted with their grants, and the operator's readings of what users say.
 #[utoipa::path(
     get, path = "/api/audit", tag = "operator",
+    operation_id = "listAuditLines",
     security(("token" = ["admin"])),
     params(Page),
     responses((status = 200, description = "A page.", body = AuditList)),
@@ -81,7 +83,7 @@ pub(super) async fn list(
     };
     // Read before the events are: none up to it can then be missing from the page.
     let last_position = *store.durable().borrow();
-    let after = page.after.unwrap_or(0);
+    let after = page.after.map_or(0, |Position(after)| after);
     let events = store.events(after, filter, limit).await?;
     let next_after = match events.last() {
         Some(last) if events.len() == limit => last.position,

@@ -65,6 +65,7 @@ impl From<ClockState> for ClockView {
 /// Tells the host's time and how far the wall clock is from it.
 #[utoipa::path(
     get, path = "/api/clock", tag = "operator",
+    operation_id = "getClock",
     security(("token" = ["admin"])),
     responses((status = 200, description = "At this moment.", body = ClockView)),
 )]
@@ -79,6 +80,7 @@ pub(super) async fn show(State(api): State<Api>) -> Result<axum::Json<ClockView>
 /// clock from then on, also after a restart.
 #[utoipa::path(
     post, path = "/api/clock/confirm", tag = "operator",
+    operation_id = "confirmClock",
     security(("token" = ["admin"])),
     responses((status = 200, description = "From now on.", body = ClockView)),
 )]

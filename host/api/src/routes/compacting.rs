@@ -26,6 +26,7 @@ pub(super) struct Compacting {
 /// lead the next turn. A thread that fills its model's window is compacted automatically.
 #[utoipa::path(
     post, path = "/api/agents/{id}/sessions/{sid}/compact", tag = "sessions",
+    operation_id = "compactSession",
     security(("token" = ["write"])),
     params(SessionInPath, IdempotencyKey),
     responses((status = 202, description = "It has begun.", body = Compacting)),

@@ -16,6 +16,7 @@ pub(super) struct ComponentList {
 /// Lists the components that this host has loaded, with what they offer, import and are granted.
 #[utoipa::path(
     get, path = "/api/components", tag = "operator",
+    operation_id = "listComponents",
     security(("token" = ["admin"])),
     responses((status = 200, description = "The components.", body = ComponentList)),
 )]

@@ -24,6 +24,7 @@ pub(super) struct ConnectorList {
 /// user already stays as it was.
 #[utoipa::path(
     put, path = "/api/users/{user}/connectors/{key}", tag = "keys",
+    operation_id = "bindConnectorKey",
     security(("token" = ["admin"])),
     params(
         ("user" = String, Path, description = "The user."),
@@ -62,6 +63,7 @@ pub(super) struct Unbound {
 /// Unbinds a connector key: it is no longer bound to any user.
 #[utoipa::path(
     delete, path = "/api/users/{user}/connectors/{key}", tag = "keys",
+    operation_id = "unbindConnectorKey",
     security(("token" = ["admin"])),
     params(
         ("user" = String, Path, description = "The user."),
@@ -91,6 +93,7 @@ pub(super) async fn unbind(
 /// Lists what services call a user: you, or for an administrator anybody.
 #[utoipa::path(
     get, path = "/api/users/{user}/connectors", tag = "keys",
+    operation_id = "listConnectorKeys",
     security(("token" = ["read"]), ("token" = ["admin"])),
     params(("user" = String, Path, description = "The user.")),
     responses((status = 200, description = "All of them.", body = ConnectorList)),

@@ -36,6 +36,7 @@ pub(super) struct DeadLetterList {
 /// Lists the inputs that could not be dealt with and were put aside.
 #[utoipa::path(
     get, path = "/api/dead-letters", tag = "operator",
+    operation_id = "listDeadLetters",
     security(("token" = ["admin"])),
     params(ListParams),
     responses((status = 200, description = "The dead letters.", body = DeadLetterList)),
@@ -60,6 +61,7 @@ pub(super) async fn list(
 /// any.
 #[utoipa::path(
     get, path = "/api/dead-letters/{id}", tag = "operator",
+    operation_id = "getDeadLetter",
     security(("token" = ["admin"])),
     params(("id" = String, Path, description = "The `input_id`.")),
     responses((status = 200, description = "The dead letter.", body = wire::DeadLetterDetail)),
@@ -101,6 +103,7 @@ pub(super) struct Requeued {
 /// Lets a dead letter wait again.
 #[utoipa::path(
     post, path = "/api/dead-letters/{id}/requeue", tag = "operator",
+    operation_id = "requeueDeadLetter",
     security(("token" = ["admin"])),
     params(("id" = String, Path, description = "The `input_id`.")),
     responses((status = 202, description = "It waits again.", body = Requeued)),

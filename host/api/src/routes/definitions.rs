@@ -18,6 +18,7 @@ pub(super) struct DefinitionList {
 /// Hidden ones are included, with the component and the lists of each.
 #[utoipa::path(
     get, path = "/api/definitions", tag = "operator",
+    operation_id = "listDefinitions",
     security(("token" = ["read"])),
     responses((status = 200, description = "The definitions.", body = DefinitionList)),
 )]

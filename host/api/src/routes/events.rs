@@ -1,7 +1,7 @@
 //! Stored events, a page at a time.
 
 use crate::caller::Caller;
-use crate::input::{Params, limit, read_query};
+use crate::input::{Params, Position, limit, read_query};
 use crate::problem::Problem;
 use crate::reading::{agents_with_content, note_agents};
 use crate::state::Api;
@@ -29,7 +29,8 @@ const REQUEST: &str = "GET /api/events";
 #[serde(deny_unknown_fields)]
 pub(super) struct Page {
     /// Only events after this position; 0 without.
-    after: Option<u64>,
+    #[param(inline)]
+    after: Option<Position>,
     /// Maximum number of results, from 1 to 1,000; 100 by default.
     #[param(minimum = 1, maximum = 1_000)]
     limit: Option<usize>,
@@ -57,6 +58,7 @@ pub(super) struct EventList {
 /// Lists events.
 #[utoipa::path(
     get, path = "/api/events", tag = "operator",
+    operation_id = "listEvents",
     security(("token" = ["admin"])),
     params(Page),
     responses((status = 200, description = "A page.", body = EventList)),
@@ -67,7 +69,7 @@ pub(super) async fn list(
     Params(page): Params<Page>,
 ) -> Result<axum::Json<EventList>, Problem> {
     let store = api.broker()?.store();
-    let after = page.after.unwrap_or(0);
+    let after = page.after.map_or(0, |Position(after)| after);
     let limit = limit(page.limit, PAGE.0, PAGE.1)?;
     let filter = EventFilter {
         agent: read_query("agent", page.agent.as_deref())?,

@@ -44,9 +44,14 @@ pub(super) struct FileContent(Vec<u8>);
 /// files, of 200 MiB together.
 #[utoipa::path(
     post, path = "/api/agents/{id}/sessions/{sid}/files", tag = "sessions",
+    operation_id = "uploadFile",
     security(("token" = ["write"])),
     params(SessionInPath, UploadParams),
-    request_body(content = inline(FileContent), content_type = "*/*", description = "The file."),
+    request_body(
+        content = inline(FileContent),
+        content_type = "application/octet-stream",
+        description = "The file, of any media type.",
+    ),
     responses(
         (status = 201, description = "It is kept.", body = wire::FileView),
         (status = 200, description = "It was there.", body = wire::FileView),
@@ -132,6 +137,7 @@ pub(super) struct FileList {
 /// Lists the files of a session.
 #[utoipa::path(
     get, path = "/api/agents/{id}/sessions/{sid}/files", tag = "sessions",
+    operation_id = "listFiles",
     security(("token" = ["read"])),
     params(SessionInPath),
     responses((status = 200, description = "The files.", body = FileList)),
@@ -166,6 +172,7 @@ pub(super) struct DownloadParams {
 /// `Content-Disposition` is `attachment`, so that browsers save the file instead of showing it.
 #[utoipa::path(
     get, path = "/api/agents/{id}/sessions/{sid}/files/{digest}", tag = "sessions",
+    operation_id = "downloadFile",
     security(("token" = ["read"])),
     params(
         SessionInPath,
@@ -180,8 +187,10 @@ pub(super) struct DownloadParams {
         (
             status = 200,
             description = "The file.",
-            body = inline(FileContent),
-            content_type = "*/*",
+            content(
+                (inline(FileContent) = "application/octet-stream"),
+                (inline(FileContent) = "*/*"),
+            ),
             headers(
                 (
                     "ETag" = String,

@@ -56,6 +56,7 @@ pub(super) struct IssuedKey {
 /// refused, with the id of the key that it issued.
 #[utoipa::path(
     post, path = "/api/keys", tag = "keys",
+    operation_id = "createKey",
     security(("token" = ["keys"]), ("token" = ["admin"])),
     params(IdempotencyKey),
     request_body = Wanted,
@@ -132,6 +133,7 @@ pub(super) struct KeyList {
 /// Lists API keys.
 #[utoipa::path(
     get, path = "/api/keys", tag = "keys",
+    operation_id = "listKeys",
     security(("token" = ["keys"]), ("token" = ["admin"])),
     params(Page),
     responses((status = 200, description = "A page.", body = KeyList)),
@@ -183,6 +185,7 @@ pub(super) struct RevocationReason {
 /// before stays as it was.
 #[utoipa::path(
     delete, path = "/api/keys/{id}", tag = "keys",
+    operation_id = "revokeKey",
     security(("token" = ["keys"]), ("token" = ["admin"])),
     params(("id" = String, Path, description = "The key's id."), RevocationReason),
     responses((status = 200, description = "It is not valid any more.", body = KeyView)),

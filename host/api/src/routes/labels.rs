@@ -3,7 +3,7 @@
 use crate::caller::Caller;
 use crate::codes::{self, AGENT_COMMAND, INVALID, RECORDING, SESSION, SESSION_LIMITS, TURN};
 use crate::input::{
-    Idempotency, IdempotencyKey, Json, OptionalJson, SessionInPath, TargetSession, given,
+    Idempotency, IdempotencyKey, Json, OptionalJson, Position, SessionInPath, TargetSession, given,
 };
 use crate::problem::Problem;
 use crate::respond::Created;
@@ -38,6 +38,7 @@ pub(super) struct SessionChanges {
 /// Either all of the changes are made or none. The session counts as updated if anything changes.
 #[utoipa::path(
     patch, path = "/api/agents/{id}/sessions/{sid}", tag = "sessions",
+    operation_id = "updateSession",
     security(("token" = ["write"])),
     params(SessionInPath, IdempotencyKey),
     request_body = SessionChanges,
@@ -78,6 +79,7 @@ pub(super) struct Cleared {
 /// progress or inputs wait.
 #[utoipa::path(
     post, path = "/api/agents/{id}/sessions/{sid}/clear", tag = "sessions",
+    operation_id = "clearSession",
     security(("token" = ["write"])),
     params(SessionInPath, IdempotencyKey),
     responses((status = 200, description = "Its thread is empty.", body = Cleared)),
@@ -123,6 +125,7 @@ pub(super) struct Deleted {
 /// another agent waits for it.
 #[utoipa::path(
     delete, path = "/api/agents/{id}/sessions/{sid}", tag = "sessions",
+    operation_id = "deleteSession",
     security(("token" = ["write"])),
     params(SessionInPath, IdempotencyKey),
     responses((status = 200, description = "It is gone.", body = Deleted)),
@@ -155,7 +158,7 @@ pub(super) struct NewFork {
     turn_id: Option<String>,
     /// An alternative to a turn: the place of a message in the session's thread. The fork begins
     /// after the turn that contains it.
-    message: Option<u64>,
+    message: Option<Position>,
     /// A label for people; the session's without.
     name: Option<String>,
     /// The model that its turns use: an alias of the configuration; the session's without.
@@ -168,6 +171,7 @@ pub(super) struct NewFork {
 /// two changes the other.
 #[utoipa::path(
     post, path = "/api/agents/{id}/sessions/{sid}/fork", tag = "sessions",
+    operation_id = "forkSession",
     security(("token" = ["write"])),
     params(SessionInPath, IdempotencyKey),
     request_body = Option<NewFork>,
@@ -199,7 +203,7 @@ pub(super) async fn fork(
     let share = api.session_share(&caller, key.by(&caller.user).key).await?;
     let fork = Fork {
         turn,
-        message: new.message,
+        message: new.message.map(|Position(message)| message),
         name: new.name,
         model: new.model,
     };

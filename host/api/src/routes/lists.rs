@@ -4,7 +4,9 @@
 use crate::caller::Caller;
 use crate::codes::{self, AGENT, SESSION};
 use crate::cursor::List;
-use crate::input::{Params, SessionInPath, TargetAgent, TargetSession, limit, read_query};
+use crate::input::{
+    Params, Position, SessionInPath, TargetAgent, TargetSession, limit, read_query,
+};
 use crate::problem::Problem;
 use crate::state::Api;
 use crate::wire;
@@ -63,6 +65,7 @@ pub(super) struct SessionList {
 /// Lists an agent's sessions; for a mentee, their own.
 #[utoipa::path(
     get, path = "/api/agents/{id}/sessions", tag = "sessions",
+    operation_id = "listSessions",
     security(("token" = ["read"])),
     params(("id" = String, Path, description = "UUID or path."), ListParams),
     responses((status = 200, description = "The sessions.", body = SessionList)),
@@ -142,6 +145,7 @@ pub(super) struct SessionHistory {
 /// Lists an agent's structured sessions that have ended, all of them; for a mentee, their own.
 #[utoipa::path(
     get, path = "/api/agents/{id}/history", tag = "sessions",
+    operation_id = "listPastSessions",
     security(("token" = ["read"])),
     params(("id" = String, Path, description = "UUID or path."), HistoryParams),
     responses((status = 200, description = "The sessions.", body = SessionHistory)),
@@ -176,7 +180,8 @@ pub(super) async fn history(
 #[serde(deny_unknown_fields)]
 pub(super) struct ItemParams {
     /// Only items after this one; 0 without.
-    after: Option<u64>,
+    #[param(inline)]
+    after: Option<Position>,
     /// Maximum number of results, from 1 to 200; 200 by default.
     #[param(minimum = 1, maximum = 200)]
     limit: Option<usize>,
@@ -192,6 +197,7 @@ pub(super) struct ItemList {
 /// Lists what was asked and answered in a structured session.
 #[utoipa::path(
     get, path = "/api/agents/{id}/sessions/{sid}/items", tag = "sessions",
+    operation_id = "listItems",
     security(("token" = ["read"])),
     params(SessionInPath, ItemParams),
     responses((status = 200, description = "The items.", body = ItemList)),
@@ -203,7 +209,7 @@ pub(super) async fn items(
     TargetSession(target, session): TargetSession,
     Params(params): Params<ItemParams>,
 ) -> Result<axum::Json<ItemList>, Problem> {
-    let after = params.after.unwrap_or(0);
+    let after = params.after.map_or(0, |Position(after)| after);
     let limit = limit(params.limit, LIST_MAX, LIST_MAX)?;
     let recorded = caller
         .reading(&api)?

@@ -24,6 +24,7 @@ pub(super) struct Me {
 /// Shows the user that your credential stands for, and its scopes.
 #[utoipa::path(
     get, path = "/api/me", tag = "keys",
+    operation_id = "getMe",
     security(("token" = [])),
     responses((status = 200, description = "You.", body = Me)),
 )]

@@ -25,6 +25,7 @@ const WAIT_S_MAX: u64 = 60;
 /// A new message.
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(example = json!({ "content": "read notes.txt" }))]
 pub(super) struct NewMessage {
     /// Text, or a list of text parts. 1 MiB at most.
     #[schema(value_type = ContentShape)]
@@ -113,6 +114,7 @@ impl Wait {
 /// Sends a message in a session, and waits for the reply on request.
 #[utoipa::path(
     post, path = "/api/agents/{id}/sessions/{sid}/messages", tag = "sessions",
+    operation_id = "sendMessage",
     security(("token" = ["write"])),
     params(SessionInPath, Wait, IdempotencyKey),
     request_body = NewMessage,

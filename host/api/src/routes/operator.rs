@@ -22,6 +22,7 @@ pub(super) struct Backup {
 /// Makes a backup, consistent as of one point in time, in the folder `backups` of the data folder.
 #[utoipa::path(
     post, path = "/api/backups", tag = "operator",
+    operation_id = "createBackup",
     security(("token" = ["admin"])),
     responses((status = 201, description = "It is complete and durable.", body = Backup)),
     extensions(("x-codes" = json!(codes::join(&[&[(500, "BACKUP_FAILED")]])))),
@@ -83,6 +84,7 @@ pub(super) struct Verified {
 /// goes on meanwhile.
 #[utoipa::path(
     post, path = "/api/verifications", tag = "operator",
+    operation_id = "verifyStore",
     security(("token" = ["admin"])),
     responses((status = 200, description = "The result.", body = Verified)),
 )]
@@ -132,6 +134,7 @@ pub(super) struct StoreState {
 /// Reports the state of the store.
 #[utoipa::path(
     get, path = "/api/store", tag = "operator",
+    operation_id = "getStoreState",
     security(("token" = ["admin"])),
     responses((status = 200, description = "The current state.", body = StoreState)),
 )]
@@ -250,6 +253,7 @@ impl From<RebuildState> for Rebuild {
 /// Everything else continues meanwhile.
 #[utoipa::path(
     post, path = "/api/rebuilds", tag = "operator",
+    operation_id = "createRebuild",
     security(("token" = ["admin"])),
     responses((status = 202, description = "It has begun.", body = Rebuild)),
     extensions(("x-codes" = json!(codes::join(&[
@@ -291,6 +295,7 @@ pub(super) async fn rebuild(
 /// Reports the progress of the last rebuild, or its result.
 #[utoipa::path(
     get, path = "/api/rebuilds", tag = "operator",
+    operation_id = "getRebuild",
     security(("token" = ["admin"])),
     responses((status = 200, description = "The last one.", body = Rebuild)),
 )]

@@ -50,6 +50,7 @@ pub(super) struct PathList {
 /// Lists the active agents that you are assigned to by their paths, with how much each has to do.
 #[utoipa::path(
     get, path = "/api/paths", tag = "agents",
+    operation_id = "listPaths",
     security(("token" = ["read"])),
     params(Page),
     responses((status = 200, description = "A page.", body = PathList)),
@@ -91,6 +92,7 @@ pub(super) struct Strategy {
 /// Finds the agent that a message without an address goes to.
 #[utoipa::path(
     get, path = "/api/paths/fetch", tag = "agents",
+    operation_id = "findPath",
     security(("token" = ["read"])),
     params(Strategy),
     responses((status = 200, description = "The agent.", body = PathView)),
@@ -122,6 +124,7 @@ pub(super) struct ReplyTarget {
 /// Requires the role primary.
 #[utoipa::path(
     get, path = "/api/agents/{id}/reply-target", tag = "agents",
+    operation_id = "getReplyTarget",
     security(("token" = ["read"])),
     params(("id" = String, Path, description = "UUID or path.")),
     responses((status = 200, description = "The target.", body = ReplyTarget)),
@@ -151,7 +154,7 @@ pub(super) async fn reply_target(
 /// The reason why an agent's turns are stopped.
 #[derive(Debug, Default, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
-#[schema(as = Why)]
+#[schema(as = AbortReason)]
 pub(super) struct AbortReason {
     /// The reason, for the record.
     reason: Option<String>,
@@ -170,6 +173,7 @@ pub(super) struct Stopped {
 /// that no turns follow.
 #[utoipa::path(
     post, path = "/api/agents/{id}/abort", tag = "agents",
+    operation_id = "abortAgent",
     security(("token" = ["write"])),
     params(("id" = String, Path, description = "UUID or path."), IdempotencyKey),
     request_body = Option<AbortReason>,

@@ -6,7 +6,10 @@ use crate::state::{Api, Readiness};
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::header::CONTENT_TYPE;
+use serde::Serialize;
 
+/// The version of the program: all of its crates have one.
+pub(super) const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// The hint to an operator where the sessions in quarantine are listed.
 const LISTED: &str =
     ": GET /api/quarantine, or `agent-host session quarantined`, says which and why";
@@ -14,6 +17,7 @@ const LISTED: &str =
 /// Reports that the process is alive. It touches nothing else.
 #[utoipa::path(
     get, path = "/healthz", tag = "probes",
+    operation_id = "checkHealth",
     security(()),
     responses((status = 200, description = "It is alive.", body = String)),
 )]
@@ -26,6 +30,7 @@ pub(super) async fn healthz() -> &'static str {
 /// does not answer, or when another process holds the database.
 #[utoipa::path(
     get, path = "/readyz", tag = "probes",
+    operation_id = "checkReadiness",
     security(()),
     responses(
         (status = 200, description = "It accepts requests.", body = String),
@@ -58,9 +63,44 @@ pub(super) async fn readyz(State(api): State<Api>) -> Result<String, Problem> {
     }
 }
 
+/// Reports whether the host has started. It has from the moment on at which it first accepts
+/// requests; `/readyz` says whether it accepts them now.
+#[utoipa::path(
+    get, path = "/startupz", tag = "probes",
+    operation_id = "checkStartup",
+    security(()),
+    responses(
+        (status = 200, description = "It has started.", body = String),
+        (status = 503, description = "It is starting."),
+    ),
+    extensions(("x-codes" = json!(codes::join(&[&[(503, "STARTING")]])))),
+)]
+pub(super) async fn startupz(State(api): State<Api>) -> Result<&'static str, Problem> {
+    api.broker().map(|_| "started")
+}
+
+/// The version of the host.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub(super) struct Version {
+    /// The version of the program, such as `0.1.0`.
+    version: &'static str,
+}
+
+/// Reports the version of the host. It touches nothing else, and answers while the host starts.
+#[utoipa::path(
+    get, path = "/version", tag = "probes",
+    operation_id = "getVersion",
+    security(()),
+    responses((status = 200, description = "The version.", body = Version)),
+)]
+pub(super) async fn version() -> axum::Json<Version> {
+    axum::Json(Version { version: VERSION })
+}
+
 /// This description.
 #[utoipa::path(
     get, path = "/openapi.json", tag = "probes",
+    operation_id = "getDescription",
     security(()),
     responses(
         (

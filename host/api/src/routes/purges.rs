@@ -84,6 +84,7 @@ pub(super) struct PurgeReport {
 /// one was.
 #[utoipa::path(
     post, path = "/api/purges", tag = "operator",
+    operation_id = "createPurge",
     security(("token" = ["admin"])),
     params(IdempotencyKey),
     request_body = PurgeRequest,

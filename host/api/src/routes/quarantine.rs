@@ -21,6 +21,7 @@ pub(super) struct QuarantineList {
 /// the operator said so at the start: messages to them are accepted and wait.
 #[utoipa::path(
     get, path = "/api/quarantine", tag = "operator",
+    operation_id = "listQuarantinedSessions",
     security(("token" = ["admin"])),
     responses((status = 200, description = "The sessions.", body = QuarantineList)),
 )]
@@ -42,6 +43,7 @@ pub(super) struct Released {
 /// still cannot.
 #[utoipa::path(
     post, path = "/api/quarantine/{id}/release", tag = "operator",
+    operation_id = "releaseQuarantinedSession",
     security(("token" = ["admin"])),
     params(("id" = String, Path, description = "The session's id.")),
     responses((status = 202, description = "It was released.", body = Released)),

@@ -89,6 +89,7 @@ impl From<QueueBody> for QueueOverride {
 /// Fields that are left out follow the host's configuration, whatever the session had set before.
 #[utoipa::path(
     put, path = "/api/agents/{id}/sessions/{sid}/queue", tag = "sessions",
+    operation_id = "updateQueue",
     security(("token" = ["write"])),
     params(SessionInPath, IdempotencyKey),
     request_body = QueueBody,
@@ -115,6 +116,7 @@ pub(super) async fn configure(
 /// Removes the queue settings of a session: it follows the host's configuration again.
 #[utoipa::path(
     delete, path = "/api/agents/{id}/sessions/{sid}/queue", tag = "sessions",
+    operation_id = "resetQueue",
     security(("token" = ["write"])),
     params(SessionInPath, IdempotencyKey),
     responses((status = 200, description = "The settings of the queue.", body = wire::QueueView)),
@@ -142,6 +144,7 @@ pub(super) async fn reset(
 /// The response includes the run that is open and the settings of the queue.
 #[utoipa::path(
     get, path = "/api/agents/{id}/sessions/{sid}/inputs", tag = "sessions",
+    operation_id = "listInputs",
     security(("token" = ["read"])),
     params(SessionInPath),
     responses(
@@ -164,6 +167,7 @@ pub(super) async fn list(
 /// Shows one input of a session, whatever its state.
 #[utoipa::path(
     get, path = "/api/agents/{id}/sessions/{sid}/inputs/{input}", tag = "sessions",
+    operation_id = "getInput",
     security(("token" = ["read"])),
     params(
         SessionInPath,
@@ -192,6 +196,7 @@ pub(super) async fn show(
 /// handed over can only be cancelled by that agent.
 #[utoipa::path(
     delete, path = "/api/agents/{id}/sessions/{sid}/inputs/{input}", tag = "sessions",
+    operation_id = "cancelInput",
     security(("token" = ["write"])),
     params(
         SessionInPath,

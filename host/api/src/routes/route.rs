@@ -26,6 +26,7 @@ const ABOUT_BYTES_MAX: usize = 4 << 10;
 /// A message and its recipient.
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(example = json!({ "to": { "agent": "assistant" }, "content": "read notes.txt" }))]
 pub(super) struct RoutedMessage {
     /// The recipient.
     to: To,
@@ -127,6 +128,7 @@ pub(super) struct ThreadMeant {
 /// When several threads are close, nothing is accepted, and the response asks which one is meant.
 #[utoipa::path(
     post, path = "/api/messages", tag = "sessions",
+    operation_id = "routeMessage",
     security(("token" = ["write"])),
     params(IdempotencyKey),
     request_body = RoutedMessage,
@@ -284,6 +286,7 @@ pub(super) struct PersonaList {
 /// Lists the personas that you may write to.
 #[utoipa::path(
     get, path = "/api/personas", tag = "sessions",
+    operation_id = "listPersonas",
     security(("token" = ["read"])),
     responses((status = 200, description = "The personas.", body = PersonaList)),
 )]
@@ -297,6 +300,11 @@ pub(super) async fn personas(
         definition: persona.agent.to_string(),
     };
     Ok(axum::Json(PersonaList {
-        personas: api.broker()?.personas(&caller.user).map(view).collect(),
+        personas: api
+            .broker()?
+            .personas(&caller.user)
+            .iter()
+            .map(view)
+            .collect(),
     }))
 }

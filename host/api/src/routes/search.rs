@@ -40,6 +40,7 @@ pub(super) struct SearchResult {
 /// in the session in which it was made, not in forks that continue from it.
 #[utoipa::path(
     get, path = "/api/search", tag = "sessions",
+    operation_id = "searchMessages",
     security(("token" = ["read"])),
     params(SearchParams),
     responses((status = 200, description = "The messages that were found.", body = SearchResult)),

@@ -6,8 +6,8 @@ use crate::codes::{
     SESSION, SESSION_LIMITS, STOPPING,
 };
 use crate::input::{
-    Idempotency, IdempotencyKey, InPath, Json, OptionalJson, Params, Reason, SessionInPath,
-    TargetAgent, TargetSession, read_field, read_path, target,
+    Idempotency, IdempotencyKey, InPath, Json, OptionalJson, POSITION_MAX, Params, Position,
+    Reason, SessionInPath, TargetAgent, TargetSession, read_field, read_path, target,
 };
 use crate::problem::{Problem, RequestPart};
 use crate::respond::Created;
@@ -27,7 +27,7 @@ const TIME_LIMIT_S_MAX: u32 = domain::definition::SESSION_TIME_LIMIT_S_MAX;
 /// A new session.
 #[derive(Debug, Default, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
-#[schema(as = NewSession)]
+#[schema(as = NewSession, example = json!({ "session_type": "chat", "name": "Notes" }))]
 pub(super) struct NewSessionBody {
     /// `chat`, or a structured type that the agent leads. Without: the agent's first.
     session_type: Option<String>,
@@ -50,6 +50,7 @@ pub(super) struct NewSessionBody {
 /// A structured one takes the agent's slot, and the agent speaks first.
 #[utoipa::path(
     post, path = "/api/agents/{id}/sessions", tag = "sessions",
+    operation_id = "createSession",
     security(("token" = ["write"])),
     params(
         (
@@ -127,6 +128,7 @@ pub(super) struct UiChanges {
 /// back.
 #[utoipa::path(
     put, path = "/api/agents/{id}/sessions/{sid}/ui-state", tag = "sessions",
+    operation_id = "updateUiState",
     security(("token" = ["write"])),
     params(SessionInPath),
     request_body = UiChanges,
@@ -157,21 +159,25 @@ pub(super) async fn save_ui(
 #[serde(deny_unknown_fields)]
 pub(super) struct MessageParams {
     /// The first message; with `to`. The last 100 without both.
-    from: Option<u64>,
+    #[param(inline)]
+    from: Option<Position>,
     /// The last message, itself included. 1,000 are shown at most.
-    to: Option<u64>,
+    #[param(inline)]
+    to: Option<Position>,
 }
 
 impl MessageParams {
     fn range(&self) -> Option<(u64, u64)> {
-        (self.from.is_some() || self.to.is_some())
-            .then(|| (self.from.unwrap_or(1), self.to.unwrap_or(u64::MAX)))
+        let Position(from) = self.from.unwrap_or(Position(1));
+        let Position(to) = self.to.unwrap_or(Position(POSITION_MAX));
+        (self.from.is_some() || self.to.is_some()).then_some((from, to))
     }
 }
 
 /// Looks at one session.
 #[utoipa::path(
     get, path = "/api/agents/{id}/sessions/{sid}", tag = "sessions",
+    operation_id = "getSession",
     security(("token" = ["read"])),
     params(SessionInPath, MessageParams),
     responses((status = 200, description = "The session.", body = wire::SessionView)),
@@ -194,6 +200,7 @@ pub(super) async fn show(
 /// Looks at one session, whichever agent's it is.
 #[utoipa::path(
     get, path = "/api/sessions/{sid}", tag = "sessions",
+    operation_id = "findSession",
     security(("token" = ["read"])),
     params(("sid" = String, Path, description = "UUID of the session."), MessageParams),
     responses((status = 200, description = "The session.", body = wire::SessionView)),
@@ -231,6 +238,7 @@ pub(super) async fn find(
 /// An answer to a client action.
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(as = ClientActionAnswer)]
 pub(super) struct Response {
     /// The `call_id` of the client action.
     call_id: String,
@@ -249,6 +257,7 @@ pub(super) struct Responded {
 /// Answers a client action.
 #[utoipa::path(
     post, path = "/api/agents/{id}/respond", tag = "sessions",
+    operation_id = "answerClientAction",
     security(("token" = ["write"])),
     params(("id" = String, Path, description = "UUID or path of the agent."), IdempotencyKey),
     request_body = Response,
@@ -279,6 +288,7 @@ pub(super) async fn respond(
 /// Ends the structured session that holds the agent's slot.
 #[utoipa::path(
     delete, path = "/api/agents/{id}/sessions/current", tag = "sessions",
+    operation_id = "terminateSession",
     security(("token" = ["write"])),
     params(
         ("id" = String, Path, description = "UUID or path of the agent."),
@@ -331,6 +341,7 @@ pub(super) struct Cancelled {
 /// Stops the turn in progress; no turn follows it.
 #[utoipa::path(
     post, path = "/api/agents/{id}/sessions/{sid}/cancel", tag = "sessions",
+    operation_id = "cancelTurn",
     security(("token" = ["write"])),
     params(SessionInPath, IdempotencyKey),
     request_body = Option<Cancellation>,

@@ -69,6 +69,7 @@ pub(super) struct ExportParams {
 /// The same session gives the same bytes. Imported into another host, they give the same turns.
 #[utoipa::path(
     get, path = "/api/agents/{id}/sessions/{sid}/export", tag = "sessions",
+    operation_id = "exportSession",
     security(("token" = ["read"])),
     params(SessionInPath, ExportParams),
     responses(
@@ -140,9 +141,14 @@ pub(super) struct ImportedTranscript {
 /// host of this kind wrote the file, are detected from the file.
 #[utoipa::path(
     post, path = "/api/agents/{id}/sessions/import", tag = "sessions",
+    operation_id = "importSession",
     security(("token" = ["write"])),
     params(("id" = String, Path, description = "UUID or path of the agent."), IdempotencyKey),
-    request_body(content = inline(FileContent), content_type = "*/*", description = "The file."),
+    request_body(
+        content = inline(FileContent),
+        content_type = "application/octet-stream",
+        description = "The file, of any media type.",
+    ),
     responses(
         (
             status = 201,

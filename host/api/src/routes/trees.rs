@@ -22,6 +22,7 @@ const TREE_PAGE_MAX: usize = 1_000;
 /// contains it, or in which it was made.
 #[utoipa::path(
     get, path = "/api/turns/{turn_id}", tag = "sessions",
+    operation_id = "getTurn",
     security(("token" = ["read"])),
     params(("turn_id" = String, Path, description = "64 hexadecimal digits.")),
     responses((status = 200, description = "The turn.", body = wire::TurnView)),
@@ -66,6 +67,7 @@ pub(super) struct TurnTree {
 /// as long as there are no messages.
 #[utoipa::path(
     get, path = "/api/agents/{id}/sessions/{sid}/tree", tag = "sessions",
+    operation_id = "listTurns",
     security(("token" = ["read"])),
     params(SessionInPath, TreeParams),
     responses((status = 200, description = "The tree.", body = TurnTree)),
@@ -118,6 +120,7 @@ pub(super) struct DiffParams {
 /// The response has the last turn of both, and the messages in each alone, 1,000 turns at most.
 #[utoipa::path(
     get, path = "/api/agents/{id}/sessions/{sid}/diff", tag = "sessions",
+    operation_id = "compareSession",
     security(("token" = ["read"])),
     params(SessionInPath, DiffParams),
     responses((status = 200, description = "Where they part.", body = wire::PartingView)),

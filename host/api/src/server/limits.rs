@@ -35,7 +35,7 @@ pub const KEEPALIVE_INTERVAL_S: u64 = 10;
 pub const UNACKNOWLEDGED_S_MAX: u64 = 45;
 
 /// Connections beyond the limits that are kept for health checks at the same time. They are
-/// answered one request: `/healthz` and `/readyz` as always, everything else by 503.
+/// answered one request: `/healthz`, `/readyz` and `/startupz` as always, everything else by 503.
 pub const CHECKS_MAX: usize = 16;
 /// Milliseconds until the request on such a connection is complete.
 pub const CHECK_MS_MAX: u64 = 1_000;

@@ -6,7 +6,7 @@ use super::scope::{ScopeError, StreamScope};
 use super::tail::{FramedEvent, Next, Tail};
 use super::viewer::Viewer;
 use crate::wire::{SessionEvent, Spawned};
-use broker::Frame;
+use broker::{Frame, Joined, Live};
 use bytes::Bytes;
 use domain::event::{Event, Recorded};
 use domain::id::{OperationId, SessionId};
@@ -38,11 +38,12 @@ pub(super) struct Feed {
     pub(super) position: u64,
     /// The event of which the client has some frames already, and how many.
     pub(super) begun: Option<(u64, usize)>,
-    /// The last event that was stored when the client came: up to there the store is asked.
-    pub(super) stored: u64,
-    /// The events that are stored from then on. It was opened before `stored` was read.
+    /// The events that are stored from when the client came on. It was opened before that.
     pub(super) tail: Tail,
-    pub(super) live: broadcast::Receiver<Frame>,
+    /// The frames since the client came. Up to its position the store is asked.
+    pub(super) joined: Joined,
+    /// The source of these frames, to join it again.
+    pub(super) live: Live,
     pub(super) out: Outbox,
     pub(super) heartbeat: Duration,
     pub(super) stopping: CancellationToken,
@@ -112,13 +113,14 @@ impl Feed {
         if let Some(asked) = self.ahead {
             self.out.push(self.view.reset(self.position, asked)).await?;
         }
-        self.send_stored(self.stored).await?;
+        self.send_stored(self.joined.position).await?;
         let waiting = self.welcome.take().map(|welcome| welcome.pending);
         for pending in waiting.into_iter().flatten() {
             let spawned = self.scope.spawned(pending.session);
             let frame = frame::asked_again(pending.event, spawned);
             self.out.push(frame).await?;
         }
+        self.catch_up().await?;
         let mut heartbeats = 0;
         let mut heartbeat = interval_at(Instant::now() + self.heartbeat, self.heartbeat);
         heartbeat.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -130,13 +132,15 @@ impl Feed {
                 until = self.tail.more() => {
                     let until = until.ok_or(End::Retry)?;
                     // What was shown before the commit goes out before it.
-                    self.send_shown().await?;
+                    let lagged = self.send_shown().await?;
                     self.send_new(until).await?;
+                    if lagged {
+                        self.join_again().await?;
+                    }
                 }
-                shown = self.live.recv() => match shown {
+                shown = self.joined.frames.recv() => match shown {
                     Ok(frame) => self.show(&frame).await?,
-                    // Nothing that was missed matters.
-                    Err(broadcast::error::RecvError::Lagged(_)) => {}
+                    Err(broadcast::error::RecvError::Lagged(_)) => self.join_again().await?,
                     Err(broadcast::error::RecvError::Closed) => return Err(End::Retry),
                 },
                 _ = heartbeat.tick() => {
@@ -266,16 +270,43 @@ impl Feed {
         Ok(())
     }
 
-    async fn send_shown(&mut self) -> Result<(), End> {
+    /// Sends what was shown by now. Returns whether some of it was missed.
+    async fn send_shown(&mut self) -> Result<bool, End> {
         loop {
-            match self.live.try_recv() {
+            match self.joined.frames.try_recv() {
                 Ok(frame) => self.show(&frame).await?,
-                Err(broadcast::error::TryRecvError::Lagged(_)) => {}
+                Err(broadcast::error::TryRecvError::Lagged(_)) => return Ok(true),
                 Err(
                     broadcast::error::TryRecvError::Empty | broadcast::error::TryRecvError::Closed,
-                ) => return Ok(()),
+                ) => return Ok(false),
             }
         }
+    }
+
+    /// Goes on after frames were missed: with what is stored by now, and then with the whole text
+    /// of each reply in the making.
+    async fn join_again(&mut self) -> Result<(), End> {
+        let durable = self.store.durable();
+        self.joined = self.live.join(|| *durable.borrow());
+        self.send_stored(self.joined.position).await?;
+        self.catch_up().await
+    }
+
+    /// Sends what was said so far of the replies in the making.
+    async fn catch_up(&mut self) -> Result<(), End> {
+        for frame in std::mem::take(&mut self.joined.so_far) {
+            if self.scope.has(frame.agent, frame.session) && self.is_open(&frame).await {
+                self.show(&frame).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns whether a frame's run is still open. The work of one that was ended from outside is
+    /// stopped a moment after its end is stored.
+    async fn is_open(&self, frame: &Frame) -> bool {
+        let run = self.store.run(frame.run).await;
+        run.is_ok_and(|run| run.is_some_and(|run| run.end.is_none()))
     }
 
     async fn show(&mut self, frame: &Frame) -> Result<(), HungUp> {

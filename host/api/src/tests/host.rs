@@ -7,14 +7,15 @@ use domain::definition::DefinitionId;
 use domain::delegate::Priority;
 use domain::digest::{Digest, Salt};
 use domain::event::{
-    AgentCreated, Event, InputAccepted, NewEvent, PreferencesUpdated, RunStarted, SessionOpened,
-    Source, Subject,
+    AgentCreated, Event, InputAccepted, NewEvent, PreferencesUpdated, RunSettled, RunStarted,
+    SessionOpened, Source, Subject,
 };
 use domain::id::ConversationId;
 use domain::id::{AgentId, EventId, InputId, OperationId, RunId, SessionId, Stream};
 use domain::limits::TurnLimits;
-use domain::operation::ReplyTo;
+use domain::operation::{ReplyTo, Settlement};
 use domain::path::AgentConfig;
+use domain::step::OperationOutcome;
 use domain::time::Timestamp;
 use domain::user::UserId;
 use serde_json::{Value, json};
@@ -49,6 +50,18 @@ pub(super) struct Answer {
 impl Answer {
     pub(super) fn json(&self) -> Value {
         serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {}", self.body))
+    }
+
+    /// The media type, without its parameters.
+    pub(super) fn media_type(&self) -> String {
+        let headers = self.head.lines().filter_map(|line| line.split_once(':'));
+        let mut media_types = headers.filter(|(name, _)| name.eq_ignore_ascii_case("content-type"));
+        let media_type = media_types
+            .next()
+            .map(|(_, value)| value)
+            .unwrap_or_default();
+        let essence = media_type.split(';').next().unwrap_or_default();
+        essence.trim().to_ascii_lowercase()
     }
 
     pub(super) fn has(&self, header: &str) -> bool {
@@ -218,11 +231,13 @@ impl Host {
             .split_once("\r\n\r\n")
             .unwrap_or_else(|| panic!("no response: {text:?}"));
         let status = head.split(' ').nth(1).unwrap().parse().unwrap();
-        Answer {
+        let answer = Answer {
             status,
             head: head.to_owned(),
             body: body.to_owned(),
-        }
+        };
+        super::described::check(method, path, &answer);
+        answer
     }
 
     /// Opens an event stream.
@@ -406,6 +421,50 @@ impl Host {
             );
         self.store.commit(commit).await.unwrap();
         (agent, session)
+    }
+
+    /// Begins a run of a session.
+    pub(super) async fn begin_run(&self, agent: AgentId, session: SessionId) -> RunId {
+        let run = RunId(Uuid::now_v7());
+        let started = run_started(agent, session, run);
+        let commit = Commit::new().append(
+            Stream::Run(run),
+            Expected::New,
+            vec![new(started, agent, Some(session))],
+        );
+        self.store.commit(commit).await.unwrap();
+        run
+    }
+
+    /// Has a turn of a session, for a user, record that something worked so long at this time.
+    pub(super) async fn works(
+        &self,
+        session: SessionId,
+        user: &str,
+        time: Timestamp,
+        active_ms: u64,
+    ) {
+        let agent = self.store.session(session).await.unwrap().unwrap().agent;
+        let run = RunId(Uuid::now_v7());
+        let mut started = run_started(agent, session, run);
+        if let Event::RunStarted(started) = &mut started {
+            started.user_id = user.parse().unwrap();
+        }
+        let settlement = Settlement {
+            active_ms,
+            ..Settlement::new(
+                OperationId::mint(run, 0, "a"),
+                OperationOutcome::Elapsed,
+                time,
+            )
+        };
+        let settled = Event::RunSettled(RunSettled {
+            run,
+            settled: vec![settlement],
+        });
+        let events = [started, settled].map(|event| new(event, agent, Some(session)));
+        let commit = Commit::new().append(Stream::Run(run), Expected::New, events.to_vec());
+        self.store.commit(commit).await.unwrap();
     }
 
     /// Stores an event about an agent, with some payload; its position.

@@ -28,7 +28,7 @@ fn text(value: &Value, name: &str) -> String {
 }
 
 /// Status, code and field of an answer that is a problem.
-fn problem(answer: &Answer) -> (u16, String, Option<String>) {
+pub(super) fn problem(answer: &Answer) -> (u16, String, Option<String>) {
     let json = answer.json();
     (
         answer.status,

@@ -32,7 +32,7 @@ async fn refused(host: &Host, key: &str, path: &str, code: &str) {
 }
 
 async fn alive(host: &Host) {
-    for path in ["/healthz", "/readyz"] {
+    for path in ["/healthz", "/readyz", "/startupz"] {
         let answer = host
             .send_as_it_is("GET", path, &["host: localhost"], "")
             .await;

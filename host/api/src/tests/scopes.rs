@@ -62,8 +62,8 @@ const NEEDED: &[(&str, &[&str])] = &[
     ("POST /api/purges", &["admin"]),
     ("GET /api/rebuilds", &["admin"]),
     ("POST /api/rebuilds", &["admin"]),
-    ("GET /api/session/", &["read"]),
-    ("POST /api/session/", &["write"]),
+    ("GET /api/session", &["read"]),
+    ("POST /api/session", &["write"]),
     ("DELETE /api/session/{sid}", &["write"]),
     ("GET /api/session/{sid}", &["read"]),
     ("POST /api/session/{sid}/respond", &["write"]),
@@ -94,7 +94,9 @@ const NEEDED: &[(&str, &[&str])] = &[
     ("DELETE /api/keys/{id}", &["keys", "admin"]),
     ("GET /api/me", &["read", "write", "keys", "admin"]),
     ("GET /api/sessions/{sid}", &["read"]),
+    ("GET /api/status", &["admin"]),
     ("GET /api/store", &["admin"]),
+    ("GET /api/usage", &["read", "admin"]),
     ("POST /api/verifications", &["admin"]),
 ];
 

@@ -311,6 +311,170 @@ async fn a_new_client_gets_what_happens_from_now_on_stored_or_not() {
     assert_eq!(frames.next().await.unwrap().text, ": heartbeat");
 }
 
+/// Returns a frame of a run's reply.
+fn said(of: (AgentId, SessionId, RunId), seq: u64, show: Show) -> Frame {
+    let (agent, session, run) = of;
+    Frame {
+        run,
+        seq,
+        ..shown(agent, session, show)
+    }
+}
+
+/// Whoever comes in the middle of a reply, for the first time or again, has each word once.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_comes_in_the_middle_of_a_reply_begins_with_what_was_said_so_far() {
+    let host = Host::start().await;
+    let (agent, session) = host.agent_with_session().await;
+    let (other, elsewhere) = host.agent_with_session().await;
+    let run = host.begin_run(agent, session).await;
+    let over = host.begin_run(other, elsewhere).await;
+    let live = host.broker.live();
+    let of = (agent, session, run);
+    live.show(said(of, 0, Show::Text("one ".to_owned())));
+    live.show(said(of, 1, Show::Text("two ".to_owned())));
+    let operation = OperationId(Digest([2; 32]));
+    live.show(Frame {
+        operation,
+        ..said(
+            (other, elsewhere, over),
+            0,
+            Show::Text("not yours".to_owned()),
+        )
+    });
+    for (view, event, text) in [
+        ("session", "content_so_far", "content"),
+        ("log", "delta", "text"),
+    ] {
+        let path = format!("/api/agents/{agent}/stream?session={session}&view={view}");
+        let mut frames = host.follow(&path, &["last-event-id: 0"]).await;
+        let so_far = loop {
+            let frame = frames.next_event().await.unwrap();
+            if frame.field("event") == Some(event) {
+                break frame;
+            }
+            let is_before = frame.field("event") == Some("connected") || frame.id().is_some();
+            assert!(is_before, "it comes after what is stored: {frame:?}");
+        };
+        let data = so_far.data();
+        assert_eq!(so_far.id(), None, "it cannot be resumed from");
+        assert_eq!(
+            (&data[text], &data["seq"], &data["attempt"], &data["run_id"]),
+            (
+                &"one two ".into(),
+                &1.into(),
+                &1.into(),
+                &run.to_string().into()
+            )
+        );
+        if view == "log" {
+            assert_eq!(data["kind"], "so_far");
+        }
+        live.show(said(of, 2, Show::Text("three".to_owned())));
+        let next = frames.next_event().await.unwrap().data();
+        assert_eq!((&next[text], &next["seq"]), (&"three".into(), &2.into()));
+        // As it was, for the other view.
+        live.show(said(of, 0, Show::Discarded));
+        live.show(said(of, 0, Show::Text("one ".to_owned())));
+        live.show(said(of, 1, Show::Text("two ".to_owned())));
+    }
+}
+
+/// What was missed because too much was shown at once is made good with the whole text.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_falls_behind_in_a_reply_gets_its_whole_text() {
+    let host = Host::start().await;
+    let (agent, session) = host.agent_with_session().await;
+    let run = host.begin_run(agent, session).await;
+    let path = format!("/api/agents/{agent}/stream?session={session}");
+    let mut frames = host.follow(&path, &[]).await;
+    assert_eq!(
+        frames.next_event().await.unwrap().field("event"),
+        Some("connected")
+    );
+    let words = 50_000;
+    // At once, so that the stream cannot keep up.
+    for seq in 0..words {
+        let frame = said((agent, session, run), seq, Show::Text(format!("{seq} ")));
+        host.broker.live().show(frame);
+    }
+    let mut text = String::new();
+    let mut jumps = 0;
+    loop {
+        let frame = frames.next_event().await.unwrap();
+        let data = frame.data();
+        let content = data["content"].as_str().unwrap();
+        match frame.field("event") {
+            Some("content_chunk") => text.push_str(content),
+            Some("content_so_far") => {
+                jumps += 1;
+                text = content.to_owned();
+            }
+            other => panic!("{other:?}"),
+        }
+        if data["seq"] == words - 1 {
+            break;
+        }
+    }
+    let expected: String = (0..words).map(|seq| format!("{seq} ")).collect();
+    assert!(jumps > 0, "nothing was missed");
+    assert!(
+        text == expected,
+        "{} of {} bytes",
+        text.len(),
+        expected.len()
+    );
+}
+
+/// Of a run that has ended nothing is being said, whatever its work still shows.
+#[tokio::test(flavor = "multi_thread")]
+async fn of_a_run_that_is_not_open_nothing_was_said_so_far() {
+    let host = Host::start().await;
+    let (agent, session) = host.agent_with_session().await;
+    let nobody = RunId(Uuid::now_v7());
+    let frame = said((agent, session, nobody), 0, Show::Text("late".to_owned()));
+    host.broker.live().show(frame);
+    let path = format!("/api/agents/{agent}/stream?view=log&session={session}");
+    let mut frames = host.follow(&path, &[]).await;
+    let after = host.happen(agent, Some(session), "after").await;
+    assert_eq!(frames.next_event().await.unwrap().id(), Some(after));
+}
+
+/// A browser's `EventSource` gives up for good on any other status than 200.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stream_is_held_while_the_host_starts_and_everything_else_is_told_to_wait() {
+    let host = Host::starting(Limits::default()).await;
+    let (agent, session) = host.agent_with_session().await;
+    let missed = host.happen(agent, Some(session), "missed").await;
+    let path = format!("/api/agents/{agent}/stream?view=log&session={session}");
+    let header = format!("last-event-id: {}", missed - 1);
+    let headers = [header.as_str()];
+    let opened = async {
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        let (now, alive) = (host.get("/api/agents").await, host.get("/healthz").await);
+        assert_eq!((now.status, alive.status), (503, 200));
+        assert!(now.has("retry-after: "));
+        // Without a credential nobody is held.
+        let stranger = host.send_with("wrong", "GET", &path, &[], "").await;
+        assert_eq!(stranger.status, 401);
+        host.api.open(host.broker.clone());
+        Instant::now()
+    };
+    let answered = async {
+        let frames = host.follow(&path, &headers).await;
+        (frames, Instant::now())
+    };
+    let (opened, (mut frames, answered)) = tokio::join!(opened, answered);
+    assert!(
+        answered >= opened,
+        "it was answered before the host was ready"
+    );
+    assert_eq!(frames.next_event().await.unwrap().id(), Some(missed));
+    // What it may not follow is refused as always.
+    let gone = format!("/api/agents/{agent}/stream?session={}", Uuid::new_v4());
+    assert_eq!(host.get(&gone).await.status, 404);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stream_ends_with_a_time_to_come_back_after() {
     let host = Host::start().await;

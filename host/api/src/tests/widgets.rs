@@ -12,6 +12,12 @@ fn without_words(mut schema: Value) -> Value {
     schema
 }
 
+/// The schema of an object that may have any fields, as the description says it.
+fn opened(mut schema: Value) -> Value {
+    crate::openapi::free::add(&mut schema);
+    schema
+}
+
 #[test]
 fn every_widgets_props_and_answer_are_described_and_referred_to() {
     let description = description();
@@ -21,24 +27,30 @@ fn every_widgets_props_and_answer_are_described_and_referred_to() {
         ("PendingAction", "widget_type"),
         ("ClientActionFrame", "widget_type"),
     ] {
-        let variants = schemas[question]["oneOf"].as_array().unwrap();
+        let named = |reference: &Value| {
+            let name = reference["$ref"]
+                .as_str()
+                .unwrap()
+                .strip_prefix("#/components/schemas/")
+                .unwrap();
+            schemas[name].clone()
+        };
+        let variants = schemas[question]["anyOf"].as_array().unwrap();
+        let variants: Vec<Value> = variants.iter().map(named).collect();
         assert_eq!(variants.len(), WIDGETS.len() + 1, "{question}");
-        assert!(
-            schemas[question]["properties"][field].is_object(),
-            "{question}"
-        );
-        for (widget, variant) in WIDGETS.iter().zip(variants) {
+        for (widget, variant) in WIDGETS.iter().zip(&variants) {
             assert_eq!(variant["properties"][field]["const"], *widget);
-            let named = |reference: &Value| {
-                let name = reference["$ref"]
-                    .as_str()
+            assert!(
+                variant["required"]
+                    .as_array()
                     .unwrap()
-                    .strip_prefix("#/components/schemas/")
-                    .unwrap();
-                without_words(schemas[name].clone())
-            };
-            assert_eq!(named(&variant["properties"]["props"]), props(widget));
-            assert_eq!(named(&variant["x-answer"]), answer(widget));
+                    .contains(&json!(field)),
+                "{question}: what tells the widgets apart is always there"
+            );
+            let named = |reference: &Value| without_words(named(reference));
+            let described = named(&variant["properties"]["props"]);
+            assert_eq!(described, opened(props(widget)));
+            assert_eq!(named(&variant["x-answer"]), opened(answer(widget)));
         }
         assert_eq!(
             variants[WIDGETS.len()]["properties"][field]["not"]["enum"],
@@ -49,7 +61,7 @@ fn every_widgets_props_and_answer_are_described_and_referred_to() {
         without_words(schemas["SkippedAnswer"].clone()),
         skipped_answer()
     );
-    for answered in ["Response", "SubmitResponseRequest"] {
+    for answered in ["ClientActionAnswer", "SubmitResponseRequest"] {
         let alternatives = schemas[answered]["properties"]["response"]["anyOf"]
             .as_array()
             .unwrap();

@@ -9,6 +9,8 @@ use domain::event::{
     BoundaryDecided, BoundaryDecision, BoundaryVerdict, ComponentAdmitted, Event, OPERATOR_READ,
     OperatorRead, Recorded,
 };
+use domain::grant::OwnedFolder;
+use domain::grant::capability::{FILES_READ, FILES_WRITE};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -54,6 +56,9 @@ pub(crate) struct AuditLine {
     /// The digest of its code.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) code: Option<String>,
+    /// The version of that code, by its manifest.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) version: Option<String>,
     /// The digest of what it is granted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) grant: Option<String>,
@@ -73,6 +78,13 @@ pub(crate) struct AuditLine {
     /// admission, a note that it differs from the one before.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) detail: Option<String>,
+    /// The folder that was used, where it is one that the user, the agent or the session has of its
+    /// own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) folder: Option<String>,
+    /// The path under which that folder is granted, with its placeholders.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) folder_granted: Option<String>,
     /// The status of a request's answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) status: Option<u16>,
@@ -111,6 +123,7 @@ fn admission(line: AuditLine, admitted: &ComponentAdmitted) -> AuditLine {
         kind: "admission",
         component: Some(admitted.component.clone()),
         code: Some(admitted.code.reference()),
+        version: admitted.version.clone(),
         grant: Some(admitted.grant.reference()),
         detail: admitted.replaces.map(|before| {
             format!(
@@ -146,6 +159,7 @@ fn decisions(line: &AuditLine, it: &BoundaryDecided) -> Vec<AuditLine> {
         tool: it.tool.clone(),
         component: it.component.clone(),
         code: it.code.map(|code| code.reference()),
+        version: it.version.clone(),
         grant: it.grant.map(|grant| grant.reference()),
         ..line.clone()
     };
@@ -159,7 +173,7 @@ fn decisions(line: &AuditLine, it: &BoundaryDecided) -> Vec<AuditLine> {
     let decided = it
         .decisions
         .iter()
-        .map(|decision| decision_line(&call, decision));
+        .map(|decision| decision_line(&call, decision, &it.folders));
     let requests = it.egress.hops.iter().map(|hop| request_line(&call, hop));
     let more = left_out(it.left_out, "decision")
         .into_iter()
@@ -167,8 +181,25 @@ fn decisions(line: &AuditLine, it: &BoundaryDecided) -> Vec<AuditLine> {
     decided.chain(requests).chain(more).collect()
 }
 
-fn decision_line(call: &AuditLine, decision: &BoundaryDecision) -> AuditLine {
+fn decision_line(
+    call: &AuditLine,
+    decision: &BoundaryDecision,
+    folders: &[OwnedFolder],
+) -> AuditLine {
+    let is_about_files = [FILES_READ, FILES_WRITE].contains(&decision.capability.as_str());
+    let is_in = |folder: &&OwnedFolder| {
+        let rest = decision
+            .detail
+            .strip_prefix(folder.at.trim_end_matches('/'));
+        is_about_files && rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    };
+    let folder = folders
+        .iter()
+        .filter(is_in)
+        .max_by_key(|folder| folder.at.len());
     AuditLine {
+        folder: folder.map(|folder| folder.folder.clone()),
+        folder_granted: folder.map(|folder| folder.granted.clone()),
         kind: "decision",
         capability: Some(decision.capability.clone()),
         verdict: Some(enum_name(&serde_json::json!(decision.verdict))),

@@ -19,6 +19,14 @@ pub struct ComponentView {
     /// agent says of itself, or the tools with the JSON Schema of their arguments.
     #[schema(value_type = Object)]
     pub describes: Value,
+    /// The manifest that its author put into it: version, authors, licence, homepage, and the
+    /// grants that it would like. None without one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
+    pub manifest: Option<Value>,
+    /// The reason why its manifest is not read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub manifest_fault: Option<String>,
     /// The interfaces that it imports, granted or not.
     pub imports: Vec<String>,
     /// The grant that the operator gives it, as the configuration writes it.
@@ -30,12 +38,17 @@ pub struct ComponentView {
 #[must_use]
 pub fn component(entry: &Entry) -> ComponentView {
     let component = &entry.component;
+    let manifest = component.manifest();
     ComponentView {
         name: entry.name.clone(),
         digest: component.digest().reference(),
         size_bytes: component.size_bytes(),
         // Records of text and numbers always have a JSON form.
         describes: serde_json::to_value(component.describes()).unwrap_or_default(),
+        manifest: manifest
+            .and_then(Result::ok)
+            .and_then(|manifest| serde_json::to_value(manifest).ok()),
+        manifest_fault: manifest.and_then(Result::err).map(ToString::to_string),
         imports: component.imports().to_vec(),
         grant: entry.grant.clone(),
     }

@@ -48,7 +48,7 @@ pub(crate) struct Event {
     pub(crate) spawned: Option<Spawned>,
     /// The data of the event; `null` when it was erased. Fields may be added, and never change
     /// their meaning within a type.
-    #[schema(value_type = Object)]
+    #[schema(value_type = Option<Object>, required)]
     pub(crate) data: Value,
 }
 

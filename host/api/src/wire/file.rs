@@ -5,7 +5,7 @@ use store::FileRow;
 
 /// A file that was uploaded to a session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
-#[schema(as = File)]
+#[schema(as = UploadedFile)]
 pub(crate) struct FileView {
     /// The digest of its bytes: `sha256:` and 64 hexadecimal digits. Use it to download the file
     /// and to answer with it.

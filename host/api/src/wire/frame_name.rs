@@ -185,6 +185,11 @@ frames! {
         stored RunStarted = "run_started" {
             /// The type of its session.
             session_type: String,
+            /// The inputs that the turn answers. Those that join it later are in its last frames.
+            input_ids: Vec<String>,
+            /// True if the turn is the host's own: it compacts the conversation, and answers no
+            /// input.
+            compaction: bool,
         }
         /// The turn of a structured session waits for the client.
         stored RunSuspended = "run_suspended" {
@@ -199,6 +204,12 @@ frames! {
         /// A piece of a model's reply; void after `content_discarded` of its attempt.
         shown ContentChunk = "content_chunk" {
             /// The text.
+            content: String,
+        }
+        /// The whole text of a model's reply up to now, for a client that comes in the middle of
+        /// it. It replaces what the client shows of this operation.
+        shown ContentSoFar = "content_so_far" {
+            /// The text up to the piece `seq`, with which the next `content_chunk` continues.
             content: String,
         }
         /// Everything shown of this attempt is void. The frame is stored, and sent to clients that
@@ -228,6 +239,9 @@ frames! {
             content: String,
             /// The author of the message.
             origin: String,
+            /// The reason why it is not whole: `length`, `content_filter` or `refusal`; none if it
+            /// is.
+            stop: Option<String>,
         }
         /// A model calls tools.
         stored ToolCallsDetected = "tool_calls_detected" {
@@ -292,11 +306,21 @@ frames! {
             turn_id: String,
             /// Its last message.
             last_message: u64,
+            /// The inputs that the turn answers.
+            input_ids: Vec<String>,
+            /// True if the turn is the host's own: it compacts the conversation, and answers no
+            /// input.
+            compaction: bool,
         }
         /// A run has ended.
         stored StreamComplete = "stream_complete" {
             /// `replied`, `completed`, `failed` or `aborted`.
             end: String,
+            /// The inputs that the turn answers.
+            input_ids: Vec<String>,
+            /// True if the turn is the host's own: it compacts the conversation, and answers no
+            /// input.
+            compaction: bool,
         }
         /// A structured session has ended well.
         stored SessionCompleted = "session_completed" {
@@ -316,6 +340,11 @@ frames! {
             code: Option<String>,
             /// The reason.
             message: Option<String>,
+            /// The inputs that the turn answers.
+            input_ids: Vec<String>,
+            /// True if the turn is the host's own: it compacts the conversation, and answers no
+            /// input.
+            compaction: bool,
         }
         /// Nothing has happened for a while.
         plain Heartbeat = "heartbeat" {
@@ -339,9 +368,11 @@ frames! {
             ephemeral: bool,
             /// The agent.
             agent_id: String,
-            /// `text`, `thinking`, `call_started`, `note` or `performing`.
+            /// `text`, `so_far`, `thinking`, `call_started`, `note` or `performing`. A client that
+            /// comes in the middle of a reply gets `so_far`: its whole text up to the piece `seq`,
+            /// in place of what the client shows of this operation.
             kind: String,
-            /// The text, of `text`, `thinking` and `note`.
+            /// The text, of `text`, `so_far`, `thinking` and `note`.
             text: Option<String>,
             /// The tool, of `call_started`.
             name: Option<String>,

@@ -1,6 +1,7 @@
 //! Messages in public form.
 
 use domain::compaction::Mark;
+use domain::cut_off::CutOff;
 use domain::message::{Draft, Message, Part, Role, text_of};
 use serde::Serialize;
 
@@ -27,6 +28,11 @@ pub(crate) struct MessageView {
     pub(crate) origin: String,
     /// True if its content came from outside the user's and the operator's control.
     pub(crate) untrusted: bool,
+    /// The reason why it is not whole; absent if it is. `length`: the model reached the limit of
+    /// its reply; `content_filter`: the provider withheld the rest; `refusal`: the model declined
+    /// to answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) stop: Option<&'static str>,
     /// The extent of the summary, if it is one of a compaction.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) compaction: Option<CompactionView>,
@@ -134,6 +140,7 @@ pub(crate) fn message(message: &Message) -> MessageView {
         answers,
         origin: origin.clone(),
         untrusted: *untrusted,
+        stop: CutOff::of_parts(parts).map(CutOff::as_str),
         compaction: Mark::of(message).as_ref().map(compaction),
     }
 }
@@ -149,6 +156,7 @@ pub(super) fn draft(draft: &Draft) -> MessageView {
         answers: None,
         origin: draft.origin.clone(),
         untrusted: draft.untrusted,
+        stop: CutOff::of_parts(&draft.parts).map(CutOff::as_str),
         compaction: None,
     }
 }

@@ -13,11 +13,25 @@ use store::InputState;
 pub(crate) struct QueueView {
     /// The settings for messages that bring none of their own: `mode`, `debounce_ms`, `cap` and
     /// `drop`.
-    #[schema(value_type = Object)]
+    #[schema(value_type = QueueRules)]
     pub(crate) settings: Value,
     /// The settings that the session itself has; the rest follow the host's configuration.
-    #[schema(value_type = Object)]
+    #[schema(value_type = QueueRules)]
     pub(crate) session: Value,
+}
+
+/// Settings of a queue, as far as they are set.
+#[derive(Debug, utoipa::ToSchema)]
+#[expect(dead_code, reason = "says in the description what settings are")]
+pub(crate) struct QueueRules {
+    /// The mode.
+    mode: Option<String>,
+    /// The quiet time before queued inputs get their turn, in milliseconds.
+    debounce_ms: Option<u64>,
+    /// Number of inputs that the queue holds.
+    cap: Option<u32>,
+    /// The policy for inputs beyond the cap.
+    drop: Option<String>,
 }
 
 /// The inputs that wait in a session.

@@ -12,7 +12,7 @@ use super::turn::turn_end;
 use broker::{Frame, Show};
 use domain::agent::end_session::EXPIRED;
 use domain::event::{Event, Recorded, RunEnded, RunStepped};
-use domain::id::OperationId;
+use domain::id::{InputId, OperationId};
 use domain::message::{Message, Role};
 use domain::operation::{Attempt, Pause, Performer, Settlement};
 use domain::session::PendingAction;
@@ -45,7 +45,10 @@ fn frames(event: &Event) -> Vec<SessionEvent> {
         Event::FileUploaded(it) => vec![(FrameName::FileUploaded, file_uploaded(it))],
         Event::RunStarted(started) => vec![(
             FrameName::RunStarted,
-            json!({ "session_type": started.session_type }),
+            extended(
+                json!({ "session_type": started.session_type }),
+                turn_of(&started.claimed, started.compacts.is_some()),
+            ),
         )],
         Event::RunStepped(stepped) => step(stepped),
         Event::RunSettled(settled) => voided(&settled.settled)
@@ -63,12 +66,11 @@ fn frames(event: &Event) -> Vec<SessionEvent> {
         Event::RunEnded(ended) => end(ended),
         Event::TurnCommitted(committed) => {
             let turn = &committed.turn;
+            let complete = json!({ "turn_id": turn.id, "last_message": turn.last_message });
+            let of = turn_of(&committed.inputs, committed.compacts);
             vec![
-                (
-                    FrameName::MessageComplete,
-                    json!({ "turn_id": turn.id, "last_message": turn.last_message }),
-                ),
-                stream_complete(turn.end),
+                (FrameName::MessageComplete, extended(complete, of.clone())),
+                stream_complete(turn.end, of),
             ]
         }
         _ => slot_frames(event),
@@ -204,10 +206,13 @@ fn spoken(messages: &[Message]) -> Vec<SessionEvent> {
                 json!({ "message": said.id, "tool_calls": view.calls }),
             ));
         }
-        if !view.text.is_empty() {
+        if !view.text.is_empty() || view.stop.is_some() {
             events.push((
                 FrameName::ContentComplete,
-                json!({ "message": said.id, "content": view.text, "origin": view.origin }),
+                json!({
+                    "message": said.id, "content": view.text, "origin": view.origin,
+                    "stop": view.stop,
+                }),
             ));
         }
     }
@@ -232,27 +237,33 @@ fn end(ended: &RunEnded) -> Vec<SessionEvent> {
     let mut events: Vec<SessionEvent> = voided(&ended.stopped)
         .chain(results(&ended.stopped, &ended.said))
         .collect();
+    let of = turn_of(&ended.inputs, ended.compacts);
     if matches!(ended.end, TurnEnd::Failed | TurnEnd::Aborted) {
-        events.push((
-            FrameName::Error,
-            json!({ "code": ended.code, "message": ended.reason }),
-        ));
+        let error = json!({ "code": ended.code, "message": ended.reason });
+        events.push((FrameName::Error, extended(error, of.clone())));
     }
     // Otherwise its turn follows, and with that it is complete.
     if ended.turn.is_none() {
-        events.push(stream_complete(ended.end));
+        events.push(stream_complete(ended.end, of));
     }
     events
 }
 
-fn stream_complete(end: TurnEnd) -> SessionEvent {
-    (FrameName::StreamComplete, json!({ "end": turn_end(end) }))
+fn stream_complete(end: TurnEnd, of: Value) -> SessionEvent {
+    let end = json!({ "end": turn_end(end) });
+    (FrameName::StreamComplete, extended(end, of))
+}
+
+/// Returns the fields that say which inputs a turn answers, and whether it is the host's own.
+fn turn_of(inputs: &[InputId], compacts: bool) -> Value {
+    json!({ "input_ids": inputs, "compaction": compacts })
 }
 
 /// Returns the frame of something ephemeral; none if a session's stream does not show it.
 pub(crate) fn session_frame(frame: &Frame) -> Option<SessionEvent> {
     let (name, more) = match &frame.show {
         Show::Text(text) => (FrameName::ContentChunk, json!({ "content": text })),
+        Show::SoFar(text) => (FrameName::ContentSoFar, json!({ "content": text })),
         Show::Discarded => (FrameName::ContentDiscarded, json!({})),
         Show::Note(text) => (FrameName::ToolProgress, json!({ "message": text })),
         Show::Thinking(_) | Show::CallStarted { .. } | Show::Performing { .. } => return None,

@@ -17,7 +17,7 @@ use domain::step::{
 };
 use domain::time::Timestamp;
 use domain::tool::{ClientAction, EffectClass};
-use domain::turn::TurnEnd;
+use domain::turn::{TurnEnd, TurnNode};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -351,6 +351,8 @@ fn a_run_that_ended_says_how_and_why() {
         turn: Some(TurnId(Digest([2; 32]))),
         stopped: Vec::new(),
         said: Vec::new(),
+        inputs: Vec::new(),
+        compacts: false,
         time: Timestamp(1),
     };
     let expected = json!({ "end": "failed", "code": "LIMIT", "reason": "too many steps", "turn_id": "02".repeat(32), "settled": [], "messages": [] });
@@ -391,6 +393,80 @@ fn a_frame_says_that_it_is_ephemeral() {
     );
     let (name, data) = show(Show::Discarded);
     assert_eq!((name, &data["attempt"]), ("attempt-discarded", &json!(1)));
+}
+
+/// The frames of a stored event, by name.
+fn frames_of(event: event::Event) -> Vec<(&'static str, Value)> {
+    let frames = super::session_events(&recorded(event)).into_iter();
+    frames.map(|(name, data)| (name.as_str(), data)).collect()
+}
+
+#[test]
+fn frames_of_a_turn_say_which_inputs_it_answers_and_whose_it_is() {
+    let inputs = [InputId(Uuid::from_u128(5)), InputId(Uuid::from_u128(6))];
+    let ids = json!(inputs.map(|input| input.to_string()));
+    let turn = |inputs: &[InputId], compacts| {
+        event::Event::TurnCommitted(event::TurnCommitted {
+            session: SessionId(Uuid::nil()),
+            turn: TurnNode {
+                id: TurnId(Digest([2; 32])),
+                parent: None,
+                jump: None,
+                depth: 1,
+                run: run(),
+                first_message: 1,
+                last_message: 2,
+                messages: Vec::new(),
+                session_state: Digest([3; 32]),
+                end: TurnEnd::Replied,
+                usage: Usage::default(),
+                models: Vec::new(),
+            },
+            revision: 1,
+            untrusted: None,
+            inputs: inputs.to_vec(),
+            compacts,
+            time: Timestamp(1),
+        })
+    };
+    for (event, names, inputs, compacts) in [
+        (
+            turn(&inputs, false),
+            &["message_complete", "stream_complete"][..],
+            &ids,
+            false,
+        ),
+        (
+            turn(&[], true),
+            &["message_complete", "stream_complete"],
+            &json!([]),
+            true,
+        ),
+        (
+            ended_with(Vec::new()),
+            &["error", "stream_complete"],
+            &json!([]),
+            false,
+        ),
+    ] {
+        let frames = frames_of(event);
+        let found: Vec<&str> = frames.iter().map(|(name, _)| *name).collect();
+        assert_eq!(found, names);
+        for (name, data) in frames {
+            assert_eq!(
+                (&data["input_ids"], &data["compaction"]),
+                (inputs, &json!(compacts)),
+                "{name}"
+            );
+        }
+    }
+    // Events from before they had these fields are read as ever.
+    let mut old = serde_json::to_value(turn(&inputs, true)).unwrap();
+    let payload = old["data"].as_object_mut().unwrap();
+    payload.remove("inputs");
+    payload.remove("compacts");
+    let old: event::Event = serde_json::from_value(old).unwrap();
+    assert_eq!(frames_of(old)[1].1["input_ids"], json!([]));
 }
 
 #[test]
@@ -455,6 +531,8 @@ fn ended_with(stopped: Vec<Settlement>) -> event::Event {
         turn: None,
         stopped,
         said: Vec::new(),
+        inputs: Vec::new(),
+        compacts: false,
         time: Timestamp(1),
     })
 }

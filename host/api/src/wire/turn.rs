@@ -2,6 +2,7 @@
 //! found.
 
 use super::message::{MessageView, message, role_name};
+use super::operation::TokenUsage;
 use domain::message::Message;
 use domain::model::Usage;
 use domain::turn::{TurnEnd, TurnNode};
@@ -49,12 +50,16 @@ pub(crate) struct TreeTurnView {
     /// stored at its origin.
     pub(crate) time: String,
     /// The tokens that it used.
-    #[schema(value_type = Object)]
+    #[schema(value_type = TokenUsage)]
     pub(crate) usage: Usage,
     /// The models that took part.
     pub(crate) models: Vec<String>,
     /// The beginning of its first message.
     pub(crate) text: String,
+    /// The inputs that it answers; empty for an imported turn.
+    pub(crate) input_ids: Vec<String>,
+    /// True if it is the host's own: it compacts the conversation, and answers no input.
+    pub(crate) compaction: bool,
     /// The sessions that are at this turn, as far as you see them.
     pub(crate) sessions: Vec<SessionLabelView>,
 }
@@ -146,6 +151,8 @@ pub(crate) fn tree_turn(turn: &TreeTurn) -> TreeTurnView {
         usage: node.usage,
         models: node.models.clone(),
         text: on_one_line(&turn.text, TEXT_CHARS_MAX),
+        input_ids: turn.inputs.iter().map(ToString::to_string).collect(),
+        compaction: turn.compacts,
         sessions: turn.labels.iter().map(label).collect(),
     }
 }

@@ -1,6 +1,7 @@
 //! Agents, sessions and dead letters in public form.
 
 use super::active_session::{ActiveSessionView, active_session};
+use super::agent_config::AgentConfigSchema;
 use super::message::{MessageView, draft, message};
 use super::operation::{ClientActionView, OperationSchema, client_action, operation};
 use super::quarantine::{QuarantinedView, quarantined};
@@ -66,7 +67,7 @@ pub(crate) struct AgentView {
     pub(crate) system_prompt_override: Option<String>,
     /// Its configuration other than its address, as far as it is set: `name`, `username`,
     /// `description`, `system_prompt` (hidden from a mentee), `workspace_dir`, `app_id`.
-    #[schema(value_type = Object)]
+    #[schema(value_type = AgentConfigSchema)]
     pub(crate) config: AgentConfig,
     /// Its own settings, over its definition's. Hidden from a mentee.
     #[schema(value_type = Object)]
@@ -197,6 +198,9 @@ pub(crate) struct SessionView {
     /// question waits for an answer, or `compacting` while it summarises the conversation and
     /// inputs wait for its end.
     pub(crate) run_status: Option<&'static str>,
+    /// The inputs that the open run answers; empty without one, and while the host compacts the
+    /// conversation.
+    pub(crate) run_input_ids: Vec<String>,
     /// The reason why nothing is done for it; none of a session that is not in quarantine. Messages
     /// to it are accepted and wait.
     pub(crate) quarantined: Option<QuarantinedView>,
@@ -444,6 +448,7 @@ pub(crate) fn session(view: &broker::SessionView) -> SessionView {
                 (false, true) => "running",
                 (false, false) => "awaiting_client",
             }),
+        run_input_ids: view.claimed.iter().map(ToString::to_string).collect(),
         quarantined: view.quarantined.as_ref().map(quarantined),
         client_actions: view
             .asking

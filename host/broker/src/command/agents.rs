@@ -385,10 +385,11 @@ impl Broker {
         {
             asked.insert("config".to_owned(), json!(setup.config.named()));
         }
+        let served = self.core.served();
         self.change(by.into(), target, Right::Configure, asked, |agent, now| {
             if let (Some(settings), Some(definition)) = (
                 &setup.settings,
-                self.core.catalogue.definition(&agent.definition),
+                served.catalogue.definition(&agent.definition),
             ) {
                 definition.check_own_settings(settings)?;
             }
@@ -438,11 +439,11 @@ impl Broker {
         self.change(by, target, right, asked, decide).await
     }
 
-    pub(super) fn definition(&self, id: &DefinitionId) -> Result<&Arc<Definition>, Refusal> {
-        self.core.catalogue.definition(id).ok_or_else(|| {
-            let known: Vec<&str> = self
-                .core
-                .catalogue
+    pub(super) fn definition(&self, id: &DefinitionId) -> Result<Arc<Definition>, Refusal> {
+        let served = self.core.served();
+        let catalogue = &served.catalogue;
+        catalogue.definition(id).cloned().ok_or_else(|| {
+            let known: Vec<&str> = catalogue
                 .definitions()
                 .map(|definition| definition.agent_id.0.as_str())
                 .collect();
@@ -451,8 +452,9 @@ impl Broker {
     }
 
     fn view(&self, row: AgentRow, role: AgentRole) -> AgentView {
-        let definition = self.core.catalogue.definition(&row.agent.definition);
-        let resolved = self.core.resolved_configs.of(&row.agent.definition);
+        let served = self.core.served();
+        let definition = served.catalogue.definition(&row.agent.definition);
+        let resolved = served.resolved_configs.of(&row.agent.definition);
         AgentView {
             definition_name: definition.map(|definition| definition.display_name.clone()),
             tools: resolved
@@ -465,7 +467,7 @@ impl Broker {
                 })
                 .unwrap_or_default(),
             session_types: definition
-                .map(|definition| self.core.catalogue.session_types(definition))
+                .map(|definition| served.catalogue.session_types(definition))
                 .unwrap_or_default(),
             row,
             role,

@@ -100,7 +100,7 @@ impl Broker {
             let fresh = AgentCreated {
                 agent: fresh::agent(),
                 definition: definition.agent_id.clone(),
-                agent_type: Some(self.core.catalogue.agent_type(definition)),
+                agent_type: Some(self.core.served().catalogue.agent_type(&definition)),
                 path: row.agent.path.clone(),
                 kind: Some(row.kind),
                 config: AgentConfig::default(),

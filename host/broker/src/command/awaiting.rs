@@ -3,8 +3,9 @@
 //! The input is durable before the wait begins, so giving up the wait loses nothing.
 
 use super::{Broker, Error};
+use domain::cut_off;
 use domain::id::InputId;
-use domain::message::{Message, Role};
+use domain::message::Message;
 use domain::turn::TurnEnd;
 use std::time::Duration;
 use store::InputState;
@@ -20,7 +21,7 @@ pub enum TurnOutcome {
     Answered {
         /// The end of the run.
         end: TurnEnd,
-        /// The last message of the agent in it; none when there was no message.
+        /// The reply of the agent in it ([`cut_off::reply`]); none when there was no message.
         reply: Option<Message>,
     },
     /// No run will deal with it: it was put aside, taken back or dropped.
@@ -76,10 +77,7 @@ impl Broker {
             return Ok(None);
         };
         let said = self.store().run_messages(run).await?;
-        let reply = said
-            .into_iter()
-            .rev()
-            .find(|message| message.role == Role::Assistant);
+        let reply = cut_off::reply(said.iter());
         Ok(Some(TurnOutcome::Answered { end, reply }))
     }
 }

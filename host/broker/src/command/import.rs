@@ -176,7 +176,7 @@ impl Broker {
     }
 
     /// Returns the definition whose agents lead a session's type.
-    fn leading(&self, session: &OldSession) -> Result<&Arc<Definition>, Refusal> {
+    fn leading(&self, session: &OldSession) -> Result<Arc<Definition>, Refusal> {
         let OldSession {
             session_type,
             place,
@@ -198,7 +198,9 @@ impl Broker {
                  again"
             ))
         };
-        self.core.catalogue.leading(session_type).ok_or_else(nobody)
+        let served = self.core.served();
+        let leading = served.catalogue.leading(session_type);
+        leading.cloned().ok_or_else(nobody)
     }
 }
 

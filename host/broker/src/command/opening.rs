@@ -199,10 +199,8 @@ impl Broker {
     }
 
     fn session_type(&self, agent: &Agent, asked: Option<String>) -> Result<String, Error> {
-        let types = self
-            .core
-            .catalogue
-            .session_types(self.definition(&agent.definition)?);
+        let definition = self.definition(&agent.definition)?;
+        let types = self.core.served().catalogue.session_types(&definition);
         match asked {
             None => Ok(types.into_iter().next().unwrap_or_else(|| CHAT.to_owned())),
             Some(asked) if types.contains(&asked) => Ok(asked),

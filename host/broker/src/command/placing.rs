@@ -174,7 +174,8 @@ impl Broker {
         let path = path_below(&parent, below.kind, row.sub_count)?;
         self.may_command(&command.user, path.as_str())
             .map_err(|refusal| refusal.at("/parent"))?;
-        let above = self.core.catalogue.definition(&row.agent.definition);
+        let served = self.core.served();
+        let above = served.catalogue.definition(&row.agent.definition);
         let parent = row.agent.id;
         let guards = vec![
             Guard::Agent(AgentGuard::Active(parent)),
@@ -206,7 +207,8 @@ impl Broker {
                 let definition = self
                     .definition(id)
                     .map_err(|refusal| refusal.at("/definition"))?;
-                (definition, definition.display_name.clone())
+                let name = definition.display_name.clone();
+                (definition, name)
             }
             Template::Type(agent_type) => (self.of_type(agent_type)?, default_name(agent_type)),
         };
@@ -233,19 +235,19 @@ impl Broker {
         Ok(Made {
             id: command.id.unwrap_or_else(fresh::agent),
             definition: definition.agent_id.clone(),
-            agent_type: self.core.catalogue.agent_type(definition),
+            agent_type: self.core.served().catalogue.agent_type(&definition),
             name,
             config,
         })
     }
 
-    fn of_type(&self, agent_type: &str) -> Result<&Arc<Definition>, Refusal> {
-        self.core.catalogue.of_type(agent_type).ok_or_else(|| {
-            let types: Vec<String> = self
-                .core
-                .catalogue
+    fn of_type(&self, agent_type: &str) -> Result<Arc<Definition>, Refusal> {
+        let served = self.core.served();
+        let catalogue = &served.catalogue;
+        catalogue.of_type(agent_type).cloned().ok_or_else(|| {
+            let types: Vec<String> = catalogue
                 .definitions()
-                .map(|definition| self.core.catalogue.agent_type(definition))
+                .map(|definition| catalogue.agent_type(definition))
                 .collect();
             let message = format!(
                 "no definition makes agents of the type `{agent_type}`; there are: {}",

@@ -139,7 +139,7 @@ impl Broker {
                 Refusal::new(RefusalKind::Invalid, "INVALID_RESPONSE", complaint)
                     .at(format!("/response{place}"))
             })?;
-        if let Some(complaint) = misfit(self.core.catalogue.schemas(), action, response).await? {
+        if let Some(complaint) = misfit(&self.core.schemas, action, response).await? {
             return Err(
                 Refusal::new(RefusalKind::Invalid, "INVALID_RESPONSE", complaint)
                     .at("/response")

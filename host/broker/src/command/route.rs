@@ -297,11 +297,15 @@ impl Broker {
     }
 
     /// Returns the personas that a user may write to.
-    pub fn personas(&self, user: &UserId) -> impl Iterator<Item = &Arc<Persona>> {
+    #[must_use]
+    pub fn personas(&self, user: &UserId) -> Vec<Arc<Persona>> {
         self.core
+            .served()
             .catalogue
             .personas()
-            .filter(move |persona| persona.admits(user))
+            .filter(|persona| persona.admits(user))
+            .cloned()
+            .collect()
     }
 
     async fn find_destination(
@@ -416,7 +420,7 @@ impl Broker {
     }
 
     async fn with_persona(&self, user: &UserId, id: &PersonaId) -> Result<FoundDestination, Error> {
-        let persona = self.persona_of(user, id)?.clone();
+        let persona = self.persona_of(user, id)?;
         if let Some((agent, session)) = self.store().main_session(user, id).await? {
             let why = "it is your main session with that persona";
             return Ok(FoundDestination::there(agent, session, why));
@@ -481,17 +485,15 @@ impl Broker {
     }
 
     /// Returns a persona that a user may write to. Any other persona looks absent.
-    fn persona_of(&self, user: &UserId, id: &PersonaId) -> Result<&Arc<Persona>, Refusal> {
-        let persona = self
-            .core
+    fn persona_of(&self, user: &UserId, id: &PersonaId) -> Result<Arc<Persona>, Refusal> {
+        let served = self.core.served();
+        let persona = served
             .catalogue
             .persona(id)
             .filter(|persona| persona.admits(user));
-        persona.ok_or_else(|| {
-            let known: Vec<&str> = self
-                .personas(user)
-                .map(|persona| persona.id.as_str())
-                .collect();
+        persona.cloned().ok_or_else(|| {
+            let personas = self.personas(user);
+            let known: Vec<&str> = personas.iter().map(|persona| persona.id.as_str()).collect();
             let message = format!(
                 "there is no persona `{id}`; there are: {}",
                 known.join(", ")

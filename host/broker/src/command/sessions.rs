@@ -193,6 +193,7 @@ impl Broker {
             compacts: run
                 .as_ref()
                 .is_some_and(|run| run.started.compacts.is_some()),
+            claimed: run.iter().flat_map(|run| run.claimed.clone()).collect(),
             open: open.iter().map(|open| open.operation.clone()).collect(),
             asking: open
                 .iter()

@@ -140,7 +140,8 @@ impl Driver {
 
 /// Returns the deadline of a question of a run, by the policy of its structured session.
 fn item_deadline(core: &Core, started: &RunStarted, now: Timestamp) -> Option<Timestamp> {
-    let definition = core
+    let served = core.served();
+    let definition = served
         .catalogue
         .definition(&started.definition)
         .filter(|_| started.session_type != CHAT)?;

@@ -4,7 +4,7 @@ use super::context::SessionContext;
 use super::error::DriverError;
 use super::handover::{Handover, Sent, To, Waits};
 use super::scope::{Scope, failed, refused, simply};
-use crate::catalogue::Entry;
+use crate::serving::Offering;
 use domain::authority::Denied;
 use domain::budget::Budget;
 use domain::definition::DefinitionId;
@@ -55,7 +55,10 @@ impl SessionContext {
         let Some(shown) = scope.config.tool(name) else {
             return Ok(self.not_available(scope, name));
         };
-        let Some(tool) = scope.granted.tool(name) else {
+        let started = &scope.driving.run.started;
+        let offering = self.core.serving.tool(&self.served, started, name);
+        let earlier = offering.as_ref().and_then(|it| it.earlier(&self.served));
+        let Some(tool) = earlier.or(scope.granted.tool(name)) else {
             // The tool was taken from the agent, or from all agents, since the turn began.
             let denied = self.denied_tool(scope, name).unwrap_or(Denied {
                 rule: Rule::Unknown,
@@ -80,7 +83,7 @@ impl SessionContext {
         }
         let parsed = Value::Object(parsed);
         match self
-            .core
+            .served
             .resolved_configs
             .arguments_error(scope.config, name, &parsed)
             .await
@@ -94,24 +97,25 @@ impl SessionContext {
             }
         }
         scope.left.calls -= 1;
-        let Some((entry, _)) = self.core.catalogue.tool(name) else {
+        let Some(offering) = &offering else {
             return Ok(self.not_available(scope, name));
         };
-        Ok(self.tool_call(scope, entry, Offer { shown, tool }, parsed.to_string()))
+        Ok(self.tool_call(scope, offering, Offer { shown, tool }, parsed.to_string()))
     }
 
     /// Returns the call of a tool that may be made, with its limits and the approval that it needs.
     fn tool_call(
         &self,
         scope: &Scope<'_>,
-        entry: &Entry,
+        offering: &Offering,
         offer: Offer<'_>,
         arguments: String,
     ) -> Resolved {
         let Offer { shown, tool } = offer;
+        let entry = &offering.entry;
         let own_limit = tool.time_limit_ms.map_or(u64::MAX, u64::from);
         let performer = Performer::Tool {
-            component: entry.component.digest(),
+            component: offering.component.digest(),
             tool: tool.name.clone(),
             arguments,
             capabilities: tool
@@ -178,13 +182,13 @@ impl SessionContext {
     /// Returns a tool of any component, or of the host's own.
     fn offered(&self, name: &str) -> Option<Arc<ToolDefinition>> {
         let own = || {
-            self.core
+            self.served
                 .resolved_configs
                 .own_tools()
                 .find(|tool| tool.name == name)
                 .map(Arc::new)
         };
-        self.core
+        self.served
             .catalogue
             .tool(name)
             .map(|(_, tool)| tool.clone())
@@ -204,12 +208,12 @@ impl SessionContext {
         arguments: &str,
         sent: &mut Vec<Sent>,
     ) -> Result<Resolved, DriverError> {
-        let delegation = match delegate::parse(arguments, &self.core.resolved_configs.delegates) {
+        let delegation = match delegate::parse(arguments, &self.served.resolved_configs.delegates) {
             Ok(delegation) => delegation,
             Err(invalid) => return Ok(failed(invalid.code(), invalid.to_string())),
         };
         let target = DefinitionId(delegation.target.as_str().to_owned());
-        let Some(target) = self.core.catalogue.definition(&target).cloned() else {
+        let Some(target) = self.served.catalogue.definition(&target).cloned() else {
             return Ok(failed(
                 "AGENT_UNAVAILABLE",
                 format!("the agent `{target}` is not configured"),
@@ -244,7 +248,7 @@ impl SessionContext {
             return Ok(scope.limit_reached(None, AGENT_CALL, "toolCallsMax", told));
         }
         let Some(target) = self
-            .core
+            .served
             .catalogue
             .definition(&DefinitionId(dispatch.target.clone()))
             .cloned()

@@ -156,7 +156,7 @@ impl SessionContext {
             session_type: session.session_type.clone(),
             component: led.entry.component.digest(),
             resolved_config: self
-                .core
+                .served
                 .resolved_configs
                 .of(&definition.agent_id)
                 .map(|resolved| resolved.digests()),
@@ -192,7 +192,7 @@ impl SessionContext {
     /// Returns the definition, component and persona that lead a turn of a session, or why none
     /// can.
     pub(super) fn leads(&self, agent: &AgentRow, session: &SessionRow) -> Result<Led<'_>, String> {
-        let catalogue = &self.core.catalogue;
+        let catalogue = &self.served.catalogue;
         if session.status != SessionStatus::Open {
             return Err("the session has ended".to_owned());
         }

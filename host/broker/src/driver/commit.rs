@@ -85,11 +85,8 @@ impl Driver {
         commit.key = key;
         // A start names its resolved config and its overrides. They must be found even if the
         // configuration has changed by the next attempt.
-        let config = self
-            .context
-            .core
-            .resolved_configs
-            .of(&driving.run.started.definition);
+        let served = self.context.core.serving.of_run(&driving.run.started);
+        let config = served.resolved_configs.of(&driving.run.started.definition);
         let sealed = config
             .iter()
             .flat_map(|config| config.sealed())

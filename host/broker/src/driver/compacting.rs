@@ -308,7 +308,7 @@ impl SessionContext {
     async fn window_of(&self, session: &SessionRow) -> Result<u64, DriverError> {
         let agent = self.store().agent(session.agent).await?;
         let model = agent.and_then(|agent| {
-            let definition = self.core.catalogue.definition(&agent.agent.definition)?;
+            let definition = self.served.catalogue.definition(&agent.agent.definition)?;
             self.model(None, session, &agent, definition)
         });
         let route = self.core.gateway.resolve(model.as_deref());

@@ -7,6 +7,7 @@ use super::driving::Driving;
 use super::error::DriverError;
 use crate::catalogue::CHAT;
 use crate::core::Core;
+use crate::serving::Served;
 use domain::agent::Agent;
 use domain::event::InputAccepted;
 use domain::id::{InputId, SessionId};
@@ -18,6 +19,8 @@ use store::{AgentRow, SessionRow, Store};
 pub(super) struct SessionContext {
     pub(super) core: Arc<Core>,
     pub(super) session: SessionId,
+    /// The catalogue that is served, as of the present look.
+    pub(super) served: Arc<Served>,
 }
 
 impl SessionContext {

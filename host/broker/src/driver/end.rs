@@ -363,6 +363,8 @@ impl SessionContext {
             turn: None,
             stopped: Vec::new(),
             said: Vec::new(),
+            inputs: run.claimed.clone(),
+            compacts: started.compacts.is_some(),
             time,
         };
         for input in &run.claimed {

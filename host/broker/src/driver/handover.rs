@@ -252,7 +252,7 @@ impl SessionContext {
         let waits = handover.waits;
         let budget = handover.budget.or_half_of(left);
         let mut begun = match handover.to {
-            To::Worker(target) => scope.worker(&target, self.core.catalogue.agent_type(&target)),
+            To::Worker(target) => scope.worker(&target, self.served.catalogue.agent_type(&target)),
             To::There(place) => scope.place(*place, waits.waits()),
         };
         begun.guards.push(of_tree);

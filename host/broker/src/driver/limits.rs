@@ -77,7 +77,7 @@ impl Driver {
             failed(TIMED_OUT, "it was not done by its deadline".to_owned())
         } else if self
             .context
-            .core
+            .served
             .catalogue
             .definition(&run.started.definition)
             .is_none()

@@ -58,8 +58,8 @@ impl Driver {
         let intake = self.context.take_in(driving, words, salt);
         let core = &self.context.core;
         let Some(config) = core
-            .resolved_configs
-            .of_run(&core.store, &driving.run.started)
+            .serving
+            .config_of_run(&core.store, &driving.run.started)
             .await?
         else {
             let reason = match driving.run.started.compacts {
@@ -128,11 +128,11 @@ impl SessionContext {
     /// Returns the component that is configured for a run's agent.
     pub(super) fn configured(&self, driving: &Driving) -> Result<Arc<Entry>, DriverError> {
         let definition = self
-            .core
+            .served
             .catalogue
             .definition(&driving.run.started.definition)
             .ok_or_else(|| missing_definition(driving))?;
-        let entry = self.core.catalogue.entry(&definition.component);
+        let entry = self.served.catalogue.entry(&definition.component);
         entry
             .cloned()
             .ok_or_else(|| DriverError::Missing(format!("component `{}`", definition.component)))
@@ -140,14 +140,19 @@ impl SessionContext {
 
     /// Returns the code that takes the next step; none when it is gone.
     ///
-    /// A newer version takes over as soon as it can read the memo; until then the run stays with
-    /// the version that wrote it, unless the newer one is pinned.
+    /// A run that began in this process ends with the version that it began with. One from before
+    /// a restart goes over to a newer version as soon as that can read the memo; until then it
+    /// stays with the version that wrote it. Neither runs any but the present version if that is
+    /// pinned.
     pub(super) async fn component(
         &self,
         driving: &Driving,
         current: &Entry,
     ) -> Result<Option<Arc<Component>>, DriverError> {
         let run = &driving.run;
+        if let Some(earlier) = self.core.serving.earlier_agent(&run.started, current) {
+            return Ok(Some(earlier));
+        }
         let accepts = |format: u32| match current.component.describes() {
             Described::Agent(description) => description.memo_formats.contains(&format),
             Described::Tools(_) => false,

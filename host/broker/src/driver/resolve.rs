@@ -131,7 +131,7 @@ impl SessionContext {
                 Work::Model(model) => Box::pin(self.resolve_model(&mut scope, model)).await?,
                 Work::Tool { call } => Box::pin(self.resolve_call(&mut scope, call, sent)).await?,
                 Work::Client(action) => {
-                    let action = ready(self.core.catalogue.schemas(), action).await;
+                    let action = ready(&self.core.schemas, action).await;
                     let resolved = resolve_client(action, &scope, items);
                     // Each question becomes an item: several questions of one step do not pass the
                     // limit together.
@@ -169,8 +169,8 @@ impl SessionContext {
         let started = &driving.run.started;
         let id = &started.definition;
         let missing = || DriverError::Missing(format!("definition `{id}`"));
-        let definition = self.core.catalogue.definition(id).ok_or_else(missing)?;
-        let granted = self.core.resolved_configs.of(id).ok_or_else(missing)?;
+        let definition = self.served.catalogue.definition(id).ok_or_else(missing)?;
+        let granted = self.served.resolved_configs.of(id).ok_or_else(missing)?;
         let Affords { left, runs, of } =
             Box::pin(self.affords(driving, &asked.intake.settled)).await?;
         let handed_over = if hands_over {
@@ -184,7 +184,7 @@ impl SessionContext {
                 tree: agent.agent.id,
             }
         };
-        let own = self.core.catalogue.grant_of(definition);
+        let own = self.served.catalogue.grant_of(definition);
         Ok(Scope {
             driving,
             agent,
@@ -263,7 +263,7 @@ impl SessionContext {
             return Err(Box::new(self.not_available(scope, name)));
         }
         if let Some(schema) = &request.reply_schema
-            && let Err(error) = self.core.catalogue.schemas().compile(schema).await
+            && let Err(error) = self.core.schemas.compile(schema).await
         {
             return Err(Box::new(failed(
                 "invalid-arguments",

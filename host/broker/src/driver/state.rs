@@ -53,6 +53,7 @@ impl Driver {
     pub(crate) fn new(core: Arc<Core>, seat: Seat) -> Self {
         Self {
             context: SessionContext {
+                served: core.served(),
                 core,
                 session: seat.session,
             },

@@ -73,7 +73,7 @@ impl SessionContext {
     ) -> Result<Resolved, DriverError> {
         let to = match &call.target {
             Whom::Definition(id) => match self.reachable(scope, DISPATCH, id) {
-                Ok(()) => match self.core.catalogue.definition(id) {
+                Ok(()) => match self.served.catalogue.definition(id) {
                     Some(definition) => To::Worker(definition.clone()),
                     None => return Ok(unknown(scope, DISPATCH, &id.0)),
                 },
@@ -244,7 +244,7 @@ impl SessionContext {
         tool: &str,
         id: &DefinitionId,
     ) -> Result<(), Box<Resolved>> {
-        let Some(definition) = self.core.catalogue.definition(id) else {
+        let Some(definition) = self.served.catalogue.definition(id) else {
             return Err(Box::new(unknown(scope, tool, &id.0)));
         };
         let may = scope.caller().may_reach(definition, &scope.own);
@@ -410,7 +410,7 @@ impl SessionContext {
         if agent.id == own {
             return Ok(Ok(()));
         }
-        let Some(definition) = self.core.catalogue.definition(&agent.definition).cloned() else {
+        let Some(definition) = self.served.catalogue.definition(&agent.definition).cloned() else {
             return Ok(Err(Box::new(failed(
                 AGENT_NOT_ACCESSIBLE,
                 format!("the definition `{}` is not configured", agent.definition),

@@ -5,7 +5,7 @@
 use domain::basis::Basis;
 use domain::digest::Digest;
 use domain::event::BoundaryVerdict;
-use domain::grant::{Bound, GuestLimits};
+use domain::grant::{Bound, GuestLimits, Owner};
 use domain::operation::{CallUsage, Progress};
 use domain::ruling::{Rule, STEP};
 use domain::step::{News, StepResult};
@@ -18,6 +18,7 @@ use runtime::{
 };
 use serde_json::Value;
 use std::collections::VecDeque;
+use std::io;
 use std::sync::{Arc, Mutex, MutexGuard};
 use tokio::sync::oneshot;
 
@@ -49,6 +50,10 @@ impl Component {
 
     pub(crate) fn in_place_of(&self, _other: &Self) -> Arc<Self> {
         Arc::new(self.clone())
+    }
+
+    pub(crate) fn version(&self) -> Option<&str> {
+        None
     }
 
     pub(crate) fn digest(&self) -> Digest {
@@ -137,8 +142,15 @@ impl Runtime {
         }
     }
 
+    pub(crate) fn forget_unused(&self) {}
+
     pub(crate) async fn kept(&self, _digest: Digest) -> Option<Arc<Component>> {
         None
+    }
+
+    /// Removes nothing: these guests have no folders.
+    pub(crate) async fn remove_folders_of(&self, _owner: Owner, _id: &str) -> io::Result<u64> {
+        Ok(0)
     }
 
     pub(crate) async fn admit(

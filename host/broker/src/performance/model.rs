@@ -12,6 +12,7 @@ use crate::schemas::GivenUp;
 use domain::compaction::{
     Compacted, Compaction, Mark, bytes_for, estimated_tokens, material, shown,
 };
+use domain::cut_off::CutOff;
 use domain::digest::Salt;
 use domain::event::{BoundaryVerdict, RunStarted};
 use domain::grant::capability;
@@ -127,15 +128,31 @@ impl Model<'_> {
                 Err(failure) => {
                     let code = failure.code().to_owned();
                     let retryable = failure.retryable();
+                    let message = match completion.also_failed.as_slice() {
+                        [] => failure.to_string(),
+                        also => format!(
+                            "{failure}; asked instead, and without a reply too: {}",
+                            also.join(", ")
+                        ),
+                    };
                     return Ended::Failed(Failure {
                         code,
-                        message: failure.to_string(),
+                        message,
                         retryable,
                     });
                 }
             };
             let complaint = match self.complaint(&reply).await {
-                Ok(Some(complaint)) => complaint,
+                Ok(Some(complaint)) => match CutOff::of_stop(&reply.stop) {
+                    None => complaint,
+                    Some(cut_off @ CutOff::Length) => {
+                        format!("{}, so make it shorter: {complaint}", cut_off.said())
+                    }
+                    // Asked again, it would do the same again.
+                    Some(cut_off @ (CutOff::ContentFilter | CutOff::Refusal)) => {
+                        return Ended::Failed(Failure::lasting("invalid-reply", cut_off.said()));
+                    }
+                },
                 Ok(None) => return Ended::Replied(reply),
                 Err(given_up) => {
                     return Ended::Failed(Failure::passing("busy", given_up.to_string()));
@@ -264,8 +281,8 @@ impl Model<'_> {
         let gone = || PromptError::Missing("the tools that this turn began with".to_owned());
         let resolved = self
             .core
-            .resolved_configs
-            .of_run(&self.core.store, self.started)
+            .serving
+            .config_of_run(&self.core.store, self.started)
             .await?
             .ok_or_else(gone)?;
         Ok(match &self.request.tools {
@@ -294,7 +311,7 @@ impl Model<'_> {
             return Ok(None);
         }
         match domain::json::parse(text_of(&reply.parts).trim()) {
-            Ok(document) => self.core.catalogue.schemas().judge(schema, document).await,
+            Ok(document) => self.core.schemas.judge(schema, document).await,
             Err(refused) => Ok(Some(refused.to_string())),
         }
     }
@@ -394,6 +411,13 @@ impl Watchers<'_> {
                 show,
             });
         }
+    }
+}
+
+/// The call is over, or is stopped: nobody joins its reply any more.
+impl Drop for Watchers<'_> {
+    fn drop(&mut self) {
+        self.core.live.end(self.operation.id);
     }
 }
 

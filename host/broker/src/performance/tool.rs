@@ -8,6 +8,8 @@ use crate::engine::Component;
 use crate::live::{Frame, Show};
 use crate::performance::result::{CameTo, Performed};
 use crate::performance::stopwatch::{AtWork, Stopwatch};
+use crate::resolved_config::ResolvedConfigs;
+use crate::serving::{Offering, Served};
 use domain::approval::Exact;
 use domain::authority::{Asked, Caller, Denied};
 use domain::digest::Digest;
@@ -20,7 +22,7 @@ use domain::run::Open;
 use domain::run::settle::Ended;
 use domain::spill::spill;
 use domain::step::Failure;
-use domain::tool::{EffectClass, ToolDefinition, ToolError};
+use domain::tool::{EffectClass, ToolError};
 use runtime::{CallAudit, Notes, Outcome, ToolCall, Written};
 use serde_json::Value;
 use std::sync::{Arc, OnceLock};
@@ -30,6 +32,8 @@ use std::time::Duration;
 const BUSY_TRIES_MAX: u32 = 20;
 /// The pause between such tries, in milliseconds.
 const BUSY_MS: u64 = 250;
+
+type ToolOutcome = Outcome<Result<Progress, ToolError>>;
 
 /// The code, tool, arguments and capabilities of a call.
 pub(crate) struct Ran<'a> {
@@ -53,39 +57,27 @@ pub(crate) struct Tool<'a> {
 
 impl Tool<'_> {
     pub(crate) async fn perform(self) -> Performed {
-        let Some((entry, definition)) = self.core.catalogue.tool(self.ran.tool) else {
+        let present = self.core.served();
+        let Some(offering) = self.offering(&present) else {
             return failed(
                 "not-found",
                 format!("the tool `{}` is no longer there", self.ran.tool),
             );
         };
-        let operation = &self.open.operation;
         if !self.is_approved() {
-            self.audit.decided(
-                TOOL_CALL,
-                BoundaryVerdict::Refused,
-                Rule::Approval,
-                self.ran.tool,
-            );
-            return Performed::ended(Ended::Denied);
+            return self.refused(TOOL_CALL, Rule::Approval);
         }
-        let mut bound = match self.bound(entry, definition).await {
+        let mut bound = match self.bound(&present, &offering).await {
             Ok(Ok(bound)) => bound,
             Ok(Err(denied)) => {
-                self.audit.decided(
-                    denied.capability(self.ran.tool),
-                    BoundaryVerdict::Refused,
-                    denied.rule,
-                    self.ran.tool,
-                );
-                return Performed::ended(Ended::Denied);
+                return self.refused(denied.capability(self.ran.tool), denied.rule);
             }
             Err(failure) => return Performed::ended(Ended::Failed(failure)),
         };
-        if let Some(limit) = operation.time_limit_ms {
+        if let Some(limit) = self.open.operation.time_limit_ms {
             bound.limits.wall_ms_max = bound.limits.wall_ms_max.min(limit);
         }
-        let component = match self.component(entry).await {
+        let component = match self.component(&offering).await {
             Ok(component) => component,
             Err(gone) => return failed("not-found", gone),
         };
@@ -94,7 +86,11 @@ impl Tool<'_> {
             Err(failure) => return Performed::ended(Ended::Failed(failure)),
         };
         let notes = Arc::new(self.watchers());
-        let buckets = Arc::new(CallBuckets::new(self.core, &entry.name, self.started));
+        let buckets = Arc::new(CallBuckets::new(
+            self.core,
+            &offering.entry.name,
+            self.started,
+        ));
         for _ in 0..BUSY_TRIES_MAX {
             let call = self.call(&bound, answer.clone());
             let called = self
@@ -109,15 +105,15 @@ impl Tool<'_> {
                     self.audit,
                 )
                 .await;
-            crate::guest_log::record(&entry.name, &called.logs);
+            crate::guest_log::record(&offering.entry.name, &called.logs);
             if !matches!(called.outcome, Outcome::Busy) {
                 if let Outcome::Refused { detail } = &called.outcome {
                     self.audit
                         .decided(TOOL_CALL, BoundaryVerdict::Refused, Rule::Contract, detail);
                 }
-                let mut performed = self.outcome(called.outcome).await;
+                let mut performed = self.outcome(called.outcome, &offering).await;
                 performed.usage = Some(called.usage);
-                self.keep(entry, called.written, &mut performed);
+                self.keep(&offering.entry, called.written, &mut performed);
                 return performed;
             }
             tokio::time::sleep(Duration::from_millis(BUSY_MS)).await;
@@ -126,10 +122,26 @@ impl Tool<'_> {
         Performed::ended(Ended::Failed(failure))
     }
 
+    /// Records that the call is refused, and returns that outcome.
+    fn refused(&self, capability: &str, rule: Rule) -> Performed {
+        self.audit
+            .decided(capability, BoundaryVerdict::Refused, rule, self.ran.tool);
+        Performed::ended(Ended::Denied)
+    }
+
+    /// Returns the tool as the run may call it; none when it is not there any more.
+    fn offering(&self, present: &Arc<Served>) -> Option<Offering> {
+        let Ran { tool, .. } = self.ran;
+        self.core.serving.tool(present, self.started, tool)
+    }
+
     /// Returns the code that the call was meant for. The error says why it cannot be used.
-    async fn component(&self, entry: &Entry) -> Result<Arc<Component>, &'static str> {
-        if entry.component.digest() == self.ran.component {
-            return Ok(entry.component.clone());
+    async fn component(&self, offering: &Offering) -> Result<Arc<Component>, &'static str> {
+        let Offering {
+            entry, component, ..
+        } = offering;
+        if component.digest() == self.ran.component {
+            return Ok(component.clone());
         }
         if entry.is_pinned {
             return Err("this call was meant for other code than the one that is pinned");
@@ -167,13 +179,15 @@ impl Tool<'_> {
     /// The outer error is the host's failure, the inner one a refusal.
     async fn bound(
         &self,
-        entry: &Entry,
-        definition: &ToolDefinition,
+        present: &Served,
+        offering: &Offering,
     ) -> Result<Result<Bound, Denied>, Failure> {
         let core = self.core;
+        let entry = &offering.entry;
+        let definition = &*offering.definition;
         let started = self.started;
         let gone = || Failure::lasting("not-found", "what this turn may do is not stored any more");
-        let agent = core
+        let agent = present
             .catalogue
             .definition(&started.definition)
             .ok_or_else(gone)?;
@@ -195,8 +209,8 @@ impl Tool<'_> {
             permissions: &started.permissions,
         };
         let resolved = core
-            .resolved_configs
-            .of_run(&core.store, started)
+            .serving
+            .config_of_run(&core.store, started)
             .await
             .map_err(|error| {
                 tracing::warn!(
@@ -293,7 +307,7 @@ impl Tool<'_> {
         }
     }
 
-    async fn outcome(&self, outcome: Outcome<Result<Progress, ToolError>>) -> Performed {
+    async fn outcome(&self, outcome: ToolOutcome, offering: &Offering) -> Performed {
         // A call that was cut off may have taken effect. If it must not be repeated, its outcome is
         // unknown.
         let cut_off = matches!(
@@ -313,12 +327,14 @@ impl Tool<'_> {
             return Performed::ended(Ended::Unknown);
         }
         match outcome {
-            Outcome::Returned(Ok(Progress::Done { parts })) => self.done(parts).await,
+            Outcome::Returned(Ok(Progress::Done { parts })) => {
+                self.done(parts, &offering.served.resolved_configs).await
+            }
             Outcome::Returned(Ok(Progress::Later { after_ms, state })) => {
                 Performed::came(CameTo::Later { after_ms, state })
             }
             Outcome::Returned(Ok(Progress::Ask { action, state })) => {
-                match ready(self.core.catalogue.schemas(), &action).await {
+                match ready(&self.core.schemas, &action).await {
                     Ok(action) => Performed::came(CameTo::Ask { action, state }),
                     Err(complaint) => failed(
                         "tool-failed",
@@ -359,15 +375,10 @@ impl Tool<'_> {
         }
     }
 
-    async fn done(&self, parts: Vec<Part>) -> Performed {
-        if self.core.resolved_configs.promises_result(self.ran.tool) {
+    async fn done(&self, parts: Vec<Part>, configs: &ResolvedConfigs) -> Performed {
+        if configs.promises_result(self.ran.tool) {
             let complaint = match domain::json::parse(&text_of(&parts)) {
-                Ok(result) => match self
-                    .core
-                    .resolved_configs
-                    .result_error(self.ran.tool, result)
-                    .await
-                {
+                Ok(result) => match configs.result_error(self.ran.tool, result).await {
                     Ok(complaint) => complaint,
                     Err(given_up) => {
                         return failed(

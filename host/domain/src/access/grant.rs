@@ -1,7 +1,9 @@
 //! Grants: what an operator lets a component do, and what of it one call is bound to.
 
 mod bucket;
+pub mod capability;
 mod directory;
+mod owned;
 mod placing;
 mod secret;
 
@@ -10,7 +12,11 @@ pub use bucket::{
     BucketScope, KEY_BYTES_MAX, VALUE_BYTES_MAX, WRITTEN_BYTES_MAX,
 };
 pub use directory::{Barred, DirectoryGrant};
-pub use placing::{FileId, FolderChain, Nested, Placed, nested};
+pub use owned::{
+    BadPattern, FolderPattern, Meeting, OWNER_NAME_BYTES_MAX, OwnedFolder, Owner, Ownerless,
+    Owners, Segment, meeting, owner_name,
+};
+pub use placing::{FileId, FolderChain, Nested, Nesting, Placed, nested};
 pub use secret::{SecretGrant, SecretGrantError, SecretSlot};
 
 use crate::access::confirm::Confirm;
@@ -20,29 +26,6 @@ use crate::values::wildcard;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-
-/// Capabilities that bind what a tool may use of its component's grant. A tool names what it needs;
-/// an agent's lists decide what it may have. A bucket adds two of its own: `<bucket>.read` and
-/// `<bucket>.write`. Writing without reading is not offered: a tool that asks for `X.write` asks
-/// for `X.read` too.
-pub mod capability {
-    /// Reading in the granted folders.
-    pub const FILES_READ: &str = "files.read";
-    /// Writing in the granted folders, where the grant allows it.
-    pub const FILES_WRITE: &str = "files.write";
-    /// Sending the granted HTTP requests.
-    pub const NET_HTTP: &str = "net.http";
-    /// Reading the granted environment values.
-    pub const ENV_READ: &str = "env.read";
-    /// Having the host put granted secrets into requests.
-    pub const SECRETS_USE: &str = "secrets.use";
-
-    /// The capability that another brings with it: `X.read` with `X.write`.
-    #[must_use]
-    pub fn implied(name: &str) -> Option<String> {
-        name.strip_suffix(".write").map(|of| format!("{of}.read"))
-    }
-}
 
 /// A list of names, where `*` stands for any run of characters and everything else for itself.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]

@@ -28,6 +28,7 @@ use crate::access::grant::{
 use crate::access::ruling::{Rule, Ruling, TOOL_CALL};
 use crate::access::tool::ToolDefinition;
 use crate::agents::definition::Definition;
+use crate::values::digest::Digest;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -125,6 +126,9 @@ pub struct Ceiling {
     pub agent: Definition,
     /// The grants of all components that offer tools, by the operator's names.
     pub grants: BTreeMap<String, Grant>,
+    /// The code of these components. Empty in ceilings from before it was recorded.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub code: BTreeMap<String, Digest>,
 }
 
 /// The calling agent, with the rules of the chain on whose behalf it calls.

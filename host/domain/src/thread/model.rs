@@ -47,6 +47,8 @@ pub enum Stop {
     Length,
     /// The provider withheld the rest.
     Filtered,
+    /// The model declined to answer.
+    Refused,
     /// A reason that this host does not know, as the provider named it.
     Other(String),
 }

@@ -239,21 +239,28 @@ pub fn spent_on(attempts: &[Attempt], reserved: Amount) -> (Usage, u64) {
     attempts
         .iter()
         .fold((Usage::default(), 0), |(usage, micros), attempt| {
-            let reserved = attempt.reserved.unwrap_or(reserved);
-            let cost_if_lost = if attempt.usage.is_none() {
-                reserved.cost_micros
-            } else {
-                0
-            };
-            (
-                usage.plus(attempt.usage.unwrap_or(lost(reserved))),
-                micros.saturating_add(attempt.cost_micros.unwrap_or(cost_if_lost)),
-            )
+            let (more, cost) = spent_on_one(attempt, reserved);
+            (usage.plus(more), micros.saturating_add(cost))
         })
 }
 
+/// Returns what one attempt has spent. See [`spent_on`].
+#[must_use]
+pub fn spent_on_one(attempt: &Attempt, reserved: Amount) -> (Usage, u64) {
+    let reserved = attempt.reserved.unwrap_or(reserved);
+    let cost_if_lost = if attempt.usage.is_none() {
+        reserved.cost_micros
+    } else {
+        0
+    };
+    (
+        attempt.usage.unwrap_or(lost(reserved)),
+        attempt.cost_micros.unwrap_or(cost_if_lost),
+    )
+}
+
 /// Returns the usage as which a lost attempt's reservation is counted.
-fn lost(reserved: Amount) -> Usage {
+pub(crate) fn lost(reserved: Amount) -> Usage {
     Usage {
         input_tokens: reserved.tokens,
         output_tokens: 0,

@@ -217,6 +217,29 @@ async fn what_the_host_binds_goes_along_and_cannot_be_framing_either() {
     );
 }
 
+/// A rehearsal answers what no grant allows with a stand-in and sends none of it. The rest goes
+/// out.
+#[tokio::test]
+async fn a_rehearsed_request_is_recorded_as_refused_and_gets_a_stand_in() {
+    let server = Server::saying(ok("really"));
+    let mut world = World::new();
+    world.egress = world.egress.rehearsing();
+    let port = server.port;
+    let granted = [grant("a.test", port)];
+    for (url, grants, expected) in [
+        (format!("http://b.test:{port}/"), &granted[..], "{}"),
+        (format!("http://a.test:{port}/"), &[], "{}"),
+        (format!("http://a.test:{port}/"), &granted, "really"),
+    ] {
+        let read = world.read(&url, grants).await.unwrap();
+        assert_eq!(read, (200, expected.to_owned()), "{url}");
+    }
+    let outcomes: Vec<&str> = world.records().iter().map(|it| it.outcome).collect();
+    assert_eq!(outcomes, ["not-granted", "not-granted", "done"]);
+    let wrong = world.get("ftp://a.test/", &granted).await.unwrap_err();
+    assert_eq!(wrong.code(), "url-refused");
+}
+
 #[tokio::test]
 async fn what_no_grant_names_is_not_even_looked_up() {
     let server = Server::saying(ok(""));
@@ -266,7 +289,7 @@ async fn what_no_grant_names_is_not_even_looked_up() {
         world.records()[1].detail.as_deref(),
         Some(&*format!(
             "no grant allows the request: GET http://www.a.test:{port}/ is not allowed: the \
-             nearest grant, egress[0], has another `host`"
+             nearest grant, network[0], has another `host`"
         ))
     );
 }

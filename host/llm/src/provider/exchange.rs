@@ -9,6 +9,7 @@ use crate::peer::Peer;
 use crate::provider::{Answer, Ask, Dialect};
 use crate::retry::{AttemptError, Mode, Stage, retry_after_ms};
 use crate::sse::{Decoder, Malformed};
+use crate::surrogates::Surrogates;
 use bytes::Bytes;
 use domain::egress::{EgressGrant, Method};
 use domain::json::{self, DEPTH_MAX};
@@ -20,6 +21,7 @@ use egress::{Body, ByteBudget, Caller, Credentials, Egress, Records, Request, Re
 use http::header::{
     ACCEPT_ENCODING, CONTENT_TYPE, DATE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER,
 };
+use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -286,6 +288,7 @@ impl Exchange<'_> {
     ) -> Result<Answer, AttemptError> {
         let mut assembly = self.remote.dialect.assembly(self.ask);
         let mut decoder = Decoder::default();
+        let mut surrogates = Surrogates::default();
         let mut events = Vec::new();
         let mut total = 0_usize;
         let mut until = first;
@@ -307,7 +310,7 @@ impl Exchange<'_> {
                 if assembly.ended() {
                     Ok(())
                 } else {
-                    assembly.take(&event, feed)
+                    assembly.take(&surrogates.joined(event), feed)
                 }
             });
             if let Err(broken) = taken {
@@ -322,7 +325,7 @@ impl Exchange<'_> {
         } else {
             Stage::Asked
         };
-        result
+        let answer = result
             .and_then(|()| {
                 if total == 0 {
                     Err(self.peer.unavailable(Reason::CutShort, ""))
@@ -335,7 +338,9 @@ impl Exchange<'_> {
                     .finish()
                     .map_err(|broken| self.peer.broken(&broken))
             })
-            .map_err(|failure| self.failure(stage, failure))
+            .map_err(|failure| self.failure(stage, failure))?;
+        body.complete();
+        Ok(answer)
     }
 
     async fn whole(
@@ -360,7 +365,7 @@ impl Exchange<'_> {
             }
             until = self.idle();
         }
-        let Ok(value) = serde_json::from_slice(&body) else {
+        let Some(value) = document(&body) else {
             return Err(self.failure(
                 Stage::Begun,
                 self.peer.garbage("it is not JSON", &lossy(&body)),
@@ -372,6 +377,12 @@ impl Exchange<'_> {
         tell(&answer, feed);
         Ok(answer)
     }
+}
+
+/// Reads a body of JSON; none when it is not that.
+fn document(body: &[u8]) -> Option<Value> {
+    let text = std::str::from_utf8(body).ok()?;
+    serde_json::from_str(&Surrogates::default().join(text)).ok()
 }
 
 /// Shows a reply that came in one piece to the watcher.

@@ -19,6 +19,7 @@
 //! reply.calls = [{ tool = "delegate", arguments = { task = "write", path = "$2" } }]
 //! reply.firstDelayMs = 0          # before the first word
 //! reply.delayMs = 0               # before each word
+//! # reply.stop = "length"         # or content_filter, refusal: the reply is not whole, and says so
 //! # reply.fail = "unavailable"    # or rate-limited, refused, garbage, too-long: no reply at all; or
 //! #                               # cut-short: the text comes, and then it breaks off
 //! ```
@@ -164,7 +165,14 @@ impl Script {
         }
         match rule.reply.fail {
             Some(failing) => Err(failure(ask, mode, failing)),
-            None => Ok(answer(ask, parts)),
+            None => {
+                let answer = answer(ask, parts);
+                let stop = rule.reply.stop.map(Stop::from);
+                Ok(Answer {
+                    stop: stop.unwrap_or(answer.stop),
+                    ..answer
+                })
+            }
         }
     }
 

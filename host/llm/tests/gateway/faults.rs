@@ -728,6 +728,10 @@ async fn a_fallback_is_asked_when_the_attempts_are_used_up() {
         ("model-unavailable", 4),
         "what is said is about the model asked for"
     );
+    assert_eq!(
+        completion.also_failed,
+        ["`other-1` of provider `q` (model-refused)"]
+    );
 }
 
 #[tokio::test]

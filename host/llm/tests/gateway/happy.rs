@@ -2,7 +2,8 @@
 
 use crate::server::{Act, End, Server};
 use crate::setting::{
-    CANARY, Kept, Told, Watcher, config, gateway, good, good_anthropic, message, prompt, whole,
+    CANARY, FINISH, Kept, Told, Watcher, config, gateway, good, good_anthropic, message, prompt,
+    whole,
 };
 use agent_host_llm::{Delta, NoDeltas, Unbudgeted};
 use domain::message::{Part, Role};
@@ -81,6 +82,137 @@ async fn a_call_leaves_a_trail_of_its_requests_and_of_the_keys_that_went_with_th
         outcomes.len() == 1 && outcomes[0].starts_with("p ") && outcomes[0].ends_with(" Some(200)"),
         "{outcomes:?}"
     );
+}
+
+/// A streamed reply is whole at its last event, whether or not the server ends the answer there.
+#[tokio::test]
+async fn a_streamed_call_that_ended_well_is_done_on_record_and_a_broken_one_dropped() {
+    for (kind, act) in [
+        ("openai-compatible", good(&["hi"])),
+        ("openai-compatible", open_ended(good(&["hi"]))),
+        ("anthropic", good_anthropic()),
+        ("anthropic", open_ended(good_anthropic())),
+    ] {
+        let server = Server::start(vec![act]).await;
+        let kept = Kept::default();
+        gateway(config(kind, &[&server.url]))
+            .complete_leaving(&prompt(), &NoDeltas, &kept, &Unbudgeted)
+            .await
+            .result
+            .unwrap();
+        assert_eq!(*kept.outcomes.lock().unwrap(), ["p done Some(200)"]);
+    }
+    let odd = Act::events([r#"{"no":"choices"}"#], End::Stall);
+    let server = Server::start(vec![odd, whole("hi")]).await;
+    let kept = Kept::default();
+    gateway(config("openai-compatible", &[&server.url]))
+        .complete_leaving(&prompt(), &NoDeltas, &kept, &Unbudgeted)
+        .await
+        .result
+        .unwrap();
+    assert_eq!(
+        *kept.outcomes.lock().unwrap(),
+        ["p dropped Some(200)", "p done Some(200)"]
+    );
+}
+
+/// Returns a stream whose server never ends it.
+fn open_ended(act: Act) -> Act {
+    match act {
+        Act::Stream(events, _) => Act::Stream(events, End::Stall),
+        other => other,
+    }
+}
+
+/// A server may cut its model's text in the middle of an emoji, which JSON writes as two escapes.
+#[tokio::test]
+async fn a_character_that_a_provider_cuts_in_two_is_shown_and_kept_whole() {
+    let piece =
+        |text: &str| format!(r#"{{"choices":[{{"index":0,"delta":{{"content":"{text}"}}}}]}}"#);
+    let events = [
+        piece(r"so \ud83d"),
+        piece(r"\ude00 it"),
+        piece(r" is \ud83d\ude80"),
+    ];
+    let events = events.iter().map(String::as_str);
+    let act = Act::events(events.chain([FINISH, "[DONE]"]), End::Clean);
+    let server = Server::start(vec![act]).await;
+    let watcher = Watcher::default();
+    let completion = gateway(config("openai-compatible", &[&server.url]))
+        .complete(&prompt(), &watcher)
+        .await;
+    assert_eq!(
+        completion.result.unwrap().parts,
+        [Part::text("so 😀 it is 🚀")]
+    );
+    assert_eq!(watcher.text(), "so 😀 it is 🚀");
+    assert_eq!(completion.attempts.len(), 1);
+
+    let delta = |delta: &str| {
+        format!(r#"data: {{"type":"content_block_delta","index":0,"delta":{{{delta}}}}}"#) + "\n\n"
+    };
+    let event = |event: serde_json::Value| format!("data: {event}\n\n");
+    let events = [
+        event(json!({"type": "message_start", "message": {}})),
+        event(
+            json!({"type": "content_block_start", "index": 0, "content_block": {"type": "tool_use", "id": "t", "name": "look", "input": {}}}),
+        ),
+        delta(r#""type":"input_json_delta","partial_json":"{\"at\":\"\uD83C""#),
+        delta(r#""type":"input_json_delta","partial_json":"\uDF89\"}""#),
+        event(json!({"type": "content_block_stop", "index": 0})),
+        event(json!({"type": "message_delta", "delta": {"stop_reason": "tool_use"}})),
+        event(json!({"type": "message_stop"})),
+    ];
+    let act = Act::Stream(
+        events.into_iter().map(String::into_bytes).collect(),
+        End::Clean,
+    );
+    let server = Server::start(vec![act]).await;
+    let completion = gateway(config("anthropic", &[&server.url]))
+        .complete(&prompt(), &NoDeltas)
+        .await;
+    let call = Part::Call {
+        call_id: "t".to_owned(),
+        name: "look".to_owned(),
+        arguments: r#"{"at":"🎉"}"#.to_owned(),
+    };
+    assert_eq!(completion.result.unwrap().parts, [call]);
+}
+
+/// Each provider has words of its own for why a reply is not whole.
+#[tokio::test]
+async fn a_reply_that_is_not_whole_says_why_in_the_words_of_each_provider() {
+    let openai = |finish: &str, refusal: Option<&str>| {
+        let message = json!({"role": "assistant", "content": "so", "refusal": refusal});
+        json!({"choices": [{"index": 0, "message": message, "finish_reason": finish}]})
+    };
+    let anthropic =
+        |stop: &str| json!({"content": [{"type": "text", "text": "so"}], "stop_reason": stop});
+    for (kind, body, stop) in [
+        ("openai", openai("length", None), Stop::Length),
+        (
+            "openai-compatible",
+            openai("model_length", None),
+            Stop::Length,
+        ),
+        ("openai", openai("content_filter", None), Stop::Filtered),
+        ("openai", openai("stop", Some("No.")), Stop::Refused),
+        ("openai", openai("stop", None), Stop::End),
+        ("anthropic", anthropic("max_tokens"), Stop::Length),
+        (
+            "anthropic",
+            anthropic("model_context_window_exceeded"),
+            Stop::Length,
+        ),
+        ("anthropic", anthropic("refusal"), Stop::Refused),
+        ("anthropic", anthropic("end_turn"), Stop::End),
+    ] {
+        let server = Server::start(vec![Act::json(200, &body)]).await;
+        let completion = gateway(config(kind, &[&server.url]))
+            .complete(&prompt(), &NoDeltas)
+            .await;
+        assert_eq!(completion.result.unwrap().stop, stop, "{kind}: {body}");
+    }
 }
 
 #[tokio::test]
@@ -214,7 +346,7 @@ async fn a_server_that_does_not_stream_is_understood_too() {
 #[tokio::test]
 async fn a_stream_that_leaves_out_its_last_mark_but_ends_is_whole() {
     let mut events = crate::setting::words(&["hi"]);
-    events.push(crate::setting::FINISH.to_owned());
+    events.push(FINISH.to_owned());
     let server = Server::start(vec![Act::events(
         events.iter().map(String::as_str),
         End::Clean,

@@ -3,7 +3,7 @@
 
 use crate::outcome::Decided;
 use domain::event::{BoundaryDecision, BoundaryVerdict, DECISIONS_RECORDED_MAX, DETAIL_BYTES_MAX};
-use domain::grant::capability;
+use domain::grant::{OwnedFolder, capability};
 use domain::redact::Redactor;
 use domain::ruling::{Rule, Ruling};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,8 +15,8 @@ pub(crate) struct AuditRecorder(Arc<Mutex<AuditEntries>>);
 
 #[derive(Debug, Default)]
 struct AuditEntries {
-    /// The rulings made before the call began.
-    rulings: Vec<Ruling>,
+    /// The rulings made before the call of a tool began; none for a step, which has none.
+    rulings: Option<Vec<Ruling>>,
     decided: Decided,
     redactor: Redactor,
 }
@@ -30,7 +30,7 @@ impl AuditRecorder {
 
     /// Binds the call by these rulings.
     pub(crate) fn bind(&self, rulings: Vec<Ruling>) {
-        self.entries().rulings = rulings;
+        self.entries().rulings = Some(rulings);
     }
 
     /// Records a decision that others made.
@@ -56,10 +56,15 @@ impl AuditRecorder {
     }
 
     /// Records a refusal: by the rule that took the capability from the call, or, when the call has
-    /// it, by its grant, which does not go so far.
+    /// it, by its grant, which does not go so far. A tool that did not declare the capability is
+    /// told apart, because no grant would help it.
     pub(crate) fn refused(&self, capability: &str, detail: impl FnOnce() -> String) {
         let mut entries = self.entries();
-        let rule = entries.withholds(capability).unwrap_or(Rule::NotGranted);
+        let undeclared = || entries.is_undeclared(capability).then_some(Rule::NotAsked);
+        let rule = entries
+            .withholds(capability)
+            .or_else(undeclared)
+            .unwrap_or(Rule::NotGranted);
         entries.count(capability, BoundaryVerdict::Refused, rule, detail);
     }
 
@@ -96,6 +101,37 @@ impl AuditRecorder {
         }
     }
 
+    /// Records that a call that needs files and failed opened nothing in the folders at these
+    /// places. Does nothing if it was decided on any file, or if the tool did not ask for files.
+    pub(crate) fn unreached_folders(&self, places: &[&str]) {
+        let mut entries = self.entries();
+        let is_about_files =
+            |name: &str| name == capability::FILES_READ || name == capability::FILES_WRITE;
+        let mut decisions = entries.decided.decisions.iter();
+        if decisions.any(|decision| is_about_files(&decision.capability)) {
+            return;
+        }
+        let rule = match entries.ruling(capability::FILES_READ) {
+            Some(ruling) if ruling.allowed => Rule::NotGranted,
+            Some(ruling) if ruling.rule != Rule::NotAsked => ruling.rule,
+            Some(_) | None => return,
+        };
+        let detail = match places {
+            [] => "no folder is granted".to_owned(),
+            places => format!(
+                "nothing was opened in {}; a path elsewhere is in no granted folder",
+                places.join(", ")
+            ),
+        };
+        let verdict = BoundaryVerdict::Refused;
+        entries.count(capability::FILES_READ, verdict, rule, || detail);
+    }
+
+    /// Notes the folders of its own that the call has. They are on record with what was decided.
+    pub(crate) fn owned(&self, folders: &[OwnedFolder]) {
+        self.entries().decided.folders = folders.to_vec();
+    }
+
     /// Takes all decisions out.
     pub(crate) fn take(&self) -> Decided {
         std::mem::take(&mut self.entries().decided)
@@ -122,9 +158,21 @@ impl Decided {
 impl AuditEntries {
     /// The rule that took a capability from the call.
     fn withholds(&self, capability: &str) -> Option<Rule> {
-        let mut rulings = self.rulings.iter();
-        let ruling = rulings.find(|ruling| ruling.capability == capability)?;
+        let ruling = self.ruling(capability)?;
         (!ruling.allowed).then_some(ruling.rule)
+    }
+
+    /// Returns true if a tool is called that did not declare the capability. There is a ruling on
+    /// everything that it declared or that its component is granted.
+    fn is_undeclared(&self, capability: &str) -> bool {
+        self.rulings.is_some()
+            && self.ruling(capability).is_none()
+            && capability::is_capability(capability)
+    }
+
+    fn ruling(&self, capability: &str) -> Option<&Ruling> {
+        let mut rulings = self.rulings.iter().flatten();
+        rulings.find(|ruling| ruling.capability == capability)
     }
 
     fn count(

@@ -75,8 +75,23 @@ impl CallState {
     }
 }
 
+impl CallState {
+    /// Puts on record that a call that failed was given its folders, or none, and opened nothing in
+    /// them. The guest's own library looks for the folder of a path: a path that is in none never
+    /// reaches the host.
+    pub(crate) fn record_unreached_folders(&self) {
+        if !self.folders.were_asked_for {
+            return;
+        }
+        let granted = &self.folders.granted;
+        let places: Vec<&str> = granted.iter().map(|it| it.grant.at.as_str()).collect();
+        self.recorder.unreached_folders(&places);
+    }
+}
+
 impl preopens::Host for CallState {
     fn get_directories(&mut self) -> wasmtime::Result<Vec<(Fd, String)>> {
+        self.folders.were_asked_for = true;
         let mut directories = Vec::with_capacity(self.folders.granted.len());
         for folder in self.folders.granted.clone() {
             let fd = self.table.push(Descriptor::Dir(folder.dir.clone()))?;

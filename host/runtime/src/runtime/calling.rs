@@ -29,11 +29,13 @@ use crate::tool::ToolCall;
 use crate::view::{Buckets, Notes, View};
 use domain::basis::Basis;
 use domain::digest::Digest;
-use domain::grant::{Bound, GuestLimits};
+use domain::grant::{Bound, DirectoryGrant, GuestLimits, Owner, Owners, capability};
 use domain::operation::{CallUsage, Progress};
 use domain::ruling::{STEP, TOOL_CALL};
 use domain::step::{News, StepResult};
 use domain::tool::ToolError;
+use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use wasmtime::Store;
@@ -191,13 +193,11 @@ impl Runtime {
             audit,
         };
         let way_out = WayOut::open(self.0.config.egress.clone(), sender);
-        let folders = match Folders::of(&bound.directories, &self.0.folders, &self.0.accounts) {
+        let folders = match self.folders(&bound.directories, &call).await {
             Ok(folders) => folders,
-            Err(error) => {
-                let detail = with_source(&error);
-                return ran(self.not_run(Outcome::Faulted { detail }));
-            }
+            Err(error) => return ran(self.not_run(without_folders(&error, &recorder))),
         };
+        recorder.owned(&folders.owned);
         let means = CallMeans {
             purpose: Purpose::Tool(Box::new(work)),
             clock_and_randomness: ClockAndRandomness::live(),
@@ -221,6 +221,49 @@ impl Runtime {
         result
     }
 
+    /// Opens the folders of a call. Folders of owners are made on a thread that may wait.
+    async fn folders(
+        &self,
+        granted: &[DirectoryGrant],
+        call: &ToolCall,
+    ) -> Result<Folders, FolderError> {
+        if granted.is_empty() {
+            return Ok(Folders::default());
+        }
+        let runtime = self.clone();
+        let granted = granted.to_vec();
+        let user = call.user_id.clone();
+        let agent = call.agent_id.clone();
+        let session = call.session_id.clone();
+        let opened = tokio::task::spawn_blocking(move || {
+            let owners = Owners {
+                user: &user,
+                agent: &agent,
+                session: &session,
+            };
+            Folders::of(&granted, owners, &runtime.0.folders, &runtime.0.accounts)
+        });
+        opened.await.unwrap_or_else(|panic| {
+            Err(FolderError::Unusable {
+                path: PathBuf::new(),
+                source: io::Error::other(panic),
+            })
+        })
+    }
+
+    /// Removes the folders that a user, an agent or a session has of its own, with all that is in
+    /// them. Returns how many there were.
+    ///
+    /// # Errors
+    /// The machine refuses to remove one. The others are removed all the same.
+    pub async fn remove_folders_of(&self, owner: Owner, id: &str) -> io::Result<u64> {
+        let runtime = self.clone();
+        let id = id.to_owned();
+        let removed =
+            tokio::task::spawn_blocking(move || runtime.0.folders.remove_of(owner, &id)).await;
+        removed.map_err(io::Error::other)?
+    }
+
     /// Runs a tool in its store, to its end or to one of its limits.
     async fn run_tool(
         &self,
@@ -240,9 +283,13 @@ impl Runtime {
                 .await
         };
         let ended = run::drive(&time, Duration::from_millis(wall_ms), guest).await;
-        self.finish(store, |state, logs| {
+        let ended = self.finish(store, |state, logs| {
             run::outcome(ended, state, &time, logs).and_then(|result| accepted(call_result(result)))
-        })
+        });
+        if may_miss_a_folder(&ended.outcome) {
+            store.data().record_unreached_folders();
+        }
+        ended
     }
 
     /// Counts a call that is over, and returns everything that remains of it.
@@ -306,6 +353,39 @@ fn ran(ended: EndedCall<ToolResult>) -> Ran {
 fn record_offence<T>(component: &Component, outcome: &Outcome<T>) {
     if matches!(outcome, Outcome::OutOfCpu) {
         component.gate.record_offence(Instant::now());
+    }
+}
+
+/// Returns true if a call failed in a way that a file that is not there explains.
+fn may_miss_a_folder(outcome: &Outcome<ToolResult>) -> bool {
+    match outcome {
+        Outcome::Returned(Err(error)) => match error {
+            ToolError::NotFound(_) | ToolError::Denied | ToolError::Failed(_) => true,
+            ToolError::InvalidArguments(_) | ToolError::RetryLater(_) => false,
+        },
+        Outcome::Trapped { .. } => true,
+        Outcome::Returned(Ok(_))
+        | Outcome::Refused { .. }
+        | Outcome::OutOfMemory
+        | Outcome::OutOfCpu
+        | Outcome::TimedOut
+        | Outcome::Busy
+        | Outcome::TooOften { .. }
+        | Outcome::Faulted { .. } => false,
+    }
+}
+
+/// Returns the outcome of a call whose folders cannot be opened: refused, and on record, where what
+/// is there or the call's owner does not allow it; the host's fault otherwise.
+fn without_folders(error: &FolderError, recorder: &AuditRecorder) -> Outcome<ToolResult> {
+    match error {
+        FolderError::InTheWay { .. } | FolderError::Ownerless { .. } => {
+            recorder.refused(capability::FILES_READ, || error.to_string());
+            Outcome::Returned(Err(ToolError::Denied))
+        }
+        error => Outcome::Faulted {
+            detail: with_source(error),
+        },
     }
 }
 

@@ -8,10 +8,12 @@ use crate::component::{Component, Described, World};
 use crate::convert::Unacceptable;
 use crate::convert::describe::{agent_description, tool_definitions};
 use crate::load::{self, LoadError};
+use crate::manifest;
 use crate::outcome::Outcome;
 use crate::run;
 use crate::stats::count;
 use domain::digest::Digest;
+use domain::operation::CallUsage;
 use std::collections::HashMap;
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -71,6 +73,18 @@ impl Runtime {
         loaded.ok()
     }
 
+    /// Forgets the components that nobody holds any more. One of them is loaded from the cache when
+    /// it is asked for again.
+    pub fn forget_unused(&self) {
+        self.loaded().retain(|_, cell| {
+            // Someone is loading it, has it, or has it under a name of the operator's.
+            Arc::strong_count(cell) > 1
+                || cell.get().is_none_or(|component| {
+                    Arc::strong_count(component) > 1 || Arc::strong_count(&component.world) > 1
+                })
+        });
+    }
+
     fn loaded(&self) -> MutexGuard<'_, HashMap<Digest, Loaded>> {
         self.0.loaded.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -88,6 +102,7 @@ impl Runtime {
 
     async fn load_new(&self, digest: Digest, wasm: Vec<u8>) -> Result<Arc<Component>, LoadError> {
         let size_bytes = wasm.len() as u64;
+        let (manifest, wasm) = blocking(move || (manifest::read(&wasm), wasm)).await?;
         let found = self
             .blocking(move |inner| inner.cache.read(&inner.engine, digest))
             .await?;
@@ -107,7 +122,7 @@ impl Runtime {
         let described = match described {
             Some(described) => described,
             None => {
-                let described = self.describe(&world).await?;
+                let (described, _) = self.describe(&world, b"describe").await?;
                 self.keep(digest, code, described.clone()).await?;
                 described
             }
@@ -118,6 +133,13 @@ impl Runtime {
             .map_err(|wrong| LoadError::DescribeRefused {
                 detail: wrong.to_string(),
             })?;
+        described
+            .check_capabilities(&imports)
+            .map_err(|detail| LoadError::DescribeRefused { detail })?;
+        if let Some(Err(error)) = manifest.as_deref().map(Result::as_ref) {
+            tracing::warn!(component.digest = %digest, %error, "the manifest of a component is not \
+                read");
+        }
         tracing::info!(component.digest = %digest, component.bytes = size_bytes, "component \
             loaded");
         Ok(Arc::new(Component {
@@ -126,6 +148,7 @@ impl Runtime {
             described: Arc::new(described),
             imports: imports.into(),
             size_bytes,
+            manifest,
             world: Arc::new(world),
             gate: Arc::default(),
         }))
@@ -161,11 +184,27 @@ impl Runtime {
         Ok(())
     }
 
-    async fn describe(&self, world: &World) -> Result<Described, LoadError> {
+    /// Asks a loaded component again what it is, on a fresh instance and with other randomness, and
+    /// returns its answer with what that used.
+    ///
+    /// # Errors
+    /// See [`LoadError`].
+    pub async fn describe_again(
+        &self,
+        component: &Component,
+    ) -> Result<(Described, CallUsage), LoadError> {
+        self.describe(&component.world, b"describe again").await
+    }
+
+    async fn describe(
+        &self,
+        world: &World,
+        seed: &[u8],
+    ) -> Result<(Described, CallUsage), LoadError> {
         count(&self.0.counts.described);
         let limits = self.0.config.describe;
         let _permit = self.0.guests.enter_ungated().await.ok_or(LoadError::Busy)?;
-        let mut store = self.store(CallMeans::none(b"describe"), &limits);
+        let mut store = self.store(CallMeans::none(seed), &limits);
         let time = store.data().time();
         let guest = async {
             Ok(match world {
@@ -182,8 +221,10 @@ impl Runtime {
             })
         };
         let ended = run::drive(&time, Duration::from_millis(limits.wall_ms_max), guest).await;
-        let (logs, _) = store.data().log.take();
-        description(run::outcome(ended, store.data(), &time, &logs))
+        let (logs, dropped) = store.data().log.take();
+        let usage = store.data().usage(self.0.config.tick_ms, dropped);
+        let described = description(run::outcome(ended, store.data(), &time, &logs))?;
+        Ok((described, usage))
     }
 
     async fn blocking<T: Send + 'static>(

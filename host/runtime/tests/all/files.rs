@@ -2,9 +2,9 @@
 //! and the audit record says what was tried.
 
 use crate::fixture::{Fixture, done, tool_call};
-use agent_host_runtime::{Called, Component, FolderError, Outcome};
+use agent_host_runtime::{Called, Component, FolderError, Outcome, ToolCall};
 use domain::event::BoundaryVerdict;
-use domain::grant::{Access, Bound, DirectoryGrant};
+use domain::grant::{Access, Bound, DirectoryGrant, Owner, Owners};
 use serde_json::{Value, json};
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -109,6 +109,36 @@ impl House {
             .call_in_open_folders(&self.burglar, &bound, call, &Arc::default())
             .await;
         serde_json::from_str(&done(&called)).unwrap()
+    }
+
+    /// A call of operations for this user, in this session, in folders as they were opened before.
+    pub(crate) async fn called_for(
+        &self,
+        owners: Owners<'_>,
+        directories: &[DirectoryGrant],
+        ops: &Value,
+    ) -> Called {
+        let bound = Bound {
+            directories: directories.to_vec(),
+            ..Bound::default()
+        };
+        let call = ToolCall {
+            user_id: owners.user.to_owned(),
+            agent_id: owners.agent.to_owned(),
+            session_id: owners.session.to_owned(),
+            ..tool_call("burgle", &json!({ "ops": ops }).to_string())
+        };
+        let called = self
+            .fixture
+            .call_in_open_folders(&self.burglar, &bound, call, &Arc::default())
+            .await;
+        self.assert_secure();
+        called
+    }
+
+    /// Removes the folders of an owner.
+    pub(crate) async fn remove_of(&self, owner: Owner, id: &str) -> std::io::Result<u64> {
+        self.fixture.runtime.remove_folders_of(owner, id).await
     }
 
     /// Makes the check that wasmtime's own tests make after each attack.

@@ -3,15 +3,30 @@
 use crate::sql::{Columns, Sql, int};
 use domain::budget::Amount;
 use domain::id::{OperationId, RunId, SessionId};
+use domain::usage::Counted;
 use rusqlite::{Row, params};
+
+/// Words by which the table says what counts of an operation.
+const MODEL: &str = "model";
+const CALL: &str = "call";
+const TIME: &str = "time";
 
 /// An operation without its id and its owner.
 #[derive(Default)]
 pub(super) struct Started {
     /// The session that it was handed to.
     pub(super) waits_for: Option<SessionId>,
-    /// Amount reserved for a model's call, and the charges of the attempts before the newest.
-    pub(super) reserved: Amount,
+    /// The part that counts when it settles, with the amount reserved for a model's call.
+    pub(super) counted: Counted,
+}
+
+/// An operation that is open no more.
+pub(super) struct Gone {
+    pub(super) run: RunId,
+    /// Amount that it drew.
+    pub(super) drawn: Amount,
+    /// The part of it that counts.
+    pub(super) counted: Counted,
 }
 
 /// Records that an operation is open. A question of it waits under an id of its own until its run
@@ -23,13 +38,15 @@ pub(super) fn started(
     session: SessionId,
     it: &Started,
 ) -> rusqlite::Result<()> {
-    let Started {
-        waits_for,
-        reserved,
-    } = it;
+    let Started { waits_for, counted } = it;
+    let (counts, reserved, model) = match counted {
+        Counted::Model { asked, drawn } => (MODEL, *drawn, asked.as_deref()),
+        Counted::Call => (CALL, Amount::default(), None),
+        Counted::Time => (TIME, Amount::default(), None),
+    };
     sql.write(
-        "INSERT INTO operations (id, run, session, waits_for, reserved_tokens, reserved_micros) \
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+        "INSERT INTO operations (id, run, session, waits_for, reserved_tokens, reserved_micros, \
+         counts, model) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
         params![
             id.0.0,
             run.to_string(),
@@ -37,6 +54,8 @@ pub(super) fn started(
             waits_for.map(|session| session.to_string()),
             int(reserved.tokens),
             int(reserved.cost_micros),
+            counts,
+            model,
         ],
     )
 }
@@ -60,13 +79,31 @@ pub(super) fn attempted(sql: &Sql<'_>, id: OperationId, drawn: Amount) -> rusqli
     )
 }
 
-/// Removes an operation. Returns its run and the amount that it drew.
-pub(super) fn settled(sql: &Sql<'_>, id: OperationId) -> rusqlite::Result<Option<(RunId, Amount)>> {
+/// Removes an operation, and returns it.
+pub(super) fn settled(sql: &Sql<'_>, id: OperationId) -> rusqlite::Result<Option<Gone>> {
     sql.row(
-        "DELETE FROM operations WHERE id = ?1 RETURNING run, reserved_tokens, reserved_micros",
+        "DELETE FROM operations WHERE id = ?1 RETURNING run, reserved_tokens, reserved_micros, \
+         counts, model",
         [id.0.0],
-        drawn,
+        gone,
     )
+}
+
+fn gone(row: &Row<'_>) -> rusqlite::Result<Gone> {
+    let (run, drawn) = drawn(row)?;
+    let counted = match row.text(3)? {
+        MODEL => Counted::Model {
+            asked: row.get(4)?,
+            drawn,
+        },
+        CALL => Counted::Call,
+        _ => Counted::Time,
+    };
+    Ok(Gone {
+        run,
+        drawn,
+        counted,
+    })
 }
 
 fn drawn(row: &Row<'_>) -> rusqlite::Result<(RunId, Amount)> {
@@ -95,10 +132,11 @@ pub(super) fn asked(
 }
 
 /// Removes all operations of a run, and returns them.
-pub(super) fn ended(sql: &Sql<'_>, run: RunId) -> rusqlite::Result<Vec<OperationId>> {
+pub(super) fn ended(sql: &Sql<'_>, run: RunId) -> rusqlite::Result<Vec<(OperationId, Gone)>> {
     sql.rows(
-        "DELETE FROM operations WHERE run = ?1 RETURNING id",
+        "DELETE FROM operations WHERE run = ?1 RETURNING run, reserved_tokens, reserved_micros, \
+         counts, model, id",
         [run.to_string()],
-        |row| row.digest(0).map(OperationId),
+        |row| Ok((OperationId(row.digest(5)?), gone(row)?)),
     )
 }

@@ -13,13 +13,15 @@ const KEPT_MAX: u64 = 1 << 60;
 
 pub(super) fn started(sql: &Sql<'_>, started: &RunStarted) -> rusqlite::Result<()> {
     sql.write(
-        "INSERT INTO runs (id, session, agent, started_at, accounts) VALUES (?1, ?2, ?3, ?4, ?5)",
+        "INSERT INTO runs (id, session, agent, started_at, accounts, user_id) VALUES (?1, ?2, ?3, \
+         ?4, ?5, ?6)",
         params![
             started.run.to_string(),
             started.session.to_string(),
             started.agent.to_string(),
             int(started.time.0),
             (!started.accounts.is_empty()).then(|| started.accounts.address()),
+            started.user_id.as_str(),
         ],
     )
 }

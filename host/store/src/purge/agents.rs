@@ -64,7 +64,7 @@ pub(super) fn erase_of_session(
 fn fold_again(sql: &Sql<'_>, agent: AgentId) -> rusqlite::Result<()> {
     let id = agent.to_string();
     let mut folded = None;
-    for_each_left(sql, &format!("agent/{id}"), |event| {
+    for_each_left(sql, &format!("agent/{id}"), |event, _| {
         folded = Agent::apply(folded.take(), event);
         Ok(())
     })?;

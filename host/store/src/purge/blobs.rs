@@ -48,7 +48,7 @@ fn is_named(sql: &Sql<'_>, digest: Digest) -> rusqlite::Result<bool> {
 /// Notes anew which blobs a stream names, with what is left of it.
 pub(super) fn named_again(sql: &Sql<'_>, stream: &str) -> rusqlite::Result<()> {
     named_no_more(sql, stream)?;
-    for_each_left(sql, stream, |event| name_blobs(sql, stream, event))
+    for_each_left(sql, stream, |event, _| name_blobs(sql, stream, event))
 }
 
 /// Checks some of the marked blobs and deletes those that are not named. Returns whether none is

@@ -3,7 +3,7 @@
 
 use super::blobs::{named_again, named_no_more};
 use super::searchable_rows::forget;
-use super::{EVENTS_PER_COMMIT_MAX, Tally, erase_event};
+use super::{EVENTS_PER_COMMIT_MAX, Tally, erase_event, usage};
 use crate::event_row::decode_at;
 use crate::projections::first_again;
 use crate::read::dispatches::tree_of;
@@ -23,8 +23,9 @@ pub(super) fn erase(
         forget(sql, position)?;
     }
     let id = run.to_string();
-    tally.erased.messages += sql.execute("DELETE FROM messages WHERE run = ?1", [&id])? as u64;
     let stream = format!("run/{id}");
+    usage::erase(sql, run, &stream, tally)?;
+    tally.erased.messages += sql.execute("DELETE FROM messages WHERE run = ?1", [&id])? as u64;
     // What a tool keeps for others than this session is theirs.
     let events = sql.rows(
         "SELECT position, kind, payload FROM events WHERE stream = ?1 AND payload IS NOT NULL AND \

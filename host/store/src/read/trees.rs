@@ -5,11 +5,14 @@
 
 use super::ReadError;
 use super::turns::{node, root};
+use crate::event_row::decode_at;
 use crate::query::{Query, Value};
 use crate::sql::{Columns, Sql, limit as rows};
 use crate::store::Store;
+use domain::compaction::Mark;
 use domain::digest::Digest;
-use domain::id::{AgentId, SessionId, TurnId};
+use domain::event::Event;
+use domain::id::{AgentId, InputId, RunId, SessionId, Stream, TurnId};
 use domain::message::{Message, MessageId};
 use domain::time::Timestamp;
 use domain::turn::TurnNode;
@@ -44,6 +47,10 @@ pub struct TreeTurn {
     pub labels: Vec<SessionLabel>,
     /// First message in it.
     pub text: String,
+    /// The inputs that its run claimed.
+    pub inputs: Vec<InputId>,
+    /// True if it is a compaction of its thread.
+    pub compacts: bool,
 }
 
 /// A turn with all that is known of it.
@@ -278,15 +285,40 @@ impl Seen {
             [node.run.to_string()],
             |row| row.json(0),
         )?;
+        let inputs = inputs(sql, node.run)?;
         let labels = self.labels.get(&id).cloned().unwrap_or_default();
         Ok(Some(TreeTurn {
             node,
             session,
             time,
             labels,
+            inputs,
+            compacts: first
+                .as_ref()
+                .is_some_and(|first| Mark::of(first).is_some()),
             text: first.map(|message| message.text()).unwrap_or_default(),
         }))
     }
+}
+
+/// Reads the inputs that a run claimed, from its last event. A run from before they were recorded
+/// there has those of its beginning. An imported turn has no run.
+fn inputs(sql: &Sql<'_>, run: RunId) -> rusqlite::Result<Vec<InputId>> {
+    const FIRST: &str =
+        "SELECT kind, payload FROM events WHERE stream = ?1 ORDER BY version LIMIT 1";
+    const LAST: &str =
+        "SELECT kind, payload FROM events WHERE stream = ?1 ORDER BY version DESC LIMIT 1";
+    let stream = Stream::Run(run).to_string();
+    let last = sql.row(LAST, [&stream], |row| decode_at(row, 0))?;
+    if let Some(Some(Event::RunEnded(ended))) = last
+        && !ended.inputs.is_empty()
+    {
+        return Ok(ended.inputs);
+    }
+    Ok(match sql.row(FIRST, [&stream], |row| decode_at(row, 0))? {
+        Some(Some(Event::RunStarted(started))) => started.claimed.clone(),
+        Some(_) | None => Vec::new(),
+    })
 }
 
 /// Reads the labels on the turns of a tree, as far as a user may see their sessions.

@@ -9,7 +9,7 @@ use rusqlite::{Connection, ErrorCode, Row};
 use std::cmp::Ordering;
 
 /// Columns of the longest key.
-pub(super) const KEY_COLUMNS_MAX: usize = 3;
+pub(super) const KEY_COLUMNS_MAX: usize = 4;
 /// Tables from which the full-text index is made.
 const INDEXED: [&str; 3] = ["sessions", "messages", "recall"];
 

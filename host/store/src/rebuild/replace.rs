@@ -16,7 +16,7 @@ use std::path::Path;
 use std::time::Instant;
 
 /// Columns of the notes that hold a key.
-const KEY: [&str; KEY_COLUMNS_MAX] = ["first", "second", "third"];
+const KEY: [&str; KEY_COLUMNS_MAX] = ["first", "second", "third", "fourth"];
 /// The tables behind the full-text index.
 const INDEX: [&str; 4] = [
     "recall_index_data",

@@ -22,7 +22,8 @@ pub(super) fn watch(connection: &Connection, notes: Notes) -> rusqlite::Result<(
     };
     connection.execute_batch(&format!(
         "{create} touched (projection TEXT NOT NULL, first NOT NULL, second NOT NULL, third NOT \
-         NULL, PRIMARY KEY (projection, first, second, third)) WITHOUT ROWID"
+         NULL, fourth NOT NULL, PRIMARY KEY (projection, first, second, third, fourth)) WITHOUT \
+         ROWID"
     ))?;
     for table in Table::all(connection)? {
         let name = table.name;
@@ -68,20 +69,21 @@ pub(super) fn note(
         .chain(key)
         .chain(padding);
     connection
-        .prepare_cached("INSERT OR IGNORE INTO touched VALUES (?1, ?2, ?3, ?4)")?
+        .prepare_cached("INSERT OR IGNORE INTO touched VALUES (?1, ?2, ?3, ?4, ?5)")?
         .execute(params_from_iter(values))?;
     Ok(())
 }
 
 /// Hands what one connection noted to another that notes too.
 pub(super) fn hand_over(from: &Connection, to: &Connection) -> rusqlite::Result<()> {
-    let mut noted = from.prepare("SELECT projection, first, second, third FROM temp.touched")?;
+    let mut noted =
+        from.prepare("SELECT projection, first, second, third, fourth FROM temp.touched")?;
     let mut rows = noted.query([])?;
     while let Some(row) = rows.next()? {
         note(
             to,
             &row.get::<_, String>(0)?,
-            vec![row.get(1)?, row.get(2)?, row.get(3)?],
+            vec![row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?],
         )?;
     }
     Ok(())

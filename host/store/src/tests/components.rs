@@ -11,6 +11,7 @@ fn admitted(component: &str, code: &[u8]) -> Event {
     Event::ComponentAdmitted(ComponentAdmitted {
         component: component.to_owned(),
         code: Digest::of(code),
+        version: None,
         grant: Digest::of(b"grant"),
         described: None,
         replaces: None,

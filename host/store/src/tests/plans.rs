@@ -83,6 +83,26 @@ const LOOKED_THROUGH: &[LookedThrough] = &[
         _reason: "the index is partial: it has dead letters, of which the last ones are read",
     },
     LookedThrough {
+        statement: "SELECT count(*) FROM sessions WHERE status = 'open'",
+        scans: &["SCAN sessions"],
+        _reason: "an operator asks how many there are, now and then",
+    },
+    LookedThrough {
+        statement: "SELECT count(*) FROM sessions WHERE open_run IS NOT NULL",
+        scans: &["SCAN sessions USING COVERING INDEX sessions_running"],
+        _reason: "the index is partial: it has those that are wanted",
+    },
+    LookedThrough {
+        statement: "SELECT count(*) FROM inputs WHERE state = 'waiting'",
+        scans: &["SCAN inputs USING COVERING INDEX inputs_waiting"],
+        _reason: "the index is partial: it has those that are wanted",
+    },
+    LookedThrough {
+        statement: "SELECT count(*) FROM inputs WHERE state = 'dead'",
+        scans: &["SCAN inputs USING COVERING INDEX inputs_dead"],
+        _reason: "the index is partial: it has those that are wanted",
+    },
+    LookedThrough {
         statement: "DELETE FROM operations WHERE session = ?1",
         scans: &["SCAN operations"],
         _reason: "a purge's, over the operations that are open",

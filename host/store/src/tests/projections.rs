@@ -676,6 +676,14 @@ async fn projections_are_the_same_when_they_are_folded_again() {
         vec![timer(run(60), "t", NOON.plus_ms(7))],
     );
     open.basis.tools = domain::digest::Digest::of(b"[]");
+    open.settled = vec![Settlement {
+        active_ms: 1,
+        ..Settlement::new(
+            timer(run(60), "gone", NOON).id,
+            OperationOutcome::Elapsed,
+            NOON,
+        )
+    }];
     let events = vec![
         run_started(run(60), 1, Some(&turn), Vec::new()),
         Event::RunStepped(Box::new(open)),

@@ -86,6 +86,7 @@ async fn finished(store: &Store, n: u128) -> Tally {
         purged_by: UserId::local(),
         erased,
         kept,
+        usage: tally.usage.clone(),
         time: NOON,
     };
     store
@@ -96,7 +97,7 @@ async fn finished(store: &Store, n: u128) -> Tally {
     tally
 }
 
-async fn purged(sample: &Sample, n: u128) -> Tally {
+pub(super) async fn purged(sample: &Sample, n: u128) -> Tally {
     sample
         .append(Stream::Session(session(n)), vec![deleted(n)])
         .await;

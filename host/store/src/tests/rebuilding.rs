@@ -133,9 +133,16 @@ async fn what_was_changed_is_replaced_and_told_table_by_table() {
             true,
         ),
         (
-            "INSERT INTO operations VALUES (x'00', 'r', 's', NULL, 0, 0)",
+            "INSERT INTO operations VALUES (x'00', 'r', 's', NULL, 0, 0, NULL, 'time')",
             "operations",
             [0, 0, 1],
+            false,
+        ),
+        (
+            "INSERT INTO usage VALUES (1, 's', 'u', 'm', 'a', 1, 1, 0, 2, 3, 0, 4, 5, 6), (1, 's', \
+             'u', 'n', 'a', 1, 1, 0, 2, 3, 0, 4, 5, 6)",
+            "usage",
+            [0, 0, 2],
             false,
         ),
         (

@@ -310,6 +310,8 @@ pub(super) fn run_ended(of: RunId, in_session: u128, turn: TurnId) -> Event {
         turn: Some(turn),
         stopped: Vec::new(),
         said: Vec::new(),
+        inputs: Vec::new(),
+        compacts: false,
         time: NOON.plus_ms(10),
     })
 }
@@ -349,6 +351,8 @@ pub(super) fn turn_committed(in_session: u128, turn: &TurnNode) -> Event {
         turn: turn.clone(),
         revision: turn.depth,
         untrusted: None,
+        inputs: Vec::new(),
+        compacts: false,
         time: NOON.plus_ms(20),
     })
 }

@@ -100,11 +100,11 @@ fn changed_projection(sql: &Sql<'_>) -> rusqlite::Result<Option<String>> {
         return Ok(Some("the layout of the database was changed".to_owned()));
     }
     for table in PROJECTIONS {
-        // Two columns name a row in each of these tables.
+        let key = key_of(&again, table)?;
         if !same_rows(
             sql.connection(),
             &again,
-            &format!("SELECT * FROM {table} ORDER BY 1, 2"),
+            &format!("SELECT * FROM {table} ORDER BY {key}"),
         )? {
             return Ok(Some(format!(
                 "the table `{table}` is not what the events say; the events themselves are whole"
@@ -112,6 +112,16 @@ fn changed_projection(sql: &Sql<'_>) -> rusqlite::Result<Option<String>> {
         }
     }
     Ok(None)
+}
+
+/// Returns the columns that name a row in a table.
+fn key_of(connection: &Connection, table: &str) -> rusqlite::Result<String> {
+    let text = "SELECT name FROM pragma_table_info(?1) WHERE pk > 0 ORDER BY pk";
+    let mut statement = connection.prepare(text)?;
+    let columns: Vec<String> = statement
+        .query_map([table], |row| row.get(0))?
+        .collect::<rusqlite::Result<_>>()?;
+    Ok(columns.join(", "))
 }
 
 /// Returns whether two databases give the same rows.

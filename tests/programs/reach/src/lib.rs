@@ -60,7 +60,13 @@ impl Guest for Program {
                         &serde_json::json!({ "url": format!("http://decoy.invalid:{port}/") }),
                     );
                 }
-                done(fetched(&arguments).unwrap_or_else(|error| format!("{error:?}")))
+                let first = fetched(&arguments);
+                // The second is fetched only after the first was answered.
+                let then = &arguments["then"];
+                if then.is_string() && first.is_ok() {
+                    _ = fetched(&serde_json::json!({ "url": then }));
+                }
+                done(first.unwrap_or_else(|error| format!("{error:?}")))
             }
             "environment" => done(format!(
                 "{:?} {:?} {:?}",

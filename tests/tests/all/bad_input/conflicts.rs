@@ -465,7 +465,7 @@ fn made_already(stage: &Stage) -> Vec<Refusal> {
 /// Sessions that cannot begin, with an agent that would be made on the way: it is not made either.
 fn begun_with_nonsense() -> Vec<Refusal> {
     let sessions = || "/api/agents/spare/sessions".to_owned();
-    let old = || "/api/session/".to_owned();
+    let old = || "/api/session".to_owned();
     let large = json!({ "x": "y".repeat(CONFIG_BYTES) });
     vec![
         (

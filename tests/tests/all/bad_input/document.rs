@@ -13,7 +13,7 @@ const METHODS: [&str; 8] = [
 ];
 
 /// The media type of a body that may be anything.
-const BYTES: &str = "*/*";
+const BYTES: &str = "application/octet-stream";
 
 /// One value of each kind that JSON Schema has a word for.
 fn one_of_each() -> [(&'static str, Value); 7] {

@@ -161,7 +161,7 @@ pub(super) fn body(stage: &Stage, operation: &Operation) -> Option<Value> {
             json!({ "agent_id": stage.chatting.agent, "session_id": stage.chatting.session })
         }
         ("POST", "/api/keys") => json!({ "name": "another", "scopes": ["read"] }),
-        ("POST", "/api/session/") => json!({ "session_type": "learning" }),
+        ("POST", "/api/session") => json!({ "session_type": "learning" }),
         ("POST", "/api/session/{sid}/respond") => {
             json!({ "tool_call_id": call, "response": { "confirmed": true } })
         }

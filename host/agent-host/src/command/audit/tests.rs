@@ -26,6 +26,10 @@ fn lines_say_when_who_through_what_which_call_and_what_was_decided() {
             "granted files.read x3 by grant  /workspace/a",
         ),
         (
+            json!({ "kind": "decision", "capability": "files.read", "verdict": "granted", "rule": "grant", "times": 1, "detail": "/w/a", "folder": "/srv/ann", "folder_granted": "/srv/{user}" }),
+            "granted files.read by grant  /w/a  in /srv/ann (/srv/{user})",
+        ),
+        (
             json!({ "kind": "decision", "capability": "files.write", "verdict": "refused", "rule": "capabilityDenylist", "times": 1 }),
             "refused files.write by capabilityDenylist",
         ),

@@ -1,5 +1,7 @@
-//! Lines from stdin, one at a time and only when they are wanted.
+//! Lines from stdin, one at a time and only when they are wanted: edited by a person at a terminal,
+//! or as they are piped in.
 
+use super::editor::Editor;
 use std::io::{self, BufRead, stdin};
 use std::sync::mpsc as threads;
 use tokio::sync::mpsc;
@@ -24,28 +26,41 @@ pub(super) enum InputError {
     },
 }
 
-/// A line without its end; none when there is no more.
-type Line = Result<Option<String>, InputError>;
+/// The next thing that was typed.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Typed {
+    /// A line without its end.
+    Line(String),
+    /// The end of the input: Ctrl-D.
+    End,
+    /// Ctrl-C at the prompt.
+    Interrupted,
+}
+
+type Read = Result<Typed, InputError>;
 
 /// Lines from stdin. Reading blocks, so it has a thread of its own, which ends with the process.
 #[derive(Debug)]
 pub(super) struct Input {
-    wanted: threads::Sender<()>,
-    lines: mpsc::UnboundedReceiver<Line>,
+    wanted: threads::Sender<&'static str>,
+    lines: mpsc::UnboundedReceiver<Read>,
     /// True if a line has been requested already.
     asked: bool,
 }
 
 impl Input {
-    /// Starts the thread.
-    pub(super) fn start() -> Self {
-        let (wanted, wants) = threads::channel::<()>();
+    /// Starts the thread, with an editor for the lines if a person types them.
+    pub(super) fn start(mut editor: Option<Editor>) -> Self {
+        let (wanted, wants) = threads::channel();
         let (sender, lines) = mpsc::unbounded_channel();
         std::thread::spawn(move || {
             for number in 1.. {
-                if wants.recv().is_err()
-                    || sender.send(read_line(&mut stdin().lock(), number)).is_err()
-                {
+                let Ok(prompt) = wants.recv() else { return };
+                let read = match &mut editor {
+                    Some(editor) => editor.read(prompt, number),
+                    None => read_line(&mut stdin().lock(), number),
+                };
+                if sender.send(read).is_err() {
                     return;
                 }
             }
@@ -57,28 +72,29 @@ impl Input {
         }
     }
 
-    /// The next line; none at the end. May be dropped and asked again: no line gets lost.
-    pub(super) async fn next(&mut self) -> Line {
+    /// The next line, asked for by a prompt if a person types it. May be dropped and asked again:
+    /// no line gets lost.
+    pub(super) async fn next(&mut self, prompt: &'static str) -> Read {
         if !self.asked {
-            self.asked = self.wanted.send(()).is_ok();
+            self.asked = self.wanted.send(prompt).is_ok();
         }
-        let line = self.lines.recv().await.unwrap_or(Ok(None));
+        let line = self.lines.recv().await.unwrap_or(Ok(Typed::End));
         self.asked = false;
         line
     }
 }
 
-fn read_line(from: &mut impl BufRead, number: u64) -> Line {
+fn read_line(from: &mut impl BufRead, number: u64) -> Read {
     let mut line = Vec::new();
     if from
         .read_until(b'\n', &mut line)
         .map_err(|source| InputError::Unreadable { number, source })?
         == 0
     {
-        return Ok(None);
+        return Ok(Typed::End);
     }
     let line = String::from_utf8(line).map_err(|_| InputError::NotText { number })?;
-    Ok(Some(line.trim_end_matches(['\n', '\r']).to_owned()))
+    Ok(Typed::Line(line.trim_end_matches(['\n', '\r']).to_owned()))
 }
 
 #[cfg(test)]
@@ -94,11 +110,11 @@ mod tests {
         assert_eq!(
             read,
             [
-                "Ok(Some(\"one\"))",
+                "Ok(Line(\"one\"))",
                 "Err(NotText { number: 2 })",
-                "Ok(Some(\"\"))",
-                "Ok(Some(\"last\"))",
-                "Ok(None)"
+                "Ok(Line(\"\"))",
+                "Ok(Line(\"last\"))",
+                "Ok(End)"
             ]
         );
     }

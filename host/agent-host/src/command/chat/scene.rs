@@ -4,7 +4,7 @@
 mod tests;
 
 use super::question::Question;
-use crate::fields::{is_true, list, text};
+use crate::fields::{is_true, list, number, text};
 use crate::terminal::Shade;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -19,14 +19,29 @@ const DEPTH_SHOWN_MAX: usize = 8;
 pub(super) enum Shown {
     /// Text of the agent's, as it comes.
     Text(String),
+    /// A text of the agent's as a whole.
+    Said(String),
     /// A line beside it.
     Line(Shade, String),
     /// A question to the user.
     Question(Question),
     /// A turn has ended.
-    TurnEnded,
+    TurnEnded(Ending),
     /// The session has ended.
     SessionEnded,
+}
+
+/// The end of a turn.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Ending {
+    /// The agent has replied.
+    Done,
+    /// The host's own turn, which compacts the conversation, is over.
+    Compacted,
+    /// The turn failed, for this reason.
+    Failed(String),
+    /// The turn was cancelled, for this reason.
+    Cancelled(String),
 }
 
 /// The state of the display, as far as it decides what is shown next.
@@ -38,6 +53,10 @@ pub(super) struct Scene {
     streaming: Option<String>,
     /// Tools of operations that were started.
     tools: BTreeMap<String, String>,
+    /// The run that compacts the conversation.
+    compacting: Option<String>,
+    /// The last message that was shown before the stream began.
+    recalled: u64,
 }
 
 fn faint(line: impl Into<String>) -> Shown {
@@ -72,11 +91,11 @@ impl Scene {
         let data = frame.get("data").unwrap_or(&Value::Null);
         let shown = match name {
             "delta" if text(frame, "/kind") == "note" => self.delta(frame),
-            "run.stepped.v1" => self.stepped(data),
+            "run.stepped.v1" => self.stepped(data, 0),
             "run.settled.v1" => self.mishaps(data),
             "operation.continued.v1" => questions(data),
             "run.step_failed.v1" => step_failed(data),
-            "run.ended.v1" => self.messages(data),
+            "run.ended.v1" => self.messages(data, 0),
             _ => Vec::new(),
         };
         let depth = spawned.get("depth").and_then(Value::as_u64);
@@ -93,7 +112,8 @@ impl Scene {
             }
             Shown::Line(Shade::Plain | Shade::Bold, _)
             | Shown::Text(_)
-            | Shown::TurnEnded
+            | Shown::Said(_)
+            | Shown::TurnEnded(_)
             | Shown::SessionEnded => None,
         };
         shown.into_iter().filter_map(indented).collect()
@@ -101,21 +121,28 @@ impl Scene {
 
     fn own(&mut self, name: &str, frame: &Value) -> Vec<Shown> {
         let data = frame.get("data").unwrap_or(&Value::Null);
+        let run = text(frame, "/run_id");
+        if self.compacting.as_deref().is_some_and(|it| it == run) {
+            return self.compaction(name, data);
+        }
         match name {
+            "run.started.v1" if data.get("compacts").is_some_and(Value::is_object) => {
+                self.compacting = Some(run.to_owned());
+                Vec::new()
+            }
             "delta" => self.delta(frame),
             "attempt-discarded" => {
                 self.streamed.remove(text(frame, "/operation_id"));
                 vec![faint("(that reply broke off; another attempt follows)")]
             }
-            "run.stepped.v1" => self.stepped(data),
+            "run.stepped.v1" => self.stepped(data, self.recalled),
             "run.settled.v1" => self.mishaps(data),
             "operation.continued.v1" => questions(data),
             "run.step_failed.v1" => step_failed(data),
             "run.ended.v1" => self.ended(data),
             "session.input.dead.v1" => {
-                let reason = text(data, "/reason");
-                let line = bold(format!("that could not be dealt with: {reason}"));
-                vec![line, Shown::TurnEnded]
+                let told = format!("that could not be dealt with: {}", text(data, "/reason"));
+                vec![bold(told.clone()), Shown::TurnEnded(Ending::Failed(told))]
             }
             "agent.session.completed.v1" => {
                 let summary = data.get("summary").map(ToString::to_string);
@@ -145,14 +172,66 @@ impl Scene {
                 shown.push(Shown::Text(text(frame, "/text").to_owned()));
                 shown
             }
+            "so_far" => self.so_far(text(frame, "/operation_id"), text(frame, "/text")),
             "note" => vec![faint(format!("  · {}", brief(text(frame, "/text"))))],
             _ => Vec::new(),
         }
     }
 
-    fn stepped(&mut self, data: &Value) -> Vec<Shown> {
-        let mut shown = self.mishaps(data);
-        shown.extend(self.messages(data));
+    /// Takes the whole text of a reply up to now, and returns what is not shown of it yet.
+    fn so_far(&mut self, operation: &str, text: &str) -> Vec<Shown> {
+        let before = self.streamed.insert(operation.to_owned(), text.to_owned());
+        self.streaming = Some(operation.to_owned());
+        let before = before.unwrap_or_default();
+        let new = match text.strip_prefix(before.as_str()) {
+            Some(new) => new.to_owned(),
+            None => format!("\n{text}"),
+        };
+        vec![Shown::Text(new)]
+    }
+
+    /// Returns what was said before the stream began, which the stream does not show again.
+    pub(super) fn recall(&mut self, messages: &[Value]) -> Vec<Shown> {
+        let mut shown = Vec::new();
+        for message in messages {
+            self.recalled = self.recalled.max(number(message, "/id"));
+            let words = text(message, "/text");
+            match text(message, "/role") {
+                _ if is_summary(message) => {
+                    shown.push(faint("(what was said before this was compacted)"));
+                }
+                "user" => shown.push(Shown::Line(Shade::Plain, format!("> {words}"))),
+                _ => shown.extend(self.message(message)),
+            }
+        }
+        shown
+    }
+
+    /// Takes a frame of the run that compacts the conversation: a line at its end.
+    fn compaction(&mut self, name: &str, data: &Value) -> Vec<Shown> {
+        if name != "run.ended.v1" {
+            return Vec::new();
+        }
+        self.compacting = None;
+        let summary = list(data, "/messages").iter().find(|it| is_summary(it));
+        let line = match (text(data, "/end"), summary) {
+            ("failed" | "aborted", _) => format!(
+                "(the conversation could not be compacted: {})",
+                end_reason(data)
+            ),
+            (_, Some(summary)) => format!(
+                "(the conversation was compacted: {} tokens before, about {} now)",
+                number(summary, "/compaction/tokens_before"),
+                number(summary, "/compaction/tokens_after")
+            ),
+            (_, None) => "(the conversation was compacted)".to_owned(),
+        };
+        vec![faint(line), Shown::TurnEnded(Ending::Compacted)]
+    }
+
+    fn stepped(&mut self, data: &Value, after: u64) -> Vec<Shown> {
+        let mut shown = self.messages(data, after);
+        shown.extend(self.mishaps(data));
         for started in list(data, "/started") {
             let kind = text(started, "/kind");
             let tool = text(started, "/tool");
@@ -161,46 +240,50 @@ impl Scene {
             }
             self.tools
                 .insert(text(started, "/operation_id").to_owned(), tool.to_owned());
+            // A call that is refused is shown when it has failed, with the reason.
+            if kind == "refused" {
+                continue;
+            }
             let arguments = started
                 .get("arguments")
                 .map(ToString::to_string)
                 .unwrap_or_default();
-            shown.push(match kind {
-                "refused" => faint(format!(
-                    "  ✗ {tool}: refused ({})",
-                    text(started, "/outcome")
-                )),
-                _ => faint(format!("  → {tool} {}", brief(&arguments))),
-            });
+            shown.push(faint(format!("  → {tool} {}", brief(&arguments))));
         }
         shown.extend(questions(data));
         shown
     }
 
-    fn messages(&mut self, data: &Value) -> Vec<Shown> {
+    /// Returns the messages after one.
+    fn messages(&mut self, data: &Value, after: u64) -> Vec<Shown> {
+        let messages = list(data, "/messages").iter();
+        let new = |message: &&Value| after == 0 || number(message, "/id") > after;
+        messages
+            .filter(new)
+            .flat_map(|message| self.message(message))
+            .collect()
+    }
+
+    fn message(&mut self, message: &Value) -> Vec<Shown> {
+        let words = text(message, "/text");
         let mut shown = Vec::new();
-        for message in list(data, "/messages") {
-            let words = text(message, "/text");
-            match text(message, "/role") {
-                "assistant" if self.has_streamed(words) => self.streaming = None,
-                "assistant" if !words.is_empty() => {
-                    shown.push(Shown::Line(Shade::Plain, words.to_owned()))
-                }
-                "notice" => shown.push(faint(format!("  ! {}", brief(words)))),
-                "tool" => {
-                    let failed = is_true(message, "/answers/failed");
-                    let name = text(message, "/answers/name");
-                    let (succeeded, result) =
-                        delegated(words).unwrap_or((!failed, words.to_owned()));
-                    shown.push(faint(format!(
-                        "  {} {name} {}",
-                        if succeeded { '✓' } else { '✗' },
-                        brief(&result)
-                    )));
-                }
-                _ => {}
+        match text(message, "/role") {
+            "assistant" if self.has_streamed(words) => self.streaming = None,
+            "assistant" if !words.is_empty() => shown.push(Shown::Said(words.to_owned())),
+            "notice" => shown.push(faint(format!("  ! {}", brief(words)))),
+            "tool" => {
+                let failed = is_true(message, "/answers/failed");
+                let name = text(message, "/answers/name");
+                let (succeeded, result) = delegated(words).unwrap_or((!failed, words.to_owned()));
+                shown.push(faint(format!(
+                    "  {} {name} {}",
+                    if succeeded { '✓' } else { '✗' },
+                    brief(&result)
+                )));
             }
+            _ => {}
         }
+        shown.extend(cut_off(text(message, "/stop")).map(bold));
         shown
     }
 
@@ -220,10 +303,11 @@ impl Scene {
                 .any(|streamed| visible(streamed) == words)
     }
 
-    /// Tools whose end leaves no message.
+    /// Tools whose end leaves no message. Another's failure is shown where its message stands.
     fn mishaps(&self, data: &Value) -> Vec<Shown> {
         list(data, "/settled")
             .iter()
+            .filter(|settled| settled.get("message").is_none())
             .filter_map(|settled| {
                 let tool = self.tools.get(text(settled, "/operation_id"))?;
                 let outcome = text(settled, "/outcome");
@@ -238,24 +322,45 @@ impl Scene {
     }
 
     fn ended(&mut self, data: &Value) -> Vec<Shown> {
-        let mut shown = self.messages(data);
-        let told = [text(data, "/code"), text(data, "/reason")]
-            .iter()
-            .filter(|part| !part.is_empty())
-            .copied()
-            .collect::<Vec<_>>()
-            .join(": ");
-        match text(data, "/end") {
-            "failed" => shown.push(bold(format!("the turn failed: {told}"))),
-            "aborted" => shown.push(bold(format!("the turn was cancelled: {told}"))),
-            _ => {}
+        let mut shown = self.messages(data, self.recalled);
+        let ending = match text(data, "/end") {
+            "failed" => Ending::Failed(format!("the turn failed: {}", end_reason(data))),
+            "aborted" => Ending::Cancelled(format!("the turn was cancelled: {}", end_reason(data))),
+            _ => Ending::Done,
+        };
+        if let Ending::Failed(told) | Ending::Cancelled(told) = &ending {
+            shown.push(bold(told.clone()));
         }
         self.streaming = None;
         self.streamed.clear();
         self.tools.clear();
-        shown.push(Shown::TurnEnded);
+        shown.push(Shown::TurnEnded(ending));
         shown
     }
+}
+
+/// Returns the reason for which a run ended.
+fn end_reason(data: &Value) -> String {
+    let parts = [text(data, "/code"), text(data, "/reason")];
+    let told: Vec<&str> = parts.into_iter().filter(|it| !it.is_empty()).collect();
+    told.join(": ")
+}
+
+/// Returns the line about a reply that is not whole, by the reason.
+fn cut_off(reason: &str) -> Option<String> {
+    let told = match reason {
+        "" => return None,
+        "length" => "it reached the limit of its length",
+        "content_filter" => "the provider withheld the rest",
+        "refusal" => "the model declined to answer",
+        other => other,
+    };
+    Some(format!("(the reply is not whole: {told})"))
+}
+
+/// Returns whether a message is the summary of a compaction.
+fn is_summary(message: &Value) -> bool {
+    message.get("compaction").is_some_and(Value::is_object)
 }
 
 /// Reads a result of `delegate`: whether the work succeeded, and its outcome.

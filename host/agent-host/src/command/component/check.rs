@@ -1,29 +1,36 @@
 //! `component check`: what components ask for against what they are granted, with the lines that
 //! would change it.
 
+mod finding;
+mod recorded;
+
 use super::lines::{AGENTS, Line, MODELS, Missing, key_of};
-use super::{configured, pin_line};
+use super::{configured, folder_lines, pin_line, wanted};
 use crate::client::Client;
-use crate::config::Loaded;
+use crate::config::{ComponentConfig, Loaded};
 use crate::failure::Failure;
 use crate::fields::{list, text};
 use crate::guests;
 use crate::serve::{Reach, command_runtime};
 use crate::terminal::Terminal;
 use broker::Entry;
-use domain::authority::{CapabilityStatus, Reviewed, review};
-use domain::grant::capability;
+use domain::authority::{self, CapabilityStatus, Reviewed};
+use domain::grant::{DirectoryGrant, capability};
+use finding::{Tally, undeclared};
+use recorded::Refusals;
 use runtime::Described;
 use serde_json::{Value, json};
 
 /// Interfaces that can be imported and that no grant opens.
 const NEVER_OPEN: [&str; 1] = ["wasi:sockets/"];
-/// Interfaces that a capability opens.
+/// Stands for the capabilities of all buckets.
+const BUCKETS: &str = "<bucket>.*";
+/// Interfaces, and the capabilities that open them.
 const OPENED_BY: [(&str, &str); 4] = [
     ("wasi:filesystem/", "files.*"),
     ("wasi:http/outgoing-handler", capability::NET_HTTP),
     ("wasi:cli/environment", capability::ENV_READ),
-    ("wasi:keyvalue/", "<bucket>.*"),
+    ("wasi:keyvalue/", BUCKETS),
 ];
 
 /// Runs the command, for one component or for all.
@@ -38,13 +45,19 @@ pub(super) async fn run(
     };
     let runtime = command_runtime(loaded, Reach::default()).await?;
     let served = served(loaded).await;
+    let refusals = Refusals::read(loaded).await;
+    let mut tally = Tally::default();
     for (name, config) in wanted {
         let entry = guests::load_one(loaded, &runtime, name, &config).await?;
         let pin = Pin::of(&entry, served.as_ref());
         let standings = standings(&entry);
-        let imports = imports(entry.component.imports());
-        let lines = missing(&standings).lines(&config);
+        let imports = imports(entry.component.imports(), &|it: &str| declares(&entry, it));
+        let lines = grant_lines(&entry, &config, &standings);
+        let warnings = undeclared(&imports, &standings);
+        let recorded = refusals.of(&entry.name);
+        tally.count(&entry, &standings, &warnings);
         let code = entry.component.digest();
+        let manifest = entry.component.manifest();
         let mut document = document(
             &entry.name,
             &code.reference(),
@@ -57,12 +70,21 @@ pub(super) async fn run(
             fields.extend([
                 ("pinned".to_owned(), json!(pin.is_pinned)),
                 ("replaces".to_owned(), json!(pin.replaces)),
+                ("warnings".to_owned(), json!(warnings)),
+                ("recorded".to_owned(), json!(recorded)),
+                ("manifest".to_owned(), json!(manifest.and_then(Result::ok))),
+                (
+                    "manifest_fault".to_owned(),
+                    json!(manifest.and_then(Result::err).map(ToString::to_string)),
+                ),
             ]);
         }
         terminal.result(&document, || {
             let head = format!("{}@{}", entry.name, code.short());
             std::iter::once(head)
                 .chain(pin.lines(&code.to_string(), loaded.is_toml()))
+                .chain(folder_lines(&entry.grant))
+                .chain(wanted::describe(&entry.component))
                 .chain(report_lines(
                     &entry.name,
                     &standings,
@@ -70,10 +92,48 @@ pub(super) async fn run(
                     &imports,
                     loaded.is_toml(),
                 ))
+                .chain(places(&entry.grant.directories))
+                .chain(
+                    warnings
+                        .iter()
+                        .map(|warning| format!("  warning  {warning}")),
+                )
+                .chain(recorded.iter().map(|line| format!("  recorded {line}")))
                 .collect()
         });
     }
-    Ok(())
+    tally.result()
+}
+
+/// Returns the line that says where the component sees its folders; none without folders.
+fn places(folders: &[DirectoryGrant]) -> Option<String> {
+    let places: Vec<&str> = folders.iter().map(|folder| folder.at.as_str()).collect();
+    (!places.is_empty()).then(|| {
+        format!(
+            "  folders  its tools find them at {}, and no file elsewhere",
+            places.join(", ")
+        )
+    })
+}
+
+/// The standing of a component under its grant.
+pub(crate) struct Review {
+    /// Capabilities and imports, each with its standing, and the lines that grant what is refused.
+    pub(crate) document: Value,
+    /// The same for people.
+    pub(crate) lines: Vec<String>,
+}
+
+/// Compares what a loaded component asks for with its grant.
+pub(crate) fn review(entry: &Entry, config: &ComponentConfig, is_toml: bool) -> Review {
+    let standings = standings(entry);
+    let imports = imports(entry.component.imports(), &|it: &str| declares(entry, it));
+    let lines = grant_lines(entry, config, &standings);
+    let code = entry.component.digest().reference();
+    Review {
+        document: document(&entry.name, &code, &standings, &lines, &imports, is_toml),
+        lines: report_lines(&entry.name, &standings, &lines, &imports, is_toml),
+    }
 }
 
 /// The components that a running host serves; none while there is no such host.
@@ -127,11 +187,24 @@ impl Pin {
     }
 }
 
+/// Returns whether a tool of a component declares a capability. An agent component has no tools, so
+/// nothing is missed there.
+fn declares(entry: &Entry, capability: &str) -> bool {
+    let Described::Tools(tools) = entry.component.describes() else {
+        return true;
+    };
+    let mut declared = tools.iter().flat_map(|tool| &tool.capabilities);
+    declared.any(|name| match capability {
+        BUCKETS => capability::bucket(name).is_some(),
+        capability => name == capability,
+    })
+}
+
 /// Returns the standing of each capability. An agent component asks for models and agents by its
 /// nature.
 fn standings(entry: &Entry) -> Vec<Reviewed> {
     match entry.component.describes() {
-        Described::Tools(tools) => review(tools, &entry.grant),
+        Described::Tools(tools) => authority::review(tools, &entry.grant),
         Described::Agent(_) => {
             let of = |capability: &str, granted: bool| Reviewed {
                 capability: capability.to_owned(),
@@ -150,6 +223,12 @@ fn standings(entry: &Entry) -> Vec<Reviewed> {
     }
 }
 
+/// Returns the lines that grant what the manifest wants and what is refused.
+fn grant_lines(entry: &Entry, config: &ComponentConfig, standings: &[Reviewed]) -> Vec<Line> {
+    let wanted = wanted::lines(&entry.component, config);
+    wanted::merged(wanted, missing(standings).lines(config))
+}
+
 fn missing(standings: &[Reviewed]) -> Missing {
     let refused = standings
         .iter()
@@ -165,8 +244,16 @@ fn report_lines(
     imports: &[Import],
     is_toml: bool,
 ) -> Vec<String> {
-    let mut report: Vec<String> = standings.iter().map(standing).collect();
-    report.extend(imports.iter().map(Import::line));
+    let is_imported = |capability: &str| {
+        let mut missed = imports.iter().filter(|import| import.is_undeclared);
+        missed.any(|import| import.opened_by == Some(capability))
+    };
+    let mut report: Vec<String> = standings
+        .iter()
+        .filter(|it| !(it.standing == CapabilityStatus::Unused && is_imported(&it.capability)))
+        .map(standing)
+        .collect();
+    report.extend(imports.iter().filter_map(Import::line));
     report.extend(
         lines
             .iter()
@@ -193,12 +280,6 @@ fn standing(
         CapabilityStatus::Unused => format!(
             "  unused   {capability:<16} granted, and no tool asks for it: take it out of the grant"
         ),
-        CapabilityStatus::Refused if key_of(capability).is_none() => {
-            format!(
-                "  refused  {capability:<16} {asked_by}; nothing grants it: this host knows no \
-                     such capability"
-            )
-        }
         CapabilityStatus::Refused => format!("  refused  {capability:<16} {asked_by}"),
     }
 }
@@ -237,22 +318,26 @@ struct Import {
     interface: String,
     /// The capability that opens it; none when nothing does.
     opened_by: Option<&'static str>,
+    /// True if no tool declares that capability, and programs do not import it by themselves.
+    is_undeclared: bool,
 }
 
 impl Import {
-    fn line(&self) -> String {
+    fn line(&self) -> Option<String> {
+        let interface = &self.interface;
         match self.opened_by {
-            Some(capability) => format!(
-                "  import   {}: open to tools that declare {capability}",
-                self.interface
-            ),
-            None => format!("  import   {}: no grant opens it", self.interface),
+            // A warning says more.
+            Some(_) if self.is_undeclared => None,
+            Some(capability) => Some(format!(
+                "  import   {interface}: open to tools that declare {capability}"
+            )),
+            None => Some(format!("  import   {interface}: no grant opens it")),
         }
     }
 }
 
-/// The imports that reach out.
-fn imports(all: &[String]) -> Vec<Import> {
+/// The imports that reach out, of a component whose tools declare these capabilities.
+fn imports(all: &[String], declares: &dyn Fn(&str) -> bool) -> Vec<Import> {
     let reaching = all.iter().filter_map(|import| {
         let never = NEVER_OPEN.iter().any(|prefix| import.starts_with(prefix));
         let opened_by = OPENED_BY
@@ -261,6 +346,12 @@ fn imports(all: &[String]) -> Vec<Import> {
             .map(|(_, capability)| *capability);
         (never || opened_by.is_some()).then(|| Import {
             interface: import.clone(),
+            is_undeclared: opened_by.is_some_and(|capability| match capability {
+                capability::NET_HTTP => !declares(capability),
+                BUCKETS => !declares(BUCKETS),
+                // What languages bring with them imports these, used or not.
+                _ => false,
+            }),
             opened_by,
         })
     });
@@ -323,22 +414,23 @@ mod tests {
 
     #[test]
     fn what_is_refused_is_told_with_one_line_for_each_key_and_the_same_for_programs() {
-        let standings = ["lists.read", "lists.write", "net.http", "teleport"]
+        let standings = ["lists.read", "lists.write", "net.http"]
             .map(|capability| reviewed(capability, CapabilityStatus::Refused));
         let lines = missing(&standings).lines(&ComponentConfig::default());
-        let imports = imports(&[
-            "wasi:sockets/tcp@0.2.6".to_owned(),
-            "wasi:keyvalue/store".to_owned(),
-            "wasi:io/poll".to_owned(),
-        ]);
+        let imports = imports(
+            &[
+                "wasi:sockets/tcp@0.2.6".to_owned(),
+                "wasi:keyvalue/store".to_owned(),
+                "wasi:io/poll".to_owned(),
+            ],
+            &|_| true,
+        );
         assert_eq!(
             report_lines("c", &standings, &lines, &imports, true),
             [
                 "  refused  lists.read       asked by t",
                 "  refused  lists.write      asked by t",
                 "  refused  net.http         asked by t",
-                "  refused  teleport         asked by t; nothing grants it: this host knows no \
-                 such capability",
                 "  import   wasi:sockets/tcp@0.2.6: no grant opens it",
                 "  import   wasi:keyvalue/store: open to tools that declare <bucket>.*",
                 "  add to components.c:",
@@ -352,7 +444,6 @@ mod tests {
         assert!(
             line(0) == line(1)
                 && line(0) == "keyValue = [{ bucket = \"lists\", access = \"read-write\" }]"
-                && line(3).is_null()
         );
         assert_eq!(
             document["imports"][0],

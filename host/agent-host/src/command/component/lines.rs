@@ -85,19 +85,6 @@ pub(crate) struct Missing {
     plain: Vec<&'static str>,
 }
 
-/// The bucket that a capability is about, and what it allows.
-pub(super) fn bucket_of(capability: &str) -> Option<(&str, Access)> {
-    let (bucket, verb) = capability.rsplit_once('.')?;
-    let access = match verb {
-        "read" => Access::ReadOnly,
-        "write" => Access::ReadWrite,
-        _ => return None,
-    };
-    BucketGrant::check_name(bucket)
-        .is_ok()
-        .then_some((bucket, access))
-}
-
 /// The key that grants a capability; none when this host knows no such capability.
 pub(crate) fn key_of(capability: &str) -> Option<&'static str> {
     match capability {
@@ -107,7 +94,7 @@ pub(crate) fn key_of(capability: &str) -> Option<&'static str> {
         capability::SECRETS_USE => Some("secrets"),
         MODELS => Some(MODELS),
         AGENTS => Some(AGENTS),
-        other => bucket_of(other).map(|_| "keyValue"),
+        other => capability::bucket(other).map(|_| "keyValue"),
     }
 }
 
@@ -123,7 +110,7 @@ impl Missing {
                 }
                 (capability::FILES_WRITE, _) => missing.files = Some(Access::ReadWrite),
                 (_, Some("keyValue")) => {
-                    let Some((bucket, access)) = bucket_of(capability) else {
+                    let Some((bucket, access)) = capability::bucket(capability) else {
                         continue;
                     };
                     let known = missing.buckets.entry(bucket.to_owned()).or_insert(access);
@@ -156,7 +143,8 @@ impl Missing {
 /// The folders that are granted, one of them with at least this access.
 fn folders(granted: &[DirectoryGrant], access: Access) -> Line {
     if granted.is_empty() {
-        return a_folder(access);
+        let value = json!([a_folder_at("/workspace", access)]);
+        return Line::new("directories", value, false, Some("choose a folder"));
     }
     let enough = granted.iter().any(|folder| folder.access >= access);
     let raised = |(index, folder): (usize, &DirectoryGrant)| match index == 0 && !enough {
@@ -175,10 +163,11 @@ fn folders(granted: &[DirectoryGrant], access: Access) -> Line {
     )
 }
 
-/// Any folder.
-pub(super) fn a_folder(access: Access) -> Line {
-    let value = json!([{ "path": "workspace", "at": "/workspace", "access": access }]);
-    Line::new("directories", value, false, Some("choose a folder"))
+/// Any folder, at a place.
+pub(super) fn a_folder_at(at: &str, access: Access) -> Value {
+    let name = at.trim_matches('/').replace('/', "-");
+    let path = if name.is_empty() { "workspace" } else { &name };
+    json!({ "path": path, "at": at, "access": access })
 }
 
 /// The buckets that are granted, and these, each with the more of the two accesses.

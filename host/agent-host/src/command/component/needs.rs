@@ -1,16 +1,35 @@
 //! The needs of calls at the boundary, and the least grant that satisfies them.
 
-use super::lines::{Line, a_folder, bucket, bucket_of, directory, plain, requests};
+mod places;
+#[cfg(test)]
+mod tests;
+
+use super::lines::{Line, a_folder_at, bucket, directory, plain, requests};
 use crate::config::ComponentConfig;
-use domain::egress::{EgressGrant, Hop, Host, HostPattern, Reach, Scheme, Traffic, classify};
+use domain::authority::Asked as AskedBy;
+use domain::egress::{
+    EgressGrant, Hop, Host, HostPattern, PathPattern, Reach, Scheme, Traffic, classify,
+};
 use domain::event::{BoundaryDecision, BoundaryVerdict};
 use domain::grant::{Access, BucketGrant, DirectoryGrant, SecretGrant, SecretSlot, capability};
+use domain::ruling::Rule;
+use domain::tool::ToolDefinition;
+use places::Places;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 /// The outcome that egress records for a request to an address that is not public.
 const ADDRESS_BARRED: &str = "address-barred";
+/// Outcomes of requests that no grant let out.
+const NOT_LET_OUT: [&str; 4] = [
+    "url-refused",
+    "header-refused",
+    "not-granted",
+    ADDRESS_BARRED,
+];
+/// Paths of one host and port that get an entry each. More are put together.
+const PATHS_MAX: usize = 8;
 
 /// The requests to one host: their methods and their paths, none for a path that is not known.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -22,16 +41,32 @@ struct Asked {
 }
 
 /// The origin that requests went to.
-#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Origin {
     host: String,
     scheme: String,
     port: u16,
 }
 
+/// One of the needs.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum Need {
+    Files,
+    Requests(Origin),
+    Bucket(String),
+    Environment,
+    Secrets,
+}
+
 /// The needs of the calls so far.
 #[derive(Debug, Default)]
 pub(super) struct Needs {
+    /// Needs that were met at least once.
+    met: BTreeSet<Need>,
+    /// The places of the component's folders, and what was opened elsewhere.
+    places: Places,
+    /// Capabilities that a tool used and does not declare, by the tool.
+    undeclared: BTreeSet<(String, String)>,
     files: Option<Access>,
     /// The requests, by host, scheme and port.
     requests: BTreeMap<Origin, Asked>,
@@ -43,36 +78,122 @@ pub(super) struct Needs {
 }
 
 impl Needs {
+    /// Makes the needs of a component with folders at these places.
+    pub(super) fn with_folders_at(places: impl IntoIterator<Item = String>) -> Self {
+        Self {
+            places: Places::new(places),
+            ..Self::default()
+        }
+    }
+
+    /// Adds what a call of a tool did, and what it would have done. What the tool does not declare
+    /// is kept apart: no grant opens it. Returns true if it needs a bucket that was not known
+    /// before.
+    pub(super) fn take_of(
+        &mut self,
+        tool: &ToolDefinition,
+        decisions: &[BoundaryDecision],
+        traffic: &Traffic,
+    ) -> bool {
+        let declared = AskedBy::from(tool).capabilities_needed();
+        let is_declared = |name: &str| declared.iter().any(|known| known == name);
+        let is_of_no_use = |decision: &&BoundaryDecision| {
+            capability::is_capability(&decision.capability)
+                && (decision.rule == Rule::NotAsked || !is_declared(&decision.capability))
+        };
+        // Many programs look at their environment before they do anything.
+        let undeclared = decisions
+            .iter()
+            .filter(is_of_no_use)
+            .filter(|decision| decision.capability != capability::ENV_READ);
+        self.undeclared
+            .extend(undeclared.map(|decision| (tool.name.clone(), decision.capability.clone())));
+        let rest: Vec<BoundaryDecision> = decisions
+            .iter()
+            .filter(|decision| !is_of_no_use(decision))
+            .cloned()
+            .collect();
+        if is_declared(capability::NET_HTTP) {
+            return self.take(&rest, traffic);
+        }
+        let requests = !traffic.hops.is_empty();
+        let undeclared = requests.then(|| (tool.name.clone(), capability::NET_HTTP.to_owned()));
+        self.undeclared.extend(undeclared);
+        self.take(&rest, &Traffic::default())
+    }
+
     /// Adds what a call did, and what it would have done. Returns true if it needs a bucket that
     /// was not known before.
-    pub(super) fn take(&mut self, decisions: &[BoundaryDecision], traffic: &Traffic) -> bool {
+    fn take(&mut self, decisions: &[BoundaryDecision], traffic: &Traffic) -> bool {
         let before = self.buckets.clone();
         for decision in decisions
             .iter()
             .filter(|decision| decision.verdict != BoundaryVerdict::Limited)
         {
-            match decision.capability.as_str() {
-                capability::FILES_READ => self.files = self.files.max(Some(Access::ReadOnly)),
-                capability::FILES_WRITE => self.files = Some(Access::ReadWrite),
-                capability::ENV_READ => self.environment = true,
+            let need = match decision.capability.as_str() {
+                capability::FILES_READ => {
+                    self.files = self.files.max(Some(Access::ReadOnly));
+                    self.places.take(decision);
+                    Some(Need::Files)
+                }
+                capability::FILES_WRITE => {
+                    self.files = Some(Access::ReadWrite);
+                    self.places.take(decision);
+                    Some(Need::Files)
+                }
+                capability::ENV_READ => {
+                    self.environment = true;
+                    Some(Need::Environment)
+                }
                 capability::SECRETS_USE => {
                     self.secrets.insert(slot(&decision.detail));
+                    Some(Need::Secrets)
                 }
                 // The hops say more.
-                capability::NET_HTTP => {}
+                capability::NET_HTTP => None,
                 other => self.bucket(other),
-            }
+            };
+            let is_met = decision.verdict == BoundaryVerdict::Granted;
+            self.met.extend(need.filter(|_| is_met));
         }
         traffic.hops.iter().for_each(|hop| self.request(hop));
         self.buckets != before
     }
 
-    fn bucket(&mut self, capability: &str) {
-        let Some((bucket, access)) = bucket_of(capability) else {
-            return;
-        };
+    fn bucket(&mut self, name: &str) -> Option<Need> {
+        let (bucket, access) = capability::bucket(name)?;
         let known = self.buckets.entry(bucket.to_owned()).or_insert(access);
         *known = (*known).max(access);
+        Some(Need::Bucket(bucket.to_owned()))
+    }
+
+    /// Returns what was only ever refused, here and by the host whose records were read.
+    pub(super) fn only_refused(&self) -> Vec<String> {
+        let requests = self.requests.keys().cloned().map(Need::Requests);
+        let buckets = self.buckets.keys().cloned().map(Need::Bucket);
+        let all = [
+            self.files.map(|_| Need::Files),
+            self.environment.then_some(Need::Environment),
+            (!self.secrets.is_empty()).then_some(Need::Secrets),
+        ];
+        all.into_iter()
+            .flatten()
+            .chain(requests)
+            .chain(buckets)
+            .filter(|need| !self.met.contains(need))
+            .map(|need| need.describe())
+            .collect()
+    }
+
+    /// Returns what the lines alone do not mend.
+    pub(super) fn notes(&self) -> Vec<String> {
+        let undeclared = self.undeclared.iter().map(|(tool, capability)| {
+            format!(
+                "{tool} uses {capability} and does not declare it: no grant opens it; its author has \
+                 to name it in the tool's `capabilities`"
+            )
+        });
+        undeclared.chain(self.places.notes()).collect()
     }
 
     fn request(&mut self, hop: &Hop) {
@@ -80,14 +201,15 @@ impl Needs {
             return;
         };
         let scheme = json!(scheme).as_str().unwrap_or_default().to_owned();
-        let asked = self
-            .requests
-            .entry(Origin {
-                host: host.clone(),
-                scheme,
-                port,
-            })
-            .or_default();
+        let origin = Origin {
+            host: host.clone(),
+            scheme,
+            port,
+        };
+        if !NOT_LET_OUT.contains(&hop.verdict.as_str()) {
+            self.met.insert(Need::Requests(origin.clone()));
+        }
+        let asked = self.requests.entry(origin).or_default();
         asked.methods.insert(hop.method.as_str().to_owned());
         asked.paths.insert(hop.path.clone());
         asked.barred |= hop.verdict == ADDRESS_BARRED;
@@ -103,7 +225,7 @@ impl Needs {
         let mut lines = Vec::new();
         lines.extend(
             self.files
-                .map(|access| folders(&config.directories, access)),
+                .map(|access| self.folders(&config.directories, access)),
         );
         lines.extend(self.network(&config.network));
         if !self.buckets.is_empty() {
@@ -129,6 +251,54 @@ impl Needs {
         lines.extend(self.environment.then(|| plain("environment", config)));
         lines.extend((!self.secrets.is_empty()).then(|| self.secrets(config)));
         lines
+    }
+
+    /// The folders that are granted, with no more access than was needed, and one for each place
+    /// where none is.
+    fn folders(&self, granted: &[DirectoryGrant], access: Access) -> Line {
+        let new = self.places.missing();
+        let is_writable = granted
+            .iter()
+            .any(|folder| folder.access == Access::ReadWrite);
+        let least = granted.iter().enumerate().map(|(index, folder)| {
+            let access = match access {
+                Access::ReadWrite if is_writable => folder.access,
+                Access::ReadWrite if index > 0 => Access::ReadOnly,
+                access => access,
+            };
+            directory(&DirectoryGrant {
+                access,
+                ..folder.clone()
+            })
+        });
+        let added = new.iter().map(|at| a_folder_at(at, access));
+        match (granted, new.as_slice()) {
+            ([], []) => Line::new(
+                "directories",
+                json!([a_folder_at(places::USUAL, access)]),
+                false,
+                Some("choose a folder"),
+            ),
+            ([], _) => Line::new(
+                "directories",
+                added.collect(),
+                false,
+                Some("choose a folder"),
+            ),
+            ([_], []) => Line::new("directories", least.collect(), true, None),
+            (_, []) => Line::new(
+                "directories",
+                least.collect(),
+                true,
+                Some("leave out the folders that the calls do not use"),
+            ),
+            (_, _) => Line::new(
+                "directories",
+                least.chain(added).collect(),
+                true,
+                Some("choose a folder for each new place, or change an `at` instead"),
+            ),
+        }
     }
 
     fn network(&self, granted: &[EgressGrant]) -> Option<Line> {
@@ -203,6 +373,20 @@ impl Needs {
     }
 }
 
+impl Need {
+    fn describe(&self) -> String {
+        match self {
+            Self::Files => "files".to_owned(),
+            Self::Requests(Origin { host, scheme, port }) => {
+                format!("requests to {scheme}://{host}:{port}")
+            }
+            Self::Bucket(bucket) => format!("the bucket {bucket}"),
+            Self::Environment => "environment variables".to_owned(),
+            Self::Secrets => "secrets".to_owned(),
+        }
+    }
+}
+
 /// A host, and the port if one is written behind it.
 fn at_port(written: &str) -> (&str, Option<u16>) {
     let parts = written
@@ -225,34 +409,6 @@ fn slot(detail: &str) -> Option<(String, bool, String)> {
     let name = quoted.next()?;
     let host = quoted.next()?;
     Some((host.to_owned(), header, name.to_owned()))
-}
-
-/// The folders that are granted, with no more access than was needed.
-fn folders(granted: &[DirectoryGrant], access: Access) -> Line {
-    let writable = granted
-        .iter()
-        .any(|folder| folder.access == Access::ReadWrite);
-    let least = granted.iter().enumerate().map(|(index, folder)| {
-        let access = match access {
-            Access::ReadWrite if writable => folder.access,
-            Access::ReadWrite if index > 0 => Access::ReadOnly,
-            access => access,
-        };
-        directory(&DirectoryGrant {
-            access,
-            ..folder.clone()
-        })
-    });
-    match granted {
-        [] => a_folder(access),
-        [_] => Line::new("directories", least.collect(), true, None),
-        _ => Line::new(
-            "directories",
-            least.collect(),
-            true,
-            Some("leave out the folders that the calls do not use"),
-        ),
-    }
 }
 
 /// Returns the addresses of a host that is not public, as far as its name gives them.
@@ -301,10 +457,18 @@ fn least(origin: &Origin, asked: &Asked, granted: &[EgressGrant]) -> Vec<Value> 
         requests(&like).as_object().cloned()
     });
     let everywhere = asked.paths.contains(&None);
-    let grants = asked
-        .paths
+    let granted_path = there
+        .map(|grant| &grant.path)
+        .filter(|path| **path != PathPattern::default());
+    let many = BTreeSet::from([granted_path.map(PathPattern::to_string)]);
+    let paths = if asked.paths.len() > PATHS_MAX {
+        &many
+    } else {
+        &asked.paths
+    };
+    let grants = paths
         .iter()
-        .filter(|path| path.is_none() == everywhere)
+        .filter(|path| paths.len() == 1 || path.is_none() == everywhere)
         .map(|path| {
             let mut grant = serde_json::Map::new();
             grant.insert("host".to_owned(), json!(host));
@@ -327,197 +491,4 @@ fn least(origin: &Origin, asked: &Asked, granted: &[EgressGrant]) -> Vec<Value> 
             Value::Object(grant)
         });
     grants.collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::Needs;
-    use crate::command::component::lines::tests::{parsed, pasted};
-    use crate::config::ComponentConfig;
-    use domain::egress::{Hop, Method, Scheme, Traffic};
-    use domain::event::{BoundaryDecision, BoundaryVerdict};
-    use domain::ruling::Rule;
-
-    fn decision(capability: &str, verdict: BoundaryVerdict) -> BoundaryDecision {
-        BoundaryDecision {
-            capability: capability.to_owned(),
-            verdict,
-            rule: Rule::Granted,
-            times: 1,
-            detail: String::new(),
-        }
-    }
-
-    fn hop(method: Method, scheme: Scheme, port: u16, path: &str) -> Hop {
-        Hop {
-            method,
-            scheme: Some(scheme),
-            host: Some("example.com".to_owned()),
-            port: Some(port),
-            path: Some(path.to_owned()),
-            status: None,
-            verdict: "not-granted".to_owned(),
-            bytes_in: 0,
-            bytes_out: 0,
-            ms: 0,
-            times: 1,
-        }
-    }
-
-    #[test]
-    fn the_least_grant_has_what_was_done_and_what_was_refused_and_no_more() {
-        let mut needs = Needs::default();
-        let first = [
-            decision("files.read", BoundaryVerdict::Granted),
-            decision("lists.read", BoundaryVerdict::Refused),
-            decision("tools.call", BoundaryVerdict::Limited),
-        ];
-        let hops = vec![
-            hop(Method::Get, Scheme::Https, 443, "/a"),
-            hop(Method::Post, Scheme::Http, 8080, "/b"),
-        ];
-        assert!(needs.take(&first, &Traffic { hops, left_out: 0 }));
-        assert!(!needs.take(
-            &[decision("lists.read", BoundaryVerdict::Granted)],
-            &Traffic::default()
-        ));
-        assert!(needs.take(
-            &[decision("lists.write", BoundaryVerdict::Granted)],
-            &Traffic::default()
-        ));
-        let lines = needs.lines(&ComponentConfig::default());
-        assert_eq!(
-            lines.iter().map(|line| line.text(true)).collect::<Vec<_>>(),
-            [
-                r#"directories = [{ path = "workspace", at = "/workspace", access = "read-only" }]  # choose a folder"#,
-                r#"network = [{ host = "example.com", schemes = ["http"], ports = [8080], methods = ["POST"], path = "/b" }, { host = "example.com", path = "/a" }]"#,
-                r#"keyValue = [{ bucket = "lists", access = "read-write" }]"#,
-            ]
-        );
-        pasted(&[], &lines);
-    }
-
-    #[test]
-    fn what_is_granted_already_keeps_its_place_its_scope_and_its_limits() {
-        let keys = [
-            r#"directories = [{ path = "notes", at = "/n", access = "read-write", filesMax = 9 }]"#,
-            r#"keyValue = [{ bucket = "lists", scope = "user", access = "read-write" }, { bucket = "b", access = "read-only" }]"#,
-            r#"network = [{ host = "*.com", schemes = ["http"], ports = [8080], redirects = 2, anyHost = true }]"#,
-        ];
-        let mut needs = Needs::default();
-        let hops = vec![hop(Method::Get, Scheme::Http, 8080, "/b")];
-        needs.take(
-            &[
-                decision("files.read", BoundaryVerdict::Granted),
-                decision("lists.read", BoundaryVerdict::Granted),
-            ],
-            &Traffic { hops, left_out: 0 },
-        );
-        let expected = [
-            r#"directories = [{ path = "notes", at = "/n", access = "read-only", filesMax = 9 }]"#,
-            r#"keyValue = [{ bucket = "lists", scope = "user", access = "read-only" }]"#,
-            r#"network = [{ host = "example.com", schemes = ["http"], ports = [8080], path = "/b", redirects = 2 }]"#,
-        ];
-        assert_eq!(
-            pasted(&keys, &needs.lines(&parsed(&keys.join("\n")))),
-            parsed(&expected.join("\n"))
-        );
-    }
-
-    #[test]
-    fn requests_to_an_address_that_is_not_public_name_it() {
-        let to = |host: &str, verdict: &str| Hop {
-            host: Some(host.to_owned()),
-            verdict: verdict.to_owned(),
-            ..hop(Method::Get, Scheme::Http, 80, "/")
-        };
-        for (hop, expected) in [
-            (
-                to("10.1.2.3", "not-granted"),
-                r#"[{ host = "10.1.2.3", schemes = ["http"], path = "/", privateAddresses = ["10.1.2.3"] }]"#,
-            ),
-            (
-                to("localhost", "address-barred"),
-                r#"[{ host = "localhost", schemes = ["http"], path = "/", privateAddresses = ["127.0.0.1", "::1"] }]"#,
-            ),
-            (
-                to("intra.example", "address-barred"),
-                r#"[{ host = "intra.example", schemes = ["http"], path = "/" }]  # name the addresses that are not public in privateAddresses"#,
-            ),
-            (
-                to("1.1.1.1", "not-granted"),
-                r#"[{ host = "1.1.1.1", schemes = ["http"], path = "/" }]"#,
-            ),
-        ] {
-            let mut needs = Needs::default();
-            needs.take(
-                &[],
-                &Traffic {
-                    hops: vec![hop],
-                    left_out: 0,
-                },
-            );
-            let lines = needs.lines(&ComponentConfig::default());
-            assert_eq!(lines[0].text(true), format!("network = {expected}"));
-            pasted(&[], &lines);
-        }
-    }
-
-    #[test]
-    fn a_placeholder_needs_a_secret_and_the_request_that_it_goes_into() {
-        let refused = "a placeholder stands in the header `authorization`, where no such secret is bound for \
-             `api.github.com`";
-        let needing = |detail: &str| {
-            let mut needs = Needs::default();
-            needs.take(
-                &[BoundaryDecision {
-                    detail: detail.to_owned(),
-                    ..decision("secrets.use", BoundaryVerdict::Refused)
-                }],
-                &Traffic::default(),
-            );
-            needs
-        };
-        for detail in [refused, "key -> api.github.com header authorization"] {
-            let config = pasted(&[], &needing(detail).lines(&ComponentConfig::default()));
-            assert_eq!(
-                (
-                    config.secrets[0].host.as_str(),
-                    config.network[0].host.to_string().as_str()
-                ),
-                ("api.github.com", "api.github.com")
-            );
-            assert!(
-                config.secrets[0].check(&config.network).is_ok(),
-                "{config:?}"
-            );
-            assert!(config.directories.is_empty());
-        }
-        let elsewhere = pasted(
-            &[],
-            &needing("a placeholder stands in the path").lines(&ComponentConfig::default()),
-        );
-        for (written, expected) in [
-            ("a.com", ("a.com", None)),
-            ("a.com:8443", ("a.com", Some(8443))),
-            ("[::1]:80", ("[::1]", Some(80))),
-        ] {
-            assert_eq!(super::at_port(written), expected);
-        }
-        assert!(elsewhere.secrets.len() == 1 && elsewhere.network.len() == 1);
-        let keys = [
-            r#"secrets = [{ secret = "mine", host = "api.github.com", slot = { header = "Authorization" }, prefix = "Bearer " }]"#,
-        ];
-        let kept = pasted(&keys, &needing(refused).lines(&parsed(keys[0])));
-        assert_eq!(kept.secrets, parsed(keys[0]).secrets);
-    }
-
-    #[test]
-    fn who_needs_nothing_is_granted_nothing() {
-        assert!(
-            Needs::default()
-                .lines(&ComponentConfig::default())
-                .is_empty()
-        );
-    }
 }

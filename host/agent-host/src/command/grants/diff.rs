@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 /// One difference.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "change", rename_all = "snake_case")]
-pub(super) enum Change {
+pub(crate) enum Change {
     /// An entry that was added.
     Added { key: String, value: String },
     /// An entry that was removed.
@@ -37,7 +37,7 @@ impl Change {
     }
 
     /// Returns the line for people.
-    pub(super) fn line(&self) -> String {
+    pub(crate) fn line(&self) -> String {
         match self {
             Self::Added { key, value } => format!("+ {key} = {value}"),
             Self::Removed { key, value } => format!("- {key} = {value}"),
@@ -47,7 +47,7 @@ impl Change {
 }
 
 /// Returns all differences, by key. The order of a list does not matter.
-pub(super) fn changes(before: &Value, after: &Value) -> Vec<Change> {
+pub(crate) fn changes(before: &Value, after: &Value) -> Vec<Change> {
     let mut changes = Vec::new();
     compare("", Some(before), Some(after), &mut changes);
     changes

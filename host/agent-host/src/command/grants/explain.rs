@@ -1,7 +1,7 @@
 //! `grants explain`: every list and grant that decides about a call, the result, and the changes
 //! that would alter it.
 
-use crate::command::component::{Line, Missing};
+use crate::command::component::{Line, Missing, whose_folder};
 use crate::config::{ComponentConfig, Loaded};
 use crate::failure::{Exit, Failure};
 use crate::guests;
@@ -407,10 +407,11 @@ fn bound_lines(bound: &Bound) -> Vec<String> {
     };
     let folders = bound.directories.iter().map(|folder| {
         format!(
-            "{} at {}, {}",
+            "{} at {}, {}{}",
             folder.path.display(),
             folder.at,
-            access(folder.access)
+            access(folder.access),
+            whose_folder(folder)
         )
     });
     let requests = bound.network.iter().map(|grant| {

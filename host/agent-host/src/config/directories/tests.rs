@@ -146,6 +146,78 @@ fn folders_of_one_component_that_hold_one_another_are_granted_alike_or_not_at_al
 }
 
 #[test]
+fn placeholders_are_whole_names_and_known_ones() {
+    let at = |path: &str| {
+        found(&format!(
+            "{{ path = {path:?}, at = \"/w\", access = \"read-write\" }}"
+        ))
+    };
+    for path in ["work/{user}", "work/{agent}/notes", "work/{session}/{user}"] {
+        assert_eq!(at(path), [], "{path}");
+    }
+    for (path, fix) in [
+        ("work/{usr}", "known are `{user}`, `{agent}`, `{session}`"),
+        ("work/of-{user}", "a placeholder is a whole name"),
+        ("work/{user}/{user}", "name it once"),
+        ("work/{user}/..", "write the path without it"),
+        // The base is the operator's, and what may not be granted may not be a base.
+        ("work/none/{user}", "mkdir -p"),
+        ("/etc/{user}", "the configuration of the machine"),
+        ("{user}", "holds"),
+    ] {
+        let found = at(path);
+        let [(Severity::Error, key, message)] = found.as_slice() else {
+            panic!("{path}: {found:?}")
+        };
+        assert!(
+            key == "[0].path" && message.contains(fix),
+            "{path}: {message}"
+        );
+    }
+}
+
+#[test]
+fn folders_that_could_be_an_owners_are_granted_apart() {
+    let write = "read-write";
+    let through = "is reached through `work";
+    let owned = "can be the folder of one user in `work/{user}`";
+    for (first, second, access, told) in [
+        ("work/{user}", "work/{session}", write, owned),
+        ("work/{user}", "work/{agent}", "read-only", owned),
+        ("work/{user}", "work/in", "read-only", owned),
+        ("work/{user}", "work/in/{session}", write, owned),
+        ("work/{user}", "work/{user}/notes", "read-only", through),
+        ("work", "work/{user}", write, through),
+        ("work", "to-work/{user}", write, through),
+        ("work/{user}", "work", "read-only", "hold one another"),
+        (
+            "work/{user}",
+            "work/{user}",
+            "read-only",
+            "hold one another",
+        ),
+    ] {
+        let found = found(&format!(
+            "{{ path = {first:?}, at = \"/a\", access = \"read-write\" }}, \
+             {{ path = {second:?}, at = \"/b\", access = \"{access}\" }}"
+        ));
+        let [(Severity::Error, key, message)] = found.as_slice() else {
+            panic!("{first}, {second}: {found:?}")
+        };
+        assert!(
+            key == "[1].path" && message.contains(told),
+            "{key}: {message}"
+        );
+    }
+    let apart = found(
+        "{ path = \"work/{user}/a\", at = \"/a\", access = \"read-write\" }, \
+         { path = \"work/{user}/b\", at = \"/b\", access = \"read-only\" }, \
+         { path = \"other/{session}\", at = \"/c\", access = \"read-write\" }",
+    );
+    assert_eq!(apart, []);
+}
+
+#[test]
 fn folders_of_the_machine_and_of_people_are_refused_with_the_reason() {
     let home = Some(Path::new("/home/ann"));
     for (path, home, reason) in [

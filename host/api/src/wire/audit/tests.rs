@@ -7,6 +7,7 @@ use domain::egress::{Hop, Method, Scheme, Traffic};
 use domain::event::{
     BoundaryDecided, BoundaryDecision, BoundaryVerdict, ComponentAdmitted, Event, Recorded, Subject,
 };
+use domain::grant::OwnedFolder;
 use domain::id::{AgentId, EventId, OperationId, RunId, SessionId};
 use domain::ruling::Rule;
 use domain::time::Timestamp;
@@ -32,6 +33,42 @@ fn recorded(event: Event) -> Recorded {
         time: Timestamp(1_700_000_000_000),
         hash: Digest([0; 32]),
     }
+}
+
+#[test]
+fn a_decision_about_files_names_the_folder_of_its_own_that_the_call_used() {
+    let folder = |at: &str, granted: &str, folder: &str| OwnedFolder {
+        at: at.to_owned(),
+        granted: granted.to_owned(),
+        folder: folder.to_owned(),
+    };
+    let folders = [
+        folder("/w", "/srv/{user}", "/srv/ada"),
+        folder("/w/own", "/tmp/{session}", "/tmp/7"),
+    ];
+    let shown = |capability: &str, detail: &str| {
+        let decision = BoundaryDecision {
+            capability: capability.to_owned(),
+            verdict: BoundaryVerdict::Granted,
+            rule: Rule::Granted,
+            times: 1,
+            detail: detail.to_owned(),
+        };
+        let line = super::decision_line(&super::AuditLine::default(), &decision, &folders);
+        Some((line.folder?, line.folder_granted?))
+    };
+    let pair = |folder: &str, granted: &str| Some((folder.to_owned(), granted.to_owned()));
+    assert_eq!(shown("files.read", "/w"), pair("/srv/ada", "/srv/{user}"));
+    assert_eq!(
+        shown("files.write", "/w/own/a"),
+        pair("/tmp/7", "/tmp/{session}")
+    );
+    assert_eq!(
+        shown("files.read", "/w/owner"),
+        pair("/srv/ada", "/srv/{user}")
+    );
+    assert_eq!(shown("files.read", "/wide/a"), None);
+    assert_eq!(shown("net.http", "/w/a"), None);
 }
 
 #[test]
@@ -66,6 +103,7 @@ fn the_lines_of_a_call_say_who_did_what_with_which_code_under_which_grant() {
         tool: Some("read_file".to_owned()),
         component: Some("files".to_owned()),
         code: Some(Digest([1; 32])),
+        version: None,
         grant: Some(Digest([2; 32])),
         decisions: vec![
             decision("files.read", BoundaryVerdict::Granted, Rule::Granted, 3),
@@ -77,6 +115,7 @@ fn the_lines_of_a_call_say_who_did_what_with_which_code_under_which_grant() {
             ),
         ],
         left_out: 2,
+        folders: Vec::new(),
         egress: Traffic {
             hops: vec![hop],
             left_out: 0,
@@ -96,6 +135,7 @@ fn a_component_that_is_admitted_has_a_line_with_its_code_and_its_grant() {
     let admitted = ComponentAdmitted {
         component: "files".to_owned(),
         code: Digest([1; 32]),
+        version: Some("0.2.0".to_owned()),
         grant: Digest([2; 32]),
         described: Some(Digest([3; 32])),
         replaces: Some(Digest([4; 32])),
@@ -113,6 +153,7 @@ fn a_component_that_is_admitted_has_a_line_with_its_code_and_its_grant() {
         line.code.as_deref(),
         Some(Digest([1; 32]).reference().as_str())
     );
+    assert_eq!(line.version.as_deref(), Some("0.2.0"));
     assert_eq!(
         line.grant.as_deref(),
         Some(Digest([2; 32]).reference().as_str())

@@ -116,13 +116,18 @@ pub struct RequestLimits {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum GrantError {
     /// Any host, said once.
-    #[error("`host: {host}` reaches hosts that nobody named; if that is meant, set `anyHost` too")]
+    #[error(
+        "`host = \"{host}\"` reaches hosts that nobody named: name them; if all are meant, set \
+         `anyHost = true` beside it"
+    )]
     Boundless {
         /// The pattern.
         host: HostPattern,
     },
     /// `anyHost` beside a host that is not any.
-    #[error("`anyHost` stands beside `host: {host}`, which is not any host: take one of them away")]
+    #[error(
+        "`anyHost` stands beside `host = \"{host}\"`, which is not any host: take one of them away"
+    )]
     Contradiction {
         /// The pattern.
         host: HostPattern,

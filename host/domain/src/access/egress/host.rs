@@ -167,7 +167,9 @@ enum Pattern {
 /// Text that is not a pattern for hosts.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{text}` is not a host such as `example.com`, `*.example.com`, `192.0.2.1` or `[2001:db8::1]`"
+    "`{text}` is not a host such as `example.com`, `*.example.com`, `192.0.2.1` or \
+     `[2001:db8::1]`{}",
+    fix(text)
 )]
 pub struct HostPatternError {
     /// The text as it was written.
@@ -175,6 +177,32 @@ pub struct HostPatternError {
     /// The fault in its host.
     #[source]
     pub source: HostError,
+}
+
+/// Returns the fix of what is often written in a host's place.
+fn fix(text: &str) -> String {
+    let host = |rest: &str| {
+        let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+        let authority = rest.get(..end).unwrap_or(rest);
+        let without_port = authority
+            .rsplit_once(':')
+            .filter(|(_, port)| port.bytes().all(|byte| byte.is_ascii_digit()));
+        without_port.map_or(authority, |(host, _)| host).to_owned()
+    };
+    let meant = match text.split_once("://") {
+        Some((_, rest)) => host(rest),
+        None => host(text),
+    };
+    if meant != text && HostPattern::parse(&meant).is_ok() {
+        return format!(
+            "; write `host = \"{meant}\"`, and what else a request must have in `schemes`, `ports` \
+             and `path`"
+        );
+    }
+    if text.contains('*') {
+        return "; a `*` stands alone or for the parts in front, as in `*.example.com`".to_owned();
+    }
+    String::new()
 }
 
 impl HostPattern {

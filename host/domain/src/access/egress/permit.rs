@@ -48,13 +48,13 @@ impl Mismatch {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Denied {
     /// Nothing is granted at all.
-    #[error("{asked} is not allowed: no egress is granted")]
+    #[error("{asked} is not allowed: no `network` is granted")]
     NothingGranted {
         /// Method and URL without its query.
         asked: String,
     },
     /// Grants there are, and none fits.
-    #[error("{asked} is not allowed: the nearest grant, egress[{index}], has another `{}`", mismatch.field())]
+    #[error("{asked} is not allowed: the nearest grant, network[{index}], has another `{}`", mismatch.field())]
     NoGrantFits {
         /// Method and URL without its query.
         asked: String,

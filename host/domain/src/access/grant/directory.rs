@@ -9,7 +9,9 @@ use std::path::PathBuf;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct DirectoryGrant {
-    /// The folder on this machine. A relative path starts from the config file's folder.
+    /// The folder on this machine. A relative path starts from the config file's folder. A name in
+    /// it may be `{user}`, `{agent}` or `{session}`: each user, agent or session then has a folder
+    /// of its own, which is made when a call first has it. The quotas are those of each.
     pub path: PathBuf,
     /// Path at which the component sees it, such as `/workspace`.
     pub at: String,

@@ -7,6 +7,7 @@
 //! folder.
 
 use super::Access;
+use super::owned::{Meeting, Segment, meeting};
 use std::collections::BTreeSet;
 
 /// A folder or file of this machine, whatever it is called.
@@ -33,18 +34,30 @@ pub struct FolderChain {
 pub struct Placed<'a> {
     /// Access to the folder.
     pub access: Access,
-    /// The way to it.
+    /// The way to it, or to the base of what each owner has of its own.
     pub chain: &'a FolderChain,
+    /// The names that each owner has below the base; empty without placeholders.
+    pub below: &'a [Segment],
 }
 
-/// Two of a list of granted folders, by their places in the list. The inner one is reached through
-/// the outer one, which may be written.
+/// Two of a list of granted folders, by their places in the list, that may not both be granted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Nested {
-    /// The folder whose path others can turn elsewhere.
+    /// The folder whose path others can turn elsewhere, or that can be a folder of the other.
     pub inner: usize,
     /// The folder in which they can.
     pub outer: usize,
+    /// The way in which the two lie to each other.
+    pub how: Nesting,
+}
+
+/// The way in which two granted folders lie to each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Nesting {
+    /// The inner one is reached through the outer one, which may be written.
+    Through,
+    /// The inner one lies where owners have folders of their own, and can be the folder of one.
+    Owned,
 }
 
 impl FolderChain {
@@ -67,28 +80,53 @@ impl FolderChain {
     }
 }
 
-/// The folders that are reached through one that may be written, whichever components they are
-/// granted to. Equal folders are not nested: no name that a guest can change leads to them.
+/// The folders that are reached through one that may be written, and those that can be a folder of
+/// an owner in another, whichever components they are granted to. Equal folders are not nested: no
+/// name that a guest can change leads to them.
 #[must_use]
 pub fn nested(granted: &[Placed<'_>]) -> Vec<Nested> {
     let mut found = Vec::new();
     for (inner, placed) in granted.iter().enumerate() {
-        let writable = |other: &Placed<'_>| {
-            (other.access == Access::ReadWrite)
-                .then_some(other.chain.end)
-                .flatten()
-        };
-        let outer = granted
-            .iter()
-            .position(|other| writable(other).is_some_and(|end| placed.chain.passes(end)));
-        found.extend(outer.map(|outer| Nested { inner, outer }));
+        let mut others = granted.iter().enumerate();
+        found.extend(others.find_map(|(outer, other)| {
+            let how = (inner != outer).then(|| placed.nesting(other))??;
+            // Two that can each be the other's are told of once.
+            let is_told = inner < outer && other.nesting(placed) == Some(how);
+            (!is_told).then_some(Nested { inner, outer, how })
+        }));
     }
     found
+}
+
+impl Placed<'_> {
+    /// Returns the way in which it lies within another folder; none where it does not.
+    fn nesting(&self, outer: &Self) -> Option<Nesting> {
+        let end = outer.chain.end?;
+        let is_written = outer.access == Access::ReadWrite;
+        let is_there = self.chain.end == Some(end);
+        if outer.below.is_empty() {
+            let is_within = self.chain.passes(end) || (is_there && !self.below.is_empty());
+            return (is_written && is_within).then_some(Nesting::Through);
+        }
+        // Any name below the base can be that of an owner.
+        if self.chain.passes(end) {
+            return Some(Nesting::Owned);
+        }
+        if !is_there || self.below.is_empty() {
+            return None;
+        }
+        match meeting(self.below, outer.below) {
+            Meeting::Unclear => Some(Nesting::Owned),
+            Meeting::Inside if is_written => Some(Nesting::Through),
+            Meeting::Inside | Meeting::Apart | Meeting::Same | Meeting::Around => None,
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::access::grant::FolderPattern;
 
     fn id(inode: u64) -> FileId {
         FileId { device: 1, inode }
@@ -107,7 +145,8 @@ mod tests {
     fn a_folder_below_a_writable_one_is_nested_whoever_has_either() {
         let read = Access::ReadOnly;
         let write = Access::ReadWrite;
-        let pair = |inner, outer| vec![Nested { inner, outer }];
+        let how = Nesting::Through;
+        let pair = |inner, outer| vec![Nested { inner, outer, how }];
         for (one, other, expected) in [
             ((write, &[0, 1][..]), (read, &[0, 1, 2][..]), pair(1, 0)),
             ((write, &[0, 1]), (write, &[0, 1, 2, 3]), pair(1, 0)),
@@ -128,13 +167,98 @@ mod tests {
                 Placed {
                     access: one.0,
                     chain: one_chain,
+                    below: &[],
                 },
                 Placed {
                     access: other.0,
                     chain: other_chain,
+                    below: &[],
                 },
             ];
             assert_eq!(nested(&placed), expected, "{one:?} {other:?}");
+        }
+    }
+
+    #[test]
+    fn a_folder_that_can_be_an_owners_is_nested_in_what_owners_have() {
+        let read = Access::ReadOnly;
+        let write = Access::ReadWrite;
+        let base = &[0, 1][..];
+        for (one, other, expected) in [
+            // Different owners of the same folder: a user can be named like a session.
+            (
+                (read, base, "{user}"),
+                (read, base, "{session}"),
+                Some(Nesting::Owned),
+            ),
+            (
+                (read, base, "{user}/a"),
+                (write, base, "{agent}/b"),
+                Some(Nesting::Owned),
+            ),
+            ((read, base, "{user}"), (write, base, "{user}"), None),
+            ((read, base, "{user}/a"), (write, base, "{user}/b"), None),
+            ((read, base, "{user}/a"), (read, base, "{user}"), None),
+            (
+                (read, base, "{user}/a"),
+                (write, base, "{user}"),
+                Some(Nesting::Through),
+            ),
+            // A folder below the base has a name that an owner can have.
+            (
+                (read, &[0, 1, 2], ""),
+                (read, base, "{user}"),
+                Some(Nesting::Owned),
+            ),
+            (
+                (read, &[0, 1, 2], "{user}"),
+                (read, base, "{user}"),
+                Some(Nesting::Owned),
+            ),
+            // The base itself, or what holds it.
+            (
+                (read, base, "{user}"),
+                (write, base, ""),
+                Some(Nesting::Through),
+            ),
+            ((write, base, "{user}"), (read, base, ""), None),
+            (
+                (read, base, "{user}"),
+                (write, &[0], ""),
+                Some(Nesting::Through),
+            ),
+            (
+                (read, &[0, 1], "{user}"),
+                (write, &[0, 2], "{session}"),
+                None,
+            ),
+        ] {
+            let chains = [chain(one.1), chain(other.1)];
+            let below = [one.2, other.2].map(|below| {
+                let path = format!("/w/{below}");
+                FolderPattern::parse(path.as_ref()).unwrap().below
+            });
+            let [one_chain, other_chain] = &chains;
+            let [one_below, other_below] = &below;
+            let placed = [
+                Placed {
+                    access: one.0,
+                    chain: one_chain,
+                    below: one_below,
+                },
+                Placed {
+                    access: other.0,
+                    chain: other_chain,
+                    below: other_below,
+                },
+            ];
+            let [first, second] = placed;
+            assert_eq!(first.nesting(&second), expected, "{one:?} {other:?}");
+            assert_eq!(
+                nested(&placed).is_empty(),
+                expected.is_none(),
+                "{one:?} {other:?}"
+            );
         }
     }
 

@@ -1,6 +1,7 @@
 //! Decisions of the boundary: the ledger's part of the events.
 
 use crate::access::egress::Traffic;
+use crate::access::grant::OwnedFolder;
 use crate::access::ruling::Rule;
 use crate::access::user::UserId;
 use crate::agents::definition::DefinitionId;
@@ -68,6 +69,10 @@ pub struct BoundaryDecided {
     /// Its code.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<Digest>,
+    /// The version of that code, by its manifest. None without one, and in events from before it
+    /// was recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
     /// The grant that it had, as [`crate::events::event::ComponentAdmitted`] names it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grant: Option<Digest>,
@@ -77,6 +82,9 @@ pub struct BoundaryDecided {
     /// Number of further decisions that are not listed.
     #[serde(default)]
     pub left_out: u64,
+    /// The folders that the call had as its user's, its agent's or its session's own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub folders: Vec<OwnedFolder>,
     /// Traffic that the call sent out over HTTP.
     #[serde(default, skip_serializing_if = "Traffic::is_empty")]
     pub egress: Traffic,
@@ -91,6 +99,10 @@ pub struct ComponentAdmitted {
     pub component: String,
     /// Its code.
     pub code: Digest,
+    /// The version of that code, by its manifest. None without one, and in events from before it
+    /// was recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
     /// The component's grant: a blob of JSON.
     pub grant: Digest,
     /// Digest of the component's description of itself. Missing in events of earlier versions.

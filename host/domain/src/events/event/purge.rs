@@ -6,6 +6,7 @@ use crate::agents::definition::DefinitionId;
 use crate::agents::path;
 use crate::values::id::{AgentId, ConversationId, SessionId, TurnId};
 use crate::values::time::Timestamp;
+use crate::work::usage::UsageShare;
 use serde::{Deserialize, Serialize};
 
 /// See [`super::Event::PurgeBegun`].
@@ -89,6 +90,10 @@ pub struct Purged {
     pub erased: Erased,
     /// Amount that stays, and why.
     pub kept: KeptByPurge,
+    /// Usage of the erased turns, by day and model: the sums stay, and not whose they were. Those
+    /// of an agent's sessions are with the purge of each session.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub usage: Vec<UsageShare>,
     /// Time at which the purge was done.
     pub time: Timestamp,
 }

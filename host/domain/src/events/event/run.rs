@@ -263,6 +263,12 @@ pub struct RunEnded {
     pub stopped: Vec<Settlement>,
     /// Messages that entered the thread when the run was ended from outside.
     pub said: Vec<Message>,
+    /// The inputs that it claimed, in order. Empty in events written before they were recorded.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub inputs: Vec<InputId>,
+    /// True if the run was the host's own, to compact the thread.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub compacts: bool,
     /// Time at which it ended.
     pub time: Timestamp,
 }

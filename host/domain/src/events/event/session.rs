@@ -5,7 +5,7 @@ use crate::access::user::UserId;
 use crate::agents::persona::PersonaId;
 use crate::thread::turn::TurnNode;
 use crate::values::digest::Digest;
-use crate::values::id::{AgentId, ConversationId, OperationId, RunId, SessionId, TurnId};
+use crate::values::id::{AgentId, ConversationId, InputId, OperationId, RunId, SessionId, TurnId};
 use crate::values::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -57,6 +57,13 @@ pub struct TurnCommitted {
     /// it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub untrusted: Option<bool>,
+    /// The inputs that the turn answers, in the order in which its run claimed them. Empty in
+    /// events written before they were recorded.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub inputs: Vec<InputId>,
+    /// True if the turn is the host's own: a compaction of the thread, which answers no input.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub compacts: bool,
     /// Time of the commit.
     pub time: Timestamp,
 }

@@ -6,6 +6,7 @@
 use super::Run;
 use crate::events::event::RunStepped;
 use crate::thread::compaction::{Mark, ORIGIN, clipped, text_tokens};
+use crate::thread::cut_off::CutOff;
 use crate::thread::message::{Draft, Part, Role, text_of};
 use crate::values::digest::Salt;
 use crate::work::step::{
@@ -126,7 +127,10 @@ fn why_not(outcome: &OperationOutcome) -> Option<String> {
         OperationOutcome::Parts { parts } if text_of(parts).trim().is_empty() => {
             Some("the model said nothing".to_owned())
         }
-        OperationOutcome::Parts { .. } => None,
+        // The beginning of a summary is one. A refusal is none, and nothing can follow from it.
+        OperationOutcome::Parts { parts } => CutOff::of_parts(parts)
+            .filter(|cut_off| *cut_off != CutOff::Length)
+            .map(|cut_off| cut_off.said().to_owned()),
         OperationOutcome::Failed { failure } => {
             Some(format!("{}: {}", failure.code, failure.message))
         }

@@ -6,6 +6,7 @@ use super::settle::{Ended, settlement, stopped};
 use super::taint::is_any_marked;
 use crate::events::agent::Agent;
 use crate::events::event::{Event, RunEnded, TurnCommitted};
+use crate::thread::cut_off;
 use crate::thread::message::{Draft, Message, Part, Role, text_of};
 use crate::thread::turn::{TurnEnd, TurnNode};
 use crate::values::digest::Salt;
@@ -164,6 +165,8 @@ pub fn events(
         turn: Some(node.id),
         stopped,
         said,
+        inputs: run.claimed.clone(),
+        compacts: run.started.compacts.is_some(),
         time,
     };
     let committed = TurnCommitted {
@@ -171,6 +174,8 @@ pub fn events(
         turn: node,
         revision: run.started.revision + 1,
         untrusted,
+        inputs: run.claimed.clone(),
+        compacts: run.started.compacts.is_some(),
         time,
     };
     (Event::RunEnded(ended), Event::TurnCommitted(committed))
@@ -389,23 +394,11 @@ fn undelegated(operation: &Operation, cause: &Cause, time: Timestamp) -> Option<
     })
 }
 
-/// Returns the turn's reply to its caller: its last assistant message.
+/// Returns the turn's reply to its caller: see [`cut_off::reply`].
 #[must_use]
 pub fn reply(run: &Run, said: &[Message]) -> Vec<Part> {
-    let last = run
-        .messages
-        .iter()
-        .map(Arc::as_ref)
-        .chain(said)
-        .rev()
-        .find(|message| message.role == Role::Assistant);
-    last.map(|message| {
-        message
-            .parts
-            .iter()
-            .filter(|part| matches!(part, Part::Text { .. } | Part::Blob { .. }))
-            .cloned()
-            .collect()
-    })
-    .unwrap_or_default()
+    let reply = cut_off::reply(run.messages.iter().map(Arc::as_ref).chain(said));
+    let mut parts = reply.map(|message| message.parts).unwrap_or_default();
+    parts.retain(|part| matches!(part, Part::Text { .. } | Part::Blob { .. }));
+    parts
 }

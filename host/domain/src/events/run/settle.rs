@@ -4,6 +4,7 @@ use super::{Open, Run};
 use crate::access::tool::ClientAction;
 use crate::access::user::UserId;
 use crate::events::event::{Event, RunSettled};
+use crate::thread::cut_off::CutOff;
 use crate::thread::message::{Answers, Draft, Part, Role};
 use crate::thread::model::Reply;
 use crate::thread::spill::{spill, spill_value};
@@ -63,14 +64,17 @@ pub fn settlement(operation: &Operation, ended: Ended, time: Timestamp) -> Settl
             let origin = format!("model:{}", reply.model);
             let draft = Draft {
                 role: Role::Assistant,
-                parts: reply.parts,
+                parts: marked_parts(reply),
                 origin,
                 untrusted: false,
                 answers: None,
             };
             (OperationOutcome::Message { id: 0 }, Some(draft))
         }
-        Ended::Replied(reply) => (OperationOutcome::Parts { parts: reply.parts }, None),
+        Ended::Replied(reply) => {
+            let parts = marked_parts(reply);
+            (OperationOutcome::Parts { parts }, None)
+        }
         Ended::Gave {
             parts,
             untrusted: _,
@@ -107,6 +111,12 @@ pub fn settlement(operation: &Operation, ended: Ended, time: Timestamp) -> Settl
         ..Settlement::new(operation.id, outcome, time)
     }
     .marked(marked)
+}
+
+/// The parts of a reply, with a mark if it is not whole.
+fn marked_parts(reply: Reply) -> Vec<Part> {
+    let mark = CutOff::of_stop(&reply.stop).map(CutOff::part);
+    reply.parts.into_iter().chain(mark).collect()
 }
 
 impl Ended {

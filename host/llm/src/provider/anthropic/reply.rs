@@ -196,7 +196,8 @@ fn stop_of(reason: &str) -> Stop {
         "end_turn" | "stop_sequence" => Stop::End,
         "tool_use" => Stop::ToolCalls,
         "max_tokens" | "model_context_window_exceeded" => Stop::Length,
-        "refusal" => Stop::Filtered,
+        "refusal" => Stop::Refused,
+        "content_filter" => Stop::Filtered,
         other => other_stop(other),
     }
 }

@@ -276,11 +276,13 @@ impl Draft {
         );
         parts.extend(calls);
         let stop = match finish.as_str() {
-            _ if !self.refusal.is_empty() => Stop::Filtered,
+            "content_filter" => Stop::Filtered,
+            _ if !self.refusal.is_empty() => Stop::Refused,
             "stop" => Stop::End,
             "tool_calls" | "function_call" => Stop::ToolCalls,
-            "length" => Stop::Length,
-            "content_filter" => Stop::Filtered,
+            // Other servers have words of their own for it.
+            "length" | "model_length" | "max_tokens" => Stop::Length,
+            "refusal" => Stop::Refused,
             other => other_stop(other),
         };
         Ok(Answer {

@@ -259,7 +259,7 @@ fn usage_and_reasons_to_stop_are_read() {
     let refused = streamed(&[delta(&json!({"refusal": "No."})), finish("stop")]).unwrap();
     assert_eq!(
         (refused.stop, refused.parts),
-        (Stop::Filtered, vec![Part::text("No.")])
+        (Stop::Refused, vec![Part::text("No.")])
     );
 }
 

@@ -3,6 +3,7 @@
 use crate::provider::scripted::Situation;
 use crate::provider::scripted::template::Fill;
 use domain::message::Role;
+use domain::model::Stop;
 use regex::Regex;
 use serde::Deserialize;
 use serde_json::Value;
@@ -101,8 +102,29 @@ pub(super) struct Reply {
     pub(super) first_delay_ms: u64,
     /// Milliseconds before each word.
     pub(super) delay_ms: u64,
+    /// The reason why the reply is not whole; none for a whole one.
+    pub(super) stop: Option<Stopping>,
     /// Not to reply at all.
     pub(super) fail: Option<Failing>,
+}
+
+/// The reason why a scripted reply is not whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Stopping {
+    Length,
+    ContentFilter,
+    Refusal,
+}
+
+impl From<Stopping> for Stop {
+    fn from(stopping: Stopping) -> Self {
+        match stopping {
+            Stopping::Length => Self::Length,
+            Stopping::ContentFilter => Self::Filtered,
+            Stopping::Refusal => Self::Refused,
+        }
+    }
 }
 
 /// A call.

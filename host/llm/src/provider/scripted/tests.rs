@@ -236,3 +236,70 @@ fn a_mistake_in_a_rule_file_is_named_with_its_place() {
             .contains("a number, or a table")
     );
 }
+
+/// The page about rule files.
+const PAGE: &str = include_str!("../../../../../docs/guide/scripted-model.md");
+
+/// Returns the names that the reader of rule files knows in the place of `zzz` in a rule.
+fn known(rule: &str) -> Vec<String> {
+    let told = Rules::parse(&format!("[[rule]]\nreply.text = \"x\"\n{rule}")).unwrap_err();
+    let (_, known) = told.split_once("expected").unwrap_or_default();
+    let names = known.split('`').skip(1).step_by(2);
+    names.map(str::to_owned).collect()
+}
+
+#[test]
+fn the_page_of_the_guide_has_every_key_and_word_of_rule_files() {
+    let mut all = 0;
+    for (rule, at_least) in [
+        ("zzz = 1", 2),
+        ("when.zzz = 1", 9),
+        ("reply.zzz = 1", 5),
+        ("reply.calls = [{ tool = \"t\", zzz = 1 }]", 2),
+        ("when.last = \"zzz\"", 4),
+        ("reply.fail = \"zzz\"", 6),
+    ] {
+        let names = known(rule);
+        assert!(names.len() >= at_least, "{rule}: {names:?}");
+        for name in &names {
+            let is_there = [format!("`{name}`"), format!("`\"{name}\"`")]
+                .iter()
+                .any(|text| PAGE.contains(text));
+            assert!(is_there || PAGE.contains(&format!("{{ {name}")), "{name}");
+        }
+        all += names.len();
+    }
+    assert!(all >= 28, "{all}");
+}
+
+#[tokio::test]
+async fn the_rules_of_the_guide_reply_as_the_guide_says() {
+    let rules = PAGE
+        .split("```toml\n")
+        .find(|block| block.contains("[[rule]]"))
+        .and_then(|block| Some(block.split_once("\n```")?.0))
+        .unwrap();
+    let user = |words: &str| message(1, Role::User, words);
+    let result = |words: &str| message(2, Role::Tool, words);
+    for (messages, expected) in [
+        (
+            vec![user("A table for 4, please")],
+            "Let me see about 4 chairs.",
+        ),
+        (
+            vec![user("x"), result(r#"{"success": true, "output": "a.txt"}"#)],
+            "Done: a.txt",
+        ),
+        (vec![user("go slowly")], "One word after the other."),
+        (vec![user("hello")], "You said: hello"),
+    ] {
+        assert_eq!(text(asked(rules, messages).await.0), expected);
+    }
+    let (failed, _) = asked(rules, vec![user("Please fail now")]).await;
+    assert!(failed.is_err());
+    let failed = vec![user("x"), result("an ERROR")];
+    assert_eq!(
+        text(asked(rules, failed).await.0),
+        "That did not work: an ERROR"
+    );
+}

@@ -20,6 +20,7 @@ fn what_is_decided_again_is_counted_and_the_first_detail_stays() {
     let Decided {
         decisions,
         left_out,
+        ..
     } = recorder.take();
     let told: Vec<_> = decisions
         .iter()
@@ -71,6 +72,7 @@ fn a_flood_of_different_decisions_is_bounded_and_counted() {
     let Decided {
         decisions,
         left_out,
+        ..
     } = recorder.take();
     assert_eq!((decisions.len(), left_out), (DECISIONS_RECORDED_MAX, 5));
 }
@@ -159,4 +161,76 @@ fn limits_of_a_call_are_told_apart() {
             ("cpuMsMax".to_owned(), 1, BoundaryVerdict::Limited)
         ]
     );
+}
+
+fn about(capability: &str, rule: Rule) -> Ruling {
+    Ruling {
+        capability: capability.to_owned(),
+        allowed: rule == Rule::Granted,
+        rule,
+    }
+}
+
+/// The refusal of what a tool did not declare is told apart from what its component is not granted.
+#[test]
+fn what_a_tool_did_not_declare_is_refused_as_not_asked() {
+    for (rulings, expected) in [
+        (None, Rule::NotGranted),
+        (Some(vec![]), Rule::NotAsked),
+        (
+            Some(vec![about("net.http", Rule::NotGranted)]),
+            Rule::NotGranted,
+        ),
+        (
+            Some(vec![about("net.http", Rule::Granted)]),
+            Rule::NotGranted,
+        ),
+    ] {
+        let recorder = AuditRecorder::default();
+        if let Some(rulings) = rulings {
+            recorder.bind(rulings);
+        }
+        recorder.refused("net.http", String::new);
+        assert_eq!(recorder.take().decisions[0].rule, expected);
+    }
+}
+
+/// A missing folder and a wrong mount point have a line, whose detail says which of the two it is.
+#[test]
+fn a_call_that_fails_without_its_folders_leaves_a_line() {
+    for (rule, places, expected) in [
+        (
+            Rule::NotGranted,
+            vec![],
+            Some((Rule::NotGranted, "no folder is granted")),
+        ),
+        (
+            Rule::Granted,
+            vec!["/workspace"],
+            Some((
+                Rule::NotGranted,
+                "nothing was opened in /workspace; a path elsewhere is in no granted folder",
+            )),
+        ),
+        (
+            Rule::Ceiling,
+            vec![],
+            Some((Rule::Ceiling, "no folder is granted")),
+        ),
+        (Rule::NotAsked, vec![], None),
+    ] {
+        let recorder = AuditRecorder::default();
+        recorder.bind(vec![about("files.read", rule)]);
+        recorder.unreached_folders(&places);
+        let decisions = recorder.take().decisions;
+        let told = decisions
+            .first()
+            .map(|decision| (decision.rule, decision.detail.as_str()));
+        assert_eq!(told, expected);
+    }
+    let recorder = AuditRecorder::default();
+    recorder.bind(vec![about("files.read", Rule::Granted)]);
+    recorder.granted("files.read", || "/workspace/a".to_owned());
+    recorder.unreached_folders(&["/workspace"]);
+    assert_eq!(recorder.take().decisions.len(), 1);
 }

@@ -4,7 +4,7 @@ use super::account::{Account, Accounts, Held, Quota, Sheet};
 use super::failed::Failed;
 use crate::folders::{FolderError, GrantedFolders};
 use domain::glob::Inside;
-use domain::grant::{Access, DirectoryGrant};
+use domain::grant::{Access, DirectoryGrant, OwnedFolder, Owners};
 use std::collections::HashMap;
 use std::sync::Arc;
 use wasmtime_wasi::filesystem::Dir;
@@ -21,17 +21,25 @@ pub(super) struct Folder {
 }
 
 impl Folder {
-    /// The folder that was opened when the host started, even if another has its name by now.
+    /// The folder that was opened when the host started, even if another has its name by now; or
+    /// the one below it that these owners have.
     fn of(
         grant: &DirectoryGrant,
+        owners: Owners<'_>,
         held: &GrantedFolders,
         accounts: &Accounts,
-    ) -> Result<Self, FolderError> {
+    ) -> Result<(Self, Option<OwnedFolder>), FolderError> {
         let unusable = |source| FolderError::Unusable {
             path: grant.path.clone(),
             source,
         };
-        let file = held.get(&grant.path)?.file.try_clone().map_err(unusable)?;
+        let handle = held.get(&grant.path)?;
+        let (file, owned) = if handle.pattern.is_owned() {
+            let (file, owned) = handle.of_owners(grant, owners)?;
+            (file, Some(owned))
+        } else {
+            (handle.file.try_clone().map_err(unusable)?, None)
+        };
         let (permissions, mode) = match grant.access {
             Access::ReadOnly => (FsPerms::ReadOnly, OpenMode::READ),
             Access::ReadWrite => (FsPerms::ReadWrite, OpenMode::READ | OpenMode::WRITE),
@@ -41,11 +49,12 @@ impl Folder {
         let account = bounded
             .then(|| accounts.account(&dir.dir).map_err(unusable))
             .transpose()?;
-        Ok(Self {
+        let folder = Self {
             grant: grant.clone(),
             dir,
             account,
-        })
+        };
+        Ok((folder, owned))
     }
 
     /// Returns true if nothing in it may be changed.
@@ -101,6 +110,10 @@ pub(super) struct Opened {
 #[derive(Default)]
 pub(crate) struct Folders {
     pub(super) granted: Vec<Arc<Folder>>,
+    /// True once the guest has asked which folders there are.
+    pub(super) were_asked_for: bool,
+    /// The folders that are of the call's owners alone.
+    pub(crate) owned: Vec<OwnedFolder>,
     /// The open files and folders, by the number of their resource.
     pub(super) opened: HashMap<u32, Opened>,
     /// Folders that are being listed, by the number of the listing.
@@ -111,20 +124,24 @@ pub(crate) struct Folders {
 }
 
 impl Folders {
-    /// The folders that are granted to a call.
+    /// The folders that are granted to a call for these owners. Waits for the disk.
     ///
     /// # Errors
-    /// One of them was not opened when the host started, or has been removed since.
+    /// One of them was not opened when it was granted, or has been removed since; or one of an
+    /// owner cannot be made.
     pub(crate) fn of(
         granted: &[DirectoryGrant],
+        owners: Owners<'_>,
         held: &GrantedFolders,
         accounts: &Accounts,
     ) -> Result<Self, FolderError> {
-        let open = |grant: &DirectoryGrant| Folder::of(grant, held, accounts).map(Arc::new);
-        Ok(Self {
-            granted: granted.iter().map(open).collect::<Result<_, _>>()?,
-            ..Self::default()
-        })
+        let mut folders = Self::default();
+        for grant in granted {
+            let (folder, owned) = Folder::of(grant, owners, held, accounts)?;
+            folders.granted.push(Arc::new(folder));
+            folders.owned.extend(owned);
+        }
+        Ok(folders)
     }
 
     /// Begins a function on a path.

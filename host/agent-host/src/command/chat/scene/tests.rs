@@ -1,6 +1,6 @@
 //! Tests of the parts of a conversation that are shown, and of their form.
 
-use super::{Scene, Shown, faint};
+use super::{Ending, Scene, Shown, faint};
 use crate::command::chat::question::Question;
 use crate::terminal::Shade;
 use serde_json::{Value, json};
@@ -25,7 +25,7 @@ fn a_reply_that_streamed_in_is_not_shown_again_when_it_is_committed() {
     } });
     assert_eq!(
         scene.take("run.stepped.v1", &stepped),
-        [Shown::Line(Shade::Plain, "And more.".into())]
+        [Shown::Said("And more.".into())]
     );
 }
 
@@ -44,7 +44,7 @@ fn after_a_discarded_attempt_the_committed_text_is_shown() {
     } });
     assert_eq!(
         scene.take("run.stepped.v1", &stepped),
-        [Shown::Line(Shade::Plain, "Hello".into())]
+        [Shown::Said("Hello".into())]
     );
 }
 
@@ -82,7 +82,9 @@ fn the_end_of_a_turn_says_why_it_failed() {
         shown,
         [
             Shown::Line(Shade::Bold, "the turn failed: LIMIT: too many steps".into()),
-            Shown::TurnEnded
+            Shown::TurnEnded(Ending::Failed(
+                "the turn failed: LIMIT: too many steps".into()
+            ))
         ]
     );
 }
@@ -183,5 +185,138 @@ fn what_an_agent_below_asks_is_answered_to_it() {
             [Shown::Question(Question { agent: None, .. })]
         ),
         "{own:?}"
+    );
+}
+
+#[test]
+fn a_reply_that_is_not_whole_says_why() {
+    for (stop, told) in [
+        ("length", "it reached the limit of its length"),
+        ("content_filter", "the provider withheld the rest"),
+        ("refusal", "the model declined to answer"),
+        ("other", "other"),
+    ] {
+        let mut scene = Scene::default();
+        scene.take("delta", &delta("a", "Hel"));
+        let stepped = json!({ "data": { "messages": [
+            { "id": 2, "role": "assistant", "text": "Hel", "stop": stop },
+        ] } });
+        assert_eq!(
+            scene.take("run.stepped.v1", &stepped),
+            [Shown::Line(
+                Shade::Bold,
+                format!("(the reply is not whole: {told})")
+            )]
+        );
+    }
+}
+
+#[test]
+fn what_was_said_so_far_is_shown_as_far_as_it_is_not_yet() {
+    let mut scene = Scene::default();
+    let so_far = |text: &str| json!({ "kind": "so_far", "operation_id": "a", "text": text });
+    assert_eq!(
+        scene.take("delta", &so_far("Hel")),
+        [Shown::Text("Hel".into())]
+    );
+    scene.take("delta", &delta("a", "lo"));
+    assert_eq!(
+        scene.take("delta", &so_far("Hello, you")),
+        [Shown::Text(", you".into())]
+    );
+    let stepped = json!({ "data": {
+        "messages": [{ "id": 2, "role": "assistant", "text": "Hello, you" }],
+    } });
+    assert_eq!(scene.take("run.stepped.v1", &stepped), []);
+}
+
+#[test]
+fn a_failed_call_is_shown_once_and_where_its_message_stands() {
+    let mut scene = Scene::default();
+    let started = json!({ "data": { "started": [
+        { "operation_id": "t", "kind": "tool", "tool": "read_file", "arguments": {} },
+        { "operation_id": "u", "kind": "refused", "tool": "rm", "outcome": "denied" },
+    ] } });
+    assert_eq!(
+        scene.take("run.stepped.v1", &started),
+        [faint("  → read_file {}")]
+    );
+    let settled = json!({ "data": { "settled": [
+        { "operation_id": "t", "outcome": "failed", "failure": { "message": "gone" },
+          "message": null, "tool": "read_file", "failed": true },
+    ] } });
+    assert_eq!(scene.take("run.settled.v1", &settled), []);
+    let heard = json!({ "data": {
+        "messages": [
+            { "id": 4, "role": "tool", "text": "it is gone",
+              "answers": { "name": "read_file", "failed": true } },
+            { "id": 5, "role": "tool", "text": "rm may not be called",
+              "answers": { "name": "rm", "failed": true } },
+            { "id": 6, "role": "assistant", "text": "Sorry." },
+        ],
+        "settled": [{ "operation_id": "u", "outcome": "denied", "message": 5 }],
+    } });
+    assert_eq!(
+        scene.take("run.stepped.v1", &heard),
+        [
+            faint("  ✗ read_file it is gone"),
+            faint("  ✗ rm rm may not be called"),
+            Shown::Said("Sorry.".into()),
+        ]
+    );
+}
+
+#[test]
+fn a_compaction_is_a_quiet_line_at_its_end() {
+    let mut scene = Scene::default();
+    let of_run = |mut frame: Value| {
+        frame["run_id"] = json!("c");
+        frame
+    };
+    let started = of_run(json!({ "data": { "compacts": { "through": "x" } } }));
+    assert_eq!(scene.take("run.started.v1", &started), []);
+    assert_eq!(scene.take("delta", &of_run(delta("s", "Summary"))), []);
+    let summary = json!([{ "id": 9, "role": "notice", "text": "Summary",
+        "compaction": { "tokens_before": 9_000, "tokens_after": 700 } }]);
+    let ended = of_run(json!({ "data": { "end": "replied", "messages": summary } }));
+    assert_eq!(
+        scene.take("run.ended.v1", &ended),
+        [
+            faint("(the conversation was compacted: 9000 tokens before, about 700 now)"),
+            Shown::TurnEnded(Ending::Compacted)
+        ]
+    );
+    let failed = of_run(json!({ "data": { "end": "failed", "code": "MODEL", "reason": "away" } }));
+    scene.take("run.started.v1", &started);
+    assert_eq!(
+        scene.take("run.ended.v1", &failed),
+        [
+            faint("(the conversation could not be compacted: MODEL: away)"),
+            Shown::TurnEnded(Ending::Compacted)
+        ]
+    );
+}
+
+#[test]
+fn what_was_recalled_is_not_shown_again_by_the_stream() {
+    let mut scene = Scene::default();
+    let messages = json!([
+        { "id": 1, "role": "user", "text": "Hi" },
+        { "id": 2, "role": "assistant", "text": "Hello" },
+    ]);
+    assert_eq!(
+        scene.recall(messages.as_array().unwrap()),
+        [
+            Shown::Line(Shade::Plain, "> Hi".into()),
+            Shown::Said("Hello".into())
+        ]
+    );
+    let stepped = json!({ "data": { "messages": [
+        { "id": 2, "role": "assistant", "text": "Hello" },
+        { "id": 3, "role": "assistant", "text": "And more." },
+    ] } });
+    assert_eq!(
+        scene.take("run.stepped.v1", &stepped),
+        [Shown::Said("And more.".into())]
     );
 }

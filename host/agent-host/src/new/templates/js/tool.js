@@ -27,7 +27,8 @@ export const tools = {
 
   call(context, name, args) {
     // The host has checked the arguments against the schema.
-    const words = JSON.parse(args).text.split(/\s+/).filter(Boolean).length;
+    const { text } = JSON.parse(args);
+    const words = typeof text === "string" ? text.split(/\s+/).filter(Boolean).length : 0;
     if (words === 0) {
       throw { tag: "invalid-arguments", val: "`text` must have a word in it" };
     }

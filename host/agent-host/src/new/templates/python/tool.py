@@ -36,7 +36,8 @@ class Tools(exports.Tools):
 
     def call(self, context, name, arguments):
         # The host has checked the arguments against the schema.
-        words = len(json.loads(arguments)["text"].split())
+        text = json.loads(arguments).get("text")
+        words = len(text.split()) if isinstance(text, str) else 0
         if words == 0:
             raise Err(tools.ToolError_InvalidArguments("`text` must have a word in it"))
         return tools.Progress_Done([types.Part_Text(json.dumps({"words": words}))])

@@ -50,11 +50,13 @@ fn what_cannot_be_meant_is_refused_with_the_key() {
     for (value, expected) in [
         (
             json!({"host": "*"}),
-            "`host: *` reaches hosts that nobody named; if that is meant, set `anyHost` too",
+            "`host = \"*\"` reaches hosts that nobody named: name them; if all are meant, set \
+             `anyHost = true` beside it",
         ),
         (
             json!({"host": "*.com"}),
-            "`host: *.com` reaches hosts that nobody named; if that is meant, set `anyHost` too",
+            "`host = \"*.com\"` reaches hosts that nobody named: name them; if all are meant, set \
+             `anyHost = true` beside it",
         ),
         (
             json!({"host": "a.com", "anyHost": true}),

@@ -17,7 +17,7 @@ fn nothing_is_allowed_that_no_grant_names() {
     let denied = permit(&target("https://a.com/b?secret"), Method::Get, &[]).unwrap_err();
     assert_eq!(
         denied.to_string(),
-        "GET https://a.com/b is not allowed: no egress is granted"
+        "GET https://a.com/b is not allowed: no `network` is granted"
     );
 }
 
@@ -118,7 +118,7 @@ fn the_permit_says_which_grant_decided_and_the_denial_which_came_nearest() {
     let denied = permit(&target("https://a.com/x?y"), Method::Delete, &grants).unwrap_err();
     assert_eq!(
         denied.to_string(),
-        "DELETE https://a.com/x is not allowed: the nearest grant, egress[1], has another `methods`"
+        "DELETE https://a.com/x is not allowed: the nearest grant, network[1], has another `methods`"
     );
 }
 

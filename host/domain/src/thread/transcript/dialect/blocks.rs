@@ -1,6 +1,7 @@
 //! Content blocks of other programs, as parts: text, images, calls, and everything else as it is.
 //! And the provider and the model that other programs are shown for a message.
 
+use crate::thread::cut_off::is_by_host;
 use crate::thread::message::{Message, Part};
 use crate::thread::transcript::exact;
 use crate::thread::transcript::fault::TranscriptFault;
@@ -115,7 +116,9 @@ pub(super) fn made_by<'m>(message: &'m Message, models: &'m [String]) -> (&'m st
     let opaque = message.parts.iter().find_map(|part| match part {
         Part::Opaque {
             provider, model, ..
-        } if provider != PROVIDER => Some((provider.as_str(), model.as_str())),
+        } if provider != PROVIDER && !is_by_host(provider) => {
+            Some((provider.as_str(), model.as_str()))
+        }
         Part::Opaque { .. } | Part::Text { .. } | Part::Blob { .. } | Part::Call { .. } => None,
     });
     opaque.unwrap_or_else(|| {

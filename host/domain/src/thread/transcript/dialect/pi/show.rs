@@ -3,6 +3,7 @@
 use super::super::blocks::{made_by, namespace};
 use super::usage;
 use crate::thread::compaction::Mark;
+use crate::thread::cut_off::CutOff;
 use crate::thread::message::{Message, MessageId, Part, Role};
 use crate::thread::transcript::TranscriptTurn;
 use crate::thread::turn::TurnEnd;
@@ -112,6 +113,7 @@ impl<'a> Shown<'a> {
             TurnEnd::Aborted if is_last => "aborted",
             TurnEnd::Failed if is_last => "error",
             _ if message.calls().next().is_some() => "toolUse",
+            _ if CutOff::of_parts(&message.parts) == Some(CutOff::Length) => "length",
             TurnEnd::Replied | TurnEnd::Completed | TurnEnd::Failed | TurnEnd::Aborted => "stop",
         };
         json!({

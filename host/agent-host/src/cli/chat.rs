@@ -1,0 +1,40 @@
+//! The options of `chat`.
+
+use clap::Args;
+
+/// The help below the options.
+pub(super) const HELP: &str = "\
+Every line that you type is a message; when an agent asks something, the line is the answer. \
+Ctrl-C stops the turn in progress, and leaves when it is pressed again or when none is. Ctrl-D \
+leaves.
+
+With a key of your own:
+  AGENT_HOST_TOKEN=ah_… agent-host chat
+
+Exit codes:
+  0 done   1 a turn failed (at a terminal: the last one)   others as of every command
+
+Examples:
+  agent-host chat
+  agent-host chat --agent tutor
+  agent-host chat --session 3f0c…     # continues a session
+  echo 'read notes.txt' | agent-host chat --quiet";
+
+/// The agent and session to talk with.
+#[derive(Debug, Args)]
+pub(crate) struct Chat {
+    /// An `agentId` of the configuration, or an agent's UUID or path; by default `assistant`, or
+    /// else the first of the configuration
+    #[arg(long, short, value_name = "AGENT")]
+    pub(crate) agent: Option<String>,
+    /// Continue this session instead of opening one
+    #[arg(long, short, value_name = "ID")]
+    pub(crate) session: Option<String>,
+    /// The type of session to open: `chat`, or one that the agent leads; the agent's first by
+    /// default
+    #[arg(long = "type", value_name = "TYPE", conflicts_with = "session")]
+    pub(crate) session_type: Option<String>,
+    /// The model of the session, an alias of the configuration
+    #[arg(long, value_name = "MODEL", conflicts_with = "session")]
+    pub(crate) model: Option<String>,
+}

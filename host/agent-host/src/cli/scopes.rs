@@ -1,0 +1,188 @@
+//! The scopes that each command needs of its key, as its help names them.
+
+use super::Cli;
+use clap::{Command, CommandFactory, FromArgMatches};
+
+/// The scopes of the key of one command.
+#[derive(Debug, Clone, Copy)]
+enum Needs {
+    /// It asks no running host.
+    Nothing,
+    /// All of these.
+    All(&'static [&'static str]),
+    /// Any one of these.
+    Any(&'static [&'static str]),
+    /// All of these, under a condition.
+    If(&'static [&'static str], &'static str),
+    /// The host's own token.
+    OwnToken,
+}
+
+/// The condition of commands that open the data folder when no host runs.
+const WHILE_RUNNING: &str = "while a host is running";
+
+/// Every command, by its words.
+const COMMANDS: &[(&str, Needs)] = &[
+    ("serve", Needs::Nothing),
+    ("dev", Needs::Nothing),
+    ("new", Needs::Nothing),
+    ("init", Needs::Nothing),
+    ("plugin test", Needs::Nothing),
+    ("chat", Needs::All(&["read", "write"])),
+    ("component list", Needs::Nothing),
+    ("component inspect", Needs::Nothing),
+    (
+        "component suggest",
+        Needs::If(&["admin"], "without --calls"),
+    ),
+    (
+        "component check",
+        Needs::If(
+            &["admin"],
+            "to compare with a running host; without, it does not",
+        ),
+    ),
+    ("session list", Needs::All(&["read"])),
+    ("session show", Needs::All(&["read"])),
+    ("session tree", Needs::All(&["read"])),
+    ("session diff", Needs::All(&["read"])),
+    ("session export", Needs::All(&["read"])),
+    ("session import", Needs::All(&["write"])),
+    ("session search", Needs::All(&["read"])),
+    ("session compact", Needs::All(&["read", "write"])),
+    ("session inputs", Needs::All(&["read"])),
+    ("session quarantined", Needs::All(&["admin"])),
+    ("session release", Needs::All(&["admin"])),
+    ("session purge", Needs::OwnToken),
+    ("session cancel", Needs::All(&["read", "write"])),
+    ("events tail", Needs::All(&["admin"])),
+    ("audit", Needs::All(&["admin"])),
+    ("usage", Needs::Any(&["read", "admin"])),
+    ("grants explain", Needs::Nothing),
+    (
+        "grants diff",
+        Needs::If(&["read", "admin"], "without --against"),
+    ),
+    ("verify", Needs::If(&["admin"], WHILE_RUNNING)),
+    ("rebuild", Needs::If(&["admin"], WHILE_RUNNING)),
+    ("vacuum", Needs::Nothing),
+    ("backup", Needs::If(&["admin"], WHILE_RUNNING)),
+    ("restore", Needs::Nothing),
+    ("dead-letter list", Needs::All(&["admin"])),
+    ("dead-letter show", Needs::All(&["admin"])),
+    ("dead-letter requeue", Needs::All(&["admin"])),
+    ("import", Needs::All(&["admin"])),
+    ("clock show", Needs::All(&["admin"])),
+    ("clock confirm", Needs::All(&["admin"])),
+    ("config schema", Needs::Nothing),
+    ("config check", Needs::Nothing),
+    ("key create", Needs::Any(&["keys", "admin"])),
+    ("key list", Needs::Any(&["keys", "admin"])),
+    ("key revoke", Needs::Any(&["keys", "admin"])),
+    ("agents tree", Needs::All(&["read"])),
+    ("connector bind", Needs::All(&["admin"])),
+    ("connector unbind", Needs::All(&["admin"])),
+    ("connector list", Needs::Any(&["read", "admin"])),
+    ("token show", Needs::Nothing),
+    ("status", Needs::All(&["admin"])),
+    ("doctor", Needs::Nothing),
+    ("completions", Needs::Nothing),
+    ("man", Needs::Nothing),
+    (super::COMPILE_COMMAND, Needs::Nothing),
+];
+
+impl Needs {
+    /// Returns the sentence about the key; none for a command that needs none.
+    fn sentence(self) -> Option<String> {
+        let (scopes, between, condition) = match self {
+            Self::Nothing => return None,
+            Self::OwnToken => return Some("Needs the host's own token.".to_owned()),
+            Self::All(scopes) => (scopes, "and", String::new()),
+            Self::Any(scopes) => (scopes, "or", String::new()),
+            Self::If(scopes, condition) => (scopes, "and", format!(" {condition}")),
+        };
+        let scope = match (between, scopes.len()) {
+            ("and", 2..) => "scopes",
+            _ => "scope",
+        };
+        let scopes = scopes.join(&format!("` {between} `"));
+        Some(format!(
+            "Needs a key with the {scope} `{scopes}`{condition}."
+        ))
+    }
+}
+
+/// Reads the command line of this process.
+///
+/// # Errors
+/// It is invalid, or asks for the help or the version.
+pub(crate) fn parse() -> Result<Cli, clap::Error> {
+    let mut command = describe(Cli::command());
+    let matches = command.try_get_matches_from_mut(std::env::args_os())?;
+    Cli::from_arg_matches(&matches).map_err(|wrong| wrong.format(&mut command))
+}
+
+/// Adds to the help of each command which scopes its key needs.
+pub(crate) fn describe(command: Command) -> Command {
+    below(command, "")
+}
+
+fn below(command: Command, words: &str) -> Command {
+    let names: Vec<String> = command
+        .get_subcommands()
+        .map(|sub| sub.get_name().to_owned())
+        .collect();
+    let command = names.iter().fold(command, |command, name| {
+        let words = format!("{words} {name}").trim_start().to_owned();
+        command.mut_subcommand(name, |sub| below(sub, &words))
+    });
+    let row = COMMANDS.iter().find(|(known, _)| *known == words);
+    let Some(sentence) = row.and_then(|(_, needs)| needs.sentence()) else {
+        return command;
+    };
+    let help = match command.get_after_help() {
+        Some(help) => format!("{sentence}\n\n{help}"),
+        None => sentence,
+    };
+    command.after_help(help)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{COMMANDS, Needs, describe};
+    use crate::cli::Cli;
+    use clap::{Command, CommandFactory};
+    use std::collections::BTreeSet;
+
+    /// Collects the commands that have none below them, with the words that call them.
+    fn leaves(command: &Command, words: &str, into: &mut Vec<(String, Command)>) {
+        let mut subs = command.get_subcommands().peekable();
+        if subs.peek().is_none() {
+            into.push((words.to_owned(), command.clone()));
+        }
+        for sub in subs {
+            let words = format!("{words} {}", sub.get_name());
+            leaves(sub, words.trim_start(), into);
+        }
+    }
+
+    #[test]
+    fn the_help_of_every_command_with_a_key_names_its_scope() {
+        let mut commands = Vec::new();
+        leaves(&describe(Cli::command()), "", &mut commands);
+        let names: BTreeSet<&str> = commands.iter().map(|(words, _)| words.as_str()).collect();
+        let known: BTreeSet<&str> = COMMANDS.iter().map(|(words, _)| *words).collect();
+        assert_eq!(
+            names, known,
+            "every command has a row, and every row a command"
+        );
+        for (words, command) in commands {
+            let help = command.clone().render_help().to_string();
+            let (_, needs) = COMMANDS.iter().find(|(known, _)| *known == words).unwrap();
+            match needs {
+                Needs::Nothing => assert!(!help.contains("Needs "), "{words}: {help}"),
+                needs => assert!(help.contains(&needs.sentence().unwrap()), "{words}: {help}"),
+            }
+        }
+    }
+}

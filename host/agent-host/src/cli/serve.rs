@@ -1,0 +1,51 @@
+//! The options of `serve`, and of `dev`, which serves as well.
+
+use clap::Args;
+use domain::id::SessionId;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+/// The end of the help of `dev`.
+pub(super) const AFTER_DEV: &str = "Serves as `serve` does. A turn that has begun ends with the code \
+    that it began with. What is wrong is printed, and what was served goes on. The keys `agents`, \
+    `components`, `personas` and `requirePins` of the configuration are read again; the others \
+    need a restart. This is for your own machine: in production, restart `serve`.\n\n\
+    Examples:\n  agent-host dev --config agent-host.toml\n  agent-host dev --config \
+    agent-host.toml --watch src --build make";
+
+/// Options for running the host.
+#[derive(Debug, Args)]
+pub(crate) struct Serve {
+    /// Listen here instead of `server.listen`; port 0 takes any that is free
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = crate::config::listen_address)]
+    pub(crate) listen: Option<SocketAddr>,
+    /// Keep data here instead of `server.dataDir`
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) data: Option<PathBuf>,
+    /// On a data folder restored from a backup: continue work that was in progress, even if its
+    /// effects were sent already
+    #[arg(long, conflicts_with = "settle_unknown")]
+    pub(crate) resume_effects: bool,
+    /// On a data folder restored from a backup: treat calls in progress as of unknown outcome, and
+    /// turn waiting inputs into dead letters
+    #[arg(long)]
+    pub(crate) settle_unknown: bool,
+    /// Put this session in quarantine: nothing is done for it until `session release`, or a start
+    /// without this option; repeatable
+    #[arg(long, value_name = "SESSION")]
+    pub(crate) skip: Vec<SessionId>,
+}
+
+/// Options for developing plugins on a host.
+#[derive(Debug, Args)]
+pub(crate) struct Dev {
+    /// The options that `serve` has too.
+    #[command(flatten)]
+    pub(crate) serve: Serve,
+    /// Run this command in a shell before the host starts, and whenever sources change
+    #[arg(long, value_name = "COMMAND")]
+    pub(crate) build: Option<String>,
+    /// Look for changed sources in this folder; repeatable; by default in the current folder
+    #[arg(long, value_name = "DIR", requires = "build")]
+    pub(crate) watch: Vec<PathBuf>,
+}

@@ -1,0 +1,130 @@
+//! The session of a conversation: begun, or found again.
+
+use super::question::Question;
+use crate::cli::Chat;
+use crate::client::{Client, Refused, segment};
+use crate::config::Loaded;
+use crate::failure::Failure;
+use crate::fields::{list, number, text};
+use crate::invocation;
+use serde_json::{Value, json};
+
+/// Messages that are shown of a session that is continued.
+const RECALLED_MAX: u64 = 10;
+
+/// Returns the session to go on with, or begins one.
+pub(super) async fn open_session(
+    client: &Client,
+    loaded: &Loaded,
+    options: Chat,
+) -> Result<Value, Failure> {
+    if let Some(id) = &options.session {
+        return without_messages(client, id).await;
+    }
+    let agent = options.agent.unwrap_or_else(|| default_agent(loaded));
+    let path = format!("/api/agents/{}/sessions", segment(&agent));
+    let body = json!({ "session_type": options.session_type, "model": options.model });
+    match client.post(&path, &body).await {
+        Ok(session) => Ok(session),
+        Err(failure) => Err(point_to_current(client, loaded, &agent, failure).await),
+    }
+}
+
+/// Returns a session without its messages.
+pub(super) async fn without_messages(client: &Client, id: &str) -> Result<Value, Failure> {
+    let path = format!("/api/sessions/{}?from=1&to=0", segment(id));
+    client.get(&path).await
+}
+
+/// Returns a session with its last messages.
+pub(super) async fn with_last_messages(client: &Client, session: &Value) -> Result<Value, Failure> {
+    let from = first_recalled(session);
+    let id = segment(text(session, "/id"));
+    client.get(&format!("/api/sessions/{id}?from={from}")).await
+}
+
+/// The first of the last messages of a session.
+pub(super) fn first_recalled(session: &Value) -> u64 {
+    let last = number(session, "/last_message");
+    last.saturating_sub(RECALLED_MAX - 1).max(1)
+}
+
+/// Returns the path of the stream of a session and those that work for it; without a position, of
+/// what is new.
+pub(super) fn stream(agent: &str, session: &str, after: Option<u64>) -> String {
+    let after = after.map(|after| format!("&after={after}"));
+    format!(
+        "/api/agents/{agent}/stream?view=log&session={session}&spawned=true{}",
+        after.unwrap_or_default()
+    )
+}
+
+/// Returns the question of a session that waits longest.
+pub(super) fn question(session: &Value) -> Option<Question> {
+    let actions = list(session, "/client_actions");
+    actions.first().and_then(Question::read)
+}
+
+/// Returns the command that goes on with a session.
+pub(super) fn going_on(loaded: &Loaded, session: &str) -> String {
+    invocation::command(loaded, &format!("chat --session {session}"))
+}
+
+/// Adds advice that names the current session of an agent. An agent that leads one session leads no
+/// other.
+async fn point_to_current(
+    client: &Client,
+    loaded: &Loaded,
+    agent: &str,
+    failure: Failure,
+) -> Failure {
+    let active = failure
+        .error
+        .downcast_ref::<Refused>()
+        .is_some_and(|refused| refused.code == "SESSION_ALREADY_ACTIVE");
+    if !active {
+        return failure;
+    }
+    let agents = client.get("/api/agents?all=true").await.unwrap_or_default();
+    let named = |known: &&Value| {
+        ["/id", "/path", "/definition"]
+            .iter()
+            .any(|name| text(known, name) == agent)
+    };
+    let mut found = list(&agents, "/agents").iter().filter(named);
+    match found.find_map(|known| known.get("current_session_id")?.as_str()) {
+        Some(current) => failure.advise(going_on(loaded, current)),
+        None => failure,
+    }
+}
+
+fn default_agent(loaded: &Loaded) -> String {
+    let agents = &loaded.config.agents;
+    let named = agents
+        .iter()
+        .find(|definition| definition.agent_id.0 == "assistant");
+    let shown = agents.iter().find(|definition| definition.ui_visible);
+    named.or(shown).or(agents.first()).map_or_else(
+        || "assistant".to_owned(),
+        |definition| definition.agent_id.0.clone(),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{first_recalled, stream};
+    use serde_json::json;
+
+    #[test]
+    fn the_last_messages_begin_at_the_first_where_there_are_few() {
+        for (last, first) in [(0, 1), (3, 1), (10, 1), (11, 2), (25, 16)] {
+            assert_eq!(first_recalled(&json!({ "last_message": last })), first);
+        }
+    }
+
+    #[test]
+    fn a_stream_without_a_position_begins_with_what_is_new() {
+        assert!(stream("a", "s", None).ends_with("&spawned=true"));
+        assert!(stream("a", "s", Some(0)).ends_with("&spawned=true&after=0"));
+    }
+}

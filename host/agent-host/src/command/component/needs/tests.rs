@@ -1,0 +1,216 @@
+//! Tests of the least grant.
+
+use super::Needs;
+use crate::command::component::lines::tests::{parsed, pasted};
+use crate::config::ComponentConfig;
+use domain::egress::{Hop, Method, Scheme, Traffic};
+use domain::event::{BoundaryDecision, BoundaryVerdict};
+use domain::ruling::Rule;
+
+fn decision(capability: &str, verdict: BoundaryVerdict) -> BoundaryDecision {
+    BoundaryDecision {
+        capability: capability.to_owned(),
+        verdict,
+        rule: Rule::Granted,
+        times: 1,
+        detail: String::new(),
+    }
+}
+
+fn hop(method: Method, scheme: Scheme, port: u16, path: &str) -> Hop {
+    Hop {
+        method,
+        scheme: Some(scheme),
+        host: Some("example.com".to_owned()),
+        port: Some(port),
+        path: Some(path.to_owned()),
+        status: None,
+        verdict: "not-granted".to_owned(),
+        bytes_in: 0,
+        bytes_out: 0,
+        ms: 0,
+        times: 1,
+    }
+}
+
+#[test]
+fn the_least_grant_has_what_was_done_and_what_was_refused_and_no_more() {
+    let mut needs = Needs::default();
+    let first = [
+        decision("files.read", BoundaryVerdict::Granted),
+        decision("lists.read", BoundaryVerdict::Refused),
+        decision("tools.call", BoundaryVerdict::Limited),
+    ];
+    let hops = vec![
+        hop(Method::Get, Scheme::Https, 443, "/a"),
+        hop(Method::Post, Scheme::Http, 8080, "/b"),
+    ];
+    assert!(needs.take(&first, &Traffic { hops, left_out: 0 }));
+    assert!(!needs.take(
+        &[decision("lists.read", BoundaryVerdict::Granted)],
+        &Traffic::default()
+    ));
+    assert!(needs.take(
+        &[decision("lists.write", BoundaryVerdict::Granted)],
+        &Traffic::default()
+    ));
+    let lines = needs.lines(&ComponentConfig::default());
+    assert_eq!(
+        lines.iter().map(|line| line.text(true)).collect::<Vec<_>>(),
+        [
+            r#"directories = [{ path = "workspace", at = "/workspace", access = "read-only" }]  # choose a folder"#,
+            r#"network = [{ host = "example.com", schemes = ["http"], ports = [8080], methods = ["POST"], path = "/b" }, { host = "example.com", path = "/a" }]"#,
+            r#"keyValue = [{ bucket = "lists", access = "read-write" }]"#,
+        ]
+    );
+    pasted(&[], &lines);
+}
+
+#[test]
+fn what_is_granted_already_keeps_its_place_its_scope_and_its_limits() {
+    let keys = [
+        r#"directories = [{ path = "notes", at = "/n", access = "read-write", filesMax = 9 }]"#,
+        r#"keyValue = [{ bucket = "lists", scope = "user", access = "read-write" }, { bucket = "b", access = "read-only" }]"#,
+        r#"network = [{ host = "*.com", schemes = ["http"], ports = [8080], redirects = 2, anyHost = true }]"#,
+    ];
+    let mut needs = Needs::default();
+    let hops = vec![hop(Method::Get, Scheme::Http, 8080, "/b")];
+    needs.take(
+        &[
+            decision("files.read", BoundaryVerdict::Granted),
+            decision("lists.read", BoundaryVerdict::Granted),
+        ],
+        &Traffic { hops, left_out: 0 },
+    );
+    let expected = [
+        r#"directories = [{ path = "notes", at = "/n", access = "read-only", filesMax = 9 }]"#,
+        r#"keyValue = [{ bucket = "lists", scope = "user", access = "read-only" }]"#,
+        r#"network = [{ host = "example.com", schemes = ["http"], ports = [8080], path = "/b", redirects = 2 }]"#,
+    ];
+    assert_eq!(
+        pasted(&keys, &needs.lines(&parsed(&keys.join("\n")))),
+        parsed(&expected.join("\n"))
+    );
+}
+
+#[test]
+fn requests_to_an_address_that_is_not_public_name_it() {
+    let to = |host: &str, verdict: &str| Hop {
+        host: Some(host.to_owned()),
+        verdict: verdict.to_owned(),
+        ..hop(Method::Get, Scheme::Http, 80, "/")
+    };
+    for (hop, expected) in [
+        (
+            to("10.1.2.3", "not-granted"),
+            r#"[{ host = "10.1.2.3", schemes = ["http"], path = "/", privateAddresses = ["10.1.2.3"] }]"#,
+        ),
+        (
+            to("localhost", "address-barred"),
+            r#"[{ host = "localhost", schemes = ["http"], path = "/", privateAddresses = ["127.0.0.1", "::1"] }]"#,
+        ),
+        (
+            to("intra.example", "address-barred"),
+            r#"[{ host = "intra.example", schemes = ["http"], path = "/" }]  # name the addresses that are not public in privateAddresses"#,
+        ),
+        (
+            to("1.1.1.1", "not-granted"),
+            r#"[{ host = "1.1.1.1", schemes = ["http"], path = "/" }]"#,
+        ),
+    ] {
+        let mut needs = Needs::default();
+        needs.take(
+            &[],
+            &Traffic {
+                hops: vec![hop],
+                left_out: 0,
+            },
+        );
+        let lines = needs.lines(&ComponentConfig::default());
+        assert_eq!(lines[0].text(true), format!("network = {expected}"));
+        pasted(&[], &lines);
+    }
+}
+
+#[test]
+fn a_placeholder_needs_a_secret_and_the_request_that_it_goes_into() {
+    let refused = "a placeholder stands in the header `authorization`, where no such secret is bound for \
+         `api.github.com`";
+    let needing = |detail: &str| {
+        let mut needs = Needs::default();
+        needs.take(
+            &[BoundaryDecision {
+                detail: detail.to_owned(),
+                ..decision("secrets.use", BoundaryVerdict::Refused)
+            }],
+            &Traffic::default(),
+        );
+        needs
+    };
+    for detail in [refused, "key -> api.github.com header authorization"] {
+        let config = pasted(&[], &needing(detail).lines(&ComponentConfig::default()));
+        assert_eq!(
+            (
+                config.secrets[0].host.as_str(),
+                config.network[0].host.to_string().as_str()
+            ),
+            ("api.github.com", "api.github.com")
+        );
+        assert!(
+            config.secrets[0].check(&config.network).is_ok(),
+            "{config:?}"
+        );
+        assert!(config.directories.is_empty());
+    }
+    let elsewhere = pasted(
+        &[],
+        &needing("a placeholder stands in the path").lines(&ComponentConfig::default()),
+    );
+    for (written, expected) in [
+        ("a.com", ("a.com", None)),
+        ("a.com:8443", ("a.com", Some(8443))),
+        ("[::1]:80", ("[::1]", Some(80))),
+    ] {
+        assert_eq!(super::at_port(written), expected);
+    }
+    assert!(elsewhere.secrets.len() == 1 && elsewhere.network.len() == 1);
+    let keys = [
+        r#"secrets = [{ secret = "mine", host = "api.github.com", slot = { header = "Authorization" }, prefix = "Bearer " }]"#,
+    ];
+    let kept = pasted(&keys, &needing(refused).lines(&parsed(keys[0])));
+    assert_eq!(kept.secrets, parsed(keys[0]).secrets);
+}
+
+#[test]
+fn who_needs_nothing_is_granted_nothing() {
+    assert!(
+        Needs::default()
+            .lines(&ComponentConfig::default())
+            .is_empty()
+    );
+}
+
+/// Many paths under one grant become the pattern that is granted, and without one they become all
+/// paths.
+#[test]
+fn many_paths_of_one_host_are_put_together() {
+    for (granted, expected) in [
+        (
+            r#"network = [{ host = "example.com", path = "/v1/*" }]"#,
+            r#"network = [{ host = "example.com", path = "/v1/*" }]"#,
+        ),
+        ("", r#"network = [{ host = "example.com" }]"#),
+    ] {
+        let mut needs = Needs::default();
+        let hops = (0..9).map(|n| hop(Method::Get, Scheme::Https, 443, &format!("/v1/{n}")));
+        needs.take(
+            &[],
+            &Traffic {
+                hops: hops.collect(),
+                left_out: 0,
+            },
+        );
+        let lines = needs.lines(&parsed(granted));
+        assert_eq!(lines[0].text(true), expected);
+    }
+}

@@ -1,0 +1,131 @@
+//! `status`: a running host in numbers.
+
+use crate::client::Client;
+use crate::config::Loaded;
+use crate::failure::Failure;
+use crate::fields::{number, text};
+use crate::terminal::Terminal;
+use serde_json::Value;
+
+/// Seconds of a minute, an hour and a day.
+const MINUTE_S: u64 = 60;
+const HOUR_S: u64 = 60 * MINUTE_S;
+const DAY_S: u64 = 24 * HOUR_S;
+
+/// Runs the command.
+pub(super) async fn run(loaded: &Loaded, terminal: Terminal) -> Result<(), Failure> {
+    let client = Client::new(loaded)?;
+    let status = client.get("/api/status").await?;
+    terminal.result(&status, || lines(&status));
+    Ok(())
+}
+
+fn lines(status: &Value) -> Vec<String> {
+    let count = |pointer: &str| number(status, pointer);
+    vec![
+        format!("version    {}", text(status, "/version")),
+        format!("up         {}", duration(count("/uptime_s"))),
+        format!(
+            "state      {}",
+            text(status, "/readiness").replace('_', " ")
+        ),
+        format!(
+            "sessions   {} open, {} with a turn, {} in quarantine",
+            count("/sessions/open"),
+            count("/sessions/running"),
+            count("/sessions/quarantined")
+        ),
+        format!(
+            "inputs     {} waiting, {} dead letters",
+            count("/inputs/waiting"),
+            count("/inputs/dead")
+        ),
+        format!(
+            "errors     {} failed transactions",
+            count("/store/failures")
+        ),
+        format!(
+            "log        {} events, {}, and {} not yet moved there",
+            count("/store/events"),
+            size(count("/store/bytes")),
+            size(count("/store/write_ahead_log_bytes"))
+        ),
+    ]
+}
+
+/// A duration in its two largest units.
+fn duration(seconds: u64) -> String {
+    let days = seconds / DAY_S;
+    let hours = seconds % DAY_S / HOUR_S;
+    let minutes = seconds % HOUR_S / MINUTE_S;
+    match (days, hours, minutes) {
+        (0, 0, 0) => format!("{seconds} s"),
+        (0, 0, minutes) => format!("{minutes} min {} s", seconds % MINUTE_S),
+        (0, hours, minutes) => format!("{hours} h {minutes} min"),
+        (days, hours, _) => format!("{days} d {hours} h"),
+    }
+}
+
+/// A number of bytes in the largest unit of which there is one.
+pub(super) fn size(bytes: u64) -> String {
+    let units = [(30, "GiB"), (20, "MiB"), (10, "KiB")];
+    let unit = units.iter().find(|(power, _)| bytes >> power > 0);
+    unit.map_or_else(
+        || format!("{bytes} B"),
+        |(power, name)| {
+            // Rounded down, so that what is free is never said to be more.
+            let tenths = u128::from(bytes) * 10 / (1 << power);
+            format!("{}.{} {name}", tenths / 10, tenths % 10)
+        },
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{duration, lines, size};
+    use serde_json::json;
+
+    #[test]
+    fn durations_and_sizes_are_told_in_units_of_people() {
+        for (seconds, told) in [
+            (0, "0 s"),
+            (59, "59 s"),
+            (61, "1 min 1 s"),
+            (3_600, "1 h 0 min"),
+            (90_061, "1 d 1 h"),
+        ] {
+            assert_eq!(duration(seconds), told);
+        }
+        for (bytes, told) in [
+            (0, "0 B"),
+            (1_023, "1023 B"),
+            (1_024, "1.0 KiB"),
+            (1_610_612_736, "1.5 GiB"),
+            (u64::MAX, "17179869183.9 GiB"),
+        ] {
+            assert_eq!(size(bytes), told);
+        }
+    }
+
+    #[test]
+    fn the_state_of_a_host_is_told_line_by_line() {
+        let status = json!({
+            "version": "0.1.0", "uptime_s": 75, "readiness": "disk_full",
+            "sessions": { "open": 3, "running": 1, "quarantined": 0 },
+            "inputs": { "waiting": 2, "dead": 1 },
+            "store": { "events": 40, "bytes": 4_096, "write_ahead_log_bytes": 0, "failures": 5 },
+        });
+        assert_eq!(
+            lines(&status),
+            [
+                "version    0.1.0",
+                "up         1 min 15 s",
+                "state      disk full",
+                "sessions   3 open, 1 with a turn, 0 in quarantine",
+                "inputs     2 waiting, 1 dead letters",
+                "errors     5 failed transactions",
+                "log        40 events, 4.0 KiB, and 0 B not yet moved there",
+            ]
+        );
+    }
+}

@@ -1,0 +1,223 @@
+//! `dev`: a host for authors of plugins, on loopback, that takes up changes without a restart.
+//!
+//! It serves as `serve` does. Beside that it looks for changed files: sources are built, and
+//! changed components, grants and agents are served from the next turn on. Never in here: how a
+//! turn ends with the code that it began with, which is the broker's.
+
+mod build;
+mod reload;
+mod report;
+mod watch;
+
+use crate::cli;
+use crate::config::{Config, Loaded};
+use crate::failure::{Exit, Failure};
+use crate::log::LogRedaction;
+use crate::serve::{Manner, apply, serve};
+use crate::terminal::Terminal;
+use anyhow::anyhow;
+use build::Build;
+use reload::Reloading;
+use serde_json::json;
+use std::net::SocketAddr;
+use std::time::Duration;
+use tokio::time::Instant;
+use watch::{Settling, Sources};
+
+pub(crate) use reload::Host;
+
+/// The time between two looks at the files.
+const LOOK_EVERY: Duration = Duration::from_millis(250);
+/// The time until a configuration that was refused is tried again though no file has changed. What
+/// it lacked may be a folder.
+const TRY_AGAIN_AFTER: Duration = Duration::from_secs(2);
+/// Number of builds in a row that may be due to files that the build before has changed.
+const BUILDS_IN_A_ROW_MAX: u32 = 3;
+
+/// The part of a host that takes up changes.
+pub(crate) struct Dev {
+    /// The configuration as its file had it when the host started.
+    started_with: Config,
+    sources: Option<SourceBuild>,
+    terminal: Terminal,
+}
+
+/// The build of sources.
+struct SourceBuild {
+    build: Build,
+    sources: Sources,
+    settling: Settling,
+    /// True if the last build has failed. Then no new code is loaded.
+    has_failed: bool,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// The host would not listen on loopback, or a folder to watch is none. Otherwise as for `serve`.
+pub(crate) async fn dev(
+    mut loaded: Loaded,
+    options: &cli::Dev,
+    terminal: Terminal,
+    redaction: &LogRedaction,
+) -> Result<(), Failure> {
+    let started_with = loaded.config.clone();
+    apply(&options.serve, &mut loaded)?;
+    refuse_others(loaded.config.server.listen)?;
+    let sources = match &options.build {
+        Some(command) => {
+            let build = Build::new(command);
+            let sources = Sources::new(&options.watch, loaded.data_dir())?;
+            let settling = Settling::new(sources.look_apart_from(Vec::new()).await?);
+            let has_failed = first_build(&build, terminal).await;
+            Some(SourceBuild {
+                build,
+                sources,
+                settling,
+                has_failed,
+            })
+        }
+        None => None,
+    };
+    let dev = Dev {
+        started_with,
+        sources,
+        terminal,
+    };
+    let manner = Manner {
+        options: &options.serve,
+        dev: Some(dev),
+    };
+    Box::pin(serve(loaded, manner, terminal, redaction)).await
+}
+
+/// Refuses an address that other machines reach.
+fn refuse_others(listen: SocketAddr) -> Result<(), Failure> {
+    if listen.ip().is_loopback() {
+        return Ok(());
+    }
+    let error = anyhow!(
+        "server.listen: {listen} can be reached from other machines, and `dev` runs code as soon as \
+         it is built: it listens on loopback only"
+    );
+    let port = listen.port();
+    Err(Failure::new(Exit::Usage, error).advise(format!(
+        "`--listen 127.0.0.1:{port}`, or `serve`, which loads nothing after its start"
+    )))
+}
+
+/// Builds before the host starts. Returns whether that failed: then the host starts with what was
+/// built before.
+async fn first_build(build: &Build, terminal: Terminal) -> bool {
+    let built = build.run_first(terminal).await;
+    if let Err(failed) = &built {
+        failed.tell(terminal, "the host starts with what was built before");
+    }
+    built.is_err()
+}
+
+impl Dev {
+    /// Takes up changes for as long as the host serves. Never ends.
+    pub(crate) async fn keep_up(mut self, host: Host) {
+        let mut reloading = Reloading::new(host, self.started_with.clone());
+        let mut settling = Settling::new(reloading.look().await);
+        // What has changed since it was read at the start.
+        let mut again_at = Some(Instant::now());
+        self.announce();
+        loop {
+            tokio::time::sleep(LOOK_EVERY).await;
+            self.build(&mut reloading).await;
+            let hold_code = self
+                .sources
+                .as_ref()
+                .is_some_and(|sources| sources.has_failed);
+            let changed = settling.take(reloading.look().await);
+            let is_due = again_at.is_some_and(|at| Instant::now() >= at);
+            if changed.is_empty() && !is_due {
+                continue;
+            }
+            let may_change = Box::pin(reloading.reload(hold_code)).await;
+            again_at = may_change.then(|| Instant::now() + TRY_AGAIN_AFTER);
+            // The configuration may name other files by now.
+            settling.follow(reloading.look().await);
+        }
+    }
+
+    /// Tells what is watched.
+    fn announce(&self) {
+        let folders: Vec<String> = self
+            .sources
+            .iter()
+            .flat_map(|sources| sources.sources.folders())
+            .map(|folder| folder.display().to_string())
+            .collect();
+        let document = json!({ "event": "watching", "sources": folders });
+        self.terminal.result(&document, || {
+            let what = if folders.is_empty() {
+                "the configuration and the components".to_owned()
+            } else {
+                format!(
+                    "the configuration, the components, and sources in {}",
+                    folders.join(", ")
+                )
+            };
+            vec![format!("  watching    {what}")]
+        });
+    }
+
+    /// Builds if sources have changed, and again as long as they change meanwhile.
+    async fn build(&mut self, reloading: &mut Reloading) {
+        let products = reloading.products();
+        let Some(sources) = &mut self.sources else {
+            return;
+        };
+        for round in 0.. {
+            let look = sources.sources.look_apart_from(products.clone()).await;
+            let now = match look {
+                Ok(now) => now,
+                Err(failure) => {
+                    reloading.tell_of_sources(&failure);
+                    return;
+                }
+            };
+            let changed = match round {
+                0 => sources.settling.take(now),
+                _ => sources.settling.retake(now),
+            };
+            let Some(first) = changed.first() else {
+                return;
+            };
+            if round >= BUILDS_IN_A_ROW_MAX {
+                self.terminal.notice(&format!(
+                    "warning: `{}` changes with every build; put it into a folder that is not \
+                     watched, or name the folders with sources by --watch",
+                    first.display()
+                ));
+                return;
+            }
+            let built = sources.build.run(self.terminal).await;
+            sources.has_failed = built.is_err();
+            if let Err(failed) = built {
+                failed.tell(self.terminal, "what was served goes on being served");
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::refuse_others;
+
+    #[test]
+    fn only_loopback_is_listened_on_and_the_refusal_says_how() {
+        for listen in ["127.0.0.1:7777", "[::1]:0", "127.3.2.1:80"] {
+            assert!(refuse_others(listen.parse().unwrap()).is_ok(), "{listen}");
+        }
+        for listen in ["0.0.0.0:7777", "[::]:7777", "192.168.1.2:7777"] {
+            let refused = refuse_others(listen.parse().unwrap()).unwrap_err();
+            assert!(refused.error.to_string().contains("server.listen"));
+            let advice = refused.advice.unwrap();
+            assert!(advice.contains("--listen 127.0.0.1:7777"), "{advice}");
+        }
+    }
+}

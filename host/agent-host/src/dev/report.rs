@@ -1,0 +1,258 @@
+//! The differences between what was served and what is served now, with what the grant covers.
+
+use crate::command::{Change, changes, review};
+use crate::config::ComponentConfig;
+use broker::{Catalogue, Entry};
+use domain::definition::Definition;
+use domain::digest::Digest;
+use domain::tool::ToolDefinition;
+use runtime::Described;
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A difference, for programs and for people.
+pub(super) struct Report {
+    pub(super) document: Value,
+    pub(super) lines: Vec<String>,
+}
+
+/// The names that are new, and those that are gone.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Names {
+    added: Vec<String>,
+    removed: Vec<String>,
+}
+
+impl Names {
+    fn between(before: &BTreeSet<String>, after: &BTreeSet<String>) -> Self {
+        Self {
+            added: after.difference(before).cloned().collect(),
+            removed: before.difference(after).cloned().collect(),
+        }
+    }
+
+    fn document(&self) -> Value {
+        json!({ "added": self.added, "removed": self.removed })
+    }
+
+    fn lines(&self, what: &str) -> Vec<String> {
+        let added = self
+            .added
+            .iter()
+            .map(|name| format!("  + {what:<8} {name}"));
+        let removed = self
+            .removed
+            .iter()
+            .map(|name| format!("  - {what:<8} {name}"));
+        added.chain(removed).collect()
+    }
+}
+
+/// Reports a component that is served: its code, imports, capabilities, tools and grant. None when
+/// it is the same as before.
+pub(super) fn component(
+    before: Option<&Entry>,
+    after: &Entry,
+    config: &ComponentConfig,
+    is_toml: bool,
+) -> Option<Report> {
+    let digest = |entry: &Entry| entry.component.digest();
+    let grant = changes(
+        &json!(before.map(|before| &before.grant)),
+        &json!(Some(&after.grant)),
+    );
+    let is_same_code = before.is_some_and(|before| digest(before) == digest(after));
+    let is_same_pin = before.is_some_and(|before| before.is_pinned == after.is_pinned);
+    if is_same_code && is_same_pin && grant.is_empty() {
+        return None;
+    }
+    let imports = Names::between(
+        &before.map(imports_of).unwrap_or_default(),
+        &imports_of(after),
+    );
+    let asked = Names::between(&before.map(asked_by).unwrap_or_default(), &asked_by(after));
+    let tools = Tools::between(before, after);
+    // A component that is new has its whole grant from the configuration.
+    let grant = before.map(|_| grant).unwrap_or_default();
+    let review = review(after, config, is_toml);
+    let code = |entry: &Entry| digest(entry).reference();
+    let document = json!({
+        "event": "component",
+        "component": after.name,
+        "code": { "before": before.map(code), "after": code(after) },
+        "pinned": after.is_pinned,
+        "imports": imports.document(),
+        "asked": asked.document(),
+        "tools": tools.document(),
+        "described": tools.agent,
+        "grant": grant,
+        "review": review.document,
+    });
+    let mut lines = vec![head(before, after)];
+    lines.extend(imports.lines("import"));
+    lines.extend(asked.lines("asks"));
+    lines.extend(tools.lines());
+    lines.extend(
+        grant
+            .iter()
+            .map(|change| format!("  grant    {}", change.line())),
+    );
+    lines.extend(review.lines);
+    Some(Report { document, lines })
+}
+
+/// Returns the first line: which code takes the place of which.
+fn head(before: Option<&Entry>, after: &Entry) -> String {
+    let short = |digest: Digest| digest.short();
+    let name = &after.name;
+    let code = after.component.digest();
+    match before.map(|before| before.component.digest()) {
+        None => format!("{name}: new, {} from now on", short(code)),
+        Some(before) if before == code => {
+            format!(
+                "{name}: {}, with another grant from the next call on",
+                short(code)
+            )
+        }
+        Some(before) => format!(
+            "{name}: {} -> {} from the next turn on; turns under way end with the old code",
+            short(before),
+            short(code)
+        ),
+    }
+}
+
+/// Reports a component that is not served any more.
+pub(super) fn removed(name: &str) -> Report {
+    Report {
+        document: json!({ "event": "component", "component": name, "removed": true }),
+        lines: vec![format!("{name}: gone; its calls are refused from now on")],
+    }
+}
+
+/// Reports the agents that differ, with the keys of their definitions.
+pub(super) fn agents(before: &Catalogue, after: &Catalogue) -> Vec<Report> {
+    let by_id = |catalogue: &Catalogue| -> BTreeMap<String, Value> {
+        let definitions = catalogue.definitions();
+        definitions
+            .map(|definition| (definition.agent_id.0.clone(), written(definition)))
+            .collect()
+    };
+    let before = by_id(before);
+    let after = by_id(after);
+    let all: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
+    all.into_iter()
+        .filter_map(|id| {
+            let line = match (before.get(id), after.get(id)) {
+                (Some(before), Some(after)) => {
+                    let changed: BTreeSet<String> =
+                        changes(before, after).iter().map(key_of).collect();
+                    if changed.is_empty() {
+                        return None;
+                    }
+                    let changed: Vec<String> = changed.into_iter().collect();
+                    format!("agent {id}: changed {}", changed.join(", "))
+                }
+                (None, _) => format!("agent {id}: new"),
+                (Some(_), None) => format!("agent {id}: gone; its turns end now"),
+            };
+            Some(Report {
+                document: json!({
+                    "event": "agent", "agent": id,
+                    "before": before.get(id), "after": after.get(id),
+                }),
+                lines: vec![line],
+            })
+        })
+        .collect()
+}
+
+fn written(definition: &std::sync::Arc<Definition>) -> Value {
+    json!(**definition)
+}
+
+/// Returns the first part of a change's key.
+fn key_of(change: &Change) -> String {
+    let (Change::Added { key, .. } | Change::Removed { key, .. } | Change::Changed { key, .. }) =
+        change;
+    key.split('.').next().unwrap_or_default().to_owned()
+}
+
+fn imports_of(entry: &Entry) -> BTreeSet<String> {
+    entry.component.imports().iter().cloned().collect()
+}
+
+fn tools_of(entry: &Entry) -> &[ToolDefinition] {
+    match entry.component.describes() {
+        Described::Tools(tools) => tools,
+        Described::Agent(_) => &[],
+    }
+}
+
+/// Returns the capabilities that the tools of a component declare.
+fn asked_by(entry: &Entry) -> BTreeSet<String> {
+    tools_of(entry)
+        .iter()
+        .flat_map(|tool| tool.capabilities.iter().cloned())
+        .collect()
+}
+
+/// The differences between the tools of a component, or of what an agent says of itself.
+#[derive(Default)]
+struct Tools {
+    names: Names,
+    /// The differences between the two definitions of a tool.
+    changed: BTreeMap<String, Vec<Change>>,
+    /// The differences between the two descriptions of an agent.
+    agent: Vec<Change>,
+}
+
+impl Tools {
+    fn between(before: Option<&Entry>, after: &Entry) -> Self {
+        let by_name = |entry: &Entry| -> BTreeMap<String, Value> {
+            let tools = tools_of(entry).iter();
+            tools.map(|tool| (tool.name.clone(), json!(tool))).collect()
+        };
+        let old = before.map(by_name).unwrap_or_default();
+        let new = by_name(after);
+        let names = |tools: &BTreeMap<String, Value>| tools.keys().cloned().collect();
+        let changed = new.iter().filter_map(|(name, new)| {
+            let changes = changes(old.get(name)?, new);
+            (!changes.is_empty()).then(|| (name.clone(), changes))
+        });
+        Self {
+            names: Names::between(&names(&old), &names(&new)),
+            changed: changed.collect(),
+            agent: match before {
+                Some(before) => agent_changes(before, after),
+                None => Vec::new(),
+            },
+        }
+    }
+
+    fn document(&self) -> Value {
+        let mut document = self.names.document();
+        document["changed"] = json!(self.changed);
+        document
+    }
+
+    fn lines(&self) -> Vec<String> {
+        let mut lines = self.names.lines("tool");
+        for (name, changes) in &self.changed {
+            let changes = changes.iter();
+            lines.extend(changes.map(|change| format!("  ~ tool     {name}: {}", change.line())));
+        }
+        let agent = self.agent.iter();
+        lines.extend(agent.map(|change| format!("  ~ agent    {}", change.line())));
+        lines
+    }
+}
+
+fn agent_changes(before: &Entry, after: &Entry) -> Vec<Change> {
+    match (before.component.describes(), after.component.describes()) {
+        (Described::Agent(before), Described::Agent(after)) => {
+            changes(&json!(before), &json!(after))
+        }
+        _ => Vec::new(),
+    }
+}

@@ -1,0 +1,207 @@
+//! Markdown for a terminal, rendered while it streams in: every line that is given out is final.
+//!
+//! ## Where things are
+//!
+//! - `markdown/styled.rs`: styled text: spans, lines, wrapping
+//! - `markdown/render.rs`: a document as styled lines; `markdown/table.rs`: its tables
+
+mod render;
+mod styled;
+mod table;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use styled::wrapped;
+
+use crate::terminal::clean;
+use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
+use render::{Rendered, render};
+use styled::StyledLine;
+
+/// Bytes of one block that are kept to be read again. What is longer is given out in pieces.
+const BLOCK_BYTES_MAX: usize = 64 * 1024;
+
+/// A document that streams in. Blocks are rendered as they become complete; of an open one, those
+/// lines are given out that no further text can change.
+#[derive(Debug)]
+pub(crate) struct Markdown {
+    /// Columns of a line, fixed while a block is open.
+    width: usize,
+    /// The source that is not wholly given out.
+    source: String,
+    /// Number of lines of it that were given out.
+    shown: usize,
+    /// True if blocks stand before that source, so that an empty line comes first.
+    begun: bool,
+    /// Bytes of the source when it was last rendered.
+    rendered: usize,
+}
+
+/// A block at the end of a document that may go on.
+#[derive(Debug)]
+struct OpenBlock {
+    /// The position of its first line.
+    start: usize,
+    /// True if an empty line ends it.
+    ends_with_empty_line: bool,
+    /// True if it is code between fences.
+    is_fenced: bool,
+}
+
+impl Markdown {
+    /// An empty document.
+    pub(crate) fn new(width: usize) -> Self {
+        Self {
+            width,
+            source: String::new(),
+            shown: 0,
+            begun: false,
+            rendered: 0,
+        }
+    }
+
+    /// Sets the width of the lines of blocks that are yet to begin.
+    pub(crate) fn resize(&mut self, width: usize) {
+        if self.source.is_empty() {
+            self.width = width;
+        }
+    }
+
+    /// Adds text, and returns the lines that are final with it.
+    pub(crate) fn push(&mut self, text: &str) -> Vec<String> {
+        let text = clean(text);
+        self.source.push_str(&text);
+        // Within a line nothing becomes final until it is full.
+        if !text.contains('\n') && self.source.len() < self.rendered + self.width / 2 {
+            return Vec::new();
+        }
+        let mut lines = self.complete_blocks();
+        lines.extend(self.final_lines());
+        self.rendered = self.source.len();
+        if self.source.len() > BLOCK_BYTES_MAX {
+            lines.extend(self.cut());
+        }
+        lines
+    }
+
+    /// Ends the document, and returns the lines that are left.
+    pub(crate) fn finish(&mut self) -> Vec<String> {
+        let source = std::mem::take(&mut self.source);
+        let lines = self.rest_of(&source);
+        *self = Self::new(self.width);
+        lines
+    }
+
+    /// Gives out all blocks that are followed by another, or ended by an empty line.
+    fn complete_blocks(&mut self) -> Vec<String> {
+        let Some(open) = last_block(&self.source) else {
+            return Vec::new();
+        };
+        let is_ended = open.ends_with_empty_line && ends_with_empty_line(&self.source);
+        let end = if is_ended {
+            self.source.len()
+        } else {
+            open.start
+        };
+        if end == 0 {
+            return Vec::new();
+        }
+        let rest = self.source.split_off(end);
+        let done = std::mem::replace(&mut self.source, rest);
+        let lines = self.rest_of(&done);
+        self.shown = 0;
+        self.begun = true;
+        lines
+    }
+
+    /// Gives out the lines of the open block that are final.
+    fn final_lines(&mut self) -> Vec<String> {
+        let rendered = self.render(&self.source);
+        let until = rendered.final_lines().max(self.shown);
+        let lines = written(rendered.lines.iter().take(until).skip(self.shown));
+        self.shown = until;
+        lines
+    }
+
+    /// Gives out a block that is too long to be kept; code goes on between fences.
+    fn cut(&mut self) -> Vec<String> {
+        let fence = last_block(&self.source)
+            .filter(|open| open.is_fenced)
+            .and_then(|open| self.source.get(open.start..)?.split_inclusive('\n').next())
+            .map(str::to_owned);
+        let end = self
+            .source
+            .rfind('\n')
+            .map_or(self.source.len(), |at| at + 1);
+        let rest = self.source.split_off(end);
+        let done = std::mem::replace(&mut self.source, rest);
+        let lines = self.rest_of(&done);
+        self.shown = 0;
+        self.begun = false;
+        if let Some(fence) = fence {
+            self.source.insert_str(0, &fence);
+        }
+        self.rendered = self.source.len();
+        lines
+    }
+
+    fn rest_of(&self, source: &str) -> Vec<String> {
+        written(self.render(source).lines.iter().skip(self.shown))
+    }
+
+    fn render(&self, source: &str) -> Rendered {
+        let mut rendered = render(source, self.width);
+        if self.begun {
+            rendered.begin_with_empty_line();
+        }
+        rendered
+    }
+}
+
+fn written<'a>(lines: impl Iterator<Item = &'a StyledLine>) -> Vec<String> {
+    lines.map(ToString::to_string).collect()
+}
+
+/// The extensions of CommonMark that models write.
+fn options() -> Options {
+    Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS
+}
+
+fn ends_with_empty_line(source: &str) -> bool {
+    let line = source.trim_end_matches([' ', '\t']);
+    line.strip_suffix('\n')
+        .is_some_and(|before| before.trim_end_matches([' ', '\t']).ends_with('\n'))
+}
+
+/// Returns the last block of a document.
+fn last_block(source: &str) -> Option<OpenBlock> {
+    let mut depth = 0_usize;
+    let mut last = None;
+    for (event, range) in Parser::new_ext(source, options()).into_offset_iter() {
+        match &event {
+            Event::Start(tag) => {
+                if depth == 0 {
+                    last = Some((Some(tag.clone()), range.start));
+                }
+                depth += 1;
+            }
+            Event::End(_) => depth = depth.saturating_sub(1),
+            _ if depth == 0 => last = Some((None, range.start)),
+            _ => {}
+        }
+    }
+    let (tag, start) = last?;
+    let line = source.get(..start)?.rfind('\n').map_or(0, |at| at + 1);
+    let end = tag.as_ref().map(Tag::to_end);
+    Some(OpenBlock {
+        start: line,
+        ends_with_empty_line: matches!(
+            end,
+            None | Some(TagEnd::Paragraph | TagEnd::Heading(_) | TagEnd::Table)
+        ),
+        is_fenced: matches!(
+            tag,
+            Some(Tag::CodeBlock(pulldown_cmark::CodeBlockKind::Fenced(_)))
+        ),
+    })
+}

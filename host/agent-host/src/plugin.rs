@@ -1,0 +1,380 @@
+//! `plugin test`: the test of a plugin in any language, without a host that is running.
+//!
+//! The component is loaded as a host loads it, and called with nothing granted but a temporary
+//! folder and buckets that keep nothing. Nothing leaves this machine.
+//!
+//! - findings, and the report of what was run: `plugin/finding.rs`, `plugin/report.rs`
+//! - what is not loaded, and why: `plugin/refused.rs`
+//! - capabilities against imports: `plugin/declared.rs`; the manifest: `plugin/manifest.rs`
+//! - sample calls of a file: `plugin/cases.rs`, `plugin/expected.rs`; arguments that are made from
+//!   a schema: `plugin/samples.rs`
+//! - calls of tools: `plugin/tools.rs`, `plugin/call.rs`, `plugin/buckets.rs`
+//! - conversations with agents: `plugin/conversation.rs`, `plugin/script.rs`, `plugin/view.rs`
+
+mod buckets;
+mod call;
+mod cases;
+mod conversation;
+mod declared;
+mod expected;
+mod finding;
+mod manifest;
+mod refused;
+mod report;
+mod samples;
+mod script;
+mod tools;
+mod view;
+
+use crate::command::wanted;
+use crate::config::{ComponentConfig, LimitsConfig};
+use crate::failure::{Exit, Failure};
+use crate::guests;
+use crate::serve::{Reach, make_private, start_runtime};
+use crate::terminal::Terminal;
+use anyhow::anyhow;
+use broker::{Catalogue, Entry};
+use call::Kit;
+use clap::{Args, Subcommand};
+use domain::grant::{Grant, GuestLimits};
+use domain::operation::CallUsage;
+use finding::{Finding, Severity, count, summary};
+use report::{mebibytes, used};
+use runtime::{Component, Described, LoadError, Runtime};
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tools::Tested;
+
+/// The part of a limit, in percent, from which on a component is told that it comes close.
+const CLOSE_PERCENT: u64 = 80;
+
+/// Commands about plugins that are being written.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Plugin {
+    /// Test a component as a host would load and call it, and print what is wrong, where, and the
+    /// fix
+    #[command(
+        after_help = "Takes no host and no configuration. A tool is called with arguments that fit \
+                      its schema and with some that do not; an agent is stepped through short \
+                      scripted conversations, each step twice. A call gets a temporary folder, \
+                      buckets that keep nothing, and no network. Exits with 1 on errors.\n\n\
+        Examples:\n  agent-host plugin test target/wasm32-wasip2/release/word_count.wasm\n  \
+        agent-host plugin test word-count.wasm --cases cases.toml --strict\n\n\
+        A file with calls, in TOML or JSON:\n  [[case]]\n  tool = \"read_note\"\n  \
+        arguments = { path = \"a.txt\" }\n  \
+        files = { \"a.txt\" = \"hello\" }        # in the folder, before the call\n  \
+        folder = \"/workspace\"                # where the tool finds it; this by default\n  \
+        buckets = { notes = { key = \"value\" } }\n  answers = [true]                     # to \
+        questions of the tool\n  expect.outcome = \"done\"              # or asks, \
+        invalid-arguments, not-found, denied, failed, retry-later\n  \
+        expect.contains = [\"hello\"]          # or text = all of it\n  \
+        expect.json = { words = 2 }          # a part of the result\n  \
+        expect.files = { \"b.txt\" = \"...\" }   # in the folder, after the call"
+    )]
+    Test(Test),
+}
+
+/// The component to test.
+#[derive(Debug, Args)]
+pub(crate) struct Test {
+    /// The component's file
+    file: PathBuf,
+    /// Sample calls of its tools, with what is expected of each
+    #[arg(long, value_name = "FILE")]
+    cases: Option<PathBuf>,
+    /// Exit with 1 on warnings too
+    #[arg(long)]
+    strict: bool,
+}
+
+/// Runs the command.
+pub(crate) async fn run(what: Plugin, terminal: Terminal) -> Result<(), Failure> {
+    let Plugin::Test(test) = what;
+    let scratch = std::env::temp_dir().join(format!("agent-host-plugin-{}", std::process::id()));
+    make_private(&scratch)?;
+    let report = Box::pin(tested(&test, &scratch)).await;
+    // The folder of temporary files is emptied in time anyway.
+    let _ = std::fs::remove_dir_all(&scratch);
+    let report = report?;
+    terminal.result(&report.document(), || report.lines());
+    report.verdict(test.strict)
+}
+
+/// Everything that a test comes to.
+#[derive(Debug)]
+struct Report {
+    file: String,
+    /// None when it was not loaded.
+    loaded: Option<Loaded>,
+    tested: Tested,
+}
+
+/// The facts about a component that was loaded.
+#[derive(Debug)]
+struct Loaded {
+    component: Arc<Component>,
+    describe: CallUsage,
+}
+
+async fn tested(test: &Test, scratch: &Path) -> Result<Report, Failure> {
+    let limits = LimitsConfig::default();
+    // Nothing is sent. With a way out, what is refused is recorded with its host.
+    let reach = Reach::without_secrets().unwrap_or_default();
+    let runtime = start_runtime(&limits, scratch, reach).await?;
+    let mut report = Report {
+        file: test.file.display().to_string(),
+        loaded: None,
+        tested: Tested::default(),
+    };
+    let component = match guests::load_file(&runtime, &test.file, None).await {
+        Ok(component) => component,
+        Err(failure) => match failure.error.downcast_ref::<LoadError>() {
+            Some(LoadError::Busy | LoadError::Faulted { .. }) | None => {
+                let error = failure
+                    .error
+                    .context(format!("cannot load `{}`", report.file));
+                return Err(Failure { error, ..failure });
+            }
+            Some(refused) => {
+                report.tested.findings.push(refused::finding(refused));
+                return Ok(report);
+            }
+        },
+    };
+    let (describe, findings) = described(&runtime, &component).await?;
+    report.tested.findings.extend(findings);
+    report.loaded = Some(Loaded {
+        component: component.clone(),
+        describe,
+    });
+    let findings = &mut report.tested.findings;
+    findings.extend(size(component.size_bytes(), runtime.component_bytes_max()));
+    findings.extend(manifest::findings(
+        component.manifest(),
+        component.describes(),
+    ));
+    findings.extend(declared::findings(
+        component.describes(),
+        component.imports(),
+    ));
+    let entry = Entry {
+        name: "plugin".to_owned(),
+        component: component.clone(),
+        grant: Grant::default(),
+        is_pinned: false,
+    };
+    let catalogue = match Catalogue::new(Vec::new(), vec![entry]) {
+        Ok(catalogue) => catalogue,
+        Err(misfit) => {
+            let fix = "change it in `describe`: no host starts with it";
+            findings.push(Finding::error(refused::DESCRIBE, misfit.to_string(), fix));
+            return Ok(report);
+        }
+    };
+    let kit = Kit {
+        runtime,
+        catalogue,
+        component,
+        limits: GuestLimits::default(),
+    };
+    let played = played(&kit, test.cases.as_deref()).await?;
+    report.tested.runs = played.runs;
+    report.tested.findings.extend(played.findings);
+    Ok(report)
+}
+
+/// Runs what a component does, beside describing itself.
+async fn played(kit: &Kit, file: Option<&Path>) -> Result<Tested, Failure> {
+    match (kit.component.describes(), file) {
+        (Described::Tools(tools), file) => {
+            let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
+            let cases = file.map(|file| cases::read(file, &names)).transpose()?;
+            tools::test(kit, tools, &cases.unwrap_or_default()).await
+        }
+        (Described::Agent(agent), None) => conversation::test(kit, agent).await,
+        (Described::Agent(agent), Some(_)) => {
+            let error = anyhow!("`{}` is an agent, and --cases has calls of tools", agent.id);
+            let advice = "leave --cases out: an agent is played through scripted conversations";
+            Err(Failure::new(Exit::Usage, error).advise(advice))
+        }
+    }
+}
+
+/// Asks a component again what it is. The answer has to be the same.
+async fn described(
+    runtime: &Runtime,
+    component: &Component,
+) -> Result<(CallUsage, Vec<Finding>), Failure> {
+    let fix = "describe from the code alone, in an order that is always the same";
+    let (again, usage) = match runtime.describe_again(component).await {
+        Ok(answer) => answer,
+        Err(LoadError::Busy) => return Err(anyhow!("the machine is too busy").into()),
+        Err(other) => {
+            let what = format!("asked a second time, {other}");
+            let findings = vec![Finding::error(refused::DESCRIBE, what, fix)];
+            return Ok((CallUsage::default(), findings));
+        }
+    };
+    let mut findings = Vec::new();
+    if again != *component.describes() {
+        let what = "asked twice, it gives two different answers";
+        findings.push(Finding::error(refused::DESCRIBE, what, fix));
+    }
+    findings.extend(memory(&usage, &runtime::Config::default().describe));
+    Ok((usage, findings))
+}
+
+/// Returns the finding of a component that is almost too large.
+fn size(bytes: u64, bytes_max: usize) -> Option<Finding> {
+    let most = bytes_max as u64;
+    is_close(bytes, most).then(|| {
+        Finding::warning(
+            refused::COMPONENT,
+            format!("it has {bytes} bytes, and a host loads {most} at most"),
+            "build it with opt-level `s` and strip it",
+        )
+    })
+}
+
+/// Returns the finding of a `describe` that needs almost all memory that it may have.
+fn memory(usage: &CallUsage, limits: &GuestLimits) -> Option<Finding> {
+    is_close(usage.memory_bytes_peak, limits.memory_bytes_max).then(|| {
+        Finding::warning(
+            refused::DESCRIBE,
+            format!(
+                "it uses {} of the {} that it may have",
+                mebibytes(usage.memory_bytes_peak),
+                mebibytes(limits.memory_bytes_max)
+            ),
+            "load data in calls and not at the start, or use a smaller interpreter",
+        )
+    })
+}
+
+fn is_close(used: u64, most: u64) -> bool {
+    used.saturating_mul(100) >= most.saturating_mul(CLOSE_PERCENT)
+}
+
+impl Report {
+    fn lines(&self) -> Vec<String> {
+        let mut lines = match &self.loaded {
+            None => vec![format!("{} was not loaded", self.file)],
+            Some(loaded) => loaded.lines(&self.file),
+        };
+        lines.extend(self.tested.runs.iter().map(report::Run::line));
+        let mut findings: Vec<&Finding> = self.tested.findings.iter().collect();
+        findings.sort_by_key(|finding| finding.severity);
+        lines.extend(findings.into_iter().map(Finding::line));
+        lines.push(summary(&self.tested.findings));
+        lines
+    }
+
+    fn document(&self) -> Value {
+        let findings = self.tested.findings.iter().map(Finding::document);
+        let runs = self.tested.runs.iter().map(report::Run::document);
+        let mut document = json!({
+            "file": self.file,
+            "wit": refused::wit_version(),
+            "errors": count(&self.tested.findings, Severity::Error),
+            "warnings": count(&self.tested.findings, Severity::Warning),
+            "findings": findings.collect::<Vec<Value>>(),
+            "runs": runs.collect::<Vec<Value>>(),
+        });
+        if let (Some(loaded), Some(fields)) = (&self.loaded, document.as_object_mut()) {
+            fields.extend(loaded.fields());
+        }
+        document
+    }
+
+    /// Fails when something has to be mended.
+    fn verdict(&self, is_strict: bool) -> Result<(), Failure> {
+        let errors = count(&self.tested.findings, Severity::Error);
+        let warnings = count(&self.tested.findings, Severity::Warning);
+        if errors == 0 && !(is_strict && warnings > 0) {
+            return Ok(());
+        }
+        let found = summary(&self.tested.findings);
+        Err(Failure::new(
+            Exit::Failed,
+            anyhow!("`{}` has to be mended: {found}", self.file),
+        ))
+    }
+}
+
+impl Loaded {
+    fn lines(&self, file: &str) -> Vec<String> {
+        let component = &self.component;
+        let what = match component.describes() {
+            Described::Agent(agent) => format!("the agent `{}`", agent.id),
+            Described::Tools(tools) => {
+                let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
+                format!("tools: {}", names.join(", "))
+            }
+        };
+        let describe = used(&self.describe);
+        let mut lines = vec![
+            format!("{file} ({what})"),
+            format!("  digest   {}", component.digest().reference()),
+            format!(
+                "  size     {} bytes, for WIT {}",
+                component.size_bytes(),
+                refused::wit_version()
+            ),
+            format!("  describe {describe}"),
+        ];
+        lines.extend(wanted::describe(component));
+        let open = declared::open_imports(component.imports()).into_iter();
+        lines.extend(open.map(|import| format!("  import   {import}")));
+        let wanted = wanted::lines(component, &ComponentConfig::default());
+        let name = Path::new(file).file_stem().unwrap_or_default();
+        let name = name.to_string_lossy().replace('_', "-");
+        let wanted = wanted.iter().flat_map(|line| line.describe(&name, true));
+        lines.extend(wanted.map(|line| format!("  {line}")));
+        lines
+    }
+
+    fn fields(&self) -> Vec<(String, Value)> {
+        let component = &self.component;
+        let fields = [
+            ("digest", json!(component.digest().reference())),
+            ("size_bytes", json!(component.size_bytes())),
+            ("describes", json!(component.describes())),
+            ("imports", json!(component.imports())),
+            ("manifest", json!(component.manifest().and_then(Result::ok))),
+            (
+                "describe",
+                json!({
+                    "wall_us": self.describe.wall_us,
+                    "memory_bytes_peak": self.describe.memory_bytes_peak,
+                }),
+            ),
+        ];
+        fields.map(|(key, value)| (key.to_owned(), value)).to_vec()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{memory, size};
+    use domain::grant::GuestLimits;
+    use domain::operation::CallUsage;
+
+    #[test]
+    fn what_comes_close_to_a_limit_is_told_before_it_meets_it() {
+        assert!(size(79, 100).is_none());
+        assert!(size(80, 100).is_some_and(|finding| finding.what.contains("80 bytes")));
+        let limits = GuestLimits::default();
+        let using = |memory_bytes_peak| CallUsage {
+            memory_bytes_peak,
+            ..CallUsage::default()
+        };
+        assert!(memory(&using(1 << 20), &limits).is_none());
+        let told = memory(&using(60 << 20), &limits).unwrap();
+        assert!(
+            told.what.contains("60.0 MiB of the 64.0 MiB"),
+            "{}",
+            told.what
+        );
+    }
+}

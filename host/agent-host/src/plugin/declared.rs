@@ -1,0 +1,391 @@
+//! The capabilities that tools declare against the interfaces that their component imports.
+
+use super::finding::Finding;
+use domain::grant::{BucketGrant, capability};
+use domain::tool::{EffectClass, ToolDefinition};
+use runtime::{AgentDescription, Described};
+
+/// The most letters in which a capability may differ from one that is meant.
+const TYPING_MISTAKES_MAX: usize = 2;
+/// The place of what is about imports.
+const IMPORTS: &str = "imports";
+
+/// A way out of a component, and the capability that opens it.
+struct Way {
+    /// The beginning of the interface's name.
+    import: &'static str,
+    /// The capability, as people name it.
+    capability: &'static str,
+    opened_by: fn(&str) -> bool,
+    /// True if standard libraries import it for everybody.
+    is_usual: bool,
+}
+
+/// All ways out that a grant opens.
+const WAYS: [Way; 4] = [
+    Way {
+        import: "wasi:http/outgoing-handler",
+        capability: capability::NET_HTTP,
+        opened_by: |name| name == capability::NET_HTTP,
+        is_usual: false,
+    },
+    Way {
+        import: "wasi:keyvalue/",
+        capability: "<bucket>.read",
+        opened_by: is_of_bucket,
+        is_usual: false,
+    },
+    Way {
+        import: "wasi:filesystem/types",
+        capability: capability::FILES_READ,
+        opened_by: |name| matches!(name, capability::FILES_READ | capability::FILES_WRITE),
+        is_usual: true,
+    },
+    Way {
+        import: "wasi:cli/environment",
+        capability: capability::ENV_READ,
+        opened_by: |name| name == capability::ENV_READ,
+        is_usual: true,
+    },
+];
+
+/// The capabilities with a name of their own.
+const NAMED: [&str; 5] = [
+    capability::FILES_READ,
+    capability::FILES_WRITE,
+    capability::NET_HTTP,
+    capability::ENV_READ,
+    capability::SECRETS_USE,
+];
+
+/// Interfaces that every component may use, and what is peculiar about each here.
+const OPEN: [(&str, &str); 3] = [
+    (
+        "wasi:clocks/",
+        "open to all; within one step of an agent time stands still",
+    ),
+    (
+        "wasi:random/",
+        "open to all; an agent's randomness is the same whenever a step is run again",
+    ),
+    ("wasi:logging/", "open to all; kept in the host's log"),
+];
+
+/// Returns lines on the interfaces that need no capability.
+pub(crate) fn open_imports(imports: &[String]) -> Vec<String> {
+    let is_there = |prefix: &str| imports.iter().any(|import| import.starts_with(prefix));
+    OPEN.iter()
+        .filter(|(prefix, _)| is_there(prefix))
+        .map(|(prefix, what)| format!("{}: {what}", prefix.trim_end_matches('/')))
+        .collect()
+}
+
+/// Returns the findings on what a component declares and what it imports.
+pub(crate) fn findings(described: &Described, imports: &[String]) -> Vec<Finding> {
+    match described {
+        Described::Agent(agent) => of_agent(agent, imports),
+        Described::Tools(tools) => {
+            let capabilities = tools.iter().flat_map(of_tool);
+            capabilities
+                .chain(WAYS.iter().flat_map(|way| way.findings(tools, imports)))
+                .chain(sockets(imports))
+                .collect()
+        }
+    }
+}
+
+fn of_agent(agent: &AgentDescription, imports: &[String]) -> Vec<Finding> {
+    let unusual = WAYS.iter().filter(|way| !way.is_usual);
+    let mut findings: Vec<Finding> = unusual
+        .filter_map(|way| way.imported(imports))
+        .map(|import| {
+            Finding::warning(
+                IMPORTS,
+                format!("an agent imports {import}, which is open to tools alone"),
+                "move that work into a tool, and have the agent call it",
+            )
+        })
+        .collect();
+    findings.extend(sockets(imports));
+    if agent.summary.trim().is_empty() {
+        findings.push(Finding::warning(
+            "describe.summary",
+            "it is empty",
+            "say the agent's purpose in a sentence: users and other agents choose by it",
+        ));
+    }
+    findings
+}
+
+fn sockets(imports: &[String]) -> Option<Finding> {
+    let import = imports
+        .iter()
+        .find(|import| import.starts_with("wasi:sockets/tcp") || import.contains("/udp"))?;
+    Some(Finding::note(
+        IMPORTS,
+        format!("it imports {import}, and no grant opens sockets"),
+        "send requests over `wasi:http`; nothing is to be done if a standard library imports it",
+    ))
+}
+
+impl Way {
+    fn imported<'a>(&self, imports: &'a [String]) -> Option<&'a str> {
+        imports
+            .iter()
+            .find(|import| import.starts_with(self.import))
+            .map(String::as_str)
+    }
+
+    fn findings(&self, tools: &[ToolDefinition], imports: &[String]) -> Vec<Finding> {
+        let declares =
+            |tool: &&ToolDefinition| tool.capabilities.iter().any(|c| (self.opened_by)(c));
+        match self.imported(imports) {
+            Some(import) if !tools.iter().any(|tool| declares(&tool)) => {
+                vec![self.undeclared(import)]
+            }
+            Some(_) => Vec::new(),
+            None => tools
+                .iter()
+                .filter(declares)
+                .map(|tool| self.unused(tool))
+                .collect(),
+        }
+    }
+
+    fn undeclared(&self, import: &str) -> Finding {
+        let name = self.capability;
+        let what = format!("it imports {import}, and no tool declares `{name}`");
+        if self.is_usual {
+            let fix = format!(
+                "declare `{name}` in the tools that use it; nothing is to be done if a standard \
+                 library imports it"
+            );
+            return Finding::note(IMPORTS, what, fix);
+        }
+        let fix = format!(
+            "add `{name}` to `capabilities` of the tool that uses it; without that every use is \
+             refused, whatever is granted"
+        );
+        Finding::warning(IMPORTS, what, fix)
+    }
+
+    fn unused(&self, tool: &ToolDefinition) -> Finding {
+        let import = self.import.trim_end_matches('/');
+        let declared = tool.capabilities.iter().find(|name| (self.opened_by)(name));
+        let declared = declared.map_or("", String::as_str);
+        Finding::warning(
+            place(tool),
+            format!("it declares `{declared}`, and the component does not import {import}"),
+            "take it out, so that nobody grants what is not used",
+        )
+    }
+}
+
+/// Returns the findings on one tool's capabilities and texts.
+fn of_tool(tool: &ToolDefinition) -> Vec<Finding> {
+    let place = place(tool);
+    let mut findings: Vec<Finding> = tool
+        .capabilities
+        .iter()
+        .filter_map(|name| unknown(&place, name))
+        .collect();
+    let has = |name: &str| tool.capabilities.iter().any(|there| there == name);
+    if has(capability::SECRETS_USE) && !has(capability::NET_HTTP) {
+        findings.push(Finding::warning(
+            place.clone(),
+            "it declares `secrets.use` without `net.http`",
+            "declare `net.http` too: secrets are put into requests and nowhere else",
+        ));
+    }
+    let writes = tool.capabilities.iter().find(|name| {
+        name.ends_with(".write") && *name != capability::FILES_WRITE && is_of_bucket(name)
+    });
+    if let (EffectClass::ReadOnly, Some(name)) = (tool.effect, writes) {
+        findings.push(Finding::warning(
+            place.clone(),
+            format!("it is read-only and declares `{name}`"),
+            "make it idempotent or non-idempotent: a read-only tool gets its buckets read-only",
+        ));
+    }
+    if tool.effect == EffectClass::ReadOnly && tool.destructive {
+        findings.push(Finding::warning(
+            place.clone(),
+            "it is read-only and destructive at once",
+            "say which of the two it is",
+        ));
+    }
+    if tool.description.trim().is_empty() {
+        findings.push(Finding::warning(
+            place,
+            "its description is empty",
+            "say what it does and when to use it: models choose by it",
+        ));
+    }
+    findings
+}
+
+/// Returns the finding of a capability that no grant knows, or that is hardly meant.
+fn unknown(place: &str, name: &str) -> Option<Finding> {
+    if NAMED.contains(&name) {
+        return None;
+    }
+    let nearest = NAMED
+        .iter()
+        .map(|known| (strsim::damerau_levenshtein(known, name), known))
+        .min()
+        .filter(|(mistakes, _)| *mistakes <= TYPING_MISTAKES_MAX);
+    match (is_of_bucket(name), nearest) {
+        (true, None) => None,
+        (true, Some((_, known))) => Some(Finding::warning(
+            place,
+            format!("`{name}` stands for a bucket"),
+            format!("write `{known}` if that is meant"),
+        )),
+        (false, Some((_, known))) => Some(Finding::error(
+            place,
+            format!("no host knows the capability `{name}`"),
+            format!("write `{known}`"),
+        )),
+        (false, None) => Some(Finding::error(
+            place,
+            format!("no host knows the capability `{name}`"),
+            format!(
+                "known are {}, <bucket>.read and <bucket>.write",
+                NAMED.join(", ")
+            ),
+        )),
+    }
+}
+
+fn is_of_bucket(name: &str) -> bool {
+    !NAMED.contains(&name)
+        && name.rsplit_once('.').is_some_and(|(bucket, verb)| {
+            matches!(verb, "read" | "write") && BucketGrant::check_name(bucket).is_ok()
+        })
+}
+
+/// Returns the place of a tool.
+pub(crate) fn place(tool: &ToolDefinition) -> String {
+    format!("tool `{}`", tool.name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::findings;
+    use domain::tool::{EffectClass, ToolDefinition};
+    use runtime::{AgentDescription, Described};
+    use serde_json::json;
+
+    fn tool(capabilities: &[&str]) -> ToolDefinition {
+        ToolDefinition {
+            name: "t".to_owned(),
+            description: "Does it.".to_owned(),
+            arguments: json!({}),
+            results: None,
+            capabilities: capabilities.iter().map(ToString::to_string).collect(),
+            effect: EffectClass::NonIdempotent,
+            destructive: false,
+            time_limit_ms: None,
+        }
+    }
+
+    fn lines(tools: Vec<ToolDefinition>, imports: &[&str]) -> Vec<String> {
+        let imports: Vec<String> = imports.iter().map(ToString::to_string).collect();
+        let findings = findings(&Described::Tools(tools), &imports);
+        findings.iter().map(super::Finding::line).collect()
+    }
+
+    const HTTP: &str = "wasi:http/outgoing-handler@0.2.6";
+
+    #[test]
+    fn an_import_without_its_capability_and_the_reverse_are_told() {
+        assert_eq!(
+            lines(vec![tool(&["net.http"])], &[HTTP]),
+            Vec::<String>::new()
+        );
+        let undeclared = lines(vec![tool(&[])], &[HTTP, "wasi:keyvalue/store@0.2.0-draft"]);
+        assert!(
+            undeclared.len() == 2
+                && undeclared[0].starts_with("warning  imports: it imports wasi:http/outgoing")
+                && undeclared[0].contains("no tool declares `net.http`")
+                && undeclared[1].contains("no tool declares `<bucket>.read`"),
+            "{undeclared:?}"
+        );
+        for name in ["net.http", "lists.write", "files.read", "env.read"] {
+            let unused = lines(vec![tool(&[name])], &[]);
+            assert!(
+                unused.len() == 1 && unused[0].contains(&format!("it declares `{name}`, and")),
+                "{unused:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_standard_libraries_import_is_only_noted() {
+        let told = lines(
+            vec![tool(&[])],
+            &["wasi:filesystem/types@0.2.6", "wasi:cli/environment@0.2.6"],
+        );
+        assert!(
+            told.len() == 2 && told.iter().all(|line| line.starts_with("note ")),
+            "{told:?}"
+        );
+    }
+
+    #[test]
+    fn a_capability_that_no_host_knows_is_an_error_with_the_nearest_name() {
+        for (name, told) in [
+            (
+                "net.htp",
+                "error    tool `t`: no host knows the capability `net.htp`; write `net.http`",
+            ),
+            (
+                "teleport",
+                "no host knows the capability `teleport`; known are files.read",
+            ),
+            (
+                "file.read",
+                "warning  tool `t`: `file.read` stands for a bucket; write `files.read`",
+            ),
+        ] {
+            let imports = ["wasi:keyvalue/store@0.2.0-draft"];
+            let lines = lines(vec![tool(&[name])], &imports);
+            assert!(lines[0].contains(told), "{lines:?}");
+        }
+    }
+
+    #[test]
+    fn a_tool_that_contradicts_itself_is_told_so() {
+        let reading = ToolDefinition {
+            effect: EffectClass::ReadOnly,
+            destructive: true,
+            description: " ".to_owned(),
+            ..tool(&["lists.write", "secrets.use"])
+        };
+        let told = lines(vec![reading], &["wasi:keyvalue/store@0.2.0-draft"]).join("\n");
+        for expected in [
+            "without `net.http`",
+            "read-only and declares `lists.write`",
+            "read-only and destructive",
+            "its description is empty",
+        ] {
+            assert!(told.contains(expected), "{told}");
+        }
+    }
+
+    #[test]
+    fn an_agent_that_imports_what_is_open_to_tools_alone_is_told() {
+        let agent = AgentDescription {
+            id: "a".to_owned(),
+            display_name: "A".to_owned(),
+            summary: String::new(),
+            session_types: Vec::new(),
+            wants: Vec::new(),
+            memo_formats: Vec::new(),
+        };
+        let imports = [HTTP, "wasi:filesystem/types@0.2.6"].map(str::to_owned);
+        let told = findings(&Described::Agent(agent), &imports);
+        assert_eq!(told.len(), 2, "{told:?}");
+        assert!(told[0].what.contains("an agent imports wasi:http"));
+    }
+}

@@ -1,0 +1,133 @@
+//! Findings of a test of a plugin: what is wrong, where, and how to fix it.
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+/// The weight of a finding.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Severity {
+    /// A host refuses it, or a conversation fails by it.
+    Error,
+    /// It works, and hardly as it was meant.
+    Warning,
+    /// Something to know.
+    Note,
+}
+
+impl Severity {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Error => "error",
+            Self::Warning => "warning",
+            Self::Note => "note",
+        }
+    }
+
+    fn counted(self, count: usize) -> String {
+        let plural = if count == 1 { "" } else { "s" };
+        format!("{count} {}{plural}", self.as_str())
+    }
+}
+
+/// One finding.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Finding {
+    pub(crate) severity: Severity,
+    /// The part of the plugin.
+    pub(crate) place: String,
+    pub(crate) what: String,
+    pub(crate) fix: String,
+}
+
+impl Finding {
+    pub(crate) fn error(
+        place: impl Into<String>,
+        what: impl Into<String>,
+        fix: impl Into<String>,
+    ) -> Self {
+        Self::new(Severity::Error, place, what, fix)
+    }
+
+    pub(crate) fn warning(
+        place: impl Into<String>,
+        what: impl Into<String>,
+        fix: impl Into<String>,
+    ) -> Self {
+        Self::new(Severity::Warning, place, what, fix)
+    }
+
+    pub(crate) fn note(
+        place: impl Into<String>,
+        what: impl Into<String>,
+        fix: impl Into<String>,
+    ) -> Self {
+        Self::new(Severity::Note, place, what, fix)
+    }
+
+    pub(crate) fn new(
+        severity: Severity,
+        place: impl Into<String>,
+        what: impl Into<String>,
+        fix: impl Into<String>,
+    ) -> Self {
+        Self {
+            severity,
+            place: place.into(),
+            what: what.into(),
+            fix: fix.into(),
+        }
+    }
+
+    /// Returns the line for people.
+    pub(crate) fn line(&self) -> String {
+        let Self {
+            severity,
+            place,
+            what,
+            fix,
+        } = self;
+        format!("{:<8} {place}: {what}; {fix}", severity.as_str())
+    }
+
+    /// Returns the document for programs.
+    pub(crate) fn document(&self) -> Value {
+        json!({
+            "severity": self.severity, "where": self.place, "what": self.what, "fix": self.fix,
+        })
+    }
+}
+
+/// Returns how many findings there are of each weight, in words.
+pub(crate) fn summary(findings: &[Finding]) -> String {
+    [Severity::Error, Severity::Warning, Severity::Note]
+        .map(|severity| severity.counted(count(findings, severity)))
+        .join(", ")
+}
+
+/// Returns the number of findings of a weight.
+pub(crate) fn count(findings: &[Finding], severity: Severity) -> usize {
+    findings
+        .iter()
+        .filter(|finding| finding.severity == severity)
+        .count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Finding, summary};
+
+    #[test]
+    fn a_finding_is_a_line_with_what_where_and_the_fix() {
+        let finding = Finding::error("tool `t`", "it traps", "return `failed` instead");
+        assert_eq!(
+            finding.line(),
+            "error    tool `t`: it traps; return `failed` instead"
+        );
+        assert_eq!(finding.document()["where"], "tool `t`");
+        assert_eq!(
+            summary(&[finding, Finding::note("a", "b", "c")]),
+            "1 error, 0 warnings, 1 note"
+        );
+    }
+}

@@ -1,0 +1,247 @@
+//! The test of a component of tools: sample calls, and calls that a tool has to refuse well.
+
+use super::call::{CallEnd, Kit, Performed};
+use super::cases::{Case, Ending};
+use super::declared::place;
+use super::expected::{Seen, shown};
+use super::finding::{Finding, Severity};
+use super::report::Run;
+use super::samples;
+use crate::failure::Failure;
+use domain::tool::ToolDefinition;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+/// The name of a tool that no component offers.
+const UNKNOWN_TOOL: &str = "agent_host_no_such_tool";
+/// Calls of one tool with arguments that do not fit its schema.
+const MISFITS_MAX: usize = 3;
+
+/// The results of all calls.
+#[derive(Debug, Default)]
+pub(crate) struct Tested {
+    pub(crate) runs: Vec<Run>,
+    pub(crate) findings: Vec<Finding>,
+}
+
+/// Runs the calls of a file, and those that need none.
+///
+/// # Errors
+/// This machine could not do its part.
+pub(crate) async fn test(
+    kit: &Kit,
+    tools: &[ToolDefinition],
+    cases: &[Case],
+) -> Result<Tested, Failure> {
+    let mut tested = Tested::default();
+    for case in cases {
+        let Some(tool) = tools.iter().find(|tool| tool.name == case.tool) else {
+            continue;
+        };
+        tested.case(kit, tool, case).await?;
+    }
+    for tool in tools {
+        if !cases.iter().any(|case| case.tool == tool.name) {
+            tested.fitting(kit, tool).await?;
+        }
+        tested.misfits(kit, tool).await?;
+    }
+    if let Some(tool) = tools.first() {
+        tested.unknown_tool(kit, tool).await?;
+    }
+    Ok(tested)
+}
+
+impl Tested {
+    /// Adds findings, each fault once.
+    pub(crate) fn add(&mut self, findings: Vec<Finding>) {
+        for finding in findings {
+            if !self.findings.iter().any(|there| there.what == finding.what) {
+                self.findings.push(finding);
+            }
+        }
+    }
+
+    /// Runs a call of a file and compares.
+    async fn case(&mut self, kit: &Kit, tool: &ToolDefinition, case: &Case) -> Result<(), Failure> {
+        let arguments = Value::Object(case.arguments.clone());
+        let label = format!("{}: {}", case.name, tool.name);
+        if let Some(fault) = kit
+            .catalogue
+            .arguments_fault(&tool.name, arguments.clone())
+            .await
+        {
+            // As a host does: the tool is not called.
+            let seen = Seen {
+                ending: Ending::InvalidArguments,
+                text: fault,
+            };
+            self.runs
+                .push(Run::new(label, "refused by its schema", None));
+            self.compare(case, &seen, &BTreeMap::new());
+            return Ok(());
+        }
+        let performed = kit.perform(tool, case, &arguments).await?;
+        self.record(label, &performed);
+        self.requests(&case.name, &performed);
+        match &performed.end {
+            CallEnd::Seen(seen) => self.compare(case, seen, &performed.files),
+            CallEnd::Stopped(stopped) => {
+                let finding = Finding::error(&case.name, &stopped.what, &stopped.fix);
+                self.findings.push(finding);
+            }
+        }
+        Ok(())
+    }
+
+    fn compare(&mut self, case: &Case, seen: &Seen, files: &BTreeMap<String, String>) {
+        let differences = case.expect.differences(seen, files);
+        let fix = format!("mend `{}`, or what the case expects", case.tool);
+        let findings = differences
+            .into_iter()
+            .map(|difference| Finding::error(&case.name, difference, &fix));
+        self.findings.extend(findings);
+    }
+
+    /// Calls a tool with arguments that are made from its schema. Any outcome is good, if only it
+    /// is one.
+    async fn fitting(&mut self, kit: &Kit, tool: &ToolDefinition) -> Result<(), Failure> {
+        let arguments = samples::fitting(&tool.arguments);
+        if kit
+            .catalogue
+            .arguments_fault(&tool.name, arguments.clone())
+            .await
+            .is_some()
+        {
+            let finding = Finding::note(
+                place(tool),
+                "no arguments for it could be made up from its schema",
+                "write a sample call into a file for --cases",
+            );
+            self.findings.push(finding);
+            return Ok(());
+        }
+        let performed = kit
+            .perform(tool, &Case::plain(&tool.name), &arguments)
+            .await?;
+        self.record(format!("{} with {arguments}", tool.name), &performed);
+        self.requests(&place(tool), &performed);
+        if let CallEnd::Stopped(stopped) = &performed.end {
+            let what = format!("{} (with {arguments}, which fits its schema)", stopped.what);
+            self.findings
+                .push(Finding::error(place(tool), what, &stopped.fix));
+        }
+        Ok(())
+    }
+
+    /// Calls a tool with arguments that do not fit its schema, as no host does.
+    async fn misfits(&mut self, kit: &Kit, tool: &ToolDefinition) -> Result<(), Failure> {
+        let mut left = MISFITS_MAX;
+        for arguments in samples::misfits(&tool.arguments) {
+            let fault = kit
+                .catalogue
+                .arguments_fault(&tool.name, arguments.clone())
+                .await;
+            if fault.is_none() {
+                continue;
+            }
+            let performed = kit
+                .perform(tool, &Case::plain(&tool.name), &arguments)
+                .await?;
+            self.record(format!("{} with misfit {arguments}", tool.name), &performed);
+            if let Some(finding) = misfit(tool, &arguments, &performed.end) {
+                self.findings.push(finding);
+                break;
+            }
+            left -= 1;
+            if left == 0 {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Calls a tool that the component does not offer.
+    async fn unknown_tool(&mut self, kit: &Kit, any: &ToolDefinition) -> Result<(), Failure> {
+        let unknown = ToolDefinition {
+            name: UNKNOWN_TOOL.to_owned(),
+            capabilities: Vec::new(),
+            ..any.clone()
+        };
+        let performed = kit
+            .perform(&unknown, &Case::plain(UNKNOWN_TOOL), &json!({}))
+            .await?;
+        self.record(format!("the unknown tool {UNKNOWN_TOOL}"), &performed);
+        self.findings.extend(unknown_name(&performed.end));
+        Ok(())
+    }
+
+    fn record(&mut self, label: String, performed: &Performed) {
+        let ended = match &performed.end {
+            CallEnd::Seen(seen) => seen.ending.as_str(),
+            CallEnd::Stopped(_) => "stopped",
+        };
+        self.runs
+            .push(Run::new(label, ended, Some(&performed.usage)));
+    }
+
+    fn requests(&mut self, place: &str, performed: &Performed) {
+        if performed.requests.is_empty() {
+            return;
+        }
+        let requests: Vec<&str> = performed.requests.iter().map(String::as_str).collect();
+        self.findings.push(Finding::note(
+            place,
+            format!("requests were refused here: {}", requests.join(", ")),
+            "grant the hosts that are meant; nothing leaves this machine in a test",
+        ));
+    }
+}
+
+/// Returns the finding of a call with arguments that do not fit.
+fn misfit(tool: &ToolDefinition, arguments: &Value, end: &CallEnd) -> Option<Finding> {
+    let with = shown(&arguments.to_string());
+    let fix = "return `invalid-arguments` with the field and the fix";
+    let (severity, what) = match end {
+        CallEnd::Seen(seen) => match seen.ending {
+            Ending::Done | Ending::Asks => (
+                Severity::Note,
+                format!("it takes arguments that do not fit its schema: {with}"),
+            ),
+            Ending::InvalidArguments
+            | Ending::NotFound
+            | Ending::Denied
+            | Ending::Failed
+            | Ending::RetryLater => return None,
+        },
+        CallEnd::Stopped(stopped) => (
+            Severity::Warning,
+            format!(
+                "{} (with arguments that do not fit its schema: {with})",
+                stopped.what
+            ),
+        ),
+    };
+    let fix = format!("{fix}; a host compares arguments with the schema first");
+    Some(Finding::new(severity, place(tool), what, fix))
+}
+
+/// Returns the finding of a call of a tool that the component does not offer.
+fn unknown_name(end: &CallEnd) -> Option<Finding> {
+    let fix = "return `not-found`; a host calls by names that `describe` returned";
+    let (severity, what) = match end {
+        CallEnd::Seen(seen) if seen.ending == Ending::Done => (
+            Severity::Note,
+            "a call of a tool that it does not offer succeeds".to_owned(),
+        ),
+        CallEnd::Seen(_) => return None,
+        CallEnd::Stopped(stopped) => (
+            Severity::Warning,
+            format!(
+                "{} (called by the name of a tool that it does not offer)",
+                stopped.what
+            ),
+        ),
+    };
+    Some(Finding::new(severity, "call", what, fix))
+}

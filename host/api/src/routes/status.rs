@@ -1,0 +1,104 @@
+//! The state of the host as a whole, in numbers, for the operator.
+
+use super::probes::VERSION;
+use crate::problem::Problem;
+use crate::state::{Api, Readiness};
+use axum::extract::State;
+use serde::Serialize;
+
+/// The state of the host.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+#[schema(as = HostStatus)]
+pub(super) struct Status {
+    /// The version of the program.
+    version: &'static str,
+    /// Seconds since it began to accept requests.
+    uptime_s: u64,
+    /// The readiness to accept requests: `ready`, `starting`, `stopping`, `disk_full`,
+    /// `not_recording` or `not_reading`.
+    readiness: &'static str,
+    /// Sessions, those that have ended or were deleted left out.
+    sessions: SessionCounts,
+    /// Inputs.
+    inputs: InputCounts,
+    /// The database.
+    store: StoreSize,
+}
+
+/// Numbers of sessions.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub(super) struct SessionCounts {
+    /// Open ones.
+    open: u64,
+    /// Open ones of which a turn is in progress, or waits for an answer.
+    running: u64,
+    /// Open ones in quarantine.
+    quarantined: u64,
+}
+
+/// Numbers of inputs.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub(super) struct InputCounts {
+    /// Inputs that wait for a turn, reminders that are not due included.
+    waiting: u64,
+    /// Inputs that could not be dealt with: dead letters.
+    dead: u64,
+}
+
+/// The size of the database, and what failed in it.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub(super) struct StoreSize {
+    /// Events in the log.
+    events: u64,
+    /// Bytes of the database.
+    bytes: u64,
+    /// Bytes of its write-ahead log.
+    write_ahead_log_bytes: u64,
+    /// Transactions that failed since the start.
+    failures: u64,
+}
+
+/// Reports the state of the host.
+#[utoipa::path(
+    get, path = "/api/status", tag = "operator",
+    operation_id = "getStatus",
+    security(("token" = ["admin"])),
+    responses((status = 200, description = "The current state.", body = Status)),
+)]
+pub(super) async fn show(State(api): State<Api>) -> Result<axum::Json<Status>, Problem> {
+    let broker = api.broker()?;
+    let store = broker.store();
+    let counts = store.counts().await?;
+    let quarantined = u64::try_from(broker.stats().quarantined).unwrap_or(u64::MAX);
+    Ok(axum::Json(Status {
+        version: VERSION,
+        uptime_s: api.uptime().as_secs(),
+        readiness: readiness(api.readiness().await),
+        sessions: SessionCounts {
+            open: counts.open_sessions,
+            running: counts.running_sessions,
+            quarantined,
+        },
+        inputs: InputCounts {
+            waiting: counts.waiting_inputs,
+            dead: counts.dead_inputs,
+        },
+        store: StoreSize {
+            events: *store.durable().borrow(),
+            bytes: counts.database_bytes,
+            write_ahead_log_bytes: store.log_state().bytes,
+            failures: store.stats().failures,
+        },
+    }))
+}
+
+fn readiness(readiness: Readiness) -> &'static str {
+    match readiness {
+        Readiness::Ready { .. } => "ready",
+        Readiness::Starting => "starting",
+        Readiness::Draining => "stopping",
+        Readiness::DiskFull => "disk_full",
+        Readiness::NotRecording => "not_recording",
+        Readiness::NotReading => "not_reading",
+    }
+}

@@ -1,0 +1,370 @@
+//! The description as generators of clients need it: names that are unique and follow a rule, forms
+//! and bounds of what is sent, nothing that is undeclared.
+
+use super::host::Host;
+use super::routes::documented;
+use crate::input::POSITION_MAX;
+use crate::openapi::formats::{Form, form_of_field};
+use crate::openapi::vocabulary;
+use crate::routes::{description, document};
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+/// The verbs with which the id of an operation begins, by method.
+const VERBS: [(&str, &[&str]); 5] = [
+    (
+        "GET",
+        &[
+            "check", "compare", "download", "export", "find", "follow", "get", "list", "search",
+        ],
+    ),
+    (
+        "POST",
+        &[
+            "abort", "answer", "archive", "cancel", "clear", "compact", "confirm", "create",
+            "fork", "hand", "import", "release", "requeue", "route", "send", "upload", "verify",
+        ],
+    ),
+    ("PUT", &["bind", "update"]),
+    ("PATCH", &["update"]),
+    (
+        "DELETE",
+        &["cancel", "delete", "reset", "revoke", "terminate", "unbind"],
+    ),
+];
+
+/// Fields with text whose names end as ids and times do, and that are neither.
+const OTHER_IDS: [&str; 8] = [
+    "app_id",
+    "current_item_id",
+    "key_id",
+    "model_id",
+    "owner_user_id",
+    "target_id",
+    "tool_call_id",
+    "user_id",
+];
+
+fn operation<'a>(document: &'a Value, method: &str, path: &str) -> &'a Value {
+    &document["paths"][path][method.to_lowercase()]
+}
+
+/// The words of a name in camel case, in lower case.
+fn words(name: &str) -> Vec<String> {
+    let mut words: Vec<String> = Vec::new();
+    for letter in name.chars() {
+        match words.last_mut() {
+            Some(word) if !letter.is_uppercase() => word.push(letter),
+            _ => words.push(letter.to_lowercase().to_string()),
+        }
+    }
+    words
+}
+
+/// A new operation needs `operation_id = "verbResource"` in its `utoipa::path`.
+#[test]
+fn operation_ids_are_unique_and_made_of_a_verb_and_a_resource() {
+    let document = description();
+    let mut seen: BTreeMap<String, String> = BTreeMap::new();
+    for (method, path) in documented() {
+        let id = operation(&document, &method, &path)["operationId"]
+            .as_str()
+            .unwrap_or_default();
+        let words = words(id);
+        let verbs = VERBS.iter().find(|(of, _)| *of == method).unwrap().1;
+        assert!(
+            words.len() >= 2 && verbs.contains(&words[0].as_str()),
+            "{method} {path}: `{id}` is to begin with one of {verbs:?} and name a resource"
+        );
+        assert!(
+            id.chars().all(|letter| letter.is_ascii_alphabetic()),
+            "{id}"
+        );
+        // Generators write them in the case of their language.
+        let other = seen.insert(words.join("_"), format!("{method} {path}"));
+        assert_eq!(other, None, "`{id}` of {method} {path}");
+    }
+    for (path, method, id) in [
+        ("/api/agents", "get", "listAgents"),
+        ("/api/agents/{id}", "get", "getAgent"),
+        ("/api/agents/{id}/sessions", "get", "listSessions"),
+        ("/api/agents/{id}/sessions/{sid}", "get", "getSession"),
+        (
+            "/api/agents/{id}/sessions/{sid}/messages",
+            "post",
+            "sendMessage",
+        ),
+    ] {
+        assert_eq!(document["paths"][path][method]["operationId"], id, "{path}");
+    }
+}
+
+#[test]
+fn every_path_parameter_is_declared_and_every_tag_described() {
+    let document = description();
+    assert_eq!(document["servers"][0]["url"], "/");
+    assert_eq!(
+        document["components"]["securitySchemes"]["token"]["scheme"],
+        "bearer"
+    );
+    let tags: BTreeSet<&str> = document["tags"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|tag| {
+            tag["description"]
+                .as_str()
+                .is_some_and(|text| !text.is_empty())
+        })
+        .filter_map(|tag| tag["name"].as_str())
+        .collect();
+    let mut used = BTreeSet::new();
+    for (method, path) in documented() {
+        let operation = operation(&document, &method, &path);
+        used.extend(
+            operation["tags"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .filter_map(Value::as_str),
+        );
+        let named: Vec<&str> = path
+            .split('{')
+            .skip(1)
+            .filter_map(|rest| rest.split('}').next())
+            .collect();
+        let parameters = operation["parameters"].as_array().into_iter().flatten();
+        let mut declared = Vec::new();
+        for parameter in parameters {
+            let name = parameter["name"].as_str().unwrap();
+            assert!(
+                parameter["description"]
+                    .as_str()
+                    .is_some_and(|text| !text.is_empty()),
+                "{method} {path}: `{name}` has no description"
+            );
+            if parameter["in"] == "path" {
+                assert_eq!(parameter["required"], true, "{method} {path}: `{name}`");
+                declared.push(name);
+            }
+        }
+        assert_eq!(declared, named, "{method} {path}");
+    }
+    assert_eq!(tags, used);
+}
+
+/// The sources of this crate.
+fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            sources(&path, found);
+        } else if path.extension().is_some_and(|it| it == "rs") {
+            found.push(path);
+        }
+    }
+}
+
+/// Two types of the same name would be one schema: whichever comes last.
+#[test]
+fn no_two_types_are_described_under_one_name() {
+    let mut files = Vec::new();
+    sources(
+        &Path::new(env!("CARGO_MANIFEST_DIR")).join("src"),
+        &mut files,
+    );
+    let mut names: BTreeMap<String, PathBuf> = BTreeMap::new();
+    for file in files {
+        let text = std::fs::read_to_string(&file).unwrap();
+        let mut renamed = None;
+        let mut is_schema = false;
+        for line in text.lines().map(str::trim_start) {
+            if line.starts_with("#[derive(") {
+                is_schema = line.contains("ToSchema");
+                renamed = None;
+            } else if let Some(rest) = line.strip_prefix("#[schema(as = ") {
+                renamed = rest.split([',', ')']).next().map(str::to_owned);
+            }
+            let declared = line.split_once("struct ").or(line.split_once("enum "));
+            let Some((before, after)) = declared.filter(|_| is_schema) else {
+                continue;
+            };
+            if !(before.is_empty() || before.starts_with("pub")) || after.starts_with('$') {
+                continue;
+            }
+            let own = after.split(|letter: char| !letter.is_alphanumeric()).next();
+            let name = renamed.take().or(own.map(str::to_owned)).unwrap();
+            is_schema = false;
+            let other = names.insert(name.clone(), file.clone());
+            assert_eq!(
+                other,
+                None,
+                "`{name}` is described in {} too",
+                file.display()
+            );
+        }
+    }
+    assert!(names.len() > 100, "the test has lost its object: {names:?}");
+    // Nor is a list of words called like a type.
+    let types = serde_json::to_value(document()).unwrap();
+    for (name, _) in vocabulary::places() {
+        let schema = &types["components"]["schemas"][name];
+        assert!(schema.is_null(), "`{name}` is a type and a list of words");
+    }
+}
+
+/// The schema of a field in a named schema, or in the parts that it is composed of.
+fn field<'a>(schema: &'a Value, name: &str) -> Option<&'a Value> {
+    let own = schema["properties"].get(name);
+    own.or_else(|| {
+        ["allOf", "oneOf", "anyOf"]
+            .iter()
+            .flat_map(|key| schema[*key].as_array().into_iter().flatten())
+            .find_map(|part| field(part, name))
+    })
+}
+
+#[test]
+fn every_closed_list_of_words_is_referred_to_where_it_applies() {
+    let document = description();
+    let mut places = 0;
+    for (name, of_list) in vocabulary::places() {
+        let reference = format!("\"#/components/schemas/{name}\"");
+        assert!(!of_list.is_empty(), "{name}");
+        for place in of_list {
+            let schema = match place.split_once('?') {
+                Some((id, parameter)) => documented()
+                    .iter()
+                    .map(|(method, path)| operation(&document, method, path))
+                    .filter(|operation| operation["operationId"] == id)
+                    .flat_map(|operation| operation["parameters"].as_array().unwrap())
+                    .find(|it| it["name"] == parameter)
+                    .map(|it| &it["schema"]),
+                None => {
+                    let (schema, name) = place.split_once('.').unwrap();
+                    field(&document["components"]["schemas"][schema], name)
+                }
+            };
+            let schema = schema.unwrap_or_else(|| panic!("there is no `{place}`"));
+            assert!(schema.to_string().contains(&reference), "{place}: {schema}");
+            places += 1;
+        }
+    }
+    assert!(places > 40, "{places}");
+}
+
+/// Returns whether a schema is of a text of any form.
+fn is_bare_text(schema: &Value) -> bool {
+    let kinds = &schema["type"];
+    let is_text = *kinds == "string"
+        || kinds
+            .as_array()
+            .is_some_and(|kinds| kinds.contains(&"string".into()));
+    is_text
+        && ["format", "pattern", "enum", "const"]
+            .iter()
+            .all(|key| schema[*key].is_null())
+}
+
+#[test]
+fn ids_and_times_have_their_form() {
+    let document = description();
+    for (name, schema) in document["components"]["schemas"].as_object().unwrap() {
+        let parts = schema["allOf"].as_array().into_iter().flatten();
+        let properties = parts
+            .chain([schema])
+            .filter_map(|part| part["properties"].as_object())
+            .flatten();
+        for (field, schema) in properties {
+            let is_one = field == "id" || field.ends_with("_id") || field.ends_with("_at");
+            let is_other = OTHER_IDS.contains(&field.as_str())
+                || (field == "id" && form_of_field(name, field) == Form::Plain)
+                || form_of_field(name, field) == Form::Plain && name == "PurgeRequest";
+            assert!(
+                !is_one || is_other || !is_bare_text(schema),
+                "{name}.{field}: {schema}"
+            );
+        }
+    }
+    let form = |schema: &str, field: &str| {
+        let of = &document["components"]["schemas"][schema]["properties"][field];
+        of["format"].clone()
+    };
+    assert_eq!(form("Agent", "id"), "uuid");
+    assert_eq!(form("Event", "time"), "date-time");
+    assert_eq!(
+        document["components"]["schemas"]["Event"]["properties"]["data"]["type"],
+        serde_json::json!(["object", "null"])
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_position_that_no_client_can_count_to_is_refused_as_described() {
+    let host = Host::start().await;
+    let (agent, session) = host.agent_with_session().await;
+    let document = description();
+    for (operation, path, name) in [
+        ("/api/events", "/api/events".to_owned(), "after"),
+        ("/api/audit", "/api/audit".to_owned(), "after"),
+        (
+            "/api/agents/{id}/sessions/{sid}",
+            format!("/api/agents/{agent}/sessions/{session}"),
+            "from",
+        ),
+        (
+            "/api/agents/{id}/sessions/{sid}",
+            format!("/api/agents/{agent}/sessions/{session}"),
+            "to",
+        ),
+        (
+            "/api/agents/{id}/sessions/{sid}/items",
+            format!("/api/agents/{agent}/sessions/{session}/items"),
+            "after",
+        ),
+    ] {
+        let parameters = document["paths"][operation]["get"]["parameters"]
+            .as_array()
+            .unwrap();
+        let described = parameters.iter().find(|it| it["name"] == name).unwrap();
+        let schema = &described["schema"];
+        assert_eq!(
+            (&schema["minimum"], &schema["maximum"]),
+            (&0.into(), &POSITION_MAX.into()),
+            "{operation} {name}"
+        );
+        let last = host.get(&format!("{path}?{name}={POSITION_MAX}")).await;
+        assert_eq!(last.status, 200, "{path} {name}: {}", last.body);
+        for beyond in [POSITION_MAX + 1, 1 << 63, u64::MAX] {
+            let refused = host.get(&format!("{path}?{name}={beyond}")).await;
+            assert_eq!(refused.status, 400, "{path} {name}: {}", refused.body);
+            let problem = refused.json();
+            assert_eq!(problem["field"], format!("query:{name}"));
+            assert_eq!(
+                problem["detail"],
+                format!(
+                    "{name}: {beyond} is out of its range: it must be from 0 to {POSITION_MAX}"
+                )
+            );
+        }
+    }
+    for (query, header, part) in [
+        ("?after=9223372036854775808", "x: y", "query:after"),
+        (
+            "",
+            "last-event-id: 9223372036854775808",
+            "header:Last-Event-ID",
+        ),
+    ] {
+        let path = format!("/api/agents/{agent}/stream{query}");
+        let refused = host.send("GET", &path, &[header], "").await;
+        assert_eq!(refused.status, 400, "{}", refused.body);
+        assert_eq!(refused.json()["field"], part);
+    }
+    let fork = format!("/api/agents/{agent}/sessions/{session}/fork");
+    let refused = host.post(&fork, r#"{"message":9223372036854775808}"#).await;
+    assert_eq!(
+        (refused.status, &refused.json()["field"]),
+        (422, &"/message".into())
+    );
+}

@@ -1,0 +1,273 @@
+//! Granted folders of which each user, agent or session has one of its own.
+//!
+//! A placeholder in the path of a granted folder stands for the id of its owner. The path before
+//! the first placeholder, the *base*, is one folder, which the operator makes. Everything after it
+//! is made for each owner when a call first has it.
+
+use crate::values::digest::Digest;
+use crate::values::text::words;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::path::{Component, Path, PathBuf};
+
+/// Bytes of a folder's name that is made of an id. The names of longer ids are digests.
+pub const OWNER_NAME_BYTES_MAX: usize = 200;
+
+/// The kind of owner that a placeholder stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Owner {
+    /// The user for whom the turn acts.
+    User,
+    /// The agent that calls.
+    Agent,
+    /// Its session.
+    Session,
+}
+
+words!(Owner {
+    User = "user",
+    Agent = "agent",
+    Session = "session",
+});
+
+/// The user, the agent and the session of one call, by their ids.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Owners<'a> {
+    /// The user; empty when the call is for none.
+    pub user: &'a str,
+    /// The agent.
+    pub agent: &'a str,
+    /// The session.
+    pub session: &'a str,
+}
+
+/// One name in the path of a granted folder, from its first placeholder on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Segment {
+    /// A folder of this name.
+    Name(String),
+    /// The folder of an owner.
+    Of(Owner),
+}
+
+/// The path of a granted folder: the folder that is there when the host starts, and the names below
+/// it that are made for each owner.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FolderPattern {
+    /// The path before the first placeholder.
+    pub base: PathBuf,
+    /// The first placeholder and all names behind it; empty in a path without placeholders.
+    pub below: Vec<Segment>,
+}
+
+/// Reason why a path with placeholders is refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum BadPattern {
+    /// A word in braces that stands for nothing.
+    #[error("`{{{0}}}` stands for nothing; known are {known}", known = known())]
+    Unknown(String),
+    /// A placeholder that is a part of a name.
+    #[error(
+        "`{0}` is a placeholder within a name; a placeholder is a whole name in the path, such as \
+         `work/{{user}}/notes`"
+    )]
+    Within(String),
+    /// A placeholder that is there twice.
+    #[error("`{{{0}}}` is there twice; name it once")]
+    Twice(Owner),
+    /// A step up behind a placeholder.
+    #[error("`..` may not stand behind a placeholder; write the path without it")]
+    Up,
+}
+
+/// A call that has no owner of a kind that a path names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the call has no {0}, and so no folder of one")]
+pub struct Ownerless(pub Owner);
+
+/// The places of two folders below the same base.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Meeting {
+    /// They are different folders, whoever the owners are.
+    Apart,
+    /// They are the same folder of the same owner.
+    Same,
+    /// The first is below the second.
+    Inside,
+    /// The second is below the first.
+    Around,
+    /// They can be the same folder, or one in the other, of different owners.
+    Unclear,
+}
+
+/// A folder of its own that a call had: the granted path, and the folder that it led to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OwnedFolder {
+    /// The path at which the component sees it.
+    pub at: String,
+    /// The path as it is granted, with its placeholders.
+    pub granted: String,
+    /// The path of the folder.
+    pub folder: String,
+}
+
+fn known() -> String {
+    Owner::ALL.map(|owner| format!("`{{{owner}}}`")).join(", ")
+}
+
+impl Owners<'_> {
+    fn id(&self, owner: Owner) -> &str {
+        match owner {
+            Owner::User => self.user,
+            Owner::Agent => self.agent,
+            Owner::Session => self.session,
+        }
+    }
+}
+
+impl FolderPattern {
+    /// Reads the path of a granted folder.
+    ///
+    /// # Errors
+    /// A word in braces is no placeholder, a part of a name or there twice, or a step up stands
+    /// behind one.
+    pub fn parse(path: &Path) -> Result<Self, BadPattern> {
+        let mut pattern = Self {
+            base: PathBuf::new(),
+            below: Vec::new(),
+        };
+        for component in path.components() {
+            let owner = match component.as_os_str().to_str() {
+                Some(name) => placeholder(name)?,
+                None => None,
+            };
+            match (owner, component) {
+                (Some(owner), _) => {
+                    if pattern.below.contains(&Segment::Of(owner)) {
+                        return Err(BadPattern::Twice(owner));
+                    }
+                    pattern.below.push(Segment::Of(owner));
+                }
+                (None, component) if pattern.below.is_empty() => pattern.base.push(component),
+                (None, Component::ParentDir) => return Err(BadPattern::Up),
+                (None, Component::CurDir) => {}
+                (None, name) => {
+                    let name = name.as_os_str().to_string_lossy().into_owned();
+                    pattern.below.push(Segment::Name(name));
+                }
+            }
+        }
+        Ok(pattern)
+    }
+
+    /// Returns whether owners have folders of their own.
+    #[must_use]
+    pub fn is_owned(&self) -> bool {
+        !self.below.is_empty()
+    }
+
+    /// The names of the folders below the base that these owners have, from the outermost on.
+    ///
+    /// # Errors
+    /// There is no owner of a kind that the path names.
+    pub fn names(&self, owners: Owners<'_>) -> Result<Vec<String>, Ownerless> {
+        let name = |segment: &Segment| match segment {
+            Segment::Name(name) => Ok(name.clone()),
+            Segment::Of(owner) => owner_name(owners.id(*owner)).ok_or(Ownerless(*owner)),
+        };
+        self.below.iter().map(name).collect()
+    }
+
+    /// The kinds of owners that the path names, in order.
+    pub fn owners(&self) -> impl Iterator<Item = Owner> {
+        self.below.iter().filter_map(|segment| match segment {
+            Segment::Of(owner) => Some(*owner),
+            Segment::Name(_) => None,
+        })
+    }
+
+    /// The owners of one folder for people: `user and session`. Empty without placeholders.
+    #[must_use]
+    pub fn owners_text(&self) -> String {
+        let owners: Vec<&str> = self.owners().map(Owner::as_str).collect();
+        owners.join(" and ")
+    }
+}
+
+/// Reads one name of a path. None for a name that has no word in braces.
+fn placeholder(name: &str) -> Result<Option<Owner>, BadPattern> {
+    let Some((before, rest)) = name.split_once('{') else {
+        return Ok(None);
+    };
+    let Some((word, after)) = rest.split_once('}') else {
+        return Ok(None);
+    };
+    match Owner::from_word(word) {
+        None => Err(BadPattern::Unknown(word.to_owned())),
+        Some(_) if !before.is_empty() || !after.is_empty() => {
+            Err(BadPattern::Within(name.to_owned()))
+        }
+        owner => Ok(owner),
+    }
+}
+
+/// The name of an owner's folder. Different ids have different names, also where letters count
+/// alike in both cases, and none is `.`, `..`, hidden or a path. None for an empty id.
+///
+/// The letters `a` to `z`, digits, `-`, `_`, `@`, and `.` between others stand for themselves. Each
+/// other byte is a `%` and two hexadecimal digits. Where that gets longer than
+/// [`OWNER_NAME_BYTES_MAX`], the name is `%sha256-` and the digest of the id, which no other id is
+/// written as.
+#[must_use]
+pub fn owner_name(id: &str) -> Option<String> {
+    let last = id.len().checked_sub(1)?;
+    let mut name = String::new();
+    for (at, byte) in id.bytes().enumerate() {
+        let is_plain = match byte {
+            b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' | b'@' => true,
+            b'.' => at > 0 && at < last,
+            _ => false,
+        };
+        if is_plain {
+            name.push(char::from(byte));
+        } else {
+            name.push_str(&format!("%{byte:02x}"));
+        }
+    }
+    if name.len() > OWNER_NAME_BYTES_MAX {
+        name = format!("%sha256-{}", Digest::of(id.as_bytes()).hex());
+    }
+    Some(name)
+}
+
+/// Returns how two folders below the same base lie to each other. Names that differ only in the
+/// case of their letters can be one folder.
+#[must_use]
+pub fn meeting(one: &[Segment], other: &[Segment]) -> Meeting {
+    for pair in one.iter().zip(other) {
+        match pair {
+            (one, other) if one == other => {}
+            (Segment::Name(one), Segment::Name(other)) if !one.eq_ignore_ascii_case(other) => {
+                return Meeting::Apart;
+            }
+            _ => return Meeting::Unclear,
+        }
+    }
+    match one.len().cmp(&other.len()) {
+        std::cmp::Ordering::Equal => Meeting::Same,
+        std::cmp::Ordering::Greater => Meeting::Inside,
+        std::cmp::Ordering::Less => Meeting::Around,
+    }
+}
+
+impl fmt::Display for Segment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Name(name) => f.write_str(name),
+            Self::Of(owner) => write!(f, "{{{owner}}}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,322 @@
+//! The manifest of a component: its author's account of it, and the grants that it would like.
+//!
+//! It is a custom section of the component, JSON, and is read without running anything. It grants
+//! nothing and is believed in nothing: an operator reads it, and the host proposes lines of a
+//! configuration.
+
+use super::egress::{HostPattern, Method};
+use super::grant::{Access, BucketGrant};
+use super::secret::is_secret_name;
+use super::tool::wording::{self, BadWording};
+use crate::values::json::{self, is_default};
+use crate::values::shown::visible;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::fmt;
+
+/// The name of the custom section.
+pub const SECTION: &str = "agent-host:manifest";
+/// The layout that this host reads.
+pub const LAYOUT: u64 = 1;
+/// Bytes of a manifest: 16 KiB.
+pub const MANIFEST_BYTES_MAX: usize = 16 << 10;
+/// Authors of a component, and wants of one kind.
+pub const ENTRIES_MAX: usize = 64;
+/// Bytes of a version, a licence and a name.
+pub const NAME_BYTES_MAX: usize = 128;
+/// Bytes of an author, an address of a page and a reason: 1 KiB.
+pub const TEXT_BYTES_MAX: usize = 1 << 10;
+
+/// Characters that are shown of a fault: it may repeat what stands in the manifest.
+const FAULT_CHARS_MAX: usize = 300;
+
+/// The manifest of a component. All of it is optional but the layout.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Manifest {
+    /// The number of its layout: [`LAYOUT`].
+    #[serde(rename = "manifest")]
+    pub layout: u64,
+    /// The version of the component, as its author counts.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub version: String,
+    /// The authors.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub authors: Vec<String>,
+    /// The licence, such as `Apache-2.0`.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub licence: String,
+    /// A page on it.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub homepage: String,
+    /// The grants that it would like.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub wants: Wants,
+}
+
+/// The grants that a component would like, each with the reason.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Wants {
+    /// Hosts that it sends requests to.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub hosts: Vec<WantedHost>,
+    /// Folders, by the paths at which it looks for them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub folders: Vec<WantedFolder>,
+    /// Buckets.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub buckets: Vec<WantedBucket>,
+    /// Secrets.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub secrets: Vec<WantedSecret>,
+}
+
+/// A host that a component would like to send requests to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WantedHost {
+    /// The host, such as `api.example.com` or `*.example.com`.
+    pub host: String,
+    /// Methods of its requests; GET and HEAD when there are none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub methods: Vec<Method>,
+    /// The reason.
+    pub reason: String,
+}
+
+/// A folder that a component would like to find.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WantedFolder {
+    /// The path at which it looks for it, such as `/workspace`.
+    pub at: String,
+    /// Access to it.
+    pub access: Access,
+    /// The reason.
+    pub reason: String,
+}
+
+/// A bucket that a component would like to have.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WantedBucket {
+    /// The bucket.
+    pub bucket: String,
+    /// Access to it.
+    pub access: Access,
+    /// The reason.
+    pub reason: String,
+}
+
+/// A secret that a component would like the host to put into its requests.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WantedSecret {
+    /// The name under which it asks for it.
+    pub secret: String,
+    /// The host that the secret is for, exactly.
+    pub host: String,
+    /// The header of a request that it goes into.
+    pub header: String,
+    /// Text before it in the header, such as `Bearer `.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub prefix: String,
+    /// The reason.
+    pub reason: String,
+}
+
+/// The reason why a manifest is not read. It stops nothing but what rests on the manifest.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum BadManifest {
+    /// It is too large.
+    #[error("it has {0} bytes; {MANIFEST_BYTES_MAX} at most")]
+    TooLarge(usize),
+    /// The component has more than one.
+    #[error("the component has more than one; leave one")]
+    Several,
+    /// It is not what a manifest is.
+    #[error("it is not a manifest of layout {LAYOUT}: {0}")]
+    Malformed(String),
+    /// Its layout is another one.
+    #[error("it has the layout {0}, and this host reads layout {LAYOUT}")]
+    Layout(String),
+    /// A text in it is too long, or has something hidden in it.
+    #[error(transparent)]
+    Wording(#[from] BadWording),
+    /// A text is too long for its place.
+    #[error("`{place}` has {bytes} bytes; {max} at most")]
+    TooLong {
+        /// The place.
+        place: String,
+        /// Bytes of the text.
+        bytes: usize,
+        /// The most that it may have.
+        max: usize,
+    },
+    /// A list is too long.
+    #[error("`{place}` has {count} entries; {ENTRIES_MAX} at most")]
+    TooMany {
+        /// The list.
+        place: &'static str,
+        /// Its entries.
+        count: usize,
+    },
+    /// A value that nobody can grant.
+    #[error("`{place}` is {value:?}, which is not {expected}")]
+    Unfit {
+        /// Its place.
+        place: String,
+        /// The value.
+        value: String,
+        /// A value that could stand there.
+        expected: &'static str,
+    },
+}
+
+impl Manifest {
+    /// Reads a manifest from the bytes of its section.
+    ///
+    /// # Errors
+    /// The first thing that is wrong with it.
+    pub fn parse(bytes: &[u8]) -> Result<Self, BadManifest> {
+        if bytes.len() > MANIFEST_BYTES_MAX {
+            return Err(BadManifest::TooLarge(bytes.len()));
+        }
+        let malformed = |error: &dyn fmt::Display| {
+            BadManifest::Malformed(visible(&error.to_string(), FAULT_CHARS_MAX))
+        };
+        let text = std::str::from_utf8(bytes).map_err(|error| malformed(&error))?;
+        let document = json::parse(text).map_err(|error| malformed(&error))?;
+        match document.get("manifest") {
+            Some(layout) if *layout == LAYOUT => {}
+            Some(Value::Number(other)) => return Err(BadManifest::Layout(other.to_string())),
+            _ => return Err(malformed(&"`manifest` is not a number")),
+        }
+        let manifest: Self = serde_json::from_value(document).map_err(|error| malformed(&error))?;
+        manifest.check()?;
+        Ok(manifest)
+    }
+
+    fn check(&self) -> Result<(), BadManifest> {
+        line("version", &self.version, NAME_BYTES_MAX)?;
+        line("licence", &self.licence, NAME_BYTES_MAX)?;
+        line("homepage", &self.homepage, TEXT_BYTES_MAX)?;
+        let is_page = ["http://", "https://"]
+            .iter()
+            .any(|scheme| self.homepage.starts_with(scheme));
+        if !self.homepage.is_empty() && !is_page {
+            return Err(unfit("homepage", &self.homepage, "a URL of http or https"));
+        }
+        each("authors", &self.authors, |place, author| {
+            line(place, author, TEXT_BYTES_MAX)
+        })?;
+        self.wants.check()
+    }
+}
+
+impl Wants {
+    /// Returns whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    fn check(&self) -> Result<(), BadManifest> {
+        each("wants.hosts", &self.hosts, |place, want| {
+            line(&format!("{place}.reason"), &want.reason, TEXT_BYTES_MAX)?;
+            let place = format!("{place}.host");
+            line(&place, &want.host, TEXT_BYTES_MAX)?;
+            let pattern = HostPattern::parse(&want.host);
+            pattern
+                .map(drop)
+                .map_err(|_| unfit(&place, &want.host, "a host, such as `api.example.com`"))
+        })?;
+        each("wants.folders", &self.folders, |place, want| {
+            line(&format!("{place}.reason"), &want.reason, TEXT_BYTES_MAX)?;
+            let place = format!("{place}.at");
+            line(&place, &want.at, TEXT_BYTES_MAX)?;
+            match want.at.strip_prefix('/') {
+                Some(rest) if rest.split('/').all(|step| !matches!(step, "" | "." | "..")) => {
+                    Ok(())
+                }
+                _ => Err(unfit(&place, &want.at, "a path, such as `/workspace`")),
+            }
+        })?;
+        each("wants.buckets", &self.buckets, |place, want| {
+            line(&format!("{place}.reason"), &want.reason, TEXT_BYTES_MAX)?;
+            let place = format!("{place}.bucket");
+            line(&place, &want.bucket, TEXT_BYTES_MAX)?;
+            BucketGrant::check_name(&want.bucket)
+                .map_err(|_| unfit(&place, &want.bucket, "a name of `a-z`, `0-9`, `-` and `_`"))
+        })?;
+        each("wants.secrets", &self.secrets, WantedSecret::check)
+    }
+}
+
+impl WantedSecret {
+    fn check(place: &str, want: &Self) -> Result<(), BadManifest> {
+        line(&format!("{place}.reason"), &want.reason, TEXT_BYTES_MAX)?;
+        line(&format!("{place}.prefix"), &want.prefix, NAME_BYTES_MAX)?;
+        let name = format!("{place}.secret");
+        line(&name, &want.secret, NAME_BYTES_MAX)?;
+        if !is_secret_name(&want.secret) {
+            return Err(unfit(&name, &want.secret, "a name that a secret can have"));
+        }
+        let host = format!("{place}.host");
+        line(&host, &want.host, TEXT_BYTES_MAX)?;
+        if want.host.contains('*') || HostPattern::parse(&want.host).is_err() {
+            return Err(unfit(
+                &host,
+                &want.host,
+                "one plain host, such as `api.example.com`",
+            ));
+        }
+        let header = format!("{place}.header");
+        line(&header, &want.header, NAME_BYTES_MAX)?;
+        let is_token = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
+        if want.header.is_empty() || !want.header.bytes().all(is_token) {
+            return Err(unfit(&header, &want.header, "the name of a header"));
+        }
+        Ok(())
+    }
+}
+
+/// Checks each entry of a list, under a name that has its index.
+fn each<T>(
+    place: &'static str,
+    list: &[T],
+    check: impl Fn(&str, &T) -> Result<(), BadManifest>,
+) -> Result<(), BadManifest> {
+    if list.len() > ENTRIES_MAX {
+        let count = list.len();
+        return Err(BadManifest::TooMany { place, count });
+    }
+    list.iter()
+        .enumerate()
+        .try_for_each(|(index, entry)| check(&format!("{place}[{index}]"), entry))
+}
+
+/// Checks a text of one line, by the rule for names of components too.
+fn line(place: &str, text: &str, max: usize) -> Result<(), BadManifest> {
+    wording::check_name(place, text)?;
+    if text.len() > max {
+        return Err(BadManifest::TooLong {
+            place: place.to_owned(),
+            bytes: text.len(),
+            max,
+        });
+    }
+    Ok(())
+}
+
+fn unfit(place: &str, value: &str, expected: &'static str) -> BadManifest {
+    BadManifest::Unfit {
+        place: place.to_owned(),
+        value: value.to_owned(),
+        expected,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,180 @@
+//! The mark of a reply that is not whole: cut off at the limit of its length, withheld by the
+//! provider, or declined by the model.
+//!
+//! The mark is a part of the message, beside what the model said, so that the turn tree commits to
+//! it and it goes wherever the message goes: to clients, into transcripts, to other hosts. The
+//! agent reads it as an opaque part, whose handle tells which mark it is. It has that also in the
+//! result of a hidden call, which is no message. A whole reply has no mark.
+
+use crate::thread::message::{Message, Part, Role};
+use crate::thread::model::Stop;
+use crate::values::text::words;
+use serde_json::json;
+
+/// The provider and the model of the part that holds a mark: none that a request ever goes to.
+const MARKED_BY: (&str, &str) = ("agent-host", "stop");
+/// The field of the mark.
+const STOP: &str = "stop";
+/// Origin of an agent's own words.
+const OWN_WORDS: &str = "agent";
+
+/// The reason why a reply is not whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CutOff {
+    /// It reached the limit of its tokens, or filled the model's window.
+    Length,
+    /// The provider withheld the rest, or all of it.
+    ContentFilter,
+    /// The model declined to answer. What it said is its refusal.
+    Refusal,
+}
+
+words!(CutOff {
+    Length = "length",
+    ContentFilter = "content_filter",
+    Refusal = "refusal",
+});
+
+impl CutOff {
+    /// Returns the reason for which a reply stopped too early; none if it is whole, or stopped for
+    /// a reason that this host does not know.
+    #[must_use]
+    pub fn of_stop(stop: &Stop) -> Option<Self> {
+        match stop {
+            Stop::Length => Some(Self::Length),
+            Stop::Filtered => Some(Self::ContentFilter),
+            Stop::Refused => Some(Self::Refusal),
+            Stop::End | Stop::ToolCalls | Stop::Other(_) => None,
+        }
+    }
+
+    /// Returns the mark among the parts of a reply; none if it is whole.
+    #[must_use]
+    pub fn of_parts(parts: &[Part]) -> Option<Self> {
+        parts.iter().find_map(|part| match part {
+            Part::Opaque {
+                provider,
+                model,
+                value,
+            } if (provider.as_str(), model.as_str()) == MARKED_BY => {
+                Self::from_word(value.get(STOP)?.as_str()?)
+            }
+            Part::Opaque { .. } | Part::Text { .. } | Part::Blob { .. } | Part::Call { .. } => None,
+        })
+    }
+
+    /// The part of a message that holds the mark. No provider is sent it, and only the host writes
+    /// one.
+    #[must_use]
+    pub fn part(self) -> Part {
+        let (provider, model) = MARKED_BY;
+        Part::Opaque {
+            provider: provider.to_owned(),
+            model: model.to_owned(),
+            value: json!({ STOP: self.as_str() }),
+        }
+    }
+
+    /// Says it in a few words, of a reply.
+    #[must_use]
+    pub fn said(self) -> &'static str {
+        match self {
+            Self::Length => "it was cut off at the limit of its length",
+            Self::ContentFilter => "the provider's content filter withheld it",
+            Self::Refusal => "the model declined to answer",
+        }
+    }
+}
+
+/// Returns whether a part was written by the host and not by a provider.
+pub(crate) fn is_by_host(provider: &str) -> bool {
+    provider == MARKED_BY.0
+}
+
+/// Returns the reply of a turn with these messages: the agent's last. If those are the agent's own
+/// words about a reply that was cut off, that reply is before them in it.
+#[must_use]
+pub fn reply<'m>(messages: impl DoubleEndedIterator<Item = &'m Message>) -> Option<Message> {
+    let mut newest_first = messages.rev();
+    let last = newest_first.find(|message| message.role == Role::Assistant)?;
+    let mut reply = last.clone();
+    if last.origin == OWN_WORDS
+        && let Some(before) = newest_first.next()
+        && before.role == Role::Assistant
+        && CutOff::of_parts(&before.parts).is_some()
+    {
+        let is_said = |part: &&Part| !matches!(part, Part::Call { .. });
+        let said = before.parts.iter().filter(is_said);
+        reply.parts = said.chain(&last.parts).cloned().collect();
+    }
+    Some(reply)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::thread::message::Draft;
+    use crate::values::digest::{Digest, Salt};
+
+    fn said(id: u64, origin: &str, parts: Vec<Part>) -> Message {
+        Draft {
+            role: Role::Assistant,
+            parts,
+            origin: origin.to_owned(),
+            untrusted: false,
+            answers: None,
+        }
+        .at(id, Salt::default())
+    }
+
+    /// The SDK and agents in other languages know these handles: they are part of the contract.
+    #[test]
+    fn an_agent_knows_a_mark_by_its_handle() {
+        let handles = CutOff::ALL.map(|cut_off| match cut_off.part() {
+            Part::Opaque { value, .. } => Digest::of(value.to_string().as_bytes()).reference(),
+            other => panic!("{other:?}"),
+        });
+        assert_eq!(
+            handles,
+            [
+                "sha256:ff0d7bb5d6830b3911ab0b77fdc9fc7124bc43701db8c577c5212cedaff8f1cc",
+                "sha256:5f45039a0052fc17290afc1a9b3436a8aa2aa0d8807e4d47f2eeb0edeac48fa4",
+                "sha256:b600c81641609188416647a4c8039c43ac6294525e0e49c076fe1c8e1ddd539f",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_mark_is_read_back_and_nothing_else_is_taken_for_one() {
+        for cut_off in CutOff::ALL {
+            assert_eq!(
+                CutOff::of_parts(&[Part::text("a"), cut_off.part()]),
+                Some(cut_off)
+            );
+        }
+        let of_a_provider = Part::Opaque {
+            provider: "agent-host".to_owned(),
+            model: "m".to_owned(),
+            value: json!({ "stop": "length" }),
+        };
+        assert_eq!(CutOff::of_parts(&[Part::text("a"), of_a_provider]), None);
+    }
+
+    #[test]
+    fn what_an_agent_says_of_a_reply_that_was_cut_off_stands_behind_it() {
+        let cut = said(2, "model:m", vec![Part::text("so"), CutOff::Length.part()]);
+        let mark = said(3, "agent", vec![Part::text("[cut off]")]);
+        let whole = reply([&cut, &mark].into_iter()).unwrap();
+        assert_eq!((whole.id, whole.text().as_str()), (3, "so\n[cut off]"));
+        assert_eq!(CutOff::of_parts(&whole.parts), Some(CutOff::Length));
+        // Another reply takes its place, and what is said of a whole one stands alone.
+        let again = said(3, "model:m", vec![Part::text("anew")]);
+        assert_eq!(reply([&cut, &again].into_iter()).unwrap().text(), "anew");
+        let first = said(2, "model:m", vec![Part::text("so")]);
+        assert_eq!(
+            reply([&first, &mark].into_iter()).unwrap().text(),
+            "[cut off]"
+        );
+        assert_eq!(reply([].into_iter()), None);
+    }
+}

@@ -1,0 +1,338 @@
+//! Usage: what settled work has used, as sums by day and model.
+//!
+//! The sums are those of the accounts ([`crate::work::account`], which defines the words): what an
+//! operation has spent counts here when it settles, and a reservation that is never settled counts
+//! as spent when its run ends. So as soon as no operation of a run is open, its usage is what it
+//! has drawn on its accounts.
+
+use crate::thread::model::Usage;
+use crate::values::time::Timestamp;
+use crate::work::account::{self, lost, spent_on_one};
+use crate::work::budget::Amount;
+use crate::work::operation::{Operation, Performer, Settlement};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+
+/// Milliseconds of a day.
+const DAY_MS: u64 = 24 * 60 * 60 * 1_000;
+/// Characters of a model's name, at most: an agent may ask for a model by any name.
+const MODEL_CHARS_MAX: usize = 128;
+/// Number that one share adds to a sum, at most. No sum of these comes near 63 bits.
+const COUNTED_MAX: u64 = 1 << 50;
+
+/// A day in UTC, counted from 1970-01-01.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
+)]
+#[serde(transparent)]
+pub struct Day(pub u32);
+
+impl Day {
+    /// The day of a point in time.
+    #[must_use]
+    pub fn from_time(time: Timestamp) -> Self {
+        Self(u32::try_from(time.0 / DAY_MS).unwrap_or(u32::MAX))
+    }
+
+    /// So many days before; the first day when there are not so many.
+    #[must_use]
+    pub fn minus(self, days: u32) -> Self {
+        Self(self.0.saturating_sub(days))
+    }
+}
+
+/// ISO 8601, such as `2026-11-24`.
+impl fmt::Display for Day {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let start = Timestamp(u64::from(self.0).saturating_mul(DAY_MS)).to_string();
+        f.write_str(start.split('T').next().unwrap_or(&start))
+    }
+}
+
+impl FromStr for Day {
+    type Err = NotADay;
+    fn from_str(text: &str) -> Result<Self, NotADay> {
+        let no = || NotADay {
+            text: text.chars().take(64).collect(),
+        };
+        let start: Timestamp = format!("{text}T00:00:00Z").parse().map_err(|_| no())?;
+        let day = Self::from_time(start);
+        // Other spellings of ISO 8601 are refused, so that a day has one.
+        (day.to_string() == text).then_some(day).ok_or_else(no)
+    }
+}
+
+/// A text that is no day since 1970.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{text}` is no day like `2026-11-24`")]
+pub struct NotADay {
+    text: String,
+}
+
+/// Sums of what work has used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct UsageSum {
+    /// Calls of models that were made, whatever came of them.
+    pub model_calls: u64,
+    /// Attempts at them: requests to a provider.
+    pub attempts: u64,
+    /// Attempts whose cost is not known, because the model has no price.
+    pub unpriced_attempts: u64,
+    /// Tokens of prompts, cached ones included. Where a provider reported no usage, what was
+    /// reserved counts here.
+    pub input_tokens: u64,
+    /// Tokens of replies.
+    pub output_tokens: u64,
+    /// Tokens of prompts that were read from a cache.
+    pub cached_tokens: u64,
+    /// Cost in millionths ([`crate::work::price`]).
+    pub cost_micros: u64,
+    /// Calls of tools and of agents.
+    pub tool_calls: u64,
+    /// Milliseconds in which a model or a tool was at work.
+    pub active_ms: u64,
+}
+
+impl UsageSum {
+    /// Returns whether it is nothing.
+    #[must_use]
+    pub fn is_nothing(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// The sum of both.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        let mut sums = self.numbers();
+        sums.iter_mut()
+            .zip(other.numbers())
+            .for_each(|(sum, more)| *sum = sum.saturating_add(more));
+        Self::from_numbers(sums)
+    }
+
+    /// Prompts and replies together, calls and cost, as accounts count them.
+    #[must_use]
+    pub fn amount(&self) -> Amount {
+        Amount {
+            tokens: self.input_tokens.saturating_add(self.output_tokens),
+            calls: u32::try_from(self.tool_calls).unwrap_or(u32::MAX),
+            cost_micros: self.cost_micros,
+        }
+    }
+
+    /// All sums, in the order of the fields.
+    #[must_use]
+    pub fn numbers(&self) -> [u64; 9] {
+        [
+            self.model_calls,
+            self.attempts,
+            self.unpriced_attempts,
+            self.input_tokens,
+            self.output_tokens,
+            self.cached_tokens,
+            self.cost_micros,
+            self.tool_calls,
+            self.active_ms,
+        ]
+    }
+
+    /// The reverse of [`Self::numbers`].
+    #[must_use]
+    pub fn from_numbers(numbers: [u64; 9]) -> Self {
+        let [
+            model_calls,
+            attempts,
+            unpriced_attempts,
+            input_tokens,
+            output_tokens,
+            cached_tokens,
+            cost_micros,
+            tool_calls,
+            active_ms,
+        ] = numbers;
+        Self {
+            model_calls,
+            attempts,
+            unpriced_attempts,
+            input_tokens,
+            output_tokens,
+            cached_tokens,
+            cost_micros,
+            tool_calls,
+            active_ms,
+        }
+    }
+
+    fn from_tokens(usage: Usage, cost_micros: u64) -> Self {
+        Self {
+            input_tokens: usage.input_tokens,
+            output_tokens: usage.output_tokens,
+            cached_tokens: usage.cached_tokens,
+            cost_micros,
+            ..Self::default()
+        }
+    }
+
+    fn limited(self) -> Self {
+        Self::from_numbers(self.numbers().map(|number| number.min(COUNTED_MAX)))
+    }
+}
+
+/// The part of an operation that counts when it settles.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Counted {
+    /// A call of a model.
+    Model {
+        /// The name by which it was asked for, if it was.
+        asked: Option<String>,
+        /// Amount that it draws on its accounts while it is open.
+        drawn: Amount,
+    },
+    /// A call of a tool or an agent.
+    Call,
+    /// Nothing but the time that it took.
+    #[default]
+    Time,
+}
+
+impl Counted {
+    /// Returns what counts of an operation.
+    #[must_use]
+    pub fn from_operation(operation: &Operation) -> Self {
+        match &operation.performer {
+            Performer::Model { request, .. } => Self::Model {
+                asked: request.model.clone(),
+                drawn: account::reserved(&operation.performer),
+            },
+            performer if account::is_call(performer) => Self::Call,
+            _ => Self::Time,
+        }
+    }
+}
+
+/// Shares of the usage of a run: sums by day and model, in an order of their own.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct UsageShares(BTreeMap<(Day, Option<String>), UsageSum>);
+
+/// One share, as an event keeps it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UsageShare {
+    /// The day, counted from 1970-01-01 in UTC.
+    pub day: Day,
+    /// The provider's name of the model; none of what is no model's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// The sums.
+    #[serde(flatten)]
+    pub sum: UsageSum,
+}
+
+impl UsageShares {
+    /// Adds what an operation has used that has settled. What draws on no account any more counts
+    /// its time alone.
+    pub fn settled(&mut self, counted: &Counted, settlement: &Settlement) {
+        let day = Day::from_time(settlement.time);
+        let time = UsageSum {
+            active_ms: settlement.active_ms,
+            ..UsageSum::default()
+        };
+        match counted {
+            Counted::Time => self.add(day, None, time),
+            Counted::Call => {
+                let call = UsageSum {
+                    tool_calls: 1,
+                    ..time
+                };
+                self.add(day, None, call);
+            }
+            Counted::Model { asked, drawn } => {
+                let asked = asked.as_deref();
+                for attempt in &settlement.attempts {
+                    let (usage, cost_micros) = spent_on_one(attempt, *drawn);
+                    let has_no_price = attempt.usage.is_some() && attempt.cost_micros.is_none();
+                    let sum = UsageSum {
+                        attempts: 1,
+                        unpriced_attempts: u64::from(has_no_price),
+                        ..UsageSum::from_tokens(usage, cost_micros)
+                    };
+                    self.add(day, Some(&attempt.model), sum);
+                }
+                let last = settlement.attempts.last();
+                let model = last.map(|attempt| attempt.model.as_str()).or(asked);
+                let (usage, cost_micros) = match last {
+                    Some(_) => Default::default(),
+                    None => account::spent(*drawn, settlement),
+                };
+                let mut call = UsageSum::from_tokens(usage, cost_micros);
+                call.model_calls = u64::from(last.is_some() || !call.is_nothing());
+                call.active_ms = settlement.active_ms;
+                self.add(day, model, call);
+            }
+        }
+    }
+
+    /// Adds what an operation keeps drawing that had not settled when its run ended.
+    pub fn unsettled(&mut self, counted: &Counted, time: Timestamp) {
+        let day = Day::from_time(time);
+        match counted {
+            Counted::Time => {}
+            Counted::Call => {
+                let call = UsageSum {
+                    tool_calls: 1,
+                    ..UsageSum::default()
+                };
+                self.add(day, None, call);
+            }
+            Counted::Model { asked, drawn } => {
+                let call = UsageSum {
+                    model_calls: 1,
+                    ..UsageSum::from_tokens(lost(*drawn), drawn.cost_micros)
+                };
+                self.add(day, asked.as_deref(), call);
+            }
+        }
+    }
+
+    /// Adds active time that is recorded beside outcomes.
+    pub fn worked(&mut self, active_ms: u64, time: Timestamp) {
+        let sum = UsageSum {
+            active_ms,
+            ..UsageSum::default()
+        };
+        self.add(Day::from_time(time), None, sum);
+    }
+
+    /// Adds to one share.
+    pub fn add(&mut self, day: Day, model: Option<&str>, sum: UsageSum) {
+        if sum.is_nothing() {
+            return;
+        }
+        let model = model
+            .filter(|model| !model.is_empty())
+            .map(|model| model.chars().take(MODEL_CHARS_MAX).collect());
+        let so_far = self.0.entry((day, model)).or_default();
+        *so_far = so_far.plus(sum.limited());
+    }
+
+    /// Adds all of some shares.
+    pub fn add_all(&mut self, shares: &[UsageShare]) {
+        for share in shares {
+            self.add(share.day, share.model.as_deref(), share.sum);
+        }
+    }
+
+    /// The shares, in order.
+    pub fn iter(&self) -> impl Iterator<Item = UsageShare> {
+        self.0.iter().map(|((day, model), sum)| UsageShare {
+            day: *day,
+            model: model.clone(),
+            sum: *sum,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,84 @@
+//! Usage of what is purged: it moves from its session and user to the record of the purge.
+
+use super::{Tally, for_each_left};
+use crate::projections::usage::take_back;
+use crate::sql::Sql;
+use domain::event::{Event, OperationAttempted, RunEnded, RunStepped};
+use domain::id::{OperationId, RunId};
+use domain::operation::Settlement;
+use domain::time::Timestamp;
+use domain::usage::{Counted, UsageShares};
+use std::collections::BTreeMap;
+
+/// Takes back what a run has added to its session's usage, and adds it to the tally. Does nothing
+/// when the start of the run is erased already: then its usage was moved before.
+pub(super) fn erase(
+    sql: &Sql<'_>,
+    run: RunId,
+    stream: &str,
+    tally: &mut Tally,
+) -> rusqlite::Result<()> {
+    let mut meter = Meter::default();
+    for_each_left(sql, stream, |event, time| {
+        meter.apply(event, time);
+        Ok(())
+    })?;
+    if meter.has_begun {
+        take_back(sql, run, &meter.used)?;
+        let mut all = UsageShares::default();
+        all.add_all(&tally.usage);
+        all.add_all(&meter.used.iter().collect::<Vec<_>>());
+        tally.usage = all.iter().collect();
+    }
+    Ok(())
+}
+
+/// The usage of one run as the fold of its events, which is the same as what the projections add.
+#[derive(Default)]
+struct Meter {
+    has_begun: bool,
+    open: BTreeMap<OperationId, Counted>,
+    used: UsageShares,
+}
+
+impl Meter {
+    fn apply(&mut self, event: &Event, time: Timestamp) {
+        match event {
+            Event::RunStarted(_) => self.has_begun = true,
+            Event::RunStepped(stepped) => self.stepped(stepped),
+            Event::RunSettled(settled) => self.settle(&settled.settled),
+            Event::OperationContinued(it) => self.used.worked(it.active_ms, time),
+            Event::OperationAttempted(attempted) => self.attempted(attempted),
+            Event::RunEnded(ended) => self.ended(ended),
+            _ => {}
+        }
+    }
+
+    fn stepped(&mut self, stepped: &RunStepped) {
+        self.settle(&stepped.settled);
+        let started = stepped.started.iter();
+        self.open
+            .extend(started.map(|operation| (operation.id, Counted::from_operation(operation))));
+        self.settle(&stepped.stopped);
+    }
+
+    fn attempted(&mut self, it: &OperationAttempted) {
+        if let Some(Counted::Model { drawn, .. }) = self.open.get_mut(&it.operation) {
+            *drawn = it.drawn;
+        }
+    }
+
+    fn settle(&mut self, settlements: &[Settlement]) {
+        for settlement in settlements {
+            let counted = self.open.remove(&settlement.operation);
+            self.used.settled(&counted.unwrap_or_default(), settlement);
+        }
+    }
+
+    fn ended(&mut self, ended: &RunEnded) {
+        self.settle(&ended.stopped);
+        for counted in std::mem::take(&mut self.open).values() {
+            self.used.unsettled(counted, ended.time);
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! Numbers of what is stored, for the operator.
+
+use super::ReadError;
+use crate::sql::Columns;
+use crate::store::Store;
+
+/// Numbers of what is stored, all at one point in time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Counts {
+    /// Sessions that are open.
+    pub open_sessions: u64,
+    /// Sessions of which a run is open.
+    pub running_sessions: u64,
+    /// Inputs that wait, reminders that are not due included.
+    pub waiting_inputs: u64,
+    /// Dead letters.
+    pub dead_inputs: u64,
+    /// Bytes of the database, without its write-ahead log.
+    pub database_bytes: u64,
+}
+
+impl Store {
+    /// Counts what is stored. The time grows with the number of sessions.
+    pub async fn counts(&self) -> Result<Counts, ReadError> {
+        self.read(|sql| {
+            let count = |text: &'static str| -> rusqlite::Result<u64> {
+                Ok(sql.row(text, [], |row| row.uint(0))?.unwrap_or_default())
+            };
+            Ok(Counts {
+                open_sessions: count("SELECT count(*) FROM sessions WHERE status = 'open'")?,
+                running_sessions: count(
+                    "SELECT count(*) FROM sessions WHERE open_run IS NOT NULL",
+                )?,
+                waiting_inputs: count("SELECT count(*) FROM inputs WHERE state = 'waiting'")?,
+                dead_inputs: count("SELECT count(*) FROM inputs WHERE state = 'dead'")?,
+                database_bytes: count(
+                    "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size",
+                )?,
+            })
+        })
+        .await
+    }
+}

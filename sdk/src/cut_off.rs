@@ -1,0 +1,70 @@
+//! Replies of models that are not whole, and the mark by which an agent knows them.
+
+use crate::content::{Message, Part};
+
+/// The reason why a model's reply is not whole. [`Message::cut_off`] reads it of a message, and
+/// [`CutOff::of`] of the result of a hidden request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CutOff {
+    /// It reached the limit of its tokens, or filled the model's window.
+    Length,
+    /// The provider withheld the rest, or all of it.
+    ContentFilter,
+    /// The model declined to answer. What it said is its refusal.
+    Refusal,
+}
+
+impl CutOff {
+    const ALL: [Self; 3] = [Self::Length, Self::ContentFilter, Self::Refusal];
+
+    /// Returns the mark among the parts of a reply; none if the reply is whole.
+    #[must_use]
+    pub fn of(parts: &[Part]) -> Option<Self> {
+        parts.iter().find_map(|part| match part {
+            Part::Opaque(handle) => Self::ALL.into_iter().find(|mark| mark.handle() == handle),
+            Part::Text(_) | Part::Blob(_) | Part::Call(_) => None,
+        })
+    }
+
+    /// Says it to the user in a few words, as [`Agent::on_answer`](crate::Agent::on_answer) does.
+    #[must_use]
+    pub fn notice(self) -> &'static str {
+        match self {
+            Self::Length => "[cut off at the length limit]",
+            Self::ContentFilter => "[cut off by the provider's content filter]",
+            Self::Refusal => "[the model declined to answer]",
+        }
+    }
+
+    /// The part that the host adds to such a reply.
+    #[cfg(not(target_family = "wasm"))]
+    pub(crate) fn part(self) -> Part {
+        Part::Opaque(self.handle().to_owned())
+    }
+
+    /// The handle of the host's mark: the digest of a JSON object with the field `stop`.
+    fn handle(self) -> &'static str {
+        match self {
+            // {"stop":"length"}
+            Self::Length => {
+                "sha256:ff0d7bb5d6830b3911ab0b77fdc9fc7124bc43701db8c577c5212cedaff8f1cc"
+            }
+            // {"stop":"content_filter"}
+            Self::ContentFilter => {
+                "sha256:5f45039a0052fc17290afc1a9b3436a8aa2aa0d8807e4d47f2eeb0edeac48fa4"
+            }
+            // {"stop":"refusal"}
+            Self::Refusal => {
+                "sha256:b600c81641609188416647a4c8039c43ac6294525e0e49c076fe1c8e1ddd539f"
+            }
+        }
+    }
+}
+
+impl Message {
+    /// Returns why it is not whole, of a model's reply; none if it is.
+    #[must_use]
+    pub fn cut_off(&self) -> Option<CutOff> {
+        CutOff::of(&self.parts)
+    }
+}

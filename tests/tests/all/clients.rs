@@ -1,0 +1,182 @@
+//! Clients that generators make from the description of the API: built, and used on a host that
+//! runs.
+//!
+//! The generators stand in registries. They are fetched once for a target folder; where there is no
+//! registry, or no tool to ask one, the tests say that they are skipped. A generator for Rust is
+//! not among them: `progenitor` reads OpenAPI 3.0 only.
+
+use agent_host_tests::guests::root;
+use agent_host_tests::process::{Folder, Host, puppets};
+use serde_json::json;
+use std::path::{Path, PathBuf};
+use std::process::{Output, Stdio};
+use std::time::Duration;
+use tempfile::TempDir;
+use tokio::process::Command;
+
+/// The time in which a generator is fetched, or does its work.
+const PATIENCE: Duration = Duration::from_secs(300);
+/// The words by which a package manager says that it reaches no registry.
+const UNREACHED: [&str; 9] = [
+    "EAI_AGAIN",
+    "ECONNREFUSED",
+    "ECONNRESET",
+    "ENETUNREACH",
+    "ENOTCACHED",
+    "ENOTFOUND",
+    "ETIMEDOUT",
+    "No matching distribution",
+    "network",
+];
+
+/// A generator and the program that uses its client.
+struct Generator {
+    language: &'static str,
+    /// The programs that it needs.
+    programs: &'static [&'static str],
+    /// The file that names its packages.
+    packages: &'static str,
+    /// The commands that fetch the packages into the current folder.
+    fetch: &'static str,
+    /// The commands that make the client from `openapi.json` in the current folder, build it and
+    /// use it. `$GENERATOR` is where the packages are.
+    make: &'static str,
+}
+
+const TYPESCRIPT: Generator = Generator {
+    language: "typescript",
+    programs: &["node", "npm"],
+    packages: "package.json",
+    fetch: "npm install --no-audit --no-fund --no-package-lock --ignore-scripts",
+    make: "ln -s \"$GENERATOR/node_modules\" node_modules
+        node node_modules/openapi-typescript/bin/cli.js openapi.json --output api.ts
+        node node_modules/typescript/bin/tsc --project tsconfig.json
+        node out/use.js",
+};
+const PYTHON: Generator = Generator {
+    language: "python",
+    programs: &["python3"],
+    packages: "requirements.txt",
+    fetch: "python3 -m venv venv && venv/bin/python -m pip install --quiet \
+        --disable-pip-version-check --requirement requirements.txt",
+    make: "export PATH=\"$GENERATOR/venv/bin:$PATH\"
+        openapi-python-client generate --path openapi.json --output-path client
+        PYTHONPATH=client python use.py",
+};
+
+/// Runs commands in a folder, each after the one before it has succeeded.
+async fn run(folder: &Path, commands: &str, more: &[(&str, &str)]) -> Output {
+    let mut shell = Command::new("bash");
+    shell
+        .args(["-e", "-c", commands])
+        .current_dir(folder)
+        .envs(more.iter().copied())
+        // The host is on this machine, whatever stands between it and others.
+        .env("no_proxy", "127.0.0.1")
+        .env("NO_PROXY", "127.0.0.1")
+        .stdin(Stdio::null())
+        .kill_on_drop(true);
+    let output = tokio::time::timeout(PATIENCE, shell.output()).await;
+    output.expect("commands that end in time").unwrap()
+}
+
+fn told(output: &Output) -> String {
+    [&output.stdout, &output.stderr]
+        .map(|bytes| String::from_utf8_lossy(bytes))
+        .concat()
+}
+
+#[expect(
+    clippy::print_stderr,
+    reason = "whoever reads the results is to know what was not tested"
+)]
+fn skip(language: &str, why: &str) {
+    eprintln!("SKIPPED, because {why}: a generated client in {language}");
+}
+
+impl Generator {
+    /// Its folder in the repository.
+    fn folder(&self) -> PathBuf {
+        root().join("tests/clients").join(self.language)
+    }
+
+    /// Returns the folder with its packages, which are fetched unless they are there; none where
+    /// that cannot be.
+    async fn fetched(&self) -> Option<PathBuf> {
+        let paths = std::env::var_os("PATH").unwrap_or_default();
+        let is_there = |program: &&&str| {
+            std::env::split_paths(&paths).any(|folder| folder.join(program).is_file())
+        };
+        if let Some(missing) = self.programs.iter().find(|program| !is_there(program)) {
+            skip(
+                self.language,
+                &format!("there is no `{missing}` on the PATH"),
+            );
+            return None;
+        }
+        let packages = std::fs::read(self.folder().join(self.packages)).unwrap();
+        let folder = root().join("target/clients").join(self.language);
+        let mark = folder.join("fetched");
+        if std::fs::read(&mark).is_ok_and(|fetched| fetched == packages) {
+            return Some(folder);
+        }
+        let _ = std::fs::remove_dir_all(&folder);
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(folder.join(self.packages), &packages).unwrap();
+        let output = run(&folder, self.fetch, &[]).await;
+        if !output.status.success() {
+            let told = told(&output);
+            assert!(UNREACHED.iter().any(|word| told.contains(word)), "{told}");
+            skip(self.language, "its packages cannot be fetched");
+            return None;
+        }
+        std::fs::write(mark, packages).unwrap();
+        Some(folder)
+    }
+
+    /// Makes a client, builds it and uses it on a host; returns what it prints.
+    async fn used_on(&self, host: &Host, packages: &Path) -> String {
+        let dir = TempDir::new().unwrap();
+        for entry in std::fs::read_dir(self.folder()).unwrap() {
+            let file = entry.unwrap().path();
+            std::fs::copy(&file, dir.path().join(file.file_name().unwrap())).unwrap();
+        }
+        let description = host.get("/openapi.json").await.unwrap().body;
+        std::fs::write(dir.path().join("openapi.json"), description.to_string()).unwrap();
+        let packages = packages.to_str().unwrap();
+        let more = [
+            ("GENERATOR", packages),
+            ("HOST_URL", host.base.as_str()),
+            ("HOST_TOKEN", host.token.as_str()),
+        ];
+        let output = run(dir.path(), self.make, &more).await;
+        assert!(output.status.success(), "{}", told(&output));
+        told(&output)
+    }
+}
+
+async fn a_client_is_generated_built_and_used(generator: &Generator) {
+    let Some(packages) = generator.fetched().await else {
+        return;
+    };
+    let agent = json!({ "agentId": "puppet", "displayName": "Puppet", "component": "puppet" });
+    let folder = Folder::new(puppets(&json!([agent])));
+    folder.warm(&["puppet"]).await;
+    let host = folder.start(None).await.unwrap();
+    let told = generator.used_on(&host, &packages).await;
+    let last = format!("{}: Hello, client.", generator.language);
+    assert!(told.contains(&last), "{told}");
+    // A part that a generator does not understand is left out with such words.
+    assert!(!told.contains("Endpoint will not be generated"), "{told}");
+    assert!(!told.contains("Unable to process schema"), "{told}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_typescript_client_is_generated_compiled_and_used_on_a_host() {
+    a_client_is_generated_built_and_used(&TYPESCRIPT).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_python_client_is_generated_and_used_on_a_host() {
+    a_client_is_generated_built_and_used(&PYTHON).await;
+}

@@ -1,0 +1,273 @@
+//! Replies of models that are not whole, and calls that fail: what agents, users, clients and
+//! operators are told.
+
+mod provider;
+
+use agent_host_tests::guests::root;
+use agent_host_tests::process::{Folder, Host};
+use provider::{KEY, Provider};
+use serde_json::{Value, json};
+use std::os::unix::fs::OpenOptionsExt;
+
+/// A session of an agent; its path.
+async fn open(host: &Host, agent: &str) -> String {
+    let opened = host.post(&format!("/api/agents/{agent}/sessions"), &json!({}));
+    let opened = opened.await.unwrap();
+    assert_eq!(opened.status, 201, "{opened:?}");
+    format!(
+        "/api/agents/{}/sessions/{}",
+        opened.text("agent_id"),
+        opened.text("id")
+    )
+}
+
+/// Says something to a model, and returns the answer of the API with the reply.
+async fn say(host: &Host, session: &str, message: &Value) -> Value {
+    let path = format!("{session}/messages?wait_s=30");
+    let said = host.post(&path, message).await.unwrap();
+    assert_eq!(said.status, 200, "{said:?}");
+    said.body
+}
+
+/// All that happened in a session, of one kind.
+async fn events(host: &Host, session: &str, kind: &str) -> Vec<Value> {
+    let id = session.rsplit('/').next().unwrap();
+    let path = format!("/api/events?limit=1000&session={id}");
+    let events = host.get(&path).await.unwrap().body;
+    let events = events["events"].as_array().unwrap().iter();
+    let events = events.filter(|event| event["type"] == kind);
+    events.map(|event| event["data"].clone()).collect()
+}
+
+/// A host whose models a provider plays in both dialects. A model is named after its reply.
+async fn host(provider: &Provider) -> (Folder, Host) {
+    let dialect =
+        |kind: &str| json!({ "kind": kind, "baseUrl": provider.base(), "apiKeyFile": "key" });
+    let model = |provider: &str, name: &str| json!({ "provider": provider, "model": name });
+    let mut busy = model("openai", "busy");
+    busy["fallbacks"] = json!(["locked"]);
+    let folder = Folder::new(json!({
+        "agents": [{ "agentId": "assistant", "displayName": "Assistant", "toolAllowlist": [] }],
+        "providers": {
+            "openai": dialect("openai-compatible"), "anthropic": dialect("anthropic"),
+        },
+        "models": {
+            "length": model("openai", "length"), "filter": model("openai", "content_filter"),
+            "refusal": model("openai", "refusal"), "whole": model("openai", "stop"),
+            "claude-length": model("anthropic", "max_tokens"),
+            "claude-refusal": model("anthropic", "refusal_of_claude"),
+            "claude-whole": model("anthropic", "end_turn"),
+            "locked": model("openai", "locked"), "busy": busy,
+        },
+        "defaultModel": "whole",
+        "retry": { "attemptsMax": 1 },
+    }));
+    let mut key = std::fs::OpenOptions::new();
+    key.write(true).create(true).mode(0o600);
+    let mut key = key.open(folder.path().join("key")).unwrap();
+    std::io::Write::write_all(&mut key, KEY.as_bytes()).unwrap();
+    folder.warm(&["assistant"]).await;
+    let host = folder.start(None).await.unwrap();
+    (folder, host)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reply_that_is_not_whole_says_so_to_the_agent_the_user_and_the_client() {
+    let provider = Provider::start().await;
+    let (folder, host) = host(&provider).await;
+    for (model, stop, told) in [
+        ("length", "length", "[cut off at the length limit]"),
+        (
+            "filter",
+            "content_filter",
+            "[cut off by the provider's content filter]",
+        ),
+        ("refusal", "refusal", "[the model declined to answer]"),
+        ("claude-length", "length", "[cut off at the length limit]"),
+        (
+            "claude-refusal",
+            "refusal",
+            "[the model declined to answer]",
+        ),
+    ] {
+        let session = open(&host, "assistant").await;
+        let said = say(&host, &session, &json!({ "content": "go", "model": model })).await;
+        let reply = &said["reply"];
+        assert_eq!(
+            (reply["text"].as_str().unwrap(), &reply["stop"]),
+            (format!("Once upon\n{told}").as_str(), &json!(stop)),
+            "{model}: {said}"
+        );
+        // The model's own words, with the mark, and behind them the agent's.
+        let seen = host.get(&session).await.unwrap().body;
+        let messages = seen["messages"].as_array().unwrap();
+        let texts: Vec<(&Value, &Value)> = messages
+            .iter()
+            .map(|message| (&message["text"], &message["stop"]))
+            .collect();
+        assert_eq!(
+            texts,
+            [
+                (&json!("go"), &Value::Null),
+                (&json!("Once upon"), &json!(stop)),
+                (&json!(told), &Value::Null)
+            ]
+        );
+        let steps = events(&host, &session, "run.stepped.v1").await;
+        let heard = steps
+            .iter()
+            .flat_map(|step| step["messages"].as_array().unwrap());
+        let marked = heard.filter(|message| message["stop"] == stop);
+        assert_eq!(marked.count(), 1, "{steps:?}");
+        let stream = session.replacen("/sessions/", "/stream?after=0&session=", 1);
+        let frames = host
+            .follow(&stream, None)
+            .await
+            .until("stream_complete")
+            .await;
+        let complete = frames
+            .iter()
+            .find(|frame| frame.event == "content_complete");
+        let complete = &complete.unwrap().data;
+        assert_eq!(
+            (&complete["content"], &complete["stop"]),
+            (&json!("Once upon"), &json!(stop))
+        );
+        // The next call of the same model is sent no mark.
+        let said = say(&host, &session, &json!({ "content": "on", "model": model })).await;
+        assert_eq!(said["outcome"], "replied", "{said}");
+        assert!(
+            !provider.asked().contains("\"stop\":\""),
+            "{}",
+            provider.asked()
+        );
+    }
+    for model in ["whole", "claude-whole"] {
+        let session = open(&host, "assistant").await;
+        let said = say(&host, &session, &json!({ "content": "go", "model": model })).await;
+        assert_eq!(
+            (&said["reply"]["text"], said["reply"].get("stop")),
+            (&json!("Once upon"), None),
+            "{said}"
+        );
+    }
+    // Each call ended well, so that the ledger has no dropped one.
+    let audit = host
+        .get("/api/audit?limit=1000")
+        .await
+        .unwrap()
+        .body
+        .to_string();
+    assert!(
+        audit.contains("done") && !audit.contains("dropped"),
+        "{audit}"
+    );
+    assert!(host.stop().await.success(), "{}", folder.log());
+    let verified = folder.run(&["verify"]).await;
+    assert!(verified.status.success(), "{verified:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_of_a_model_that_fails_is_told_in_the_providers_own_words() {
+    let provider = Provider::start().await;
+    let (folder, host) = host(&provider).await;
+    let session = open(&host, "assistant").await;
+    let said = say(
+        &host,
+        &session,
+        &json!({ "content": "go", "model": "busy" }),
+    )
+    .await;
+    assert_eq!(said["outcome"], "failed", "{said}");
+    let ended = events(&host, &session, "run.ended.v1").await;
+    let reason = ended[0]["reason"].as_str().unwrap();
+    assert!(
+        reason.contains("limits the rate of calls of model `busy`")
+            && reason.contains("`locked` of provider `openai` (model-refused)"),
+        "{reason}"
+    );
+    // The event of the call has what each attempt was told.
+    let attempts = json!(events(&host, &session, "run.stepped.v1").await).to_string();
+    assert!(
+        attempts.contains("Incorrect API key provided"),
+        "{attempts}"
+    );
+    assert!(host.stop().await.success(), "{}", folder.log());
+    let log = folder.log();
+    let line = |words: &[&str]| {
+        let found = log
+            .lines()
+            .any(|line| words.iter().all(|word| line.contains(word)));
+        assert!(found, "no line has {words:?}: {log}");
+    };
+    line(&[
+        "a call of a model failed",
+        "busy",
+        "Slow down, please",
+        "retry_after_ms=120000",
+    ]);
+    line(&["left alone", "busy", "held_ms=120000"]);
+    line(&[
+        "a call of a model failed",
+        "locked",
+        "Incorrect API key provided",
+    ]);
+    line(&[
+        "no model gave a reply",
+        "busy",
+        "`locked` of provider `openai` (model-refused)",
+    ]);
+    assert!(!log.contains(KEY), "the log has the key: {log}");
+    assert!(!attempts.contains(KEY) && !reason.contains(KEY));
+}
+
+/// A model whose reply does not fit its schema because it was cut off, and one that declines.
+const SCRIPT: &str = r#"
+[[rule]]
+when = { agent = "decline" }
+reply = { text = "I can't help with that.", stop = "refusal" }
+
+[[rule]]
+when = { userContains = "cut off at the limit of its length, so make it shorter" }
+reply = { text = '{"score": 1}' }
+
+[[rule]]
+reply = { text = '{"score": 1, "feedback": "so', stop = "length" }
+"#;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_structured_reply_that_is_not_whole_is_mended_or_fails_at_once() {
+    let file = root().join("tests/programs/target/wasm32-wasip2/release/puppet.wasm");
+    let folder = Folder::new(json!({
+        "agents": [{ "agentId": "puppet", "displayName": "Puppet", "component": "puppet" }],
+        "components": { "puppet": { "path": file, "models": ["*"] } },
+        "providers": { "scripted": { "kind": "scripted", "script": "script.toml" } },
+        "models": { "m": { "provider": "scripted", "model": "m" } },
+    }));
+    std::fs::write(folder.path().join("script.toml"), SCRIPT).unwrap();
+    folder.warm(&["puppet"]).await;
+    let host = folder.start(None).await.unwrap();
+    for (system, told, attempts) in [
+        ("judge", "m parts {\"score\": 1}", 2),
+        (
+            "decline",
+            "m failed invalid-reply: the model declined to answer",
+            1,
+        ),
+    ] {
+        let session = open(&host, "puppet").await;
+        let schema = json!({ "type": "object", "required": ["score"] });
+        let call = json!({ "key": "m", "model": system, "hidden": true, "schema": schema });
+        let steps = json!({ "steps": [{ "start": [call] }] });
+        let said = say(&host, &session, &json!({ "content": steps.to_string() })).await;
+        assert_eq!(said["reply"]["text"], told, "{said}");
+        let steps = events(&host, &session, "run.stepped.v1").await;
+        let settled = &steps[1]["settled"][0];
+        let made = settled["attempts"].as_array().map_or(0, Vec::len)
+            + events(&host, &session, "operation.attempted.v1")
+                .await
+                .len();
+        assert!(made >= attempts, "{settled}");
+    }
+    assert!(host.stop().await.success(), "{}", folder.log());
+}

@@ -1,0 +1,321 @@
+//! `agent-host dev`, the program itself: it takes up changed components and grants while it serves,
+//! keeps what was served when something is wrong, and says which.
+
+use agent_host_tests::guests::{root, wasm};
+use agent_host_tests::process::{Folder, Host, PATIENCE, Printed, puppets};
+use serde_json::{Value, json};
+use std::time::{Duration, Instant};
+
+/// The component of the tools, from the folder.
+const TOOLS: &str = "tools.wasm";
+
+/// A configuration with the puppet, and with tools from a file in the folder.
+fn config(grant: &Value) -> Value {
+    let mut config = puppets(&json!([
+        { "agentId": "puppet", "displayName": "Puppet", "component": "puppet" },
+    ]));
+    let mut tools = json!({ "path": TOOLS });
+    tools
+        .as_object_mut()
+        .unwrap()
+        .extend(grant.as_object().unwrap().clone());
+    config["components"]["tools"] = tools;
+    config
+}
+
+/// A grant of the folder that the tools write to.
+fn a_folder() -> Value {
+    json!({ "directories": [{ "path": "files", "at": "/data", "access": "read-write" }] })
+}
+
+/// The `effects`, whose tools end with `DONE` in place of `done`.
+fn shouting_effects() -> Vec<u8> {
+    let mut code = wasm("effects");
+    let at = code
+        .windows(5)
+        .position(|bytes| bytes == b" done")
+        .expect("the tool's words");
+    code[at..at + 5].copy_from_slice(b" DONE");
+    code
+}
+
+/// Puts a component into its place, as a build does.
+fn build(folder: &Folder, code: &[u8]) {
+    let built = folder.path().join("built.tmp");
+    std::fs::write(&built, code).unwrap();
+    std::fs::rename(built, folder.path().join(TOOLS)).unwrap();
+}
+
+/// The turn after a change.
+struct Next {
+    /// The report of the change.
+    changed: Value,
+    /// The reply.
+    told: String,
+    /// The time at which it was there.
+    at: Instant,
+}
+
+async fn started(folder: &Folder, more: &[&str]) -> (Host, Printed) {
+    let (host, mut printed) = folder
+        .start_dev(more)
+        .await
+        .unwrap_or_else(|ended| panic!("{}", ended.said));
+    printed.event("watching").await;
+    (host, printed)
+}
+
+/// Opens a session with the puppet, and returns its path.
+async fn session(host: &Host) -> String {
+    let opened = host
+        .post(
+            "/api/agents/puppet/sessions",
+            &json!({ "session_type": "chat" }),
+        )
+        .await
+        .unwrap();
+    assert_eq!(opened.status, 201, "{opened:?}");
+    format!("/api/agents/puppet/sessions/{}", opened.text("id"))
+}
+
+/// Has the puppet play steps, and returns its report.
+async fn play(host: &Host, session: &str, steps: &Value) -> String {
+    let words = json!({ "content": json!({ "steps": steps }).to_string() });
+    let said = host
+        .post(&format!("{session}/messages?wait_s=30"), &words)
+        .await
+        .unwrap();
+    let reply = said.body.pointer("/reply/text");
+    reply
+        .and_then(Value::as_str)
+        .unwrap_or_else(|| panic!("{said:?}"))
+        .to_owned()
+}
+
+fn call(tool: &str) -> Value {
+    json!([{ "start": [{ "key": "t", "tool": tool }] }])
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn changed_code_is_called_in_the_next_turn_and_a_turn_under_way_ends_with_the_old() {
+    let folder = Folder::new(config(&a_folder()));
+    build(&folder, &wasm("effects"));
+    folder.warm(&["puppet", "effects"]).await;
+    let (host, mut printed) = started(&folder, &[]).await;
+    let first = session(&host).await;
+    let steps = json!([
+        { "until": "all", "start": [{ "key": "a", "tool": "look" }] },
+        { "until": "all", "start": [{ "key": "t", "timer": 10_000 }] },
+        { "until": "all", "start": [{ "key": "b", "tool": "look" }] },
+    ]);
+    let swap = async {
+        while folder.effects().is_empty() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        build(&folder, &shouting_effects());
+        let changed = printed.event("component").await;
+        let second = session(&host).await;
+        let told = play(&host, &second, &call("look")).await;
+        Next {
+            changed,
+            told,
+            at: Instant::now(),
+        }
+    };
+    let under_way = async {
+        let told = play(&host, &first, &steps).await;
+        (told, Instant::now())
+    };
+    let ((under_way, ended), next) = tokio::join!(under_way, swap);
+    assert!(next.at < ended, "the next turn was over before that one");
+    let Next {
+        changed,
+        told: next,
+        ..
+    } = next;
+    assert_eq!(under_way.matches("look done").count(), 2, "{under_way}");
+    assert!(next.contains("look DONE"), "{next}");
+    let digest = |code: &[u8]| domain::digest::Digest::of(code).reference();
+    assert_eq!(
+        changed["code"],
+        json!({ "before": digest(&wasm("effects")), "after": digest(&shouting_effects()) })
+    );
+    assert_eq!(changed["component"], "tools");
+
+    // Another program in its place: what it offers, imports and asks for is told.
+    build(&folder, &wasm("echo"));
+    let changed = printed.event("component").await;
+    assert_eq!(
+        changed["asked"]["removed"],
+        json!(["files.read", "files.write"])
+    );
+    let names = |which: &str| changed["tools"][which].as_array().unwrap().clone();
+    assert!(names("added").contains(&json!("echo")), "{changed}");
+    assert!(names("removed").contains(&json!("look")), "{changed}");
+    let third = session(&host).await;
+    let told = play(&host, &third, &call("echo")).await;
+    assert!(told.contains("parts {}"), "{told}");
+    let gone = play(&host, &third, &call("look")).await;
+    assert!(gone.contains("there is no tool `look`"), "{gone}");
+    assert!(host.stop().await.success());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_broken_file_is_told_once_and_the_old_code_serves() {
+    let folder = Folder::new(config(&a_folder()));
+    build(&folder, &wasm("effects"));
+    folder.warm(&["puppet", "effects"]).await;
+    let (host, mut printed) = started(&folder, &[]).await;
+    let session = session(&host).await;
+    build(&folder, b"\0asm this is no component");
+    let refused = printed.event("refused").await;
+    assert_eq!(refused["subject"], "tools", "{refused}");
+    let message = refused["error"]["message"].as_str().unwrap();
+    assert!(
+        message.contains("components.tools: cannot load"),
+        "{refused}"
+    );
+    let told = play(&host, &session, &call("look")).await;
+    assert!(told.contains("look done"), "{told}");
+
+    // A change elsewhere is taken up all the same, and the error is not told again.
+    folder.configure(config(&json!({})));
+    let next = printed.find(|it| !it["event"].is_null());
+    let next = tokio::time::timeout(PATIENCE, next).await.unwrap().unwrap();
+    assert_eq!(next["event"], "component", "{next}");
+    assert_eq!(next["code"]["before"], next["code"]["after"], "{next}");
+    build(&folder, &shouting_effects());
+    let next = printed.event("component").await;
+    assert_ne!(next["code"]["before"], next["code"]["after"], "{next}");
+    assert!(host.stop().await.success());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_grant_that_is_taken_out_of_the_file_refuses_the_next_call() {
+    let folder = Folder::new(config(&a_folder()));
+    build(&folder, &wasm("effects"));
+    folder.warm(&["puppet", "effects"]).await;
+    let (host, mut printed) = started(&folder, &[]).await;
+    let session = session(&host).await;
+    let told = play(&host, &session, &call("look")).await;
+    assert!(told.contains("look done"), "{told}");
+
+    folder.configure(config(&json!({})));
+    let changed = printed.event("component").await;
+    let refused: Vec<&Value> = changed["review"]["capabilities"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|it| it["standing"] == "refused")
+        .map(|it| &it["capability"])
+        .collect();
+    assert_eq!(refused, ["files.read", "files.write"], "{changed}");
+    let line = changed["review"]["lines"][0]["line"].as_str().unwrap();
+    assert!(line.contains("directories"), "the line to paste: {changed}");
+    let calls = folder.effects().len();
+    let told = play(&host, &session, &call("look")).await;
+    assert!(!told.contains("look done"), "{told}");
+    assert_eq!(folder.effects().len(), calls, "it reached no file");
+
+    // A file that is no configuration, and keys that are read at a start.
+    std::fs::write(folder.config_file(), "{ \"agents\": 7 }").unwrap();
+    let refused = printed.event("refused").await;
+    assert_eq!(refused["subject"], "configuration");
+    let told = play(&host, &session, &call("look")).await;
+    assert!(!told.contains("look done"), "{told}");
+    let mut other = config(&a_folder());
+    other["server"] = json!({ "listen": "127.0.0.1:1", "dataDir": "elsewhere" });
+    other["limits"] = json!({ "hopsMax": 3 });
+    folder.configure(other);
+    let named = printed.event("needs_restart").await;
+    let keys = ["limits", "server.dataDir", "server.listen"];
+    assert_eq!(named["keys"], json!(keys));
+    printed.event("component").await;
+    let told = play(&host, &session, &call("look")).await;
+    assert!(told.contains("look done"), "{told}");
+    assert!(host.stop().await.success());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pin_stays_in_force_while_code_changes() {
+    let pinned = |code: &[u8]| {
+        let mut grant = a_folder();
+        grant["sha256"] = json!(domain::digest::Digest::of(code).hex());
+        config(&grant)
+    };
+    let folder = Folder::new(pinned(&wasm("effects")));
+    build(&folder, &wasm("effects"));
+    folder.warm(&["puppet", "effects"]).await;
+    let (host, mut printed) = started(&folder, &[]).await;
+    let session = session(&host).await;
+    build(&folder, &shouting_effects());
+    let refused = printed.event("refused").await;
+    assert!(refused.to_string().contains("`sha256` pins"), "{refused}");
+    let told = play(&host, &session, &call("look")).await;
+    assert!(told.contains("look done"), "{told}");
+    folder.configure(pinned(&shouting_effects()));
+    printed.event("component").await;
+    let told = play(&host, &session, &call("look")).await;
+    assert!(told.contains("look DONE"), "{told}");
+    assert!(host.stop().await.success());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sources_are_built_when_they_change_and_a_failed_build_leaves_the_old_code() {
+    let folder = Folder::new(config(&a_folder()));
+    let at = |name: &str| folder.path().join(name);
+    let write = |name: &str, bytes: &[u8]| std::fs::write(at(name), bytes).unwrap();
+    std::fs::create_dir(at("src")).unwrap();
+    // The source is the component, but for a line that says that it is broken.
+    write("src/source", &wasm("effects"));
+    let command = "echo building >&2; ! grep -qx broken src/mark && cp src/source built.tmp && mv \
+                   built.tmp tools.wasm";
+    write("src/mark", b"fine");
+    folder.warm(&["puppet", "effects"]).await;
+    let (host, mut printed) = started(&folder, &["--watch", "src", "--build", command]).await;
+    let session = session(&host).await;
+    let told = play(&host, &session, &call("look")).await;
+    assert!(told.contains("look done"), "built before the start: {told}");
+
+    write("src/mark", b"broken\n");
+    write("src/source", &shouting_effects());
+    let failed = printed.event("build_failed").await;
+    assert!(
+        failed["error"].as_str().unwrap().contains("exit status: 1"),
+        "{failed}"
+    );
+    let told = play(&host, &session, &call("look")).await;
+    assert!(told.contains("look done"), "{told}");
+
+    write("src/mark", b"fine\n");
+    printed.event("built").await;
+    printed.event("component").await;
+    let told = play(&host, &session, &call("look")).await;
+    assert!(told.contains("look DONE"), "{told}");
+    assert!(folder.log().contains("building\n"), "its output is shown");
+    assert!(host.stop().await.success());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn dev_listens_on_loopback_alone_and_says_what_is_wrong_with_its_options() {
+    let folder = Folder::new(config(&json!({})));
+    let file = root().join("Cargo.toml").display().to_string();
+    for (arguments, words) in [
+        (
+            &["dev", "--listen", "0.0.0.0:0"][..],
+            &["server.listen: 0.0.0.0:0", "--listen 127.0.0.1:0"][..],
+        ),
+        (&["dev", "--watch", "src"], &["--build"]),
+        (
+            &["dev", "--build", "true", "--watch", &file],
+            &["--watch", "is not a folder"],
+        ),
+    ] {
+        let ended = folder.run(arguments).await;
+        let said = String::from_utf8_lossy(&ended.stderr).into_owned();
+        assert_eq!(ended.status.code(), Some(2), "{arguments:?}: {said}");
+        for words in words {
+            assert!(said.contains(words), "{arguments:?}: {said}");
+        }
+    }
+}

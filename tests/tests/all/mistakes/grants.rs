@@ -1,0 +1,170 @@
+//! Grants that do not fit: folders at the wrong place, and requests that a tool did not declare.
+
+use super::err;
+use agent_host_tests::guests::root;
+use agent_host_tests::process::{Folder, Host, puppets};
+use serde_json::{Value, json};
+use std::process::Output;
+
+fn out(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// A configuration with these folders for `effects`, whose tools write to `/data/log`, and with
+/// `reach`, whose tool of the same name sends requests that it does not declare.
+fn config(directories: &Value) -> Value {
+    let file = |name: &str| {
+        root().join(format!(
+            "tests/programs/target/wasm32-wasip2/release/{name}.wasm"
+        ))
+    };
+    let call = |tool: &str| {
+        let steps = json!([
+            { "start": [{ "key": "t", "tool": tool, "args": {} }] },
+            { "reply": "done" },
+        ]);
+        json!({
+            "agentId": tool, "displayName": tool, "component": "puppet",
+            "settings": { "script": { "steps": steps } },
+        })
+    };
+    let mut config = puppets(&json!([call("put"), call("reach")]));
+    config["components"]["effects"] =
+        json!({ "path": file("effects"), "directories": directories });
+    config["components"]["reach"] = json!({ "path": file("reach") });
+    config
+}
+
+/// Lets an agent make its call.
+async fn call(host: &Host, agent: &str) {
+    let opened = host
+        .post(&format!("/api/agents/{agent}/sessions"), &json!({}))
+        .await
+        .unwrap();
+    let path = format!(
+        "/api/agents/{}/sessions/{}/messages?wait_s=30",
+        opened.text("agent_id"),
+        opened.text("id")
+    );
+    let answer = host.post(&path, &json!({ "content": "go" })).await.unwrap();
+    assert!(answer.status < 300, "{answer:?}");
+}
+
+/// A missing folder and a wrong place are in the ledger, in the check and in what is suggested.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_missing_folder_and_a_wrong_place_are_told_everywhere() {
+    let elsewhere = json!([{ "path": "files", "at": "/workspace", "access": "read-write" }]);
+    for (directories, detail, suggested) in [
+        (
+            json!([]),
+            "no folder is granted",
+            r#""directories": [{"path":"data","at":"/data","access":"read-write"}]"#,
+        ),
+        (
+            elsewhere,
+            "nothing was opened in /workspace",
+            "a call opened /data/log, and folders are only granted at /workspace",
+        ),
+    ] {
+        let folder = Folder::new(config(&directories));
+        folder.warm(&["puppet", "effects", "reach"]).await;
+        let host = folder.start(None).await.unwrap();
+        call(&host, "put").await;
+        let audit = folder.run(&["audit", "--component", "effects"]).await;
+        let told = format!("refused files.read by notGranted  {detail}");
+        assert!(out(&audit).contains(&told), "{}", out(&audit));
+        let checked = folder.run(&["component", "check", "effects"]).await;
+        let told =
+            format!("recorded files.read was refused once by notGranted, last for put: {detail}");
+        assert!(out(&checked).contains(&told), "{}", out(&checked));
+        let suggest = folder.run(&["component", "suggest", "effects"]).await;
+        assert!(
+            suggest.status.success() && out(&suggest).contains(suggested),
+            "{} {}",
+            out(&suggest),
+            err(&suggest)
+        );
+        host.kill().await;
+    }
+}
+
+/// A tool that sends requests without declaring it is told just that, whatever is granted.
+#[tokio::test(flavor = "multi_thread")]
+async fn requests_that_a_tool_does_not_declare_are_told_as_that() {
+    let folder = Folder::new(config(&json!([])));
+    folder.warm(&["puppet", "effects", "reach"]).await;
+    let host = folder.start(None).await.unwrap();
+    call(&host, "reach").await;
+    let audit = folder.run(&["audit", "--component", "reach"]).await;
+    let told = "refused net.http by notAsked (its tool does not declare net.http)  ";
+    assert!(out(&audit).contains(told), "{}", out(&audit));
+    let suggest = folder.run(&["component", "suggest", "reach"]).await;
+    assert!(
+        out(&suggest)
+            .contains("note: reach uses net.http and does not declare it: no grant opens it")
+            && !out(&suggest).contains("\"network\""),
+        "{}",
+        out(&suggest)
+    );
+    let checked = folder.run(&["component", "check", "reach"]).await;
+    let told = "net.http was refused once by notAsked (the tool does not declare net.http)";
+    assert!(out(&checked).contains(told), "{}", out(&checked));
+    host.kill().await;
+}
+
+/// A component that imports HTTP and has no tool that declares it is told so by the check, which
+/// fails. Refusals fail it with another code.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_check_of_components_fails_for_refusals_and_for_undeclared_imports() {
+    let folder = Folder::new(config(&json!([])));
+    folder.warm(&["puppet", "effects", "reach"]).await;
+    let refused = folder.run(&["component", "check", "effects"]).await;
+    assert_eq!(refused.status.code(), Some(3), "{}", err(&refused));
+    assert!(
+        err(&refused).contains("the check found 2 refused capabilities"),
+        "{}",
+        err(&refused)
+    );
+    let undeclared = super::authors::patched("matrix", b"net.http", b"env.read");
+    std::fs::write(folder.path().join("mine.wasm"), undeclared).unwrap();
+    let mut config = config(&json!([]));
+    config["components"]["mine"] = json!({
+        "path": "mine.wasm", "network": [{ "host": "example.com" }], "environment": { "A": "b" },
+        "directories": [{ "path": "files", "at": "/workspace", "access": "read-write" }],
+        "keyValue": [{ "bucket": "notes", "access": "read-write" }],
+    });
+    folder.configure(config);
+    let checked = folder.run(&["component", "check", "mine"]).await;
+    let told = "warning  it imports wasi:http, and none of its tools declares net.http: every \
+                request is refused, also what is granted now";
+    assert!(
+        out(&checked).contains(told)
+            && !out(&checked).contains("open to tools that declare net.http"),
+        "{}",
+        out(&checked)
+    );
+    assert_eq!(checked.status.code(), Some(1), "{}", err(&checked));
+}
+
+/// A call that ends at its first refusal is repeated with a stand-in for the answer, and what it
+/// would do next is suggested as well. All of it is marked as only ever refused.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_goes_on_after_a_refused_request_and_its_next_ones_are_suggested() {
+    let folder = Folder::new(config(&json!([])));
+    folder.warm(&["puppet", "effects", "reach"]).await;
+    let arguments = json!({ "url": "https://a.example/x", "then": "https://b.example/y" });
+    let call = json!({ "tool": "fetch", "arguments": arguments });
+    std::fs::write(folder.path().join("calls.jsonl"), call.to_string()).unwrap();
+    let suggest = ["component", "suggest", "reach", "--calls", "calls.jsonl"];
+    let suggested = folder.run(&suggest).await;
+    let network =
+        r#""network": [{"host":"a.example","path":"/x"},{"host":"b.example","path":"/y"}]"#;
+    let refused = "only ever refused, so see whether it is meant: requests to \
+                   https://a.example:443, requests to https://b.example:443";
+    assert!(
+        out(&suggested).contains(network) && out(&suggested).contains(refused),
+        "{} {}",
+        out(&suggested),
+        err(&suggested)
+    );
+}

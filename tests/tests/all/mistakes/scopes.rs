@@ -1,0 +1,158 @@
+//! The scopes that the help of each command names: a key with them suffices, and one without does
+//! not.
+
+use super::err;
+use agent_host_tests::process::{Folder, Host, puppets};
+use serde_json::json;
+use std::process::Output;
+
+/// All scopes that there are.
+const SCOPES: [&str; 4] = ["read", "write", "keys", "admin"];
+/// The words in the place of an id of a session that there is.
+const SESSION: &str = "SESSION";
+/// The message about a key that may not be used for something.
+const LACKS: &str = "lacks the required scope";
+
+/// The commands that ask a running host, each with what it takes.
+const COMMANDS: [&[&str]; 34] = [
+    &["session", "list"],
+    &["session", "show", SESSION],
+    &["session", "tree", SESSION],
+    &["session", "diff", SESSION, SESSION],
+    &["session", "export", SESSION],
+    &["session", "import", "empty.json", "--agent", "a"],
+    &["session", "search", "word"],
+    &["session", "compact", SESSION],
+    &["session", "inputs", SESSION],
+    &["session", "quarantined"],
+    &["session", "release", SESSION],
+    &["session", "cancel", SESSION],
+    &["session", "cancel", SESSION, "--waiting"],
+    &["events", "tail"],
+    &["audit"],
+    &["audit", "--component", "files"],
+    &["grants", "diff"],
+    &["component", "suggest", "files"],
+    &["verify"],
+    &["rebuild"],
+    &["backup", "backup.sqlite"],
+    &["dead-letter", "list"],
+    &["dead-letter", "show", SESSION],
+    &["dead-letter", "requeue", SESSION],
+    &["import", "empty.json"],
+    &["clock", "show"],
+    &["clock", "confirm"],
+    &["key", "create", "--scopes", "keys"],
+    &["key", "list"],
+    &["key", "revoke", "none"],
+    &["agents", "tree"],
+    &["connector", "bind", "alice", "telegram:1"],
+    &["connector", "unbind", "alice", "telegram:1"],
+    &["connector", "list", "alice"],
+];
+
+/// The scopes that a help names.
+#[derive(Debug)]
+struct Named {
+    scopes: Vec<String>,
+    /// True if any one of them suffices.
+    any: bool,
+}
+
+impl Named {
+    fn read(help: &str) -> Self {
+        let line = help
+            .lines()
+            .find(|line| line.starts_with("Needs a key with the scope"))
+            .unwrap_or_else(|| panic!("a sentence on the key: {help}"));
+        let quoted = line.split('`').skip(1).step_by(2);
+        Self {
+            scopes: quoted.map(str::to_owned).collect(),
+            any: line.contains("` or `"),
+        }
+    }
+
+    /// The sets of scopes that suffice.
+    fn enough(&self) -> Vec<Vec<&str>> {
+        let scopes = self.scopes.iter().map(String::as_str);
+        if self.any {
+            scopes.map(|scope| vec![scope]).collect()
+        } else {
+            vec![scopes.collect()]
+        }
+    }
+
+    /// The sets that do not, with all scopes that are not named.
+    fn too_few(&self) -> Vec<Vec<&'static str>> {
+        let without = |missing: &dyn Fn(&str) -> bool| {
+            SCOPES
+                .into_iter()
+                .filter(|scope| !missing(scope))
+                .collect::<Vec<_>>()
+        };
+        if self.any {
+            return vec![without(&|scope| self.scopes.iter().any(|it| it == scope))];
+        }
+        let each = self.scopes.iter();
+        each.map(|missing| without(&|scope| scope == missing))
+            .collect()
+    }
+}
+
+/// Issues a key with these scopes, for whoever the host's own token stands for.
+async fn key(host: &Host, scopes: &[&str]) -> String {
+    let wanted = json!({ "name": "test", "scopes": scopes });
+    let issued = host.post("/api/keys", &wanted).await.unwrap();
+    assert_eq!(issued.status, 201, "{issued:?}");
+    issued.text("key")
+}
+
+async fn run(folder: &Folder, command: &[&str], key: &str) -> Output {
+    // What an earlier run made is in the way of the next.
+    let _ = std::fs::remove_file(folder.path().join("backup.sqlite"));
+    folder.run_with(command, &[("AGENT_HOST_TOKEN", key)]).await
+}
+
+/// A key with the scopes that a command's help names is never refused for a scope, and one without
+/// any of them is.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_scopes_in_the_help_suffice_and_none_is_too_many() {
+    let agent = json!({ "agentId": "a", "displayName": "A", "component": "puppet" });
+    let mut config = puppets(&json!([agent]));
+    config["components"]["files"] = json!({});
+    let folder = Folder::new(config);
+    folder.warm(&["puppet", "files"]).await;
+    std::fs::write(folder.path().join("empty.json"), "{}").unwrap();
+    let host = folder.start(None).await.unwrap();
+    let opened = host
+        .post("/api/agents/a/sessions", &json!({}))
+        .await
+        .unwrap();
+    let session = opened.text("id");
+    for command in COMMANDS {
+        let command: Vec<&str> = command
+            .iter()
+            .map(|word| if *word == SESSION { &session } else { *word })
+            .collect();
+        let words = command.iter().take_while(|word| {
+            word.chars().all(|c| c.is_ascii_lowercase() || c == '-') && !word.starts_with("--")
+        });
+        let mut help: Vec<&str> = words.copied().take(2).collect();
+        help.push("--help");
+        let help = folder.run(&help).await;
+        let named = Named::read(&String::from_utf8_lossy(&help.stdout));
+        for scopes in named.enough() {
+            let told = run(&folder, &command, &key(&host, &scopes).await).await;
+            let text = err(&told);
+            assert!(!text.contains(LACKS), "{command:?} with {scopes:?}: {text}");
+        }
+        for scopes in named.too_few() {
+            let told = run(&folder, &command, &key(&host, &scopes).await).await;
+            let text = err(&told);
+            assert!(
+                text.contains(LACKS) && told.status.code() == Some(3),
+                "{command:?} with {scopes:?} and {named:?}: {text}"
+            );
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! Folders of which each user has one of its own, on the whole host: two users of one agent never
+//! see each other's files, also over a crash; the ledger names the folder; a purge removes it.
+
+use agent_host_tests::guests::root;
+use agent_host_tests::process::{Folder, Host, Line};
+use reqwest::Method;
+use serde_json::{Value, json};
+use std::path::PathBuf;
+
+/// A host whose puppet has a burglar in folders of users, and of sessions.
+async fn house() -> (Folder, Host) {
+    let file = |name: &str| {
+        root().join(format!(
+            "tests/programs/target/wasm32-wasip2/release/{name}.wasm"
+        ))
+    };
+    let folder = Folder::new(json!({
+        "agents": [{ "agentId": "puppet", "displayName": "Puppet", "component": "puppet" }],
+        "components": {
+            "puppet": { "path": file("puppet") },
+            "burglar": { "path": file("burglar"), "directories": [
+                { "path": "files/{user}", "at": "/mine", "access": "read-write" },
+                { "path": "scratch/{user}/{session}", "at": "/tmp", "access": "read-write", "filesMax": 5 },
+            ] },
+        },
+        "providers": { "scripted": { "kind": "scripted", "script": "script.toml" } },
+        "models": { "m": { "provider": "scripted", "model": "m" } },
+    }));
+    std::fs::create_dir(folder.path().join("scratch")).unwrap();
+    folder.warm(&["puppet", "burglar"]).await;
+    let host = folder.start(None).await.unwrap();
+    (folder, host)
+}
+
+/// The path of a new session of an agent of this user's own.
+async fn session(line: &Line) -> String {
+    let new = json!({ "session_type": "chat" });
+    let at = "/api/agents/puppet/sessions";
+    let opened = line.ask(Method::POST, at, Some(&new)).await.unwrap();
+    assert_eq!(opened.status, 201, "{opened:?}");
+    let (agent, id) = (opened.text("agent_id"), opened.text("id"));
+    format!("/api/agents/{agent}/sessions/{id}")
+}
+
+/// Has the tool do these operations in a turn of the line's user. Returns what the turn replied.
+async fn burgle(line: &Line, session: &str, ops: Value) -> String {
+    let call = json!({ "key": "t", "tool": "burgle", "args": { "ops": ops } });
+    let script = json!({ "steps": [{ "start": [call] }] }).to_string();
+    let path = format!("{session}/messages?wait_s=30");
+    let said = json!({ "content": script });
+    let answer = line.ask(Method::POST, &path, Some(&said)).await.unwrap();
+    let text = answer.body["reply"]["text"].as_str();
+    text.unwrap_or_else(|| panic!("{answer:?}")).to_owned()
+}
+
+fn keeps(text: &str) -> Value {
+    json!([
+        { "op": "open", "on": "/mine", "path": "diary", "as": "d", "create": true, "write": true },
+        { "op": "write", "on": "d", "text": text },
+        { "op": "open", "on": "/tmp", "path": "scrap", "as": "s", "create": true, "write": true },
+    ])
+}
+
+fn looks() -> Value {
+    json!([
+        { "op": "list", "on": "/mine" },
+        { "op": "hammer", "on": "/mine", "path": "diary", "times": 1 },
+        { "op": "hammer", "on": "/mine", "path": "../alice/diary", "follow": true, "times": 1 },
+        { "op": "hammer", "on": "/mine", "path": "planted/diary", "follow": true, "times": 1 },
+    ])
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_users_of_a_tool_never_see_each_others_files() {
+    let (folder, host) = house().await;
+    let scopes = ["read", "write"];
+    let alice = host.user("alice", &scopes).await;
+    let capital = host.user("Alice", &scopes).await;
+    let bob = host.user("bob", &scopes).await;
+    for (line, text) in [(&alice, "of alice"), (&bob, "of bob")] {
+        let session = session(line).await;
+        burgle(line, &session, keeps(text)).await;
+    }
+    let plants = json!([
+        { "op": "symlink", "on": "/mine", "path": "planted", "to": "../alice" },
+    ]);
+    burgle(&bob, &session(&bob).await, plants).await;
+    let _ = std::os::unix::fs::symlink("../alice", folder.path().join("files/bob/planted"));
+    let seen = burgle(&bob, &session(&bob).await, looks()).await;
+    assert!(
+        seen.contains("of bob") && !seen.contains("of alice"),
+        "{seen}"
+    );
+    let seen = burgle(&capital, &session(&capital).await, looks()).await;
+    assert!(!seen.contains("of "), "{seen}");
+    let kept = |name: &str| {
+        let path = folder.path().join("files").join(name).join("diary");
+        std::fs::read_to_string(path).unwrap_or_default()
+    };
+    assert_eq!(
+        [kept("alice"), kept("bob"), kept("%41lice")],
+        ["of alice", "of bob", ""]
+    );
+
+    host.kill().await;
+    let host = folder.start(None).await.unwrap();
+    let alice = host.user("alice", &scopes).await;
+    let seen = burgle(&alice, &session(&alice).await, looks()).await;
+    assert!(
+        seen.contains("of alice") && !seen.contains("of bob"),
+        "{seen}"
+    );
+    // The operator finds out which folder it was, and under which grant.
+    let ledger = host
+        .get("/api/audit?component=burglar&user=alice&capability=files.read")
+        .await
+        .unwrap();
+    let line = ledger.body["lines"]
+        .as_array()
+        .unwrap()
+        .last()
+        .unwrap()
+        .clone();
+    let path = |name: &str| PathBuf::from(line[name].as_str().unwrap());
+    assert!(path("folder").ends_with("files/alice"), "{line}");
+    assert!(path("folder_granted").ends_with("files/{user}"), "{line}");
+    assert!(host.stop().await.success(), "{}", folder.log());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_purged_session_loses_its_granted_folder_and_others_keep_theirs() {
+    let (folder, host) = house().await;
+    let line = host.line();
+    let [gone, kept] = [session(&line).await, session(&line).await];
+    for session in [&gone, &kept] {
+        burgle(&line, session, keeps("x")).await;
+    }
+    let own = |session: &str| {
+        let id = session.rsplit('/').next().unwrap();
+        folder.path().join("scratch/local").join(id)
+    };
+    assert!(own(&gone).join("scrap").is_file() && own(&kept).join("scrap").is_file());
+    let deleted = line.ask(Method::DELETE, &gone, None).await.unwrap();
+    assert!(deleted.status < 300, "{deleted:?}");
+    assert!(own(&gone).exists(), "a deleted session is only hidden");
+    let parts: Vec<&str> = gone.split('/').collect();
+    let purge = json!({ "agent_id": parts[3], "session_id": parts[5] });
+    // What cannot be removed keeps the purge open, and the answer says what to do.
+    std::fs::create_dir_all(own(&gone).join("d/".repeat(300))).unwrap();
+    let stuck = host.post("/api/purges", &purge).await.unwrap();
+    assert_eq!(stuck.text("code"), "BUSY", "{stuck:?}");
+    assert!(stuck.text("detail").contains("remove it"), "{stuck:?}");
+    std::fs::remove_dir_all(own(&gone).join("d")).unwrap();
+    let purged = host.post("/api/purges", &purge).await.unwrap();
+    assert_eq!(purged.status, 200, "{purged:?}");
+    assert!(!own(&gone).exists() && own(&kept).join("scrap").is_file());
+    assert_eq!(
+        std::fs::read_to_string(folder.path().join("files/local/diary")).unwrap(),
+        "x"
+    );
+    assert!(host.stop().await.success(), "{}", folder.log());
+}
