@@ -127,6 +127,8 @@ impl Conversation {
             turn: Some(node.id),
             stopped: Vec::new(),
             said: Vec::new(),
+            inputs: vec![input],
+            compacts: false,
             time: NOON,
         };
         let events = [
@@ -139,6 +141,8 @@ impl Conversation {
             turn: node.clone(),
             revision: node.depth,
             untrusted: Some(false),
+            inputs: vec![input],
+            compacts: false,
             time: NOON,
         };
         let session = Stream::Session(self.session);

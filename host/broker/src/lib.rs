@@ -21,6 +21,7 @@
 //! - past sessions that an agent sees: `history.rs`
 //! - the catalogue that is served, and those that turns began with: `serving.rs`
 //! - comparison with schemas, on threads of its own: `schemas.rs`
+//! - the attribute that boxes the futures of public functions: `boxed.rs`
 //! - the same rules for tests of a component without a host: `conformance.rs`
 //! - the order of a purge: `purge.rs`
 //! - the live feed: `live.rs`
@@ -28,6 +29,7 @@
 
 mod admission;
 mod asking;
+mod boxed;
 mod buckets;
 pub mod catalogue;
 mod clock;

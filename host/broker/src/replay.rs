@@ -2,6 +2,7 @@
 //!
 //! A step reads its basis and the run's earlier events, and nothing else. So does this.
 
+use crate::boxed::boxed;
 use crate::catalogue::Catalogue;
 use crate::driver::{self, DriverError, NONE_BEFORE, NOTHING};
 use crate::engine::{Component, Runtime};
@@ -45,6 +46,7 @@ pub enum ReplayVerdict {
 ///
 /// # Errors
 /// The store cannot be read, or there is no such run.
+#[boxed]
 pub async fn fold(store: &Store, id: RunId) -> Result<(Run, u64), ReplayError> {
     Ok(driver::load_run(store, id).await?)
 }
@@ -56,6 +58,7 @@ pub fn snapshot(run: &Run, version: u64) -> Option<Snapshot> {
 }
 
 /// Runs every recorded step of a run again. Returns a verdict for each, by the number of the step.
+#[boxed]
 pub async fn replay(
     store: &Store,
     runtime: &Runtime,

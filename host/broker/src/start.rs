@@ -1,6 +1,7 @@
 //! The start and the shutdown of a broker.
 
 use crate::admission::{self, Occasion};
+use crate::boxed::boxed;
 use crate::catalogue::Catalogue;
 use crate::clock::Clock;
 use crate::command::{Broker, Error};
@@ -67,6 +68,7 @@ impl Broker {
     /// The store cannot be read. `RESTORED_FROM_BACKUP` when the store was made from a backup with
     /// work under way and the operator has not said what becomes of that ([`AfterRestore`]). A
     /// session to skip does not exist, or a start-up record cannot be committed.
+    #[boxed]
     pub async fn start(parts: Parts) -> Result<Self, Error> {
         parts.clock.begin(parts.store.latest_at_open());
         parts.clock.carry().await;
@@ -105,6 +107,7 @@ impl Broker {
     /// Shuts the broker down: no work is begun, what runs is drained, and the store is closed.
     ///
     /// Work has `drain` to come to a commit. Work that is not finished goes on at the next start.
+    #[boxed]
     pub async fn shutdown(&self, drain: Duration) {
         self.core.stop();
         if tokio::time::timeout(drain, self.core.ended())
@@ -132,6 +135,7 @@ impl Broker {
 
     /// Notes that the host is about to end because it was told to. Work under way goes on at the
     /// next start, and the end does not count against it.
+    #[boxed]
     pub async fn note_end(&self) {
         if tokio::time::timeout(CLOSE, self.end_work()).await.is_err() {
             tracing::warn!(

@@ -5,6 +5,7 @@ use agent_host_tests::guests::root;
 use agent_host_tests::process::{Folder, Host, Line, PATIENCE};
 use agent_host_tests::world::target;
 use agent_host_tests::{Setup, World};
+use broker::By;
 use broker::{Respond, Target};
 use domain::approval::WIDGET;
 use domain::event::Event;
@@ -287,7 +288,7 @@ async fn no_guest_asks_in_the_hosts_name_or_answers_for_a_user() {
     assert_eq!(answers(&world).await.len(), 1);
     world
         .broker
-        .cancel(&UserId::local(), &target("puppet"), session, None)
+        .cancel(By::from(&UserId::local()), &target("puppet"), session, None)
         .await
         .unwrap();
 }

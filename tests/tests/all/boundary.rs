@@ -4,6 +4,7 @@
 use super::network::Server;
 use agent_host_tests::world::{PATIENCE, target};
 use agent_host_tests::{Setup, World};
+use broker::By;
 use domain::egress::EgressGrant;
 use domain::event::{BoundaryDecided, BoundaryDecision, BoundaryVerdict, Event};
 use domain::grant::{Grant, PatternList, SecretGrant, SecretSlot, capability};
@@ -180,7 +181,7 @@ async fn what_a_call_did_until_its_user_cancelled_it_is_on_record() {
     assert!(
         world
             .broker
-            .cancel(&UserId::local(), &target("puppet"), session, None)
+            .cancel(By::from(&UserId::local()), &target("puppet"), session, None)
             .await
             .unwrap()
     );
@@ -518,7 +519,7 @@ async fn an_agent_that_is_stepped_too_often_waits_and_the_ledger_says_so_once() 
     assert!(
         world
             .broker
-            .cancel(&UserId::local(), &target("puppet"), session, None)
+            .cancel(By::from(&UserId::local()), &target("puppet"), session, None)
             .await
             .unwrap()
     );

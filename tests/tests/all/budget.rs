@@ -6,6 +6,7 @@ mod attempts;
 
 use agent_host_tests::world::target;
 use agent_host_tests::{Setup, World};
+use broker::By;
 use domain::event::{BoundaryVerdict, Event};
 use domain::id::SessionId;
 use domain::operation::Performer;
@@ -240,7 +241,7 @@ async fn a_compaction_that_may_cost_too_much_asks_nobody_and_leaves_the_thread_a
     }
     world
         .broker
-        .compact(&UserId::local(), &target("puppet"), session)
+        .compact(By::from(&UserId::local()), &target("puppet"), session)
         .await
         .unwrap();
     let row = world.idle(session).await;

@@ -2,6 +2,7 @@
 
 use agent_host_tests::world::target;
 use agent_host_tests::{Setup, World};
+use broker::By;
 use domain::user::UserId;
 use serde_json::json;
 
@@ -129,7 +130,7 @@ async fn an_agent_leads_one_structured_session_at_a_time() {
     assert_eq!(refusal.code, "SESSION_ALREADY_ACTIVE");
     world
         .broker
-        .terminate_current(&UserId::local(), &target("tutor"), None)
+        .terminate_current(By::from(&UserId::local()), &target("tutor"), None)
         .await
         .unwrap();
     world

@@ -1,6 +1,7 @@
 //! The step engine: every kind of operation, alone and together, with any and all, cancel and hear.
 
 use agent_host_tests::{Setup, World};
+use broker::By;
 use domain::user::UserId;
 use serde_json::json;
 
@@ -410,7 +411,7 @@ async fn cancelling_a_turn_cancels_what_it_handed_over() {
         world
             .broker
             .cancel(
-                &UserId::local(),
+                By::from(&UserId::local()),
                 &agent_host_tests::world::target("puppet"),
                 session,
                 None

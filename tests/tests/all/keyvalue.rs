@@ -6,6 +6,7 @@ mod crash;
 use agent_host_tests::guests::root;
 use agent_host_tests::world::target;
 use agent_host_tests::{Setup, World};
+use broker::By;
 use broker::PostMessage;
 use domain::event::{BoundaryDecision, BoundaryVerdict, Event};
 use domain::grant::{Access, BucketGrant, BucketPlace, BucketScope, GuestLimits};
@@ -517,7 +518,7 @@ async fn work_that_is_dropped_lets_its_buckets_go() {
     tokio::time::sleep(Duration::from_millis(300)).await;
     world
         .broker
-        .cancel(&UserId::local(), &target("puppet"), session, None)
+        .cancel(By::from(&UserId::local()), &target("puppet"), session, None)
         .await
         .unwrap();
     world.idle(session).await;

@@ -3,6 +3,7 @@
 
 use agent_host_tests::world::target;
 use agent_host_tests::{Setup, World};
+use broker::By;
 use broker::{Address, PostRouted, Routed};
 use domain::event::{BoundaryVerdict, Event, NoteRemembered, Source};
 use domain::id::SessionId;
@@ -346,7 +347,7 @@ async fn a_marked_thread_marks_its_later_turns_until_it_is_cleared() {
     assert_eq!(notes(&world).await[1..], [("third".to_owned(), true)]);
     world
         .broker
-        .clear(&UserId::local(), &target("puppet"), session)
+        .clear(By::from(&UserId::local()), &target("puppet"), session)
         .await
         .unwrap();
     world

@@ -3,6 +3,7 @@
 
 use agent_host_tests::world::target;
 use agent_host_tests::{Setup, World};
+use broker::By;
 use broker::{Fork, PostMessage, Target};
 use domain::event::{AgentCreated, Event, Recorded, Source};
 use domain::id::{InputId, SessionId};
@@ -94,7 +95,7 @@ async fn a_worker_made_for_one_piece_of_work_stays_of_use_after_a_restart() {
     };
     let forked = world
         .broker
-        .fork(&me, &by_path, session, fork)
+        .fork(By::from(&me), &by_path, session, fork)
         .await
         .unwrap()
         .row;

@@ -12,6 +12,7 @@ mod users;
 
 use agent_host_tests::world::target;
 use agent_host_tests::{Setup, World};
+use broker::By;
 use broker::{Error, InputReceipt, PostOutcome};
 use domain::event::Event;
 use domain::id::SessionId;
@@ -441,13 +442,13 @@ async fn waiting_messages_are_taken_back_singly_or_before_a_cancel_and_begin_not
         .input;
     let cancelled = world
         .broker
-        .cancel_input(&me, &puppet, session, first, None)
+        .cancel_input(By::from(&me), &puppet, session, first, None)
         .await
         .unwrap();
     assert_eq!(cancelled.state, InputState::Cancelled);
     let Err(Error::Refused(again)) = world
         .broker
-        .cancel_input(&me, &puppet, session, first, None)
+        .cancel_input(By::from(&me), &puppet, session, first, None)
         .await
     else {
         panic!("twice")
@@ -465,7 +466,7 @@ async fn waiting_messages_are_taken_back_singly_or_before_a_cancel_and_begin_not
     });
     let Err(Error::Refused(taken)) = world
         .broker
-        .cancel_input(&me, &puppet, session, claimed.unwrap(), None)
+        .cancel_input(By::from(&me), &puppet, session, claimed.unwrap(), None)
         .await
     else {
         panic!()
@@ -477,7 +478,7 @@ async fn waiting_messages_are_taken_back_singly_or_before_a_cancel_and_begin_not
     world.say("puppet", session, "three").await;
     let cancelled = world
         .broker
-        .cancel_with_waiting(&me, &puppet, session, None)
+        .cancel_with_waiting(By::from(&me), &puppet, session, None)
         .await
         .unwrap();
     assert_eq!((cancelled.run, cancelled.inputs.len()), (true, 2));

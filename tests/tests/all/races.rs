@@ -4,6 +4,7 @@
 use super::account::{Account, check_places};
 use agent_host_tests::world::{PATIENCE, target};
 use agent_host_tests::{Setup, World};
+use broker::By;
 use broker::{Address, Broker, Fork, PostMessage, PostRouted, Respond};
 use domain::digest::Salt;
 use domain::event::{Event, NewEvent, Recorded, RunSettled};
@@ -375,7 +376,7 @@ async fn a_cancellation_that_other_work_overtakes_is_done_all_the_same() {
             &world,
             run,
             timer,
-            Box::pin(world.broker.cancel(&me, &target, session, None))
+            Box::pin(world.broker.cancel(By::from(&me), &target, session, None))
         )
         .await
         .unwrap()
@@ -399,7 +400,7 @@ async fn of_more_cancellations_than_a_mailbox_holds_one_counts_and_all_are_answe
     world.until(session, |row| row.open_run.is_some()).await;
     let target = target("puppet");
     let me = UserId::local();
-    let cancels = (0..SIGNALS).map(|_| world.broker.cancel(&me, &target, session, None));
+    let cancels = (0..SIGNALS).map(|_| world.broker.cancel(By::from(&me), &target, session, None));
     let cancelled = held_up(&world, join_all(cancels)).await;
     let done: Vec<bool> = cancelled.into_iter().map(Result::unwrap).collect();
     assert_eq!(done.iter().filter(|done| **done).count(), 1);
@@ -452,12 +453,12 @@ async fn a_fork_through_a_session_that_is_deleted_meanwhile_is_refused() {
     }
     let me = UserId::local();
     let target = target("puppet");
-    let delete = Box::pin(world.broker.delete_session(&me, &target, shows));
+    let delete = Box::pin(world.broker.delete_session(By::from(&me), &target, shows));
     let fork = Fork {
         turn: Some(turns[0]),
         ..Fork::default()
     };
-    let fork = Box::pin(world.broker.fork(&me, &target, other, fork));
+    let fork = Box::pin(world.broker.fork(By::from(&me), &target, other, fork));
     let words = PostRouted {
         to: Address::Thread(turns[0]),
         content: vec![Part::text("hello")],

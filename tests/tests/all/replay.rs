@@ -1,6 +1,7 @@
 //! Any recorded step, run again, decides the same.
 
 use agent_host_tests::{Setup, World};
+use broker::By;
 use broker::UploadFile;
 use broker::replay::{ReplayVerdict, replay};
 use domain::digest::Digest;
@@ -165,7 +166,7 @@ async fn the_steps_of_a_compaction_decide_the_same_again() {
     let target = world.message("assistant", session, "", None).target;
     let run = world
         .broker
-        .compact(&domain::user::UserId::local(), &target, session)
+        .compact(By::from(&domain::user::UserId::local()), &target, session)
         .await
         .unwrap();
     world.idle(session).await;

@@ -2,6 +2,7 @@
 
 use agent_host_tests::world::target;
 use agent_host_tests::{Setup, World};
+use broker::By;
 use domain::event::Event;
 use domain::id::SessionId;
 use domain::operation::Performer;
@@ -571,7 +572,7 @@ async fn cancelling_a_turn_cancels_the_work_that_it_waits_for_all_the_way_down()
     assert!(
         world
             .broker
-            .cancel(&UserId::local(), &target("puppet"), session, None)
+            .cancel(By::from(&UserId::local()), &target("puppet"), session, None)
             .await
             .unwrap()
     );
@@ -779,7 +780,11 @@ async fn who_waits_for_work_that_no_turn_will_begin_with_is_told_at_once() {
     world.until(busy, |row| row.waiting > 1).await;
     world
         .broker
-        .archive(&UserId::local(), &target("other"), "gone".to_owned())
+        .archive(
+            By::from(&UserId::local()),
+            &target("other"),
+            "gone".to_owned(),
+        )
         .await
         .unwrap();
     world.idle(session).await;

@@ -2,6 +2,7 @@
 
 use agent_host_tests::world::{PATIENCE, target};
 use agent_host_tests::{Setup, World};
+use broker::By;
 use broker::PostMessage;
 use domain::authority::{Denies, Permissions};
 use domain::digest::Salt;
@@ -125,7 +126,8 @@ async fn a_stuck_session_with_a_full_mailbox_delays_nobodys_timer() {
     .await;
     let me = UserId::local();
     let spin = target("spin");
-    let cancels = join_all((0..SIGNALS).map(|_| world.broker.cancel(&me, &spin, stuck, None)));
+    let cancels =
+        join_all((0..SIGNALS).map(|_| world.broker.cancel(By::from(&me), &spin, stuck, None)));
     let timer = async {
         // From now on it is due, and stays so.
         leave(&world, stuck, reminder(), "now").await;
@@ -381,7 +383,12 @@ async fn a_turn_that_waits_for_its_component_begins_with_what_there_is_by_then()
     let preferences = json!({ "tone": "brief" }).as_object().cloned().unwrap();
     world
         .broker
-        .prefer(&UserId::local(), &target("puppet"), preferences, false)
+        .prefer(
+            By::from(&UserId::local()),
+            &target("puppet"),
+            preferences,
+            false,
+        )
         .await
         .unwrap();
     sleep(Duration::from_millis(200)).await;

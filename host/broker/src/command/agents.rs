@@ -4,6 +4,7 @@ pub(super) use super::error::invalid;
 use super::once::{AsItWas, Once};
 use super::quota::passed_limit;
 use super::{AgentView, Broker, By, CreateAgent, Error, Request, Target};
+use crate::boxed::boxed;
 use crate::journal::Context;
 use crate::refusals::{
     agent_archived, agent_not_found, agent_purged, changing, conflict, definition_not_found,
@@ -72,6 +73,7 @@ impl Broker {
     ///
     /// # Errors
     /// An unknown definition, a malformed or taken path, a taken id.
+    #[boxed]
     pub async fn create_agent(&self, command: CreateAgent) -> Result<AgentView, Error> {
         let by = By::new(&command.user, command.idempotency_key.as_ref());
         let (definition, agent_type) = match &command.template {
@@ -107,6 +109,7 @@ impl Broker {
 
     /// Returns the agents that a user may do something with, in the order of their ids, after one
     /// of them.
+    #[boxed]
     pub async fn agents(
         &self,
         user: &UserId,
@@ -125,6 +128,7 @@ impl Broker {
     ///
     /// # Errors
     /// There is no such agent, or the user is not assigned to it.
+    #[boxed]
     pub async fn agent_id(&self, user: &UserId, target: &Target) -> Result<AgentId, Error> {
         Ok(self.find(user, target).await?.0.agent.id)
     }
@@ -133,6 +137,7 @@ impl Broker {
     ///
     /// # Errors
     /// There is no such agent, or the user is not assigned to it.
+    #[boxed]
     pub async fn agent(&self, user: &UserId, target: &Target) -> Result<AgentView, Error> {
         let (row, role) = self.find_with_users(user, target).await?;
         Ok(self.view(row, role))
@@ -368,9 +373,10 @@ impl Broker {
     ///
     /// # Errors
     /// As for each part; the user may not.
+    #[boxed]
     pub async fn set_up<'a>(
-        &self,
-        by: impl Into<By<'a>>,
+        &'a self,
+        by: By<'a>,
         target: &Target,
         setup: Setup,
     ) -> Result<AgentView, Error> {
@@ -386,7 +392,7 @@ impl Broker {
             asked.insert("config".to_owned(), json!(setup.config.named()));
         }
         let served = self.core.served();
-        self.change(by.into(), target, Right::Configure, asked, |agent, now| {
+        self.change(by, target, Right::Configure, asked, |agent, now| {
             if let (Some(settings), Some(definition)) = (
                 &setup.settings,
                 served.catalogue.definition(&agent.definition),
@@ -415,14 +421,14 @@ impl Broker {
     ///
     /// # Errors
     /// The agent is archived; the preferences would be too large; the user may not.
+    #[boxed]
     pub async fn prefer<'a>(
-        &self,
-        by: impl Into<By<'a>>,
+        &'a self,
+        by: By<'a>,
         target: &Target,
         preferences: serde_json::Map<String, Value>,
         own: bool,
     ) -> Result<AgentView, Error> {
-        let by = by.into();
         let right = if own {
             Right::Interact
         } else {

@@ -3,6 +3,7 @@
 use super::once::AsItWas;
 use super::reason::checked_reason;
 use super::{AgentView, Broker, By, Error, Request, Target};
+use crate::boxed::boxed;
 use crate::core::fresh;
 use crate::journal::Context;
 use crate::refusals::{changing, spawned};
@@ -24,9 +25,10 @@ impl Broker {
     ///
     /// # Errors
     /// It is archived already, a structured session is active, the user may not.
+    #[boxed]
     pub async fn archive<'a>(
-        &self,
-        by: impl Into<By<'a>>,
+        &'a self,
+        by: By<'a>,
         target: &Target,
         reason: String,
     ) -> Result<AgentView, Error> {
@@ -34,7 +36,7 @@ impl Broker {
         let asked = json!({ "archive": reason });
         let archive = |agent: &Agent, now| Ok(vec![agent.archive(reason.clone(), now)?]);
         let view = self
-            .change(by.into(), target, Right::Archive, asked, archive)
+            .change(by, target, Right::Archive, asked, archive)
             .await?;
         self.end_runs_of(view.row.agent.id).await?;
         Ok(view)
@@ -58,13 +60,13 @@ impl Broker {
     ///
     /// # Errors
     /// As for archiving; the definition is not configured any more.
+    #[boxed]
     pub async fn start_afresh<'a>(
-        &self,
-        by: impl Into<By<'a>>,
+        &'a self,
+        by: By<'a>,
         target: &Target,
         reason: String,
     ) -> Result<(AgentView, AgentView), Error> {
-        let by = by.into();
         let reason = checked_reason(Some(reason), "")?;
         let request = Request::of(
             by,

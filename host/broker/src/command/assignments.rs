@@ -1,6 +1,7 @@
 //! Commands on the users of an agent: assign, change a role, remove, hand over.
 
 use super::{AgentView, Broker, By, Error, Target};
+use crate::boxed::boxed;
 use domain::agent::Agent;
 use domain::role::{AgentRole, Right};
 use domain::user::UserId;
@@ -11,14 +12,14 @@ impl Broker {
     ///
     /// # Errors
     /// The agent is archived, the user is assigned already, the caller may not.
+    #[boxed]
     pub async fn assign<'a>(
-        &self,
-        by: impl Into<By<'a>>,
+        &'a self,
+        by: By<'a>,
         target: &Target,
         user: UserId,
         role: AgentRole,
     ) -> Result<AgentView, Error> {
-        let by = by.into();
         let asked = json!({ "assign": user, "role": role });
         let assign = |agent: &Agent, now| {
             Ok(vec![agent.assign_user(
@@ -36,14 +37,14 @@ impl Broker {
     /// # Errors
     /// The agent is archived, the user is not assigned, no PRIMARY user would be left, the caller
     /// may not.
+    #[boxed]
     pub async fn change_role<'a>(
-        &self,
-        by: impl Into<By<'a>>,
+        &'a self,
+        by: By<'a>,
         target: &Target,
         user: UserId,
         role: AgentRole,
     ) -> Result<AgentView, Error> {
-        let by = by.into();
         let asked = json!({ "change_role": user, "role": role });
         let change = |agent: &Agent, now| {
             Ok(agent
@@ -59,13 +60,13 @@ impl Broker {
     /// # Errors
     /// The agent is archived, the user is not assigned, no PRIMARY user would be left, the caller
     /// may not.
+    #[boxed]
     pub async fn unassign<'a>(
-        &self,
-        by: impl Into<By<'a>>,
+        &'a self,
+        by: By<'a>,
         target: &Target,
         user: UserId,
     ) -> Result<AgentView, Error> {
-        let by = by.into();
         // Leaving needs no role. The domain refuses everything else that it must.
         let right = if user == *by.user {
             Right::Look
@@ -89,14 +90,14 @@ impl Broker {
     ///
     /// # Errors
     /// As for assigning and removing.
+    #[boxed]
     pub async fn hand_off<'a>(
-        &self,
-        by: impl Into<By<'a>>,
+        &'a self,
+        by: By<'a>,
         target: &Target,
         to: UserId,
         keep: Option<AgentRole>,
     ) -> Result<AgentView, Error> {
-        let by = by.into();
         let asked = json!({ "hand_off": to, "keep": keep });
         let hand_off = |agent: &Agent, now| agent.hand_off(to.clone(), keep, by.user.clone(), now);
         self.change(by, target, Right::Assign, asked, hand_off)

@@ -3,6 +3,7 @@
 //! The input is durable before the wait begins, so giving up the wait loses nothing.
 
 use super::{Broker, Error};
+use crate::boxed::boxed;
 use domain::cut_off;
 use domain::id::InputId;
 use domain::message::Message;
@@ -34,6 +35,7 @@ pub enum TurnOutcome {
 impl Broker {
     /// Waits until an input was dealt with, at most for a time. None when it was not in that time,
     /// or when the host is stopping.
+    #[boxed]
     pub async fn await_reply(
         &self,
         input: InputId,

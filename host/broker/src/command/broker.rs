@@ -1,6 +1,7 @@
 //! The broker itself, which all commands are given to.
 
 use crate::admission::{Occasion, admit};
+use crate::boxed::boxed;
 use crate::catalogue::Catalogue;
 use crate::clock::{Clock, ClockState};
 use crate::command::Error;
@@ -46,6 +47,7 @@ impl Broker {
     ///
     /// # Errors
     /// The admission cannot be committed. Then nothing has changed.
+    #[boxed]
     pub async fn replace_catalogue(&self, next: Catalogue) -> Result<(), Error> {
         let core = &self.core;
         // Those that were admitted last are those that are served.
@@ -73,6 +75,7 @@ impl Broker {
     /// Goes by the wall clock, because an operator says that it is right. One that is ahead is
     /// followed: what is due by it is due, and keys are kept no longer for it. By one that is
     /// behind credentials end, also after a restart.
+    #[boxed]
     pub async fn confirm_clock(&self) -> ClockState {
         let state = self.core.clock.confirm();
         // Before it is answered, so that the next process knows of it.

@@ -3,6 +3,7 @@
 use super::driver_answer::answered;
 use super::quarantine::driven;
 use super::{Broker, By, Error, Request, Target};
+use crate::boxed::boxed;
 use crate::signal::Signal;
 use domain::id::{RunId, SessionId};
 use serde_json::json;
@@ -17,13 +18,13 @@ impl Broker {
     /// # Errors
     /// There is no such session, or it is no open chat; a turn is in the making; there is nothing
     /// to summarise; the user may not.
+    #[boxed]
     pub async fn compact<'a>(
-        &self,
-        by: impl Into<By<'a>>,
+        &'a self,
+        by: By<'a>,
         target: &Target,
         session: SessionId,
     ) -> Result<RunId, Error> {
-        let by = by.into();
         let request = Request::of(by, &json!({ "compact": session, "target": target.named() }))?;
         let act = self.try_compacting(by, target, session, request.clone());
         Ok(self.once(request.as_ref(), act).await?.either())

@@ -4,6 +4,7 @@
 
 use super::once::Once;
 use super::{Broker, By, Error, Request};
+use crate::boxed::boxed;
 use crate::journal::Context;
 use crate::refusals::{busy, conflict, forbidden, not_found};
 use domain::event::{ConnectorKeyBound, ConnectorKeyUnbound, Event};
@@ -26,13 +27,13 @@ impl Broker {
     ///
     /// # Errors
     /// It stands for somebody else; the user has too many.
+    #[boxed]
     pub async fn bind_connector<'a>(
-        &self,
-        by: impl Into<By<'a>>,
+        &'a self,
+        by: By<'a>,
         user: &UserId,
         key: &ConnectorKey,
     ) -> Result<ConnectorRow, Error> {
-        let by = by.into();
         let request = Request::of(by, &json!({ "bind": key, "user": user }))?;
         let act = self.bind(by.user, user, key, request.as_ref());
         match self.once(request.as_ref(), act).await? {
@@ -105,13 +106,13 @@ impl Broker {
     ///
     /// # Errors
     /// It does not stand for the user.
+    #[boxed]
     pub async fn unbind_connector<'a>(
-        &self,
-        by: impl Into<By<'a>>,
+        &'a self,
+        by: By<'a>,
         user: &UserId,
         key: &ConnectorKey,
     ) -> Result<(), Error> {
-        let by = by.into();
         let request = Request::of(by, &json!({ "unbind": key, "user": user }))?;
         let act = self.unbind(by.user, user, key, request.as_ref());
         self.once(request.as_ref(), act).await.map(Once::either)
@@ -159,6 +160,7 @@ impl Broker {
     ///
     /// # Errors
     /// The keys are another user's, and the caller is no administrator.
+    #[boxed]
     pub async fn connectors(
         &self,
         asking: &UserId,

@@ -1,6 +1,7 @@
 //! Dead letters: inputs that could not be dealt with. They can be looked at and requeued.
 
 use super::{Broker, Error};
+use crate::boxed::boxed;
 use crate::journal::Context;
 use crate::refusals::{conflict, not_found, session_closed, session_not_found};
 use domain::event::{Event, InputRequeued, Source};
@@ -13,6 +14,7 @@ use store::{
 
 impl Broker {
     /// Returns dead letters, the newest first.
+    #[boxed]
     pub async fn dead_letters(&self, limit: usize) -> Result<Vec<DeadInput>, Error> {
         Ok(self.store().dead_inputs(limit).await?)
     }
@@ -21,6 +23,7 @@ impl Broker {
     ///
     /// # Errors
     /// There is no such dead letter.
+    #[boxed]
     pub async fn dead_letter(&self, input: InputId) -> Result<DeadInput, Error> {
         let found = self.store().dead_input(input).await?;
         found.ok_or_else(|| not_there(input))
@@ -31,6 +34,7 @@ impl Broker {
     /// # Errors
     /// There is no such dead letter, or its session has ended. Or it is work that another agent
     /// handed over and waits for no more, or whose deadline has passed.
+    #[boxed]
     pub async fn requeue(&self, input: InputId) -> Result<(), Error> {
         let found = self.store().input(input).await?;
         let Some((accepted, InputState::Dead { .. })) = found else {

@@ -7,6 +7,7 @@ use super::quarantine::driven;
 use super::reason::checked_reason;
 use super::sessions::visible;
 use super::{Broker, By, Error, Request, Target};
+use crate::boxed::boxed;
 use crate::journal::Context;
 use crate::refusals::{changing, no_active_session};
 use crate::signal::Signal;
@@ -38,13 +39,13 @@ impl Broker {
     ///
     /// # Errors
     /// No session is active; the user may not, or does not see it.
+    #[boxed]
     pub async fn terminate_current<'a>(
-        &self,
-        by: impl Into<By<'a>>,
+        &'a self,
+        by: By<'a>,
         target: &Target,
         reason: Option<String>,
     ) -> Result<SessionRow, Error> {
-        let by = by.into();
         let request = Request::of(
             by,
             &json!({ "terminate_current": target.named(), "reason": reason }),
@@ -61,6 +62,7 @@ impl Broker {
     ///
     /// # Errors
     /// It is not active; the user may not, or does not see it.
+    #[boxed]
     pub async fn terminate(
         &self,
         user: &UserId,
@@ -132,14 +134,14 @@ impl Broker {
     ///
     /// # Errors
     /// There is no such session; the user may not.
+    #[boxed]
     pub async fn cancel<'a>(
-        &self,
-        by: impl Into<By<'a>>,
+        &'a self,
+        by: By<'a>,
         target: &Target,
         session: SessionId,
         reason: Option<String>,
     ) -> Result<bool, Error> {
-        let by = by.into();
         let asked = json!({ "cancel": session, "target": target.named(), "reason": reason });
         let request = Request::of(by, &asked)?.map(|request| request.about(session));
         let act = self.try_cancelling(by.user, target, session, reason, request.as_ref());
@@ -150,14 +152,14 @@ impl Broker {
     ///
     /// # Errors
     /// Those of [`Self::cancel`].
+    #[boxed]
     pub async fn cancel_with_waiting<'a>(
-        &self,
-        by: impl Into<By<'a>>,
+        &'a self,
+        by: By<'a>,
         target: &Target,
         session: SessionId,
         reason: Option<String>,
     ) -> Result<Cancelled, Error> {
-        let by = by.into();
         let asked =
             json!({ "cancel_with_waiting": session, "target": target.named(), "reason": reason });
         let request = Request::of(by, &asked)?.map(|request| request.about(session));

@@ -2,6 +2,7 @@
 
 use super::guards::{allowed, room_for};
 use super::{Broker, Error, Target, UploadFile};
+use crate::boxed::boxed;
 use crate::journal::Context;
 use crate::refusals::{busy, file_not_found, session_closed};
 use domain::digest::Digest;
@@ -21,6 +22,7 @@ impl Broker {
     ///
     /// # Errors
     /// There is no such session, it has ended, the user may not, or the name is none for a file.
+    #[boxed]
     pub async fn may_upload(
         &self,
         user: &UserId,
@@ -58,6 +60,7 @@ impl Broker {
     /// # Errors
     /// There is no such session or it has ended, the user may not, the file is too large or has no
     /// proper name or media type, or the session has no room for it.
+    #[boxed]
     pub async fn upload_file(&self, command: UploadFile) -> Result<(FileRow, bool), Error> {
         let session = command.session;
         let content = command.content;
@@ -135,6 +138,7 @@ impl Broker {
     ///
     /// # Errors
     /// There is no such session.
+    #[boxed]
     pub async fn files(
         &self,
         user: &UserId,
@@ -151,6 +155,7 @@ impl Broker {
     ///
     /// # Errors
     /// There is no such session, or no such file in it.
+    #[boxed]
     pub async fn file(
         &self,
         user: &UserId,

@@ -5,6 +5,7 @@
 use super::agents::{Whom, making};
 use super::opening::CONFIG_BYTES_MAX;
 use super::{Broker, Error, Target};
+use crate::boxed::boxed;
 use crate::catalogue::CHAT;
 use crate::core::fresh;
 use crate::journal::Context;
@@ -48,6 +49,7 @@ impl Broker {
     /// # Errors
     /// The first session that cannot: no agent leads its type, its agent would be handed more than
     /// a session is opened with, or its id is another session's.
+    #[boxed]
     pub async fn check_import(&self, sessions: &[OldSession]) -> Result<(), Error> {
         let now = self.core.now();
         for session in sessions {
@@ -75,6 +77,7 @@ impl Broker {
     /// # Errors
     /// One of them cannot be imported: then none is. If nothing can be recorded any more, the
     /// import ends in between. What was imported stays, and another import goes on from there.
+    #[boxed]
     pub async fn import(&self, by: &UserId, sessions: &[OldSession]) -> Result<Imported, Error> {
         self.check_import(sessions).await?;
         let now = self.core.now();

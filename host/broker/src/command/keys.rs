@@ -4,6 +4,7 @@
 
 use super::once::Once;
 use super::{Broker, By, Error, Request};
+use crate::boxed::boxed;
 use crate::core::fresh;
 use crate::journal::Context;
 use crate::refusals::{conflict, forbidden, not_found};
@@ -45,6 +46,7 @@ impl Broker {
     /// # Errors
     /// It is more than its issuer may give, something about it makes no sense, its user has too
     /// many already, or the same request has issued it before.
+    #[boxed]
     pub async fn issue_key(
         &self,
         issuer: &Issuer,
@@ -136,6 +138,7 @@ impl Broker {
     ///
     /// # Errors
     /// The keys are another user's, and the caller is no administrator.
+    #[boxed]
     pub async fn keys(
         &self,
         asking: &Issuer,
@@ -163,6 +166,7 @@ impl Broker {
     ///
     /// # Errors
     /// There is no such key, or it is another user's and the caller is no administrator.
+    #[boxed]
     pub async fn revoke_key(
         &self,
         asking: &Issuer,

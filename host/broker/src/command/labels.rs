@@ -4,6 +4,7 @@ use super::guards::allowed;
 use super::once::Once;
 use super::quota::passed_limit;
 use super::{Broker, By, Error, Request, Target};
+use crate::boxed::boxed;
 use crate::catalogue::CHAT;
 use crate::journal::Context;
 use crate::refusals::{
@@ -46,14 +47,14 @@ impl Broker {
     /// # Errors
     /// There is no such session; the user may not; the name is none for a session; there would be
     /// too many attributes.
+    #[boxed]
     pub async fn relabel<'a>(
-        &self,
-        by: impl Into<By<'a>>,
+        &'a self,
+        by: By<'a>,
         target: &Target,
         session: SessionId,
         changes: Changes,
     ) -> Result<SessionRow, Error> {
-        let by = by.into();
         let asked = json!({
             "relabel": session,
             "target": target.named(),
@@ -144,13 +145,13 @@ impl Broker {
     /// # Errors
     /// There is no such session, or it is no open chat; a turn is in the making or words wait; the
     /// user may not.
+    #[boxed]
     pub async fn clear<'a>(
-        &self,
-        by: impl Into<By<'a>>,
+        &'a self,
+        by: By<'a>,
         target: &Target,
         session: SessionId,
     ) -> Result<u64, Error> {
-        let by = by.into();
         let request = Request::of(by, &json!({ "clear": session, "target": target.named() }))?;
         let act = self.try_clearing(by.user, target, session, request.as_ref());
         Ok(self.once(request.as_ref(), act).await?.either())
@@ -212,13 +213,13 @@ impl Broker {
     /// # Errors
     /// There is no such session; a turn is in the making; it holds its agent's slot; another agent
     /// waits for what it is to do; the user may not.
+    #[boxed]
     pub async fn delete_session<'a>(
-        &self,
-        by: impl Into<By<'a>>,
+        &'a self,
+        by: By<'a>,
         target: &Target,
         session: SessionId,
     ) -> Result<(), Error> {
-        let by = by.into();
         let request = Request::of(by, &json!({ "delete": session, "target": target.named() }))?;
         let act = self.try_deleting(by.user, target, session, request.as_ref());
         self.once(request.as_ref(), act).await.map(Once::either)

@@ -10,6 +10,7 @@ use super::queue::QueueChange;
 use super::route::Route;
 use super::sessions::allowed;
 use super::{Broker, By, Error, InputReceipt, PostMessage, QueueSaid, Request};
+use crate::boxed::boxed;
 use crate::catalogue::CHAT;
 use crate::core::fresh;
 use crate::driver::load_run;
@@ -64,6 +65,7 @@ impl Broker {
     /// # Errors
     /// Those of [`Self::post_message`]; a directive that makes no sense, or one in a message that
     /// says anything else.
+    #[boxed]
     pub async fn say(&self, command: PostMessage) -> Result<PostOutcome, Error> {
         let Some(directive) = directive(
             &command.content,
@@ -87,6 +89,7 @@ impl Broker {
     /// # Errors
     /// An unknown or ended session, an empty or too large message, too many waiting, a queue that
     /// is full and drops nothing.
+    #[boxed]
     pub async fn post_message(&self, command: PostMessage) -> Result<InputReceipt, Error> {
         let to = self
             .addressee(&command.user, &command.target, command.session)

@@ -7,6 +7,7 @@
 
 use super::error::invalid;
 use super::{Broker, Error};
+use crate::boxed::boxed;
 use crate::refusals::{agent_not_found, key_reused};
 pub(crate) use crate::request::Request;
 use domain::agent::Agent;
@@ -162,7 +163,8 @@ impl Broker {
 
     /// Returns whether a user has asked for something under this key before: whatever it is, asking
     /// again begins nothing.
-    pub async fn is_remembered(&self, by: By<'_>) -> Result<bool, Error> {
+    #[boxed]
+    pub async fn is_remembered<'a>(&'a self, by: By<'a>) -> Result<bool, Error> {
         let Some(key) = by.key else { return Ok(false) };
         let source = source_of(by.user);
         Ok(self

@@ -6,6 +6,7 @@ use super::guards::allowed;
 use super::once::Once;
 use super::quota::passed_limit;
 use super::{Broker, By, Error, NewSession, Request, SYSTEM_PROMPT, SessionView, Target};
+use crate::boxed::boxed;
 use crate::catalogue::CHAT;
 use crate::core::fresh;
 use crate::journal::Context;
@@ -32,6 +33,7 @@ impl Broker {
     ///
     /// # Errors
     /// An unknown agent or type; another structured session is active; the user may not.
+    #[boxed]
     pub async fn open_session(&self, command: NewSession) -> Result<SessionView, Error> {
         let request = opening_request(&command)?;
         let act = self.open_now(&command, request.as_ref());

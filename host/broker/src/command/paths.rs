@@ -7,6 +7,7 @@ use super::connectors::CONNECTOR_KEYS_OF_A_USER_MAX;
 use super::error::invalid;
 use super::reason::checked_reason;
 use super::{Broker, By, Error, Request, Target};
+use crate::boxed::boxed;
 use crate::refusals::{conflict, not_found};
 use domain::id::SessionId;
 use domain::path::{
@@ -55,6 +56,7 @@ impl Broker {
     ///
     /// # Errors
     /// `under` is neither a path nor a place where agents live.
+    #[boxed]
     pub async fn paths(
         &self,
         user: &UserId,
@@ -107,6 +109,7 @@ impl Broker {
     ///
     /// # Errors
     /// There is none.
+    #[boxed]
     pub async fn fetch(&self, user: &UserId, strategy: FetchStrategy) -> Result<PathEntry, Error> {
         let found = self
             .store()
@@ -138,6 +141,7 @@ impl Broker {
     ///
     /// # Errors
     /// There is no such agent, the user may not, or none of its replies go out.
+    #[boxed]
     pub async fn reply_target(&self, user: &UserId, target: &Target) -> Result<ReplyTarget, Error> {
         let (row, role) = self.find(user, target).await?;
         role.permits(Right::Configure)?;
@@ -166,13 +170,13 @@ impl Broker {
     ///
     /// # Errors
     /// There is no such agent; the user may not.
+    #[boxed]
     pub async fn cancel_all<'a>(
-        &self,
-        by: impl Into<By<'a>>,
+        &'a self,
+        by: By<'a>,
         target: &Target,
         reason: Option<String>,
     ) -> Result<u64, Error> {
-        let by = by.into();
         let request = Request::of(
             by,
             &json!({ "cancel_all": target.named(), "reason": reason }),
@@ -216,7 +220,7 @@ impl Broker {
             self.cancel_waiting(user, &agent, session, Some(&reason))
                 .await?;
             let was_open = self
-                .cancel(user, &agent, session, Some(reason.clone()))
+                .cancel(user.into(), &agent, session, Some(reason.clone()))
                 .await?;
             stopped += u64::from(was_open);
         }

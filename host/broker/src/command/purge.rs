@@ -1,6 +1,7 @@
 //! Purging by the operator: a deleted session or an archived agent, with all that was said in it.
 
 use super::{Broker, By, Error, Request, Target};
+use crate::boxed::boxed;
 use crate::purge::{begin_agent, begin_session, finish};
 use crate::refusals::{
     agent_not_archived, agent_not_found, busy, session_not_deleted, session_not_found, spawned,
@@ -47,14 +48,15 @@ impl Broker {
     /// # Errors
     /// There is no such session or agent; it was not deleted, or not archived; something else is
     /// being purged, or a rebuild is going on.
-    pub async fn purge<'a>(&self, by: impl Into<By<'a>>, what: &PurgeOf) -> Result<Gone, Error> {
+    #[boxed]
+    pub async fn purge<'a>(&'a self, by: By<'a>, what: &PurgeOf) -> Result<Gone, Error> {
         let asked = match what {
             PurgeOf::Session(target, session) => {
                 json!({ "purge": session, "target": target.named() })
             }
             PurgeOf::Agent(target) => json!({ "purge_agent": target.named() }),
         };
-        let request = Request::of(by.into(), &asked)?;
+        let request = Request::of(by, &asked)?;
         let act = self.try_purging(what, request.as_ref());
         let purged = self.once(request.as_ref(), act).await?.either();
         // This is done after an earlier purge, too: the log may not have been emptied then.

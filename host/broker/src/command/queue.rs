@@ -5,6 +5,7 @@ use super::quota::passed_limit;
 use super::reason::check_reason;
 use super::route::Route;
 use super::{Broker, By, Error, Request, Target};
+use crate::boxed::boxed;
 use crate::journal::Context;
 use crate::refusals::{busy, input_not_found, input_not_waiting, input_not_words, session_closed};
 use domain::event::{Event, InputAccepted, InputCancelled, QueueConfigured};
@@ -111,14 +112,15 @@ impl Broker {
     ///
     /// # Errors
     /// There is no such session, or it has ended; the user may not.
+    #[boxed]
     pub async fn configure_queue<'a>(
-        &self,
-        by: impl Into<By<'a>>,
+        &'a self,
+        by: By<'a>,
         target: &Target,
         session: SessionId,
         queue: QueueOverride,
     ) -> Result<QueueSaid, Error> {
-        self.configured(by.into(), target, session, QueueChange::Replace(queue))
+        self.configured(by, target, session, QueueChange::Replace(queue))
             .await
     }
 
@@ -196,6 +198,7 @@ impl Broker {
     ///
     /// # Errors
     /// There is no such session.
+    #[boxed]
     pub async fn inputs(
         &self,
         user: &UserId,
@@ -218,6 +221,7 @@ impl Broker {
     ///
     /// # Errors
     /// There is no such session or input.
+    #[boxed]
     pub async fn input(
         &self,
         user: &UserId,
@@ -255,15 +259,15 @@ impl Broker {
     /// # Errors
     /// There is no such session or input; the input is no words, or does not wait any more; the
     /// user may not.
+    #[boxed]
     pub async fn cancel_input<'a>(
-        &self,
-        by: impl Into<By<'a>>,
+        &'a self,
+        by: By<'a>,
         target: &Target,
         session: SessionId,
         input: InputId,
         reason: Option<String>,
     ) -> Result<InputView, Error> {
-        let by = by.into();
         let request = Request::of(
             by,
             &json!({ "cancel_input": input, "target": target.named(), "reason": reason }),

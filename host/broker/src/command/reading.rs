@@ -3,6 +3,7 @@
 //! They may be of any agent, and are on record before anything is shown.
 
 use super::{Broker, Error, Other, Target};
+use crate::boxed::boxed;
 use crate::journal::Context;
 use crate::refusals::{session_not_found, turn_not_found};
 use domain::event::{Event, OperatorRead};
@@ -46,9 +47,10 @@ impl Broker {
     ///
     /// # Errors
     /// The store cannot be read, or the reading cannot be recorded: then nothing may be shown.
-    pub async fn read_as_operator(
-        &self,
-        reading: Reading<'_>,
+    #[boxed]
+    pub async fn read_as_operator<'a>(
+        &'a self,
+        reading: Reading<'a>,
         target: &Target,
     ) -> Result<Option<UserId>, Error> {
         let row = match target {
@@ -86,9 +88,10 @@ impl Broker {
     ///
     /// # Errors
     /// The store cannot be read, or the reading cannot be recorded: then nothing may be shown.
-    pub async fn read_lists_as_operator(
-        &self,
-        reading: Reading<'_>,
+    #[boxed]
+    pub async fn read_lists_as_operator<'a>(
+        &'a self,
+        reading: Reading<'a>,
         agents: BTreeSet<AgentId>,
     ) -> Result<(), Error> {
         let mut others = Vec::new();
@@ -108,9 +111,10 @@ impl Broker {
     /// # Errors
     /// It is not there, or not seen by the user as whom the operator reads; the store cannot be
     /// read, or the reading cannot be recorded: then nothing may be shown.
-    pub async fn compare_as_operator(
-        &self,
-        reading: Reading<'_>,
+    #[boxed]
+    pub async fn compare_as_operator<'a>(
+        &'a self,
+        reading: Reading<'a>,
         user: &UserId,
         with: Other,
     ) -> Result<(), Error> {

@@ -4,6 +4,7 @@ use super::driver_answer::answered;
 use super::once::Once;
 use super::quarantine::driven;
 use super::{Broker, By, Error, Request, Respond, Target};
+use crate::boxed::boxed;
 use crate::catalogue::CHAT;
 use crate::driver::load_run;
 use crate::refusals::not_suspended;
@@ -31,6 +32,7 @@ impl Broker {
     /// # Errors
     /// No question waits for an answer, another one does, or the answer does not fit the action's
     /// schema: then the question stays open.
+    #[boxed]
     pub async fn respond(&self, mut command: Respond) -> Result<u64, Error> {
         // JSON Schema takes `1.0` for an integer, so the reader of the answer gets one.
         domain::json::make_integers(&mut command.response);

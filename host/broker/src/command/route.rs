@@ -13,6 +13,7 @@ use super::messages::{Accepting, Remembered, asked, directive, with_wishes};
 use super::once::Once;
 use super::queue::{Configured, NamedSession, QueueChange};
 use super::{Address, Broker, By, Error, PostMessage, PostOutcome, Request, Target};
+use crate::boxed::boxed;
 use crate::refusals::{changing, key_reused, not_found, session_unknown};
 use domain::delegate::Priority;
 use domain::event::AgentCreated;
@@ -137,6 +138,7 @@ impl Broker {
     ///
     /// # Errors
     /// The addressee is not there, or the user may not write to it; those of posting a message.
+    #[boxed]
     pub async fn post_routed(&self, command: PostRouted) -> Result<Routed, Error> {
         let directive = directive(
             &command.content,
@@ -284,6 +286,7 @@ impl Broker {
     ///
     /// # Errors
     /// The addressee is not there, or the user may not write to it.
+    #[boxed]
     pub async fn where_to(
         &self,
         user: &UserId,

@@ -1,6 +1,7 @@
 //! Search for messages, in every session that a user may see.
 
 use super::{Broker, Error, Target};
+use crate::boxed::boxed;
 use domain::user::UserId;
 use store::Found;
 
@@ -12,6 +13,7 @@ impl Broker {
     ///
     /// # Errors
     /// There is no such agent.
+    #[boxed]
     pub async fn search(
         &self,
         user: &UserId,

@@ -4,6 +4,7 @@ use super::error::invalid;
 pub(super) use super::guards::allowed;
 use super::quota::passed_limit;
 use super::{Broker, Error, SessionView, Target};
+use crate::boxed::boxed;
 use crate::driver::load_run;
 use crate::journal::Context;
 use crate::refusals::{
@@ -39,6 +40,7 @@ impl Broker {
     ///
     /// # Errors
     /// There is no such agent.
+    #[boxed]
     pub async fn sessions(
         &self,
         user: &UserId,
@@ -68,6 +70,7 @@ impl Broker {
     ///
     /// # Errors
     /// There is no such agent.
+    #[boxed]
     pub async fn history(
         &self,
         user: &UserId,
@@ -90,6 +93,7 @@ impl Broker {
 
     /// Returns the sessions that a user began, with every agent that they are assigned to, the
     /// latest first.
+    #[boxed]
     pub async fn sessions_of(
         &self,
         user: &UserId,
@@ -123,6 +127,7 @@ impl Broker {
     ///
     /// # Errors
     /// There is no such session.
+    #[boxed]
     pub async fn items(
         &self,
         user: &UserId,
@@ -142,6 +147,7 @@ impl Broker {
     ///
     /// # Errors
     /// There is no such session.
+    #[boxed]
     pub async fn session(
         &self,
         user: &UserId,
@@ -286,6 +292,7 @@ impl Broker {
     /// # Errors
     /// There is no such session; no question waits, or another one does; the state is too large;
     /// the user may not.
+    #[boxed]
     pub async fn save_ui(
         &self,
         user: &UserId,

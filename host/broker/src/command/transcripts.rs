@@ -4,6 +4,7 @@ use super::error::invalid;
 use super::guards::allowed;
 use super::quota::passed_limit;
 use super::{Broker, By, Error, Request, Target};
+use crate::boxed::boxed;
 use crate::catalogue::CHAT;
 use crate::core::fresh;
 use crate::journal::Context;
@@ -71,6 +72,7 @@ impl Broker {
     ///
     /// # Errors
     /// There is no such session; it is too large for a file; a part of it fits in no line.
+    #[boxed]
     pub async fn export_session(
         &self,
         user: &UserId,
@@ -127,12 +129,12 @@ impl Broker {
     ///
     /// # Errors
     /// The file cannot be read; a turn of it is here with other content; the user may not.
+    #[boxed]
     pub async fn import_session<'a>(
-        &self,
-        by: impl Into<By<'a>>,
+        &'a self,
+        by: By<'a>,
         command: ImportSession,
     ) -> Result<ImportedSession, Error> {
-        let by = by.into();
         let ImportSession { target, file } = command;
         let request = Request::of(
             by,
@@ -146,6 +148,7 @@ impl Broker {
     ///
     /// # Errors
     /// There is no such agent, it is archived, or the user may not.
+    #[boxed]
     pub async fn may_import(&self, user: &UserId, target: &Target) -> Result<(), Error> {
         self.may_begin(user, target).await
     }

@@ -4,6 +4,7 @@ use super::error::invalid;
 use super::guards::allowed;
 use super::opening::check_label;
 use super::{Broker, By, Error, Request, SessionView, Target};
+use crate::boxed::boxed;
 use crate::catalogue::CHAT;
 use crate::core::fresh;
 use crate::journal::Context;
@@ -50,6 +51,7 @@ impl Broker {
     ///
     /// # Errors
     /// There is no such turn, or they do not see it.
+    #[boxed]
     pub async fn turn(&self, user: &UserId, turn: TurnId) -> Result<SeenTurn, Error> {
         let seen = self.store().seen_turn(user, None, turn).await?;
         seen.ok_or_else(|| turn_not_found(turn).into())
@@ -62,6 +64,7 @@ impl Broker {
     ///
     /// # Errors
     /// There is no such session.
+    #[boxed]
     pub async fn tree(
         &self,
         user: &UserId,
@@ -82,6 +85,7 @@ impl Broker {
     /// # Errors
     /// There is no such session, or none to compare it with that the user sees; they are too far
     /// apart.
+    #[boxed]
     pub async fn parting(
         &self,
         user: &UserId,
@@ -124,14 +128,14 @@ impl Broker {
     ///
     /// # Errors
     /// There is no such session or turn; nothing was said yet; the user may not.
+    #[boxed]
     pub async fn fork<'a>(
-        &self,
-        by: impl Into<By<'a>>,
+        &'a self,
+        by: By<'a>,
         target: &Target,
         session: SessionId,
         fork: Fork,
     ) -> Result<SessionView, Error> {
-        let by = by.into();
         let asked = json!({
             "fork": session,
             "target": target.named(),

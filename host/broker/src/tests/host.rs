@@ -1,6 +1,7 @@
 //! A whole broker over a store in a temporary folder, with a scripted guest and a clock that the
 //! test sets.
 
+use crate::command::By;
 use crate::engine::scripted::{Component, Runtime, ToolOutcome};
 use crate::{
     AfterRestore, Broker, Catalogue, Clock, Entry, Limits, NewSession, Parts, PathSettings,
@@ -128,7 +129,7 @@ impl Host {
     /// Cancels the open turn. Returns whether one was open.
     pub(super) async fn cancel(&self) -> bool {
         self.broker
-            .cancel(&UserId::local(), &target(), self.session, None)
+            .cancel(By::from(&UserId::local()), &target(), self.session, None)
             .await
             .unwrap()
     }

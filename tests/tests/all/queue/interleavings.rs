@@ -9,6 +9,7 @@ use super::said;
 use agent_host_tests::world::target;
 use agent_host_tests::{Setup, World};
 use anyhow::{Context, Result, ensure};
+use broker::By;
 use broker::{Error, InputReceipt, PostMessage};
 use domain::delegate::Priority;
 use domain::digest::Salt;
@@ -87,20 +88,20 @@ impl Story {
                 let _ = self
                     .world
                     .broker
-                    .cancel_input(&me, &busy, session, input, None)
+                    .cancel_input(By::from(&me), &busy, session, input, None)
                     .await;
             }
             10..=11 => drop(
                 self.world
                     .broker
-                    .cancel(&me, &busy, session, None)
+                    .cancel(By::from(&me), &busy, session, None)
                     .await
                     .unwrap(),
             ),
             12 => drop(
                 self.world
                     .broker
-                    .cancel_with_waiting(&me, &busy, session, None)
+                    .cancel_with_waiting(By::from(&me), &busy, session, None)
                     .await
                     .unwrap(),
             ),

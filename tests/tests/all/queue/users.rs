@@ -1,6 +1,7 @@
 //! Several users in one session: each turn acts for one of them.
 
 use agent_host_tests::{Setup, World};
+use broker::By;
 use broker::{PostMessage, Target};
 use domain::event::Event;
 use domain::id::{InputId, SessionId};
@@ -26,7 +27,12 @@ impl Lesson {
         let mentee: UserId = "mona".parse().unwrap();
         world
             .broker
-            .assign(&UserId::local(), &agent, mentee.clone(), AgentRole::Mentee)
+            .assign(
+                By::from(&UserId::local()),
+                &agent,
+                mentee.clone(),
+                AgentRole::Mentee,
+            )
             .await
             .unwrap();
         let opened = broker::NewSession {

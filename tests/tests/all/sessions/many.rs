@@ -2,6 +2,7 @@
 
 use agent_host_tests::world::target;
 use agent_host_tests::{Setup, World};
+use broker::By;
 use broker::{NewSession, PostMessage, Target};
 use domain::authority::{Denies, Permissions};
 use domain::digest::Salt;
@@ -77,7 +78,7 @@ async fn a_session_is_deleted_however_many_inputs_wait_in_it() {
     world.store().commit(commit).await.unwrap();
     world
         .broker
-        .delete_session(&UserId::local(), &target("puppet"), session)
+        .delete_session(By::from(&UserId::local()), &target("puppet"), session)
         .await
         .unwrap();
     let row = world.store().session(session).await.unwrap().unwrap();
@@ -137,7 +138,12 @@ async fn turns_of_other_users_do_not_keep_ones_own_from_being_stopped() {
     let agent = world.broker.agent_id(&me, &target("puppet")).await.unwrap();
     world
         .broker
-        .assign(&me, &target("puppet"), bob.clone(), AgentRole::Mentee)
+        .assign(
+            By::from(&me),
+            &target("puppet"),
+            bob.clone(),
+            AgentRole::Mentee,
+        )
         .await
         .unwrap();
     let opened = world.broker.open_session(NewSession {
@@ -164,7 +170,7 @@ async fn turns_of_other_users_do_not_keep_ones_own_from_being_stopped() {
     world.store().commit(others).await.unwrap();
     let stopped = world
         .broker
-        .cancel_all(&bob, &Target::Agent(agent), None)
+        .cancel_all(By::from(&bob), &Target::Agent(agent), None)
         .await
         .unwrap();
     assert_eq!(stopped, 1);

@@ -182,7 +182,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("token");
         assert_eq!(token(&file).grade, Grade::Ok);
-        crate::token::get_or_make(&file).unwrap();
+        token::get_or_make(&file).unwrap();
         assert_eq!(token(&file).grade, Grade::Ok);
         std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o644)).unwrap();
         let open = token(&file);
