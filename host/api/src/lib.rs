@@ -23,8 +23,8 @@
 //! - `stream.rs`, `stream/`: event streams. One client is in `stream/feed.rs`, the reader that all
 //!   share in `stream/tail.rs`, what is shown to whom in `stream/scope.rs` and `stream/viewer.rs`,
 //!   slow clients in `stream/outbox.rs`
-//! - `legacy.rs`, `legacy/`: the old system's API and the import of its sessions; nothing else uses
-//!   it
+//! - `legacy.rs`, `legacy/`: the API of the old system, which is the session server that this host
+//!   replaces (docs/old-sessions.md), and the import of its sessions; nothing else uses it
 //!
 //! Callers and their limits:
 //!

@@ -2,18 +2,32 @@
 //!
 //! ## Where things are
 //!
+//! - the broker that takes them, their errors, a driver's answers: `command/broker.rs`,
+//!   `command/error.rs`, `command/driver_answer.rs`
 //! - messages that arrive: `command/messages.rs`
 //! - messages to a turn, a session, an agent, a persona or nobody: `command/route.rs`
+//! - addresses of such messages: `command/address.rs`
+//! - a chat that begins with its first message: `command/beginning.rs`
+//! - post and await: `command/awaiting.rs`
 //! - messages that wait: looked at and taken back: `command/queue.rs`
 //! - opening of sessions: `command/opening.rs`
 //! - agents, and who may make one where: `command/agents.rs`, `command/placing.rs`
+//! - users of an agent, archiving: `command/assignments.rs`, `command/archiving.rs`
+//! - keys of connectors: `command/connectors.rs`
 //! - agents that somebody reaches: `command/reach.rs`, `command/paths.rs`
 //! - names, pins, clearing and deleting of sessions: `command/labels.rs`
+//! - sessions looked at and listed, and searched: `command/sessions.rs`, `command/search.rs`
+//! - ends of runs and structured sessions: `command/ending.rs`, `command/reason.rs`
+//! - compaction on request: `command/compacting.rs`
 //! - forks and comparisons: `command/trees.rs`
 //! - export and import of threads: `command/transcripts.rs`
 //! - files that users hand over: `command/files.rs`
 //! - answers to questions: `command/respond.rs`
 //! - requests under an idempotency key: `command/once.rs`
+//! - guards of several commands, limits of one user: `command/guards.rs`, `command/quota.rs`
+//! - sessions in quarantine, and dead letters: `command/quarantine.rs`,
+//!   `command/dead_letters.rs`
+//! - readings by the operator, which are recorded: `command/reading.rs`
 //! - API keys: `command/keys.rs`
 //! - purging: who may: `command/purge.rs`
 //! - import of the old system's sessions: `command/import.rs`

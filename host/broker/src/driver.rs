@@ -7,20 +7,33 @@
 //! ## Where things are
 //!
 //! - phases: `driver/phase.rs`
+//! - the state that outlasts a phase, and what all files are given: `driver/state.rs`,
+//!   `driver/context.rs`
+//! - the open run, its fold and its upkeep: `driver/driving.rs`, `driver/fold.rs`,
+//!   `driver/refresh.rs`
 //! - the permit for a step: `driver/ticket.rs`
 //! - inputs that a turn begins with, and its persona: `driver/claim.rs`
 //! - inputs that join an open run: `driver/queue.rs`
 //! - the basis of a step: `driver/frozen.rs`
 //! - a step of an agent: `driver/step.rs`
+//! - what a step sees, and what its requests are resolved from: `driver/prepare.rs`,
+//!   `driver/scope.rs`
 //! - operations that a decision starts: `driver/resolve.rs`
+//! - calls of tools among them: `driver/calls.rs`
+//! - open operations, settled, performed or left to wait: `driver/attend.rs`
 //! - commits of steps: `driver/commit.rs`
 //! - outcomes, and their record: `driver/record.rs`
 //! - reservations for models' calls: `driver/budget.rs`
+//! - further attempts at them: `driver/attempt.rs`
+//! - ends by limits and deadlines: `driver/limits.rs`
+//! - replies that nobody waits for any more: `driver/late_replies.rs`
 //! - agents that talk, and work that is handed over: `driver/talk.rs`, `driver/handover.rs`
 //! - compaction: `driver/compacting.rs`
 //! - events of structured sessions: `driver/session_events.rs`
 //! - the end of a run: `driver/end.rs`
 //! - recovery after a crash or a panic: `driver/recovered.rs`, `driver/panicked.rs`
+//! - trouble: `driver/error.rs`, pauses after it: `driver/backoff.rs`
+//! - commits that can never be stored, quarantine: `driver/unstorable.rs`, `driver/stuck.rs`
 
 mod attempt;
 mod attend;

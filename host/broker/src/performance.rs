@@ -8,6 +8,9 @@
 //! - calls of models: `performance/model.rs`
 //! - attempts and what they cost: `performance/attempts.rs`
 //! - calls of tools: `performance/tool.rs`
+//! - one piece of work in its task, and its result: `performance/work.rs`, `performance/result.rs`
+//! - work under way, with its entry in the ledger: `performance/busy.rs`
+//! - active time: `performance/stopwatch.rs`
 
 pub(crate) mod attempts;
 pub(crate) mod busy;

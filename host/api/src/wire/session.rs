@@ -1,5 +1,6 @@
-//! Structured sessions in public form, in the design's shape: status, pending action,
-//! execution state, items, metrics.
+//! Structured sessions in public form: status, pending action, execution state, items, metrics.
+//!
+//! "The design" is the specification that docs/requirements.md opens with; its names are kept.
 
 use super::active_session::{PendingToolCallView, pending_tool_call};
 use super::message::{CallView, message as message_view};
