@@ -52,11 +52,7 @@ impl Want {
 
     /// Requests to a host with these methods, separated by a space: `GET POST`.
     #[must_use]
-    pub const fn host_by(
-        host: &'static str,
-        methods: &'static str,
-        reason: &'static str,
-    ) -> Self {
+    pub const fn host_by(host: &'static str, methods: &'static str, reason: &'static str) -> Self {
         let fields = [
             ("host", host),
             (METHODS, methods),
@@ -83,7 +79,13 @@ impl Want {
     }
 
     const fn folder_with(at: &'static str, access: &'static str, reason: &'static str) -> Self {
-        let fields = [("at", at), ("access", access), ("reason", reason), NONE, NONE];
+        let fields = [
+            ("at", at),
+            ("access", access),
+            ("reason", reason),
+            NONE,
+            NONE,
+        ];
         Self {
             list: "folders",
             fields,
@@ -102,11 +104,7 @@ impl Want {
         Self::bucket_with(bucket, "read-write", reason)
     }
 
-    const fn bucket_with(
-        bucket: &'static str,
-        access: &'static str,
-        reason: &'static str,
-    ) -> Self {
+    const fn bucket_with(bucket: &'static str, access: &'static str, reason: &'static str) -> Self {
         let fields = [
             ("bucket", bucket),
             ("access", access),
@@ -244,7 +242,11 @@ impl<const N: usize> Written<N> {
     }
 
     const fn digit(&mut self, value: u8) {
-        self.byte(if value < 10 { b'0' + value } else { b'a' + value - 10 });
+        self.byte(if value < 10 {
+            b'0' + value
+        } else {
+            b'a' + value - 10
+        });
     }
 
     const fn text(&mut self, text: &str) {
@@ -358,8 +360,7 @@ const fn has(wants: &[Want], list: &str) -> bool {
 const fn is_same(one: &str, other: &str) -> bool {
     let mut one = one.as_bytes();
     let mut other = other.as_bytes();
-    while let (Some((first, rest)), Some((second, left))) =
-        (one.split_first(), other.split_first())
+    while let (Some((first, rest)), Some((second, left))) = (one.split_first(), other.split_first())
     {
         if *first != *second {
             return false;

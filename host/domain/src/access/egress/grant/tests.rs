@@ -60,7 +60,7 @@ fn what_cannot_be_meant_is_refused_with_the_key() {
         ),
         (
             json!({"host": "a.com", "anyHost": true}),
-            "`anyHost` stands beside `host: a.com`, which is not any host: take one of them away",
+            "`anyHost` stands beside `host = \"a.com\"`, which is not any host: take one of them away",
         ),
         (
             json!({"host": "a.com", "methods": []}),
