@@ -96,7 +96,7 @@ pub struct Tally {
 impl Tally {
     /// The two together.
     #[must_use]
-    pub fn and(self, more: Self) -> Self {
+    pub fn and(&self, more: &Self) -> Self {
         let mut usage = UsageShares::default();
         usage.add_all(&self.usage);
         usage.add_all(&more.usage);
@@ -131,7 +131,7 @@ impl Store {
             let (done, tally) = transact(sql, |sql| {
                 let mut tally = Tally::default();
                 let done = one(sql, &piece, &mut tally)?;
-                add(sql, purge, tally.clone())?;
+                add(sql, purge, &tally)?;
                 Ok((done, tally))
             })?;
             fault::point("store.purge.erased");
@@ -234,7 +234,7 @@ pub(crate) fn note(sql: &Sql<'_>, event: &Event) -> rusqlite::Result<()> {
             add(
                 sql,
                 above,
-                Tally {
+                &Tally {
                     erased: it.erased,
                     kept: it.kept,
                     // It is on record already.
@@ -264,7 +264,7 @@ fn tally(sql: &Sql<'_>, purge: Stream) -> rusqlite::Result<Option<Tally>> {
     )
 }
 
-fn add(sql: &Sql<'_>, purge: Stream, more: Tally) -> rusqlite::Result<()> {
+fn add(sql: &Sql<'_>, purge: Stream, more: &Tally) -> rusqlite::Result<()> {
     if let Some(so_far) = tally(sql, purge)? {
         sql.execute(
             "UPDATE meta SET value = ?2 WHERE name = ?1",

@@ -108,7 +108,7 @@ async fn a_key_for_reading_and_writing_is_enough_to_chat() {
     }
     let help = text(&folder.run(&["chat", "--help"]).await.stdout);
     assert!(
-        help.contains("Needs the scopes `read` and `write`"),
+        help.contains("Needs a key with the scopes `read` and `write`"),
         "{help}"
     );
     host.stop().await;

@@ -243,8 +243,10 @@ impl Reloading {
         let terminal = self.host.terminal;
         if terminal.is_json() {
             let mut document = failure.document();
-            document["event"] = "refused".into();
-            document["subject"] = subject.into();
+            if let Some(fields) = document.as_object_mut() {
+                fields.insert("event".to_owned(), "refused".into());
+                fields.insert("subject".to_owned(), subject.into());
+            }
             terminal.line(&document.to_string());
         } else {
             terminal.problem(&format!("{message}\n  so: {follows}"));

@@ -232,7 +232,9 @@ impl Tools {
 
     fn document(&self) -> Value {
         let mut document = self.names.document();
-        document["changed"] = json!(self.changed);
+        if let Some(fields) = document.as_object_mut() {
+            fields.insert("changed".to_owned(), json!(self.changed));
+        }
         document
     }
 

@@ -41,6 +41,7 @@ pub(super) const SDK: &[Carried] = carried![
     "sdk/src/client.rs",
     "sdk/src/client/shapes.rs",
     "sdk/src/content.rs",
+    "sdk/src/cut_off.rs",
     "sdk/src/folder.rs",
     "sdk/src/harness.rs",
     "sdk/src/harness/bench.rs",

@@ -133,11 +133,11 @@ fn divide(schemas: &mut Map<String, Value>, it: &Question) {
         .iter()
         .map(|(name, _)| reference(name))
         .collect();
-    let mut any = json!({ "anyOf": references });
+    let mut any = Map::from_iter([("anyOf".to_owned(), references.into())]);
     if let Some(about) = it.schema.get("description") {
-        any["description"] = about.clone();
+        any.insert("description".to_owned(), about.clone());
     }
-    schemas.insert(it.question.to_owned(), any);
+    schemas.insert(it.question.to_owned(), any.into());
     schemas.extend(alternatives);
 }
 

@@ -30,14 +30,11 @@ const REPLY_TOKENS_MAX: u32 = 16;
 pub(super) async fn port(loaded: &Loaded) -> Finding {
     let name = "port";
     let running = client::address(loaded);
-    match timeout(PORT_PATIENCE, version_at(running)).await {
-        Ok(Some(version)) => {
-            let message = format!("a host runs at {running}, version {version}");
-            return Finding::new(name, Grade::Ok, message);
-        }
-        // Nobody listens there, or somebody else.
-        Ok(None) | Err(_) => {}
+    if let Ok(Some(version)) = timeout(PORT_PATIENCE, version_at(running)).await {
+        let message = format!("a host runs at {running}, version {version}");
+        return Finding::new(name, Grade::Ok, message);
     }
+    // Nobody listens there, or somebody else.
     let listen = loaded.config.server.listen;
     match TcpListener::bind(listen).await {
         Ok(_) => Finding::new(name, Grade::Ok, format!("{listen} is free")),

@@ -90,7 +90,7 @@ pub fn check(name: &str, buckets: Buckets) -> Result<(), UnknownCapability> {
     }
     Err(UnknownCapability {
         name: name.to_owned(),
-        nearest: *nearest,
+        nearest,
     })
 }
 
