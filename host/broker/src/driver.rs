@@ -30,11 +30,12 @@
 //! - agents that talk, and work that is handed over: `driver/talk.rs`, `driver/handover.rs`
 //! - compaction: `driver/compacting.rs`
 //! - events of structured sessions: `driver/session_events.rs`
-//! - the end of a run: `driver/end.rs`
+//! - the end of a run: `driver/end.rs`, on a command's request: `driver/abort.rs`
 //! - recovery after a crash or a panic: `driver/recovered.rs`, `driver/panicked.rs`
 //! - trouble: `driver/error.rs`, pauses after it: `driver/backoff.rs`
 //! - commits that can never be stored, quarantine: `driver/unstorable.rs`, `driver/stuck.rs`
 
+mod abort;
 mod attempt;
 mod attend;
 mod backoff;
@@ -337,8 +338,8 @@ impl Driver {
                 let result = self.compact(&by, request.as_ref()).await;
                 let _ = done.send(result);
             }
-            Signal::Abort { reason, key, done } => {
-                let result = self.abort(reason, key).await;
+            Signal::Abort { reason, with, done } => {
+                let result = self.abort(reason, &with).await;
                 let _ = done.send(result);
             }
         }

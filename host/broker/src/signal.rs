@@ -8,7 +8,7 @@ use domain::id::{OperationId, RunId};
 use domain::user::UserId;
 use domain::widget::upload::Brought;
 use serde_json::Value;
-use store::Key;
+use store::Commit;
 use tokio::sync::oneshot;
 
 /// A message to a driver. Of anything else that may be to do its wake tells it.
@@ -38,12 +38,24 @@ pub(crate) enum Signal {
         request: Option<Request>,
         done: oneshot::Sender<Result<RunId, DriverError>>,
     },
-    /// The request to end the open run.
+    /// The request to end the open run, in one commit with what the command wants to be recorded.
     Abort {
         reason: String,
-        key: Option<Key>,
-        done: oneshot::Sender<Result<bool, DriverError>>,
+        with: Box<Commit>,
+        done: oneshot::Sender<Result<Aborted, DriverError>>,
     },
+}
+
+/// The result of a request to end the open run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Aborted {
+    /// The run has ended, and what the command wanted is recorded with its end.
+    Ended,
+    /// No run was open. Nothing is recorded.
+    NoneOpen,
+    /// A guard of what the command wanted did not hold: the command has to look again. Nothing is
+    /// recorded.
+    Outdated,
 }
 
 /// The answer of a client to a question.

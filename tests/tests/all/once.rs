@@ -404,6 +404,101 @@ async fn an_answer_whose_host_died_before_it_said_so_is_acknowledged_when_it_com
     assert_eq!(answer.send(&host).await.body, again.body);
 }
 
+/// Opens a chat with a new agent. Returns its path.
+async fn chat(host: &Host) -> String {
+    let agent = host
+        .post("/api/agents", &json!({ "definition": "asks" }))
+        .await
+        .unwrap()
+        .text("id");
+    let opened = host
+        .post(
+            &format!("/api/agents/{agent}/sessions"),
+            &json!({ "session_type": "chat" }),
+        )
+        .await
+        .unwrap();
+    format!("/api/agents/{agent}/sessions/{}", opened.text("id"))
+}
+
+/// Begins a turn that waits for an answer.
+async fn begin_turn(host: &Host, chat: &str) {
+    let hello = json!({ "content": "hello" });
+    let said = host.post(&format!("{chat}/messages"), &hello).await;
+    assert_eq!(said.unwrap().status, 202);
+    until(host, chat, |seen| seen["run_status"] == "awaiting_client").await;
+}
+
+/// Says something that waits for the end of a turn, or else for an hour. Returns the input.
+async fn say_later(host: &Host, chat: &str) -> String {
+    let later = json!({
+        "content": "and then?", "queue": { "mode": "followup", "debounce_ms": 3_600_000 },
+    });
+    let said = host.post(&format!("{chat}/messages"), &later).await;
+    said.unwrap().text("input_id")
+}
+
+/// The request to stop the turn in a chat and to take back what waits there.
+fn cancel_with_waiting(chat: &str) -> Asked {
+    let path = format!("{chat}/cancel");
+    Asked::new(Method::POST, &path, "k", json!({ "waiting": true }))
+}
+
+/// The words, the end of the turn and the answer are one commit: after a death there are all of
+/// them or none.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cancel_that_died_at_its_end_still_answers_with_the_words_it_took_back() {
+    for (point, still_waiting) in [("broker.end.before", 1), ("broker.end.after", 0)] {
+        let (folder, host) = started().await;
+        let chat = chat(&host).await;
+        begin_turn(&host, &chat).await;
+        let input = say_later(&host, &chat).await;
+        host.kill().await;
+        let mut host = folder.start(Some(point)).await.unwrap();
+        let cancel = cancel_with_waiting(&chat);
+        assert!(
+            host.send(cancel.request(&host)).await.is_err(),
+            "{point}: it died before it could say so"
+        );
+        host.died(PATIENCE).await;
+        let host = folder.start(None).await.unwrap();
+        let seen = host.get(&chat).await.unwrap().body;
+        assert_eq!(seen["waiting"], still_waiting, "{point}: {seen}");
+        for _ in 0..2 {
+            let again = cancel.send(&host).await;
+            assert_eq!(
+                (again.status, &again.body),
+                (200, &json!({ "cancelled": true, "input_ids": [input] })),
+                "{point}"
+            );
+        }
+        let seen = host.get(&chat).await.unwrap().body;
+        assert_eq!(
+            (&seen["waiting"], &seen["run_id"]),
+            (&json!(0), &Value::Null),
+            "{point}: {seen}"
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cancel_without_a_turn_takes_back_what_waits_and_stops_no_later_turn() {
+    let (_folder, host) = started().await;
+    let chat = chat(&host).await;
+    let input = say_later(&host, &chat).await;
+    let cancel = cancel_with_waiting(&chat);
+    let taken_back = json!({ "cancelled": false, "input_ids": [input] });
+    assert_eq!(cancel.send(&host).await.body, taken_back);
+    begin_turn(&host, &chat).await;
+    assert_eq!(cancel.send(&host).await.body, taken_back);
+    let seen = host.get(&chat).await.unwrap().body;
+    assert_eq!(
+        (&seen["waiting"], &seen["run_status"]),
+        (&json!(0), &json!("awaiting_client")),
+        "{seen}"
+    );
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn an_api_key_is_issued_once_under_a_key_and_its_secret_is_not_kept_for_that() {
     let (folder, host) = started().await;

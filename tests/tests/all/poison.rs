@@ -385,6 +385,35 @@ async fn a_skipped_session_is_left_alone_takes_words_and_goes_on_when_it_is_rele
     assert!(host.stop().await.success(), "{}", folder.log());
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refused_cancel_of_a_quarantined_session_takes_back_no_words() {
+    let folder = folder().await;
+    let host = folder.start(None).await.unwrap();
+    let session = open(&host).await;
+    assert_eq!(say(&host, &session, &slow()).await.status, 202);
+    until(&host, &session, "run.stepped.v1", 1).await;
+    host.kill().await;
+    let id = session.rsplit('/').next().unwrap();
+    let host = folder.start_with(&["--skip", id], None).await.unwrap();
+    assert_eq!(say(&host, &session, "and then?").await.status, 202);
+    let refused = host
+        .post(&format!("{session}/cancel"), &json!({ "waiting": true }))
+        .await
+        .unwrap();
+    assert_eq!(
+        (refused.status, refused.text("code").as_str()),
+        (409, "SESSION_QUARANTINED"),
+        "{refused:?}"
+    );
+    let seen = host.get(&session).await.unwrap().body;
+    assert_eq!(
+        (&seen["waiting"], &seen["run_status"]),
+        (&json!(1), &json!("running")),
+        "{seen}"
+    );
+    assert!(host.stop().await.success(), "{}", folder.log());
+}
+
 /// Changes the database of a host that is not running.
 fn change(folder: &Folder, text: &str) {
     let changed = Connection::open(folder.data().join("store.db"))

@@ -4,26 +4,30 @@ use super::driver_answer::answered;
 use super::guards::allowed;
 use super::once::Once;
 use super::quarantine::driven;
+use super::queue::NamedSession;
 use super::reason::checked_reason;
 use super::sessions::visible;
 use super::{Broker, By, Error, Request, Target};
 use crate::boxed::boxed;
 use crate::journal::Context;
 use crate::refusals::{changing, no_active_session};
-use crate::signal::Signal;
+use crate::signal::{Aborted, Signal};
 use domain::agent::end_session::TERMINATE_REASON;
 use domain::id::{InputId, SessionId, Stream};
 use domain::role::Right;
 use domain::user::UserId;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use store::{Commit, CommitError, Expected, Key, SessionGuard, SessionRow};
+use store::{Clash, Commit, CommitError, Expected, SessionGuard, SessionRow};
 use tokio::sync::oneshot;
 
 /// The reason of a cancellation without a stated one.
 const CANCEL_REASON: &str = "User cancelled";
 /// Number of tries of a command while others change the same thing at the same time.
 const TRIES_MAX: u32 = 5;
+/// Number of tries to end a turn together with what waits, while the session's driver goes on and
+/// claims some of that.
+const WITHDRAWAL_TRIES_MAX: u32 = 16;
 
 /// The parts of a session that were cancelled.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -105,11 +109,15 @@ impl Broker {
             self.session_for(user, &Target::Agent(agent.agent.id), session)
                 .await
                 .map_err(none)?;
-            let key = request.map(|request| request.answered(&session));
-            if !self.abort(session, reason.clone(), key.clone()).await? {
+            let keyed = Commit {
+                key: request.map(|request| request.answered(&session)),
+                ..Commit::new()
+            };
+            let aborted = self.abort(session, reason.clone(), keyed.clone()).await?;
+            if aborted != Aborted::Ended {
                 let context = Context::by(user, now).about(agent.agent.id, Some(session), None);
                 let allowed = allowed(agent.agent.id, user);
-                let mut commit = Commit::new()
+                let commit = keyed
                     .guard(SessionGuard::NoOpenRun(session))
                     .guard(SessionGuard::Open(session))
                     .guard(allowed)
@@ -118,7 +126,6 @@ impl Broker {
                         Expected::Any,
                         vec![context.event(event)],
                     );
-                commit.key = key;
                 match self.store().commit(commit).await {
                     Ok(_) => {}
                     Err(CommitError::Conflict(_)) => continue,
@@ -148,7 +155,7 @@ impl Broker {
         Ok(self.once(request.as_ref(), act).await?.either())
     }
 
-    /// Stops a session's open run, after taking back the words that wait.
+    /// Stops a session's open run and takes back the words that wait, in one commit.
     ///
     /// # Errors
     /// Those of [`Self::cancel`].
@@ -163,25 +170,59 @@ impl Broker {
         let asked =
             json!({ "cancel_with_waiting": session, "target": target.named(), "reason": reason });
         let request = Request::of(by, &asked)?.map(|request| request.about(session));
-        let act = async {
-            let said = checked_reason(reason.clone(), CANCEL_REASON)?;
-            let inputs = self
-                .cancel_waiting(by.user, target, session, reason.as_deref())
-                .await?;
-            let cancelled = |run| Cancelled {
-                run,
-                inputs: inputs.clone(),
-            };
-            let key = request
-                .as_ref()
-                .map(|request| request.answered(&cancelled(true)));
-            let run = self.abort(session, said, key).await?;
-            if !run {
-                self.note(request.as_ref(), &cancelled(false)).await?;
-            }
-            Ok(cancelled(run))
+        let at = NamedSession {
+            user: by.user,
+            target,
+            session,
         };
+        let act = self.try_cancelling_with_waiting(at, reason, request.as_ref());
         Ok(self.once(request.as_ref(), act).await?.either())
+    }
+
+    async fn try_cancelling_with_waiting(
+        &self,
+        at: NamedSession<'_>,
+        reason: Option<String>,
+        request: Option<&Request>,
+    ) -> Result<Cancelled, Error> {
+        let said = checked_reason(reason.clone(), CANCEL_REASON)?;
+        for _ in 0..WITHDRAWAL_TRIES_MAX {
+            let (withdrawal, inputs) = self.withdrawal(at, reason.as_deref()).await?;
+            let answered_with = |cancelled: &Cancelled| Commit {
+                key: request.map(|request| request.answered(cancelled)),
+                ..withdrawal.clone()
+            };
+            let mut cancelled = Cancelled { run: true, inputs };
+            let with = answered_with(&cancelled);
+            match self.abort(at.session, said.clone(), with).await? {
+                Aborted::Ended => return Ok(cancelled),
+                // Some of the words were claimed meanwhile, or the user may not any more.
+                Aborted::Outdated => continue,
+                Aborted::NoneOpen => cancelled.run = false,
+            }
+            let alone = answered_with(&cancelled);
+            match self.commit_without_run(at.session, alone).await {
+                Ok(()) => return Ok(cancelled),
+                // The same, or a run has begun.
+                Err(CommitError::Conflict(conflict))
+                    if matches!(conflict.clash, Clash::Guard(_)) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(changing("what waits").into())
+    }
+
+    /// Commits what would have been recorded with the end of the open run, if none is open then.
+    async fn commit_without_run(
+        &self,
+        session: SessionId,
+        commit: Commit,
+    ) -> Result<(), CommitError> {
+        if commit.appends.is_empty() && commit.key.is_none() {
+            return Ok(());
+        }
+        let commit = commit.guard(SessionGuard::NoOpenRun(session));
+        self.core.commit_work(session, commit).await.map(drop)
     }
 
     async fn try_cancelling(
@@ -199,10 +240,12 @@ impl Broker {
         // reach.
         role.permits(Right::Interact)?;
         self.may_command(user, &agent.agent.path)?;
-        let key = request.map(|request| request.answered(&true));
-        let cancelled = self
-            .abort(row.id, checked_reason(reason, CANCEL_REASON)?, key)
-            .await?;
+        let keyed = Commit {
+            key: request.map(|request| request.answered(&true)),
+            ..Commit::new()
+        };
+        let reason = checked_reason(reason, CANCEL_REASON)?;
+        let cancelled = self.abort(row.id, reason, keyed).await? == Aborted::Ended;
         if !cancelled {
             // The answer is remembered: a repetition does not stop a turn that begins later.
             self.note(request, &false).await?;
@@ -210,16 +253,18 @@ impl Broker {
         Ok(cancelled)
     }
 
+    /// Has the session's driver end the open run, in one commit with what the command wants.
     async fn abort(
         &self,
         session: SessionId,
         reason: String,
-        key: Option<Key>,
-    ) -> Result<bool, Error> {
+        with: Commit,
+    ) -> Result<Aborted, Error> {
         driven(&self.core, session)?;
         let (done, aborted) = oneshot::channel();
+        let with = Box::new(with);
         self.core
-            .signal(session, Signal::Abort { reason, key, done })
+            .signal(session, Signal::Abort { reason, with, done })
             .await;
         answered(&self.core, aborted).await
     }

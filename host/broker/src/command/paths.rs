@@ -216,13 +216,11 @@ impl Broker {
             if self.core.quarantine.has(session) {
                 continue;
             }
-            // The waiting words go first, so that none of them begins a turn.
-            self.cancel_waiting(user, &agent, session, Some(&reason))
+            // With the waiting words, so that none of them begins a turn.
+            let cancelled = self
+                .cancel_with_waiting(user.into(), &agent, session, Some(reason.clone()))
                 .await?;
-            let was_open = self
-                .cancel(user.into(), &agent, session, Some(reason.clone()))
-                .await?;
-            stopped += u64::from(was_open);
+            stopped += u64::from(cancelled.run);
         }
         // The answer is remembered: a repetition does not stop turns that begin later.
         self.note(request, &stopped).await?;

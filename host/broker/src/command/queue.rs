@@ -7,7 +7,7 @@ use super::route::Route;
 use super::{Broker, By, Error, Request, Target};
 use crate::boxed::boxed;
 use crate::journal::Context;
-use crate::refusals::{busy, input_not_found, input_not_waiting, input_not_words, session_closed};
+use crate::refusals::{input_not_found, input_not_waiting, input_not_words, session_closed};
 use domain::event::{Event, InputAccepted, InputCancelled, QueueConfigured};
 use domain::id::{InputId, RunId, SessionId, Stream, TurnId};
 use domain::limits::WAITING_INPUTS_MAX;
@@ -18,11 +18,8 @@ use domain::user::UserId;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use store::{
-    Clash, Commit, CommitError, Expected, Guard, InputState, QueueGuard, SessionGuard, SessionRow,
+    Commit, CommitError, Expected, Guard, InputState, QueueGuard, SessionGuard, SessionRow,
 };
-
-/// Number of times that the waiting inputs are looked up again when some were claimed meanwhile.
-const TRIES_MAX: u32 = 5;
 
 /// The queue settings of a session: its own, and those in force.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -318,42 +315,34 @@ impl Broker {
         }
     }
 
-    /// Takes back all words that wait in a session now, and returns their ids.
-    pub(super) async fn cancel_waiting(
+    /// Returns the commit that takes back all words that wait in a session now, and these words. It
+    /// is empty when none wait.
+    pub(super) async fn withdrawal(
         &self,
-        user: &UserId,
-        target: &Target,
-        session: SessionId,
+        at: NamedSession<'_>,
         reason: Option<&str>,
-    ) -> Result<Vec<InputId>, Error> {
-        check_reason(reason)?;
-        for _ in 0..TRIES_MAX {
-            let row = self.reachable(user, target, session).await?;
-            let waiting = self
-                .store()
-                .waiting_inputs(session, self.core.now(), WAITING_INPUTS_MAX * 2)
-                .await?;
-            let inputs: Vec<InputId> = waiting
-                .iter()
-                .filter(|input| input.source.is_words())
-                .map(|input| input.input)
-                .collect();
-            if inputs.is_empty() {
-                return Ok(inputs);
-            }
-            match self
-                .core
-                .commit_work(session, self.cancelling(user, &row, &inputs, reason))
-                .await
-            {
-                Ok(_) => return Ok(inputs),
-                // Some of them were claimed in between.
-                Err(CommitError::Conflict(conflict))
-                    if matches!(conflict.clash, Clash::Guard(_)) => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
-        Err(busy("what waits is changing at this moment; try again shortly").into())
+    ) -> Result<(Commit, Vec<InputId>), Error> {
+        let NamedSession {
+            user,
+            target,
+            session,
+        } = at;
+        let row = self.reachable(user, target, session).await?;
+        let waiting = self
+            .store()
+            .waiting_inputs(session, self.core.now(), WAITING_INPUTS_MAX * 2)
+            .await?;
+        let inputs: Vec<InputId> = waiting
+            .iter()
+            .filter(|input| input.source.is_words())
+            .map(|input| input.input)
+            .collect();
+        let commit = if inputs.is_empty() {
+            Commit::new()
+        } else {
+            self.cancelling(user, &row, &inputs, reason)
+        };
+        Ok((commit, inputs))
     }
 
     fn cancelling(

@@ -22,7 +22,7 @@ use domain::run::end::{
 };
 use domain::time::Timestamp;
 use domain::turn::TurnEnd;
-use store::{Commit, Expected, Guard, Key, QueueGuard, RunGuard, SessionGuard};
+use store::{Commit, Expected, Guard, QueueGuard, RunGuard, SessionGuard};
 
 /// The sessions to wake once a commit is durable.
 pub(super) type Wake = Vec<SessionId>;
@@ -95,11 +95,11 @@ impl Driver {
 
     /// Ends the open run without asking its agent.
     pub(super) async fn end_from_outside(&mut self, cause: Cause) -> Result<(), DriverError> {
-        self.end_under(cause, None).await
+        self.end_with(cause, Commit::new()).await
     }
 
-    /// Ends the open run without asking its agent, under the key of the request for it.
-    async fn end_under(&mut self, cause: Cause, key: Option<Key>) -> Result<(), DriverError> {
+    /// Ends the open run without asking its agent, in one commit with what somebody else wants.
+    pub(super) async fn end_with(&mut self, cause: Cause, with: Commit) -> Result<(), DriverError> {
         // Work that has an outcome already counts with it, not as cut off.
         self.record_what_is_done().await?;
         let time = self.context.core.now();
@@ -114,9 +114,8 @@ impl Driver {
         let run = driving.run.clone();
         let context = driving.context(time);
         let entries = context.events(driving.entries.iter().cloned());
-        let mut commit = Commit::new().append(driving.stream(), self.phase.expected(), entries);
-        commit.blobs = driving.blobs();
-        commit.key = key;
+        let mut commit = with.append(driving.stream(), self.phase.expected(), entries);
+        commit.blobs.extend(driving.blobs());
         let mut wake = Vec::new();
         let holder = self.context.holder(&run).await?;
         if run.step == 0 || is_fruitless(&run, Some(&cause)) {
@@ -152,20 +151,6 @@ impl Driver {
         store::point("broker.end.after");
         self.let_go().await;
         Ok(())
-    }
-
-    /// Cancels the open run. Returns false when none is open.
-    pub(super) async fn abort_now(
-        &mut self,
-        reason: String,
-        key: Option<Key>,
-    ) -> Result<bool, DriverError> {
-        self.stale = true;
-        if !self.refresh().await? {
-            return Ok(false);
-        }
-        self.end_under(Cause::Aborted { reason }, key).await?;
-        Ok(true)
     }
 }
 

@@ -339,22 +339,6 @@ impl Driver {
             .map_err(refused_answer)
     }
 
-    /// Aborts the open run, if there is one, however often work of other sessions settles in it
-    /// meanwhile.
-    pub(super) async fn abort(
-        &mut self,
-        reason: String,
-        key: Option<Key>,
-    ) -> Result<bool, DriverError> {
-        for _ in 0..OVERTAKEN_MAX {
-            match self.abort_now(reason.clone(), key.clone()).await {
-                Err(failure) if is_overtaken(&failure) => {}
-                aborted => return aborted,
-            }
-        }
-        Err(DriverError::Refused(changing("the session")))
-    }
-
     /// Puts inputs aside that cannot be dealt with. They can be looked at and requeued.
     pub(super) async fn bury(
         &mut self,

@@ -4,8 +4,8 @@
 use crate::command::By;
 use crate::engine::scripted::{Component, Runtime, ToolOutcome};
 use crate::{
-    AfterRestore, Broker, Catalogue, Clock, Entry, Limits, NewSession, Parts, PathSettings,
-    PostMessage, Target,
+    AfterRestore, Broker, Cancelled, Catalogue, Clock, Entry, Limits, NewSession, Parts,
+    PathSettings, PostMessage, Target,
 };
 use domain::clock::Reading;
 use domain::definition::DefinitionId;
@@ -130,6 +130,14 @@ impl Host {
     pub(super) async fn cancel(&self) -> bool {
         self.broker
             .cancel(By::from(&UserId::local()), &target(), self.session, None)
+            .await
+            .unwrap()
+    }
+
+    /// Cancels the open turn, and takes back what waits.
+    pub(super) async fn cancel_with_waiting(&self) -> Cancelled {
+        self.broker
+            .cancel_with_waiting(By::from(&UserId::local()), &target(), self.session, None)
             .await
             .unwrap()
     }

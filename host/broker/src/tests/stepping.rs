@@ -1,9 +1,14 @@
 //! Tests of turns and their steps: when one is taken, and what becomes of one that fails.
 
 use super::host::{Host, replies, timer, works};
+use crate::Cancelled;
 use domain::step::News;
 use domain::turn::TurnEnd;
 use std::time::{Duration, Instant};
+use tokio::time::sleep;
+
+/// A pause in which a command has looked at what waits and waits for the driver.
+const LOOKED: Duration = Duration::from_millis(50);
 
 /// Nothing of a run is stored before its first step has decided.
 #[tokio::test]
@@ -81,4 +86,24 @@ async fn a_stop_during_a_step_ends_the_turn_after_it() {
     assert!(stopped);
     assert_eq!(host.ended().await.end, TurnEnd::Aborted);
     assert!(!host.cancel().await, "nothing is open any more");
+}
+
+/// The words that wait when the command looks have begun the turn when the driver hears of it.
+#[tokio::test]
+async fn a_stop_with_what_waits_looks_again_after_a_step_that_claimed_it() {
+    let host = Host::new().await;
+    let step = host.guest.held_step();
+    host.say("hi").await;
+    host.stepped(1).await;
+    let goes_on = async {
+        sleep(LOOKED).await;
+        step.send(works([timer(1_000)], &[])).unwrap();
+    };
+    let (cancelled, ()) = tokio::join!(host.cancel_with_waiting(), goes_on);
+    let only_the_turn = Cancelled {
+        run: true,
+        inputs: Vec::new(),
+    };
+    assert_eq!(cancelled, only_the_turn);
+    assert_eq!(host.ended().await.end, TurnEnd::Aborted);
 }
