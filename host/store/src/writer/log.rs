@@ -7,6 +7,7 @@ use crate::open::{BUSY_TIMEOUT, disown};
 use crate::stats::count;
 use rusqlite::ErrorCode;
 use rusqlite::wal::CheckpointMode;
+use std::io;
 use std::time::Duration;
 
 /// Pages in the write-ahead log after which they are moved to the database. SQLite would do this
@@ -89,20 +90,12 @@ impl Writer<'_> {
     /// killed. Its frames may be there whole when only their sync failed. Where this cannot be made
     /// sure, the process ends before any caller is told that nothing was stored.
     pub(super) fn disown(&self) {
-        // Nobody else writes meanwhile. Somebody who does already writes over what is to be
-        // disowned.
+        // Nobody else writes meanwhile.
         let locked = self.sql.execute("BEGIN IMMEDIATE", []);
-        if locked
-            .as_ref()
-            .is_err_and(|error| error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy))
-        {
-            return;
-        }
-        if let Err(error) = self
-            .log
-            .index()
-            .and_then(|index| disown(self.log.path(), index))
-        {
+        let disowned = unless_busy(locked)
+            .and_then(|()| self.log.index())
+            .and_then(|index| disown(self.log.path(), index));
+        if let Err(error) = disowned {
             tracing::error!(
                 error = &error as &dyn std::error::Error,
                 "a transaction failed at its end, and it is not certain that nothing of it is \
@@ -129,5 +122,47 @@ impl Writer<'_> {
                 );
             }
         }
+    }
+}
+
+/// Fails when somebody else holds the lock under which the log is written: they may write over what
+/// is to be disowned, or let go of the lock and leave it there. A lock that cannot be taken for
+/// another reason, such as a broken disk, is nobody else's.
+fn unless_busy(locked: rusqlite::Result<usize>) -> io::Result<()> {
+    match locked {
+        Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) => {
+            Err(io::Error::other(error))
+        }
+        Ok(_) | Err(_) => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::unless_busy;
+    use rusqlite::Connection;
+    use std::time::Duration;
+
+    #[test]
+    fn nothing_is_disowned_while_somebody_else_may_write_to_the_log() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.db");
+        let [writer, other] = [(); 2].map(|()| Connection::open(&path).unwrap());
+        writer
+            .query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()))
+            .unwrap();
+        writer.execute_batch("CREATE TABLE t (n)").unwrap();
+        writer.busy_timeout(Duration::ZERO).unwrap();
+        let locked = || writer.execute("BEGIN IMMEDIATE", []);
+        other.execute_batch("BEGIN IMMEDIATE").unwrap();
+        assert!(unless_busy(locked()).is_err(), "they hold the lock");
+        other.execute_batch("ROLLBACK; BEGIN").unwrap();
+        let rows: u32 = other
+            .query_row("SELECT count(*) FROM t", [], |row| row.get(0))
+            .unwrap();
+        assert_eq!(rows, 0);
+        assert!(unless_busy(locked()).is_ok(), "a read is not in the way");
+        assert!(locked().is_err(), "it is in the transaction already");
+        assert!(unless_busy(locked()).is_ok(), "and has the lock itself");
     }
 }
