@@ -6,6 +6,7 @@
 
 use crate::core::Core;
 use crate::driver::{DriverError, load_run};
+use crate::panics::caught;
 use domain::id::SessionId;
 use domain::run::Run;
 use domain::run::recover::goes_on;
@@ -24,13 +25,19 @@ pub(crate) async fn go_on(core: Arc<Core>, sessions: Vec<SessionId>) {
 
 async fn look_at(core: Arc<Core>, session: SessionId) {
     if !core.quarantine.has(session) {
-        // A session that cannot be read is left to its driver.
-        match has_work(&core, session).await {
-            Ok(false) => core.recovering.take(session),
-            Ok(true) | Err(_) => core.wake_in_turn(session).await,
+        if needs_driver(has_work(&core, session)).await {
+            core.wake_in_turn(session).await;
+        } else {
+            core.recovering.take(session);
         }
     }
     core.recovered_one();
+}
+
+/// Returns whether a session is left to its driver, by a look at its work. So is one that cannot be
+/// read, or over which the host panics.
+async fn needs_driver(look: impl Future<Output = Result<bool, DriverError>>) -> bool {
+    !matches!(caught(Box::pin(look)).await, Ok(Ok(false)))
 }
 
 /// Returns whether a session has work that nobody else will wake it for.
@@ -71,5 +78,22 @@ async fn is_to_be_ended(core: &Core, run: &Run) -> Result<bool, DriverError> {
             .await?
             .is_none()),
         None => Ok(false),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::needs_driver;
+    use crate::driver::DriverError;
+    use futures::future::{lazy, ready};
+
+    #[tokio::test]
+    async fn a_session_over_whose_look_the_host_panics_is_left_to_its_driver() {
+        let panics = lazy(|_| -> Result<bool, DriverError> { panic!("a test wants it so") });
+        assert!(needs_driver(panics).await);
+        let unreadable = DriverError::Missing("its run".to_owned());
+        assert!(needs_driver(ready(Err(unreadable))).await);
+        assert!(needs_driver(ready(Ok(true))).await);
+        assert!(!needs_driver(ready(Ok(false))).await);
     }
 }
