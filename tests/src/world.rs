@@ -564,7 +564,12 @@ fn gateway(dir: &Path, setup: &Setup) -> Gateway {
                 "kind": "scripted", "script": "script.toml", "concurrentMax": setup.concurrent_max,
             },
         },
-        "models": { "m": { "provider": "scripted", "model": "m", "price": price } },
+        "models": {
+            "m": {
+                "provider": "scripted", "model": "m", "price": price,
+                "maxTokens": setup.max_tokens,
+            },
+        },
         "defaultModel": "m",
     });
     Gateway::new(

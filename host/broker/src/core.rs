@@ -70,7 +70,8 @@ pub struct Limits {
     pub model_calls_max: usize,
     /// The limits on how far agents may go with each other.
     pub dispatch: dispatch::DispatchLimits,
-    /// Tokens reserved for the reply to a model call that names no limit of its own.
+    /// Tokens of the reply to a model call, if neither the call nor its model has a limit. A budget
+    /// with less than what the model may reply shortens the reply to no less than this.
     pub reserved_tokens: u64,
     /// The time limit of a dispatch that names none, in milliseconds.
     pub dispatch_ms: u64,

@@ -23,7 +23,7 @@
 //! - open operations, settled, performed or left to wait: `driver/attend.rs`
 //! - commits of steps: `driver/commit.rs`
 //! - outcomes, and their record: `driver/record.rs`
-//! - reservations for models' calls: `driver/budget.rs`
+//! - what a step may spend: `driver/budget.rs`; reservations for models' calls: `driver/reserve.rs`
 //! - further attempts at them: `driver/attempt.rs`
 //! - ends by limits and deadlines: `driver/limits.rs`
 //! - replies that nobody waits for any more: `driver/late_replies.rs`
@@ -60,6 +60,7 @@ mod queue;
 mod record;
 mod recovered;
 mod refresh;
+mod reserve;
 mod resolve;
 mod scope;
 mod session_events;

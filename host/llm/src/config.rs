@@ -117,7 +117,8 @@ pub struct ModelConfig {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub context_window: Option<u64>,
-    /// Tokens of a reply, at most, whatever an agent asks for.
+    /// Tokens of a reply, at most, whatever an agent asks for. An agent that names no limit gets as
+    /// many, as far as its budget has them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub max_tokens: Option<u32>,

@@ -73,6 +73,9 @@ pub struct ResolvedModel {
     pub context_window: u64,
     /// Tokens of a reply, at most, whatever is asked for.
     pub max_tokens: Option<u32>,
+    /// Tokens of a reply that its provider is asked for if nothing limits it; none if the provider
+    /// itself then sets the limit.
+    pub default_output_tokens: Option<u32>,
     /// Aliases of the models that are tried when this one does not answer.
     pub fallbacks: Vec<String>,
     /// Its highest price, whichever of them answers; none when one of them has no price.
@@ -137,6 +140,7 @@ impl Gateway {
                 .context_window
                 .unwrap_or(CONTEXT_WINDOW_DEFAULT),
             max_tokens: model.config.max_tokens,
+            default_output_tokens: model.upstream.provider.default_output_tokens(),
             fallbacks: model.config.fallbacks.clone(),
             price,
         })

@@ -92,6 +92,11 @@ pub(crate) trait Dialect: Send + Sync {
     fn headers(&self, key: Option<&ApiKey>) -> HeaderMap;
     /// Fields of the request that an operator's parameters may not set.
     fn reserved(&self) -> &'static [&'static str];
+    /// Returns the tokens of a reply that a request asks for if nothing limits it; none if it then
+    /// asks for no limit.
+    fn default_output_tokens(&self) -> Option<u32> {
+        None
+    }
     /// The request.
     fn request(&self, ask: &Ask<'_>, mode: Mode) -> Value;
     /// Reads a reply that came in one piece.
@@ -124,6 +129,15 @@ impl Provider {
         match self {
             Self::Remote(remote) => remote.redactor.clone(),
             Self::Scripted(_) => Redactor::default(),
+        }
+    }
+
+    /// Returns the tokens of a reply that it is asked for if nothing limits it; none if it is then
+    /// asked for no limit.
+    pub(crate) fn default_output_tokens(&self) -> Option<u32> {
+        match self {
+            Self::Remote(remote) => remote.dialect.default_output_tokens(),
+            Self::Scripted(_) => None,
         }
     }
 

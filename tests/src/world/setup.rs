@@ -17,6 +17,8 @@ pub struct Setup {
     /// The price of a million of the scripted model's tokens, of prompt or reply; none for a model
     /// without a price.
     pub price: Option<f64>,
+    /// Tokens of a reply of the scripted model, at most; none for a model without a limit.
+    pub max_tokens: Option<u32>,
     /// Calls of the scripted model at the same time.
     pub concurrent_max: Option<u32>,
     /// Limits of the broker.
@@ -69,6 +71,7 @@ impl Default for Setup {
             ],
             script: SCRIPT.to_owned(),
             price: None,
+            max_tokens: None,
             concurrent_max: None,
             limits: Limits::default(),
             paths: broker::PathSettings::default(),

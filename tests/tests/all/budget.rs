@@ -3,6 +3,7 @@
 
 mod accounts;
 mod attempts;
+mod replies;
 
 use agent_host_tests::world::target;
 use agent_host_tests::{Setup, World};

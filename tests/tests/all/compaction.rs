@@ -4,8 +4,11 @@
 mod peer;
 mod trouble;
 
+use super::crash;
 use agent_host_tests::process::{Answer, Folder, Host, PATIENCE};
 use domain::compaction::PREFACE;
+use domain::event::Event;
+use domain::operation::Performer;
 use peer::Peer;
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -237,6 +240,41 @@ async fn a_thread_that_fills_nine_tenths_of_its_window_is_summarised() {
         .filter(|line| line["detail"] == "memory" && line["verdict"] == "granted");
     assert_eq!(lines.count(), 1, "{audit}");
     stage.over().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_model_is_asked_for_the_reply_that_is_reserved_and_that_its_window_has_room_for() {
+    let stage = stage().await;
+    let session = stage.open().await;
+    stage.say(&session, &long("one", 4_000)).await;
+    stage.turns(&session, 1).await;
+    let asked = stage.peer.newest("chat")["max_tokens"].as_u64().unwrap();
+    assert!(asked < WINDOW - 1_000, "{asked}: a thousand are the words");
+    assert!(stage.host.stop().await.success(), "{}", stage.folder.log());
+    let store = crash::open(&stage.folder).await;
+    let events = store
+        .events(0, store::EventFilter::default(), 1_000)
+        .await
+        .unwrap();
+    store.close().await;
+    let started = events
+        .into_iter()
+        .filter_map(|recorded| match recorded.event {
+            Some(Event::RunStepped(stepped)) => Some(stepped.started),
+            _ => None,
+        });
+    let calls: Vec<(Option<u32>, u64)> = started
+        .flatten()
+        .filter_map(|operation| match operation.performer {
+            Performer::Model {
+                request,
+                reserved_tokens,
+                ..
+            } => Some((request.max_tokens, reserved_tokens)),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(calls, [(u32::try_from(asked).ok(), WINDOW)]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

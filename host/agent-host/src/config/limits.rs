@@ -33,7 +33,9 @@ pub(crate) struct LimitsConfig {
     /// delegations go first. Each provider also has a limit of its own, `concurrentMax`.
     #[schemars(range(min = 1, max = 10_000))]
     pub(crate) model_calls_max: u32,
-    /// Tokens of a turn's limit that are reserved for a model call that names no limit of its own.
+    /// Tokens of a turn's limit that are reserved for the reply to a model call, and that the reply
+    /// may have, if neither the call nor its model has a limit. A longer reply is shortened to no
+    /// less than this when a budget leaves too little for it.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub(crate) reserved_tokens: u64,
     /// Milliseconds until a dispatch to another agent is stopped that names no time of its own.

@@ -1,10 +1,11 @@
 //! Attempts at a model's call beyond the first. Each is afforded and recorded before it is made.
 
-use super::budget::{Affords, Reserve};
+use super::budget::Affords;
 use super::context::SessionContext;
 use super::driving::Driving;
 use super::error::DriverError;
 use super::record::{OVERTAKEN_MAX, is_overtaken};
+use super::reserve::Reserve;
 use super::state::Driver;
 use crate::ledger::{Through, entry, ledger_event};
 use crate::performance::attempts::{Afforded, AttemptPayer, Short, Wanted};
@@ -199,6 +200,7 @@ impl SessionContext {
         let window = route
             .as_ref()
             .map_or(u64::MAX, |route| route.context_window);
+        // A call that was stored without a limit of its reply had this reserved for it.
         let reply = request
             .max_tokens
             .map_or(self.core.limits.reserved_tokens, u64::from);

@@ -2,20 +2,11 @@
 
 use super::context::SessionContext;
 use super::driving::Driving;
-use super::driving::THREAD_TOKENS_KEPT;
 use super::error::DriverError;
-use crate::performance::result::Thread;
-use crate::resolved_config::ResolvedConfig;
 use domain::account::{Accounts, spent_or_reserved};
 use domain::budget::{Amount, Available, Budget};
-use domain::compaction::{estimated_tokens, text_tokens};
 use domain::event::{InputAccepted, RunStarted};
-use domain::message::{Message, MessageId};
 use domain::operation::{Operation, Performer, Settlement};
-use domain::run::intake::Intake;
-use domain::step::{Context, ModelRequest, Toolset};
-use llm::ResolvedModel;
-use std::sync::Arc;
 use store::{AccountGuard, Drawn, Guard};
 
 /// The budget of a step.
@@ -26,29 +17,6 @@ pub(super) struct Affords {
     pub(super) runs: u64,
     /// The source of the tightest limit, for people.
     pub(super) of: &'static str,
-}
-
-/// The tokens that are reserved for a model's call.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Reserve {
-    /// The estimate of its prompt.
-    pub(super) prompt: u64,
-    /// The most that its reply may have.
-    pub(super) reply: u64,
-}
-
-impl Reserve {
-    /// Creates a reserve, whose prompt is at most what the reply leaves of the model's window.
-    pub(super) fn of(prompt: u64, reply: u64, window: u64) -> Self {
-        Self {
-            prompt: prompt.min(window.saturating_sub(reply)),
-            reply,
-        }
-    }
-
-    pub(super) fn tokens(self) -> u64 {
-        self.prompt.saturating_add(self.reply)
-    }
 }
 
 impl SessionContext {
@@ -201,102 +169,6 @@ impl SessionContext {
         }
         Ok(())
     }
-
-    /// Returns the reserve of a model's call: the estimate of its prompt, and the most of its
-    /// reply.
-    pub(super) async fn reserve(
-        &self,
-        driving: &Driving,
-        resolved: &ResolvedConfig,
-        intake: &Intake,
-        call: RoutedCall<'_>,
-    ) -> Result<Reserve, DriverError> {
-        let RoutedCall { request, route } = call;
-        let started = &driving.run.started;
-        let first = match (request.context, started.compacted) {
-            (Context::Whole, Some(compacted)) => compacted.kept_from,
-            (context, _) => context.first(),
-        };
-        let in_thread = match (request.context, driving.thread_tokens.get()) {
-            (Context::Whole, Some(tokens)) => *tokens,
-            (context, _) => {
-                let (tokens, messages) = self
-                    .thread_before(started, first, context == Context::Whole)
-                    .await?;
-                if context == Context::Whole {
-                    let _ = driving.thread_tokens.set(tokens);
-                    if tokens <= THREAD_TOKENS_KEPT {
-                        // The prompt is made of the same messages.
-                        let _ = driving.thread.set(Arc::new(Thread { first, messages }));
-                    }
-                }
-                tokens
-            }
-        };
-        let own = driving
-            .run
-            .messages
-            .iter()
-            .map(Arc::as_ref)
-            .chain(&intake.heard);
-        let in_run = estimated_tokens(own.filter(|message| message.id >= first));
-        let system = request.system.iter().map(String::len).sum::<usize>();
-        let tools = match &request.tools {
-            Toolset::All => resolved.tools.bytes.len(),
-            Toolset::None => 0,
-            Toolset::Named(names) => {
-                let named = resolved
-                    .tool_list
-                    .iter()
-                    .filter(|tool| names.contains(&tool.name));
-                named
-                    .map(|tool| serde_json::to_vec(tool).map_or(0, |tool| tool.len()))
-                    .sum()
-            }
-        };
-        let also = domain::compaction::parts_tokens(&request.also);
-        let prompt = in_thread
-            .saturating_add(in_run)
-            .saturating_add(text_tokens(system + tools))
-            .saturating_add(also);
-        let reply = request
-            .max_tokens
-            .map_or(self.core.limits.reserved_tokens, u64::from);
-        Ok(Reserve::of(prompt, reply, route.context_window))
-    }
-
-    /// Returns the estimated tokens of a run's thread before it, from a message on, and those
-    /// messages; with the summary that the thread begins with if the whole of it is shown.
-    async fn thread_before(
-        &self,
-        started: &RunStarted,
-        first: MessageId,
-        whole: bool,
-    ) -> Result<(u64, Vec<Message>), DriverError> {
-        let store = self.store();
-        let summary = match started
-            .compacted
-            .filter(|compacted| whole && compacted.summary < first)
-        {
-            Some(compacted) => store.message(started.base, compacted.summary).await?,
-            None => None,
-        };
-        let messages = if first <= started.base_message {
-            store
-                .messages(started.base, first, started.base_message)
-                .await?
-        } else {
-            Vec::new()
-        };
-        Ok((estimated_tokens(summary.iter().chain(&messages)), messages))
-    }
-}
-
-/// A call of a model, and the way that it goes.
-#[derive(Clone, Copy)]
-pub(super) struct RoutedCall<'a> {
-    pub(super) request: &'a ModelRequest,
-    pub(super) route: &'a ResolvedModel,
 }
 
 /// The accounts of a run that begins.

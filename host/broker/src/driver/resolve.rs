@@ -2,16 +2,18 @@
 //!
 //! It is decided from the grants of this moment, and recorded.
 
-use super::budget::{Affords, RoutedCall};
+use super::budget::Affords;
 use super::calls::hands_over;
 use super::context::SessionContext;
 use super::driving::Driving;
 use super::error::DriverError;
 use super::handover::Sent;
+use super::reserve::RoutedCall;
 use super::scope::{NotMade, Scope, failed, simply};
 use crate::asking::ready;
 use crate::catalogue::CHAT;
 use crate::ledger::{Through, entry, ledger_event};
+use crate::performance::attempts::Short;
 use crate::resolved_config::ResolvedConfig;
 use domain::authority::Denied;
 use domain::budget::Amount;
@@ -291,34 +293,26 @@ impl SessionContext {
             request,
             route: &route,
         };
-        let reserve = self
-            .reserve(scope.driving, scope.config, scope.intake, call)
+        let wish = self
+            .wish(scope.driving, scope.config, scope.intake, call)
             .await?;
-        let reserved_tokens = reserve.tokens();
-        let reserved_micros = match scope
-            .left
-            .afford(route.price, reserve.prompt, reserve.reply)
-        {
-            Ok(micros) => micros,
-            Err(told) => {
-                return Ok(scope.limit_reached(None, MODEL_CALL, "costMicrosMax", told));
+        let (reserve, reserved_micros) = match wish.within(&scope.left, route.price, scope.of) {
+            Ok(reserved) => reserved,
+            Err(Short { limit, told }) => {
+                return Ok(scope.limit_reached(None, MODEL_CALL, limit, told));
             }
         };
-        if scope.left.tokens < reserved_tokens {
-            let told = format!(
-                "{} tokens are left of {} and {reserved_tokens} are needed (tokensMax)",
-                scope.left.tokens, scope.of
-            );
-            return Ok(scope.limit_reached(None, MODEL_CALL, "tokensMax", told));
-        }
+        let reserved_tokens = reserve.tokens();
         scope.grant(MODEL_CALL, &route.alias);
         scope.left.subtract(Amount {
             tokens: reserved_tokens,
             calls: 0,
             cost_micros: reserved_micros.unwrap_or(0),
         });
+        // The provider is asked for what is reserved: a longer reply would cost more.
         let request = ModelRequest {
             model: asked,
+            max_tokens: Some(u32::try_from(reserve.reply).unwrap_or(u32::MAX)),
             ..request.clone()
         };
         Ok(simply(

@@ -50,6 +50,10 @@ impl Dialect for Anthropic {
         ]
     }
 
+    fn default_output_tokens(&self) -> Option<u32> {
+        Some(MAX_TOKENS_DEFAULT)
+    }
+
     fn request(&self, ask: &Ask<'_>, mode: Mode) -> Value {
         let mut body = ask.parameters.clone();
         body.insert("model".to_owned(), json!(ask.model));

@@ -74,6 +74,24 @@ fn a_model_is_found_by_alias_by_name_and_by_provider_and_name() {
     );
 }
 
+#[test]
+fn a_model_says_what_its_provider_is_asked_for_where_nothing_limits_a_reply() {
+    for (kind, expected) in [
+        ("anthropic", Some(8_192)),
+        ("openai", None),
+        ("openai-compatible", None),
+    ] {
+        let mut config = config(kind, &["http://127.0.0.1:1/v1"]);
+        config["models"]["m"]["maxTokens"] = json!(100);
+        let resolved = gateway(config).resolve(None).unwrap();
+        assert_eq!(
+            (resolved.max_tokens, resolved.default_output_tokens),
+            (Some(100), expected),
+            "{kind}"
+        );
+    }
+}
+
 /// A model costs at most as much as it or one that is asked instead; the cost is unknown when one
 /// has no price.
 #[test]

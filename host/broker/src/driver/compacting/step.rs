@@ -2,16 +2,17 @@
 //!
 //! They are recorded, performed and limited alike.
 
-use crate::driver::budget::Reserve;
 use crate::driver::commit::Plan;
 use crate::driver::context::SessionContext;
 use crate::driver::driving::Driving;
 use crate::driver::error::DriverError;
 use crate::driver::frozen::Frozen;
 use crate::driver::prepare::Prepared;
+use crate::driver::reserve::Reserve;
 use crate::driver::scope::simply;
 use crate::driver::state::Driver;
 use crate::ledger::{Through, entry, ledger_event};
+use crate::performance::attempts::Short;
 use domain::digest::Digest;
 use domain::event::{BoundaryVerdict, Event};
 use domain::operation::{CallUsage, Performer};
@@ -178,27 +179,16 @@ impl SessionContext {
                 .max_tokens
                 .map_or(self.core.limits.reserved_tokens, u64::from);
             let reserve = Reserve::of(thread, reply, route.context_window);
-            let reserved_tokens = reserve.tokens();
-            let afforded = left.afford(route.price, reserve.prompt, reserve.reply);
-            let reserved_micros = afforded.map_err(|reason| NotAsked::NotAfforded {
-                limit: "costMicrosMax",
-                reason,
-            })?;
-            if left.tokens < reserved_tokens {
-                let reason = format!(
-                    "{} tokens are left of this turn's limit and {reserved_tokens} are needed \
-                     (tokensMax)",
-                    left.tokens
-                );
-                return Err(NotAsked::NotAfforded {
-                    limit: "tokensMax",
-                    reason,
-                });
-            }
+            let reserved_micros = reserve
+                .afforded(&left, route.price, "this turn's limit")
+                .map_err(|Short { limit, told }| NotAsked::NotAfforded {
+                    limit,
+                    reason: told,
+                })?;
             let performer = Performer::Model {
                 request: request.clone(),
                 through: 0,
-                reserved_tokens,
+                reserved_tokens: reserve.tokens(),
                 reserved_micros,
             };
             resolved.push(simply(performer, EffectClass::Idempotent));

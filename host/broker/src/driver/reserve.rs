@@ -1,0 +1,357 @@
+//! The reservation for a model's call: the estimate of its prompt, and the most of its reply.
+
+use super::context::SessionContext;
+use super::driving::Driving;
+use super::driving::THREAD_TOKENS_KEPT;
+use super::error::DriverError;
+use crate::performance::attempts::Short;
+use crate::performance::result::Thread;
+use crate::resolved_config::ResolvedConfig;
+use domain::budget::{Amount, Available};
+use domain::compaction::{estimated_tokens, parts_tokens, text_tokens};
+use domain::event::RunStarted;
+use domain::message::{Message, MessageId};
+use domain::price::Price;
+use domain::run::intake::Intake;
+use domain::step::{Context, ModelRequest, Toolset};
+use llm::ResolvedModel;
+use std::sync::Arc;
+
+/// The tokens that are reserved for a model's call.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Reserve {
+    /// The estimate of its prompt.
+    pub(super) prompt: u64,
+    /// The most that its reply may have.
+    pub(super) reply: u64,
+}
+
+impl Reserve {
+    /// Creates a reserve, whose prompt is at most what the reply leaves of the model's window.
+    pub(super) fn of(prompt: u64, reply: u64, window: u64) -> Self {
+        Self {
+            prompt: prompt.min(window.saturating_sub(reply)),
+            reply,
+        }
+    }
+
+    pub(super) fn tokens(self) -> u64 {
+        self.prompt.saturating_add(self.reply)
+    }
+
+    /// Returns the highest cost of the call; none if the model has no price.
+    ///
+    /// The error is the limit that leaves too little for it. `of` names what the limits belong to.
+    pub(super) fn afforded(
+        self,
+        left: &Available,
+        price: Option<Price>,
+        of: &str,
+    ) -> Result<Option<u64>, Short> {
+        let micros = left
+            .afford(price, self.prompt, self.reply)
+            .map_err(|told| Short {
+                limit: "costMicrosMax",
+                told,
+            })?;
+        let needed = Amount {
+            tokens: self.tokens(),
+            ..Amount::default()
+        };
+        match left.short_of(needed, of) {
+            Some((limit, told)) => Err(Short { limit, told }),
+            None => Ok(micros),
+        }
+    }
+}
+
+/// The tokens that a model's call would have if the budget has them.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Wish {
+    /// The estimate of its prompt.
+    prompt: u64,
+    /// The most that its reply would have.
+    reply: u64,
+    /// The reply without which the call is not made.
+    least: u64,
+    /// The tokens that the model can hold.
+    window: u64,
+}
+
+impl Wish {
+    /// Creates the wish of a call with a prompt of so many tokens.
+    ///
+    /// A call that names a limit of its reply wishes for just that. Any other wishes for as much as
+    /// its provider would be asked for anyway, and accepts `reserved_tokens`.
+    fn of(
+        request: &ModelRequest,
+        route: &ResolvedModel,
+        prompt: u64,
+        reserved_tokens: u64,
+    ) -> Self {
+        let window = route.context_window;
+        let (reply, least) = match request.max_tokens.map(u64::from) {
+            Some(named) => (named, named),
+            None => {
+                let usual = route
+                    .max_tokens
+                    .or(route.default_output_tokens)
+                    .map_or(reserved_tokens, u64::from);
+                // Providers refuse a limit for which the prompt leaves no room in the window. The
+                // prompt is only estimated: a tenth of the window is the reply's in any case.
+                let room = window.saturating_sub(prompt).max(window / 10);
+                let reply = usual.min(room).max(1);
+                (reply, reply.min(reserved_tokens.max(1)))
+            }
+        };
+        Self {
+            prompt,
+            reply,
+            least,
+            window,
+        }
+    }
+
+    /// Returns the reservation that fits into what is available, and the highest cost of the call
+    /// if the model has a price. The reply is halved until it fits.
+    ///
+    /// The error is the limit that leaves too little for the least reply. `of` names what the
+    /// limits belong to.
+    pub(super) fn within(
+        self,
+        left: &Available,
+        price: Option<Price>,
+        of: &str,
+    ) -> Result<(Reserve, Option<u64>), Short> {
+        let mut reply = self.reply;
+        loop {
+            let reserve = Reserve::of(self.prompt, reply, self.window);
+            match reserve.afforded(left, price, of) {
+                Ok(micros) => return Ok((reserve, micros)),
+                Err(short) if reply <= self.least => return Err(short),
+                Err(_) => reply = (reply / 2).max(self.least),
+            }
+        }
+    }
+}
+
+/// A call of a model, and the way that it goes.
+#[derive(Clone, Copy)]
+pub(super) struct RoutedCall<'a> {
+    pub(super) request: &'a ModelRequest,
+    pub(super) route: &'a ResolvedModel,
+}
+
+impl SessionContext {
+    /// Returns the wish of a model's call: the estimate of its prompt, and the most of its reply.
+    pub(super) async fn wish(
+        &self,
+        driving: &Driving,
+        resolved: &ResolvedConfig,
+        intake: &Intake,
+        call: RoutedCall<'_>,
+    ) -> Result<Wish, DriverError> {
+        let RoutedCall { request, route } = call;
+        let started = &driving.run.started;
+        let first = match (request.context, started.compacted) {
+            (Context::Whole, Some(compacted)) => compacted.kept_from,
+            (context, _) => context.first(),
+        };
+        let in_thread = match (request.context, driving.thread_tokens.get()) {
+            (Context::Whole, Some(tokens)) => *tokens,
+            (context, _) => {
+                let (tokens, messages) = self
+                    .thread_before(started, first, context == Context::Whole)
+                    .await?;
+                if context == Context::Whole {
+                    let _ = driving.thread_tokens.set(tokens);
+                    if tokens <= THREAD_TOKENS_KEPT {
+                        // The prompt is made of the same messages.
+                        let _ = driving.thread.set(Arc::new(Thread { first, messages }));
+                    }
+                }
+                tokens
+            }
+        };
+        let own = driving
+            .run
+            .messages
+            .iter()
+            .map(Arc::as_ref)
+            .chain(&intake.heard);
+        let in_run = estimated_tokens(own.filter(|message| message.id >= first));
+        let system = request.system.iter().map(String::len).sum::<usize>();
+        let tools = match &request.tools {
+            Toolset::All => resolved.tools.bytes.len(),
+            Toolset::None => 0,
+            Toolset::Named(names) => {
+                let named = resolved
+                    .tool_list
+                    .iter()
+                    .filter(|tool| names.contains(&tool.name));
+                named
+                    .map(|tool| serde_json::to_vec(tool).map_or(0, |tool| tool.len()))
+                    .sum()
+            }
+        };
+        let prompt = in_thread
+            .saturating_add(in_run)
+            .saturating_add(text_tokens(system + tools))
+            .saturating_add(parts_tokens(&request.also));
+        let reserved_tokens = self.core.limits.reserved_tokens;
+        Ok(Wish::of(request, route, prompt, reserved_tokens))
+    }
+
+    /// Returns the estimated tokens of a run's thread before it, from a message on, and those
+    /// messages; with the summary that the thread begins with if the whole of it is shown.
+    async fn thread_before(
+        &self,
+        started: &RunStarted,
+        first: MessageId,
+        whole: bool,
+    ) -> Result<(u64, Vec<Message>), DriverError> {
+        let store = self.store();
+        let summary = match started
+            .compacted
+            .filter(|compacted| whole && compacted.summary < first)
+        {
+            Some(compacted) => store.message(started.base, compacted.summary).await?,
+            None => None,
+        };
+        let messages = if first <= started.base_message {
+            store
+                .messages(started.base, first, started.base_message)
+                .await?
+        } else {
+            Vec::new()
+        };
+        Ok((estimated_tokens(summary.iter().chain(&messages)), messages))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use domain::step::Audience;
+
+    /// Tokens that are reserved for a reply where nothing else says how many.
+    const RESERVED: u64 = 4_096;
+
+    fn request(max_tokens: Option<u32>) -> ModelRequest {
+        ModelRequest {
+            system: Vec::new(),
+            context: Context::Whole,
+            also: Vec::new(),
+            tools: Toolset::None,
+            model: None,
+            max_tokens,
+            reply_schema: None,
+            audience: Audience::User,
+        }
+    }
+
+    fn route(
+        max_tokens: Option<u32>,
+        default_output_tokens: Option<u32>,
+        context_window: u64,
+    ) -> ResolvedModel {
+        ResolvedModel {
+            alias: "m".to_owned(),
+            provider: "p".to_owned(),
+            model: "m".to_owned(),
+            context_window,
+            max_tokens,
+            default_output_tokens,
+            fallbacks: Vec::new(),
+            price: None,
+        }
+    }
+
+    fn left(tokens: u64, cost_micros: Option<u64>) -> Available {
+        Available {
+            tokens,
+            calls: 0,
+            cost_micros,
+        }
+    }
+
+    /// The reply that a wish gets, or the limit that leaves too little for any.
+    fn reply(wish: Wish, left: Available, price: Option<Price>) -> Result<u64, &'static str> {
+        let (reserve, micros) = wish
+            .within(&left, price, "this turn's limit")
+            .map_err(|short| short.limit)?;
+        assert!(reserve.tokens() <= left.tokens, "{wish:?}: {left:?}");
+        let costs = micros.zip(left.cost_micros);
+        assert!(
+            costs.is_none_or(|(micros, left)| micros <= left),
+            "{wish:?}: {left:?}"
+        );
+        Ok(reserve.reply)
+    }
+
+    #[test]
+    fn a_call_that_names_no_limit_wishes_for_what_its_provider_would_be_asked_for() {
+        for (max_tokens, default_output_tokens, window, prompt, expected) in [
+            (None, None, 128_000, 1_000, 4_096),
+            (None, Some(8_192), 128_000, 1_000, 8_192),
+            (Some(100), Some(8_192), 128_000, 1_000, 100),
+            (Some(64_000), None, 128_000, 1_000, 64_000),
+            // The window has room for no more.
+            (None, None, 4_000, 1_000, 3_000),
+            (None, None, 4_000, 9_000, 400),
+        ] {
+            let route = route(max_tokens, default_output_tokens, window);
+            let wish = Wish::of(&request(None), &route, prompt, RESERVED);
+            assert_eq!(
+                reply(wish, left(1_000_000, None), None),
+                Ok(expected),
+                "{route:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_reply_is_halved_until_tokens_and_cost_fit_and_never_below_what_is_always_reserved() {
+        let long = route(Some(64_000), None, 128_000);
+        let wish = Wish::of(&request(None), &long, 1_000, RESERVED);
+        for (tokens, expected) in [
+            (65_000, Ok(64_000)),
+            (64_999, Ok(32_000)),
+            (9_000, Ok(8_000)),
+            (8_999, Ok(4_096)),
+            (5_096, Ok(4_096)),
+            (5_095, Err("tokensMax")),
+        ] {
+            assert_eq!(reply(wish, left(tokens, None), None), expected, "{tokens}");
+        }
+        let price = Price::per_million(1.0, None, 2.0);
+        for (micros, expected) in [
+            (129_000, Ok(64_000)),
+            (17_000, Ok(8_000)),
+            (16_999, Ok(4_096)),
+            (9_192, Ok(4_096)),
+            (9_191, Err("costMicrosMax")),
+        ] {
+            let left = left(1_000_000, Some(micros));
+            assert_eq!(reply(wish, left, price), expected, "{micros}");
+        }
+        assert_eq!(
+            reply(wish, left(1_000_000, Some(1)), None),
+            Err("costMicrosMax"),
+            "without a price nobody knows what it costs"
+        );
+        // A model whose replies are short has no use for more.
+        let short = route(Some(100), None, 128_000);
+        let wish = Wish::of(&request(None), &short, 1_000, RESERVED);
+        assert_eq!(reply(wish, left(1_100, None), None), Ok(100));
+        assert_eq!(reply(wish, left(1_099, None), None), Err("tokensMax"));
+    }
+
+    #[test]
+    fn a_limit_that_a_call_names_is_neither_lowered_nor_raised() {
+        let route = route(Some(100), Some(8_192), 4_000);
+        let wish = Wish::of(&request(Some(50_000)), &route, 1_000, RESERVED);
+        assert_eq!(reply(wish, left(50_000, None), None), Ok(50_000));
+        assert_eq!(reply(wish, left(49_999, None), None), Err("tokensMax"));
+    }
+}
