@@ -323,7 +323,7 @@ impl Driver {
                 }
                 match self.afford_attempt(operation, &wanted).await {
                     Ok(afforded) => drop(done.send(afforded)),
-                    Err(failure) => self.stumble(&failure),
+                    Err(failure) => self.keep_or_stumble(operation, failure),
                 }
             }
             Signal::Answer {
@@ -351,6 +351,9 @@ impl Driver {
         loop {
             if self.context.core.stopping.is_cancelled() {
                 return Ok(Look::Working);
+            }
+            if let Some(failure) = self.take_refused_attempt() {
+                return Err(failure);
             }
             self.context.served = self.context.core.served();
             self.record_afterwards().await?;

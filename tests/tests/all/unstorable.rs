@@ -138,3 +138,61 @@ async fn a_turn_whose_commit_is_refused_five_times_in_a_row_ends_and_the_session
     }
     assert!(folder.run(&["verify"]).await.status.success());
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_turn_of_which_no_further_attempt_can_be_stored_ends_and_the_session_goes_on() {
+    let folder = Folder::new(puppets(
+        &json!([{ "agentId": "puppet", "displayName": "Puppet", "component": "puppet" }]),
+    ));
+    let breaks_off = "[[rule]]\nreply = { text = \"half of\", fail = \"cut-short\" }\n";
+    std::fs::write(folder.path().join("script.toml"), breaks_off).unwrap();
+    folder.warm(&["puppet"]).await;
+    for (variable, looks) in [(UNSTORABLE, 1), (CONTRADICTS_ON, 5), (MISREADS_ON, 5)] {
+        let tries = || {
+            folder
+                .log()
+                .matches("a session cannot go on just now; trying again")
+                .count()
+        };
+        let before = tries();
+        // Only a further attempt says what its operation draws from then on.
+        let host = folder
+            .start_in(&[], Some((variable, "\"drawn\":")))
+            .await
+            .unwrap();
+        let session = open(&host).await;
+        let asks =
+            json!({ "steps": [{ "start": [{ "key": "m", "model": "" }] }, { "reply": "never" }] });
+        assert_eq!(say(&host, &session, &asks.to_string()).await.status, 202);
+        idle(&host, &session).await;
+        assert_eq!(tries() - before, looks, "{variable}: {}", folder.log());
+        let replies = json!({ "steps": [{ "reply": "it goes on" }] });
+        assert_eq!(say(&host, &session, &replies.to_string()).await.status, 202);
+        let seen = idle(&host, &session).await;
+        assert!(
+            seen["messages"].to_string().contains("it goes on"),
+            "{variable}: {seen}"
+        );
+        let (ended, told) = ends(&host, &session).await;
+        let [failed, replied] = &ended[..] else {
+            panic!("{variable}: {ended:?}")
+        };
+        assert_eq!(
+            (&failed["end"], &failed["code"], &replied["end"]),
+            (&json!("failed"), &json!("not-storable"), &json!("replied"))
+        );
+        assert!(
+            failed["reason"]
+                .as_str()
+                .unwrap()
+                .contains("can never be stored"),
+            "{variable}: {failed}"
+        );
+        assert!(
+            !told.contains("operation.attempted.v1"),
+            "{variable}: {told}"
+        );
+        assert!(host.stop().await.success(), "{}", folder.log());
+    }
+    assert!(folder.run(&["verify"]).await.status.success());
+}

@@ -3,11 +3,12 @@
 use super::backoff::Backoff;
 use super::context::SessionContext;
 use super::driving::Owed;
+use super::error::DriverError;
 use super::phase::Phase;
 use super::ticket::StepTicket;
 use crate::core::{Core, Mailbox, Seat};
 use crate::signal::Signal;
-use domain::id::TurnId;
+use domain::id::{OperationId, TurnId};
 use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 
@@ -18,6 +19,12 @@ pub(super) struct Failures {
     pub(super) panics: u32,
     /// Number of looks whose commit the store refused for what it holds.
     pub(super) refused: u32,
+}
+
+/// A further attempt at an operation that the store refuses to record for what it holds.
+pub(super) struct RefusedAttempt {
+    pub(super) operation: OperationId,
+    pub(super) failure: DriverError,
 }
 
 /// The driver of one session.
@@ -38,6 +45,8 @@ pub(crate) struct Driver {
     pub(super) stale: bool,
     /// Failures in a row, with nothing recorded in between.
     pub(super) failures: Failures,
+    /// The newest attempt that the store refused since the last look: trouble of the next look.
+    pub(super) refused_attempt: Option<RefusedAttempt>,
     /// Number of looks in a row that found something unreadable.
     pub(super) unreadable: u32,
     /// The ledger's entries of a run that a panic made the driver forget.
@@ -66,6 +75,7 @@ impl Driver {
             roomy: None,
             stale: true,
             failures: Failures::default(),
+            refused_attempt: None,
             unreadable: 0,
             owed: None,
             afterwards: Vec::new(),

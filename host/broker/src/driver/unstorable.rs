@@ -5,9 +5,10 @@
 use super::driving::Driving;
 use super::error::DriverError;
 use super::phase::Phase;
-use super::state::Driver;
+use super::state::{Driver, RefusedAttempt};
 use crate::performance::result::CommitExtras;
 use domain::event::Event;
+use domain::id::OperationId;
 use domain::operation::Settlement;
 use domain::run::end::Cause;
 use domain::run::recover::lost;
@@ -71,6 +72,28 @@ impl Driver {
         let failure = ended.err()?;
         self.stumble(&failure);
         refusal(&failure).map(|reason| format!("its end can never be stored: {reason}"))
+    }
+
+    /// Takes trouble with the record of a further attempt.
+    ///
+    /// The work asks for the attempt over and over. What the store refuses for what it holds is
+    /// kept, so that the next look counts it and ends the turn when that never helps.
+    pub(super) fn keep_or_stumble(&mut self, operation: OperationId, failure: DriverError) {
+        if refusal(&failure).is_none() {
+            return self.stumble(&failure);
+        }
+        self.stale = true;
+        self.refused_attempt = Some(RefusedAttempt { operation, failure });
+    }
+
+    /// Takes the trouble with the record of a further attempt out, if the operation is still worked
+    /// on.
+    pub(super) fn take_refused_attempt(&mut self) -> Option<DriverError> {
+        let RefusedAttempt { operation, failure } = self.refused_attempt.take()?;
+        self.phase
+            .driving()
+            .is_some_and(|driving| driving.busy.contains_key(&operation))
+            .then_some(failure)
     }
 
     /// Counts this trouble, and returns the reason why the commit can never be stored; none when
