@@ -18,6 +18,10 @@ const PASSED: ClockId = ClockId::Boottime;
 #[cfg(not(target_os = "linux"))]
 const PASSED: ClockId = ClockId::Monotonic;
 
+/// Milliseconds of a doubted lead from which on the log has it. A drift that is not followed for a
+/// while begins with leads that come and go with each reading.
+const LOGGED_LEAD_MS_MIN: u64 = 1_000;
+
 /// A clock that is handed to whatever asks for the time. Clones are the same clock.
 #[derive(Clone)]
 pub struct Clock(Arc<Inner>);
@@ -182,9 +186,9 @@ impl Clock {
     fn go_on(&self) -> MutexGuard<'_, HostTime> {
         let read = (self.0.read)();
         let mut time = self.time();
-        let before = time.jump().map(|jump| jump.ms);
+        let before = jump_to_log(&time).map(|jump| jump.ms);
         time.go_on(read);
-        match time.jump() {
+        match jump_to_log(&time) {
             Some(jump) if before != Some(jump.ms) => {
                 tracing::warn!(
                     jump.ms = jump.ms,
@@ -204,6 +208,10 @@ impl Clock {
     fn time(&self) -> MutexGuard<'_, HostTime> {
         self.0.time.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn jump_to_log(time: &HostTime) -> Option<Lead> {
+    time.jump().filter(|jump| jump.ms >= LOGGED_LEAD_MS_MIN)
 }
 
 impl std::fmt::Debug for Clock {

@@ -3,13 +3,14 @@
 //!
 //! A wall clock is set: by people, by NTP, by a machine that wakes up. Whatever expires by it
 //! expires when it is wrong. So the host's time goes on by what passes, never goes back, and
-//! follows the wall clock ahead only in small steps, or after it has kept its lead for long.
-//! Credentials end by a time of their own once an operator has said that the host's is ahead of the
-//! right one.
+//! follows the wall clock ahead only by little within an hour, be it in one step or in many, or
+//! after it has kept its lead for long. Credentials end by a time of their own once an operator has
+//! said that the host's is ahead of the right one.
 
 use crate::values::time::Timestamp;
 
-/// Milliseconds by which the wall clock may be ahead of what has passed and is followed at once.
+/// Milliseconds by which the host's time follows the wall clock ahead at once within any
+/// [`DOUBT_MS`], all steps together.
 pub const LEAD_MS_MAX: u64 = 60 * 1_000;
 /// Milliseconds that have to pass until a larger lead is followed, unless an operator confirms it.
 pub const DOUBT_MS: u64 = 60 * 60 * 1_000;
@@ -92,12 +93,44 @@ impl Doubt {
     }
 }
 
+/// The leads of the wall clock that were followed at once, less the time that was lost since.
+///
+/// They are counted for the present span of [`DOUBT_MS`] and for the one before: any time of that
+/// length lies within the two.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct Followed {
+    before_ms: u64,
+    ms: u64,
+    /// Value of the passing clock when the present span began, in milliseconds.
+    since_ms: u64,
+}
+
+impl Followed {
+    fn go_on(&mut self, passed_ms: u64, lost_ms: u64) {
+        let spans = passed_ms.saturating_sub(self.since_ms) / DOUBT_MS;
+        if spans > 0 {
+            self.before_ms = if spans == 1 { self.ms } else { 0 };
+            self.ms = 0;
+            self.since_ms += spans * DOUBT_MS;
+        }
+        let lost_before_ms = lost_ms.saturating_sub(self.ms);
+        self.ms = self.ms.saturating_sub(lost_ms);
+        self.before_ms = self.before_ms.saturating_sub(lost_before_ms);
+    }
+
+    /// Milliseconds by which the wall clock may be ahead now and is followed at once.
+    fn left_ms(self) -> u64 {
+        LEAD_MS_MAX.saturating_sub(self.before_ms + self.ms)
+    }
+}
+
 /// A time that goes on by what passes and follows the wall clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Pace {
     now: Timestamp,
     /// Milliseconds passed while the wall clock was behind and not yet used for a loss.
     unlost_ms: u64,
+    followed: Followed,
     /// The wall clock is ahead of this time, which does not follow.
     jump: Option<Doubt>,
 }
@@ -107,6 +140,7 @@ impl Pace {
         Self {
             now,
             unlost_ms: 0,
+            followed: Followed::default(),
             jump: None,
         }
     }
@@ -114,9 +148,21 @@ impl Pace {
     fn go_on(&mut self, read: Reading, passed_ms: u64) {
         let lost_ms = self.lost_ms(read.wall, passed_ms);
         self.now = self.now.plus_ms(passed_ms - lost_ms);
-        self.jump = self.doubted(read);
-        if self.jump.is_none() {
-            self.now = self.now.max(read.wall);
+        self.followed.go_on(read.passed_ms, lost_ms);
+        let lead_ms = read.wall.since_ms(self.now);
+        if lead_ms <= self.followed.left_ms() {
+            self.followed.ms += lead_ms;
+            self.now = self.now.plus_ms(lead_ms);
+            self.jump = None;
+            return;
+        }
+        let doubt = self.doubt(lead_ms, read.passed_ms);
+        if doubt.is_over(read.passed_ms) {
+            self.follow(read.wall);
+            // This much of the lead was not kept for as long.
+            self.followed.ms = lead_ms.saturating_sub(doubt.ms);
+        } else {
+            self.jump = Some(doubt);
         }
     }
 
@@ -125,9 +171,13 @@ impl Pace {
         self.now.0.saturating_sub(read.passed_ms)
     }
 
-    /// Follows the wall clock ahead, however far that is.
+    /// Follows the wall clock ahead, however far that is: it is right, and was so before.
     fn follow(&mut self, wall: Timestamp) {
         self.now = self.now.max(wall);
+        self.followed = Followed {
+            since_ms: self.followed.since_ms,
+            ..Followed::default()
+        };
         self.jump = None;
     }
 
@@ -145,20 +195,14 @@ impl Pace {
         lost_ms
     }
 
-    /// The doubt about the wall clock's lead: a new one when it changes, and none when it is small
-    /// or has been kept for long.
-    fn doubted(&self, read: Reading) -> Option<Doubt> {
-        let ms = read.wall.since_ms(self.now);
-        if ms <= LEAD_MS_MAX {
-            return None;
-        }
-        match self.jump.filter(|jump| jump.ms.abs_diff(ms) <= LEAD_MS_MAX) {
-            Some(jump) => (!jump.is_over(read.passed_ms)).then_some(jump),
-            None => Some(Doubt {
+    /// The doubt about the wall clock's lead: a new one when the lead has changed.
+    fn doubt(&self, ms: u64, passed_ms: u64) -> Doubt {
+        self.jump
+            .filter(|jump| jump.ms.abs_diff(ms) <= LEAD_MS_MAX)
+            .unwrap_or(Doubt {
                 ms,
-                since_ms: read.passed_ms,
-            }),
-        }
+                since_ms: passed_ms,
+            })
     }
 }
 

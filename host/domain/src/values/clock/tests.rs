@@ -85,6 +85,90 @@ fn host_time_follows_the_wall_clock_as_far_as_it_can_be_believed() {
     }
 }
 
+/// Milliseconds of a jump ahead that is followed when it is the only one.
+const SMALL_JUMP: u64 = LEAD_MS_MAX / 10 * 9;
+
+#[test]
+fn small_jumps_one_after_another_are_doubted_like_a_large_one() {
+    let mut host = begun();
+    let mut passed_ms = 0;
+    for jumps in 1..=10 {
+        passed_ms += 6_000;
+        host.go_on(reading(
+            NOON + passed_ms + jumps * SMALL_JUMP,
+            500 + passed_ms,
+        ));
+        assert_eq!(host.now(), Timestamp(NOON + passed_ms + SMALL_JUMP));
+        assert_eq!(host.jump().is_some(), jumps > 1, "{jumps}");
+    }
+    passed_ms += DOUBT_MS;
+    let kept = reading(NOON + passed_ms + 10 * SMALL_JUMP, 500 + passed_ms);
+    host.go_on(kept);
+    assert_eq!((host.now(), host.jump()), (kept.wall, None));
+}
+
+#[test]
+fn a_second_small_jump_is_doubted_wherever_an_hour_begins_and_followed_later() {
+    for minute in 0..120 {
+        let mut host = begun();
+        let mut passed_ms = minute * 60_000;
+        let mut ahead_ms = 0;
+        for (pause_ms, is_followed) in [(0, true), (60_000, false)] {
+            passed_ms += pause_ms;
+            ahead_ms += SMALL_JUMP;
+            host.go_on(reading(NOON + passed_ms + ahead_ms, 500 + passed_ms));
+            assert_eq!(host.jump().is_none(), is_followed, "from {minute} on");
+        }
+        // It is taken back, and comes again when the first one is long past.
+        passed_ms += 60_000;
+        host.go_on(reading(NOON + passed_ms + SMALL_JUMP, 500 + passed_ms));
+        passed_ms += 2 * DOUBT_MS;
+        host.go_on(reading(NOON + passed_ms + ahead_ms, 500 + passed_ms));
+        assert_eq!((host.now(), host.jump()), (host.wall(), None));
+    }
+}
+
+#[test]
+fn what_a_doubted_lead_has_grown_by_counts_when_it_is_believed() {
+    let mut host = begun();
+    host.go_on(reading(NOON + DAY, 500));
+    let mut passed_ms = DOUBT_MS;
+    let grown = reading(NOON + passed_ms + DAY + SMALL_JUMP, 500 + passed_ms);
+    host.go_on(grown);
+    assert_eq!((host.now(), host.jump()), (grown.wall, None));
+    passed_ms += 1_000;
+    host.go_on(reading(
+        NOON + passed_ms + DAY + 2 * SMALL_JUMP,
+        500 + passed_ms,
+    ));
+    assert_eq!(host.jump().map(|jump| jump.ms), Some(SMALL_JUMP));
+}
+
+#[test]
+fn a_clock_that_runs_fast_by_a_thousandth_is_followed_all_day() {
+    let mut host = begun();
+    for second in 1..=DAY / 1_000 {
+        host.go_on(reading(NOON + second * 1_001, 500 + second * 1_000));
+        assert_eq!((host.now(), host.jump()), (host.wall(), None), "{second}");
+    }
+}
+
+#[test]
+fn corrections_back_and_forth_do_not_add_up() {
+    let mut host = begun();
+    // Little is left of what is followed within an hour.
+    let ahead_ms = LEAD_MS_MAX - 10_000;
+    for correction in 1..=1_440 {
+        let passed_ms = correction * 10_000;
+        let back_ms = if correction % 2 == 0 { 500 } else { 0 };
+        host.go_on(reading(
+            NOON + passed_ms + ahead_ms - back_ms,
+            500 + passed_ms,
+        ));
+        assert_eq!(host.jump(), None, "{correction}");
+    }
+}
+
 #[test]
 fn host_time_waits_for_a_wall_clock_that_is_behind_without_stopping() {
     let mut host = begun();
