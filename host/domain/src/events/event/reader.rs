@@ -7,9 +7,13 @@
 ///
 /// It is raised whenever a field, or a new meaning of its absence, narrows what an agent or a user
 /// may do: a deny, a limit, a mark, an end. A field that only adds information needs no new number.
-/// Neither does a new kind of event, which an older program refuses to read.
+/// Neither does a new kind of event, which an older program refuses to read. A test pins the fields
+/// of what carries authority, so that none is added without a look at this.
 ///
 /// | reader | what an older one would not have seen |
 /// |---|---|
 /// | 1 | nothing: the first that is named, with layout 12 of the database, which older programs refuse |
 pub const READER: u64 = 1;
+
+#[cfg(test)]
+mod tests;
