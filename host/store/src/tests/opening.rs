@@ -215,6 +215,32 @@ async fn a_store_that_demands_a_newer_reader_is_refused_by_an_older_one() {
     assert_eq!(now, READER.to_string());
 }
 
+/// In PostgreSQL `user` is the role of the session: a statement that means the column would read
+/// that instead, and no error would tell.
+#[tokio::test]
+async fn no_column_is_called_user() {
+    let sample = Sample::new();
+    sample.store.close().await;
+    let connection = Connection::open(sample.database()).unwrap();
+    let mut statement = connection
+        .prepare(
+            "SELECT t.name, c.name FROM sqlite_schema t JOIN pragma_table_info(t.name) c WHERE \
+             t.type = 'table'",
+        )
+        .unwrap();
+    let columns: Vec<(String, String)> = statement
+        .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))
+        .unwrap()
+        .collect::<Result<_, _>>()
+        .unwrap();
+    assert!(columns.contains(&("agent_users".to_owned(), "user_id".to_owned())));
+    let found: Vec<_> = columns
+        .iter()
+        .filter(|(_, column)| column.eq_ignore_ascii_case("user"))
+        .collect();
+    assert!(found.is_empty(), "{found:?}");
+}
+
 #[tokio::test]
 async fn events_that_were_changed_or_cut_off_are_found_when_the_store_is_opened() {
     let statements = [
