@@ -23,7 +23,7 @@ const SENDERS: usize = 16;
 /// Time that a sender waits after a refusal, in milliseconds: shorter than the host asks for.
 const REFUSED_MS: u64 = 50;
 /// The factor by which others may be served worse than on a quiet host.
-const TIMES_MAX: f64 = 2.0;
+const TIMES_MAX: f64 = 1.5;
 
 pub(crate) async fn run() -> anyhow::Result<Vec<Row>> {
     let mut rows = Vec::new();
