@@ -1,17 +1,17 @@
 //! Loading what has a long past: an agent with 100,000 events beside one with 1,000, and beside it
 //! a run; and talking to one with many users.
 
-use crate::measure::{in_turns, mean_us};
+use crate::measure::{in_turns, mean_us, median, us};
 use crate::report::{Bar, Row};
 use crate::size::{Grouped, Size};
 use crate::thread::Conversation;
 use agent_host_tests::{Setup, World};
 use anyhow::ensure;
-use broker::{PostMessage, Target};
+use broker::{InputReceipt, PostMessage, Target};
 use domain::id::RunId;
 use domain::user::UserId;
 use serde_json::json;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Events of the long past.
 const LONG: usize = 100_000;
@@ -23,6 +23,8 @@ const USERS: usize = 999;
 const REMEMBERED_BYTES: usize = 32 << 10;
 /// Turns of one measurement.
 const TURNS: u32 = 20;
+/// Messages whose acceptance is timed in one measurement.
+const MESSAGES: usize = 50;
 /// Time limit of a turn.
 const TURN: Duration = Duration::from_secs(20);
 /// Loads of one measurement.
@@ -50,15 +52,7 @@ pub(crate) async fn run(size: Size) -> anyhow::Result<Vec<Row>> {
         async || little.fold_run(&world).await,
     )
     .await?;
-    let shared = Conversation::begin(world.store()).await?;
-    let own = Conversation::begin(world.store()).await?;
-    let users = size.scaled(USERS);
-    shared.share(world.store(), users, REMEMBERED_BYTES).await?;
-    let turns = in_turns(
-        async || talk(&world, shared).await,
-        async || talk(&world, own).await,
-    )
-    .await?;
+    let [accepted, turn] = with_many_users(&world, size).await?;
     world.broker.shutdown(Duration::ZERO).await;
     let long = Grouped(long);
     let short = Grouped(SHORT);
@@ -69,12 +63,8 @@ pub(crate) async fn run(size: Size) -> anyhow::Result<Vec<Row>> {
             agents,
             Bar::Within(2.0),
         ),
-        Row::new(
-            format!("turn with an agent of {} users / of 1", Grouped(users + 1)),
-            "µs",
-            turns,
-            Bar::Within(1.1),
-        ),
+        accepted,
+        turn,
         Row::new(
             format!("run with {long} events / {short}"),
             "µs",
@@ -84,19 +74,78 @@ pub(crate) async fn run(size: Size) -> anyhow::Result<Vec<Row>> {
     ])
 }
 
+/// Measures messages to an agent with many users, of each of whom it remembers something, beside
+/// those to an agent with one: until they are accepted, and until the reply.
+async fn with_many_users(world: &World, size: Size) -> anyhow::Result<[Row; 2]> {
+    let shared = Conversation::begin(world.store()).await?;
+    let own = Conversation::begin(world.store()).await?;
+    let others = size.scaled(USERS);
+    shared
+        .share(world.store(), others, REMEMBERED_BYTES)
+        .await?;
+    let accepted = in_turns(
+        async || accept(world, shared).await,
+        async || accept(world, own).await,
+    )
+    .await?;
+    let turns = in_turns(
+        async || talk(world, shared).await,
+        async || talk(world, own).await,
+    )
+    .await?;
+    let users = Grouped(others + 1);
+    Ok([
+        Row::new(
+            format!("words accepted, agent of {users} users / of 1"),
+            "µs",
+            accepted,
+            Bar::Within(1.1),
+        ),
+        Row::new(
+            format!("turn with an agent of {users} users / of 1"),
+            "µs",
+            turns,
+            Bar::Within(1.1),
+        ),
+    ])
+}
+
+/// Microseconds until a message is accepted, as a median. Each is sent after the reply to the one
+/// before, and the turn between them is not timed.
+async fn accept(world: &World, to: Conversation) -> anyhow::Result<f64> {
+    let mut taken = Vec::with_capacity(MESSAGES);
+    for _ in 0..MESSAGES {
+        let began = Instant::now();
+        let receipt = post(world, to).await?;
+        taken.push(us(began.elapsed()));
+        reply(world, &receipt).await?;
+    }
+    Ok(median(&mut taken))
+}
+
 /// A message to an agent and its reply.
 async fn talk(world: &World, to: Conversation) -> anyhow::Result<f64> {
     mean_us(TURNS, async || {
-        let message = PostMessage {
-            target: Target::Agent(to.agent),
-            ..world.message("assistant", to.session, "hello", None)
-        };
-        let receipt = world.broker.post_message(message).await?;
-        let became = world.broker.await_reply(receipt.input, TURN).await?;
-        ensure!(became.is_some(), "no reply in time");
-        Ok(())
+        let receipt = post(world, to).await?;
+        reply(world, &receipt).await
     })
     .await
+}
+
+/// Sends words to an agent, and returns when they are accepted.
+async fn post(world: &World, to: Conversation) -> anyhow::Result<InputReceipt> {
+    let message = PostMessage {
+        target: Target::Agent(to.agent),
+        ..world.message("assistant", to.session, "hello", None)
+    };
+    Ok(world.broker.post_message(message).await?)
+}
+
+/// Waits for the reply to a message.
+async fn reply(world: &World, to: &InputReceipt) -> anyhow::Result<()> {
+    let became = world.broker.await_reply(to.input, TURN).await?;
+    ensure!(became.is_some(), "no reply in time");
+    Ok(())
 }
 
 /// An agent and a run with so many events each.
