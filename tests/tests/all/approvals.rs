@@ -9,7 +9,9 @@ use broker::By;
 use broker::{Respond, Target};
 use domain::approval::WIDGET;
 use domain::event::Event;
+use domain::grant::Grant;
 use domain::id::{OperationId, SessionId};
+use domain::ruling::{Rule, TOOL_CALL};
 use domain::user::UserId;
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -212,7 +214,7 @@ async fn nobody_agrees_while_the_host_is_down_and_the_call_has_failed() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_destroys_is_asked_about_by_definition_or_grant_and_nothing_else_is() {
-    let by_grant: fn(&str, &mut domain::grant::Grant) = |name, grant| {
+    let by_grant: fn(&str, &mut Grant) = |name, grant| {
         if name == "files" {
             grant.confirm = serde_json::from_value(json!("destructive")).unwrap();
         }
@@ -246,6 +248,86 @@ async fn what_destroys_is_asked_about_by_definition_or_grant_and_nothing_else_is
         world.idle(session).await;
         assert!(!file.exists());
     }
+}
+
+/// The grant of the tools with effects, of which `put` and `asks` need an approval.
+fn effects_confirmed(name: &str, grant: &mut Grant) {
+    if name == "effects" {
+        grant.confirm = serde_json::from_value(json!(["put", "asks"])).unwrap();
+    }
+}
+
+fn begins(world: &World) -> usize {
+    let effects = world.effects();
+    effects
+        .iter()
+        .filter(|line| line.contains(" begin "))
+        .count()
+}
+
+/// The number of calls that were refused because a user has to agree to them.
+async fn refusals(world: &World) -> usize {
+    let ledger = world.ledger().await;
+    ledger
+        .iter()
+        .flat_map(|entry| &entry.decisions)
+        .filter(|decision| decision.rule == Rule::Approval && decision.capability == TOOL_CALL)
+        .count()
+}
+
+/// Restarts the host with other settings in the middle of a call that is made again after a
+/// restart. The call fails, and the next one is asked about.
+async fn comes_to_need_approval(change: fn(&mut Setup)) {
+    let world = World::new(Setup::default()).await;
+    let session = world.open("puppet").await;
+    let steps = [
+        call("a", "put", &json!({ "sleep": 700 })),
+        call("b", "put", &json!({})),
+    ];
+    world
+        .say("puppet", session, &json!({ "steps": steps }).to_string())
+        .await;
+    while world.effects().is_empty() {
+        sleep(Duration::from_millis(5)).await;
+    }
+    let world = world.restart(change).await;
+    let (question, action) = world.question("puppet", session).await;
+    assert_eq!(action.widget, WIDGET);
+    assert_eq!((begins(&world), refusals(&world).await), (1, 1));
+    world
+        .answer("puppet", question, answer(&action.props, true))
+        .await
+        .unwrap();
+    world.idle(session).await;
+    let reply = world.last_reply(session).await;
+    assert!(
+        reply.starts_with("a failed approval-denied") && reply.ends_with("b parts put done"),
+        "{reply}"
+    );
+    assert_eq!((begins(&world), refusals(&world).await), (2, 1));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_that_needs_an_approval_only_after_a_restart_is_not_made_without_one() {
+    comes_to_need_approval(|setup| setup.change_grant = effects_confirmed).await;
+    comes_to_need_approval(|setup| setup.definitions[0]["confirm"] = json!(["put"])).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_that_came_to_need_an_approval_while_it_asked_does_not_go_on() {
+    let world = World::new(Setup::default()).await;
+    let session = world.open("puppet").await;
+    let steps = json!({ "steps": [call("t", "asks", &json!({}))] });
+    world.say("puppet", session, &steps.to_string()).await;
+    let (question, _) = world.question("puppet", session).await;
+    let world = world
+        .restart(|setup| setup.change_grant = effects_confirmed)
+        .await;
+    world.answer("puppet", question, json!(true)).await.unwrap();
+    world.idle(session).await;
+    let reply = world.last_reply(session).await;
+    assert!(reply.starts_with("t failed approval-denied"), "{reply}");
+    assert_eq!((begins(&world), refusals(&world).await), (1, 1));
 }
 
 #[tokio::test(flavor = "multi_thread")]

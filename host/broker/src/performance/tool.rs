@@ -10,7 +10,7 @@ use crate::performance::result::{CameTo, Performed};
 use crate::performance::stopwatch::{AtWork, Stopwatch};
 use crate::resolved_config::ResolvedConfigs;
 use crate::serving::{Offering, Served};
-use domain::approval::Exact;
+use domain::approval::{self, Exact};
 use domain::authority::{Asked, Caller, Denied};
 use domain::digest::Digest;
 use domain::event::{BoundaryVerdict, Event, KeyValueWritten, RunStarted};
@@ -74,6 +74,10 @@ impl Tool<'_> {
             }
             Err(failure) => return Performed::ended(Ended::Failed(failure)),
         };
+        if self.has_come_to_need_approval(&present, &offering) {
+            self.note_refusal(TOOL_CALL, Rule::Approval);
+            return Performed::ended(Ended::Failed(approval::required_since()));
+        }
         if let Some(limit) = self.open.operation.time_limit_ms {
             bound.limits.wall_ms_max = bound.limits.wall_ms_max.min(limit);
         }
@@ -124,9 +128,13 @@ impl Tool<'_> {
 
     /// Records that the call is refused, and returns that outcome.
     fn refused(&self, capability: &str, rule: Rule) -> Performed {
+        self.note_refusal(capability, rule);
+        Performed::ended(Ended::Denied)
+    }
+
+    fn note_refusal(&self, capability: &str, rule: Rule) {
         self.audit
             .decided(capability, BoundaryVerdict::Refused, rule, self.ran.tool);
-        Performed::ended(Ended::Denied)
     }
 
     /// Returns the tool as the run may call it; none when it is not there any more.
@@ -173,6 +181,26 @@ impl Tool<'_> {
             .is_none_or(|approval| !is_open && approval.is_for(&exact))
     }
 
+    /// Returns whether the call was decided without an approval, and would need one by now.
+    ///
+    /// That holds for later segments too: a call that has begun is not asked about any more.
+    fn has_come_to_need_approval(&self, present: &Served, offering: &Offering) -> bool {
+        self.open.operation.approval.is_none()
+            && self
+                .caller(present)
+                .is_some_and(|caller| caller.must_ask(&offering.definition, &offering.entry.grant))
+    }
+
+    /// Returns the calling agent as it is configured now. None when it is not there any more.
+    fn caller<'c>(&'c self, present: &'c Served) -> Option<Caller<'c>> {
+        let started = self.started;
+        Some(Caller {
+            agent: present.catalogue.definition(&started.definition)?,
+            denies: &started.denies,
+            permissions: &started.permissions,
+        })
+    }
+
     /// Returns the bounds of the call: the present grant, within the grant of the time when the run
     /// began.
     ///
@@ -187,10 +215,7 @@ impl Tool<'_> {
         let definition = &*offering.definition;
         let started = self.started;
         let gone = || Failure::lasting("not-found", "what this turn may do is not stored any more");
-        let agent = present
-            .catalogue
-            .definition(&started.definition)
-            .ok_or_else(gone)?;
+        let caller = self.caller(present).ok_or_else(gone)?;
         // Capabilities for which the tool asks by now count only if it had them when the call was
         // decided.
         let capabilities: Vec<String> = definition
@@ -202,11 +227,6 @@ impl Tool<'_> {
         let asked = Asked {
             tool: self.ran.tool,
             capabilities: &capabilities,
-        };
-        let caller = Caller {
-            agent,
-            denies: &started.denies,
-            permissions: &started.permissions,
         };
         let resolved = core
             .serving

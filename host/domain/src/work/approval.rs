@@ -117,7 +117,7 @@ impl Approval {
     }
 }
 
-/// The code of a call that a user did not agree to.
+/// The code of a call that a user did not agree to, or was not asked about.
 const DENIED: &str = "approval-denied";
 /// The code of a call that no user agreed to in time.
 const EXPIRED: &str = "approval-expired";
@@ -135,6 +135,17 @@ pub fn declined() -> Failure {
     Failure::lasting(
         DENIED,
         "the user did not agree to this call, and it was not made; do not try it again unasked",
+    )
+}
+
+/// Returns the failure that an agent sees for a call that was begun before it needed an approval.
+/// No user was asked about it.
+#[must_use]
+pub fn required_since() -> Failure {
+    Failure::lasting(
+        DENIED,
+        "this call was begun before an approval was required, and the host did not go on with it; \
+         what it did before that is not undone. Call again, and the user is asked",
     )
 }
 
