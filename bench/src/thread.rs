@@ -461,6 +461,7 @@ fn stepped(run: RunId, heard: Message, said: Vec<Message>) -> RunStepped {
         hops: 0,
         news: Vec::new(),
         heard: vec![heard],
+        history_untrusted: false,
         decision: Decision::Reply { parts: Vec::new() },
         effects: Vec::new(),
         memo: None,

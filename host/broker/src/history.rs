@@ -8,6 +8,14 @@ use domain::user::UserId;
 use serde_json::{Value, json};
 use store::{ReadError, SessionRow, Store};
 
+/// The history as a step is shown it.
+pub(crate) struct SeenHistory {
+    /// The sessions, a JSON array.
+    pub(crate) sealed: Sealed,
+    /// True if what is said of the end of any of them rests on content from outside.
+    pub(crate) untrusted: bool,
+}
+
 /// Returns the agent's last ended structured sessions that a user in this role may see, sealed.
 ///
 /// None when there are none.
@@ -16,7 +24,7 @@ pub(crate) async fn seen_by(
     agent: AgentId,
     user: &UserId,
     role: Option<AgentRole>,
-) -> Result<Option<Sealed>, ReadError> {
+) -> Result<Option<SeenHistory>, ReadError> {
     let whose = if role.is_some_and(AgentRole::sees_all_sessions) {
         None
     } else {
@@ -28,8 +36,11 @@ pub(crate) async fn seen_by(
     if ended.is_empty() {
         return Ok(None);
     }
-    let summaries: Vec<Value> = ended.iter().map(summary).collect();
-    Ok(Some(Sealed::json(&summaries)))
+    let summaries: Vec<Value> = ended.iter().map(|ended| summary(&ended.row)).collect();
+    Ok(Some(SeenHistory {
+        sealed: Sealed::json(&summaries),
+        untrusted: ended.iter().any(|ended| ended.untrusted),
+    }))
 }
 
 /// Returns an ended session as agents see it.

@@ -84,10 +84,10 @@ pub use open::{OpenError, Options};
 pub use purge::{Piece, PurgePlan, Purging, Rewritten, Tally};
 pub use read::{
     Addressee, AgentFilter, AgentRow, Among, Carried, ConnectorRow, Counts, DeadInput, Door, Drawn,
-    DueSession, EventFilter, FileRow, Found, HandedOver, Hit, InputState, KeyRow, LivingAgent,
-    Meeting, Parting, QueueRow, ReadError, RememberedRequest, RunRow, SeenTurn, SessionFilter,
-    SessionLabel, SessionRow, SessionStatus, SpawnedSession, TreeTurn, UsageBy, UsageFilter,
-    UsageRow, UserSession,
+    DueSession, EndedSession, EventFilter, FileRow, Found, HandedOver, Hit, InputState, KeyRow,
+    LivingAgent, Meeting, Parting, QueueRow, ReadError, RememberedRequest, RunRow, SeenTurn,
+    SessionFilter, SessionLabel, SessionRow, SessionStatus, SpawnedSession, TreeTurn, UsageBy,
+    UsageFilter, UsageRow, UserSession,
 };
 pub use readers::in_background;
 pub use rebuild::{RebuildError, RebuildStage, RebuildState, Rebuilt, Replaced};

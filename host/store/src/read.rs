@@ -46,7 +46,9 @@ pub use requests::RememberedRequest;
 pub use routing::Among;
 pub use runs::RunRow;
 pub use search::Found;
-pub use sessions::{DueSession, SessionFilter, SessionRow, SessionStatus, UserSession};
+pub use sessions::{
+    DueSession, EndedSession, SessionFilter, SessionRow, SessionStatus, UserSession,
+};
 pub use spawned::SpawnedSession;
 pub use transcripts::{Carried, Meeting};
 pub(crate) use trees::messages as messages_of_turn;

@@ -11,7 +11,7 @@ use domain::message::Part;
 use domain::queue::QueueOverride;
 use domain::user::UserId;
 use serde_json::{Value, json};
-use store::EventFilter;
+use store::{EventFilter, SessionStatus};
 
 /// Sends a message to a persona's main session, and waits until nothing is left to do.
 async fn say_to(world: &World, persona: &str, steps: Value) -> SessionId {
@@ -359,6 +359,49 @@ async fn a_marked_thread_marks_its_later_turns_until_it_is_cleared() {
         .await;
     world.idle(session).await;
     assert_eq!(notes(&world).await[2..], [("fourth".to_owned(), false)]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_end_of_a_session_that_heard_content_from_outside_marks_later_turns() {
+    let world = World::new(Setup::default()).await;
+    let look = json!({ "start": [{ "key": "t", "tool": "look" }] });
+    let complete = json!({ "complete": { "score": 1 } });
+    let remember = |note: &str| {
+        json!({
+            "effects": [{ "remember": note }], "start": [{ "key": "z", "timer": 1 }],
+        })
+    };
+    let lesson = async |steps: Value| {
+        let session = world.open_as("puppet", Some("lesson")).await;
+        world.idle(session).await;
+        world
+            .say("puppet", session, &json!({ "steps": steps }).to_string())
+            .await;
+        let row = world.idle(session).await;
+        assert_eq!(row.status, SessionStatus::Completed);
+    };
+    lesson(json!([complete])).await;
+    world.play(json!([remember("plain")])).await;
+    assert_eq!(notes(&world).await, [("plain".to_owned(), false)]);
+
+    // A turn is open when a session ends that heard of something: its next step is shown that.
+    let session = world.open("puppet").await;
+    let asks = json!({ "start": [{ "key": "q", "client": "confirmation" }] });
+    let steps = json!({ "steps": [asks, remember("during")] });
+    world.say("puppet", session, &steps.to_string()).await;
+    let (question, _) = world.question("puppet", session).await;
+    lesson(json!([look, complete])).await;
+    world
+        .answer("puppet", question, json!({ "confirmed": true }))
+        .await
+        .unwrap();
+    world.idle(session).await;
+    assert_eq!(notes(&world).await[1..], [("during".to_owned(), true)]);
+
+    let world = world.restart(|_| {}).await;
+    world.play(json!([remember("later")])).await;
+    assert_eq!(notes(&world).await[2..], [("later".to_owned(), true)]);
+    assert_eq!(turns(&world).await.last(), Some(&Some(true)));
 }
 
 #[tokio::test(flavor = "multi_thread")]

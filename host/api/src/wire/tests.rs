@@ -138,6 +138,7 @@ fn stepped(started: Vec<Operation>, settled: Vec<Settlement>, heard: Vec<Message
         hops: 0,
         news: Vec::new(),
         heard,
+        history_untrusted: false,
         decision: Decision::Wait(Wait {
             start: Vec::new(),
             cancel: Vec::new(),

@@ -85,10 +85,11 @@ impl Broker {
         } else {
             Some(user.clone())
         };
-        Ok(self
+        let ended = self
             .store()
             .session_history(agent.agent.id, of, after, limit)
-            .await?)
+            .await?;
+        Ok(ended.into_iter().map(|ended| ended.row).collect())
     }
 
     /// Returns the sessions that a user began, with every agent that they are assigned to, the

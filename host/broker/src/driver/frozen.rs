@@ -3,7 +3,7 @@
 use super::context::SessionContext;
 use super::driving::Driving;
 use super::error::DriverError;
-use crate::history::seen_by;
+use crate::history::{SeenHistory, seen_by};
 use crate::resolved_config::{ResolvedConfig, Sealed};
 use crate::view::{LastRead, StepView};
 use domain::basis::{Basis, Scene};
@@ -45,7 +45,7 @@ pub(super) struct Own {
     /// The configuration that the session was opened with.
     session_config: Option<Sealed>,
     /// The agent's ended structured sessions, as far as the user may see them.
-    history: Option<Sealed>,
+    history: Option<SeenHistory>,
     /// The user's role with the agent.
     pub(super) role: Option<AgentRole>,
     /// The prompt and settings that are the agent's, the session's or the persona's own.
@@ -66,12 +66,17 @@ pub(super) struct OwnOf<'a> {
 }
 
 impl Own {
+    /// Returns whether the history rests on content from outside.
+    pub(super) fn history_is_untrusted(&self) -> bool {
+        self.history.as_ref().is_some_and(|seen| seen.untrusted)
+    }
+
     /// Returns the blobs that a basis names of it.
     fn into_blobs(self) -> impl Iterator<Item = Sealed> {
         let some = self
             .session_config
             .into_iter()
-            .chain(self.history)
+            .chain(self.history.map(|seen| seen.sealed))
             .chain(self.overrides);
         std::iter::once(self.settings).chain(some)
     }
@@ -168,6 +173,7 @@ impl SessionContext {
         };
         let sealed_scene = Sealed::json(&scene);
         let preferences = Sealed::json(&agent.preferences_for(user));
+        let history = own.history.as_ref().map(|seen| &seen.sealed);
         let has_own = agent.user_preferences.contains_key(user);
         let shared = has_own.then(|| Sealed::json(&agent.preferences));
         let head = intake.heard.last().map_or(run.head(), |message| message.id);
@@ -182,7 +188,7 @@ impl SessionContext {
             preferences: preferences.digest,
             shared_preferences: shared.as_ref().map(|sealed| sealed.digest),
             session_config: own.session_config.as_ref().map(|sealed| sealed.digest),
-            history: own.history.as_ref().map(|sealed| sealed.digest),
+            history: history.map(|sealed| sealed.digest),
             session_state: run.session_state,
             files: own.files,
             now,
@@ -195,7 +201,7 @@ impl SessionContext {
             user: scene.user.into(),
             session_type: scene.session_type,
             session_config: text_or(own.session_config.as_ref(), NOTHING),
-            history: text_or(own.history.as_ref(), NONE_BEFORE),
+            history: text_or(history, NONE_BEFORE),
             settings: own.settings.text(),
             preferences: preferences.text(),
             shared_preferences: shared.as_ref().unwrap_or(&preferences).text(),

@@ -55,7 +55,7 @@ impl Driver {
             None => self.context.agent_row(driving).await?,
         };
         let agent = self.context.with_own(driving, agent).await?;
-        let intake = self.context.take_in(driving, words, salt);
+        let mut intake = self.context.take_in(driving, words, salt);
         let core = &self.context.core;
         let Some(config) = core
             .serving
@@ -89,6 +89,9 @@ impl Driver {
             }
         };
         let role = own.role;
+        // A step of the host's own looks at no history.
+        intake.history_untrusted =
+            driving.run.started.compacts.is_none() && own.history_is_untrusted();
         let frozen = self.context.freeze(own_of, &intake, own, time);
         Ok(Ok(Prepared {
             agent,

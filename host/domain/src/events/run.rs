@@ -164,7 +164,7 @@ pub struct Run {
     /// True if it replied to its caller before its end. Its end then tells the caller nothing more.
     #[serde(default)]
     pub replied: bool,
-    /// True if it has heard something that rests on content from outside: see
+    /// True if it has heard or was shown something that rests on content from outside: see
     /// [`Run::is_untrusted`].
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub untrusted: bool,
@@ -336,6 +336,7 @@ impl Run {
         }
         self.claimed.extend(&stepped.claimed);
         self.hops = self.hops.max(stepped.hops);
+        self.untrusted |= stepped.history_untrusted;
         self.memo.clone_from(&stepped.memo);
         for effect in &stepped.effects {
             match effect {

@@ -139,6 +139,15 @@ pub struct UserSession {
     pub awaits_client: bool,
 }
 
+/// A structured session that has ended, as a history has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EndedSession {
+    /// The session.
+    pub row: SessionRow,
+    /// True if what is said of its end, its summary or the reason, rests on content from outside.
+    pub untrusted: bool,
+}
+
 macro_rules! select {
     ($rest:literal) => {
         select!("", $rest)
@@ -174,6 +183,23 @@ macro_rules! listed {
             " = ?5 AND id > ?6)) ORDER BY ",
             $time,
             " DESC, id LIMIT ?7"
+        )
+    };
+}
+
+/// Ended structured sessions of an agent that match one more condition, the latest first, each with
+/// the mark of its thread. A summary without a thread comes from another system, and is marked.
+macro_rules! ended {
+    ($whose:literal) => {
+        concat!(
+            select!(
+                ", (summary IS NOT NULL OR ended_reason IS NOT NULL) AND coalesce((SELECT \
+                 untrusted FROM turns WHERE turns.id = sessions.head), summary IS NOT NULL)",
+                "WHERE agent = ?1 AND "
+            ),
+            $whose,
+            " AND ended_at IS NOT NULL AND status != 'deleted' AND (?3 IS NULL OR ended_at < ?3 OR \
+             (ended_at = ?3 AND id > ?4)) ORDER BY ended_at DESC, id LIMIT ?5"
         )
     };
 }
@@ -231,7 +257,7 @@ impl Store {
         user: Option<UserId>,
         after: Option<(Timestamp, SessionId)>,
         limit: usize,
-    ) -> Result<Vec<SessionRow>, ReadError> {
+    ) -> Result<Vec<EndedSession>, ReadError> {
         let look = move |sql: &Sql<'_>| {
             let (time, id) = after.map_or((None, String::new()), |(time, id)| {
                 (Some(int(time.0)), id.to_string())
@@ -246,16 +272,14 @@ impl Store {
             // Each by an index of its own: every step asks for the few of its user, among however
             // many of others.
             let text = match user {
-                Some(_) => select!(
-                    "WHERE agent = ?1 AND user_id = ?2 AND ended_at IS NOT NULL AND status != \
-                     'deleted' AND (?3 IS NULL OR ended_at < ?3 OR (ended_at = ?3 AND id > ?4)) \
-                     ORDER BY ended_at DESC, id LIMIT ?5"
-                ),
-                None => select!(
-                    "WHERE agent = ?1 AND ?2 IS NULL AND ended_at IS NOT NULL AND status != \
-                     'deleted' AND (?3 IS NULL OR ended_at < ?3 OR (ended_at = ?3 AND id > ?4)) \
-                     ORDER BY ended_at DESC, id LIMIT ?5"
-                ),
+                Some(_) => ended!("user_id = ?2"),
+                None => ended!("?2 IS NULL"),
+            };
+            let read = |row: &Row<'_>| {
+                Ok(EndedSession {
+                    row: read(row)?,
+                    untrusted: row.get(33)?,
+                })
             };
             sql.rows(text, params, read)
         };

@@ -23,7 +23,7 @@ use domain::delegate::Priority;
 use domain::event::{ConnectorKeyBound, ItemRecorded};
 use domain::event::{
     Event, InputDead, InputRequeued, NoteRemembered, OperationStarted, PreferencesUpdated,
-    RunSettled, SlotCompleted, SlotTaken, Source,
+    RunSettled, SlotCompleted, SlotTaken, SlotTerminated, Source, TurnCommitted,
 };
 use domain::grant::BucketScope;
 use domain::id::ConversationId;
@@ -57,6 +57,67 @@ pub(super) fn everything(database: &std::path::Path) -> Vec<String> {
         }
     }
     all
+}
+
+/// A store with a structured session that has ended, with a summary or else for a reason, after a
+/// turn with this mark or none at all.
+async fn ended_after(thread: Option<bool>, completes: bool) -> Sample {
+    let sample = Sample::new();
+    begin(&sample).await;
+    if let Some(marked) = thread {
+        let said = message(1, Role::Assistant, "hello");
+        let node = turn_after(&sample.store, None, run(1), &[said]).await;
+        let Event::TurnCommitted(committed) = turn_committed(1, &node) else {
+            panic!("a turn")
+        };
+        let committed = TurnCommitted {
+            untrusted: Some(marked),
+            ..committed
+        };
+        sample
+            .append(
+                Stream::Session(session(1)),
+                vec![Event::TurnCommitted(committed)],
+            )
+            .await;
+    }
+    let end = if completes {
+        Event::SlotCompleted(SlotCompleted {
+            agent: agent(1),
+            session_id: session(1),
+            summary: json!({ "score": 1 }),
+            completed_at: NOON,
+        })
+    } else {
+        Event::SlotTerminated(SlotTerminated {
+            agent: agent(1),
+            session_id: session(1),
+            reason: "expired".to_owned(),
+            terminated_at: NOON,
+        })
+    };
+    sample.append(Stream::Agent(agent(1)), vec![end]).await;
+    sample
+}
+
+#[tokio::test]
+async fn the_end_of_a_session_has_the_mark_of_its_last_turn() {
+    for (thread, completes, marked) in [
+        (Some(true), true, true),
+        (Some(true), false, true),
+        (Some(false), true, false),
+        (Some(false), false, false),
+        // A summary without a thread is one of another system's.
+        (None, true, true),
+        (None, false, false),
+    ] {
+        let sample = ended_after(thread, completes).await;
+        for user in [None, Some(UserId::local())] {
+            let ended = sample.store.session_history(agent(1), user, None, 10);
+            let marks: Vec<bool> = ended.await.unwrap().iter().map(|it| it.untrusted).collect();
+            assert_eq!(marks, [marked], "{thread:?} {completes}");
+        }
+    }
 }
 
 #[tokio::test]

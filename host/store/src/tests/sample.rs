@@ -288,6 +288,7 @@ pub(super) fn stepped(
         hops: 0,
         news: Vec::new(),
         heard,
+        history_untrusted: false,
         decision: Decision::Reply { parts: Vec::new() },
         effects: Vec::new(),
         memo: None,

@@ -13,7 +13,8 @@
 /// | reader | what an older one would not have seen |
 /// |---|---|
 /// | 1 | nothing: the first that is named, with layout 12 of the database, which older programs refuse |
-pub const READER: u64 = 1;
+/// | 2 | the mark of a step that was shown the end of a session that rests on content from outside |
+pub const READER: u64 = 2;
 
 #[cfg(test)]
 mod tests;

@@ -147,6 +147,9 @@ pub struct RunStepped {
     pub hops: u32,
     /// Messages that entered the thread before the step: results and the user's messages.
     pub heard: Vec<Message>,
+    /// True if the history of ended sessions that the step was shown rests on content from outside.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub history_untrusted: bool,
     /// The guest's decision, word for word.
     pub decision: Decision,
     /// The effects that it asked for.

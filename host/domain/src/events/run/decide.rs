@@ -120,6 +120,7 @@ pub fn decide(run: &Run, taken: Taken) -> RunStepped {
         hops: taken.intake.hops,
         news: taken.intake.news,
         heard: taken.intake.heard,
+        history_untrusted: taken.intake.history_untrusted,
         decision: taken.result.decision,
         effects: taken.result.effects,
         memo: taken.result.memo,

@@ -22,6 +22,8 @@ pub struct Intake {
     pub heard: Vec<Message>,
     /// The news for the guest.
     pub news: Vec<News>,
+    /// True if the history of ended sessions that the step is shown rests on content from outside.
+    pub history_untrusted: bool,
 }
 
 /// Returns whether the agent is to be stepped now, given outcomes that have arrived and whether
@@ -46,7 +48,8 @@ pub fn wakes(run: &Run, arrived: &[Settlement], words_wait: bool) -> bool {
 
 /// Takes in outcomes and messages. Results come first, in the order in which they settled, then the
 /// user's messages. The inputs with which a run begins are one message if they were collected. They
-/// come after the notice of what was dropped before them.
+/// come after the notice of what was dropped before them. A history is not taken in here: whoever
+/// shows the step one with the mark says so afterwards.
 #[must_use]
 pub fn intake(run: &Run, arrived: Vec<Settlement>, inputs: &[InputAccepted], salt: Salt) -> Intake {
     let mut taking = Taking {
@@ -87,6 +90,7 @@ pub fn intake(run: &Run, arrived: Vec<Settlement>, inputs: &[InputAccepted], sal
         hops,
         heard: taking.heard,
         news: taking.news,
+        history_untrusted: false,
     }
 }
 

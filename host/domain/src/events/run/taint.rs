@@ -4,9 +4,10 @@
 //! The result of a component's tool is from outside. A run carries the mark as a whole, from the
 //! first such content that it hears, because it is unknown which parts of a model's text rest on
 //! which parts of its input. Every later turn of the same thread, which shows the content again,
-//! carries the mark too, and so does every turn of an agent whose memory has it. Everything that
-//! leaves a marked run is marked where it arrives: work that is handed over, replies, late replies,
-//! reminders, notes, what an agent remembers, and what a recall finds.
+//! carries the mark too, and so does every turn of an agent whose memory has it, and every turn
+//! that is shown the end of a session whose thread has it. Everything that leaves a marked run is
+//! marked where it arrives: work that is handed over, replies, late replies, reminders, notes, what
+//! an agent remembers, and what a recall finds.
 //!
 //! A mark is never removed by a message; an empty thread has none.
 
@@ -29,6 +30,7 @@ impl Run {
     #[must_use]
     pub fn is_untrusted_with(&self, intake: &Intake) -> bool {
         self.is_untrusted()
+            || intake.history_untrusted
             || is_any_marked(&intake.heard)
             || intake.settled.iter().any(Settlement::is_untrusted)
     }

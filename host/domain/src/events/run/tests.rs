@@ -2,11 +2,12 @@
 
 mod attempts;
 mod handed_over;
+mod marks;
 
 use super::check::check;
 use super::decide::{Resolved, Taken, decide};
 use super::end::{Cause, Joint, cut_off, turn};
-use super::intake::{intake, wakes};
+use super::intake::{Intake, intake, wakes};
 use super::recover::{Next, goes_on, lost, next, ready, would_be_sent};
 use super::settle::{Ended, answer, settlement, stopped};
 use super::*;
@@ -212,7 +213,16 @@ fn step(
     result: StepResult,
     effect: EffectClass,
 ) -> (Run, RunStepped) {
-    let intake = intake(run, arrived, inputs, SALT);
+    step_on(run, intake(run, arrived, inputs, SALT), result, effect)
+}
+
+/// Takes a step on what it takes in.
+fn step_on(
+    run: &Run,
+    intake: Intake,
+    result: StepResult,
+    effect: EffectClass,
+) -> (Run, RunStepped) {
     check(run, &intake, &result).unwrap();
     let taken = Taken {
         basis: basis(run),
