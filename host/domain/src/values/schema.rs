@@ -3,14 +3,16 @@
 //!
 //! Two things are counted here, because four kilobytes of schema can ask for more work than there
 //! is time. [`check`] looks at a schema when it enters: its size, its references, and the number of
-//! schemas that one place of a document would be compared with. [`comparisons`] counts, for one
-//! schema and one document, the comparisons that they come to together. Neither compares anything,
-//! and neither does more work than the limits say. A match of a regular expression counts as many
-//! comparisons as its states and the length of the text come to.
+//! schemas, literals and names that one place of a document would be compared with. [`comparisons`]
+//! counts, for one schema and one document, the comparisons that they come to together. Neither
+//! compares anything, and neither does more work than the limits say. A match of a regular
+//! expression counts as many comparisons as its states and the length of the text come to, and
+//! `uniqueItems` as many as the pairs of items that a hash may not tell apart.
 
 mod count;
 mod graph;
 mod pattern;
+mod sizes;
 #[cfg(test)]
 mod tests;
 
@@ -32,8 +34,10 @@ pub const REFERENCES_MAX: usize = 1_000;
 /// Length of a chain of schemas that apply to the same place of a document. Each is part of the one
 /// before, or is referred to by it.
 pub const CHAIN_MAX: usize = 64;
-/// Schemas that one place of a document is compared with, each counted as often as it is reached.
-pub const EXPANDED_MAX: u64 = 10_000;
+/// Schemas that one place of a document is compared with, with their keywords and the literals and
+/// names that those list. Each is counted as often as it is reached; a schema that multiplies
+/// nothing comes to about as many as it has values.
+pub const EXPANDED_MAX: u64 = 20_000;
 /// Bytes of a regular expression.
 pub const PATTERN_BYTES_MAX: usize = 32 << 10;
 /// Regular expressions in a schema.
@@ -108,8 +112,11 @@ pub enum Problem {
              same value"
     )]
     Chain,
-    /// Too many schemas apply to the same place.
-    #[error("one value would be compared with more than {EXPANDED_MAX} schemas")]
+    /// Too many schemas, or too long lists in them, apply to the same place.
+    #[error(
+        "one value would be compared with more than {EXPANDED_MAX} schemas, keywords, literals \
+             and names"
+    )]
     Expanded,
     /// It has too many regular expressions.
     #[error("the schema has more than {PATTERNS_MAX} regular expressions")]

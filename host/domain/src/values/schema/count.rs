@@ -2,14 +2,30 @@
 
 use super::graph::{References, looks, same};
 use super::pattern::states;
+use super::sizes::{members, names, size};
 use super::{COMPARISONS_MAX, TooCostly};
 use serde_json::{Map, Value};
 use std::collections::HashMap;
 
-/// Lists of which a comparison may go through every entry.
-const LISTS: [&str; 3] = ["enum", "required", "dependentRequired"];
+/// Keywords with literals that a value is compared with.
+const LITERALS: [&str; 2] = ["enum", "const"];
+/// Keywords with names that are looked up in an object.
+const NAMES: [&str; 3] = ["required", "dependentRequired", "dependencies"];
+/// Keywords that count the letters of a text.
+const LENGTHS: [&str; 2] = ["minLength", "maxLength"];
+/// Keywords that decode or parse a text.
+const CONTENTS: [&str; 2] = ["contentEncoding", "contentMediaType"];
 /// Steps of a regular expression, of one state for one byte each, that count as one comparison.
 const STEPS_PER_COMPARISON: u64 = 100;
+/// Steps of decoding or parsing one byte.
+const CONTENT_STEPS: u64 = 10;
+/// Names of an object that are found, or not, in the time of one comparison.
+const LOOKUPS_PER_COMPARISON: u64 = 10;
+/// Values of two items that are found to be equal in the time of one comparison.
+const EQUALS_PER_COMPARISON: u64 = 10;
+/// Numbers up to this one have a hash of their own; of larger ones those share it that are equal as
+/// floating-point numbers.
+const OWN_HASH_MAX: f64 = 9_007_199_254_740_992.0;
 
 /// Counts the comparisons that a schema takes with a part of a document, at most. Every branch
 /// counts, whichever is taken. The schema has passed [`super::check`]; going through the document
@@ -38,36 +54,37 @@ struct Count<'a> {
 }
 
 impl<'a> Count<'a> {
-    fn compare(&mut self, schema: &'a Value, document: &Value) -> Result<(), TooCostly> {
+    /// Counts what a schema takes with a value. Returns the number of schemas that were applied to
+    /// the value itself.
+    fn compare(&mut self, schema: &'a Value, document: &Value) -> Result<u64, TooCostly> {
         self.take(1)?;
+        let mut applied = 1_u64;
         let Value::Object(schema) = schema else {
-            return Ok(());
+            return Ok(applied);
         };
-        let listed = LISTS
-            .iter()
-            .filter_map(|keyword| schema.get(*keyword))
-            .map(length)
-            .sum::<usize>();
-        self.take(listed as u64)?;
+        self.take(listed(schema, &LITERALS, size))?;
         let references = &self.references;
         let target = *self
             .targets
             .entry(std::ptr::from_ref(schema))
             .or_insert_with(|| references.target(schema).ok().flatten());
+        let looks = looks(schema);
         for within in same(schema).map(|(_, value)| value).chain(target) {
-            for _ in 0..looks(schema) {
-                self.compare(within, document)?;
+            for _ in 0..looks {
+                applied = applied.saturating_add(self.compare(within, document)?);
             }
         }
-        match document {
-            Value::Object(fields) => self.fields(schema, fields),
-            Value::Array(items) => self.items(schema, items),
-            Value::String(text) => match schema.get("pattern").and_then(Value::as_str) {
-                Some(pattern) => self.matching(pattern, text),
-                None => Ok(()),
-            },
-            Value::Null | Value::Bool(_) | Value::Number(_) => Ok(()),
+        if looks > 1 && !document.is_string() {
+            // For each of those schemas, every part is asked whether it was evaluated.
+            self.take(applied.saturating_mul(members(document)))?;
         }
+        match document {
+            Value::Object(fields) => self.fields(schema, fields)?,
+            Value::Array(items) => self.items(schema, items)?,
+            Value::String(text) => self.text(schema, text)?,
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+        Ok(applied)
     }
 
     fn take(&mut self, comparisons: u64) -> Result<(), TooCostly> {
@@ -84,48 +101,87 @@ impl<'a> Count<'a> {
         self.take(states.saturating_mul(text.len() as u64) / STEPS_PER_COMPARISON)
     }
 
+    fn text(&mut self, schema: &'a Map<String, Value>, text: &str) -> Result<(), TooCostly> {
+        let has =
+            |keywords: [&str; 2]| keywords.iter().any(|keyword| schema.contains_key(*keyword));
+        let steps = u64::from(has(LENGTHS)) + CONTENT_STEPS * u64::from(has(CONTENTS));
+        self.take(steps.saturating_mul(text.len() as u64) / STEPS_PER_COMPARISON)?;
+        match schema.get("pattern").and_then(Value::as_str) {
+            Some(pattern) => self.matching(pattern, text),
+            None => Ok(()),
+        }
+    }
+
     /// A field may fit every pattern.
     fn fields(
         &mut self,
         schema: &'a Map<String, Value>,
         fields: &Map<String, Value>,
     ) -> Result<(), TooCostly> {
-        let own = schema.get("properties").and_then(Value::as_object);
+        self.take(listed(schema, &NAMES, names))?;
+        if let Some(own) = schema.get("properties")
+            && let Value::Object(schemas) = own
+        {
+            // Either side is looked up in the other.
+            let lookups = members(own).saturating_add(fields.len() as u64);
+            self.take(lookups / LOOKUPS_PER_COMPARISON)?;
+            for (name, within) in schemas {
+                if let Some(value) = fields.get(name) {
+                    self.compare(within, value)?;
+                }
+            }
+        }
         let patterns = schema.get("patternProperties").and_then(Value::as_object);
-        for (name, value) in fields {
-            let within = own
-                .and_then(|own| own.get(name))
-                .into_iter()
-                .chain(patterns.into_iter().flat_map(Map::values));
-            for schema in within.chain(named(
-                schema,
-                &["additionalProperties", "unevaluatedProperties"],
-            )) {
-                self.compare(schema, value)?;
-            }
-            for pattern in patterns.into_iter().flat_map(Map::keys) {
+        for (pattern, within) in patterns.into_iter().flatten() {
+            for (name, value) in fields {
                 self.matching(pattern, name)?;
+                self.compare(within, value)?;
             }
-            for schema in named(schema, &["propertyNames"]) {
-                self.compare(schema, &Value::String(name.clone()))?;
+        }
+        for within in named(schema, &["additionalProperties", "unevaluatedProperties"]) {
+            for value in fields.values() {
+                self.compare(within, value)?;
+            }
+        }
+        for within in named(schema, &["propertyNames"]) {
+            for name in fields.keys() {
+                self.take(name.len() as u64 / STEPS_PER_COMPARISON)?;
+                self.compare(within, &Value::String(name.clone()))?;
             }
         }
         Ok(())
     }
 
     fn items(&mut self, schema: &'a Map<String, Value>, items: &[Value]) -> Result<(), TooCostly> {
-        for (index, value) in items.iter().enumerate() {
-            let by_place = ["prefixItems", "items"]
-                .iter()
-                .filter_map(|keyword| schema.get(*keyword)?.as_array()?.get(index));
-            for schema in by_place.chain(named(
-                schema,
-                &["items", "additionalItems", "unevaluatedItems", "contains"],
-            )) {
-                self.compare(schema, value)?;
+        for keyword in ["prefixItems", "items"] {
+            let by_place = schema.get(keyword).and_then(Value::as_array);
+            for (within, value) in by_place.into_iter().flatten().zip(items) {
+                self.compare(within, value)?;
             }
         }
+        for within in named(
+            schema,
+            &["items", "additionalItems", "unevaluatedItems", "contains"],
+        ) {
+            for value in items {
+                self.compare(within, value)?;
+            }
+        }
+        if schema.get("uniqueItems") == Some(&Value::Bool(true)) {
+            self.unique(items)?;
+        }
         Ok(())
+    }
+
+    /// Counts the search for two equal items. All are hashed; each of those that may have the hash
+    /// of another one is compared with all of them, to their last values.
+    fn unique(&mut self, items: &[Value]) -> Result<(), TooCostly> {
+        let sized = |item: &Value| size(item).saturating_add(1);
+        let hashed = items.iter().map(sized).fold(0, u64::saturating_add);
+        self.take(hashed / EQUALS_PER_COMPARISON)?;
+        let alike = || items.iter().filter(|item| !has_own_hash(item));
+        let pairs = alike().map(sized).fold(0, u64::saturating_add);
+        self.take(pairs.saturating_mul(alike().count() as u64) / EQUALS_PER_COMPARISON)
     }
 }
 
@@ -140,10 +196,20 @@ fn named<'a>(
         .filter(|value| value.is_object() || value.is_boolean())
 }
 
-fn length(value: &Value) -> usize {
-    match value {
-        Value::Array(items) => items.len(),
-        Value::Object(fields) => fields.len(),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => 0,
+/// The sum of what these keywords list.
+fn listed(schema: &Map<String, Value>, keywords: &[&str], count: fn(&Value) -> u64) -> u64 {
+    let lists = keywords.iter().filter_map(|keyword| schema.get(*keyword));
+    lists.map(count).fold(0, u64::saturating_add)
+}
+
+/// Returns whether only an equal value has the same hash. Lists and objects can be made to share
+/// one: where they are nested does not go into it.
+fn has_own_hash(item: &Value) -> bool {
+    match item {
+        Value::Null | Value::Bool(_) | Value::String(_) => true,
+        Value::Number(number) => number
+            .as_f64()
+            .is_some_and(|number| number.abs() <= OWN_HASH_MAX),
+        Value::Array(_) | Value::Object(_) => false,
     }
 }

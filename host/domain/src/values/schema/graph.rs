@@ -1,6 +1,7 @@
 //! The schemas of which a schema is made, and which of them apply to the same value.
 
 use super::pattern::states;
+use super::sizes::{all, own};
 use super::{
     CHAIN_MAX, EXPANDED_MAX, PATTERN_BYTES_MAX, PATTERN_STATES_MAX, PATTERNS_MAX, PLACE_STEPS_MAX,
     Problem, REFERENCE_BYTES_MAX, REFERENCES_MAX, SHOWN_CHARS_MAX, Unfit,
@@ -200,8 +201,9 @@ impl<'a> Graph<'a> {
         Ok(())
     }
 
-    /// Counts the schemas that apply to a value with this one. It also counts how many of them
-    /// stand each within or behind the one before. It goes no deeper than [`CHAIN_MAX`].
+    /// Counts the schemas that apply to a value with this one, each with the keywords, literals and
+    /// names of its own. It also counts how many of the schemas stand each within or behind the one
+    /// before. It goes no deeper than [`CHAIN_MAX`].
     fn expand(
         &self,
         value: &'a Value,
@@ -219,22 +221,20 @@ impl<'a> Graph<'a> {
         if depth > CHAIN_MAX {
             return Err(Problem::Chain);
         }
-        let mut expanded = Expanded {
-            schemas: 1,
-            chain: 1,
-        };
+        let mut expanded = Expanded { parts: 1, chain: 1 };
         if let Value::Object(schema) = value {
+            expanded.parts = expanded.parts.saturating_add(own(schema));
             known.insert(address(value), None);
             let target = self.references.target(schema)?;
             for within in same(schema).map(|(_, value)| value).chain(target) {
                 let within = self.expand(within, depth + 1, known)?;
-                expanded.schemas = expanded
-                    .schemas
-                    .saturating_add(within.schemas.saturating_mul(looks(schema)));
+                expanded.parts = expanded
+                    .parts
+                    .saturating_add(within.parts.saturating_mul(looks(schema)));
                 expanded.chain = expanded.chain.max(within.chain + 1);
             }
         }
-        if expanded.schemas > EXPANDED_MAX {
+        if expanded.parts > EXPANDED_MAX {
             return Err(Problem::Expanded);
         }
         known.insert(address(value), Some(expanded));
@@ -275,7 +275,8 @@ impl<'a> Graph<'a> {
 /// The counts of the schemas that apply to one value.
 #[derive(Debug, Clone, Copy)]
 struct Expanded {
-    schemas: u64,
+    /// The schemas, with the keywords, literals and names of each.
+    parts: u64,
     chain: usize,
 }
 
@@ -369,20 +370,6 @@ fn declares_old_ids(root: &Value) -> bool {
             .get("$schema")
             .and_then(Value::as_str)
             .is_some_and(|dialect| dialect.contains("draft-04"))
-    })
-}
-
-/// A value and all within it.
-fn all(root: &Value) -> impl Iterator<Item = &Value> {
-    let mut rest = vec![root];
-    std::iter::from_fn(move || {
-        let value = rest.pop()?;
-        match value {
-            Value::Array(items) => rest.extend(items),
-            Value::Object(fields) => rest.extend(fields.values()),
-            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
-        }
-        Some(value)
     })
 }
 

@@ -161,6 +161,136 @@ fn what_a_schema_may_hold_is_counted() {
     );
 }
 
+/// A few kilobytes of what one keyword lists are taken once, and not as often as references repeat
+/// them.
+#[test]
+fn what_a_keyword_lists_is_counted_as_often_as_references_repeat_it() {
+    let names: Vec<String> = (0..500).map(|n| format!("n{n}")).collect();
+    let by_name = |value: Value| -> Map<String, Value> {
+        names
+            .iter()
+            .map(|name| (name.clone(), value.clone()))
+            .collect()
+    };
+    for listing in [
+        json!({ "enum": names }),
+        json!({ "enum": [{ "a": { "b": names } }, 1] }),
+        json!({ "const": names }),
+        json!({ "const": "x".repeat(50_000) }),
+        json!({ "required": names }),
+        json!({ "dependentRequired": { "a": names } }),
+        json!({ "dependencies": { "a": names } }),
+        json!({ "properties": by_name(json!(true)) }),
+        json!({ "patternProperties": { "x": true }, "properties": by_name(json!({})) }),
+        by_name(json!(1)).into(),
+    ] {
+        // Two hundred definitions lead to it: 100,000 of what it lists, and 600 schemas.
+        let repeated = |times: usize| json!({ "allOf": vec![json!({ "$ref": "#/$defs/it" }); times], "$defs": { "it": listing } });
+        check(&repeated(10)).unwrap();
+        assert_eq!(refused(&repeated(200)).problem, Problem::Expanded);
+    }
+}
+
+#[test]
+fn as_many_literals_as_a_schema_may_hold_are_taken() {
+    check(&json!({ "enum": vec![1; SCHEMA_NODES_MAX - 10] })).unwrap();
+}
+
+#[test]
+fn a_literal_counts_for_each_value_that_is_compared_with_it() {
+    let literal = json!([{ "a": vec![1; 100] }, "x".repeat(10_000)]);
+    for keyword in ["const", "enum"] {
+        let schema = json!({ "items": { keyword: literal } });
+        check(&schema).unwrap();
+        // The list; for each item the schema, two values, one field, a hundred numbers, and a text
+        // that is as long as a hundred values.
+        let one = 1 + 2 + 1 + 100 + 100;
+        assert_eq!(comparisons(&schema, &json!([1, 2])), Ok(1 + 2 * one));
+        assert_eq!(
+            comparisons(&schema, &json!(vec![1; 10_000])),
+            Err(TooCostly)
+        );
+    }
+}
+
+#[test]
+fn names_are_looked_up_in_every_object_and_in_nothing_else() {
+    let names: Vec<String> = (0..500).map(|n| format!("n{n}")).collect();
+    let objects = json!(vec![json!({}); 3_000]);
+    for listing in [
+        json!({ "required": names }),
+        json!({ "dependentRequired": { "a": names } }),
+        json!({ "dependencies": { "a": names } }),
+    ] {
+        let schema = json!({ "items": listing });
+        assert_eq!(comparisons(&schema, &objects), Err(TooCostly), "{schema}");
+        assert_eq!(comparisons(&schema, &json!(vec![1; 3_000])), Ok(1 + 3_000));
+    }
+    let wide: Map<String, Value> = (0..5_000).map(|n| (format!("n{n}"), json!(true))).collect();
+    let schema = json!({ "items": { "properties": wide } });
+    assert_eq!(comparisons(&schema, &objects), Err(TooCostly));
+    assert!(comparisons(&schema, &json!(vec![json!({}); 100])).is_ok());
+}
+
+#[test]
+fn unique_items_count_by_the_pairs_that_a_hash_does_not_tell_apart() {
+    fn list(count: u64, item: fn(u64) -> Value) -> Value {
+        (0..count).map(item).collect()
+    }
+    let unique = json!({ "uniqueItems": true });
+    // Texts and usual numbers have hashes of their own.
+    assert_eq!(
+        comparisons(&unique, &list(100_000, |n| json!(n))),
+        Ok(1 + 10_000)
+    );
+    assert!(comparisons(&unique, &list(100_000, |n| json!(n.to_string()))).is_ok());
+    let alike: [fn(u64) -> Value; 3] = [
+        |n| json!([n]),
+        |n| json!({ "a": n }),
+        |n| json!(u64::MAX - n),
+    ];
+    for item in alike {
+        assert!(comparisons(&unique, &list(500, item)).is_ok());
+        assert_eq!(comparisons(&unique, &list(5_000, item)), Err(TooCostly));
+    }
+    // Lists alone are counted, and only where they are to be unique.
+    assert_eq!(comparisons(&unique, &json!("x")), Ok(1));
+    let any = json!({ "uniqueItems": false });
+    assert_eq!(comparisons(&any, &list(5_000, |n| json!([n]))), Ok(1));
+}
+
+#[test]
+fn what_goes_through_a_text_counts_by_its_length() {
+    let text = json!("a".repeat(4 << 20));
+    for (keyword, value, at_least) in [
+        ("minLength", json!(1), 40_000),
+        ("maxLength", json!(1), 40_000),
+        ("contentEncoding", json!("base64"), 400_000),
+        ("contentMediaType", json!("application/json"), 400_000),
+    ] {
+        let once = json!({ keyword: value });
+        assert!(comparisons(&once, &text).unwrap() > at_least, "{keyword}");
+        let often = json!({ "allOf": vec![once; 100] });
+        check(&often).unwrap();
+        assert_eq!(comparisons(&often, &text), Err(TooCostly), "{keyword}");
+    }
+}
+
+/// A schema without a keyword about items is not asked for each of them, so counting ends at once.
+#[test]
+fn many_schemas_without_a_word_about_items_are_counted_in_no_time() {
+    let many = json!({ "anyOf": vec![json!({}); 9_000] });
+    check(&many).unwrap();
+    let began = std::time::Instant::now();
+    assert_eq!(comparisons(&many, &json!(vec![1; 300_000])), Ok(1 + 9_000));
+    assert!(began.elapsed().as_secs() < 5, "{:?}", began.elapsed());
+    let looked_at_again = json!({ "unevaluatedItems": true, "anyOf": vec![json!({}); 100] });
+    assert_eq!(
+        comparisons(&looked_at_again, &json!(vec![1; 10_000])),
+        Err(TooCostly)
+    );
+}
+
 #[test]
 fn a_document_is_compared_as_often_as_its_schema_says() {
     let list = json!({ "type": "array", "items": { "anyOf": [{ "type": "string" }, { "enum": [1, 2, 3] }] } });

@@ -4,7 +4,7 @@
 use super::super::*;
 use serde_json::{Map, Number, json};
 
-const KEYWORDS: [&str; 16] = [
+const KEYWORDS: [&str; 19] = [
     "$ref",
     "allOf",
     "anyOf",
@@ -21,6 +21,9 @@ const KEYWORDS: [&str; 16] = [
     "enum",
     "contains",
     "pattern",
+    "const",
+    "required",
+    "uniqueItems",
 ];
 const TEXTS: [&str; 8] = [
     "#",
@@ -50,7 +53,7 @@ fn value(bytes: &mut std::slice::Iter<'_, u8>, level: usize) -> Value {
         4 if level < LEVELS_MAX => (0..count).map(|_| value(bytes, level + 1)).collect(),
         _ if level < LEVELS_MAX => {
             let field = |bytes: &mut std::slice::Iter<'_, u8>| {
-                let name = KEYWORDS.get(usize::from(bytes.next()? % 16))?;
+                let name = KEYWORDS.get(usize::from(*bytes.next()?) % KEYWORDS.len())?;
                 Some(((*name).to_owned(), value(bytes, level + 1)))
             };
             Value::Object(

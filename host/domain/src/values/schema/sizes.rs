@@ -1,0 +1,63 @@
+//! The sizes of values, and of what a schema itself asks to be compared or looked up.
+
+use serde_json::{Map, Value};
+
+/// Bytes of a text or a name that take as long to compare as one value.
+const BYTES_PER_VALUE: usize = 100;
+
+/// Returns a value and all within it.
+pub(super) fn all(root: &Value) -> impl Iterator<Item = &Value> {
+    let mut rest = vec![root];
+    std::iter::from_fn(move || {
+        let value = rest.pop()?;
+        match value {
+            Value::Array(items) => rest.extend(items),
+            Value::Object(fields) => rest.extend(fields.values()),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+        }
+        Some(value)
+    })
+}
+
+/// Counts the values within a value, and long texts and names by their bytes.
+pub(super) fn size(root: &Value) -> u64 {
+    all(root).map(members).fold(0, u64::saturating_add)
+}
+
+/// Counts what a value itself has: its items, its names by their bytes too, or its text.
+pub(super) fn members(value: &Value) -> u64 {
+    let count = match value {
+        Value::String(text) => text.len() / BYTES_PER_VALUE,
+        Value::Array(items) => items.len(),
+        Value::Object(fields) => fields
+            .keys()
+            .map(|name| 1 + name.len() / BYTES_PER_VALUE)
+            .sum(),
+        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
+    };
+    count as u64
+}
+
+/// Counts the names in a list, or in an object by name and in the lists of its fields. Schemas
+/// behind the names are not gone through.
+pub(super) fn names(value: &Value) -> u64 {
+    let Value::Object(fields) = value else {
+        return size(value);
+    };
+    let lists = fields.values().filter(|value| value.is_array());
+    lists.map(size).fold(members(value), u64::saturating_add)
+}
+
+/// Counts what a schema has of its own: its keywords, and the literals and names that they list.
+pub(super) fn own(schema: &Map<String, Value>) -> u64 {
+    let keywords = schema.iter().map(|(keyword, value)| {
+        let listed = match keyword.as_str() {
+            "enum" | "const" => size(value),
+            "type" | "required" | "dependentRequired" | "dependentSchemas" | "dependencies"
+            | "properties" | "patternProperties" => names(value),
+            _ => 0,
+        };
+        listed.saturating_add(1)
+    });
+    keywords.fold(0, u64::saturating_add)
+}
