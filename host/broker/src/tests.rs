@@ -3,3 +3,4 @@
 mod host;
 mod operations;
 mod stepping;
+mod waking;

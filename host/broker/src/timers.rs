@@ -14,9 +14,9 @@ use std::time::Duration;
 use store::DueSession;
 use tokio::time::Instant;
 
-/// Number of sessions that are looked at in a round. It is large, so that sessions that stay due
-/// for a while do not keep others from being woken.
-const BATCH_MAX: usize = 10_000;
+/// Number of due sessions that are read in a round, besides as many as were woken before or are in
+/// quarantine.
+pub(crate) const BATCH_MAX: usize = if cfg!(test) { 2 } else { 10_000 };
 /// The longest sleep, in milliseconds. A clock that was set is noticed after it.
 const SLEEP_MS_MAX: u64 = 10_000;
 /// The shortest sleep after sessions were woken, in milliseconds.
@@ -82,7 +82,10 @@ async fn round(
     woken: &mut Woken,
     now: Timestamp,
 ) -> Result<Duration, store::ReadError> {
-    let due = core.store.due_wakes(now, BATCH_MAX).await?;
+    // Sessions that stay due are the longest overdue, and would be read in place of others.
+    let due_max = BATCH_MAX + woken.0.len() + core.quarantine.count();
+    let mut due = core.store.due_wakes(now, due_max).await?;
+    due.retain(|due| !core.quarantine.has(due.session));
     let (wake, mut again) = woken.take_due(&due, Instant::now());
     if !wake.is_empty() {
         store::point("broker.timer.due");
@@ -108,7 +111,7 @@ async fn round(
     }))
 }
 
-/// The sessions that were woken and are due still: at most as many as a round looks at.
+/// The sessions that were woken and are due still.
 #[derive(Debug, Default)]
 struct Woken(HashMap<SessionId, Again>);
 

@@ -72,17 +72,7 @@ impl Host {
         let guest = Runtime::default();
         let time = Arc::new(AtomicU64::new(0));
         let broker = start(dir.path(), &guest, &time, &limits).await;
-        let new = NewSession {
-            target: target(),
-            session_type: None,
-            config: None,
-            time_limit_s: None,
-            idempotency_key: None,
-            name: None,
-            model: None,
-            user: UserId::local(),
-        };
-        let session = broker.open_session(new).await.unwrap().row.id;
+        let session = open(&broker).await;
         Self {
             broker,
             guest,
@@ -91,6 +81,11 @@ impl Host {
             limits,
             dir,
         }
+    }
+
+    /// Opens another session.
+    pub(super) async fn open(&self) -> SessionId {
+        open(&self.broker).await
     }
 
     /// Ends the host as a crash does, and starts it again: its work is dropped, and nothing says
@@ -231,6 +226,20 @@ async fn start(dir: &Path, guest: &Runtime, time: &Arc<AtomicU64>, limits: &Valu
         clock,
     };
     Broker::start(parts).await.unwrap()
+}
+
+async fn open(broker: &Broker) -> SessionId {
+    let new = NewSession {
+        target: target(),
+        session_type: None,
+        config: None,
+        time_limit_s: None,
+        idempotency_key: None,
+        name: None,
+        model: None,
+        user: UserId::local(),
+    };
+    broker.open_session(new).await.unwrap().row.id
 }
 
 fn gateway(dir: &Path) -> Gateway {

@@ -389,7 +389,8 @@ impl Store {
     }
 
     /// Sessions of which something is due (a timer, a deadline, a pause, a reminder), the longest
-    /// overdue first. They stay due until the event that settles it.
+    /// overdue first. They stay due until the event that settles it. A reminder is not due while
+    /// the session's run takes in no messages: the run's next boundary and its end ask for it.
     pub async fn due_wakes(
         &self,
         now: Timestamp,
@@ -397,8 +398,9 @@ impl Store {
     ) -> Result<Vec<DueSession>, ReadError> {
         self.read(move |sql| {
             sql.rows(
-                "SELECT session, max(due) FROM wakes WHERE due <= ?1 GROUP BY session ORDER BY \
-                 min(due) LIMIT ?2",
+                "SELECT session, max(due) FROM wakes WHERE due <= ?1 AND NOT (kind = 'reminder' \
+                 AND EXISTS (SELECT 1 FROM sessions WHERE sessions.id = wakes.session AND open_run \
+                 IS NOT NULL AND NOT hears)) GROUP BY session ORDER BY min(due) LIMIT ?2",
                 params![int(now.0), rows(limit)],
                 |row| {
                     Ok(DueSession {

@@ -23,7 +23,7 @@ use domain::delegate::Priority;
 use domain::event::{ConnectorKeyBound, ItemRecorded};
 use domain::event::{
     Event, InputDead, InputRequeued, NoteRemembered, OperationStarted, PreferencesUpdated,
-    RunSettled, SlotCompleted, SlotTaken, SlotTerminated, Source, TurnCommitted,
+    RunSettled, RunStepped, SlotCompleted, SlotTaken, SlotTerminated, Source, TurnCommitted,
 };
 use domain::grant::BucketScope;
 use domain::id::ConversationId;
@@ -117,6 +117,20 @@ async fn the_end_of_a_session_has_the_mark_of_its_last_turn() {
             let marks: Vec<bool> = ended.await.unwrap().iter().map(|it| it.untrusted).collect();
             assert_eq!(marks, [marked], "{thread:?} {completes}");
         }
+    }
+}
+
+/// A message that an agent left for itself, due so many milliseconds after noon.
+fn reminder(due_ms: u64) -> Source {
+    Source::Reminder {
+        due: NOON.plus_ms(due_ms),
+        depth: 0,
+        spawn_depth: 0,
+        hops: 0,
+        denies: Denies::default(),
+        permissions: Default::default(),
+        accounts: Default::default(),
+        deadline: None,
     }
 }
 
@@ -262,22 +276,12 @@ async fn an_input_waits_is_claimed_and_is_consumed_with_its_run() {
         permissions: Default::default(),
         accounts: Default::default(),
     };
-    let later = Source::Reminder {
-        due: NOON.plus_ms(1_000),
-        depth: 0,
-        spawn_depth: 0,
-        hops: 0,
-        denies: Denies::default(),
-        permissions: Default::default(),
-        accounts: Default::default(),
-        deadline: None,
-    };
     sample
         .append(
             stream,
             vec![
                 accepted(1, 1, dispatch, "work"),
-                accepted(2, 1, later, "later"),
+                accepted(2, 1, reminder(1_000), "later"),
                 accepted(3, 1, Source::Api, "hello"),
             ],
         )
@@ -621,6 +625,65 @@ async fn operations_are_open_until_they_settle_and_wake_their_session_meanwhile(
 }
 
 #[tokio::test]
+async fn a_reminder_wakes_its_session_unless_a_run_is_open_that_takes_in_no_messages() {
+    let sample = Sample::new();
+    begin(&sample).await;
+    sample
+        .append(Stream::Session(session(2)), vec![opened(2, 1, None)])
+        .await;
+    for (n, due) in [(1, 18), (2, 20)] {
+        let left = accepted(n, n, reminder(due), "now");
+        sample.append(Stream::Session(session(n)), vec![left]).await;
+    }
+    let due = async |limit| {
+        let due = sample.store.due_wakes(NOON.plus_ms(100), limit).await;
+        let due = due.unwrap().into_iter();
+        due.map(|due| (due.session, due.newest.since_ms(NOON)))
+            .collect::<Vec<_>>()
+    };
+    let both = [(session(1), 18), (session(2), 20)];
+    assert_eq!(due(10).await, both);
+    let of_run = Stream::Run(run(1));
+    sample
+        .append(of_run, vec![run_started(run(1), 1, None, Vec::new())])
+        .await;
+    assert_eq!(due(10).await, both, "its first step may hear it");
+    let waits = |hear, started, settled| {
+        let step = stepped(run(1), Vec::new(), Vec::new(), started);
+        let decision = Decision::Wait(Wait {
+            start: Vec::new(),
+            cancel: Vec::new(),
+            until: Until::Any,
+            hear,
+        });
+        vec![Event::RunStepped(Box::new(RunStepped {
+            decision,
+            settled,
+            ..step
+        }))]
+    };
+    let alarm = timer(run(1), "alarm", NOON.plus_ms(15));
+    let rang = Settlement::new(alarm.id, OperationOutcome::Elapsed, NOON);
+    sample
+        .append(of_run, waits(false, vec![alarm], Vec::new()))
+        .await;
+    assert_eq!(due(10).await, [(session(1), 15), both[1]], "its timer only");
+    sample
+        .append(of_run, waits(true, Vec::new(), Vec::new()))
+        .await;
+    assert_eq!(due(10).await, both, "it may join the run");
+    sample
+        .append(of_run, waits(false, Vec::new(), vec![rang]))
+        .await;
+    assert_eq!(due(1).await, [both[1]], "nobody hears it");
+    let turn = turn_after(&sample.store, None, run(1), &[]).await;
+    sample
+        .append(of_run, vec![run_ended(run(1), 1, turn.id)])
+        .await;
+    assert_eq!(due(10).await, both);
+}
+
+#[tokio::test]
 async fn a_session_shows_its_last_reply_and_the_latest_comes_first() {
     let sample = Sample::new();
     begin(&sample).await;
@@ -704,21 +767,11 @@ async fn projections_are_the_same_when_they_are_folded_again() {
         )
         .await;
     let stream = Stream::Session(session(1));
-    let reminder = Source::Reminder {
-        due: NOON.plus_ms(9),
-        depth: 0,
-        spawn_depth: 0,
-        hops: 0,
-        denies: Denies::default(),
-        permissions: Default::default(),
-        accounts: Default::default(),
-        deadline: None,
-    };
     sample
         .append(
             stream,
             vec![
-                accepted(50, 1, reminder, "soon"),
+                accepted(50, 1, reminder(9), "soon"),
                 accepted(51, 1, Source::Api, "poison"),
             ],
         )
