@@ -21,6 +21,8 @@ use tokio::time::Instant;
 const BURST_S: u32 = 2;
 /// Holders that are remembered before those that have nothing are forgotten.
 const HOLDERS_KEPT: usize = 4_096;
+/// Milliseconds between two looks for holders that have nothing.
+const SWEEP_MS: u64 = 1_000;
 /// Seconds after which a client is asked to come back for a stream.
 const STREAM_RETRY_AFTER_S: u64 = 5;
 
@@ -68,7 +70,30 @@ impl Rate {
 
 /// The shares of all users and keys. Cheap to clone.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Quotas(Arc<Mutex<HashMap<Holder, Share>>>);
+pub(crate) struct Quotas(Arc<Mutex<Shares>>);
+
+/// The share of each holder.
+#[derive(Debug, Default)]
+struct Shares {
+    of: HashMap<Holder, Share>,
+    /// The time at which those that had nothing were forgotten last.
+    swept: Option<Instant>,
+}
+
+impl Shares {
+    /// Forgets those who have nothing, before they become too many.
+    fn forget_idle(&mut self, now: Instant) {
+        let pause = Duration::from_millis(SWEEP_MS);
+        let is_due = self.swept.is_none_or(|swept| now - swept >= pause);
+        if self.of.len() <= HOLDERS_KEPT || !is_due {
+            return;
+        }
+        self.swept = Some(now);
+        self.of.retain(|_, share| {
+            share.streams > 0 || !share.requests.is_idle(now) || !share.sessions.is_idle(now)
+        });
+    }
+}
 
 /// One session of a key's, given back when it is dropped: unless it is kept, none was opened.
 #[derive(Debug)]
@@ -90,7 +115,7 @@ impl Drop for SessionShare {
         let Some((key, interval)) = self.taken.take() else {
             return;
         };
-        if let Some(share) = self.quotas.lock().get_mut(&key) {
+        if let Some(share) = self.quotas.lock().of.get_mut(&key) {
             share.sessions.give_back(interval);
         }
     }
@@ -107,7 +132,7 @@ impl Drop for StreamShare {
     fn drop(&mut self) {
         let mut shares = self.quotas.lock();
         for holder in &self.holders {
-            if let Some(share) = shares.get_mut(holder) {
+            if let Some(share) = shares.of.get_mut(holder) {
                 share.streams = share.streams.saturating_sub(1);
             }
         }
@@ -115,29 +140,37 @@ impl Drop for StreamShare {
 }
 
 impl Quotas {
-    fn lock(&self) -> MutexGuard<'_, HashMap<Holder, Share>> {
+    fn lock(&self) -> MutexGuard<'_, Shares> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts a request.
+    /// Counts a request. One that is refused counts for nobody: a key over its limit leaves its
+    /// user's other keys what they have.
     ///
     /// # Errors
     /// 429: there were too many of the user's, or with the key.
     pub(crate) fn request(&self, caller: &Caller, limits: &Limits) -> Result<(), Problem> {
         let now = Instant::now();
         let mut shares = self.lock();
-        forget_idle(&mut shares, now);
+        shares.forget_idle(now);
+        let mut taken: Vec<(Holder, Duration)> = Vec::new();
         for holder in holders(caller) {
             let (max, code) = match &holder {
                 Holder::User(_) => (limits.user_requests_per_second_max, "USER_REQUEST_LIMIT"),
                 Holder::Key(_) => (limits.key_requests_per_second_max, "KEY_REQUEST_LIMIT"),
             };
-            let taken = shares.entry(holder).or_default().requests.take(
-                now,
-                Duration::from_secs(1) / max.max(1),
-                Duration::from_secs(u64::from(BURST_S)),
-            );
-            taken.map_err(|wait| limited(code, "requests in a second", max.into(), wait))?;
+            let interval = Duration::from_secs(1) / max.max(1);
+            let burst = Duration::from_secs(u64::from(BURST_S));
+            let share = shares.of.entry(holder.clone()).or_default();
+            if let Err(wait) = share.requests.take(now, interval, burst) {
+                for (holder, interval) in taken {
+                    if let Some(share) = shares.of.get_mut(&holder) {
+                        share.requests.give_back(interval);
+                    }
+                }
+                return Err(limited(code, "requests in a second", max.into(), wait));
+            }
+            taken.push((holder, interval));
         }
         Ok(())
     }
@@ -169,6 +202,7 @@ impl Quotas {
             .find(|holder| matches!(holder, Holder::Key(_)));
         let taken = key.as_ref().map_or(Ok(()), |key| {
             self.lock()
+                .of
                 .entry(key.clone())
                 .or_default()
                 .sessions
@@ -198,7 +232,7 @@ impl Quotas {
                 Holder::User(_) => (limits.streams_per_user_max, "USER_STREAM_LIMIT"),
                 Holder::Key(_) => (limits.streams_per_key_max, "KEY_STREAM_LIMIT"),
             };
-            let share = shares.entry(holder.clone()).or_default();
+            let share = shares.of.entry(holder.clone()).or_default();
             if share.streams >= max {
                 let wait = Duration::from_secs(STREAM_RETRY_AFTER_S);
                 let what = "event streams at the same time";
@@ -225,15 +259,6 @@ fn holders(caller: &Caller) -> Vec<Holder> {
     }
 }
 
-/// Forgets those who have nothing, before they become too many.
-fn forget_idle(shares: &mut HashMap<Holder, Share>, now: Instant) {
-    if shares.len() > HOLDERS_KEPT {
-        shares.retain(|_, share| {
-            share.streams > 0 || !share.requests.is_idle(now) || !share.sessions.is_idle(now)
-        });
-    }
-}
-
 fn limited(code: &'static str, what: &str, max: u64, wait: Duration) -> Problem {
     let whose = if code.starts_with("KEY_") {
         "with one API key"
@@ -247,6 +272,8 @@ fn limited(code: &'static str, what: &str, max: u64, wait: Duration) -> Problem 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use domain::key::KEY_ID_CHARS;
+    use domain::time::Timestamp;
 
     #[tokio::test(start_paused = true)]
     async fn so_many_at_once_and_then_as_many_as_time_brings() {
@@ -276,5 +303,64 @@ mod tests {
                 .take(Instant::now(), Duration::from_secs(60), burst)
                 .is_ok()
         );
+    }
+    /// A user's caller with a key of this letter.
+    fn with_key(letter: &str) -> Caller {
+        Caller {
+            credential: Credential::Key {
+                id: letter.repeat(KEY_ID_CHARS).parse().unwrap(),
+                expires_at: Timestamp(u64::MAX),
+            },
+            ..Caller::local()
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_one_key_is_refused_leaves_its_users_other_keys_their_requests() {
+        let limits = Limits {
+            user_requests_per_second_max: 10,
+            key_requests_per_second_max: 4,
+            ..Limits::default()
+        };
+        let quotas = Quotas::default();
+        let [greedy, other] = ["a", "b"].map(with_key);
+        let admitted = |caller: &Caller| {
+            (0..100)
+                .filter(|_| quotas.request(caller, &limits).is_ok())
+                .count()
+        };
+        assert_eq!(admitted(&greedy), 8, "two seconds' worth of the key's");
+        let refused = quotas.request(&greedy, &limits).unwrap_err();
+        assert_eq!(refused.code, "KEY_REQUEST_LIMIT");
+        assert_eq!(admitted(&other), 8);
+        let third = with_key("c");
+        assert_eq!(admitted(&third), 4, "the rest of the user's");
+        let refused = quotas.request(&third, &limits).unwrap_err();
+        assert_eq!(refused.code, "USER_REQUEST_LIMIT");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_has_nothing_is_looked_for_once_a_second_and_not_at_every_request() {
+        let limits = Limits::default();
+        let quotas = Quotas::default();
+        let add_idle = || {
+            for number in 0..=HOLDERS_KEPT {
+                let user = format!("user{number}").parse().unwrap();
+                quotas
+                    .lock()
+                    .of
+                    .insert(Holder::User(user), Share::default());
+            }
+        };
+        let remembered = || {
+            quotas.request(&with_key("a"), &limits).unwrap();
+            quotas.lock().of.len()
+        };
+        add_idle();
+        assert_eq!(remembered(), 2, "the user and the key");
+        add_idle();
+        assert_eq!(remembered(), HOLDERS_KEPT + 3);
+        tokio::time::advance(Duration::from_millis(SWEEP_MS)).await;
+        assert_eq!(remembered(), 2);
     }
 }
