@@ -1,6 +1,7 @@
 //! A client action as a question in the terminal, and a typed line as its answer.
 
 use domain::approval::WIDGET;
+use domain::shown::visible;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
@@ -54,7 +55,11 @@ impl Question {
             call_id: action.get("call_id")?.as_str()?.to_owned(),
             agent: None,
             prompt: match approves {
-                Some(_) => format!("{prompt} {} {}", exact("tool"), exact("arguments")),
+                // The terminal would leave out what could steer it, and show another call.
+                Some(_) => visible(
+                    &format!("{prompt} {} {}", exact("tool"), exact("arguments")),
+                    usize::MAX,
+                ),
                 None => prompt,
             },
             options: options.into_iter().flatten().map(label).collect(),
@@ -256,6 +261,7 @@ fn scalar(schema: &Value, line: &str) -> Result<Value, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::terminal::clean;
 
     fn question(props: &Value, schema: &Value) -> Question {
         Question::read(
@@ -362,5 +368,19 @@ mod tests {
         );
         assert_eq!(question.answer("Skip"), Ok(json!({ "skipped": true })));
         assert_eq!(question.answer("4"), Ok(json!({ "rating": 4 })));
+    }
+
+    #[test]
+    fn every_character_of_a_call_is_seen_in_the_question_that_approves_it() {
+        let props = json!({
+            "prompt": "May `puppet` call `put`?", "tool": "put", "call": "12",
+            "arguments": { "path": "a\u{202e}b\u{200b}c\u{7f}d\n\\u{202e} \u{e9}" },
+        });
+        let question =
+            Question::read(&json!({ "call_id": "c", "widget": WIDGET, "props": props })).unwrap();
+        let expected =
+            r#"May `puppet` call `put`? "put" {"path":"a\u{202e}b\u{200b}c\u{7f}d\n\\u{202e} é"}"#;
+        assert_eq!(question.lines(), [expected, "  (y or n)"]);
+        assert_eq!(clean(expected), expected, "a terminal leaves nothing out");
     }
 }
