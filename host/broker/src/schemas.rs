@@ -2,17 +2,20 @@
 //!
 //! The demands of a schema and a document are bounded before ([`domain::schema`]). The rest is done
 //! by a few threads with stacks of their own, and given up when it takes too long: the caller gets
-//! an error, and the thread counts as lost until it is done. When all are lost, nothing is
-//! compared, which is an error like any other.
+//! an error, and the thread counts as lost until it is done. The schema is remembered then, and
+//! gets no other thread. When all are lost, nothing is compared, which is an error like any other.
+//!
+//! `format` is an annotation here: what checks it is neither bounded nor the same for all drafts.
 
+mod given_up;
 mod threads;
 
 use domain::schema;
 use domain::tool::ToolDefinition;
+use given_up::GivenUpSchemas;
 use jsonschema::{PatternOptions, Validator};
 use serde_json::Value;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 pub(crate) use threads::GivenUp;
 use threads::Threads;
 
@@ -35,25 +38,24 @@ pub(crate) struct Schema(Arc<Compiled>);
 struct Compiled {
     source: Value,
     validator: Validator,
-    /// True once a comparison with it was given up.
-    given_up: AtomicBool,
 }
 
 /// The service that compiles schemas and compares documents with them. All clones share their
-/// threads.
+/// threads, and the memory of the schemas that were given up.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Schemas(Arc<Threads>);
+pub(crate) struct Schemas {
+    threads: Arc<Threads>,
+    given_up: Arc<GivenUpSchemas>,
+}
 
 impl Schemas {
     /// Compiles a schema.
     ///
     /// # Errors
-    /// The reason why it cannot be used: it is no schema, it is over a limit, or it could not be
-    /// compiled now.
+    /// The reason why it cannot be used: it is no schema, it is over a limit, it was given up
+    /// before, or it could not be compiled now.
     pub(crate) async fn compile(&self, schema: &Value) -> Result<Schema, String> {
-        let schema = schema.clone();
-        self.0
-            .run(move || compiled(schema))
+        self.try_compile(schema)
             .await
             .unwrap_or_else(|given_up| Err(given_up.to_string()))
     }
@@ -67,27 +69,23 @@ impl Schemas {
         schema: &Schema,
         document: Value,
     ) -> Result<Option<String>, GivenUp> {
-        // A schema that took a thread from everybody does not get another one.
-        if schema.0.given_up.load(Ordering::Relaxed) {
-            return Err(GivenUp::TooLong);
-        }
         let compared = schema.clone();
-        let done = self.0.run(move || complaints(&compared, &document)).await;
-        if matches!(done, Err(GivenUp::TooLong)) {
-            schema.0.given_up.store(true, Ordering::Relaxed);
-        }
-        done
+        self.run(&schema.0.source, move || complaints(&compared, &document))
+            .await
     }
 
     /// Returns the faults of a document by a schema that is used once. A schema that cannot be used
     /// is a fault of every document.
+    ///
+    /// # Errors
+    /// It could not be compared in time.
     pub(crate) async fn judge(
         &self,
         schema: &Value,
         document: Value,
     ) -> Result<Option<String>, GivenUp> {
-        let schema = schema.clone();
-        let judged = self.0.run(move || match compiled(schema) {
+        let source = schema.clone();
+        let judged = self.run(schema, move || match compiled(source) {
             Ok(schema) => complaints(&schema, &document),
             Err(unfit) => Some(format!("its schema cannot be used: {unfit}")),
         });
@@ -103,10 +101,11 @@ impl Schemas {
         &self,
         tools: &[ToolDefinition],
     ) -> Result<Vec<ToolSchemas>, String> {
-        let tools = tools.to_vec();
-        self.0
-            .run_and_wait(move || compiled_tools(&tools))
-            .unwrap_or_else(|given_up| Err(given_up.to_string()))
+        let counted = tools.to_vec();
+        self.threads
+            .run_and_wait(move || check_patterns(&counted))
+            .unwrap_or_else(|given_up| Err(given_up.to_string()))?;
+        tools.iter().map(|tool| self.compile_tool(tool)).collect()
     }
 
     /// Compiles the schemas of tools' arguments, as they were stored. One that cannot be used any
@@ -118,18 +117,68 @@ impl Schemas {
         &self,
         tools: &[ToolDefinition],
     ) -> Result<Vec<(String, Result<Schema, String>)>, GivenUp> {
-        let arguments: Vec<(String, Value)> = tools
-            .iter()
-            .map(|tool| (tool.name.clone(), tool.arguments.clone()))
-            .collect();
-        self.0
-            .run(move || {
-                arguments
-                    .into_iter()
-                    .map(|(name, schema)| (name, compiled(schema)))
-                    .collect()
-            })
-            .await
+        let mut schemas = Vec::with_capacity(tools.len());
+        for tool in tools {
+            let compiled = match self.try_compile(&tool.arguments).await {
+                Ok(compiled) => compiled,
+                Err(before @ GivenUp::Before(_)) => Err(before.to_string()),
+                Err(given_up) => return Err(given_up),
+            };
+            schemas.push((tool.name.clone(), compiled));
+        }
+        Ok(schemas)
+    }
+
+    async fn try_compile(&self, schema: &Value) -> Result<Result<Schema, String>, GivenUp> {
+        let source = schema.clone();
+        self.run(schema, move || compiled(source)).await
+    }
+
+    fn compile_tool(&self, tool: &ToolDefinition) -> Result<ToolSchemas, String> {
+        let part = |part: &str, schema: &Value| {
+            let source = schema.clone();
+            self.run_and_wait(schema, move || compiled(source))
+                .unwrap_or_else(|given_up| Err(given_up.to_string()))
+                .map_err(|unfit| format!("`{}.{part}`: {unfit}", tool.name))
+        };
+        Ok(ToolSchemas {
+            arguments: part("arguments", &tool.arguments)?,
+            results: tool
+                .results
+                .as_ref()
+                .map(|schema| part("results", schema))
+                .transpose()?,
+        })
+    }
+
+    /// Has work done with a schema, unless that was given up before.
+    async fn run<T: Send + 'static>(
+        &self,
+        schema: &Value,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, GivenUp> {
+        self.given_up.check(schema)?;
+        let done = self.threads.run(work).await;
+        self.remember(schema, &done);
+        done
+    }
+
+    /// The same, while the caller's thread stands still.
+    fn run_and_wait<T: Send + 'static>(
+        &self,
+        schema: &Value,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, GivenUp> {
+        self.given_up.check(schema)?;
+        let done = self.threads.run_and_wait(work);
+        self.remember(schema, &done);
+        done
+    }
+
+    fn remember<T>(&self, schema: &Value, done: &Result<T, GivenUp>) {
+        if matches!(done, Err(GivenUp::TooLong)) {
+            self.given_up.remember(schema);
+        }
     }
 }
 
@@ -140,23 +189,8 @@ pub(crate) struct ToolSchemas {
     pub(crate) results: Option<Schema>,
 }
 
-impl ToolSchemas {
-    fn new(tool: &ToolDefinition) -> Result<Self, String> {
-        let part = |part: &str, schema: &Value| {
-            compiled(schema.clone()).map_err(|unfit| format!("`{}.{part}`: {unfit}", tool.name))
-        };
-        Ok(Self {
-            arguments: part("arguments", &tool.arguments)?,
-            results: tool
-                .results
-                .as_ref()
-                .map(|schema| part("results", schema))
-                .transpose()?,
-        })
-    }
-}
-
-fn compiled_tools(tools: &[ToolDefinition]) -> Result<Vec<ToolSchemas>, String> {
+/// Checks the regular expressions of all tools together.
+fn check_patterns(tools: &[ToolDefinition]) -> Result<(), String> {
     let schemas = tools
         .iter()
         .flat_map(|tool| [Some(&tool.arguments), tool.results.as_ref()])
@@ -170,7 +204,7 @@ fn compiled_tools(tools: &[ToolDefinition]) -> Result<Vec<ToolSchemas>, String> 
              {COMPONENT_PATTERN_STATES_MAX} at most"
         ));
     }
-    tools.iter().map(ToolSchemas::new).collect()
+    Ok(())
 }
 
 fn compiled(source: Value) -> Result<Schema, String> {
@@ -189,19 +223,14 @@ fn compiled(source: Value) -> Result<Schema, String> {
         .dfa_size_limit(PATTERN_STATES_BYTES_MAX);
     let validator = jsonschema::options()
         .with_pattern_options(patterns)
+        .should_validate_formats(false)
         .build(&anonymous)
         .map_err(|error| error.to_string())?;
-    Ok(Schema(Arc::new(Compiled {
-        source,
-        validator,
-        given_up: AtomicBool::new(false),
-    })))
+    Ok(Schema(Arc::new(Compiled { source, validator })))
 }
 
 fn complaints(schema: &Schema, document: &Value) -> Option<String> {
-    let Compiled {
-        source, validator, ..
-    } = &*schema.0;
+    let Compiled { source, validator } = &*schema.0;
     let comparisons = match schema::comparisons(source, document) {
         Ok(comparisons) => comparisons,
         Err(too_costly) => return Some(too_costly.to_string()),

@@ -8,7 +8,7 @@ use crate::boxed::boxed;
 use crate::catalogue::CHAT;
 use crate::driver::load_run;
 use crate::refusals::not_suspended;
-use crate::schemas::Schemas;
+use crate::schemas::{GivenUp, Schemas};
 use crate::signal::{ClientAnswer, Signal};
 use domain::agent::Agent;
 use domain::file::File;
@@ -183,8 +183,15 @@ async fn misfit(
         Some(schema) => schemas.judge(schema, response.clone()).await,
         None => Ok(None),
     };
-    let complaint = complaint
-        .map_err(|given_up| Refusal::new(RefusalKind::Busy, "BUSY", given_up.to_string()))?;
+    let complaint = match complaint {
+        Ok(complaint) => complaint,
+        // Tried again, it would be refused again.
+        Err(before @ GivenUp::Before(_)) => Some(before.to_string()),
+        Err(given_up) => {
+            let busy = Refusal::new(RefusalKind::Busy, "BUSY", given_up.to_string());
+            return Err(busy);
+        }
+    };
     Ok(complaint.or_else(|| domain::widget::contradiction(action, response)))
 }
 

@@ -15,7 +15,7 @@ use domain::operation::Performer;
 use domain::ruling::{AGENT_CALL, Rule, TOOL_CALL};
 use domain::run::decide::{Resolved, find_call};
 use domain::shown::visible;
-use domain::step::{Call, Dispatch, Failure, OperationOutcome};
+use domain::step::{Call, Dispatch, OperationOutcome};
 use domain::talk;
 use domain::tool::{EffectClass, ToolDefinition};
 use serde_json::{Map, Value};
@@ -92,7 +92,7 @@ impl SessionContext {
             Ok(Some(complaints)) => return Ok(failed("invalid-arguments", complaints)),
             Err(given_up) => {
                 return Ok(refused(OperationOutcome::Failed {
-                    failure: Failure::passing("busy", given_up.to_string()),
+                    failure: given_up.failure(),
                 }));
             }
         }

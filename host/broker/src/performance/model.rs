@@ -154,9 +154,7 @@ impl Model<'_> {
                     }
                 },
                 Ok(None) => return Ended::Replied(reply),
-                Err(given_up) => {
-                    return Ended::Failed(Failure::passing("busy", given_up.to_string()));
-                }
+                Err(given_up) => return Ended::Failed(given_up.failure()),
             };
             if repairs == REPLY_REPAIRS_MAX {
                 return Ended::Failed(Failure::lasting(

@@ -1,11 +1,16 @@
 //! Tests of schemas that end and of those that do not, on threads that can be given up.
 
+use super::given_up::GIVEN_UP_SCHEMAS_MAX;
 use super::threads::{GivenUp, THREADS_MAX, Threads};
 use super::*;
+use domain::digest::Digest;
 use domain::json::DEPTH_MAX;
 use domain::schema::{CHAIN_MAX, COMPARISONS_MAX, REFERENCES_MAX};
+use domain::tool::EffectClass;
 use serde_json::{Map, json};
 use std::sync::mpsc::channel;
+use std::time::Duration;
+use tokio::task::JoinSet;
 
 /// Returns a chain of definitions. Each refers to the next by `by`; the last one is `last`.
 fn chained(links: usize, by: impl Fn(Value) -> Value, last: Value) -> Value {
@@ -49,6 +54,160 @@ async fn work_that_takes_too_long_is_given_up_until_no_thread_is_left() {
     drop(ends);
     while threads.lost() > 0 {
         tokio::task::yield_now().await;
+    }
+}
+
+/// Waiting behind others is nobody's own time: each piece of work takes less than the limit, and
+/// the last one, with its wait, takes more.
+#[tokio::test]
+async fn work_that_waits_for_a_thread_has_all_of_its_time_once_it_begins() {
+    const LIMIT_MS: u64 = 1_000;
+    let work = || std::thread::sleep(Duration::from_millis(LIMIT_MS * 6 / 10));
+    let threads = Arc::new(Threads::giving_up_after(LIMIT_MS));
+    let (begin, begun) = channel();
+    let mut others = JoinSet::new();
+    for _ in 0..THREADS_MAX {
+        let threads = Arc::clone(&threads);
+        let begin = begin.clone();
+        others.spawn(async move {
+            let working = move || {
+                begin.send(()).unwrap();
+                work();
+            };
+            threads.run(working).await
+        });
+    }
+    let mut at_work = 0;
+    while at_work < THREADS_MAX {
+        tokio::task::yield_now().await;
+        at_work += begun.try_iter().count();
+    }
+    assert_eq!(threads.run(work).await, Ok(()));
+    assert_eq!(others.join_all().await, vec![Ok(()); THREADS_MAX]);
+    assert_eq!(threads.lost(), 0);
+}
+
+/// Schemas that give up at once what takes more than a moment.
+fn hasty() -> Schemas {
+    Schemas {
+        threads: Arc::new(Threads::giving_up_after(0)),
+        given_up: Arc::default(),
+    }
+}
+
+/// The same memory of what was given up, with the usual time.
+fn patient(hasty: &Schemas) -> Schemas {
+    Schemas {
+        threads: Arc::default(),
+        given_up: Arc::clone(&hasty.given_up),
+    }
+}
+
+fn tool(name: &str) -> ToolDefinition {
+    ToolDefinition {
+        name: name.to_owned(),
+        description: String::new(),
+        arguments: json!({ "type": "object" }),
+        results: None,
+        capabilities: Vec::new(),
+        effect: EffectClass::ReadOnly,
+        destructive: false,
+        time_limit_ms: None,
+    }
+}
+
+/// A document that takes many milliseconds.
+fn long() -> Value {
+    json!(vec![1; 400_000])
+}
+
+#[tokio::test]
+async fn a_schema_that_was_given_up_is_refused_by_its_digest_and_costs_no_thread() {
+    let schema = json!({ "items": { "type": "integer" } });
+    let before = GivenUp::Before(Digest::of(schema.to_string().as_bytes()));
+    let hasty = hasty();
+    let patient = patient(&hasty);
+    let compiled = patient.compile(&schema).await.unwrap();
+    assert_eq!(patient.complaints(&compiled, json!([1])).await, Ok(None));
+
+    assert_eq!(hasty.judge(&schema, long()).await, Err(GivenUp::TooLong));
+    while hasty.threads.lost() > 0 {
+        tokio::task::yield_now().await;
+    }
+    // Whoever comes with it, whatever the document: nobody looks at it.
+    assert_eq!(hasty.judge(&schema, long()).await, Err(before));
+    assert_eq!(hasty.threads.lost(), 0);
+    assert_eq!(patient.judge(&schema, json!([])).await, Err(before));
+    assert_eq!(patient.complaints(&compiled, json!([])).await, Err(before));
+    assert_eq!(
+        patient.compile(&schema).await.unwrap_err(),
+        before.to_string()
+    );
+    let offered = ToolDefinition {
+        arguments: schema.clone(),
+        ..tool("offered")
+    };
+    let refused = patient
+        .compile_tools(std::slice::from_ref(&offered))
+        .unwrap_err();
+    assert!(
+        refused.contains("offered.arguments") && refused.contains(&before.to_string()),
+        "{refused}"
+    );
+    // Of a list of tools, that one alone.
+    let arguments = patient
+        .compile_arguments(&[offered, tool("other")])
+        .await
+        .unwrap();
+    let usable: Vec<bool> = arguments.iter().map(|(_, schema)| schema.is_ok()).collect();
+    assert_eq!(usable, [false, true]);
+    assert!(!before.failure().retryable && GivenUp::Busy.failure().retryable);
+}
+
+#[tokio::test]
+async fn a_comparison_that_was_given_up_is_remembered_for_its_schema() {
+    let schema = json!({ "items": { "type": "number" } });
+    let hasty = hasty();
+    let patient = patient(&hasty);
+    let compiled = patient.compile(&schema).await.unwrap();
+    assert_eq!(
+        hasty.complaints(&compiled, long()).await,
+        Err(GivenUp::TooLong)
+    );
+    assert!(matches!(
+        patient.judge(&schema, json!([])).await,
+        Err(GivenUp::Before(_))
+    ));
+}
+
+#[test]
+fn of_many_schemas_that_were_given_up_the_oldest_is_forgotten() {
+    let schema = |n: usize| json!({ "const": n });
+    let memory = GivenUpSchemas::default();
+    for n in 0..=GIVEN_UP_SCHEMAS_MAX {
+        memory.remember(&schema(n));
+        // Once more is no other one.
+        memory.remember(&schema(n));
+    }
+    assert_eq!(memory.check(&schema(0)), Ok(()));
+    for n in 1..=GIVEN_UP_SCHEMAS_MAX {
+        assert!(memory.check(&schema(n)).is_err(), "{n}");
+    }
+}
+
+#[tokio::test]
+async fn a_format_is_an_annotation_in_every_draft() {
+    for draft in [
+        "http://json-schema.org/draft-04/schema#",
+        "http://json-schema.org/draft-07/schema#",
+        "https://json-schema.org/draft/2019-09/schema",
+        "https://json-schema.org/draft/2020-12/schema",
+    ] {
+        for format in ["email", "regex", "uri", "idn-hostname", "made-up"] {
+            let schema = json!({ "$schema": draft, "format": format });
+            let document = json!("((no such thing");
+            assert_eq!(judged(&schema, document).await, None, "{draft} {format}");
+        }
     }
 }
 

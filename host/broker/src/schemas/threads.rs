@@ -1,20 +1,22 @@
 //! A few threads with large stacks, for work that may have to be given up.
 
+use domain::digest::Digest;
+use domain::step::Failure;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
-use tokio::time::{Instant, timeout_at};
+use tokio::time::timeout;
 
 /// Number of threads, and so of pieces of work at a time, those that were given up included.
 pub(super) const THREADS_MAX: usize = 4;
 /// The size of a thread's stack, in bytes: for the deepest documents and schemas. Only what is used
 /// takes memory.
 const STACK_BYTES: usize = 128 << 20;
-/// The time that a piece of work may wait and take, in milliseconds. [`Threads::run`] counts both
-/// together, [`Threads::run_and_wait`] each apart.
+/// The time that a piece of work may wait for a thread, and the time that it may take then, in
+/// milliseconds.
 const WORK_MS_MAX: u64 = 10_000;
 /// The pause between looks for a permit by a thread that stands still.
 const LOOK: Duration = Duration::from_millis(1);
@@ -25,6 +27,12 @@ pub(crate) enum GivenUp {
     /// Too long a time was taken. The work may still be going on.
     #[error("comparing with a JSON Schema took longer than {WORK_MS_MAX} ms and was given up")]
     TooLong,
+    /// The schema with this digest took too long before, and is not used again.
+    #[error(
+        "the JSON Schema with the digest {0} took longer than {WORK_MS_MAX} ms before and is not \
+             used again"
+    )]
+    Before(Digest),
     /// Every thread is at work.
     #[error("the host is busy comparing with JSON Schemas; try again later")]
     Busy,
@@ -34,6 +42,18 @@ pub(crate) enum GivenUp {
              reason in its log"
     )]
     Panicked,
+}
+
+impl GivenUp {
+    /// Returns the failure of an operation that needed the comparison.
+    pub(crate) fn failure(self) -> Failure {
+        match self {
+            Self::Before(_) => Failure::lasting("invalid-arguments", self.to_string()),
+            Self::TooLong | Self::Busy | Self::Panicked => {
+                Failure::passing("busy", self.to_string())
+            }
+        }
+    }
 }
 
 type Work = Box<dyn FnOnce() + Send>;
@@ -80,8 +100,8 @@ impl Threads {
         }
     }
 
-    /// Has a piece of work done. If the future is dropped before its end, the work goes on and its
-    /// result is dropped.
+    /// Has a piece of work done. The time that it waits for a thread is not counted as its own. If
+    /// the future is dropped before its end, the work goes on and its result is dropped.
     pub(super) async fn run<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
@@ -89,45 +109,44 @@ impl Threads {
         if self.lost() >= THREADS_MAX {
             return Err(GivenUp::Busy);
         }
-        let until = Instant::now() + Duration::from_millis(self.work_ms_max);
-        let Ok(Ok(permit)) = timeout_at(until, self.permits.clone().acquire_owned()).await else {
+        let permit = timeout(self.work_max(), self.permits.clone().acquire_owned());
+        let Ok(Ok(permit)) = permit.await else {
             return Err(GivenUp::Busy);
         };
         let (reply, answer) = oneshot::channel();
-        let (watched, is_lost) = self.watched(work);
-        self.hand_over(Piece {
-            work: Box::new(move || drop(reply.send(watched()))),
-            permit,
-        })?;
-        match timeout_at(until, answer).await {
+        let is_over = self.begin(permit, work, move |done| drop(reply.send(done)))?;
+        match timeout(self.work_max(), answer).await {
             Ok(Ok(done)) => done,
             Ok(Err(_)) => Err(GivenUp::Panicked),
-            Err(_) => Err(self.give_up(&is_lost)),
+            Err(_) => Err(self.give_up(&is_over)),
         }
     }
 
-    /// Has a piece of work done, while the caller's thread stands still.
+    /// The same, while the caller's thread stands still.
     pub(super) fn run_and_wait<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, GivenUp> {
         let permit = self.permit_soon()?;
         let (reply, answer) = channel();
-        let (watched, is_lost) = self.watched(work);
-        self.hand_over(Piece {
-            work: Box::new(move || drop(reply.send(watched()))),
-            permit,
-        })?;
-        match answer.recv_timeout(Duration::from_millis(self.work_ms_max)) {
+        let is_over = self.begin(permit, work, move |done| drop(reply.send(done)))?;
+        match answer.recv_timeout(self.work_max()) {
             Ok(done) => done,
             Err(RecvTimeoutError::Disconnected) => Err(GivenUp::Panicked),
-            Err(RecvTimeoutError::Timeout) => Err(self.give_up(&is_lost)),
+            Err(RecvTimeoutError::Timeout) => Err(self.give_up(&is_over)),
         }
+    }
+
+    fn work_max(&self) -> Duration {
+        Duration::from_millis(self.work_ms_max)
     }
 
     /// Waits for a permit on the caller's own thread.
     fn permit_soon(&self) -> Result<OwnedSemaphorePermit, GivenUp> {
         for _ in 0..self.work_ms_max {
+            if self.lost() >= THREADS_MAX {
+                break;
+            }
             match self.permits.clone().try_acquire_owned() {
                 Ok(permit) => return Ok(permit),
                 Err(_) => std::thread::sleep(LOOK),
@@ -141,15 +160,14 @@ impl Threads {
         self.lost.load(Ordering::SeqCst)
     }
 
-    /// Wraps work so that its panic is caught, and that it no longer counts as lost when it ends
-    /// after all.
-    fn watched<T: Send + 'static, W: FnOnce() -> T + Send + 'static>(
+    /// Begins a piece of work. Its panic is caught, and it no longer counts as lost when it ends
+    /// after all. Returns the mark of whether it is over.
+    fn begin<T: Send + 'static>(
         &self,
-        work: W,
-    ) -> (
-        impl FnOnce() -> Result<T, GivenUp> + Send + 'static + use<T, W>,
-        Arc<AtomicBool>,
-    ) {
+        permit: OwnedSemaphorePermit,
+        work: impl FnOnce() -> T + Send + 'static,
+        reply: impl FnOnce(Result<T, GivenUp>) + Send + 'static,
+    ) -> Result<Arc<AtomicBool>, GivenUp> {
         let is_over = Arc::new(AtomicBool::new(false));
         let lost = Arc::clone(&self.lost);
         let over = Arc::clone(&is_over);
@@ -159,9 +177,13 @@ impl Threads {
             if over.swap(true, Ordering::SeqCst) {
                 lost.fetch_sub(1, Ordering::SeqCst);
             }
-            done
+            reply(done);
         };
-        (watched, is_over)
+        self.hand_over(Piece {
+            work: Box::new(watched),
+            permit,
+        })?;
+        Ok(is_over)
     }
 
     fn give_up(&self, is_over: &AtomicBool) -> GivenUp {
