@@ -7,7 +7,9 @@
 
 use super::document::Loaded;
 use super::finding::{Finding, warning};
-use std::path::Path;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 /// Kinds of file systems by their numbers (`statfs(2)`), each with what is wrong with it.
 const DOUBTFUL: [(u64, &str, &str); 16] = [
@@ -35,7 +37,11 @@ const IN_LAYER: &str =
 const ELSEWHERE: &str = "is kept by something else than this machine's kernel, whose syncs and locks this host cannot \
      rely on";
 
-/// Warns of a data folder that is not on a local and durable file system.
+/// The folders that the log has a warning of: a start checks its configuration more than once.
+static LOGGED: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+
+/// Warns of a data folder that is not on a local and durable file system, and logs it once: the
+/// notices of a start are gone by the time that somebody looks for lost data.
 pub(super) fn check(loaded: &Loaded, findings: &mut Vec<Finding>) {
     let data = loaded.data_dir();
     let Some((name, what)) = kind_of(&data).and_then(doubt) else {
@@ -46,6 +52,14 @@ pub(super) fn check(loaded: &Loaded, findings: &mut Vec<Finding>) {
         data.display()
     );
     findings.push(warning("server.dataDir", message));
+    let mut logged = LOGGED.lock().unwrap_or_else(PoisonError::into_inner);
+    if logged.insert(data.clone()) {
+        tracing::warn!(
+            folder = %data.display(),
+            file_system = name,
+            "the data folder is on a file system that {what}"
+        );
+    }
 }
 
 fn doubt(kind: u64) -> Option<(&'static str, &'static str)> {
@@ -77,7 +91,9 @@ mod tests {
     use crate::config::check::check;
     use crate::config::finding::Severity;
     use crate::config::load;
+    use std::fs::File;
     use std::path::Path;
+    use std::sync::Mutex;
 
     #[test]
     fn a_local_disk_is_not_doubted_and_others_are_by_name() {
@@ -121,6 +137,35 @@ mod tests {
             warned("/proc/self/data"),
             None,
             "what is not listed is not doubted"
+        );
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn data_in_memory_is_logged_once_with_its_folder() {
+        const DATA: &str = "/dev/shm/agent-host/logged";
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("c.toml");
+        std::fs::write(&file, format!("[server]\ndataDir = {DATA:?}\n")).unwrap();
+        let log = folder.path().join("log");
+        let subscriber = tracing_subscriber::fmt()
+            .with_ansi(false)
+            .with_writer(Mutex::new(File::create(&log).unwrap()))
+            .finish();
+        tracing::subscriber::with_default(subscriber, || {
+            for _ in 0..2 {
+                check(&load(&file, []).unwrap());
+            }
+        });
+        let log = std::fs::read_to_string(log).unwrap();
+        let lines: Vec<&str> = log.lines().filter(|line| line.contains(DATA)).collect();
+        assert!(
+            lines.len() == 1
+                && lines[0].contains("WARN")
+                && lines[0].contains(&format!("folder={DATA}"))
+                && lines[0].contains("tmpfs")
+                && lines[0].contains("is kept in memory"),
+            "{log}"
         );
     }
 }
