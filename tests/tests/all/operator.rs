@@ -48,13 +48,20 @@ async fn a_pattern_that_matches_nothing_is_told_by_the_check_and_at_the_start() 
         agent("a", &json!({ "toolAllowlist": ["read_file"] })),
         agent("b", &json!({ "toolDenylist": ["read_fiel"] }))
     ]);
-    let folder = Folder::new(config(&agents));
+    let mut config = config(&agents);
+    config["components"]["files"]["confirm"] = json!(["write_*", "read_fiel"]);
+    let folder = Folder::new(config);
     folder.warm(&["puppet", "files"]).await;
     let key = "agents[1].toolDenylist[0]";
     let message = "`read_fiel` matches no tool; the nearest is `read_file`";
     let told = format!("warning: {key}: {message}\n");
+    let confirms = "warning: components.files.confirm[1]: `read_fiel` matches no tool of this \
+                    component; the nearest is `read_file`\n";
     let checked = folder.run(&["config", "check", "--json"]).await;
-    assert!(err(&checked).contains(&told), "{checked:?}");
+    assert!(
+        err(&checked).contains(&told) && err(&checked).contains(confirms),
+        "{checked:?}"
+    );
     let findings = document(&checked)["findings"].clone();
     assert!(
         findings
@@ -65,7 +72,9 @@ async fn a_pattern_that_matches_nothing_is_told_by_the_check_and_at_the_start() 
     );
     let host = folder.start(None).await.unwrap();
     assert!(host.stop().await.success(), "{}", folder.log());
-    assert_eq!(folder.log().matches(&told).count(), 1, "{}", folder.log());
+    for told in [told.as_str(), confirms] {
+        assert_eq!(folder.log().matches(told).count(), 1, "{}", folder.log());
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

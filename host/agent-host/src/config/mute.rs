@@ -1,15 +1,18 @@
 //! Models and agents that a component is granted for nothing, or not and has nothing to say
-//! without.
+//! without, and patterns of `confirm` that ask about none of its tools.
 
 use super::component::ComponentConfig;
 use super::finding::{Finding, warning};
+use super::patterns;
 use broker::Entry;
 use domain::definition::Definition;
+use domain::tool::ToolDefinition;
 use runtime::Described;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Warns of each agent component that drives an agent and is granted no model. Also warns of each
-/// tool component for which the configuration names models or agents.
+/// tool component for which the configuration names models or agents, or lets a user confirm calls
+/// of tools that it does not have.
 pub(crate) fn mute<'a>(
     agents: &[Definition],
     components: &BTreeMap<String, ComponentConfig>,
@@ -33,12 +36,12 @@ pub(crate) fn mute<'a>(
                 findings.push(warning(format!("components.{name}.models"), message));
             }
             Described::Agent(_) => {}
-            Described::Tools(_) => findings.extend(
-                components
-                    .get(name)
-                    .into_iter()
-                    .flat_map(|config| for_nothing(name, config)),
-            ),
+            Described::Tools(tools) => {
+                if let Some(config) = components.get(name) {
+                    findings.extend(for_nothing(name, config));
+                    findings.extend(confirms_nothing(name, config, tools));
+                }
+            }
         }
     }
     findings
@@ -59,11 +62,29 @@ fn for_nothing(name: &str, config: &ComponentConfig) -> Vec<Finding> {
     told.collect()
 }
 
+/// Returns findings about patterns of tools to be confirmed that match none of the component.
+fn confirms_nothing(
+    name: &str,
+    config: &ComponentConfig,
+    tools: &[ToolDefinition],
+) -> Vec<Finding> {
+    let own: BTreeSet<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
+    patterns::nothing(
+        &format!("components.{name}.confirm"),
+        Some(&config.confirm.tools),
+        "tool of this component",
+        &own,
+    )
+}
+
 #[cfg(test)]
 mod tests {
-    use super::for_nothing;
+    use super::{confirms_nothing, for_nothing};
     use crate::config::ComponentConfig;
+    use domain::confirm::Confirm;
     use domain::grant::PatternList;
+    use domain::tool::ToolDefinition;
+    use serde_json::json;
 
     #[test]
     fn a_component_of_tools_has_no_use_for_models_and_agents() {
@@ -77,5 +98,48 @@ mod tests {
             .collect();
         assert_eq!(keys, ["components.web.models"]);
         assert_eq!(for_nothing("web", &ComponentConfig::default()), []);
+    }
+
+    #[test]
+    fn a_slip_in_what_a_component_lets_be_confirmed_is_told_with_the_nearest_tool() {
+        let tool = |name: &str| -> ToolDefinition {
+            let tool =
+                json!({ "name": name, "description": "", "arguments": {}, "effect": "read-only" });
+            serde_json::from_value(tool).unwrap()
+        };
+        let tools = [tool("delete_file"), tool("read_file")];
+        let confirming = |patterns: &[&str]| ComponentConfig {
+            confirm: Confirm {
+                destructive: true,
+                tools: PatternList(
+                    patterns
+                        .iter()
+                        .map(|pattern| (*pattern).to_owned())
+                        .collect(),
+                ),
+            },
+            ..ComponentConfig::default()
+        };
+        let slips = confirming(&["delete_*", "delte_file", "write_*"]);
+        let found: Vec<String> = confirms_nothing("files", &slips, &tools)
+            .into_iter()
+            .map(|found| format!("{}: {}", found.key, found.message))
+            .collect();
+        assert_eq!(
+            found,
+            [
+                "components.files.confirm[1]: `delte_file` matches no tool of this component; the \
+                 nearest is `delete_file`",
+                "components.files.confirm[2]: `write_*` matches no tool of this component; the \
+                 nearest is `read_file`",
+            ]
+        );
+        for sound in [
+            confirming(&["*"]),
+            confirming(&["read_file"]),
+            confirming(&[]),
+        ] {
+            assert_eq!(confirms_nothing("files", &sound, &tools), []);
+        }
     }
 }
