@@ -252,6 +252,11 @@ pub(crate) fn is_any_open(sql: &Sql<'_>) -> rusqlite::Result<bool> {
     sql.exists("SELECT 1 FROM meta WHERE name GLOB 'purge/*'", [])
 }
 
+/// Returns whether the purge of this stream was begun and has not finished.
+fn is_open(sql: &Sql<'_>, purge: Stream) -> rusqlite::Result<bool> {
+    sql.exists("SELECT 1 FROM meta WHERE name = ?1", [name(purge)])
+}
+
 fn name(purge: Stream) -> String {
     format!("{OPEN}{purge}")
 }

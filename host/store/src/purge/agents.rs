@@ -50,14 +50,25 @@ pub(super) fn erase_of_session(
         is_other |= event.is_some_and(|event| !matches!(event, Event::NoteRemembered(_)));
         names_blobs |= event.is_some_and(crate::projections::names_blobs);
     }
-    // In each transaction, so that a crash leaves nothing to be made up for.
-    if is_other {
-        fold_again(sql, agent)?;
-    }
-    if names_blobs {
-        named_again(sql, &stream)?;
+    // In each transaction, so that a crash leaves nothing to be made up for. What is left of an
+    // agent that is purged itself is known, and the end of that goes through its stream once.
+    if (is_other || names_blobs) && !is_purged(sql, agent)? {
+        if is_other {
+            fold_again(sql, agent)?;
+        }
+        if names_blobs {
+            named_again(sql, &stream)?;
+        }
     }
     Ok(events.len() < EVENTS_PER_COMMIT_MAX)
+}
+
+/// Returns whether an agent is purged, or about to be.
+fn is_purged(sql: &Sql<'_>, agent: AgentId) -> rusqlite::Result<bool> {
+    sql.exists(
+        "SELECT 1 FROM agents WHERE id = ?1 AND purged",
+        [agent.to_string()],
+    )
 }
 
 /// Folds an agent again from what is left of its stream.
@@ -74,7 +85,7 @@ fn fold_again(sql: &Sql<'_>, agent: AgentId) -> rusqlite::Result<()> {
         .as_ref()
         .map(|session| session.session_id.to_string());
     // What an agent's stream tells of its users is not erased with a session.
-    let text = "UPDATE agents SET agent = ?2, slot = ?3 WHERE id = ?1 AND NOT purged";
+    let text = "UPDATE agents SET agent = ?2, slot = ?3 WHERE id = ?1";
     sql.write(text, params![id, to_json(&without_users(folded))?, slot])
 }
 

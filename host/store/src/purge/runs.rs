@@ -3,14 +3,15 @@
 
 use super::blobs::{named_again, named_no_more};
 use super::searchable_rows::forget;
-use super::{EVENTS_PER_COMMIT_MAX, Tally, erase_event, usage};
+use super::{EVENTS_PER_COMMIT_MAX, Tally, erase_event, is_open, usage};
 use crate::event_row::decode_at;
-use crate::projections::first_again;
+use crate::projections::{first_again, names_blobs};
 use crate::read::dispatches::tree_of;
 use crate::sql::{Columns, Sql, int, limit};
 use domain::event::Event;
-use domain::id::{AgentId, InputId, RunId, SessionId};
+use domain::id::{AgentId, InputId, RunId, SessionId, Stream};
 use rusqlite::params;
+use std::collections::BTreeSet;
 
 /// Erases what fits into one transaction of a run, and returns whether that is all.
 pub(super) fn erase(
@@ -34,11 +35,15 @@ pub(super) fn erase(
         params![stream, limit(EVENTS_PER_COMMIT_MAX)],
         |row| Ok((row.uint(0)?, decode_at(row, 1)?)),
     )?;
+    let mut named_less = BTreeSet::new();
     for (position, event) in &events {
         for input in event.iter().flat_map(taken_in) {
-            erase_input(sql, input, tally)?;
+            named_less.extend(erase_input(sql, input, tally)?);
         }
         erase_event(sql, *position, tally)?;
+    }
+    for stream in &named_less {
+        named_again(sql, stream)?;
     }
     if events.len() == EVENTS_PER_COMMIT_MAX {
         return Ok(false);
@@ -106,41 +111,54 @@ fn taken_in(event: &Event) -> Vec<InputId> {
     }
 }
 
-/// An input of a session that was deleted goes with the run that took it in.
-fn erase_input(sql: &Sql<'_>, input: InputId, tally: &mut Tally) -> rusqlite::Result<()> {
+/// An input of a session that was deleted goes with the run that took it in. Returns the session's
+/// stream if it has to be noted anew which blobs it names.
+fn erase_input(
+    sql: &Sql<'_>,
+    input: InputId,
+    tally: &mut Tally,
+) -> rusqlite::Result<Option<String>> {
     let id = input.to_string();
-    let text = "SELECT i.position, s.id, s.purged FROM inputs i JOIN sessions s ON s.id = \
-                i.session WHERE i.id = ?1 AND s.status = 'deleted'";
+    let text = "SELECT i.position, s.id, s.purged, e.kind, e.payload FROM inputs i JOIN sessions s \
+                ON s.id = i.session JOIN events e ON e.position = i.position WHERE i.id = ?1 AND \
+                s.status = 'deleted'";
     let found = sql.row(text, [&id], |row| {
+        let event = decode_at(row, 3);
         Ok((
             row.uint(0)?,
             row.id::<SessionId>(1)?,
             row.get::<_, bool>(2)?,
+            // An event that cannot be read may name some.
+            event.map_or(true, |event| event.as_ref().is_some_and(names_blobs)),
         ))
     })?;
-    let Some((position, session, purged)) = found else {
-        return Ok(());
+    let Some((position, session, purged, named)) = found else {
+        return Ok(None);
     };
     erase_event(sql, position, tally)?;
     remove_input(sql, &id)?;
     if purged {
-        return Ok(());
+        return Ok(None);
     }
     let stream = format!("session/{session}");
-    named_again(sql, &stream)?;
     if sql.exists(
         "SELECT 1 FROM sessions WHERE id = ?1 AND first_input = ?2",
         params![session.to_string(), id],
     )? {
-        let text = "SELECT kind, payload FROM events WHERE stream = ?1 AND kind = \
+        // Nothing before it is left.
+        let text = "SELECT kind, payload FROM events WHERE stream = ?1 AND version > (SELECT \
+                    version FROM events WHERE position = ?2) AND kind = \
                     'session.input.accepted.v1' AND payload IS NOT NULL ORDER BY version LIMIT 1";
-        let first = match sql.row(text, [stream], |row| decode_at(row, 0))?.flatten() {
+        let next = sql.row(text, params![stream, int(position)], |row| {
+            decode_at(row, 0)
+        })?;
+        let first = match next.flatten() {
             Some(Event::InputAccepted(accepted)) => Some(accepted),
             _ => None,
         };
         first_again(sql, session, first.as_ref())?;
     }
-    Ok(())
+    Ok(named.then_some(stream))
 }
 
 /// Removes the data of an input beside its event.
@@ -175,6 +193,10 @@ pub(super) fn erase_import(
     }
     tally.erased.turns += imported.turns.len() as u64;
     erase_event(sql, position, tally)?;
-    named_again(sql, &format!("session/{}", imported.session))?;
+    let session = Stream::Session(imported.session);
+    // The purge of the session itself does it once, at its end.
+    if !is_open(sql, session)? {
+        named_again(sql, &session.to_string())?;
+    }
     Ok(true)
 }

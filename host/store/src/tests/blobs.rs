@@ -15,7 +15,8 @@ use domain::step::OperationOutcome;
 use domain::turn::TurnNode;
 use rusqlite::Connection;
 
-fn part(content: &[u8]) -> Part {
+/// A part of a message that names a blob.
+pub(super) fn part(content: &[u8]) -> Part {
     Part::Blob {
         digest: Digest::of(content),
         media_type: "text/plain".to_owned(),

@@ -1,14 +1,15 @@
 //! Purges of inputs with the runs that took them in, and of work handed over by runs that are gone.
 
+use super::super::blobs::part;
 use super::super::sample::{
-    NOON, Sample, accepted, agent, begin, created, input, opened, run, run_ended, run_started,
-    session,
+    NOON, Sample, accepted, agent, begin, commit, created, input, opened, run, run_ended,
+    run_started, session,
 };
 use super::super::spawned::{dispatch, spawn};
 use super::{deleted, is_sound, purged};
 use crate::Piece;
 use domain::digest::Digest;
-use domain::event::{Event, InputDead, InputRequeued, SessionOpened, Source};
+use domain::event::{Event, InputAccepted, InputDead, InputRequeued, SessionOpened, Source};
 use domain::id::{OperationId, RunId, Stream, TurnId};
 use domain::operation::ReplyTo;
 use rusqlite::Connection;
@@ -198,4 +199,47 @@ async fn an_input_that_goes_with_its_run_wakes_nobody_any_more() {
     erase(&sample, run(71)).await;
     assert_eq!(one(&sample, wakes), None);
     is_sound(&sample).await;
+}
+
+#[tokio::test]
+async fn a_blob_goes_with_the_last_input_that_names_it() {
+    let sample = Sample::new();
+    begin(&sample).await;
+    let naming = |n: u128, contents: &[&[u8]]| {
+        let mut event = accepted(n, 1, Source::Api, "see here");
+        if let Event::InputAccepted(InputAccepted {
+            message: Some(draft),
+            ..
+        }) = &mut event
+        {
+            draft
+                .parts
+                .extend(contents.iter().map(|content| part(content)));
+        }
+        event
+    };
+    let stream = Stream::Session(session(1));
+    let inputs = vec![naming(1, &[b"own", b"shared"]), naming(2, &[b"shared"])];
+    let commit = commit(stream, inputs)
+        .blob(b"own".to_vec())
+        .blob(b"shared".to_vec());
+    sample.store.commit(commit).await.unwrap();
+    for n in [1, 2] {
+        let turn = TurnId(Digest([0; 32]));
+        let events = vec![
+            run_started(run(n), 1, None, vec![input(n)]),
+            run_ended(run(n), 1, turn),
+        ];
+        sample.append(Stream::Run(run(n)), events).await;
+    }
+    sample.append(stream, vec![deleted(1)]).await;
+    for (n, own, shared) in [(1, None, Some(&b"shared"[..])), (2, None, None)] {
+        erase(&sample, run(n)).await;
+        is_sound(&sample).await;
+        assert!(sample.store.erase(stream, Piece::Blobs).await.unwrap());
+        for (content, left) in [(&b"own"[..], own), (&b"shared"[..], shared)] {
+            let found = sample.store.blob(Digest::of(content)).await.unwrap();
+            assert_eq!(found.as_deref(), left, "after {n}");
+        }
+    }
 }

@@ -2,13 +2,23 @@
 
 use super::super::commits::key;
 use super::super::recalling::note;
-use super::super::sample::{Sample, agent, commit, noise, opened, run, session, take_turn};
-use super::{MARK, filled, holders, is_sound, purged};
+use super::super::sample::{
+    NOON, Sample, accepted, ada, agent, begin, commit, created, input, message, noise, opened, run,
+    run_ended, run_started, session, take_turn, turn_after,
+};
+use super::{MARK, deleted, filled, holders, is_sound, purged};
 use crate::sql::STEPS;
 use crate::{Piece, Rewritten};
+use domain::definition::DefinitionId;
 use domain::digest::Digest;
-use domain::id::Stream;
+use domain::event::{
+    Erased, Event, ImportedTurn, KeptByPurge, PurgeBegun, Purged, Remains, SlotCompleted,
+    SlotTaken, Source, TurnsImported,
+};
+use domain::id::{ConversationId, Stream, TurnId};
+use domain::message::Role;
 use std::path::PathBuf;
+use uuid::Uuid;
 
 /// A store with so many other sessions, each with words, remembered requests, notes and blobs of
 /// its own.
@@ -48,14 +58,18 @@ async fn beside(others: u128) -> Sample {
     sample
 }
 
-/// Returns the cost of purging one session beside so many others, in steps of SQLite's virtual
-/// machine.
+/// Returns the steps that SQLite's virtual machine has done for the writer.
+async fn steps(sample: &Sample) -> u64 {
+    let steps = sample.store.in_writer(|_| Ok(STEPS.get())).await;
+    steps.unwrap()
+}
+
+/// Returns the cost of purging one session beside so many others, in steps.
 async fn steps_beside(others: u128) -> u64 {
     let sample = beside(others).await;
-    let steps = || sample.store.in_writer(|_| Ok(STEPS.get()));
-    let before = steps().await.unwrap();
+    let before = steps(&sample).await;
     purged(&sample, 1).await;
-    let took = steps().await.unwrap() - before;
+    let took = steps(&sample).await - before;
     assert_eq!(holders(sample.dir.path(), MARK), Vec::<PathBuf>::new());
     is_sound(&sample).await;
     took
@@ -68,6 +82,171 @@ async fn a_purge_does_no_more_in_a_store_that_is_ten_times_larger() {
     assert!(
         large <= small + small / 4,
         "{small} steps beside 20 sessions, {large} beside 200"
+    );
+}
+
+/// Erases a piece of the purge of session 9.
+async fn erase(sample: &Sample, piece: Piece) {
+    let purge = Stream::Session(session(9));
+    while !sample.store.erase(purge, piece.clone()).await.unwrap() {}
+}
+
+/// Returns the steps for each of so many runs of one deleted session, each of which took in an
+/// input.
+async fn steps_for_each_run(runs: u64) -> u64 {
+    let sample = Sample::new();
+    begin(&sample).await;
+    let stream = Stream::Session(session(1));
+    for n in 1..=u128::from(runs) {
+        let input_n = accepted(n, 1, Source::Api, "a word");
+        sample.append(stream, vec![input_n]).await;
+        let turn = TurnId(Digest([0; 32]));
+        let events = vec![
+            run_started(run(n), 1, None, vec![input(n)]),
+            run_ended(run(n), 1, turn),
+        ];
+        sample.append(Stream::Run(run(n)), events).await;
+    }
+    sample.append(stream, vec![deleted(1)]).await;
+    let before = steps(&sample).await;
+    for n in 1..=u128::from(runs) {
+        let piece = Piece::Run {
+            run: run(n),
+            committed: None,
+        };
+        erase(&sample, piece).await;
+    }
+    let took = steps(&sample).await - before;
+    is_sound(&sample).await;
+    took / runs
+}
+
+/// The session itself is not purged: its runs go with a thread that another session forked.
+#[tokio::test]
+async fn inputs_that_go_with_their_runs_cost_no_more_each_the_more_of_them_there_are() {
+    let few = steps_for_each_run(20).await;
+    let many = steps_for_each_run(200).await;
+    assert!(
+        many <= few + few / 4,
+        "{few} steps for each of 20 runs, {many} for each of 200"
+    );
+}
+
+/// Returns the steps for each of so many imports of one session.
+async fn steps_for_each_import(imports: u64) -> u64 {
+    let sample = Sample::new();
+    begin(&sample).await;
+    for n in 1..=u128::from(imports) {
+        let said = [message(1, Role::User, MARK)];
+        let turn = ImportedTurn {
+            turn: turn_after(&sample.store, None, run(n), &said).await,
+            committed: NOON,
+            messages: said.map(Some).to_vec(),
+        };
+        let imported = TurnsImported {
+            session: session(1),
+            agent: agent(1),
+            turns: vec![turn],
+            erased: None,
+            time: NOON,
+        };
+        let imported = Event::TurnsImported(imported);
+        sample
+            .append(Stream::Session(session(1)), vec![imported])
+            .await;
+    }
+    let before = steps(&sample).await;
+    purged(&sample, 1).await;
+    let took = steps(&sample).await - before;
+    assert_eq!(holders(sample.dir.path(), MARK), Vec::<PathBuf>::new());
+    is_sound(&sample).await;
+    took / imports
+}
+
+#[tokio::test]
+async fn imports_cost_no_more_each_the_more_of_them_their_session_has() {
+    let few = steps_for_each_import(20).await;
+    let many = steps_for_each_import(200).await;
+    assert!(
+        many <= few + few / 4,
+        "{few} steps for each of 20 imports, {many} for each of 200"
+    );
+}
+
+/// Returns the steps for each of so many structured sessions of an agent that is purged itself.
+async fn steps_for_each_session_of_agent(sessions: u64) -> u64 {
+    let sample = Sample::new();
+    let stream = Stream::Agent(agent(1));
+    sample
+        .append(stream, vec![created(1, "/ada/assistant", None)])
+        .await;
+    for n in 1..=u128::from(sessions) {
+        let taken = SlotTaken {
+            agent: agent(1),
+            session_id: session(n),
+            conversation_id: ConversationId(Uuid::nil()),
+            session_type: "lesson".to_owned(),
+            started_by: ada(),
+            started_at: NOON,
+            expires_at: None,
+            items_imported: 0,
+        };
+        let completed = SlotCompleted {
+            agent: agent(1),
+            session_id: session(n),
+            summary: MARK.into(),
+            completed_at: NOON,
+        };
+        let events = vec![Event::SlotTaken(taken), Event::SlotCompleted(completed)];
+        sample.append(stream, events).await;
+    }
+    let begun = PurgeBegun {
+        agent: agent(1),
+        remains: Remains::Agent {
+            definition: DefinitionId("assistant".to_owned()),
+            agent_type: "assistant".to_owned(),
+            path: "/ada/assistant".to_owned(),
+            kind: None,
+            parent: None,
+            root: agent(1),
+            owner_user_id: ada(),
+            created_at: NOON,
+        },
+        begun_by: ada(),
+        time: NOON,
+    };
+    sample.append(stream, vec![Event::PurgeBegun(begun)]).await;
+    let before = steps(&sample).await;
+    for n in 1..=u128::from(sessions) {
+        let piece = Piece::OfAgent {
+            agent: agent(1),
+            session: session(n),
+        };
+        erase(&sample, piece).await;
+    }
+    let took = steps(&sample).await - before;
+    erase(&sample, Piece::Agent(agent(1))).await;
+    let done = Purged {
+        agent: agent(1),
+        session: None,
+        purged_by: ada(),
+        erased: Erased::default(),
+        kept: KeptByPurge::default(),
+        usage: Vec::new(),
+        time: NOON,
+    };
+    sample.append(stream, vec![Event::Purged(done)]).await;
+    is_sound(&sample).await;
+    took / sessions
+}
+
+#[tokio::test]
+async fn sessions_of_a_purged_agent_cost_no_more_each_the_more_of_them_there_are() {
+    let few = steps_for_each_session_of_agent(20).await;
+    let many = steps_for_each_session_of_agent(200).await;
+    assert!(
+        many <= few + few / 4,
+        "{few} steps for each of 20 sessions, {many} for each of 200"
     );
 }
 
