@@ -232,7 +232,7 @@ mod tests {
         assert!(settling.take(look()).is_empty(), "it may still be written");
         fs::write(&a, "123").unwrap();
         assert!(settling.take(look()).is_empty(), "it is still written");
-        assert_eq!(settling.take(look()), std::slice::from_ref(&a));
+        assert_eq!(settling.take(look()), slice::from_ref(&a));
         assert!(settling.take(look()).is_empty(), "it was taken up");
         fs::write(&b, "new").unwrap();
         fs::remove_file(&a).unwrap();
