@@ -19,6 +19,7 @@ pub mod masked;
 pub mod names;
 pub mod notices;
 pub mod openings;
+pub mod packaging;
 pub mod references;
 pub mod requirements;
 pub mod source;

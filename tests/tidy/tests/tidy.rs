@@ -3,7 +3,7 @@
 use agent_host_tidy::tree::{TextFile, files, root};
 use agent_host_tidy::{
     banned, bindings, budgets, circles, docs, folders, frozen, glossary, layers, lists, map, names,
-    openings, references, requirements, source, test_names, widths,
+    openings, packaging, references, requirements, source, test_names, widths,
 };
 use std::fs;
 use std::process::Command;
@@ -157,6 +157,14 @@ fn no_file_names_a_path_of_somebodys_machine() {
             .flat_map(source::machine_paths)
             .collect::<Vec<_>>(),
     );
+}
+
+#[test]
+fn the_unit_runs_as_a_user_that_lasts_and_can_do_what_the_host_needs() {
+    none(&packaging::check(
+        &read("packaging/agent-host.service"),
+        &read("packaging/agent-host.sysusers.conf"),
+    ));
 }
 
 #[test]
