@@ -57,10 +57,18 @@ impl Clock {
 
     /// Returns the machine's clock, carried on by a file from one process to the next.
     ///
-    /// It is carried only as long as the machine is not booted.
+    /// It is carried only as long as the machine is not booted. Where boots cannot be told apart,
+    /// nothing is carried, and the log says so.
     #[must_use]
     pub fn carried_by(file: PathBuf) -> Self {
-        Self::with(machine, Carrier::new(file))
+        let carrier = Carrier::new(file).inspect_err(|error| {
+            tracing::warn!(
+                error = error as &dyn std::error::Error,
+                "the boot's id cannot be read: neither the host's time nor a confirmation of the \
+                 clock lasts beyond this process"
+            );
+        });
+        Self::with(machine, carrier.ok())
     }
 
     /// Creates a clock that goes by the readings of a function.

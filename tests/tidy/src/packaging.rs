@@ -1,7 +1,7 @@
 //! The rule on the unit of the service: it is hardened, and takes nothing that the host needs.
 
 /// Keys of a unit that break the host, each with the reason.
-const BREAKING: [(&str, &str); 2] = [
+const BREAKING: [(&str, &str); 3] = [
     (
         "DynamicUser",
         "an id that is taken anew at each start owns no granted folder, and can write to none",
@@ -9,6 +9,10 @@ const BREAKING: [(&str, &str); 2] = [
     (
         "MemoryDenyWriteExecute",
         "components are compiled to machine code, which needs memory that becomes executable",
+    ),
+    (
+        "ProcSubset",
+        "it hides the boot's id, without which the host's time is not carried to its next start",
     ),
 ];
 

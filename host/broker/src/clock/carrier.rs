@@ -8,7 +8,8 @@
 
 use domain::clock::Confirmed;
 use domain::time::Timestamp;
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 use tokio::sync::Mutex;
 
 /// The file that tells one boot of a machine from another.
@@ -69,10 +70,18 @@ impl Written {
 }
 
 impl Carrier {
-    /// Creates the carrier of a file. None on a machine that cannot tell boots apart.
-    pub(super) fn new(file: PathBuf) -> Option<Self> {
-        let boot = std::fs::read_to_string(BOOT).ok()?.trim().to_owned();
-        Some(Self {
+    /// Creates the carrier of a file.
+    ///
+    /// # Errors
+    /// Boots of this machine cannot be told apart.
+    pub(super) fn new(file: PathBuf) -> io::Result<Self> {
+        Self::in_boot(file, Path::new(BOOT))
+    }
+
+    /// Creates the carrier of a file, in the boot that another file names.
+    fn in_boot(file: PathBuf, boot: &Path) -> io::Result<Self> {
+        let boot = std::fs::read_to_string(boot)?.trim().to_owned();
+        Ok(Self {
             file,
             boot,
             written: Mutex::default(),
@@ -129,6 +138,16 @@ impl Carrier {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_boot_that_cannot_be_read_is_told_and_not_taken_for_one_without_a_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let boot = folder.path().join("boot_id");
+        let carrier = || Carrier::in_boot(folder.path().join("clock"), &boot);
+        assert_eq!(carrier().unwrap_err().kind(), io::ErrorKind::NotFound);
+        std::fs::write(&boot, "a\n").unwrap();
+        assert_eq!(carrier().unwrap().boot, "a");
+    }
 
     #[tokio::test]
     async fn time_is_carried_on_within_one_boot_and_what_an_operator_confirmed_beyond() {
