@@ -25,20 +25,10 @@ const COLUMNS: [(&str, &str); 8] = [
 /// Runs the command.
 pub(super) async fn run(loaded: &Loaded, what: Usage, terminal: Terminal) -> Result<(), Failure> {
     let client = Client::new(loaded)?;
-    let agent = match what.agent {
-        // The host knows usage by ids, which stay when an agent is moved.
-        Some(path) if path.starts_with('/') => {
-            let agent = client
-                .get(&format!("/api/agents/{}", segment(&path)))
-                .await?;
-            Some(text(&agent, "/id").to_owned())
-        }
-        given => given,
-    };
     let filter = parameters([
         ("from", what.from),
         ("to", what.to),
-        ("agent", agent),
+        ("agent", what.agent),
         ("session", what.session),
         ("user", what.user),
     ]);

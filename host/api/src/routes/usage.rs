@@ -1,12 +1,15 @@
 //! Usage: what models and tools were asked, and what that cost, a page at a time.
 
 use crate::caller::Caller;
+use crate::codes::{self, AGENT};
 use crate::input::{Params, limit, read_query};
 use crate::problem::{Problem, RequestPart};
 use crate::state::Api;
 use axum::extract::State;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use broker::{Broker, Target};
+use domain::id::AgentId;
 use domain::usage::{Day, UsageSum};
 use domain::user::{Scope, UserId};
 use http::StatusCode;
@@ -38,7 +41,7 @@ pub(super) struct Page {
     from: Option<String>,
     /// The last day, in UTC; today by default.
     to: Option<String>,
-    /// Only of this agent, a UUID.
+    /// Only of this agent: a UUID or a path.
     agent: Option<String>,
     /// Only of this session.
     session: Option<String>,
@@ -132,6 +135,7 @@ pub(super) struct UsageList {
     security(("token" = ["read"]), ("token" = ["admin"])),
     params(Page),
     responses((status = 200, description = "A page.", body = UsageList)),
+    extensions(("x-codes" = json!(codes::join(&[AGENT])))),
 )]
 pub(super) async fn list(
     State(api): State<Api>,
@@ -140,7 +144,9 @@ pub(super) async fn list(
 ) -> Result<axum::Json<UsageList>, Problem> {
     let broker = api.broker()?;
     let (name, by) = page.by()?;
-    let filter = page.filter(&caller, Day::from_time(api.access().clock().now()))?;
+    let agent = page.agent(broker, &caller).await?;
+    let today = Day::from_time(api.access().clock().now());
+    let filter = page.filter(&caller, agent, today)?;
     let limit = limit(page.limit, PAGE.0, PAGE.1)?;
     let after = page
         .after
@@ -188,7 +194,32 @@ impl Page {
             })
     }
 
-    fn filter(&self, caller: &Caller, today: Day) -> Result<UsageFilter, Problem> {
+    /// Returns the agent that is meant. An administrator means any, others one of theirs.
+    async fn agent(&self, broker: &Broker, caller: &Caller) -> Result<Option<AgentId>, Problem> {
+        let path = match self.agent.as_deref() {
+            Some(path) if path.starts_with('/') => path,
+            id => return read_query("agent", id),
+        };
+        if !caller.scopes.contains(&Scope::Admin) {
+            let target = Target::Path(path.to_owned());
+            return Ok(Some(broker.agent_id(&caller.user, &target).await?));
+        }
+        match broker.store().agent_at(path).await? {
+            Some(row) => Ok(Some(row.agent.id)),
+            None => {
+                let detail = format!("there is no agent `{path}`");
+                let problem = Problem::new(StatusCode::NOT_FOUND, "AGENT_NOT_FOUND", detail);
+                Err(problem.at(RequestPart::Query("agent")))
+            }
+        }
+    }
+
+    fn filter(
+        &self,
+        caller: &Caller,
+        agent: Option<AgentId>,
+        today: Day,
+    ) -> Result<UsageFilter, Problem> {
         let to = read_query("to", self.to.as_deref())?.unwrap_or(today);
         let from = read_query("from", self.from.as_deref())?.unwrap_or(to.minus(DAYS - 1));
         if from > to {
@@ -214,7 +245,7 @@ impl Page {
             from,
             to,
             user,
-            agent: read_query("agent", self.agent.as_deref())?,
+            agent,
             session: read_query("session", self.session.as_deref())?,
         })
     }

@@ -64,6 +64,34 @@ async fn a_user_sees_their_own_usage_and_the_operator_that_of_all() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn usage_of_an_agent_is_asked_for_by_its_id_or_its_path() {
+    let host = Host::start().await;
+    let (agent, session) = host.agent_with_session_of("alice".parse().unwrap()).await;
+    let (_, other) = host.agent_with_session().await;
+    host.works(session, "alice", today(), 5).await;
+    host.works(other, "alice", today(), 30).await;
+    let alice = key(&host, "alice", &[Scope::Read]).await;
+    let bob = key(&host, "bob", &[Scope::Read]).await;
+    let auditor = key(&host, "carol", &[Scope::Admin]).await;
+    let by_id = format!("/api/usage?agent={agent}");
+    let by_path = format!("/api/usage?agent=%2Flocal%2Fagent%2F{}", agent.0.simple());
+    for credential in [&alice, &auditor] {
+        for path in [&by_id, &by_path] {
+            let seen = host.get_with(credential, path).await.json();
+            assert_eq!(seen["total"]["active_ms"], 5, "{path}: {seen}");
+        }
+    }
+    let not_found = |part: Option<&str>| {
+        let part = part.map(str::to_owned);
+        (404, "AGENT_NOT_FOUND".to_owned(), part)
+    };
+    let hidden = host.get_with(&bob, &by_path).await;
+    assert_eq!(problem(&hidden), not_found(None));
+    let nowhere = host.get("/api/usage?agent=%2Flocal%2Fagent%2Fnone").await;
+    assert_eq!(problem(&nowhere), not_found(Some("query:agent")));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn usage_is_of_the_last_thirty_days_unless_others_are_named() {
     let host = Host::start().await;
     let (_, session) = host.agent_with_session().await;

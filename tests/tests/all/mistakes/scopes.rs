@@ -14,7 +14,7 @@ const SESSION: &str = "SESSION";
 const LACKS: &str = "lacks the required scope";
 
 /// The commands that ask a running host, each with what it takes.
-const COMMANDS: [&[&str]; 34] = [
+const COMMANDS: [&[&str]; 37] = [
     &["session", "list"],
     &["session", "show", SESSION],
     &["session", "tree", SESSION],
@@ -31,6 +31,9 @@ const COMMANDS: [&[&str]; 34] = [
     &["events", "tail"],
     &["audit"],
     &["audit", "--component", "files"],
+    &["usage"],
+    &["usage", "--agent", "/local/agent/a"],
+    &["status"],
     &["grants", "diff"],
     &["component", "suggest", "files"],
     &["verify"],
