@@ -178,7 +178,10 @@ pub(crate) async fn begin(api: &Api, request: StreamRequest) -> Result<Response,
     let tail = api.tail()?.clone();
     let durable = broker.store().durable();
     // Position and frames fit together: nothing is missed between them, and nothing comes twice.
-    let joined = broker.live().join(|| *durable.borrow());
+    let joined = broker.live().join(
+        || *durable.borrow(),
+        |agent, session| scope.may_have(agent, session),
+    );
     let last = joined.position;
     // Read after that: what has happened since is streamed.
     let shown = shown_session(broker, &caller.user, &found, session).await?;

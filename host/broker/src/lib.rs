@@ -75,7 +75,7 @@ pub use command::{
     Target, Template, TurnOutcome, UploadFile, WaitingInputs,
 };
 pub use core::{Limits, Stats, UserLimits};
-pub use live::{Frame, Joined, Live, Show};
+pub use live::{Frame, Joined, Live, SharedText, Show};
 pub use paths::PathSettings;
 pub use quarantine::{Quarantined, Why};
 pub use restored::AfterRestore;

@@ -8,6 +8,7 @@
 use domain::id::{AgentId, OperationId, RunId, SessionId};
 use domain::limits::REPLY_BYTES_MAX;
 use std::collections::HashMap;
+use std::mem;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::broadcast;
 
@@ -16,6 +17,9 @@ const FRAMES_MAX: usize = 4_096;
 /// Bytes of text that are kept of one reply in the making. A longer reply is refused when it ends,
 /// and whoever joins in the middle of it sees only what follows.
 const SAID_BYTES_MAX: usize = REPLY_BYTES_MAX;
+/// Bytes from which on a chunk of such a text is shared. What comes after the last of them is all
+/// that is copied for somebody who joins.
+const CHUNK_BYTES: usize = 8 * 1024;
 
 /// A frame of the feed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,7 +47,7 @@ pub enum Show {
     /// Text of a reply in the making.
     Text(String),
     /// The whole text of a reply in the making up to now, for a watcher that joins.
-    SoFar(String),
+    SoFar(SharedText),
     /// A model's visible thinking.
     Thinking(String),
     /// The model began to write a call.
@@ -62,12 +66,25 @@ pub enum Show {
     },
 }
 
+/// Text of a reply in the making, in chunks that all who join in the middle of it share.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SharedText(Vec<Arc<str>>);
+
+impl SharedText {
+    /// Returns the whole text.
+    #[must_use]
+    pub fn concat(&self) -> String {
+        self.0.concat()
+    }
+}
+
 /// A watcher's beginning: what was said so far, and the frames that follow it without a gap.
 #[derive(Debug)]
 pub struct Joined {
     /// The frames from now on.
     pub frames: broadcast::Receiver<Frame>,
-    /// A [`Show::SoFar`] for each reply in the making of which something was said.
+    /// A [`Show::SoFar`] for each reply in the making in a watched session, if anything was said
+    /// of it.
     pub so_far: Vec<Frame>,
     /// The position at that moment: the calls of these replies were decided at or before it, and
     /// their outcomes are stored after it.
@@ -91,10 +108,66 @@ struct Shared {
 /// A reply in the making.
 #[derive(Debug)]
 struct Said {
-    /// The newest frame of text, with [`Show::SoFar`] in its place.
-    frame: Frame,
-    /// True once there was too much to keep.
-    is_overfull: bool,
+    agent: AgentId,
+    session: SessionId,
+    run: RunId,
+    attempt: u32,
+    /// The place of the newest piece.
+    seq: u64,
+    /// None once there was too much to keep.
+    text: Option<Growing>,
+}
+
+/// Text that grows at its end.
+#[derive(Debug, Default)]
+struct Growing {
+    chunks: Vec<Arc<str>>,
+    /// The end, which is no chunk yet.
+    rest: String,
+    /// The length of all of it.
+    bytes: usize,
+}
+
+impl Growing {
+    fn push(&mut self, more: &str) {
+        self.bytes += more.len();
+        self.rest.push_str(more);
+        if self.rest.len() >= CHUNK_BYTES {
+            self.chunks.push(mem::take(&mut self.rest).into());
+        }
+    }
+
+    fn share(&self) -> SharedText {
+        let rest = (!self.rest.is_empty()).then(|| Arc::<str>::from(self.rest.as_str()));
+        SharedText(self.chunks.iter().cloned().chain(rest).collect())
+    }
+}
+
+impl Said {
+    fn new(frame: &Frame) -> Self {
+        Self {
+            agent: frame.agent,
+            session: frame.session,
+            run: frame.run,
+            attempt: frame.attempt,
+            seq: frame.seq,
+            text: Some(Growing::default()),
+        }
+    }
+
+    /// Returns the frame for somebody who joins; none if there was too much to keep.
+    fn frame(&self, operation: OperationId) -> Option<Frame> {
+        let text = self.text.as_ref()?.share();
+        Some(Frame {
+            agent: self.agent,
+            session: self.session,
+            run: self.run,
+            operation,
+            attempt: self.attempt,
+            seq: self.seq,
+            show: Show::SoFar(text),
+        })
+    }
 }
 
 impl Default for Live {
@@ -117,7 +190,7 @@ impl Live {
             Show::Discarded => {
                 if said
                     .get(&frame.operation)
-                    .is_some_and(|said| said.frame.attempt <= frame.attempt)
+                    .is_some_and(|said| said.attempt <= frame.attempt)
                 {
                     said.remove(&frame.operation);
                 }
@@ -137,17 +210,21 @@ impl Live {
         self.said().remove(&operation);
     }
 
-    /// Watches from now on, beginning with what was said so far. `position` reads the position of
-    /// the last stored event.
+    /// Watches from now on, beginning with what was said so far in the sessions that `shows`
+    /// admits. `position` reads the position of the last stored event.
     #[must_use]
-    pub fn join(&self, position: impl FnOnce() -> u64) -> Joined {
+    pub fn join(
+        &self,
+        position: impl FnOnce() -> u64,
+        shows: impl Fn(AgentId, SessionId) -> bool,
+    ) -> Joined {
         let said = self.said();
         Joined {
             frames: self.shared.sender.subscribe(),
             so_far: said
-                .values()
-                .filter(|said| !said.is_overfull)
-                .map(|said| said.frame.clone())
+                .iter()
+                .filter(|(_, said)| shows(said.agent, said.session))
+                .filter_map(|(operation, said)| said.frame(*operation))
                 .collect(),
             position: position(),
         }
@@ -163,31 +240,22 @@ impl Live {
 }
 
 /// Adds a piece of text to what was said of its attempt.
-fn keep(said: &mut HashMap<OperationId, Said>, frame: &Frame, more: &str) {
-    let begun = said
-        .remove(&frame.operation)
-        .filter(|said| said.frame.attempt == frame.attempt);
-    let (mut text, mut is_overfull) = match begun {
-        Some(Said {
-            frame: Frame {
-                show: Show::SoFar(text),
-                ..
-            },
-            is_overfull,
-        }) => (text, is_overfull),
-        Some(_) | None => (String::new(), false),
-    };
-    is_overfull |= text.len() + more.len() > SAID_BYTES_MAX;
-    if is_overfull {
-        text = String::new();
-    } else {
-        text.push_str(more);
+fn keep(replies: &mut HashMap<OperationId, Said>, frame: &Frame, more: &str) {
+    let said = replies
+        .entry(frame.operation)
+        .or_insert_with(|| Said::new(frame));
+    if said.attempt != frame.attempt {
+        *said = Said::new(frame);
     }
-    let frame = Frame {
-        show: Show::SoFar(text),
-        ..frame.clone()
-    };
-    said.insert(frame.operation, Said { frame, is_overfull });
+    said.seq = frame.seq;
+    if let Some(text) = &mut said.text {
+        text.push(more);
+    }
+    if let Some(text) = &said.text
+        && text.bytes > SAID_BYTES_MAX
+    {
+        said.text = None;
+    }
 }
 
 #[cfg(test)]
@@ -212,18 +280,23 @@ mod tests {
         frame(attempt, seq, Show::Text(text.to_owned()))
     }
 
+    fn so_far(attempt: u32, seq: u64, text: &str) -> Frame {
+        frame(attempt, seq, Show::SoFar(SharedText(vec![text.into()])))
+    }
+
+    fn join(live: &Live) -> Joined {
+        live.join(|| 9, |_, _| true)
+    }
+
     #[test]
     fn a_watcher_that_joins_has_each_word_once() {
         let live = Live::default();
         live.show(text(0, 0, "one "));
         live.show(text(0, 1, "two "));
-        let mut joined = live.join(|| 9);
+        let mut joined = join(&live);
         live.show(text(0, 2, "three"));
         assert_eq!(joined.position, 9);
-        assert_eq!(
-            joined.so_far,
-            [frame(0, 1, Show::SoFar("one two ".to_owned()))]
-        );
+        assert_eq!(joined.so_far, [so_far(0, 1, "one two ")]);
         assert_eq!(joined.frames.try_recv().unwrap(), text(0, 2, "three"));
         assert!(joined.frames.try_recv().is_err());
     }
@@ -233,20 +306,14 @@ mod tests {
         let live = Live::default();
         live.show(text(0, 0, "void"));
         live.show(frame(0, 0, Show::Discarded));
-        assert_eq!(live.join(|| 0).so_far, []);
+        assert_eq!(join(&live).so_far, []);
         live.show(text(1, 0, "again"));
-        assert_eq!(
-            live.join(|| 0).so_far,
-            [frame(1, 0, Show::SoFar("again".to_owned()))]
-        );
+        assert_eq!(join(&live).so_far, [so_far(1, 0, "again")]);
         // Another attempt, where nobody said that the one before is void.
         live.show(text(2, 0, "third"));
-        assert_eq!(
-            live.join(|| 0).so_far,
-            [frame(2, 0, Show::SoFar("third".to_owned()))]
-        );
+        assert_eq!(join(&live).so_far, [so_far(2, 0, "third")]);
         live.end(OperationId(Digest([7; 32])));
-        assert_eq!(live.join(|| 0).so_far, []);
+        assert_eq!(join(&live).so_far, []);
     }
 
     #[test]
@@ -254,9 +321,47 @@ mod tests {
         let live = Live::default();
         let half = "x".repeat(SAID_BYTES_MAX / 2 + 1);
         live.show(text(0, 0, &half));
-        assert_eq!(live.join(|| 0).so_far.len(), 1);
+        assert_eq!(join(&live).so_far.len(), 1);
         live.show(text(0, 1, &half));
         live.show(text(0, 2, "more"));
-        assert_eq!(live.join(|| 0).so_far, []);
+        assert_eq!(join(&live).so_far, []);
+    }
+
+    #[test]
+    fn a_watcher_that_joins_has_only_what_it_watches() {
+        let live = Live::default();
+        let own = SessionId(Uuid::from_u128(1));
+        live.show(text(0, 0, "of somebody else"));
+        live.show(Frame {
+            session: own,
+            operation: OperationId(Digest([1; 32])),
+            ..text(0, 0, "own")
+        });
+        let joined = live.join(|| 0, |_, session| session == own);
+        let sessions: Vec<SessionId> = joined.so_far.iter().map(|frame| frame.session).collect();
+        assert_eq!(sessions, [own]);
+    }
+
+    #[test]
+    fn all_who_join_in_the_middle_of_a_reply_share_its_text() {
+        let live = Live::default();
+        let chunk = "x".repeat(CHUNK_BYTES);
+        let chunks = |joined: &Joined| match &joined.so_far[0].show {
+            Show::SoFar(text) => text.clone(),
+            other => panic!("{other:?}"),
+        };
+        live.show(text(0, 0, &chunk));
+        live.show(text(0, 1, "begun"));
+        let first = chunks(&join(&live));
+        live.show(text(0, 2, &chunk));
+        let second = chunks(&join(&live));
+        let third = chunks(&join(&live));
+        assert_eq!(first.concat(), format!("{chunk}begun"));
+        assert_eq!(second.concat(), format!("{chunk}begun{chunk}"));
+        assert!(Arc::ptr_eq(&first.0[0], &second.0[0]));
+        assert_eq!(second.0.len(), third.0.len());
+        for (one, other) in second.0.iter().zip(&third.0) {
+            assert!(Arc::ptr_eq(one, other));
+        }
     }
 }

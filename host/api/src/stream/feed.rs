@@ -287,7 +287,10 @@ impl Feed {
     /// of each reply in the making.
     async fn join_again(&mut self) -> Result<(), End> {
         let durable = self.store.durable();
-        self.joined = self.live.join(|| *durable.borrow());
+        self.joined = self.live.join(
+            || *durable.borrow(),
+            |agent, session| self.scope.may_have(agent, session),
+        );
         self.send_stored(self.joined.position).await?;
         self.catch_up().await
     }

@@ -174,6 +174,15 @@ impl StreamScope {
         }
     }
 
+    /// Returns whether frames about this session of this agent are shown, or may be in a moment:
+    /// more sessions below the followed one may be known by then.
+    pub(super) fn may_have(&self, agent: AgentId, session: SessionId) -> bool {
+        match self {
+            Self::Agent(_) | Self::Session(_) => self.has(agent, session),
+            Self::Tree(_) => true,
+        }
+    }
+
     /// Returns the place of a session that was begun below the followed one.
     pub(super) fn spawned(&self, session: SessionId) -> Option<&Spawned> {
         match self {

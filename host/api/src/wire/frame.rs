@@ -16,7 +16,7 @@ pub(crate) fn frame(frame: &Frame) -> (&'static str, Value) {
     let delta = |data| (EphemeralName::Delta, data);
     let (name, more) = match &frame.show {
         Show::Text(text) => delta(json!({ "kind": "text", "text": text })),
-        Show::SoFar(text) => delta(json!({ "kind": "so_far", "text": text })),
+        Show::SoFar(text) => delta(json!({ "kind": "so_far", "text": text.concat() })),
         Show::Thinking(text) => delta(json!({ "kind": "thinking", "text": text })),
         Show::CallStarted { name } => delta(json!({ "kind": "call_started", "name": name })),
         Show::Note(text) => delta(json!({ "kind": "note", "text": text })),

@@ -263,7 +263,7 @@ fn turn_of(inputs: &[InputId], compacts: bool) -> Value {
 pub(crate) fn session_frame(frame: &Frame) -> Option<SessionEvent> {
     let (name, more) = match &frame.show {
         Show::Text(text) => (FrameName::ContentChunk, json!({ "content": text })),
-        Show::SoFar(text) => (FrameName::ContentSoFar, json!({ "content": text })),
+        Show::SoFar(text) => (FrameName::ContentSoFar, json!({ "content": text.concat() })),
         Show::Discarded => (FrameName::ContentDiscarded, json!({})),
         Show::Note(text) => (FrameName::ToolProgress, json!({ "message": text })),
         Show::Thinking(_) | Show::CallStarted { .. } | Show::Performing { .. } => return None,
