@@ -1,13 +1,15 @@
 //! Folders of which each user has one of its own, on the whole host: two users of one agent never
-//! see each other's files, also over a crash; the ledger names the folder; a purge removes it.
+//! see each other's files, also over a crash; the ledger names the folder. A purge removes those of
+//! a session or an agent.
 
 use agent_host_tests::guests::root;
 use agent_host_tests::process::{Folder, Host, Line};
 use reqwest::Method;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-/// A host whose puppet has a burglar in folders of users, and of sessions.
+/// A host whose puppets have a burglar in folders of users, of sessions and of agents.
 async fn house() -> (Folder, Host) {
     let file = |name: &str| {
         root().join(format!(
@@ -15,18 +17,24 @@ async fn house() -> (Folder, Host) {
         ))
     };
     let folder = Folder::new(json!({
-        "agents": [{ "agentId": "puppet", "displayName": "Puppet", "component": "puppet" }],
+        "agents": [
+            { "agentId": "puppet", "displayName": "Puppet", "component": "puppet" },
+            { "agentId": "other", "displayName": "Other", "component": "puppet" },
+        ],
         "components": {
-            "puppet": { "path": file("puppet") },
+            "puppet": { "path": file("puppet"), "agents": ["*"] },
             "burglar": { "path": file("burglar"), "directories": [
                 { "path": "files/{user}", "at": "/mine", "access": "read-write" },
                 { "path": "scratch/{user}/{session}", "at": "/tmp", "access": "read-write", "filesMax": 5 },
+                { "path": "work/{agent}", "at": "/work", "access": "read-write" },
             ] },
         },
         "providers": { "scripted": { "kind": "scripted", "script": "script.toml" } },
         "models": { "m": { "provider": "scripted", "model": "m" } },
     }));
-    std::fs::create_dir(folder.path().join("scratch")).unwrap();
+    for base in ["scratch", "work"] {
+        std::fs::create_dir(folder.path().join(base)).unwrap();
+    }
     folder.warm(&["puppet", "burglar"]).await;
     let host = folder.start(None).await.unwrap();
     (folder, host)
@@ -42,15 +50,28 @@ async fn session(line: &Line) -> String {
     format!("/api/agents/{agent}/sessions/{id}")
 }
 
-/// Has the tool do these operations in a turn of the line's user. Returns what the turn replied.
-async fn burgle(line: &Line, session: &str, ops: Value) -> String {
-    let call = json!({ "key": "t", "tool": "burgle", "args": { "ops": ops } });
-    let script = json!({ "steps": [{ "start": [call] }] }).to_string();
+/// A call of the tool that does these operations.
+fn burgles(ops: Value) -> Value {
+    json!({ "key": "t", "tool": "burgle", "args": { "ops": ops } })
+}
+
+/// A turn that makes one call and replies with what came of it.
+fn script(call: Value) -> String {
+    json!({ "steps": [{ "start": [call] }] }).to_string()
+}
+
+/// Has a turn of the line's user make one call. Returns what the turn replied.
+async fn turn(line: &Line, session: &str, call: Value) -> String {
     let path = format!("{session}/messages?wait_s=30");
-    let said = json!({ "content": script });
+    let said = json!({ "content": script(call) });
     let answer = line.ask(Method::POST, &path, Some(&said)).await.unwrap();
     let text = answer.body["reply"]["text"].as_str();
     text.unwrap_or_else(|| panic!("{answer:?}")).to_owned()
+}
+
+/// Has the tool do these operations in a turn of the line's user. Returns what the turn replied.
+async fn burgle(line: &Line, session: &str, ops: Value) -> String {
+    turn(line, session, burgles(ops)).await
 }
 
 fn keeps(text: &str) -> Value {
@@ -58,6 +79,7 @@ fn keeps(text: &str) -> Value {
         { "op": "open", "on": "/mine", "path": "diary", "as": "d", "create": true, "write": true },
         { "op": "write", "on": "d", "text": text },
         { "op": "open", "on": "/tmp", "path": "scrap", "as": "s", "create": true, "write": true },
+        { "op": "open", "on": "/work", "path": "plan", "as": "p", "create": true, "write": true },
     ])
 }
 
@@ -158,5 +180,50 @@ async fn a_purged_session_loses_its_granted_folder_and_others_keep_theirs() {
         std::fs::read_to_string(folder.path().join("files/local/diary")).unwrap(),
         "x"
     );
+    assert!(host.stop().await.success(), "{}", folder.log());
+}
+
+/// An agent goes with its folders, those of its sessions, and those of the agents below it. What
+/// its user and other agents keep stays.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_purged_agent_loses_its_granted_folders_and_those_below_it() {
+    let (folder, host) = house().await;
+    let line = host.line();
+    let alice = host.user("alice", &["read", "write"]).await;
+    let [gone, kept] = [session(&line).await, session(&alice).await];
+    burgle(&line, &gone, keeps("x")).await;
+    burgle(&alice, &kept, keeps("y")).await;
+    let hands_on = json!({
+        "key": "w", "tool": "dispatch_to_agent",
+        "args": { "target": "other", "content": script(burgles(keeps("z"))), "wait": true },
+    });
+    turn(&line, &gone, hands_on).await;
+    let names = |of: &str| -> BTreeSet<String> {
+        let entries = std::fs::read_dir(folder.path().join(of)).unwrap();
+        let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        names.collect()
+    };
+    let [agent, other] = [&gone, &kept].map(|path| path.split('/').nth(3).unwrap().to_owned());
+    let had = names("work");
+    assert!(had.contains(&agent) && had.contains(&other), "{had:?}");
+    assert_eq!(had.len(), 3, "the agent below has its own: {had:?}");
+    assert_eq!(names("scratch/local").len(), 2);
+
+    let over = json!({ "reason": "over" });
+    let at = format!("/api/agents/{agent}/archive");
+    let archived = line.ask(Method::POST, &at, Some(&over)).await.unwrap();
+    assert_eq!(archived.status, 200, "{archived:?}");
+    assert_eq!(names("work").len(), 3, "an archived agent has only ended");
+    let purge = json!({ "agent_id": agent });
+    let purged = host.post("/api/purges", &purge).await.unwrap();
+    assert_eq!(purged.status, 200, "{purged:?}");
+    assert_eq!(names("work"), BTreeSet::from([other]));
+    assert!(names("scratch/local").is_empty());
+    assert_eq!(names("scratch/alice").len(), 1);
+    let diary = |user: &str| {
+        let path = folder.path().join("files").join(user).join("diary");
+        std::fs::read_to_string(path).unwrap()
+    };
+    assert_eq!([diary("local"), diary("alice")], ["z", "y"]);
     assert!(host.stop().await.success(), "{}", folder.log());
 }
