@@ -30,7 +30,8 @@ mod transcript;
 mod turn;
 mod view;
 
-use report::{Report, Row};
+use anyhow::Context;
+use report::{Form, OtherRun, Report, Row};
 use size::Size;
 use std::path::Path;
 
@@ -55,20 +56,23 @@ const NAMES: [&str; 17] = [
     "backlog",
 ];
 
-/// `bench [--json] [--small] [names…]`: runs all benchmarks, or those that are named. Exits with
-/// success for any results.
+/// `bench [--json] [--small] [--beside FILE] [names…]`: runs all benchmarks, or those that are
+/// named, and tells beside them the results of another run, which are in a file as lines of JSON.
+/// Exits with success for any results.
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let mut arguments: Vec<String> = std::env::args().skip(1).collect();
     if in_another_role(&arguments).await? {
         return Ok(());
     }
+    let beside = another_run(&mut arguments)?;
     let is_asked = |flag: &str| arguments.iter().any(|argument| argument == flag);
-    let report = if is_asked("--json") {
-        Report::Json
+    let form = if is_asked("--json") {
+        Form::Json
     } else {
-        Report::Table
+        Form::Table
     };
+    let report = Report { form, beside };
     let size = if is_asked("--small") {
         Size::Small
     } else {
@@ -96,6 +100,21 @@ async fn main() -> anyhow::Result<()> {
         }
     }
     Ok(())
+}
+
+/// Takes the other run, whose results are told beside, out of the arguments.
+fn another_run(arguments: &mut Vec<String>) -> anyhow::Result<Option<OtherRun>> {
+    let Some(at) = arguments.iter().position(|argument| argument == "--beside") else {
+        return Ok(None);
+    };
+    arguments.remove(at);
+    anyhow::ensure!(at < arguments.len(), "`--beside` takes a file");
+    let file = arguments.remove(at);
+    let report = std::fs::read_to_string(&file).with_context(|| format!("cannot read `{file}`"))?;
+    let beside = OtherRun::read(&report);
+    beside
+        .with_context(|| format!("`{file}` is no report in lines of JSON"))
+        .map(Some)
 }
 
 /// Does the work of a process that this program has started as itself. Returns whether it is one.

@@ -7,6 +7,8 @@
 
 use crate::measure::Pair;
 use serde::Serialize;
+use serde_json::Value;
+use std::collections::HashMap;
 use std::fmt;
 
 /// The bar that a measurement has to meet.
@@ -108,41 +110,105 @@ pub(crate) struct Circumstances {
     pub(crate) profile: &'static str,
 }
 
-/// The form of the report, which is written line by line as it is made.
+/// The form of the report.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Report {
+pub(crate) enum Form {
     /// A table for people.
     Table,
     /// A JSON object a line.
     Json,
 }
 
+/// Another run, whose figures are told beside those of this one.
+#[derive(Debug)]
+pub(crate) struct OtherRun {
+    /// The name of its program's build profile.
+    profile: String,
+    /// Its figures, by the names of their rows.
+    ours: HashMap<String, f64>,
+}
+
+impl OtherRun {
+    /// Reads what another run has reported in lines of JSON.
+    pub(crate) fn read(report: &str) -> anyhow::Result<Self> {
+        let mut beside = Self {
+            profile: String::new(),
+            ours: HashMap::new(),
+        };
+        for line in report.lines() {
+            let line: Value = serde_json::from_str(line)?;
+            let text = |key: &str| line.get(key).and_then(Value::as_str).map(str::to_owned);
+            if let Some(profile) = text("profile") {
+                let name = profile.split_whitespace().next();
+                beside.profile = name.unwrap_or_default().to_owned();
+            } else if let (Some(name), Some(ours)) =
+                (text("name"), line.get("ours").and_then(Value::as_f64))
+            {
+                beside.ours.insert(name, ours);
+            }
+        }
+        Ok(beside)
+    }
+}
+
+/// A row as a line of JSON.
+#[derive(Serialize)]
+struct Told<'a> {
+    #[serde(flatten)]
+    row: &'a Row,
+    /// The figure of the other run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    beside: Option<f64>,
+}
+
+/// The report, which is written line by line as it is made.
+#[derive(Debug)]
+pub(crate) struct Report {
+    pub(crate) form: Form,
+    pub(crate) beside: Option<OtherRun>,
+}
+
 impl Report {
     /// Writes the header above the rows.
-    pub(crate) fn open(self, circumstances: &Circumstances) {
+    pub(crate) fn open(&self, circumstances: &Circumstances) {
         let Circumstances {
             fdatasync_per_s,
             disk,
             load,
             profile,
         } = circumstances;
-        match self {
-            Self::Table => {
+        match self.form {
+            Form::Table => {
                 println!(
                     "disk {disk}: {fdatasync_per_s:.0} fdatasync/s; load {load}; profile \
                           {profile}\n"
                 );
-                println!(
-                    "{:<44} {:>10} {:>10} {:<9} {:>8}  {:<12} verdict",
-                    "what", "ours", "peer", "unit", "ratio", "bar"
-                );
+                println!("{}", self.heading());
             }
-            Self::Json => print_json(circumstances),
+            Form::Json => print_json(circumstances),
         }
     }
 
     /// One row.
-    pub(crate) fn row(self, row: &Row) {
+    pub(crate) fn row(&self, row: &Row) {
+        match self.form {
+            Form::Table => println!("{}", self.line(row)),
+            Form::Json => print_json(&Told {
+                row,
+                beside: self.figure_beside(row),
+            }),
+        }
+    }
+
+    fn heading(&self) -> String {
+        let beside = self.column(|other| other.profile.clone());
+        format!(
+            "{:<44} {:>10} {beside}{:>10} {:<9} {:>8}  {:<12} verdict",
+            "what", "ours", "peer", "unit", "ratio", "bar"
+        )
+    }
+
+    fn line(&self, row: &Row) -> String {
         let Row {
             name,
             ours,
@@ -152,21 +218,30 @@ impl Report {
             bar,
             verdict,
         } = row;
-        match self {
-            Self::Table => {
-                let ours = number(*ours);
-                let peer = number(*peer);
-                let ratio = number(*ratio);
-                println!(
-                    "{name:<44} {ours:>10} {peer:>10} {unit:<9} {ratio:>8}  {bar:<12} {verdict}"
-                );
-            }
-            Self::Json => print_json(row),
-        }
+        let beside = self.column(|_| {
+            self.figure_beside(row)
+                .map_or_else(|| "-".to_owned(), number)
+        });
+        let ours = number(*ours);
+        let peer = number(*peer);
+        let ratio = number(*ratio);
+        format!(
+            "{name:<44} {ours:>10} {beside}{peer:>10} {unit:<9} {ratio:>8}  {bar:<12} {verdict}"
+        )
+    }
+
+    /// Returns the cell of the other run; nothing where there is none.
+    fn column(&self, cell: impl Fn(&OtherRun) -> String) -> String {
+        let other = self.beside.as_ref();
+        other.map_or_else(String::new, |other| format!("{:>10} ", cell(other)))
+    }
+
+    fn figure_beside(&self, row: &Row) -> Option<f64> {
+        self.beside.as_ref()?.ours.get(&row.name).copied()
     }
 
     /// A benchmark that had no result.
-    pub(crate) fn failed(self, name: &str, error: &anyhow::Error) {
+    pub(crate) fn failed(&self, name: &str, error: &anyhow::Error) {
         eprintln!("bench: {name} came to no result: {error:#}");
     }
 }
@@ -198,7 +273,7 @@ fn number(value: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Bar, Pair};
+    use super::{Bar, Form, OtherRun, Pair, Report, Row};
 
     #[test]
     fn a_bar_is_met_from_its_own_side() {
@@ -220,5 +295,37 @@ mod tests {
         ] {
             assert_eq!(bar.is_met(pair), met, "{bar}");
         }
+    }
+
+    #[test]
+    fn another_run_is_told_beside_this_one() {
+        let other = concat!(
+            r#"{"fdatasync_per_s":1.0,"disk":"burst","load":"0","profile":"dev (opt-level 1)"}"#,
+            "\n",
+            r#"{"name":"turn","ours":7.5,"peer":1.0,"unit":"ms","ratio":7.5,"bar":"-"}"#,
+            "\n"
+        );
+        let report = Report {
+            form: Form::Table,
+            beside: Some(OtherRun::read(other).unwrap()),
+        };
+        let pair = Pair {
+            ours: 2.5,
+            peer: 1.0,
+        };
+        let line = |name: &str| report.line(&Row::new(name, "ms", pair, Bar::Reported));
+        let columns = |line: &str| -> Vec<String> {
+            let columns = line.split_whitespace().take(4);
+            columns.map(str::to_owned).collect()
+        };
+        assert_eq!(columns(&report.heading()), ["what", "ours", "dev", "peer"]);
+        assert_eq!(columns(&line("turn")), ["turn", "2.50", "7.50", "1.00"]);
+        assert_eq!(columns(&line("load")), ["load", "2.50", "-", "1.00"]);
+        let alone = Report {
+            form: Form::Table,
+            beside: None,
+        };
+        assert_eq!(columns(&alone.heading()), ["what", "ours", "peer", "unit"]);
+        assert!(OtherRun::read("a table").is_err());
     }
 }
