@@ -20,7 +20,8 @@ use futures::StreamExt;
 use input::{Input, InputError, Typed};
 use line::Line;
 use open::{
-    first_recalled, going_on, open_session, question, stream, with_last_messages, without_messages,
+    first_recalled, going_on, lasting, open_session, question, stream_path, with_last_messages,
+    without_messages,
 };
 use question::Question;
 use scene::{Ending, Scene, Shown};
@@ -33,6 +34,8 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 const RECONNECT_MS: u64 = 500;
 /// Maximum number of such tries.
 const RECONNECTS_MAX: u32 = 120;
+/// Milliseconds for which a stream must last without an event for the host to be back.
+const BACK_MS: u64 = 500;
 /// Milliseconds to wait for the last event of a session.
 const FAREWELL_MS: u64 = 1_000;
 /// The file of the history in the user's folder for such things.
@@ -150,7 +153,7 @@ impl<'a> Conversation<'a> {
         // A new session is streamed from its beginning. Another is read after its stream has begun:
         // nothing is missed, and what comes twice is known by its ids.
         let position = new.then_some(0);
-        let frames = client.follow(&stream(&agent, &id, position)).await?;
+        let frames = client.follow(&stream_path(&agent, &id, position)).await?;
         let session = if new {
             opened
         } else {
@@ -453,11 +456,14 @@ impl<'a> Conversation<'a> {
         let mut tries = 0;
         loop {
             tokio::time::sleep(Duration::from_millis(RECONNECT_MS)).await;
-            match self
-                .client
-                .follow(&stream(&self.agent, &self.session, self.position))
-                .await
-            {
+            let path = stream_path(&self.agent, &self.session, self.position);
+            let followed = match self.client.follow(&path).await {
+                Ok(frames) => lasting(frames, Duration::from_millis(BACK_MS))
+                    .await
+                    .ok_or_else(still_starting),
+                Err(failure) => Err(failure),
+            };
+            match followed {
                 Ok(frames) => {
                     self.frames = frames;
                     self.line.line(Shade::Faint, "(it is back)");
@@ -484,4 +490,8 @@ impl<'a> Conversation<'a> {
             }
         }
     }
+}
+
+fn still_starting() -> Failure {
+    Failure::new(Exit::Unreachable, anyhow!("the host is still starting"))
 }

@@ -2,12 +2,16 @@
 
 use super::question::Question;
 use crate::cli::Chat;
-use crate::client::{Client, Refused, segment};
+use crate::client::{Client, Frames, Refused, segment};
 use crate::config::Loaded;
 use crate::failure::Failure;
 use crate::fields::{list, number, text};
 use crate::invocation;
+use futures::{StreamExt, stream};
 use serde_json::{Value, json};
+use sse_stream::Sse;
+use std::time::Duration;
+use tokio::time::timeout;
 
 /// Messages that are shown of a session that is continued.
 const RECALLED_MAX: u64 = 10;
@@ -51,12 +55,31 @@ pub(super) fn first_recalled(session: &Value) -> u64 {
 
 /// Returns the path of the stream of a session and those that work for it; without a position, of
 /// what is new.
-pub(super) fn stream(agent: &str, session: &str, after: Option<u64>) -> String {
+pub(super) fn stream_path(agent: &str, session: &str, after: Option<u64>) -> String {
     let after = after.map(|after| format!("&after={after}"));
     format!(
         "/api/agents/{agent}/stream?view=log&session={session}&spawned=true{}",
         after.unwrap_or_default()
     )
+}
+
+/// Returns a stream that has just begun, if it goes on: with an event, or quietly for so long. A
+/// host that is still starting answers with a stream that ends.
+pub(super) async fn lasting(mut frames: Frames, quiet: Duration) -> Option<Frames> {
+    match timeout(quiet, first_event(&mut frames)).await {
+        Err(_) => Some(frames),
+        Ok(None) => None,
+        Ok(Some(first)) => Some(stream::iter([Ok(first)]).chain(frames).boxed()),
+    }
+}
+
+async fn first_event(frames: &mut Frames) -> Option<Sse> {
+    loop {
+        let frame = frames.next().await?.ok()?;
+        if frame.event.is_some() {
+            return Some(frame);
+        }
+    }
 }
 
 /// Returns the question of a session that waits longest.
@@ -112,8 +135,14 @@ fn default_agent(loaded: &Loaded) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{first_recalled, stream};
+    use super::{first_recalled, lasting, stream_path};
+    use crate::client::Frames;
+    use crate::failure::Failure;
+    use anyhow::anyhow;
+    use futures::{StreamExt, stream};
     use serde_json::json;
+    use sse_stream::Sse;
+    use std::time::Duration;
 
     #[test]
     fn the_last_messages_begin_at_the_first_where_there_are_few() {
@@ -124,7 +153,29 @@ mod tests {
 
     #[test]
     fn a_stream_without_a_position_begins_with_what_is_new() {
-        assert!(stream("a", "s", None).ends_with("&spawned=true"));
-        assert!(stream("a", "s", Some(0)).ends_with("&spawned=true&after=0"));
+        assert!(stream_path("a", "s", None).ends_with("&spawned=true"));
+        assert!(stream_path("a", "s", Some(0)).ends_with("&spawned=true&after=0"));
+    }
+
+    #[tokio::test]
+    async fn a_stream_that_only_ends_is_not_that_of_a_host_that_is_back() {
+        let quiet = Duration::from_millis(20);
+        let come_back = || Ok::<_, Failure>(Sse::default().retry(5_000));
+        let event = || Sse::default().event("run.started.v1");
+        let broken = Err::<Sse, _>(Failure::from(anyhow!("it broke")));
+        let ended: [Frames; 3] = [
+            stream::empty().boxed(),
+            stream::iter([come_back()]).boxed(),
+            stream::iter([broken]).boxed(),
+        ];
+        for frames in ended {
+            assert!(lasting(frames, quiet).await.is_none());
+        }
+        let pending = stream::iter([come_back()]).chain(stream::pending());
+        assert!(lasting(pending.boxed(), quiet).await.is_some());
+        let told = stream::iter([come_back(), Ok(event())]);
+        let mut frames = lasting(told.boxed(), quiet).await.unwrap();
+        assert_eq!(frames.next().await.unwrap().unwrap(), event());
+        assert!(frames.next().await.is_none());
     }
 }
