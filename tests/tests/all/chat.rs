@@ -346,7 +346,12 @@ async fn a_running_host_is_told_by_status_and_doctor() {
     assert_eq!(status["inputs"]["waiting"], 0, "{status}");
     let lines = text(&folder.run(&["status"]).await.stdout);
     assert!(lines.contains("sessions   1 open"), "{lines}");
-    let well = folder.run(&["doctor", "--json", "--ask-models"]).await;
+    // It compiles every component.
+    let doctor = |arguments: &[&str]| {
+        let arguments = [&["doctor"][..], arguments].concat();
+        Folder::run_within(PATIENCE * 4, folder.program(&arguments))
+    };
+    let well = doctor(&["--json", "--ask-models"]).await;
     assert_eq!(well.status.code(), Some(0), "{well:?}");
     let document: Value = serde_json::from_slice(&well.stdout).unwrap();
     let message = |name: &str| {
@@ -363,13 +368,17 @@ async fn a_running_host_is_told_by_status_and_doctor() {
     // A token that others may read, and a configuration that is none.
     let token = folder.data().join("token");
     std::fs::set_permissions(&token, std::fs::Permissions::from_mode(0o644)).unwrap();
-    let ill = folder.run(&["doctor"]).await;
+    let cache = folder.data().join("component-cache");
+    std::fs::remove_dir_all(&cache).unwrap();
+    let ill = doctor(&[]).await;
+    assert!(!cache.exists(), "it changes nothing");
     assert_eq!(ill.status.code(), Some(1), "{ill:?}");
     let lines = text(&ill.stdout);
+    assert!(lines.contains("ok    components"), "{lines}");
     assert!(lines.contains("fail  token"), "{lines}");
     assert!(lines.contains("fix: chmod 600 "), "{lines}");
     std::fs::write(folder.config_file(), "{ \"agent\": [] }").unwrap();
-    let ill = folder.run(&["doctor"]).await;
+    let ill = doctor(&[]).await;
     assert_eq!(ill.status.code(), Some(1), "{ill:?}");
     assert!(text(&ill.stdout).contains("fail  configuration"), "{ill:?}");
 }

@@ -8,7 +8,8 @@ use std::path::PathBuf;
 pub(super) const DOCTOR_HELP: &str = "\
 Looks at the configuration, the data folder and its file system, disk space, the port, the token, \
 the components, the keys of model providers and the clock. Each line is `ok`, `warn` or `fail`, with \
-the fix. It changes nothing, and works whether or not a host is running.
+the fix. It changes nothing, and works whether or not a host is running. Components are compiled anew \
+for it, which takes some seconds.
 
 Exit codes:
   0 nothing has failed   1 something has, or warns with --strict

@@ -75,16 +75,17 @@ async fn version_at(address: SocketAddr) -> Option<String> {
 /// Checks that every component loads.
 pub(super) async fn components(loaded: &Loaded) -> Finding {
     let name = "components";
-    // What is compiled is kept with the data, or nowhere: nothing is made here.
-    let data = loaded.data_dir();
-    let scratch = match data.is_dir() {
-        true => None,
-        false => tempfile::tempdir().ok(),
+    // Compiled code is neither left in the data folder, where it would be another user's than the
+    // host's, nor taken from there: whoever runs this need not trust the host's user.
+    let scratch = match tempfile::tempdir() {
+        Ok(scratch) => scratch,
+        Err(error) => {
+            let message = format!("there is no temporary folder to compile in: {error}");
+            return Finding::new(name, Grade::Fail, message);
+        }
     };
     let mut loaded = loaded.clone();
-    if let Some(scratch) = &scratch {
-        loaded.config.server.data_dir = Some(scratch.path().to_owned());
-    }
+    loaded.config.server.data_dir = Some(scratch.path().to_owned());
     match load_catalogue(&loaded).await {
         Ok(catalogue) => {
             let names: Vec<&str> = catalogue.entries().map(|it| it.name.as_str()).collect();
