@@ -213,9 +213,10 @@ pub(crate) enum Component {
     },
     /// Run calls of a tool component again in isolation, and print the least grant that they need
     #[command(
-        after_help = "Each call gets an empty folder, empty buckets and no network. Requests are \
-                      recorded and refused, so only the first is seen of a call that gives up \
-                      then. With --network, GET and HEAD are really sent.\n\nExamples:\n  \
+        after_help = "Each call gets an empty folder, empty buckets and no network. A call whose \
+                      request is refused is repeated with `{}` as the answer, so that its next \
+                      requests are seen. With --network, GET and HEAD are really sent.\n\n\
+                      Examples:\n  \
         agent-host component suggest web                     # the calls that the running host has \
         on record\n  \
         agent-host component suggest web --calls calls.jsonl"
