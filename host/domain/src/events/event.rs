@@ -28,7 +28,7 @@ pub use agent::{
 };
 pub use boundary::{
     BoundaryDecided, BoundaryDecision, BoundaryVerdict, ComponentAdmitted, DECISIONS_RECORDED_MAX,
-    DETAIL_BYTES_MAX,
+    DETAIL_BYTES_MAX, NOTHING_OPENED,
 };
 pub use connector::{ConnectorKeyBound, ConnectorKeyUnbound};
 pub use host::{HostRestored, OPERATOR_READ, OperatorRead, RestoreChoice};

@@ -2,7 +2,9 @@
 //! ledger.
 
 use crate::outcome::Decided;
-use domain::event::{BoundaryDecision, BoundaryVerdict, DECISIONS_RECORDED_MAX, DETAIL_BYTES_MAX};
+use domain::event::{
+    BoundaryDecision, BoundaryVerdict, DECISIONS_RECORDED_MAX, DETAIL_BYTES_MAX, NOTHING_OPENED,
+};
 use domain::grant::{OwnedFolder, capability};
 use domain::redact::Redactor;
 use domain::ruling::{Rule, Ruling};
@@ -103,6 +105,9 @@ impl AuditRecorder {
 
     /// Records that a call that needs files and failed opened nothing in the folders at these
     /// places. Does nothing if it was decided on any file, or if the tool did not ask for files.
+    ///
+    /// Without a folder that is a refusal. With one it is none: the call had its folder, and may
+    /// have failed for another reason than a file elsewhere.
     pub(crate) fn unreached_folders(&self, places: &[&str]) {
         let mut entries = self.entries();
         let is_about_files =
@@ -111,19 +116,23 @@ impl AuditRecorder {
         if decisions.any(|decision| is_about_files(&decision.capability)) {
             return;
         }
-        let rule = match entries.ruling(capability::FILES_READ) {
-            Some(ruling) if ruling.allowed => Rule::NotGranted,
-            Some(ruling) if ruling.rule != Rule::NotAsked => ruling.rule,
+        let (verdict, rule) = match entries.ruling(capability::FILES_READ) {
+            Some(ruling) if ruling.allowed && places.is_empty() => {
+                (BoundaryVerdict::Refused, Rule::NotGranted)
+            }
+            Some(ruling) if ruling.allowed => (BoundaryVerdict::Granted, Rule::Granted),
+            Some(ruling) if ruling.rule != Rule::NotAsked => {
+                (BoundaryVerdict::Refused, ruling.rule)
+            }
             Some(_) | None => return,
         };
         let detail = match places {
             [] => "no folder is granted".to_owned(),
             places => format!(
-                "nothing was opened in {}; a path elsewhere is in no granted folder",
+                "{NOTHING_OPENED}{}; a path elsewhere is in no granted folder",
                 places.join(", ")
             ),
         };
-        let verdict = BoundaryVerdict::Refused;
         entries.count(capability::FILES_READ, verdict, rule, || detail);
     }
 

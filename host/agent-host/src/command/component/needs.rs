@@ -10,7 +10,7 @@ use domain::authority::Asked as AskedBy;
 use domain::egress::{
     EgressGrant, Hop, Host, HostPattern, PathPattern, Reach, Scheme, Traffic, classify,
 };
-use domain::event::{BoundaryDecision, BoundaryVerdict};
+use domain::event::{BoundaryDecision, BoundaryVerdict, NOTHING_OPENED};
 use domain::grant::{Access, BucketGrant, DirectoryGrant, SecretGrant, SecretSlot, capability};
 use domain::ruling::Rule;
 use domain::tool::ToolDefinition;
@@ -131,6 +131,11 @@ impl Needs {
             .filter(|decision| decision.verdict != BoundaryVerdict::Limited)
         {
             let need = match decision.capability.as_str() {
+                // The call failed, maybe for want of a folder, and used none.
+                capability::FILES_READ if decision.detail.starts_with(NOTHING_OPENED) => {
+                    self.places.take(decision);
+                    None
+                }
                 capability::FILES_READ => {
                     self.files = self.files.max(Some(Access::ReadOnly));
                     self.places.take(decision);

@@ -14,6 +14,9 @@ use serde::{Deserialize, Serialize};
 pub const DECISIONS_RECORDED_MAX: usize = 64;
 /// Bytes of a decision's detail.
 pub const DETAIL_BYTES_MAX: usize = 256;
+/// Beginning of the detail that says of a call that failed that it was given its folders and opened
+/// nothing in them. It may have looked for a file elsewhere, which the host does not see.
+pub const NOTHING_OPENED: &str = "nothing was opened in ";
 
 /// Result of a decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

@@ -195,27 +195,30 @@ fn what_a_tool_did_not_declare_is_refused_as_not_asked() {
     }
 }
 
-/// A missing folder and a wrong mount point have a line, whose detail says which of the two it is.
+/// A missing folder is a refusal. Where there is one and nothing was opened in it, nothing was
+/// refused: the call may have failed for another reason.
 #[test]
-fn a_call_that_fails_without_its_folders_leaves_a_line() {
+fn a_call_that_fails_and_opens_nothing_is_refused_only_without_a_folder() {
+    let refused = BoundaryVerdict::Refused;
     for (rule, places, expected) in [
         (
             Rule::NotGranted,
             vec![],
-            Some((Rule::NotGranted, "no folder is granted")),
+            Some((refused, Rule::NotGranted, "no folder is granted")),
         ),
         (
             Rule::Granted,
             vec!["/workspace"],
             Some((
-                Rule::NotGranted,
+                BoundaryVerdict::Granted,
+                Rule::Granted,
                 "nothing was opened in /workspace; a path elsewhere is in no granted folder",
             )),
         ),
         (
             Rule::Ceiling,
             vec![],
-            Some((Rule::Ceiling, "no folder is granted")),
+            Some((refused, Rule::Ceiling, "no folder is granted")),
         ),
         (Rule::NotAsked, vec![], None),
     ] {
@@ -225,7 +228,7 @@ fn a_call_that_fails_without_its_folders_leaves_a_line() {
         let decisions = recorder.take().decisions;
         let told = decisions
             .first()
-            .map(|decision| (decision.rule, decision.detail.as_str()));
+            .map(|decision| (decision.verdict, decision.rule, decision.detail.as_str()));
         assert_eq!(told, expected);
     }
     let recorder = AuditRecorder::default();

@@ -1,8 +1,10 @@
-//! Refusals of components' calls that a running host has on record.
+//! Refusals of components' calls that a running host has on record, and failed calls that may miss
+//! a folder.
 
 use crate::client::{Client, Log};
 use crate::config::Loaded;
 use crate::fields::{number, text};
+use domain::event::NOTHING_OPENED;
 use domain::grant::capability;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -21,9 +23,10 @@ struct Refusal {
     last_detail: String,
 }
 
-/// The refusals since each component was last admitted: by capability and rule.
+/// The refusals since each component was last admitted: by capability and rule. A call that may
+/// miss a folder has no rule.
 #[derive(Debug, Default)]
-pub(super) struct Refusals(BTreeMap<String, BTreeMap<(String, String), Refusal>>);
+pub(super) struct Refusals(BTreeMap<String, BTreeMap<(String, Option<String>), Refusal>>);
 
 impl Refusals {
     /// Reads the ledger of the running host; nothing while there is none, or when it may not be
@@ -57,10 +60,8 @@ impl Refusals {
                 self.0.remove(component);
             }
             "decision" if is_told(line) => {
-                let key = (
-                    text(line, "/capability").to_owned(),
-                    text(line, "/rule").to_owned(),
-                );
+                let rule = (!may_miss_a_folder(line)).then(|| text(line, "/rule").to_owned());
+                let key = (text(line, "/capability").to_owned(), rule);
                 let of_component = self.0.entry(component.to_owned()).or_default();
                 let refusal = of_component.entry(key).or_default();
                 refusal.times += number(line, "/times").max(1);
@@ -85,6 +86,12 @@ impl Refusals {
             } else {
                 format!("{times} times")
             };
+            let Some(rule) = rule else {
+                return format!(
+                    "a call that failed may miss a folder, {times}, last of {last_tool}: \
+                     {last_detail}"
+                );
+            };
             let undeclared = if rule == "notAsked" {
                 format!(" (the tool does not declare {capability})")
             } else {
@@ -99,12 +106,18 @@ impl Refusals {
     }
 }
 
-/// Returns whether a decision is a refusal that tells something. Many programs look at their
-/// environment before they do anything.
+/// Returns whether a decision is of a call that failed and opened nothing in its folders.
+fn may_miss_a_folder(line: &Value) -> bool {
+    text(line, "/capability") == capability::FILES_READ
+        && text(line, "/detail").starts_with(NOTHING_OPENED)
+}
+
+/// Returns whether a decision is a refusal that tells something, or of a call that may miss a
+/// folder. Many programs look at their environment before they do anything.
 fn is_told(line: &Value) -> bool {
     let is_idle =
         text(line, "/capability") == capability::ENV_READ && text(line, "/rule") == "notAsked";
-    text(line, "/verdict") == "refused" && !is_idle
+    (text(line, "/verdict") == "refused" && !is_idle) || may_miss_a_folder(line)
 }
 
 #[cfg(test)]
@@ -115,8 +128,13 @@ mod tests {
     #[test]
     fn refusals_are_counted_since_the_component_was_admitted() {
         let line = |kind: &str, rule: &str, detail: &str| {
+            let verdict = if rule == "grant" {
+                "granted"
+            } else {
+                "refused"
+            };
             json!({
-                "kind": kind, "component": "c", "verdict": "refused", "capability": "files.read",
+                "kind": kind, "component": "c", "verdict": verdict, "capability": "files.read",
                 "rule": rule, "times": 2, "tool": "read_file", "detail": detail,
             })
         };
@@ -125,7 +143,8 @@ mod tests {
             line("decision", "ceiling", "before"),
             line("admission", "", ""),
             line("decision", "notGranted", "no folder is granted"),
-            line("decision", "notGranted", "nothing was opened in /w"),
+            line("decision", "grant", "nothing was opened in /w"),
+            line("decision", "grant", "/w/y"),
             line("decision", "notAsked", "/w/x"),
             line("request", "", ""),
         ] {
@@ -134,10 +153,12 @@ mod tests {
         assert_eq!(
             refusals.of("c"),
             [
+                "a call that failed may miss a folder, 2 times, last of read_file: nothing was \
+                 opened in /w",
                 "files.read was refused 2 times by notAsked (the tool does not declare \
                  files.read), last for read_file: /w/x",
-                "files.read was refused 4 times by notGranted, last for read_file: nothing was \
-                 opened in /w",
+                "files.read was refused 2 times by notGranted, last for read_file: no folder is \
+                 granted",
             ]
         );
         assert!(refusals.of("d").is_empty());

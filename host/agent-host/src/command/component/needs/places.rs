@@ -1,6 +1,6 @@
 //! The places at which a component sees its folders, and the paths that it opened elsewhere.
 
-use domain::event::{BoundaryDecision, BoundaryVerdict};
+use domain::event::{BoundaryDecision, NOTHING_OPENED};
 use std::collections::BTreeSet;
 
 /// The place of a folder when nothing tells of another.
@@ -30,7 +30,7 @@ impl Places {
     pub(super) fn take(&mut self, decision: &BoundaryDecision) {
         let detail = &decision.detail;
         if !detail.starts_with('/') {
-            self.missed |= decision.verdict == BoundaryVerdict::Refused && !self.granted.is_empty();
+            self.missed |= detail.starts_with(NOTHING_OPENED) && !self.granted.is_empty();
         } else if !self.granted.iter().any(|at| is_within(detail, at))
             && (!self.granted.is_empty() || !is_within(detail, USUAL))
             && self.elsewhere.len() < PATHS_MAX
@@ -61,8 +61,8 @@ impl Places {
         });
         let missed = (self.missed && self.elsewhere.is_empty()).then(|| {
             format!(
-                "a call failed and opened nothing in its folders at {granted}: look for the paths \
-                 that the tool opens, and grant a folder `at` their beginning"
+                "a call failed and opened nothing in its folders at {granted}: if it looked for a \
+                 file elsewhere, grant a folder `at` the beginning of that path"
             )
         });
         opened.chain(missed).collect()
@@ -89,7 +89,8 @@ fn place_of(path: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{BoundaryDecision, BoundaryVerdict, Places, place_of};
+    use super::{BoundaryDecision, Places, place_of};
+    use domain::event::BoundaryVerdict;
     use domain::ruling::Rule;
 
     fn decision(verdict: BoundaryVerdict, detail: &str) -> BoundaryDecision {
@@ -124,7 +125,7 @@ mod tests {
     fn a_call_that_opened_nothing_is_told_with_the_places_that_it_had() {
         let mut places = Places::new(["/workspace".to_owned()]);
         let detail = "nothing was opened in /workspace; a path elsewhere is in no granted folder";
-        places.take(&decision(BoundaryVerdict::Refused, detail));
+        places.take(&decision(BoundaryVerdict::Granted, detail));
         let notes = places.notes();
         assert!(
             notes.len() == 1 && notes[0].contains("nothing in its folders at /workspace"),

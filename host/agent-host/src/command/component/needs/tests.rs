@@ -132,6 +132,20 @@ fn requests_to_an_address_that_is_not_public_name_it() {
     }
 }
 
+/// It may have failed for another reason than a folder.
+#[test]
+fn a_call_that_opened_nothing_in_its_folders_is_a_note_and_no_need() {
+    let mut needs = Needs::with_folders_at(["/workspace".to_owned()]);
+    let opened_nothing = BoundaryDecision {
+        detail: "nothing was opened in /workspace; a path elsewhere is in no granted folder".into(),
+        ..decision("files.read", BoundaryVerdict::Granted)
+    };
+    needs.take(&[opened_nothing], &Traffic::default());
+    assert!(needs.lines(&ComponentConfig::default()).is_empty());
+    assert!(needs.only_refused().is_empty());
+    assert_eq!(needs.notes().len(), 1, "{:?}", needs.notes());
+}
+
 #[test]
 fn a_placeholder_needs_a_secret_and_the_request_that_it_goes_into() {
     let refused = "a placeholder stands in the header `authorization`, where no such secret is bound for \
