@@ -19,8 +19,9 @@ use std::str::FromStr;
 const DAY_MS: u64 = 24 * 60 * 60 * 1_000;
 /// Characters of a model's name, at most: an agent may ask for a model by any name.
 const MODEL_CHARS_MAX: usize = 128;
-/// Number that one share adds to a sum, at most. No sum of these comes near 63 bits.
-const COUNTED_MAX: u64 = 1 << 50;
+/// Number that one attempt or one share adds to a sum, at most: a provider may report any. The
+/// database keeps sums in 63 bits, which half a million of these fit into.
+const COUNTED_MAX: u64 = 1 << 44;
 
 /// A day in UTC, counted from 1970-01-01.
 #[derive(

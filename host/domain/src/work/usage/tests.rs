@@ -105,6 +105,24 @@ fn each_attempt_counts_for_its_model_and_the_call_for_the_last() {
     assert_eq!(found, [(named("big"), big), (named("small"), small)]);
 }
 
+#[test]
+fn half_a_million_absurd_reports_of_a_provider_fit_into_a_stored_sum() {
+    let counted = Counted::Model {
+        asked: None,
+        drawn: Amount::default(),
+    };
+    let done = OperationOutcome::Parts { parts: Vec::new() };
+    let absurd = vec![attempt("m", Some(u64::MAX), Some(u64::MAX))];
+    let found = shares(&counted, &settled(done, absurd));
+    let [(_, sum)] = found.as_slice() else {
+        panic!("one model: {found:?}");
+    };
+    assert!(sum.input_tokens > 0 && sum.cost_micros > 0);
+    for number in sum.numbers() {
+        assert!(u128::from(number) * 500_000 < 1 << 63, "{sum:?}");
+    }
+}
+
 /// Whatever becomes of a call, its usage is what its account is charged.
 #[test]
 fn usage_is_what_the_account_is_charged_for_every_outcome() {
