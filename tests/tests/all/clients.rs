@@ -1,7 +1,7 @@
-//! Clients that generators make from the description of the API: built, and used on a host that
-//! runs.
+//! The description of the API in the hands of other people's programs: validators that check it,
+//! and clients that generators make from it, built and used on a host that runs.
 //!
-//! The generators stand in registries. They are fetched once for a target folder; where there is no
+//! The programs stand in registries. They are fetched once for a target folder; where there is no
 //! registry, or no tool to ask one, the tests say that they are skipped. A generator for Rust is
 //! not among them: `progenitor` reads OpenAPI 3.0 only.
 
@@ -14,7 +14,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 use tokio::process::Command;
 
-/// The time in which a generator is fetched, or does its work.
+/// The time in which programs are fetched, or do their work.
 const PATIENCE: Duration = Duration::from_secs(300);
 /// The errors by which npm and pip say that they reach no registry. A package or version that the
 /// registry does not have is none of them.
@@ -32,37 +32,53 @@ const UNREACHED: [&str; 11] = [
     "ProxyError",
 ];
 
-/// A generator and the program that uses its client.
-struct Generator {
-    language: &'static str,
+/// Programs of registries, and what they do with the description.
+struct Toolchain {
+    /// Its folder in `tests/clients`.
+    name: &'static str,
     /// The programs that it needs.
     programs: &'static [&'static str],
-    /// The file that names its packages.
-    packages: &'static str,
+    /// The files that name its packages.
+    packages: &'static [&'static str],
     /// The commands that fetch the packages into the current folder.
     fetch: &'static str,
-    /// The commands that make the client from `openapi.json` in the current folder, build it and
-    /// use it. `$GENERATOR` is where the packages are.
-    make: &'static str,
+    /// The commands that use `openapi.json` in the current folder. `$PACKAGES` is where the
+    /// packages are.
+    work: &'static str,
 }
 
-const TYPESCRIPT: Generator = Generator {
-    language: "typescript",
+const VALIDATORS: Toolchain = Toolchain {
+    name: "validators",
+    programs: &["node", "npm", "python3"],
+    packages: &["package.json", "requirements.txt"],
+    fetch: "npm install --no-audit --no-fund --no-package-lock --ignore-scripts
+        python3 -m venv venv
+        venv/bin/python -m pip install --quiet --disable-pip-version-check \
+            --requirement requirements.txt",
+    work: "export REDOCLY_TELEMETRY=off REDOCLY_SUPPRESS_UPDATE_NOTICE=true
+        NODE_MODULES=\"$PACKAGES/node_modules\"
+        \"$PACKAGES/venv/bin/openapi-spec-validator\" openapi.json
+        node \"$NODE_MODULES/@seriousme/openapi-schema-validator/bin/validate-api-cli.js\" \
+            openapi.json
+        node \"$NODE_MODULES/@redocly/cli/bin/cli.js\" lint openapi.json",
+};
+const TYPESCRIPT: Toolchain = Toolchain {
+    name: "typescript",
     programs: &["node", "npm"],
-    packages: "package.json",
+    packages: &["package.json"],
     fetch: "npm install --no-audit --no-fund --no-package-lock --ignore-scripts",
-    make: "ln -s \"$GENERATOR/node_modules\" node_modules
+    work: "ln -s \"$PACKAGES/node_modules\" node_modules
         node node_modules/openapi-typescript/bin/cli.js openapi.json --output api.ts
         node node_modules/typescript/bin/tsc --project tsconfig.json
         node out/use.js",
 };
-const PYTHON: Generator = Generator {
-    language: "python",
+const PYTHON: Toolchain = Toolchain {
+    name: "python",
     programs: &["python3"],
-    packages: "requirements.txt",
+    packages: &["requirements.txt"],
     fetch: "python3 -m venv venv && venv/bin/python -m pip install --quiet \
         --disable-pip-version-check --requirement requirements.txt",
-    make: "export PATH=\"$GENERATOR/venv/bin:$PATH\"
+    work: "export PATH=\"$PACKAGES/venv/bin:$PATH\"
         openapi-python-client generate --path openapi.json --output-path client
         PYTHONPATH=client python use.py",
 };
@@ -98,14 +114,14 @@ fn reaches_no_registry(told: &str) -> bool {
     clippy::print_stderr,
     reason = "whoever reads the results is to know what was not tested"
 )]
-fn skip(language: &str, why: &str) {
-    eprintln!("SKIPPED, because {why}: a generated client in {language}");
+fn skip(name: &str, why: &str) {
+    eprintln!("SKIPPED, because {why}: the description in the hands of {name}");
 }
 
-impl Generator {
+impl Toolchain {
     /// Its folder in the repository.
     fn folder(&self) -> PathBuf {
-        root().join("tests/clients").join(self.language)
+        root().join("tests/clients").join(self.name)
     }
 
     /// Returns the folder with its packages, which are fetched unless they are there; none where
@@ -116,33 +132,34 @@ impl Generator {
             std::env::split_paths(&paths).any(|folder| folder.join(program).is_file())
         };
         if let Some(missing) = self.programs.iter().find(|program| !is_there(program)) {
-            skip(
-                self.language,
-                &format!("there is no `{missing}` on the PATH"),
-            );
+            skip(self.name, &format!("there is no `{missing}` on the PATH"));
             return None;
         }
-        let packages = std::fs::read(self.folder().join(self.packages)).unwrap();
-        let folder = root().join("target/clients").join(self.language);
+        let read = |file: &&str| std::fs::read(self.folder().join(file)).unwrap();
+        let named: Vec<Vec<u8>> = self.packages.iter().map(read).collect();
+        let packages = named.concat();
+        let folder = root().join("target/clients").join(self.name);
         let mark = folder.join("fetched");
         if std::fs::read(&mark).is_ok_and(|fetched| fetched == packages) {
             return Some(folder);
         }
         let _ = std::fs::remove_dir_all(&folder);
         std::fs::create_dir_all(&folder).unwrap();
-        std::fs::write(folder.join(self.packages), &packages).unwrap();
+        for (file, content) in self.packages.iter().zip(&named) {
+            std::fs::write(folder.join(file), content).unwrap();
+        }
         let output = run(&folder, self.fetch, &[]).await;
         if !output.status.success() {
             let told = told(&output);
             assert!(reaches_no_registry(&told), "{told}");
-            skip(self.language, "its packages cannot be fetched");
+            skip(self.name, "its packages cannot be fetched");
             return None;
         }
         std::fs::write(mark, packages).unwrap();
         Some(folder)
     }
 
-    /// Makes a client, builds it and uses it on a host; returns what it prints.
+    /// Does its work with the description of a host; returns what it prints.
     async fn used_on(&self, host: &Host, packages: &Path) -> String {
         let dir = TempDir::new().unwrap();
         for entry in std::fs::read_dir(self.folder()).unwrap() {
@@ -153,30 +170,50 @@ impl Generator {
         std::fs::write(dir.path().join("openapi.json"), description.to_string()).unwrap();
         let packages = packages.to_str().unwrap();
         let more = [
-            ("GENERATOR", packages),
+            ("PACKAGES", packages),
             ("HOST_URL", host.base.as_str()),
             ("HOST_TOKEN", host.token.as_str()),
         ];
-        let output = run(dir.path(), self.make, &more).await;
+        let output = run(dir.path(), self.work, &more).await;
         assert!(output.status.success(), "{}", told(&output));
         told(&output)
     }
 }
 
-async fn a_client_is_generated_built_and_used(generator: &Generator) {
-    let Some(packages) = generator.fetched().await else {
-        return;
-    };
+/// Returns what a toolchain prints on a host with a puppet; none where it cannot be fetched.
+async fn printed(toolchain: &Toolchain) -> Option<String> {
+    let packages = toolchain.fetched().await?;
     let agent = json!({ "agentId": "puppet", "displayName": "Puppet", "component": "puppet" });
     let folder = Folder::new(puppets(&json!([agent])));
     folder.warm(&["puppet"]).await;
     let host = folder.start(None).await.unwrap();
-    let told = generator.used_on(&host, &packages).await;
-    let last = format!("{}: Hello, client.", generator.language);
+    Some(toolchain.used_on(&host, &packages).await)
+}
+
+async fn a_client_is_generated_built_and_used(generator: &Toolchain) {
+    let Some(told) = printed(generator).await else {
+        return;
+    };
+    let last = format!("{}: Hello, client.", generator.name);
     assert!(told.contains(&last), "{told}");
     // A part that a generator does not understand is left out with such words.
     assert!(!told.contains("Endpoint will not be generated"), "{told}");
     assert!(!told.contains("Unable to process schema"), "{told}");
+}
+
+/// Each of them ends with an error at a fault, and with such words without.
+#[tokio::test(flavor = "multi_thread")]
+async fn three_validators_find_no_fault_in_the_description() {
+    let Some(told) = printed(&VALIDATORS).await else {
+        return;
+    };
+    for passed in [
+        "openapi.json: OK",
+        "\"valid\": true",
+        "Your API description is valid",
+    ] {
+        assert!(told.contains(passed), "{told}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
