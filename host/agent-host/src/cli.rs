@@ -89,7 +89,7 @@ pub(crate) enum Command {
     New(crate::new::New),
     /// Write a first configuration
     Init(crate::init::Init),
-    /// Test a plugin of your own, without a host
+    /// Test a plugin of your own, and write its manifest into it, without a host
     #[command(subcommand)]
     Plugin(crate::plugin::Plugin),
     /// Talk with an agent of a running host

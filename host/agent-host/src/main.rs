@@ -18,7 +18,7 @@
 //! - `init.rs`, `init/`: a first configuration
 //! - `dev.rs`, `dev/`: the host for authors of plugins, which takes up changes while it serves
 //! - `new.rs`, `new/`: projects of plugins, with the files that the program carries for them
-//! - `plugin.rs`, `plugin/`: tests of a plugin without a host
+//! - `plugin.rs`, `plugin/`: tests of a plugin without a host, and the manifest in it
 //! - `token.rs`: the host's own token
 //! - `markdown.rs`, `markdown/`: replies as a terminal shows them
 //! - `terminal.rs`: everything that is printed; `failure.rs`: failures and exit codes;

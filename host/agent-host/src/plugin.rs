@@ -1,4 +1,5 @@
-//! `plugin test`: the test of a plugin in any language, without a host that is running.
+//! `plugin test`: the test of a plugin in any language, without a host that is running; and `plugin
+//! stamp`, which writes a manifest into a component, in `plugin/stamp.rs`.
 //!
 //! The component is loaded as a host loads it, and called with nothing granted but a temporary
 //! folder and buckets that keep nothing. Nothing leaves this machine.
@@ -23,6 +24,7 @@ mod refused;
 mod report;
 mod samples;
 mod script;
+mod stamp;
 mod tools;
 mod view;
 
@@ -73,6 +75,10 @@ pub(crate) enum Plugin {
         expect.files = { \"b.txt\" = \"...\" }   # in the folder, after the call"
     )]
     Test(Test),
+    /// Write a manifest into a component: its version and authors, and the grants that it would
+    /// like
+    #[command(after_help = stamp::HELP)]
+    Stamp(stamp::Stamp),
 }
 
 /// The component to test.
@@ -90,10 +96,16 @@ pub(crate) struct Test {
 
 /// Runs the command.
 pub(crate) async fn run(what: Plugin, terminal: Terminal) -> Result<(), Failure> {
-    let Plugin::Test(test) = what;
+    match what {
+        Plugin::Test(what) => test(&what, terminal).await,
+        Plugin::Stamp(what) => stamp::run(&what, terminal),
+    }
+}
+
+async fn test(test: &Test, terminal: Terminal) -> Result<(), Failure> {
     let scratch = std::env::temp_dir().join(format!("agent-host-plugin-{}", std::process::id()));
     make_private(&scratch)?;
-    let report = Box::pin(tested(&test, &scratch)).await;
+    let report = Box::pin(tested(test, &scratch)).await;
     // The folder of temporary files is emptied in time anyway.
     let _ = std::fs::remove_dir_all(&scratch);
     let report = report?;

@@ -66,6 +66,7 @@ pub use crate::guest_semaphore::Admission;
 pub use crate::host::link::KNOWN as IMPORTS;
 pub use crate::load::LoadError;
 pub use crate::log::{Level, LogLine};
+pub use crate::manifest::{StampError, stamped};
 pub use crate::outcome::{
     Called, Decided, NotAdmitted, Outcome, Ran, Stepped, TurnedAway, Written,
 };

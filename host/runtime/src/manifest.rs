@@ -1,12 +1,37 @@
-//! The manifest in a component's bytes: found without compiling or running any of it.
+//! The manifest in a component's bytes: found and written without compiling or running any of it.
 
 use domain::manifest::{BadManifest, Manifest, SECTION};
+use serde_json::json;
 use std::sync::Arc;
-use wasmparser::{Parser, Payload};
+use wasmparser::{BinaryReader, Parser, Payload};
 
 /// Levels of modules and components within each other that are searched. A linker puts the section
 /// into the module, and the module into the component.
 const DEPTH_MAX: usize = 8;
+
+/// Bytes before the first section of a module and of a component.
+const HEADER_BYTES: usize = 8;
+/// The id of custom sections.
+const CUSTOM_SECTION: u8 = 0;
+/// The id of a component's sections with a module in them.
+const MODULE_SECTION: u8 = 1;
+/// The id of a component's sections with a component in them.
+const COMPONENT_SECTION: u8 = 4;
+/// Bits of a number in each byte that WebAssembly writes it in.
+const NUMBER_BITS: u32 = 7;
+/// The mark of a byte that another byte of the same number follows.
+const NUMBER_GOES_ON: u8 = 0x80;
+
+/// The reason why a manifest cannot be written into some bytes.
+#[derive(Debug, thiserror::Error)]
+pub enum StampError {
+    /// The bytes are something else.
+    #[error("this is not a WebAssembly component")]
+    NotAComponent,
+    /// Their sections do not fit together.
+    #[error("the component is cut short, or not sound")]
+    Malformed(#[from] wasmparser::Error),
+}
 
 /// The manifest of a component as it was read; none when it has none.
 pub(crate) type ReadManifest = Option<Arc<Result<Manifest, BadManifest>>>;
@@ -38,10 +63,73 @@ pub(crate) fn read(wasm: &[u8]) -> ReadManifest {
     found.map(|bytes| Arc::new(Manifest::parse(bytes)))
 }
 
+/// Returns a component with this manifest, in place of all that it carries.
+///
+/// # Errors
+/// The bytes are no component, or not all of one.
+pub fn stamped(wasm: &[u8], manifest: &Manifest) -> Result<Vec<u8>, StampError> {
+    if !Parser::is_component(wasm) {
+        return Err(StampError::NotAComponent);
+    }
+    let mut stamped = without_manifests(wasm, 0)?;
+    let mut content = Vec::new();
+    put_number(&mut content, SECTION.len());
+    content.extend_from_slice(SECTION.as_bytes());
+    content.extend_from_slice(json!(manifest).to_string().as_bytes());
+    put_section(&mut stamped, CUSTOM_SECTION, &content);
+    Ok(stamped)
+}
+
+/// Copies a component or a module without its manifests, as deep as [`read`] looks for them.
+fn without_manifests(binary: &[u8], depth: usize) -> Result<Vec<u8>, wasmparser::Error> {
+    let mut reader = BinaryReader::new(binary, 0);
+    let header = reader.read_bytes(HEADER_BYTES)?;
+    let may_nest = Parser::is_component(header) && depth < DEPTH_MAX;
+    let mut kept = header.to_vec();
+    while !reader.eof() {
+        let id = reader.read_u8()?;
+        let size = reader.read_var_u32()?;
+        let content = reader.read_bytes(size as usize)?;
+        match id {
+            CUSTOM_SECTION if is_manifest(content) => {}
+            MODULE_SECTION | COMPONENT_SECTION if may_nest => {
+                put_section(&mut kept, id, &without_manifests(content, depth + 1)?);
+            }
+            _ => put_section(&mut kept, id, content),
+        }
+    }
+    Ok(kept)
+}
+
+/// Returns whether the content of a custom section, which begins with its name, is a manifest.
+fn is_manifest(content: &[u8]) -> bool {
+    BinaryReader::new(content, 0)
+        .read_string()
+        .is_ok_and(|name| name == SECTION)
+}
+
+fn put_section(binary: &mut Vec<u8>, id: u8, content: &[u8]) {
+    binary.push(id);
+    put_number(binary, content.len());
+    binary.extend_from_slice(content);
+}
+
+fn put_number(binary: &mut Vec<u8>, mut number: usize) {
+    loop {
+        let [low, ..] = number.to_le_bytes();
+        number >>= NUMBER_BITS;
+        if number == 0 {
+            binary.push(low);
+            return;
+        }
+        binary.push(low | NUMBER_GOES_ON);
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::read;
-    use domain::manifest::{BadManifest, MANIFEST_BYTES_MAX};
+    use super::{StampError, read, stamped};
+    use domain::manifest::{BadManifest, MANIFEST_BYTES_MAX, Manifest};
 
     /// A component with a module in it that has these sections; with its own ones before it.
     fn component(own: &[&str], inner: &[&str]) -> Vec<u8> {
@@ -97,5 +185,39 @@ mod tests {
         let inner = format!("(component (@custom \"agent-host:manifest\" {SOUND:?}))");
         let deep = nested.replacen("(component )", &inner, 1);
         assert!(read(&wat::parse_str(deep).unwrap()).is_none());
+    }
+
+    #[test]
+    fn a_stamped_manifest_takes_the_place_of_all_that_a_component_carries() {
+        let bare = component(&[], &[]);
+        let manifest = Manifest::parse(SOUND.as_bytes()).unwrap();
+        let long = format!(r#"{{"manifest":1,"authors":["{}"]}}"#, "a".repeat(900));
+        let long = Manifest::parse(long.as_bytes()).unwrap();
+        for carried in [
+            bare.clone(),
+            component(&["garbage"], &[]),
+            component(&[SOUND, SOUND], &[SOUND, SOUND]),
+            stamped(&bare, &long).unwrap(),
+        ] {
+            for manifest in [&manifest, &long] {
+                let stamped = stamped(&carried, manifest).unwrap();
+                let found = read(&stamped).unwrap();
+                assert_eq!(found.as_ref().as_ref(), Ok(manifest));
+                assert!(stamped.starts_with(&bare), "the code stays as it was");
+            }
+        }
+    }
+
+    #[test]
+    fn nothing_but_a_whole_component_is_stamped() {
+        let manifest = Manifest::parse(SOUND.as_bytes()).unwrap();
+        let module = wat::parse_str("(module)").unwrap();
+        for bytes in [module.as_slice(), b"\x7fELF", b""] {
+            let refused = stamped(bytes, &manifest).unwrap_err();
+            assert!(matches!(refused, StampError::NotAComponent), "{refused}");
+        }
+        let whole = component(&[], &["garbage"]);
+        let refused = stamped(&whole[..whole.len() - 1], &manifest).unwrap_err();
+        assert!(matches!(refused, StampError::Malformed(_)), "{refused}");
     }
 }

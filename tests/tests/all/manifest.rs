@@ -8,7 +8,7 @@ use agent_host_tests::{Setup, World};
 use domain::event::Event;
 use domain::manifest::{BadManifest, MANIFEST_BYTES_MAX, SECTION};
 use serde_json::{Value, json};
-use std::process::Stdio;
+use std::process::{Output, Stdio};
 use store::EventFilter;
 use tempfile::TempDir;
 use tokio::process::Command;
@@ -40,6 +40,14 @@ const SOUND: &str = r#"{"manifest":1,"version":"0.2.0","authors":["Ann"],"licenc
 
 /// Runs the program in a folder and returns what it printed.
 async fn printed(dir: &TempDir, arguments: &[&str]) -> String {
+    let output = ended(dir, arguments).await;
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success(), "{stderr}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// Runs the program in a folder to its end.
+async fn ended(dir: &TempDir, arguments: &[&str]) -> Output {
     let mut command = Command::new(program());
     command
         .args(arguments)
@@ -52,10 +60,7 @@ async fn printed(dir: &TempDir, arguments: &[&str]) -> String {
         .stdin(Stdio::null())
         .kill_on_drop(true);
     let output = tokio::time::timeout(PATIENCE, command.output()).await;
-    let output = output.expect("an end in time").unwrap();
-    let stderr = String::from_utf8(output.stderr).unwrap();
-    assert!(output.status.success(), "{stderr}");
-    String::from_utf8(output.stdout).unwrap()
+    output.expect("an end in time").unwrap()
 }
 
 /// The macro of the SDK writes it, and it is still there after linking, stripping and wrapping.
@@ -165,6 +170,52 @@ async fn a_manifest_that_is_not_sound_is_a_finding_and_stops_nothing() {
         );
         assert!(!tested.contains('\u{202e}'));
     }
+}
+
+/// The component was made with the SDK, whose manifest stands in a module inside.
+#[tokio::test]
+async fn a_manifest_is_stamped_into_a_component_in_place_of_what_it_carried() {
+    let dir = TempDir::new().unwrap();
+    let at = |name: &str| dir.path().join(name);
+    std::fs::write(at("tool.wasm"), wasm("text-stats")).unwrap();
+    let stamp = [
+        "plugin",
+        "stamp",
+        "tool.wasm",
+        "--manifest",
+        "manifest.json",
+    ];
+    for version in ["0.2.0", "0.3.0"] {
+        let manifest = SOUND.replace("0.2.0", version);
+        std::fs::write(at("manifest.json"), manifest).unwrap();
+        printed(&dir, &stamp).await;
+        let inspected = printed(&dir, &["component", "inspect", "tool.wasm"]).await;
+        let version = format!("  version  {version}");
+        for part in [
+            version.as_str(),
+            "  author   Ann",
+            "would like a folder at /data (read-write): keeps a log",
+            "tool     text_stats",
+        ] {
+            assert!(inspected.contains(part), "no {part:?} in {inspected}");
+        }
+    }
+    let stamped = std::fs::read(at("tool.wasm")).unwrap();
+    printed(&dir, &[stamp.as_slice(), &["--out", "again.wasm"]].concat()).await;
+    assert_eq!(std::fs::read(at("again.wasm")).unwrap(), stamped);
+
+    for (file, manifest, told) in [
+        ("tool.wasm", r#"{"manifest":1,"version":3}"#, "`version`"),
+        ("manifest.json", SOUND, "not a WebAssembly component"),
+    ] {
+        std::fs::write(at("manifest.json"), manifest).unwrap();
+        let stamp = ["plugin", "stamp", file, "--manifest", "manifest.json"];
+        let refused = ended(&dir, &stamp).await;
+        let said = String::from_utf8(refused.stderr).unwrap();
+        assert_eq!(refused.status.code(), Some(2), "{said}");
+        assert!(said.contains(told), "{said}");
+    }
+    assert_eq!(std::fs::read(at("tool.wasm")).unwrap(), stamped);
 }
 
 #[tokio::test(flavor = "multi_thread")]

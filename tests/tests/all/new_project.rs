@@ -179,7 +179,8 @@ async fn a_tool_counts(language: &str) {
     let project = Project::new("tool", "word-count", language).await;
     let shown = project.build_and_test().await;
     assert!(
-        shown.contains("tool     word_count: Counts the words of a text. (read-only)"),
+        shown.contains("tool     word_count: Counts the words of a text. (read-only)")
+            && shown.contains("  version  0.1.0"),
         "{shown}"
     );
     let said = project.answer_to("one two  three").await;
@@ -192,7 +193,8 @@ async fn an_agent_answers(language: &str) {
     let project = Project::new("agent", "poet", language).await;
     let shown = project.build_and_test().await;
     assert!(
-        shown.contains("agent    Poet: Answers in one sentence."),
+        shown.contains("agent    Poet: Answers in one sentence.")
+            && shown.contains("  version  0.1.0"),
         "{shown}"
     );
     let said = project.answer_to("The sea is salt.").await;

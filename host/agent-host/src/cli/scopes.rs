@@ -28,6 +28,7 @@ const COMMANDS: &[(&str, Needs)] = &[
     ("new", Needs::Nothing),
     ("init", Needs::Nothing),
     ("plugin test", Needs::Nothing),
+    ("plugin stamp", Needs::Nothing),
     ("chat", Needs::All(&["read", "write"])),
     ("component list", Needs::Nothing),
     ("component inspect", Needs::Nothing),

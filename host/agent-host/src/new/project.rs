@@ -106,8 +106,15 @@ impl<'a> Project<'a> {
     /// Returns the next three commands, the last one with this word for the program.
     pub(super) fn next(&self, host: &str) -> [String; 3] {
         let Parts { first, build, .. } = self.language.parts(self.kind);
+        // The builds in these languages call the program by its name.
+        let path = match (self.language, self.program) {
+            (Language::Rust, _) | (_, None) => "",
+            (Language::Python | Language::Js | Language::C, Some(_)) => {
+                "export PATH={{folder}}:$PATH && "
+            }
+        };
         [
-            self.filled(&format!("cd {{{{name}}}} && {first}")),
+            self.filled(&format!("cd {{{{name}}}} && {path}{first}")),
             self.filled(build),
             format!("{host} serve --config agent-host.toml"),
         ]

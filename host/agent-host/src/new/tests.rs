@@ -4,6 +4,7 @@ use super::carried::{SDK, WIT};
 use super::project::{Project, ProjectFile};
 use super::{Kind, Language, write};
 use clap::ValueEnum;
+use domain::manifest::Manifest;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -91,6 +92,31 @@ fn every_place_in_every_template_is_filled() {
             "wit/worlds.wit",
         ] {
             assert!(paths.contains(path), "{project}: {path}");
+        }
+    }
+}
+
+#[test]
+fn projects_without_the_sdk_build_a_sound_manifest_in() {
+    let program = Path::new("/opt/agent host/agent-host");
+    for language in [Language::Python, Language::Js, Language::C] {
+        for kind in [Kind::Tool, Kind::Agent] {
+            let project = Project::new(kind, language, "word-count", Some(program));
+            let files = project.files();
+            let manifest = files.iter().find(|file| file.path == "manifest.json");
+            let manifest = Manifest::parse(&manifest.unwrap().bytes).unwrap();
+            assert_eq!(manifest.version, "0.1.0");
+            let build = match language {
+                Language::Js => "package.json",
+                Language::C => "Makefile",
+                Language::Python | Language::Rust => "README.md",
+            };
+            let build = files.iter().find(|file| file.path == build).unwrap();
+            let text = String::from_utf8_lossy(&build.bytes);
+            assert!(text.contains("agent-host plugin stamp"), "{text}");
+            let [first, ..] = project.next("agent-host");
+            let path = "export PATH='/opt/agent host':$PATH && ";
+            assert!(first.contains(path), "the build finds the program: {first}");
         }
     }
 }
