@@ -17,9 +17,10 @@ use crate::serve::{Manner, apply, serve};
 use crate::terminal::Terminal;
 use anyhow::anyhow;
 use build::Build;
-use reload::Reloading;
+use reload::{Reloading, no_sources};
 use serde_json::json;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::time::Duration;
 use tokio::time::Instant;
 use watch::{Settling, Sources};
@@ -46,6 +47,8 @@ pub(crate) struct Dev {
 struct SourceBuild {
     build: Build,
     sources: Sources,
+    /// What in their folders is none.
+    left_out: Vec<PathBuf>,
     settling: Settling,
     /// True if the last build has failed. Then no new code is loaded.
     has_failed: bool,
@@ -67,12 +70,14 @@ pub(crate) async fn dev(
     let sources = match &options.build {
         Some(command) => {
             let build = Build::new(command);
-            let sources = Sources::new(&options.watch, loaded.data_dir())?;
-            let settling = Settling::new(sources.look_apart_from(Vec::new()).await?);
+            let sources = Sources::new(&options.watch)?;
+            let left_out = no_sources(&loaded);
+            let settling = Settling::new(sources.look_apart_from(left_out.clone()).await?);
             let has_failed = first_build(&build, terminal).await;
             Some(SourceBuild {
                 build,
                 sources,
+                left_out,
                 settling,
                 has_failed,
             })
@@ -119,7 +124,7 @@ async fn first_build(build: &Build, terminal: Terminal) -> bool {
 impl Dev {
     /// Takes up changes for as long as the host serves. Never ends.
     pub(crate) async fn keep_up(mut self, host: Host) {
-        let mut reloading = Reloading::new(host, self.started_with.clone());
+        let mut reloading = Reloading::new(host, self.started_with.clone()).await;
         let mut settling = Settling::new(reloading.look().await);
         // What has changed since it was read at the start.
         let mut again_at = Some(Instant::now());
@@ -167,12 +172,12 @@ impl Dev {
 
     /// Builds if sources have changed, and again as long as they change meanwhile.
     async fn build(&mut self, reloading: &mut Reloading) {
-        let products = reloading.products();
+        let left_out = reloading.no_sources();
         let Some(sources) = &mut self.sources else {
             return;
         };
         for round in 0.. {
-            let look = sources.sources.look_apart_from(products.clone()).await;
+            let look = sources.sources.look_apart_from(left_out.clone()).await;
             let now = match look {
                 Ok(now) => now,
                 Err(failure) => {
@@ -180,6 +185,11 @@ impl Dev {
                     return;
                 }
             };
+            if sources.left_out != left_out {
+                // By another configuration. What is a source by now, or none, has not changed.
+                sources.settling.follow(now.clone());
+                sources.left_out.clone_from(&left_out);
+            }
             let changed = match round {
                 0 => sources.settling.take(now),
                 _ => sources.settling.retake(now),

@@ -296,6 +296,34 @@ async fn sources_are_built_when_they_change_and_a_failed_build_leaves_the_old_co
     assert!(host.stop().await.success());
 }
 
+/// Neither is a source: the folder, in which a tool writes, and the rules, which are read at a start.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_that_writes_builds_nothing_and_changed_rules_are_named_for_a_restart() {
+    let grant = json!({ "directories": [
+        { "path": "src/out", "at": "/data", "access": "read-write" },
+    ] });
+    let folder = Folder::new(config(&grant));
+    std::fs::create_dir_all(folder.path().join("src/out")).unwrap();
+    build(&folder, &wasm("effects"));
+    folder.warm(&["puppet", "effects"]).await;
+    let (host, mut printed) = started(&folder, &["--watch", "src", "--build", "true"]).await;
+    let session = session(&host).await;
+    let told = play(&host, &session, &call("look")).await;
+    assert!(told.contains("look done"), "{told}");
+    assert!(folder.path().join("src/out/log").is_file());
+    let script = folder.path().join("script.toml");
+    let rules = std::fs::read_to_string(&script).unwrap();
+    std::fs::write(&script, format!("{rules}\n# Changed.\n")).unwrap();
+    // A build would have come before.
+    let next = printed.find(|it| !it["event"].is_null());
+    let next = tokio::time::timeout(PATIENCE, next).await.unwrap().unwrap();
+    assert_eq!(next["event"], "needs_restart", "{next}");
+    assert_eq!(next["keys"], json!(["providers.scripted.script"]));
+    std::fs::write(folder.path().join("src/source"), "changed").unwrap();
+    printed.event("built").await;
+    assert!(host.stop().await.success());
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn dev_listens_on_loopback_alone_and_says_what_is_wrong_with_its_options() {
     let folder = Folder::new(config(&json!({})));

@@ -8,8 +8,8 @@ use std::path::PathBuf;
 /// The end of the help of `dev`.
 pub(super) const AFTER_DEV: &str = "Serves as `serve` does. A turn that has begun ends with the code \
     that it began with. What is wrong is printed, and what was served goes on. The keys `agents`, \
-    `components`, `personas` and `requirePins` of the configuration are read again; the others \
-    need a restart. This is for your own machine: in production, restart `serve`.\n\n\
+    `components`, `personas` and `requirePins` of the configuration are read again; the others, \
+    and the rules of a scripted provider, need a restart. This is for your own machine: in production, restart `serve`.\n\n\
     Examples:\n  agent-host dev --config agent-host.toml\n  agent-host dev --config \
     agent-host.toml --watch src --build make";
 

@@ -12,6 +12,8 @@ use crate::guests;
 use crate::serve::{folders_of, open_folders, refuse_errors, warnings, way_out};
 use crate::terminal::Terminal;
 use broker::{Broker, Catalogue, Entry};
+use domain::digest::Digest;
+use domain::grant::{Access, FolderPattern};
 use runtime::Runtime;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -42,15 +44,18 @@ pub(super) struct Reloading {
     warned: BTreeSet<String>,
     /// The keys of which was told that they need a restart.
     needing_restart: Vec<String>,
+    /// The rule files of scripted providers as they were when the host started, by their keys.
+    scripts: BTreeMap<String, Option<Digest>>,
 }
 
 /// The subject of errors about the configuration as a whole.
 const CONFIGURATION: &str = "configuration";
 
 impl Reloading {
-    pub(super) fn new(host: Host, started_with: Config) -> Self {
+    pub(super) async fn new(host: Host, started_with: Config) -> Self {
         let warned = warnings(&host.loaded, &host.broker.catalogue());
         Self {
+            scripts: digests(scripts(&host.loaded)).await,
             wanted: host.loaded.clone(),
             started_with,
             told: BTreeMap::new(),
@@ -60,19 +65,17 @@ impl Reloading {
         }
     }
 
-    /// Returns the files of the components.
-    pub(super) fn products(&self) -> Vec<PathBuf> {
-        guests::wanted(&self.wanted)
-            .iter()
-            .filter_map(|(name, config)| guests::locate(&self.wanted, name, config).ok())
-            .collect()
+    /// Returns the files and folders that are no sources by now.
+    pub(super) fn no_sources(&self) -> Vec<PathBuf> {
+        no_sources(&self.wanted)
     }
 
-    /// Looks at the files that a change of would have to be served: the configuration and the
-    /// components.
+    /// Looks at the files that a change of would have to be served: the configuration, the
+    /// components and the rules of scripted providers.
     pub(super) async fn look(&self) -> Look {
-        let mut files = self.products();
+        let mut files = products(&self.wanted);
         files.push(self.wanted.file.clone());
+        files.extend(scripts(&self.wanted).into_values());
         // A look at a few files does not panic.
         tokio::task::spawn_blocking(move || Look::at(files))
             .await
@@ -108,7 +111,7 @@ impl Reloading {
         });
         let read = config::load(&self.host.loaded.file, variables)
             .map_err(|error| Refused::for_good(Failure::new(Exit::Usage, error)))?;
-        self.name_what_needs_a_restart(&read.config);
+        self.name_what_needs_a_restart(&read.config).await;
         let next = self.beside_the_rest(read);
         self.wanted = next.clone();
         refuse_errors(&config::check(&next)).map_err(Refused::for_now)?;
@@ -210,9 +213,15 @@ impl Reloading {
             .map_err(|misfit| Refused::for_good(Failure::new(Exit::Usage, misfit)))
     }
 
-    /// Names the changed keys that are read at a start only.
-    fn name_what_needs_a_restart(&mut self, read: &Config) {
-        let changed = changed_keys(&json!(self.started_with), &json!(read));
+    /// Names the changed keys that are read at a start only. That of a rule file stands for what is
+    /// in it.
+    async fn name_what_needs_a_restart(&mut self, read: &Config) {
+        let mut changed = changed_keys(&json!(self.started_with), &json!(read));
+        let scripts = digests(scripts(&self.host.loaded)).await;
+        let other = scripts
+            .into_iter()
+            .filter(|(key, digest)| self.scripts.get(key) != Some(digest));
+        changed.extend(other.map(|(key, _)| key));
         if changed == self.needing_restart {
             return;
         }
@@ -295,6 +304,56 @@ impl Reloading {
         let now: BTreeSet<String> = findings.iter().map(written).collect();
         self.warned.retain(|warning| now.contains(warning));
     }
+}
+
+/// Returns the files of the components.
+fn products(loaded: &Loaded) -> Vec<PathBuf> {
+    guests::wanted(loaded)
+        .iter()
+        .filter_map(|(name, config)| guests::locate(loaded, name, config).ok())
+        .collect()
+}
+
+/// Returns the rule files of scripted providers, by their keys.
+fn scripts(loaded: &Loaded) -> BTreeMap<String, PathBuf> {
+    let providers = loaded.config.providers.iter();
+    providers
+        .filter_map(|(name, provider)| {
+            let script = loaded.resolve(provider.script.as_ref()?);
+            Some((format!("providers.{name}.script"), script))
+        })
+        .collect()
+}
+
+/// Returns the digests of files; none of one that cannot be read.
+async fn digests(files: BTreeMap<String, PathBuf>) -> BTreeMap<String, Option<Digest>> {
+    let digest = |file: PathBuf| Some(Digest::of(&std::fs::read(file).ok()?));
+    // Reading a few files does not panic.
+    tokio::task::spawn_blocking(move || {
+        let files = files.into_iter();
+        files.map(|(key, file)| (key, digest(file))).collect()
+    })
+    .await
+    .unwrap_or_default()
+}
+
+/// Returns the files and folders that are no sources, wherever they are: those that the host reads
+/// and keeps itself, and folders that tools write to.
+pub(super) fn no_sources(loaded: &Loaded) -> Vec<PathBuf> {
+    let components = guests::wanted(loaded);
+    let written = components
+        .values()
+        .flat_map(|config| &config.directories)
+        .filter(|granted| granted.access == Access::ReadWrite)
+        .filter_map(|granted| {
+            Some(loaded.resolve(&FolderPattern::parse(&granted.path).ok()?.base))
+        });
+    let mut left_out: Vec<PathBuf> = written.collect();
+    left_out.extend(products(loaded));
+    left_out.extend(scripts(loaded).into_values());
+    left_out.push(loaded.data_dir());
+    left_out.push(loaded.file.clone());
+    left_out
 }
 
 /// A refusal of a configuration as a whole.
@@ -384,9 +443,59 @@ fn written(finding: &Finding) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{READ_AGAIN, changed_keys};
-    use crate::config::Config;
+    use super::{READ_AGAIN, changed_keys, digests, no_sources, scripts};
+    use crate::config::{Config, Loaded};
     use serde_json::json;
+    use std::path::Path;
+
+    fn loaded(folder: &Path) -> Loaded {
+        let config = json!({
+            "server": { "dataDir": "kept" },
+            "providers": {
+                "rules": { "kind": "scripted", "script": "script.toml" },
+                "real": { "kind": "anthropic" },
+            },
+            "components": { "tools": { "path": "tools.wasm", "directories": [
+                { "path": "drafts", "at": "/drafts", "access": "read-write" },
+                { "path": "homes/{user}/x", "at": "/home", "access": "read-write" },
+                { "path": "src", "at": "/src", "access": "read-only" },
+            ] } },
+        });
+        Loaded {
+            config: serde_json::from_value(config).unwrap(),
+            file: folder.join("agent-host.json"),
+            overlaid: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn what_tools_write_and_the_host_reads_is_no_source_and_what_tools_read_is() {
+        let folder = Path::new("/project");
+        let left_out = no_sources(&loaded(folder));
+        for name in ["drafts", "homes", "kept", "script.toml", "agent-host.json"] {
+            assert!(
+                left_out.contains(&folder.join(name)),
+                "{name}: {left_out:?}"
+            );
+        }
+        assert!(!left_out.contains(&folder.join("src")), "{left_out:?}");
+    }
+
+    #[tokio::test]
+    async fn the_rules_of_a_scripted_provider_are_known_by_what_is_in_them() {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |text: &str| std::fs::write(folder.path().join("script.toml"), text).unwrap();
+        let loaded = loaded(folder.path());
+        let missing = digests(scripts(&loaded)).await;
+        write("one");
+        let one = digests(scripts(&loaded)).await;
+        assert!(one.keys().eq(["providers.rules.script"]), "{one:?}");
+        assert_ne!(one, missing);
+        write("two");
+        assert_ne!(digests(scripts(&loaded)).await, one);
+        write("one");
+        assert_eq!(digests(scripts(&loaded)).await, one);
+    }
 
     #[test]
     fn keys_that_need_a_restart_are_named_and_those_that_are_read_again_are_not() {

@@ -7,7 +7,7 @@
 
 use crate::failure::{Exit, Failure};
 use anyhow::{Context, anyhow};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -36,6 +36,22 @@ impl Stamp {
             changed_s: about.mtime(),
             changed_ns: about.mtime_nsec(),
             size: about.size(),
+            inode: about.ino(),
+        }
+    }
+}
+
+/// A file or folder, by whatever path it is found.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Identity {
+    device: u64,
+    inode: u64,
+}
+
+impl Identity {
+    fn of(about: &Metadata) -> Self {
+        Self {
+            device: about.dev(),
             inode: about.ino(),
         }
     }
@@ -115,8 +131,6 @@ impl Settling {
 #[derive(Debug, Clone)]
 pub(super) struct Sources {
     folders: Vec<PathBuf>,
-    /// The host's own folder, which changes all the time.
-    data: PathBuf,
 }
 
 impl Sources {
@@ -124,7 +138,7 @@ impl Sources {
     ///
     /// # Errors
     /// One of them is no folder.
-    pub(super) fn new(folders: &[PathBuf], data: PathBuf) -> Result<Self, Failure> {
+    pub(super) fn new(folders: &[PathBuf]) -> Result<Self, Failure> {
         for folder in folders {
             if !folder.is_dir() {
                 let error = anyhow!("--watch: `{}` is not a folder", folder.display());
@@ -137,23 +151,27 @@ impl Sources {
             [] => vec![std::env::current_dir().context("the current folder is not known")?],
             folders => folders.iter().map(absolute).collect::<Result<_, _>>()?,
         };
-        Ok(Self { folders, data })
+        Ok(Self { folders })
     }
 
     pub(super) fn folders(&self) -> impl Iterator<Item = &Path> {
         self.folders.iter().map(PathBuf::as_path)
     }
 
-    /// Looks at all sources. What the build makes is none.
+    /// Looks at all sources, apart from these files and folders by whatever path they are found.
     ///
     /// # Errors
     /// There are too many files.
-    pub(super) async fn look_apart_from(&self, products: Vec<PathBuf>) -> Result<Look, Failure> {
+    pub(super) async fn look_apart_from(&self, left_out: Vec<PathBuf>) -> Result<Look, Failure> {
         let sources = self.clone();
-        tokio::task::spawn_blocking(move || sources.look(&products)).await?
+        tokio::task::spawn_blocking(move || sources.look(&left_out)).await?
     }
 
-    fn look(&self, products: &[PathBuf]) -> Result<Look, Failure> {
+    fn look(&self, left_out: &[PathBuf]) -> Result<Look, Failure> {
+        let left_out: BTreeSet<Identity> = left_out
+            .iter()
+            .filter_map(|path| Some(Identity::of(&std::fs::metadata(path).ok()?)))
+            .collect();
         let mut found = Look::default();
         let mut ahead: Vec<(PathBuf, usize)> =
             self.folders.iter().map(|at| (at.clone(), 0)).collect();
@@ -165,11 +183,14 @@ impl Sources {
                 let Ok(about) = entry.metadata() else {
                     continue;
                 };
+                if left_out.contains(&Identity::of(&about)) {
+                    continue;
+                }
                 if about.is_dir() {
-                    if depth < DEPTH_MAX && path != self.data && has_sources(&path) {
+                    if depth < DEPTH_MAX && has_sources(&path) {
                         ahead.push((path, depth + 1));
                     }
-                } else if is_source(&path) && !products.contains(&path) {
+                } else if is_source(&path) {
                     found.0.insert(path, Stamp::of(&about));
                 }
             }
@@ -277,14 +298,17 @@ mod tests {
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, "").unwrap();
         }
-        let sources = Sources::new(&[dir.path().into()], dir.path().join("data")).unwrap();
-        let found = sources.look(&[dir.path().join("made.txt")]).unwrap();
+        let sources = Sources::new(&[dir.path().into()]).unwrap();
+        // By other paths than those on which they are found.
+        let left_out = ["made.txt", "src/../data", "not there"];
+        let left_out = left_out.map(|name| dir.path().join(name));
+        let found = sources.look(&left_out).unwrap();
         let found: Vec<PathBuf> = found.0.into_keys().collect();
         assert_eq!(
             found,
             ["src/deep/er/x.py", "src/lib.rs"].map(|file| dir.path().join(file))
         );
-        let refused = Sources::new(&[dir.path().join("made.txt")], PathBuf::new()).unwrap_err();
+        let refused = Sources::new(&[dir.path().join("made.txt")]).unwrap_err();
         assert!(refused.error.to_string().contains("--watch"));
     }
 }
