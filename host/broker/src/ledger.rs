@@ -1,7 +1,6 @@
 //! Entries of the ledger. Each has the run, component, code and grant with which the boundary was
 //! asked.
 
-use crate::catalogue::Catalogue;
 use crate::core::Core;
 use domain::digest::Digest;
 use domain::egress::Traffic;
@@ -59,7 +58,8 @@ pub(crate) fn entry(core: &Core, run: &Run, through: Through<'_>) -> BoundaryDec
         tool,
         version: component
             .as_deref()
-            .and_then(|name| version(&served.catalogue, name, code)),
+            .zip(code)
+            .and_then(|(name, code)| core.serving.version(name, code)),
         component,
         code,
         decisions: Vec::new(),
@@ -68,16 +68,6 @@ pub(crate) fn entry(core: &Core, run: &Run, through: Through<'_>) -> BoundaryDec
         egress: Traffic::default(),
         time: Timestamp(0),
     }
-}
-
-/// Returns the version of a component by its manifest, as long as that is the code that was called.
-fn version(catalogue: &Catalogue, name: &str, code: Option<Digest>) -> Option<String> {
-    let component = &catalogue.entry(name)?.component;
-    let is_it = code == Some(component.digest());
-    is_it
-        .then(|| component.version())
-        .flatten()
-        .map(str::to_owned)
 }
 
 /// Returns the event of an entry that has these decisions.

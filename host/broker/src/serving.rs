@@ -8,6 +8,7 @@
 use crate::catalogue::{Catalogue, Entry};
 use crate::engine::Component;
 use crate::resolved_config::{ResolvedConfig, ResolvedConfigs};
+use domain::digest::Digest;
 use domain::event::RunStarted;
 use domain::tool::ToolDefinition;
 use std::collections::VecDeque;
@@ -108,6 +109,17 @@ impl Serving {
             .find(|served| served.has_begun(started))
             .unwrap_or(&generations.present)
             .clone()
+    }
+
+    /// Returns the version of a component's code, by its manifest. None of code that is neither
+    /// served nor remembered.
+    pub(crate) fn version(&self, component: &str, code: Digest) -> Option<String> {
+        let generations = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        std::iter::once(&generations.present)
+            .chain(&generations.earlier)
+            .filter_map(|served| served.catalogue.entry(component))
+            .find(|entry| entry.component.digest() == code)
+            .and_then(|entry| entry.component.version().map(str::to_owned))
     }
 
     /// Returns the resolved config that a run began with. None when it is not stored any more.

@@ -3,6 +3,8 @@
 
 use agent_host_tests::guests::{root, wasm};
 use agent_host_tests::process::{Folder, Host, PATIENCE, Printed, puppets};
+use domain::digest::Digest;
+use domain::manifest::Manifest;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
@@ -37,6 +39,17 @@ fn shouting_effects() -> Vec<u8> {
         .expect("the tool's words");
     code[at..at + 5].copy_from_slice(b" DONE");
     code
+}
+
+/// A component whose manifest tells this version.
+fn versioned(code: &[u8], version: &str) -> Vec<u8> {
+    let manifest = json!({ "manifest": 1, "version": version }).to_string();
+    let manifest = Manifest::parse(manifest.as_bytes()).unwrap();
+    runtime::stamped(code, &manifest).unwrap()
+}
+
+fn digest(code: &[u8]) -> String {
+    Digest::of(code).reference()
 }
 
 /// Puts a component into its place, as a build does.
@@ -92,6 +105,13 @@ async fn play(host: &Host, session: &str, steps: &Value) -> String {
         .to_owned()
 }
 
+/// Returns the lines of the ledger on a tool, the oldest first.
+async fn ledger_of(host: &Host, tool: &str) -> Vec<Value> {
+    let path = format!("/api/audit?component=tools&tool={tool}&limit=1000");
+    let listed = host.get(&path).await.unwrap();
+    listed.body["lines"].as_array().unwrap().clone()
+}
+
 fn call(tool: &str) -> Value {
     json!([{ "start": [{ "key": "t", "tool": tool }] }])
 }
@@ -99,8 +119,10 @@ fn call(tool: &str) -> Value {
 #[tokio::test(flavor = "multi_thread")]
 async fn changed_code_is_called_in_the_next_turn_and_a_turn_under_way_ends_with_the_old() {
     let folder = Folder::new(config(&a_folder()));
-    build(&folder, &wasm("effects"));
-    folder.warm(&["puppet", "effects"]).await;
+    let old = versioned(&wasm("effects"), "0.1.0");
+    let new = versioned(&shouting_effects(), "0.2.0");
+    build(&folder, &old);
+    folder.warm(&["puppet"]).await;
     let (host, mut printed) = started(&folder, &[]).await;
     let first = session(&host).await;
     let steps = json!([
@@ -112,7 +134,7 @@ async fn changed_code_is_called_in_the_next_turn_and_a_turn_under_way_ends_with_
         while folder.effects().is_empty() {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
-        build(&folder, &shouting_effects());
+        build(&folder, &new);
         let changed = printed.event("component").await;
         let second = session(&host).await;
         let told = play(&host, &second, &call("look")).await;
@@ -135,12 +157,20 @@ async fn changed_code_is_called_in_the_next_turn_and_a_turn_under_way_ends_with_
     } = next;
     assert_eq!(under_way.matches("look done").count(), 2, "{under_way}");
     assert!(next.contains("look DONE"), "{next}");
-    let digest = |code: &[u8]| domain::digest::Digest::of(code).reference();
     assert_eq!(
         changed["code"],
-        json!({ "before": digest(&wasm("effects")), "after": digest(&shouting_effects()) })
+        json!({ "before": digest(&old), "after": digest(&new) })
     );
     assert_eq!(changed["component"], "tools");
+    let calls = ledger_of(&host, "look").await;
+    let mut versions: Vec<(Value, Value)> = calls
+        .iter()
+        .map(|call| (call["code"].clone(), call["version"].clone()))
+        .collect();
+    versions.dedup();
+    let of_old = (json!(digest(&old)), json!("0.1.0"));
+    let of_new = (json!(digest(&new)), json!("0.2.0"));
+    assert_eq!(versions, [of_old.clone(), of_new, of_old]);
 
     // Another program in its place: what it offers, imports and asks for is told.
     build(&folder, &wasm("echo"));
@@ -240,7 +270,7 @@ async fn a_grant_that_is_taken_out_of_the_file_refuses_the_next_call() {
 async fn a_pin_stays_in_force_while_code_changes() {
     let pinned = |code: &[u8]| {
         let mut grant = a_folder();
-        grant["sha256"] = json!(domain::digest::Digest::of(code).hex());
+        grant["sha256"] = json!(Digest::of(code).hex());
         config(&grant)
     };
     let folder = Folder::new(pinned(&wasm("effects")));

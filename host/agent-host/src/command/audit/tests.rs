@@ -44,11 +44,20 @@ fn lines_say_when_who_through_what_which_call_and_what_was_decided() {
     ] {
         assert_eq!(one_line(&line(&entry(more))), format!("{head}{expected}"));
     }
-    let admitted = line(&entry(json!({ "kind": "admission" })));
-    assert_eq!(
-        admitted,
-        "      42  2026-11-22T08:00:00.000Z  host  files@aabbccdd grant 11223344  admitted"
-    );
+    for (more, component) in [
+        (json!({ "kind": "admission" }), "files@aabbccdd"),
+        (
+            json!({ "kind": "admission", "version": "0.1.0" }),
+            "files 0.1.0@aabbccdd",
+        ),
+    ] {
+        assert_eq!(
+            line(&entry(more)),
+            format!(
+                "      42  2026-11-22T08:00:00.000Z  host  {component} grant 11223344  admitted"
+            )
+        );
+    }
 }
 
 #[test]
