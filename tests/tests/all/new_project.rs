@@ -1,11 +1,12 @@
 //! Projects of authors: made by `new` outside the repository, built and tested as their README
 //! says, loaded by the host and called.
 //!
-//! Those in Rust are always tried. Those in another language are tried where its tools are on the
-//! PATH, and nothing is fetched for them.
+//! Those in Rust are always tried. Those in another language need its tools on the PATH, because
+//! nothing is fetched for them.
 
 use agent_host_tests::guests::root;
 use agent_host_tests::process::{PATIENCE, program};
+use agent_host_tests::skip::{WITHOUT_C, WITHOUT_JAVASCRIPT, WITHOUT_PYTHON, needed};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::ffi::OsString;
@@ -158,21 +159,28 @@ async fn ended(mut command: Command, patience: Duration) -> Output {
     output
 }
 
-/// Returns whether all of these programs are on the PATH. If one is not, says that the test of a
-/// language is skipped.
-#[expect(
-    clippy::print_stderr,
-    reason = "whoever reads the results is to know what was not tested"
-)]
-fn has(language: &str, programs: &[&str]) -> bool {
+/// Returns that all of these programs are on the PATH; the error names one that is not.
+fn on_path(programs: &[&str]) -> Result<(), String> {
     let folders = std::env::var_os("PATH").unwrap_or_default();
     let is_there =
         |program: &&&str| std::env::split_paths(&folders).any(|at| at.join(program).is_file());
-    let missing = programs.iter().find(|program| !is_there(program));
-    if let Some(missing) = missing {
-        eprintln!("SKIPPED, because there is no `{missing}` on the PATH: projects in {language}");
+    match programs.iter().find(|program| !is_there(program)) {
+        Some(missing) => Err(format!("there is no `{missing}` on the PATH")),
+        None => Ok(()),
     }
-    missing.is_none()
+}
+
+/// Returns that a C compiler for components is there; the error says what is not.
+fn c_compiler() -> Result<(), String> {
+    let libc = std::env::var_os("WASI_LIBC").unwrap_or_else(|| "/usr".into());
+    let has_libc = Path::new(&libc).join("lib/wasm32-wasi/libc.a").is_file();
+    if std::env::var_os("WASI_SDK_PATH").is_none() && !has_libc {
+        let below = libc.display();
+        return Err(format!(
+            "there is no wasi-libc below {below} and no WASI_SDK_PATH"
+        ));
+    }
+    on_path(&["make", "cc"])
 }
 
 async fn a_tool_counts(language: &str) {
@@ -213,7 +221,7 @@ async fn an_agent_in_rust_is_made_built_tested_and_asked_outside_the_repository(
 
 #[tokio::test(flavor = "multi_thread")]
 async fn projects_in_python_are_built_tested_and_called_where_its_tools_are() {
-    if has("Python", &["python3", "componentize-py"]) {
+    if needed(on_path(&["python3", "componentize-py"]), WITHOUT_PYTHON).is_some() {
         a_tool_counts("python").await;
         an_agent_answers("python").await;
     }
@@ -221,24 +229,19 @@ async fn projects_in_python_are_built_tested_and_called_where_its_tools_are() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn projects_in_javascript_are_built_tested_and_called_where_its_tools_are() {
-    if has("JavaScript", &["node", "npm", "componentize-qjs"]) {
+    let tools = on_path(&["node", "npm", "componentize-qjs"]);
+    if needed(tools, WITHOUT_JAVASCRIPT).is_some() {
         a_tool_counts("js").await;
     }
-    if has("JavaScript", &["node", "npm", "componentize-js"]) {
+    let tools = on_path(&["node", "npm", "componentize-js"]);
+    if needed(tools, WITHOUT_JAVASCRIPT).is_some() {
         an_agent_answers("js").await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn projects_in_c_are_built_tested_and_called_where_its_tools_are() {
-    let libc = std::env::var_os("WASI_LIBC").unwrap_or_else(|| "/usr".into());
-    let has_libc = Path::new(&libc).join("lib/wasm32-wasi/libc.a").is_file();
-    if std::env::var_os("WASI_SDK_PATH").is_none() && !has_libc {
-        eprintln!(
-            "SKIPPED, because there is no wasi-libc below {} and no WASI_SDK_PATH: projects in C",
-            libc.display()
-        );
-    } else if has("C", &["make", "cc"]) {
+    if needed(c_compiler(), WITHOUT_C).is_some() {
         a_tool_counts("c").await;
         an_agent_answers("c").await;
     }
