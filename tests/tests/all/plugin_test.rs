@@ -141,20 +141,24 @@ async fn an_import_that_no_tool_declares_is_told_with_its_capability() {
     let named = "no tool declares `net.http`";
     let told = test(&declared).await.findings("warning").join("\n");
     assert!(!told.contains(named), "{told}");
-    let mut undeclared = declared;
-    let places: Vec<usize> = undeclared
+    let tested = test(&declaring(declared, b"env.read")).await;
+    tested.has("warning", "imports: it imports wasi:http/outgoing-handler");
+    tested.has("warning", named);
+    tested.has("warning", "it declares `secrets.use` without `net.http`");
+}
+
+/// The same code with another capability in place of `net.http`.
+fn declaring(mut code: Vec<u8>, capability: &[u8; 8]) -> Vec<u8> {
+    let places: Vec<usize> = code
         .windows(8)
         .enumerate()
         .filter(|(_, bytes)| *bytes == b"net.http")
         .map(|(at, _)| at)
         .collect();
     for at in places {
-        undeclared[at..at + 8].copy_from_slice(b"env.read");
+        code[at..at + 8].copy_from_slice(capability);
     }
-    let tested = test(&undeclared).await;
-    tested.has("warning", "imports: it imports wasi:http/outgoing-handler");
-    tested.has("warning", named);
-    tested.has("warning", "it declares `secrets.use` without `net.http`");
+    code
 }
 
 /// A component that no host would load is told why, as a finding.
@@ -171,6 +175,10 @@ async fn a_component_that_no_host_loads_fails_a_test_with_the_reason() {
         (
             promise,
             "`promise.results` is a JSON Schema that cannot be used",
+        ),
+        (
+            declaring(wasm("reach"), b"net.htpp"),
+            "has `net.htpp`, which is no capability of this host; the nearest is `net.http`",
         ),
         (wasm("trap-in-describe"), "describe: it traps: "),
         (

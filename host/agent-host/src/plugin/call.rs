@@ -198,24 +198,12 @@ impl Kit {
 /// Returns the buckets that capabilities are about.
 fn buckets(capabilities: &[String]) -> Vec<BucketGrant> {
     let mut access: BTreeMap<&str, Access> = BTreeMap::new();
-    let plain = [
-        capability::FILES_READ,
-        capability::FILES_WRITE,
-        capability::ENV_READ,
-    ];
-    for name in capabilities
+    for (bucket, asked) in capabilities
         .iter()
-        .filter(|name| !plain.contains(&name.as_str()))
+        .filter_map(|name| capability::bucket(name))
     {
-        let (bucket, asked) = match name.rsplit_once('.') {
-            Some((bucket, "read")) => (bucket, Access::ReadOnly),
-            Some((bucket, "write")) => (bucket, Access::ReadWrite),
-            _ => continue,
-        };
-        if BucketGrant::check_name(bucket).is_ok() {
-            let known = access.entry(bucket).or_insert(asked);
-            *known = (*known).max(asked);
-        }
+        let known = access.entry(bucket).or_insert(asked);
+        *known = (*known).max(asked);
     }
     let granted = access.into_iter();
     granted

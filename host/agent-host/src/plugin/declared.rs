@@ -1,7 +1,7 @@
 //! The capabilities that tools declare against the interfaces that their component imports.
 
 use super::finding::Finding;
-use domain::grant::{BucketGrant, capability};
+use domain::grant::{Access, capability};
 use domain::tool::{EffectClass, ToolDefinition};
 use runtime::{AgentDescription, Described};
 
@@ -47,15 +47,6 @@ const WAYS: [Way; 4] = [
         opened_by: |name| name == capability::ENV_READ,
         is_usual: true,
     },
-];
-
-/// The capabilities with a name of their own.
-const NAMED: [&str; 5] = [
-    capability::FILES_READ,
-    capability::FILES_WRITE,
-    capability::NET_HTTP,
-    capability::ENV_READ,
-    capability::SECRETS_USE,
 ];
 
 /// Interfaces that every component may use, and what is peculiar about each here.
@@ -187,7 +178,7 @@ fn of_tool(tool: &ToolDefinition) -> Vec<Finding> {
     let mut findings: Vec<Finding> = tool
         .capabilities
         .iter()
-        .filter_map(|name| unknown(&place, name))
+        .filter_map(|name| mistakable(&place, name))
         .collect();
     let has = |name: &str| tool.capabilities.iter().any(|there| there == name);
     if has(capability::SECRETS_USE) && !has(capability::NET_HTTP) {
@@ -197,9 +188,10 @@ fn of_tool(tool: &ToolDefinition) -> Vec<Finding> {
             "declare `net.http` too: secrets are put into requests and nowhere else",
         ));
     }
-    let writes = tool.capabilities.iter().find(|name| {
-        name.ends_with(".write") && *name != capability::FILES_WRITE && is_of_bucket(name)
-    });
+    let writes_bucket = |name: &&String| {
+        capability::bucket(name).is_some_and(|(_, access)| access == Access::ReadWrite)
+    };
+    let writes = tool.capabilities.iter().find(writes_bucket);
     if let (EffectClass::ReadOnly, Some(name)) = (tool.effect, writes) {
         findings.push(Finding::warning(
             place.clone(),
@@ -224,44 +216,25 @@ fn of_tool(tool: &ToolDefinition) -> Vec<Finding> {
     findings
 }
 
-/// Returns the finding of a capability that no grant knows, or that is hardly meant.
-fn unknown(place: &str, name: &str) -> Option<Finding> {
-    if NAMED.contains(&name) {
-        return None;
-    }
-    let nearest = NAMED
+/// Returns the finding of a bucket's capability that reads like one with a name of its own. A name
+/// that is no capability is in no component that is loaded.
+fn mistakable(place: &str, name: &str) -> Option<Finding> {
+    capability::bucket(name)?;
+    let (mistakes, known) = capability::NAMED
         .iter()
         .map(|known| (strsim::damerau_levenshtein(known, name), known))
-        .min()
-        .filter(|(mistakes, _)| *mistakes <= TYPING_MISTAKES_MAX);
-    match (is_of_bucket(name), nearest) {
-        (true, None) => None,
-        (true, Some((_, known))) => Some(Finding::warning(
+        .min()?;
+    (mistakes <= TYPING_MISTAKES_MAX).then(|| {
+        Finding::warning(
             place,
             format!("`{name}` stands for a bucket"),
             format!("write `{known}` if that is meant"),
-        )),
-        (false, Some((_, known))) => Some(Finding::error(
-            place,
-            format!("no host knows the capability `{name}`"),
-            format!("write `{known}`"),
-        )),
-        (false, None) => Some(Finding::error(
-            place,
-            format!("no host knows the capability `{name}`"),
-            format!(
-                "known are {}, <bucket>.read and <bucket>.write",
-                NAMED.join(", ")
-            ),
-        )),
-    }
+        )
+    })
 }
 
 fn is_of_bucket(name: &str) -> bool {
-    !NAMED.contains(&name)
-        && name.rsplit_once('.').is_some_and(|(bucket, verb)| {
-            matches!(verb, "read" | "write") && BucketGrant::check_name(bucket).is_ok()
-        })
+    capability::bucket(name).is_some()
 }
 
 /// Returns the place of a tool.
@@ -333,25 +306,15 @@ mod tests {
     }
 
     #[test]
-    fn a_capability_that_no_host_knows_is_an_error_with_the_nearest_name() {
-        for (name, told) in [
-            (
-                "net.htp",
-                "error    tool `t`: no host knows the capability `net.htp`; write `net.http`",
-            ),
-            (
-                "teleport",
-                "no host knows the capability `teleport`; known are files.read",
-            ),
-            (
-                "file.read",
-                "warning  tool `t`: `file.read` stands for a bucket; write `files.read`",
-            ),
-        ] {
-            let imports = ["wasi:keyvalue/store@0.2.0-draft"];
-            let lines = lines(vec![tool(&[name])], &imports);
-            assert!(lines[0].contains(told), "{lines:?}");
-        }
+    fn a_bucket_that_reads_like_another_capability_is_told_with_it() {
+        let told = |name: &str| lines(vec![tool(&[name])], &["wasi:keyvalue/store@0.2.0-draft"]);
+        let expected = "warning  tool `t`: `file.read` stands for a bucket; write `files.read`";
+        assert!(
+            told("file.read")[0].contains(expected),
+            "{:?}",
+            told("file.read")
+        );
+        assert!(told("lists.read").is_empty(), "{:?}", told("lists.read"));
     }
 
     #[test]

@@ -96,7 +96,13 @@ pub fn check(name: &str, buckets: Buckets) -> Result<(), UnknownCapability> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Buckets, check};
+    use super::{Buckets, NAMED, bucket, check};
+
+    #[test]
+    fn a_capability_with_a_name_of_its_own_is_of_no_bucket() {
+        assert!(NAMED.into_iter().all(|name| bucket(name).is_none()));
+        assert!(bucket("lists.read").is_some());
+    }
 
     #[test]
     fn a_name_that_is_no_capability_is_refused_with_the_nearest() {
