@@ -179,6 +179,10 @@ async fn changed_code_is_called_in_the_next_turn_and_a_turn_under_way_ends_with_
         changed["asked"]["removed"],
         json!(["files.read", "files.write"])
     );
+    let went = changed["imports"]["removed"].to_string();
+    let came = changed["imports"]["added"].to_string();
+    assert!(went.contains("\"wasi:io/poll@"), "{changed}");
+    assert!(!came.contains("\"wasi:io/poll@"), "{changed}");
     let names = |which: &str| changed["tools"][which].as_array().unwrap().clone();
     assert!(names("added").contains(&json!("echo")), "{changed}");
     assert!(names("removed").contains(&json!("look")), "{changed}");

@@ -258,3 +258,32 @@ fn agent_changes(before: &Entry, after: &Entry) -> Vec<Change> {
         _ => Vec::new(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::Names;
+    use serde_json::json;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn imports_that_came_and_went_are_named_for_programs_and_for_people() {
+        let set = |names: &[&str]| -> BTreeSet<String> {
+            names.iter().map(ToString::to_string).collect()
+        };
+        let before = set(&["wasi:cli/exit@0.2.6", "wasi:io/poll@0.2.6"]);
+        let after = set(&["wasi:cli/exit@0.2.6", "wasi:http/types@0.2.6"]);
+        let imports = Names::between(&before, &after);
+        assert_eq!(
+            imports.document(),
+            json!({ "added": ["wasi:http/types@0.2.6"], "removed": ["wasi:io/poll@0.2.6"] })
+        );
+        assert_eq!(
+            imports.lines("import"),
+            [
+                "  + import   wasi:http/types@0.2.6",
+                "  - import   wasi:io/poll@0.2.6"
+            ]
+        );
+        assert_eq!(Names::between(&after, &after), Names::default());
+    }
+}
