@@ -197,6 +197,29 @@ async fn a_tool_counts(language: &str) {
     assert!(said.contains("Words: 5."), "{said}");
 }
 
+/// Follows the README of a tool in Python to one that sends requests.
+async fn a_python_tool_fetches() {
+    let project = Project::new("tool", "word-count", "python").await;
+    let at = |path: &str| project.folder().join(path);
+    let readme = std::fs::read_to_string(at("README.md")).unwrap();
+    let block = |language: &str| {
+        let (_, rest) = readme.split_once(&format!("```{language}\n")).unwrap();
+        rest.split_once("```").unwrap().0
+    };
+    std::fs::write(at("wit/mine.wit"), block("wit")).unwrap();
+    std::fs::write(at("web.py"), block("python")).unwrap();
+    let code = std::fs::read_to_string(at("app.py")).unwrap();
+    let types = "from wit_world.imports import agent_host_plugin_types as types\nimport web";
+    let code = code
+        .replace("from wit_world.imports import types", types)
+        .replace("capabilities=[]", "capabilities=[\"net.http\"]");
+    std::fs::write(at("app.py"), code).unwrap();
+    let commands = readme.replace("-w tool-plugin", "-w my-tool");
+    std::fs::write(at("README.md"), commands).unwrap();
+    let shown = project.build_and_test().await;
+    assert!(shown.contains("wasi:http/outgoing-handler@0.2."), "{shown}");
+}
+
 async fn an_agent_answers(language: &str) {
     let project = Project::new("agent", "poet", language).await;
     let shown = project.build_and_test().await;
@@ -223,6 +246,7 @@ async fn an_agent_in_rust_is_made_built_tested_and_asked_outside_the_repository(
 async fn projects_in_python_are_built_tested_and_called_where_its_tools_are() {
     if needed(on_path(&["python3", "componentize-py"]), WITHOUT_PYTHON).is_some() {
         a_tool_counts("python").await;
+        a_python_tool_fetches().await;
         an_agent_answers("python").await;
     }
 }

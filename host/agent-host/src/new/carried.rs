@@ -3,7 +3,7 @@
 /// A file of the repository.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Carried {
-    /// Its path from the repository's root, and in a project.
+    /// Its path in a project; but for [`WASI`], it is the one from the repository's root.
     pub(super) path: &'static str,
     /// Its content.
     pub(super) text: &'static str,
@@ -31,6 +31,33 @@ pub(super) const WIT: &[Carried] = carried![
     "wit/types.wit",
     "wit/worlds.wit",
 ];
+
+/// Includes packages of `new/wasi/` by their names.
+macro_rules! wasi {
+    ($($package:literal),* $(,)?) => {
+        &[$(Carried {
+            path: concat!("wit/deps/", $package, "/", $package, ".wit"),
+            text: include_str!(concat!("wasi/", $package, ".wit")),
+        }),*]
+    };
+}
+
+/// The packages of WASI that the host links, for worlds that import them.
+pub(super) const WASI: &[Carried] = wasi![
+    "cli",
+    "clocks",
+    "filesystem",
+    "http",
+    "io",
+    "random",
+    "sockets",
+];
+
+/// The licence of those packages, Apache-2.0 WITH LLVM-exception.
+pub(super) const WASI_LICENCE: Carried = Carried {
+    path: "wit/deps/WASI-LICENSE",
+    text: include_str!("wasi/LICENSE"),
+};
 
 /// The SDK, without its own tests.
 pub(super) const SDK: &[Carried] = carried![

@@ -132,10 +132,15 @@ impl<'a> Project<'a> {
             Some(_) => PATH_NOTE,
             None => "",
         };
+        let reach = match parts.reach {
+            "" => String::new(),
+            section => format!("\n{section}"),
+        };
         // Those first whose text has words to fill in itself.
         [
             ("build", parts.readme),
             ("make", parts.build),
+            ("reach", &reach),
             ("files", parts.readme_files.trim_end()),
             ("use", kind.own_host.trim_end()),
             ("say", kind.say),

@@ -400,3 +400,24 @@ async fn every_import_does_what_the_table_says_under_every_kind_of_grant() {
         assert_eq!(table, written, "docs/imports.md says more");
     }
 }
+
+/// Projects outside of the repository are built with a copy.
+#[test]
+fn the_wasi_that_projects_get_is_the_one_that_the_host_links() {
+    let theirs = source_of("wasmtime-wasi-http").join("wit/deps");
+    let ours = Path::new(env!("CARGO_MANIFEST_DIR")).join("../agent-host/src/new/wasi");
+    let mut packages = 0;
+    for entry in std::fs::read_dir(theirs).unwrap() {
+        let linked = entry.unwrap();
+        let copy = ours.join(linked.file_name());
+        let is_same = std::fs::read(&copy).ok() == std::fs::read(linked.path()).ok();
+        assert!(
+            is_same,
+            "copy {} to {}, and let the pages that name its version name the new one",
+            linked.path().display(),
+            copy.display()
+        );
+        packages += 1;
+    }
+    assert!(packages > 0);
+}

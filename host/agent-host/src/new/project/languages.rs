@@ -1,7 +1,7 @@
 //! The parts of a project that depend on its language.
 
 use super::{ProjectFile, Template};
-use crate::new::carried::{LOCK, SDK, TOOLCHAIN_FILE, TOOLCHAIN_SCRIPT};
+use crate::new::carried::{LOCK, SDK, TOOLCHAIN_FILE, TOOLCHAIN_SCRIPT, WASI, WASI_LICENCE};
 use crate::new::{Kind, Language};
 
 /// The parts of a project in one language.
@@ -16,6 +16,9 @@ pub(super) struct Parts {
     pub(super) build: &'static str,
     /// The section of README.md on tests and builds.
     pub(super) readme: &'static str,
+    /// The section of README.md on folders, HTTP and more; empty for a kind of plugin that reaches
+    /// nothing.
+    pub(super) reach: &'static str,
     /// Rows of README.md's table of files.
     pub(super) readme_files: &'static str,
     /// Packages that the kind of plugin needs.
@@ -48,11 +51,16 @@ impl Language {
     /// Returns the files that a project in this language has of those that the program carries,
     /// beside the interface.
     pub(super) fn carried(self, kind: Kind) -> Vec<ProjectFile> {
-        match self {
-            Self::Rust => sdk(),
+        let mut files = match self {
+            // Crates bring the imports of a component in Rust.
+            Self::Rust => return sdk(),
             Self::Python | Self::Js => Vec::new(),
             Self::C => bindings(kind),
+        };
+        if kind == Kind::Tool {
+            files.extend(wasi());
         }
+        files
     }
 }
 
@@ -63,6 +71,8 @@ fn rust(kind: Kind) -> Parts {
         first: "cargo test",
         build: "RUSTC=$(scripts/guest-toolchain) cargo build --release --target wasm32-wasip2",
         readme: include_str!("../templates/rust/build.md"),
+        // The SDK's README has it.
+        reach: "",
         readme_files: include_str!("../templates/rust/files.md"),
         dependencies: match kind {
             Kind::Tool => include_str!("../templates/rust/tool.dependencies.toml"),
@@ -91,6 +101,10 @@ fn python(kind: Kind) -> Parts {
         build: "componentize-py -d wit -w {{kind}}-plugin componentize app -o {{component}} && \
                 agent-host plugin stamp {{component}} --manifest manifest.json",
         readme: include_str!("../templates/python/build.md"),
+        reach: match kind {
+            Kind::Tool => include_str!("../templates/python/reach.md"),
+            Kind::Agent => "",
+        },
         readme_files: include_str!("../templates/python/files.md"),
         dependencies: "",
         templates: match kind {
@@ -122,6 +136,10 @@ fn js(kind: Kind) -> Parts {
             Kind::Tool => include_str!("../templates/js/tool.build.md"),
             Kind::Agent => include_str!("../templates/js/agent.build.md"),
         },
+        reach: match kind {
+            Kind::Tool => include_str!("../templates/js/reach.md"),
+            Kind::Agent => "",
+        },
         readme_files: include_str!("../templates/js/files.md"),
         dependencies: "",
         templates: match kind {
@@ -150,6 +168,10 @@ fn c(kind: Kind) -> Parts {
         first: "make test",
         build: "make",
         readme: include_str!("../templates/c/build.md"),
+        reach: match kind {
+            Kind::Tool => include_str!("../templates/c/reach.md"),
+            Kind::Agent => "",
+        },
         readme_files: include_str!("../templates/c/files.md"),
         dependencies: "",
         templates: match kind {
@@ -198,6 +220,12 @@ fn bindings(kind: Kind) -> Vec<ProjectFile> {
             "bindings/agent_plugin_component_type.o",
         ],
     }
+}
+
+fn wasi() -> impl Iterator<Item = ProjectFile> {
+    WASI.iter()
+        .chain([&WASI_LICENCE])
+        .map(|file| ProjectFile::new(file.path, file.in_project()))
 }
 
 fn sdk() -> Vec<ProjectFile> {
