@@ -46,6 +46,8 @@ struct OpenBlock {
     ends_with_empty_line: bool,
     /// True if it is code between fences.
     is_fenced: bool,
+    /// True if it is a table.
+    is_table: bool,
 }
 
 impl Markdown {
@@ -94,7 +96,7 @@ impl Markdown {
 
     /// Gives out all blocks that are followed by another, or ended by an empty line.
     fn complete_blocks(&mut self) -> Vec<String> {
-        let Some(open) = last_block(&self.source) else {
+        let Some(open) = last_block(whole_lines(&self.source)) else {
             return Vec::new();
         };
         let is_ended = open.ends_with_empty_line && ends_with_empty_line(&self.source);
@@ -116,6 +118,10 @@ impl Markdown {
 
     /// Gives out the lines of the open block that are final.
     fn final_lines(&mut self) -> Vec<String> {
+        // The first letters of a row do not look like one, and would seem to end the table.
+        if last_block(whole_lines(&self.source)).is_some_and(|open| open.is_table) {
+            return Vec::new();
+        }
         let rendered = self.render(&self.source);
         let until = rendered.final_lines().max(self.shown);
         let lines = written(rendered.lines.iter().take(until).skip(self.shown));
@@ -167,6 +173,12 @@ fn options() -> Options {
     Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS
 }
 
+/// Returns the lines that are complete.
+fn whole_lines(source: &str) -> &str {
+    let end = source.rfind('\n').map_or(0, |at| at + 1);
+    source.get(..end).unwrap_or_default()
+}
+
 fn ends_with_empty_line(source: &str) -> bool {
     let line = source.trim_end_matches([' ', '\t']);
     line.strip_suffix('\n')
@@ -199,6 +211,7 @@ fn last_block(source: &str) -> Option<OpenBlock> {
             end,
             None | Some(TagEnd::Paragraph | TagEnd::Heading(_) | TagEnd::Table)
         ),
+        is_table: matches!(tag, Some(Tag::Table(_))),
         is_fenced: matches!(
             tag,
             Some(Tag::CodeBlock(pulldown_cmark::CodeBlockKind::Fenced(_)))

@@ -79,7 +79,11 @@ mod tests {
     fn every_shell_gets_completions_of_every_command() {
         for shell in [Shell::Bash, Shell::Zsh, Shell::Fish, Shell::Elvish] {
             let script = String::from_utf8(script(&Completions { shell })).unwrap();
-            for word in ["agent-host", "dead-letter", "completions", "--session"] {
+            let option = match shell {
+                Shell::Fish => "-l session",
+                _ => "--session",
+            };
+            for word in ["agent-host", "dead-letter", "completions", option] {
                 assert!(script.contains(word), "{shell}: {word}");
             }
         }
