@@ -8,6 +8,7 @@ use domain::manifest::Manifest;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
+use wit_parser::Resolve;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -80,7 +81,8 @@ fn every_place_in_every_template_is_filled() {
             .iter()
             .filter(|file| !file.path.starts_with("sdk/") && !file.path.starts_with("bindings/"));
         for file in written {
-            let text = String::from_utf8_lossy(&file.bytes);
+            // The placeholder of a secret is left as it is.
+            let text = String::from_utf8_lossy(&file.bytes).replace("{{secret.", "");
             assert!(!text.contains("{{"), "{project}: {}: {text}", file.path);
         }
         let paths: BTreeSet<&str> = files.iter().map(|file| file.path.as_str()).collect();
@@ -117,6 +119,45 @@ fn projects_without_the_sdk_build_a_sound_manifest_in() {
             let [first, ..] = project.next("agent-host");
             let path = "export PATH='/opt/agent host':$PATH && ";
             assert!(first.contains(path), "the build finds the program: {first}");
+        }
+    }
+}
+
+/// The WIT of a page, between its fences.
+fn wit_of(page: &str) -> &str {
+    let (_, rest) = page.split_once("```wit\n").unwrap();
+    rest.split_once("```").unwrap().0
+}
+
+#[test]
+fn a_world_of_an_authors_own_resolves_as_the_pages_tell_to_write_it() {
+    let sdk = fs::read_to_string(root().join("sdk/README.md")).unwrap();
+    for language in [Language::Python, Language::Js, Language::C] {
+        let files = Project::new(Kind::Tool, language, "a", None).files();
+        let readme = files.iter().find(|file| file.path == "README.md").unwrap();
+        let readme = String::from_utf8(readme.bytes.clone()).unwrap();
+        for page in [&sdk, &readme] {
+            let here = tempfile::tempdir().unwrap();
+            write(here.path(), "a", &files).unwrap();
+            let wit = here.path().join("a/wit");
+            fs::write(wit.join("mine.wit"), wit_of(page)).unwrap();
+            let mut resolve = Resolve::default();
+            let (package, _) = resolve.push_dir(&wit).unwrap();
+            let world = resolve.select_world(&[package], Some("my-tool")).unwrap();
+            let world = &resolve.worlds[world];
+            let imports: Vec<String> = world
+                .imports
+                .keys()
+                .map(|key| resolve.name_world_key(key))
+                .collect();
+            let wanted = wit_of(page).lines().filter_map(|line| {
+                let import = line.trim().strip_prefix("import ")?;
+                import.strip_suffix(';')
+            });
+            for import in wanted.chain(["agent-host:plugin/progress@0.1.0"]) {
+                assert!(imports.iter().any(|there| there == import), "{imports:?}");
+            }
+            assert_eq!(world.exports.len(), 1, "{language:?}: the tools");
         }
     }
 }
