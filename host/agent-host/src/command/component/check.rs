@@ -225,8 +225,7 @@ fn standings(entry: &Entry) -> Vec<Reviewed> {
 
 /// Returns the lines that grant what the manifest wants and what is refused.
 fn grant_lines(entry: &Entry, config: &ComponentConfig, standings: &[Reviewed]) -> Vec<Line> {
-    let wanted = wanted::lines(&entry.component, config);
-    wanted::merged(wanted, missing(standings).lines(config))
+    wanted::lines_with(&entry.component, config, &missing(standings))
 }
 
 fn missing(standings: &[Reviewed]) -> Missing {

@@ -43,6 +43,12 @@ impl Line {
         }
     }
 
+    /// Takes the value of a line of the same key that grants all that this one does, and more.
+    pub(super) fn widen(&mut self, wider: Self) {
+        self.value = wider.value;
+        self.choose = wider.choose.or(self.choose);
+    }
+
     /// Returns the line as the configuration writes it.
     pub(crate) fn text(&self, is_toml: bool) -> String {
         let Self {

@@ -1,9 +1,12 @@
 //! The manifest of a component for people, and the lines of a configuration that grant what it
 //! would like.
 
-use super::lines::{Line, bucket, directory, requests};
+#[cfg(test)]
+mod tests;
+
+use super::lines::{Line, Missing, bucket, directory, requests};
 use crate::config::ComponentConfig;
-use domain::egress::{EgressGrant, HostPattern};
+use domain::egress::{EgressGrant, HostPattern, Method};
 use domain::grant::{Access, BucketGrant, DirectoryGrant, Grant, SecretGrant, SecretSlot};
 use domain::manifest::{Manifest, WantedFolder, WantedSecret, Wants};
 use runtime::Component;
@@ -101,16 +104,42 @@ pub(crate) fn as_config(grant: &Grant) -> ComponentConfig {
     }
 }
 
-/// Returns one line for each key: that of a manifest where there is one, because it names hosts,
-/// folders and slots.
-pub(crate) fn merged(wanted: Vec<Line>, other: Vec<Line>) -> Vec<Line> {
-    let others: Vec<Line> = other
-        .into_iter()
-        .filter(|line| !wanted.iter().any(|there| there.key == line.key))
-        .collect();
-    let mut all = [wanted, others].concat();
+/// Returns the lines that grant a component what it would like and what it lacks: one for each key.
+pub(crate) fn lines_with(
+    component: &Component,
+    config: &ComponentConfig,
+    missing: &Missing,
+) -> Vec<Line> {
+    match component.manifest() {
+        Some(Ok(manifest)) => merged(&manifest.wants, config, missing),
+        Some(Err(_)) | None => missing.lines(config),
+    }
+}
+
+fn merged(wants: &Wants, config: &ComponentConfig, missing: &Missing) -> Vec<Line> {
+    let mut all = of_wants(wants, config);
+    for line in missing.lines(&with(wants, config)) {
+        match all.iter_mut().find(|there| there.key == line.key) {
+            None => all.push(line),
+            // The manifest names hosts and slots, of which the other line has an example.
+            Some(_) if matches!(line.key, "network" | "secrets") => {}
+            Some(there) if there.value == line.value => {}
+            Some(there) => there.widen(line),
+        }
+    }
     all.sort_by_key(|line| line.key);
     all
+}
+
+/// Returns a configuration with what is wanted beside what is granted.
+fn with(wants: &Wants, config: &ComponentConfig) -> ComponentConfig {
+    ComponentConfig {
+        directories: folders(&wants.folders, &config.directories),
+        network: hosts(wants, &config.network),
+        key_value: buckets(wants, &config.key_value),
+        secrets: secrets(&wants.secrets, &config.secrets),
+        ..config.clone()
+    }
 }
 
 fn of_wants(wants: &Wants, config: &ComponentConfig) -> Vec<Line> {
@@ -134,14 +163,12 @@ fn of_wants(wants: &Wants, config: &ComponentConfig) -> Vec<Line> {
         choose: Some("name one of `secrets`"),
         written: |grant: &SecretGrant| json!(grant),
     };
+    let all = with(wants, config);
     let lines = [
-        directories.line(
-            &config.directories,
-            &folders(&wants.folders, &config.directories),
-        ),
-        network.line(&config.network, &hosts(wants, &config.network)),
-        key_value.line(&config.key_value, &buckets(wants, &config.key_value)),
-        secret.line(&config.secrets, &secrets(&wants.secrets, &config.secrets)),
+        directories.line(&config.directories, &all.directories),
+        network.line(&config.network, &all.network),
+        key_value.line(&config.key_value, &all.key_value),
+        secret.line(&config.secrets, &all.secrets),
     ];
     lines.into_iter().flatten().collect()
 }
@@ -184,12 +211,24 @@ fn hosts(wants: &Wants, granted: &[EgressGrant]) -> Vec<EgressGrant> {
         let Ok(host) = HostPattern::parse(&want.host) else {
             continue;
         };
-        if !all.iter().any(|grant| grant.host == host) {
-            let mut grant = EgressGrant::of(host);
-            if !want.methods.is_empty() {
-                grant.methods.clone_from(&want.methods);
-            }
-            all.push(grant);
+        let mut wanted = EgressGrant::of(host);
+        if !want.methods.is_empty() {
+            wanted.methods.clone_from(&want.methods);
+        }
+        // A host may have several grants, each for another path.
+        let is_granted = |method: &Method| {
+            let mut of_host = all.iter().filter(|grant| grant.host == wanted.host);
+            of_host.any(|grant| grant.methods.contains(method))
+        };
+        let lacking: Vec<Method> = wanted
+            .methods
+            .iter()
+            .copied()
+            .filter(|method| !is_granted(method))
+            .collect();
+        match all.iter_mut().find(|grant| grant.host == wanted.host) {
+            Some(there) => there.methods.extend(lacking),
+            None => all.push(wanted),
         }
     }
     all
@@ -209,7 +248,14 @@ fn buckets(wants: &Wants, granted: &[BucketGrant]) -> Vec<BucketGrant> {
 fn secrets(wanted: &[WantedSecret], granted: &[SecretGrant]) -> Vec<SecretGrant> {
     let mut all = granted.to_vec();
     for want in wanted {
-        if !all.iter().any(|grant| grant.host == want.host) {
+        // Whatever the port and the name of the secret: both are the operator's.
+        let is_there = |grant: &SecretGrant| match &grant.slot {
+            SecretSlot::Header(name) => {
+                grant.host == want.host && name.eq_ignore_ascii_case(&want.header)
+            }
+            SecretSlot::Query(_) => false,
+        };
+        if !all.iter().any(is_there) {
             all.push(SecretGrant {
                 secret: want.secret.clone(),
                 host: want.host.clone(),
@@ -220,108 +266,4 @@ fn secrets(wanted: &[WantedSecret], granted: &[SecretGrant]) -> Vec<SecretGrant>
         }
     }
     all
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{about, as_config, merged, of_wants};
-    use crate::command::component::lines::Missing;
-    use crate::config::ComponentConfig;
-    use domain::grant::Grant;
-    use domain::manifest::Manifest;
-    use serde_json::json;
-
-    fn manifest() -> Manifest {
-        let document = json!({
-            "manifest": 1, "version": "0.2.0", "authors": ["Ann", "Bo"], "licence": "MIT",
-            "wants": {
-                "hosts": [
-                    { "host": "api.example.com", "reason": "reads" },
-                    { "host": "b.example.com", "methods": ["POST"], "reason": "writes" }
-                ],
-                "folders": [{ "at": "/data/in", "access": "read-write", "reason": "keeps" }],
-                "buckets": [{ "bucket": "plans", "access": "read-only", "reason": "looks" }],
-                "secrets": [{
-                    "secret": "key", "host": "api.example.com", "header": "x-key",
-                    "reason": "signs in"
-                }]
-            }
-        });
-        Manifest::parse(document.to_string().as_bytes()).unwrap()
-    }
-
-    fn texts(lines: &[super::Line]) -> Vec<String> {
-        lines.iter().map(|line| line.text(true)).collect()
-    }
-
-    #[test]
-    fn a_manifest_is_shown_with_every_want_and_its_reason() {
-        assert_eq!(
-            about(&manifest()),
-            [
-                "  version  0.2.0",
-                "  author   Ann, Bo",
-                "  licence  MIT",
-                "  would like requests to api.example.com (GET, HEAD): reads",
-                "  would like requests to b.example.com (POST): writes",
-                "  would like a folder at /data/in (read-write): keeps",
-                "  would like the bucket plans (read-only): looks",
-                "  would like a secret for api.example.com (x-key): signs in",
-            ]
-        );
-    }
-
-    #[test]
-    fn what_a_manifest_wants_becomes_the_exact_lines_of_a_grant() {
-        let lines = of_wants(&manifest().wants, &ComponentConfig::default());
-        let told = texts(&lines);
-        assert_eq!(
-            told,
-            [
-                "directories = [{ path = \"in\", at = \"/data/in\", access = \"read-write\" }]  \
-                 # choose the folder",
-                "network = [{ host = \"api.example.com\" }, { host = \"b.example.com\", methods = \
-                 [\"POST\"] }]",
-                "keyValue = [{ bucket = \"plans\", access = \"read-only\" }]",
-                "secrets = [{ secret = \"key\", host = \"api.example.com\", slot = { header = \
-                 \"x-key\" } }]  # name one of `secrets`",
-            ]
-        );
-        let table: String = told.iter().map(|line| format!("{line}\n")).collect();
-        assert!(toml::from_str::<ComponentConfig>(&table).is_ok(), "{table}");
-    }
-
-    #[test]
-    fn what_is_granted_already_stays_and_is_not_wanted_again() {
-        let grant: Grant = serde_json::from_value(json!({
-            "directories": [{ "path": "/srv", "at": "/data/in", "access": "read-write" }],
-            "network": [{ "host": "api.example.com" }, { "host": "b.example.com" }],
-            "keyValue": [{ "bucket": "plans", "access": "read-write" }],
-            "secrets": [{
-                "secret": "mine", "host": "api.example.com", "slot": { "header": "x-key" }
-            }],
-        }))
-        .unwrap();
-        let lines = of_wants(&manifest().wants, &as_config(&grant));
-        assert_eq!(texts(&lines), Vec::<String>::new());
-    }
-
-    #[test]
-    fn a_line_of_a_manifest_stands_in_the_place_of_one_that_only_guesses() {
-        let config = ComponentConfig::default();
-        let guessed = Missing::of(["net.http", "env.read"]).lines(&config);
-        let lines = merged(of_wants(&manifest().wants, &config), guessed);
-        let keys: Vec<&str> = lines.iter().map(|line| line.key).collect();
-        assert_eq!(
-            keys,
-            [
-                "directories",
-                "environment",
-                "keyValue",
-                "network",
-                "secrets"
-            ]
-        );
-        assert!(lines[3].text(true).contains("api.example.com"));
-    }
 }

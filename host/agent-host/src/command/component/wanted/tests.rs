@@ -1,0 +1,171 @@
+//! Manifests that become lines for people, and lines of a configuration.
+
+use super::{about, as_config, merged, of_wants};
+use crate::command::component::lines::Missing;
+use crate::config::ComponentConfig;
+use domain::grant::Grant;
+use domain::manifest::Manifest;
+use serde_json::json;
+
+fn manifest() -> Manifest {
+    let document = json!({
+        "manifest": 1, "version": "0.2.0", "authors": ["Ann", "Bo"], "licence": "MIT",
+        "wants": {
+            "hosts": [
+                { "host": "api.example.com", "reason": "reads" },
+                { "host": "b.example.com", "methods": ["POST"], "reason": "writes" }
+            ],
+            "folders": [{ "at": "/data/in", "access": "read-write", "reason": "keeps" }],
+            "buckets": [{ "bucket": "plans", "access": "read-only", "reason": "looks" }],
+            "secrets": [{
+                "secret": "key", "host": "api.example.com", "header": "x-key",
+                "reason": "signs in"
+            }]
+        }
+    });
+    Manifest::parse(document.to_string().as_bytes()).unwrap()
+}
+
+fn texts(lines: &[super::Line]) -> Vec<String> {
+    lines.iter().map(|line| line.text(true)).collect()
+}
+
+#[test]
+fn a_manifest_is_shown_with_every_want_and_its_reason() {
+    assert_eq!(
+        about(&manifest()),
+        [
+            "  version  0.2.0",
+            "  author   Ann, Bo",
+            "  licence  MIT",
+            "  would like requests to api.example.com (GET, HEAD): reads",
+            "  would like requests to b.example.com (POST): writes",
+            "  would like a folder at /data/in (read-write): keeps",
+            "  would like the bucket plans (read-only): looks",
+            "  would like a secret for api.example.com (x-key): signs in",
+        ]
+    );
+}
+
+#[test]
+fn what_a_manifest_wants_becomes_the_exact_lines_of_a_grant() {
+    let lines = of_wants(&manifest().wants, &ComponentConfig::default());
+    let told = texts(&lines);
+    assert_eq!(
+        told,
+        [
+            "directories = [{ path = \"in\", at = \"/data/in\", access = \"read-write\" }]  \
+             # choose the folder",
+            "network = [{ host = \"api.example.com\" }, { host = \"b.example.com\", methods = \
+             [\"POST\"] }]",
+            "keyValue = [{ bucket = \"plans\", access = \"read-only\" }]",
+            "secrets = [{ secret = \"key\", host = \"api.example.com\", slot = { header = \
+             \"x-key\" } }]  # name one of `secrets`",
+        ]
+    );
+    let table: String = told.iter().map(|line| format!("{line}\n")).collect();
+    assert!(toml::from_str::<ComponentConfig>(&table).is_ok(), "{table}");
+}
+
+#[test]
+fn what_is_granted_already_stays_and_is_not_wanted_again() {
+    let grant: Grant = serde_json::from_value(json!({
+        "directories": [{ "path": "/srv", "at": "/data/in", "access": "read-write" }],
+        "network": [
+            { "host": "api.example.com" },
+            { "host": "b.example.com", "methods": ["POST"], "redirects": 1 }
+        ],
+        "keyValue": [{ "bucket": "plans", "access": "read-write" }],
+        "secrets": [{
+            "secret": "mine", "host": "api.example.com", "slot": { "header": "x-key" }
+        }],
+    }))
+    .unwrap();
+    let lines = of_wants(&manifest().wants, &as_config(&grant));
+    assert_eq!(texts(&lines), Vec::<String>::new());
+}
+
+fn wants(wants: serde_json::Value) -> Manifest {
+    let document = json!({ "manifest": 1, "wants": wants });
+    Manifest::parse(document.to_string().as_bytes()).unwrap()
+}
+
+#[test]
+fn methods_that_a_granted_host_lacks_are_wanted_still() {
+    let grant: Grant = serde_json::from_value(json!({
+        "network": [{ "host": "b.example.com", "redirects": 1 }],
+    }))
+    .unwrap();
+    let posting = wants(json!({
+        "hosts": [{ "host": "b.example.com", "methods": ["POST"], "reason": "writes" }]
+    }));
+    let lines = of_wants(&posting.wants, &as_config(&grant));
+    assert_eq!(
+        lines[0].value,
+        json!([{ "host": "b.example.com", "methods": ["GET", "HEAD", "POST"], "redirects": 1 }])
+    );
+    assert_eq!(
+        lines[0].describe("c", true)[0],
+        "replace `network` in components.c:"
+    );
+}
+
+#[test]
+fn several_wants_of_one_host_are_all_in_the_line() {
+    let twice = wants(json!({
+        "hosts": [
+            { "host": "a.example.com", "reason": "reads" },
+            { "host": "a.example.com", "methods": ["GET", "POST"], "reason": "writes" }
+        ],
+        "secrets": [
+            { "secret": "key", "host": "a.example.com", "header": "x-key", "reason": "r" },
+            { "secret": "id", "host": "a.example.com", "header": "x-id", "reason": "r" },
+            { "secret": "again", "host": "a.example.com", "header": "X-Key", "reason": "r" }
+        ]
+    }));
+    let lines = of_wants(&twice.wants, &ComponentConfig::default());
+    let slot = |header: &str| json!({ "header": header });
+    assert_eq!(
+        lines[0].value,
+        json!([{ "host": "a.example.com", "methods": ["GET", "HEAD", "POST"] }])
+    );
+    assert_eq!(
+        lines[1].value,
+        json!([
+            { "secret": "key", "host": "a.example.com", "slot": slot("x-key") },
+            { "secret": "id", "host": "a.example.com", "slot": slot("x-id") }
+        ])
+    );
+}
+
+#[test]
+fn a_line_of_a_manifest_grants_what_is_refused_beyond_it_too() {
+    let config = ComponentConfig::default();
+    let refused = ["net.http", "env.read", "notes.write", "files.read"];
+    let lines = merged(&manifest().wants, &config, &Missing::of(refused));
+    let keys: Vec<&str> = lines.iter().map(|line| line.key).collect();
+    assert_eq!(
+        keys,
+        [
+            "directories",
+            "environment",
+            "keyValue",
+            "network",
+            "secrets"
+        ]
+    );
+    assert_eq!(
+        lines[0].text(true),
+        "directories = [{ path = \"in\", at = \"/data/in\", access = \"read-write\" }]  \
+         # choose the folder"
+    );
+    assert_eq!(
+        lines[2].describe("c", true),
+        [
+            "add to components.c:",
+            "  keyValue = [{ bucket = \"plans\", access = \"read-only\" }, { bucket = \
+             \"notes\", access = \"read-write\" }]"
+        ]
+    );
+    assert!(lines[3].text(true).contains("api.example.com"));
+}
