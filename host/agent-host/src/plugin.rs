@@ -32,9 +32,9 @@ use crate::command::wanted;
 use crate::config::{ComponentConfig, LimitsConfig};
 use crate::failure::{Exit, Failure};
 use crate::guests;
-use crate::serve::{Reach, make_private, start_runtime};
+use crate::serve::{Reach, start_runtime};
 use crate::terminal::Terminal;
-use anyhow::anyhow;
+use anyhow::{Context, anyhow};
 use broker::{Catalogue, Entry};
 use call::Kit;
 use clap::{Args, Subcommand};
@@ -44,8 +44,11 @@ use finding::{Finding, Severity, count, summary};
 use report::{mebibytes, used};
 use runtime::{Component, Described, LoadError, Runtime};
 use serde_json::{Value, json};
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use tempfile::TempDir;
 use tools::Tested;
 
 /// The part of a limit, in percent, from which on a component is told that it comes close.
@@ -103,14 +106,19 @@ pub(crate) async fn run(what: Plugin, terminal: Terminal) -> Result<(), Failure>
 }
 
 async fn test(test: &Test, terminal: Terminal) -> Result<(), Failure> {
-    let scratch = std::env::temp_dir().join(format!("agent-host-plugin-{}", std::process::id()));
-    make_private(&scratch)?;
-    let report = Box::pin(tested(test, &scratch)).await;
-    // The folder of temporary files is emptied in time anyway.
-    let _ = std::fs::remove_dir_all(&scratch);
-    let report = report?;
+    let scratch = scratch().context("cannot make a folder for temporary files")?;
+    let report = Box::pin(tested(test, scratch.path())).await?;
     terminal.result(&report.document(), || report.lines());
     report.verdict(test.strict)
+}
+
+/// Makes a folder for temporary files, its owner's alone. It holds the key of the compile cache, so
+/// it is never one that somebody else has put there.
+fn scratch() -> std::io::Result<TempDir> {
+    tempfile::Builder::new()
+        .prefix("agent-host-plugin-")
+        .permissions(Permissions::from_mode(0o700))
+        .tempdir()
 }
 
 /// Everything that a test comes to.
@@ -368,9 +376,18 @@ impl Loaded {
 
 #[cfg(test)]
 mod tests {
-    use super::{memory, size};
+    use super::{memory, scratch, size};
     use domain::grant::GuestLimits;
     use domain::operation::CallUsage;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn temporary_files_go_into_a_new_folder_that_is_the_users_alone() {
+        let [one, other] = [scratch().unwrap(), scratch().unwrap()];
+        assert_ne!(one.path(), other.path());
+        let mode = one.path().metadata().unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o700);
+    }
 
     #[test]
     fn what_comes_close_to_a_limit_is_told_before_it_meets_it() {
