@@ -2,7 +2,7 @@
 //! stamp`, which writes a manifest into a component, in `plugin/stamp.rs`.
 //!
 //! The component is loaded as a host loads it, and called with nothing granted but a temporary
-//! folder and buckets that keep nothing. Nothing leaves this machine.
+//! folder and buckets that last as long as the call. Nothing leaves this machine.
 //!
 //! - findings, and the report of what was run: `plugin/finding.rs`, `plugin/report.rs`
 //! - what is not loaded, and why: `plugin/refused.rs`
@@ -63,7 +63,8 @@ pub(crate) enum Plugin {
         after_help = "Takes no host and no configuration. A tool is called with arguments that fit \
                       its schema and with some that do not; an agent is stepped through short \
                       scripted conversations, each step twice. A call gets a temporary folder, \
-                      buckets that keep nothing, and no network. Exits with 1 on errors.\n\n\
+                      buckets that last as long as it does, and no network: its requests are \
+                      refused. Exits with 1 on errors.\n\n\
         Examples:\n  agent-host plugin test target/wasm32-wasip2/release/word_count.wasm\n  \
         agent-host plugin test word-count.wasm --cases cases.toml --strict\n\n\
         A file with calls, in TOML or JSON:\n  [[case]]\n  tool = \"read_note\"\n  \
@@ -75,7 +76,8 @@ pub(crate) enum Plugin {
         invalid-arguments, not-found, denied, failed, retry-later\n  \
         expect.contains = [\"hello\"]          # or text = all of it\n  \
         expect.json = { words = 2 }          # a part of the result\n  \
-        expect.files = { \"b.txt\" = \"...\" }   # in the folder, after the call"
+        expect.files = { \"b.txt\" = \"...\" }   # in the folder, after the call\n  \
+        expect.buckets = { notes = {} }      # all that these buckets hold after the call"
     )]
     Test(Test),
     /// Write a manifest into a component: its version and authors, and the grants that it would

@@ -246,6 +246,59 @@ async fn sample_calls_of_a_file_are_run_and_compared_in_a_folder_of_their_own() 
     );
 }
 
+const BUCKET_CASES: &str = r#"
+[[case]]
+name = "goes on"
+tool = "keep"
+arguments = { do = [["set", "a", "1"]], then = "later", resumed = [["get", "a"], ["set", "b", "2"]] }
+expect.text = "1 | ok"
+expect.buckets = { notes = { a = "1", b = "2" } }
+
+[[case]]
+name = "asks"
+tool = "keep"
+arguments = { do = [["set", "a", "1"]], then = "ask", resumed = [["add", "a", "2"]] }
+answers = [true]
+expect.buckets = { notes = { a = "1" } }
+
+[[case]]
+name = "deletes"
+tool = "keep"
+arguments = { do = [["delete", "a"]] }
+buckets = { notes = { a = "1", b = "2" } }
+expect.buckets = { notes = { b = "2" } }
+
+[[case]]
+name = "fails"
+tool = "keep"
+arguments = { do = [["set", "a", "1"]], then = "fail" }
+expect.outcome = "failed"
+expect.buckets = { notes = {} }
+"#;
+
+/// A host commits the writes of each segment of a call before the next.
+#[tokio::test]
+async fn a_case_tells_what_a_call_leaves_in_buckets_over_all_its_segments() {
+    let dir = TempDir::new().unwrap();
+    std::fs::write(dir.path().join("cases.toml"), BUCKET_CASES).unwrap();
+    let tested = test_in(dir.path(), &wasm("shelf"), &["--cases", "cases.toml"]).await;
+    let runs = tested.report["runs"].as_array().map_or(0, Vec::len);
+    assert!(runs >= 4, "{}", tested.stderr);
+    let of_cases: Vec<String> = ["goes on: ", "asks: ", "deletes: ", "fails: "]
+        .iter()
+        .flat_map(|case| {
+            let mut errors = tested.findings("error");
+            errors.retain(|error| error.starts_with(case));
+            errors
+        })
+        .collect();
+    // What this case expects is wrong.
+    assert_eq!(
+        of_cases,
+        ["asks: the key `a` of the bucket `notes` holds \"3\" instead of \"1\""]
+    );
+}
+
 #[tokio::test]
 async fn a_file_of_calls_that_makes_no_sense_is_a_wrong_usage() {
     let dir = TempDir::new().unwrap();

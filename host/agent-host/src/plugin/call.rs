@@ -1,10 +1,10 @@
 //! One call of a tool in isolation: its rights, its segments, and the way in which it ended.
 //!
-//! It gets a temporary folder, buckets that keep nothing, and no network: a request is refused.
+//! It gets a temporary folder, buckets of its own, and no network: a request is refused.
 
 use super::buckets::GivenBuckets;
 use super::cases::{Case, Ending};
-use super::expected::Seen;
+use super::expected::{Left, Seen};
 use crate::failure::Failure;
 use anyhow::{Context, anyhow};
 use broker::Catalogue;
@@ -55,8 +55,7 @@ pub(crate) struct Stopped {
 pub(crate) struct Performed {
     pub(crate) end: CallEnd,
     pub(crate) usage: CallUsage,
-    /// The files that were asked for, as far as they are there.
-    pub(crate) files: BTreeMap<String, String>,
+    pub(crate) left: Left,
     /// The requests that it would have sent.
     pub(crate) requests: BTreeSet<String>,
 }
@@ -88,7 +87,7 @@ impl Kit {
                 .then(|| std::fs::read_to_string(&file).ok())
                 .flatten()
             {
-                performed.files.insert(path.clone(), text);
+                performed.left.files.insert(path.clone(), text);
             }
         }
         Ok(performed)
@@ -106,8 +105,8 @@ impl Kit {
         let mut answers = case.answers.iter();
         let mut usage = CallUsage::default();
         let mut requests = BTreeSet::new();
+        let mut buckets = GivenBuckets::new(&case.buckets);
         loop {
-            let buckets = Arc::new(GivenBuckets(case.buckets.clone()));
             let called = self
                 .runtime
                 .call(
@@ -115,9 +114,10 @@ impl Kit {
                     bound,
                     call.clone(),
                     Arc::new(Unheard),
-                    buckets,
+                    Arc::new(buckets.clone()),
                 )
                 .await;
+            buckets.commit(&called.written);
             add(&mut usage, &called.usage);
             requests.extend(asked_for(&called));
             let end = match called.outcome {
@@ -154,7 +154,7 @@ impl Kit {
             return Ok(Performed {
                 end,
                 usage,
-                files: BTreeMap::new(),
+                left: Left::new(buckets.texts()),
                 requests,
             });
         }

@@ -1,5 +1,6 @@
 //! The file with sample calls of a tool component.
 
+use super::buckets::BucketTexts;
 use crate::failure::{Exit, Failure};
 use anyhow::{Context, anyhow};
 use serde::Deserialize;
@@ -40,7 +41,7 @@ pub(crate) struct Case {
     pub(crate) files: BTreeMap<String, String>,
     /// Values of buckets before the call, by bucket and key.
     #[serde(default)]
-    pub(crate) buckets: BTreeMap<String, BTreeMap<String, String>>,
+    pub(crate) buckets: BucketTexts,
     /// Environment variables, for a tool that declares `env.read`.
     #[serde(default)]
     pub(crate) environment: BTreeMap<String, String>,
@@ -72,6 +73,9 @@ pub(crate) struct Expected {
     /// Files in the folder after the call, by their paths from it.
     #[serde(default)]
     pub(crate) files: BTreeMap<String, String>,
+    /// All that these buckets hold after the call.
+    #[serde(default)]
+    pub(crate) buckets: BucketTexts,
 }
 
 /// The ways in which a call may end.

@@ -1,8 +1,9 @@
 //! The comparison of what a call did with what a file expects of it.
 
+use super::buckets::BucketTexts;
 use super::cases::{Ending, Expected};
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Letters that are shown of a text that is not as expected.
 const SHOWN_CHARS_MAX: usize = 120;
@@ -15,10 +16,27 @@ pub(crate) struct Seen {
     pub(crate) text: String,
 }
 
+/// The files and buckets after a call.
+#[derive(Debug)]
+pub(crate) struct Left {
+    /// The files that were asked for, as far as they are there.
+    pub(crate) files: BTreeMap<String, String>,
+    pub(crate) buckets: BucketTexts,
+}
+
+impl Left {
+    /// These buckets, before any file is read back.
+    pub(crate) fn new(buckets: BucketTexts) -> Self {
+        Self {
+            files: BTreeMap::new(),
+            buckets,
+        }
+    }
+}
+
 impl Expected {
-    /// Returns everything that differs; nothing when the call did as expected. `files` are those
-    /// that were asked for, as far as they are there.
-    pub(crate) fn differences(&self, seen: &Seen, files: &BTreeMap<String, String>) -> Vec<String> {
+    /// Returns everything that differs; nothing when the call did as expected.
+    pub(crate) fn differences(&self, seen: &Seen, left: &Left) -> Vec<String> {
         let shown = shown(&seen.text);
         if self.outcome != seen.ending {
             return vec![format!(
@@ -44,13 +62,44 @@ impl Expected {
             differences.extend(difference);
         }
         for (path, text) in &self.files {
-            match files.get(path) {
+            match left.files.get(path) {
                 None => differences.push(format!("there is no file `{path}` afterwards")),
                 Some(found) if found != text => differences.push(format!(
                     "the file `{path}` holds {} instead of {text:?}",
                     self::shown(found)
                 )),
                 Some(_) => {}
+            }
+        }
+        differences.extend(self.bucket_differences(&left.buckets));
+        differences
+    }
+
+    /// Compares all of each bucket that is named: what was to be deleted must be gone.
+    fn bucket_differences(&self, left: &BucketTexts) -> Vec<String> {
+        let nothing = BTreeMap::new();
+        let mut differences = Vec::new();
+        for (bucket, expected) in &self.buckets {
+            let found = left.get(bucket).unwrap_or(&nothing);
+            let keys: BTreeSet<&String> = expected.keys().chain(found.keys()).collect();
+            for key in keys {
+                match (expected.get(key), found.get(key)) {
+                    (Some(_), None) => differences.push(format!(
+                        "there is no key `{key}` in the bucket `{bucket}` afterwards"
+                    )),
+                    (None, Some(found)) => differences.push(format!(
+                        "the bucket `{bucket}` has the key `{key}` afterwards, with {}",
+                        shown(found)
+                    )),
+                    (Some(expected), Some(found)) if expected != found => {
+                        differences.push(format!(
+                            "the key `{key}` of the bucket `{bucket}` holds {} instead of \
+                             {expected:?}",
+                            shown(found)
+                        ));
+                    }
+                    (Some(_), Some(_)) | (None, None) => {}
+                }
             }
         }
         differences
@@ -96,7 +145,7 @@ pub(crate) fn shown(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Expected, Seen};
+    use super::{Expected, Left, Seen};
     use crate::plugin::cases::Ending;
     use serde_json::{Value, json};
     use std::collections::BTreeMap;
@@ -107,8 +156,12 @@ mod tests {
             ending: Ending::Done,
             text: text.to_owned(),
         };
-        let files = BTreeMap::from([("a".to_owned(), "x".to_owned())]);
-        expected.differences(&seen, &files)
+        let entries = BTreeMap::from([("a".to_owned(), "x".to_owned())]);
+        let left = Left {
+            files: entries.clone(),
+            buckets: BTreeMap::from([("notes".to_owned(), entries)]),
+        };
+        expected.differences(&seen, &left)
     }
 
     #[test]
@@ -120,6 +173,7 @@ mod tests {
             json!({ "json": { "words": 2 } }),
             json!({ "json": { "list": [{ "a": 1 }] } }),
             json!({ "text": result, "files": { "a": "x" } }),
+            json!({ "buckets": { "notes": { "a": "x" }, "other": {} } }),
         ] {
             assert_eq!(differences(expected, result), Vec::<String>::new());
         }
@@ -148,6 +202,18 @@ mod tests {
             (
                 json!({ "files": { "a": "y" } }),
                 "holds \"x\" instead of \"y\"",
+            ),
+            (
+                json!({ "buckets": { "notes": { "a": "y" } } }),
+                "the key `a` of the bucket `notes` holds \"x\" instead of \"y\"",
+            ),
+            (
+                json!({ "buckets": { "notes": {} } }),
+                "the bucket `notes` has the key `a` afterwards, with \"x\"",
+            ),
+            (
+                json!({ "buckets": { "other": { "b": "" } } }),
+                "there is no key `b` in the bucket `other`",
             ),
         ] {
             let found = differences(expected, result);

@@ -3,14 +3,13 @@
 use super::call::{CallEnd, Kit, Performed};
 use super::cases::{Case, Ending};
 use super::declared::place;
-use super::expected::{Seen, shown};
+use super::expected::{Left, Seen, shown};
 use super::finding::{Finding, Severity};
 use super::report::Run;
 use super::samples;
 use crate::failure::Failure;
 use domain::tool::ToolDefinition;
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
 
 /// The name of a tool that no component offers.
 const UNKNOWN_TOOL: &str = "agent_host_no_such_tool";
@@ -78,14 +77,18 @@ impl Tested {
             };
             self.runs
                 .push(Run::new(label, "refused by its schema", None));
-            self.compare(case, &seen, &BTreeMap::new());
+            let left = Left {
+                files: case.files.clone(),
+                buckets: case.buckets.clone(),
+            };
+            self.compare(case, &seen, &left);
             return Ok(());
         }
         let performed = kit.perform(tool, case, &arguments).await?;
         self.record(label, &performed);
         self.requests(&case.name, &performed);
         match &performed.end {
-            CallEnd::Seen(seen) => self.compare(case, seen, &performed.files),
+            CallEnd::Seen(seen) => self.compare(case, seen, &performed.left),
             CallEnd::Stopped(stopped) => {
                 let finding = Finding::error(&case.name, &stopped.what, &stopped.fix);
                 self.findings.push(finding);
@@ -94,8 +97,8 @@ impl Tested {
         Ok(())
     }
 
-    fn compare(&mut self, case: &Case, seen: &Seen, files: &BTreeMap<String, String>) {
-        let differences = case.expect.differences(seen, files);
+    fn compare(&mut self, case: &Case, seen: &Seen, left: &Left) {
+        let differences = case.expect.differences(seen, left);
         let fix = format!("mend `{}`, or what the case expects", case.tool);
         let findings = differences
             .into_iter()
