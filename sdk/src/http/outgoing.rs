@@ -8,6 +8,12 @@ use std::fmt::Write;
 use std::net::IpAddr;
 use std::time::Duration;
 
+/// The addresses that `localhost` leads to.
+const LOOPBACK: [&str; 2] = ["127.0.0.1", "::1"];
+/// The end of the lines that grant a request to a name.
+const UNKNOWN_ADDRESS: &str =
+    "; where the name leads to an address that is not public, its `privateAddresses` are missing";
+
 /// A request as it leaves the component. A test's server answers it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outgoing {
@@ -121,9 +127,9 @@ impl Outgoing {
             // Writing to a `String` cannot fail.
             let _ = write!(network, ", ports = [{port}]");
         }
-        if is_private(host) {
-            let address = host.trim_matches(['[', ']']);
-            let _ = write!(network, ", privateAddresses = [{address:?}]");
+        let behind = behind(host);
+        if let Behind::Private(addresses) = &behind {
+            let _ = write!(network, ", privateAddresses = {addresses:?}");
         }
         if !matches!(self.method, Method::Get | Method::Head) {
             let _ = write!(network, ", methods = [\"{}\"]", self.method);
@@ -139,6 +145,9 @@ impl Outgoing {
         if !secrets.is_empty() {
             let _ = write!(lines, " and secrets = [{}]", secrets.join(", "));
         }
+        if matches!(behind, Behind::Unknown) {
+            lines.push_str(UNKNOWN_ADDRESS);
+        }
         lines
     }
 
@@ -150,18 +159,40 @@ impl Outgoing {
     }
 }
 
-/// Returns true for the address of this machine or of a private network, which a grant has to name
-/// once more.
-fn is_private(host: &str) -> bool {
-    let address = host.trim_matches(['[', ']']).parse();
-    address.is_ok_and(|address: IpAddr| match address {
+/// The addresses behind a host, as far as its name tells.
+enum Behind<'a> {
+    /// Addresses of this machine or of a private network, which a grant has to name once more.
+    Private(Vec<&'a str>),
+    /// A public address.
+    Public,
+    /// An address that only a lookup of the name tells.
+    Unknown,
+}
+
+fn behind(host: &str) -> Behind<'_> {
+    let address = host.trim_matches(['[', ']']);
+    match address.parse::<IpAddr>() {
+        Ok(parsed) if is_private(parsed) => Behind::Private(vec![address]),
+        Ok(_) => Behind::Public,
+        Err(_) if is_localhost(host) => Behind::Private(LOOPBACK.to_vec()),
+        Err(_) => Behind::Unknown,
+    }
+}
+
+fn is_private(address: IpAddr) -> bool {
+    match address {
         IpAddr::V4(address) => {
             address.is_loopback() || address.is_private() || address.is_link_local()
         }
         IpAddr::V6(address) => {
             address.is_loopback() || address.is_unique_local() || address.is_unicast_link_local()
         }
-    })
+    }
+}
+
+fn is_localhost(host: &str) -> bool {
+    let last = host.rsplit('.').next();
+    last.is_some_and(|last| last.eq_ignore_ascii_case("localhost"))
 }
 
 /// The name of the secret whose placeholder ends a value.

@@ -277,18 +277,55 @@ fn a_refusal_is_logged_with_the_line_that_grants_the_request() {
     assert_eq!(
         message,
         "the host refused `GET https://a.com/`; the lines of the component's entry that grant it: \
-         network = [{ host = \"a.com\" }]"
+         network = [{ host = \"a.com\" }]; where the name leads to an address that is not public, \
+         its `privateAddresses` are missing"
     );
+}
+
+fn grants(request: Request) -> String {
+    match request.checked().unwrap().refused() {
+        HttpError::Refused { grants, .. } => grants,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn the_line_that_grants_a_request_to_this_machine_names_its_addresses() {
+    for host in ["localhost", "LocalHost", "api.localhost"] {
+        assert_eq!(
+            grants(Request::get(format!("http://{host}:8080/"))),
+            format!(
+                "network = [{{ host = \"{host}\", schemes = [\"http\"], ports = [8080], \
+                 privateAddresses = [\"127.0.0.1\", \"::1\"] }}]"
+            )
+        );
+    }
+    assert_eq!(
+        grants(Request::get("https://[::1]/")),
+        "network = [{ host = \"[::1]\", privateAddresses = [\"::1\"] }]"
+    );
+    assert_eq!(
+        grants(Request::get("https://9.9.9.9/")),
+        "network = [{ host = \"9.9.9.9\" }]"
+    );
+    for host in ["localhost.example.com", "mylocalhost", "nas"] {
+        let told = grants(Request::get(format!("https://{host}/")));
+        assert!(
+            told.ends_with("its `privateAddresses` are missing"),
+            "{told}"
+        );
+    }
 }
 
 #[test]
 fn the_lines_that_grant_a_request_say_what_is_not_so_by_default() {
-    let grants = |request: Request| match request.checked().unwrap().refused() {
-        HttpError::Refused { grants, .. } => grants,
-        other => panic!("{other:?}"),
+    // What is said of any name is left out here.
+    let of_name = |grants: String| {
+        let (lines, _) = grants.split_once("; where the name leads to").unwrap();
+        lines.to_owned()
     };
     assert_eq!(
-        grants(Request::get("https://a.com/x?q=1")),
+        of_name(grants(Request::get("https://a.com/x?q=1"))),
         "network = [{ host = \"a.com\" }]"
     );
     assert_eq!(
@@ -297,11 +334,11 @@ fn the_lines_that_grant_a_request_say_what_is_not_so_by_default() {
          privateAddresses = [\"127.0.0.1\"], methods = [\"POST\"] }]"
     );
     assert_eq!(
-        grants(
+        of_name(grants(
             Request::get("https://a.com:8443/")
                 .secret_header("authorization", "key")
                 .secret_query("token", "other")
-        ),
+        )),
         "network = [{ host = \"a.com\", ports = [8443] }] and secrets = \
          [{ secret = \"key\", host = \"a.com\", port = 8443, slot = { header = \"authorization\" } }, \
          { secret = \"other\", host = \"a.com\", port = 8443, slot = { query = \"token\" } }]"
