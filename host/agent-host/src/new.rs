@@ -111,7 +111,7 @@ fn write(parent: &Path, name: &str, files: &[ProjectFile]) -> Result<(), Failure
         Ok(true) => {}
         Ok(false) => return Err(taken(name)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-        Err(_) => return Err(taken(name)),
+        Err(error) => return Err(unwritten(name, error)),
     }
     let work = tempfile::Builder::new()
         .prefix(".agent-host-new-")
@@ -124,7 +124,7 @@ fn write(parent: &Path, name: &str, files: &[ProjectFile]) -> Result<(), Failure
         put(&path, file).with_context(|| format!("`{}` cannot be written", path.display()))?;
     }
     // An empty folder gives way. Whatever was put there meanwhile stays.
-    fs::rename(&whole, &folder).map_err(|_| taken(name))
+    fs::rename(&whole, &folder).map_err(|error| unwritten(name, error))
 }
 
 fn put(path: &Path, file: &ProjectFile) -> io::Result<()> {
@@ -136,6 +136,22 @@ fn put(path: &Path, file: &ProjectFile) -> io::Result<()> {
         fs::set_permissions(path, fs::Permissions::from_mode(EXECUTABLE))?;
     }
     Ok(())
+}
+
+/// Returns the failure of an error of the project's own folder.
+fn unwritten(name: &str, error: io::Error) -> Failure {
+    let is_taken = matches!(
+        error.kind(),
+        io::ErrorKind::AlreadyExists
+            | io::ErrorKind::DirectoryNotEmpty
+            | io::ErrorKind::NotADirectory
+    );
+    if is_taken {
+        return taken(name);
+    }
+    anyhow::Error::new(error)
+        .context(format!("`{name}` cannot be written"))
+        .into()
 }
 
 fn taken(name: &str) -> Failure {

@@ -7,6 +7,7 @@ use clap::ValueEnum;
 use domain::manifest::Manifest;
 use std::collections::BTreeSet;
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use wit_parser::Resolve;
 
@@ -195,6 +196,7 @@ fn a_project_is_written_whole_or_not_at_all_and_over_nothing() {
     fs::create_dir(at("full")).unwrap();
     fs::write(at("full/kept"), "old").unwrap();
     fs::write(at("file"), "old").unwrap();
+    symlink("loop", at("loop")).unwrap();
     for (name, files, told) in [
         ("fresh", &files[..], None),
         ("empty", &files[..], None),
@@ -202,6 +204,7 @@ fn a_project_is_written_whole_or_not_at_all_and_over_nothing() {
         ("file", &files[..], Some("not an empty folder")),
         ("fresh", &files[..], Some("not an empty folder")),
         ("broken", &impossible[..], Some("cannot be written")),
+        ("loop", &files[..], Some("`loop` cannot be written")),
     ] {
         let written = write(here.path(), name, files);
         match told {
@@ -223,6 +226,6 @@ fn a_project_is_written_whole_or_not_at_all_and_over_nothing() {
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
         .collect();
-    let expected = ["empty", "file", "fresh", "full"].map(str::to_owned);
+    let expected = ["empty", "file", "fresh", "full", "loop"].map(str::to_owned);
     assert_eq!(left, BTreeSet::from(expected));
 }
