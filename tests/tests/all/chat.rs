@@ -37,7 +37,7 @@ reply.text = "You said: ${all}"
 /// A host with one agent that answers from the script.
 async fn host() -> (Folder, Host) {
     let folder = Folder::new(json!({
-        "agents": [{ "agentId": "assistant", "toolAllowlist": [] }],
+        "agents": [{ "agentId": "assistant", "displayName": "Assistant", "toolAllowlist": [] }],
         "providers": { "scripted": { "kind": "scripted", "script": "script.toml" } },
         "models": { "m": { "provider": "scripted", "model": "m" } },
     }));

@@ -88,7 +88,11 @@ async fn session(host: &Host) -> String {
         .await
         .unwrap();
     assert_eq!(opened.status, 201, "{opened:?}");
-    format!("/api/agents/puppet/sessions/{}", opened.text("id"))
+    format!(
+        "/api/agents/{}/sessions/{}",
+        opened.text("agent_id"),
+        opened.text("id")
+    )
 }
 
 /// Has the puppet play steps, and returns its report.

@@ -32,7 +32,8 @@ impl Broker {
             Guard::User(UserGuard::SessionsOpenedBelow {
                 user: user.clone(),
                 after,
-                until: now,
+                // Another command may have read the clock later and committed earlier.
+                until: now.plus_ms(MINUTE_MS),
                 max,
             })
         });

@@ -26,7 +26,7 @@ pub enum UserGuard {
         user: UserId,
         /// Start of the period.
         after: Timestamp,
-        /// Up to this time.
+        /// Up to this time: what the clock before a jump back opened is not counted for ever.
         until: Timestamp,
         /// The limit on sessions.
         max: u64,

@@ -7,7 +7,7 @@ use super::siege::{Ledger, Line, Siege, Turn, narrow, of_an_agent};
 use agent_host_tests::{Setup, World};
 use domain::event::Event;
 use domain::grant::Grant;
-use domain::ruling::{AGENT_CALL, MODEL_CALL, Rule, STEP, TOOL_CALL};
+use domain::ruling::{AGENT_CALL, BoundaryVerdict, MODEL_CALL, Rule, STEP, TOOL_CALL};
 use serde_json::json;
 
 // What the ledger has of each kind of attack by an agent. Where it is nothing, the journal has it:
@@ -63,7 +63,12 @@ pub(super) async fn no_socket_is_made() {
 #[tokio::test(flavor = "multi_thread")]
 pub(super) async fn no_bucket_opens_under_any_name() {
     case!(no_bucket_opens_under_any_name, "parts 0")
-        .refused("default.read", "wasi:keyvalue/store.open `default`")
+        .line(
+            "default.read",
+            BoundaryVerdict::Refused,
+            Rule::NotAsked,
+            "wasi:keyvalue/store.open `default`",
+        )
         .prove()
         .await;
 }
