@@ -46,6 +46,13 @@ async fn printed(dir: &TempDir, arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
+/// Runs the program in a folder, which refuses, and returns what it printed.
+async fn refused(dir: &TempDir, arguments: &[&str]) -> String {
+    let output = ended(dir, arguments).await;
+    assert_eq!(output.status.code(), Some(3), "{output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
 /// Runs the program in a folder to its end.
 async fn ended(dir: &TempDir, arguments: &[&str]) -> Output {
     let mut command = Command::new(program());
@@ -116,12 +123,12 @@ async fn a_manifest_is_shown_by_inspect_and_check_with_the_lines_that_grant_its_
     let config = "[components.tool]\npath = \"tool.wasm\"\n";
     std::fs::write(dir.path().join("agent-host.toml"), config).unwrap();
     let check = ["component", "check", "tool", "--config", "agent-host.toml"];
-    let checked = printed(&dir, &check).await;
+    let checked = refused(&dir, &check).await;
     assert!(
         checked.contains(line) && checked.contains("keeps a log"),
         "{checked}"
     );
-    let checked = printed(&dir, &[check.as_slice(), &["--json"]].concat()).await;
+    let checked = refused(&dir, &[check.as_slice(), &["--json"]].concat()).await;
     let checked: Value = serde_json::from_str(&checked).unwrap();
     assert_eq!(checked["manifest"]["version"], "0.2.0");
     // Granted, it is not proposed again.

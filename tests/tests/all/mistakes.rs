@@ -228,7 +228,7 @@ const MISTAKES: [Mistake; 39] = [
     mistake(
         "\"read-write\"",
         "\"rw\"",
-        "c.toml:17:58: components.files.directories[0].access",
+        "c.toml:17:62: components.files.directories[0].access",
         "known are `read-only`, `read-write`",
     ),
     mistake(

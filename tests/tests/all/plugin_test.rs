@@ -147,18 +147,41 @@ async fn an_import_that_no_tool_declares_is_told_with_its_capability() {
     tested.has("warning", "it declares `secrets.use` without `net.http`");
 }
 
-/// The same code with another capability in place of `net.http`.
-fn declaring(mut code: Vec<u8>, capability: &[u8; 8]) -> Vec<u8> {
+/// The same code with another capability in place of `net.http`, which stands in its data, or in an
+/// instruction that stores it as a number.
+fn declaring(code: Vec<u8>, capability: &[u8; 8]) -> Vec<u8> {
+    let with_data = replaced(code, b"net.http", capability);
+    replaced(with_data, &leb(*b"net.http"), &leb(*capability))
+}
+
+/// Replaces bytes by as many others.
+fn replaced(mut code: Vec<u8>, old: &[u8], new: &[u8]) -> Vec<u8> {
+    assert_eq!(old.len(), new.len());
     let places: Vec<usize> = code
-        .windows(8)
+        .windows(old.len())
         .enumerate()
-        .filter(|(_, bytes)| *bytes == b"net.http")
+        .filter(|(_, bytes)| *bytes == old)
         .map(|(at, _)| at)
         .collect();
     for at in places {
-        code[at..at + 8].copy_from_slice(capability);
+        code[at..at + old.len()].copy_from_slice(new);
     }
     code
+}
+
+/// The bytes of the constant of an instruction: signed LEB128.
+fn leb(bytes: [u8; 8]) -> Vec<u8> {
+    let mut rest = i64::from_le_bytes(bytes);
+    let mut encoded = Vec::new();
+    loop {
+        let low = u8::try_from(rest & 0x7f).unwrap();
+        rest >>= 7;
+        if rest == 0 && low & 0x40 == 0 {
+            encoded.push(low);
+            return encoded;
+        }
+        encoded.push(low | 0x80);
+    }
 }
 
 /// A component that no host would load is told why, as a finding.

@@ -115,6 +115,31 @@ async fn words_go_to_the_latest_chat_with_an_agent_or_to_a_new_one() {
     assert_ne!(bobs.text("agent_id"), first.text("agent_id"));
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn who_waits_for_it_gets_the_reply_to_an_addressed_message() {
+    let town = town().await;
+    let ask = async |query: &str| {
+        let words = json!({ "steps": [{ "reply": "soup" }] }).to_string();
+        let body = json!({ "to": { "agent": "cook" }, "content": words });
+        let path = format!("/api/messages{query}");
+        town.alice
+            .ask(Method::POST, &path, Some(&body))
+            .await
+            .unwrap()
+    };
+    let said = ask("?wait_s=30").await;
+    assert_eq!(
+        (said.status, said.text("outcome").as_str()),
+        (200, "replied")
+    );
+    assert_eq!(said.body["reply"]["text"], "soup", "{said:?}");
+    let long = ask("?wait_s=61").await;
+    assert_eq!(
+        (long.status, long.text("code").as_str()),
+        (400, "INVALID_QUERY")
+    );
+}
+
 /// Words wait as they say wherever they are addressed to, and a directive sets the queue there.
 #[tokio::test(flavor = "multi_thread")]
 async fn words_wait_as_they_say_wherever_addressed_and_a_directive_sets_that_queue() {

@@ -10,7 +10,7 @@ use crate::problem::Problem;
 use crate::state::Api;
 use crate::wire;
 use axum::extract::State;
-use broker::{PostMessage, PostOutcome, Target, TurnOutcome};
+use broker::{Broker, PostMessage, PostOutcome, Target, TurnOutcome};
 pub(super) use content::{Content, ContentShape};
 use domain::delegate::Priority;
 use domain::id::SessionId;
@@ -95,7 +95,7 @@ pub(super) struct Wait {
 }
 
 impl Wait {
-    fn patience(&self) -> Result<Option<Duration>, Problem> {
+    pub(super) fn patience(&self) -> Result<Option<Duration>, Problem> {
         match self.wait_s {
             None => Ok(None),
             Some(seconds) if (1..=WAIT_S_MAX).contains(&seconds) => {
@@ -158,7 +158,19 @@ pub(super) async fn post_message(
         idempotency_key: key,
     };
     let posted = broker.say(command).await?;
-    let outcome = match (&posted, patience) {
+    let (status, outcome) = awaited(broker, &posted, patience).await?;
+    let message = accepted_message(posted, &stream, session, outcome);
+    Ok((status, axum::Json(message)))
+}
+
+/// Waits for the outcome of a message, if that is asked for, and returns it with the status of the
+/// response.
+pub(super) async fn awaited(
+    broker: &Broker,
+    posted: &PostOutcome,
+    patience: Option<Duration>,
+) -> Result<(StatusCode, Option<TurnOutcome>), Problem> {
+    let outcome = match (posted, patience) {
         (PostOutcome::Accepted(receipt), Some(patience)) => {
             broker.await_reply(receipt.input, patience).await?
         }
@@ -169,8 +181,7 @@ pub(super) async fn post_message(
     } else {
         StatusCode::ACCEPTED
     };
-    let message = accepted_message(posted, &stream, session, outcome);
-    Ok((status, axum::Json(message)))
+    Ok((status, outcome))
 }
 
 /// Describes the outcome of a message to a session of the agent with this id.

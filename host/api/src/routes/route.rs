@@ -1,19 +1,19 @@
 //! The single route for addressed messages: to a turn, a session, an agent, a persona, or the
 //! thread on the same topic.
 
-use super::messages::{AcceptedMessage, Content, ContentShape, accepted_message};
+use super::messages::{AcceptedMessage, Content, ContentShape, Wait, accepted_message, awaited};
 use super::queue::QueueBody;
 use crate::caller::Caller;
 use crate::codes::{
     self, AGENT_COMMAND, INVALID, LIVE_AGENT, OPENING, RECORDING, SESSION, SESSION_LIMITS,
 };
-use crate::input::{Idempotency, IdempotencyKey, Json, read_field, target};
+use crate::input::{Idempotency, IdempotencyKey, Json, Params, read_field, target};
 use crate::problem::Problem;
 use crate::quota::SessionShare;
 use crate::state::Api;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
-use broker::{Address, Meant, PostRouted, Routed, RoutedReceipt};
+use broker::{Address, Meant, PostRouted, Routed, RoutedReceipt, TurnOutcome};
 use domain::delegate::Priority;
 use domain::message::text_of;
 use domain::queue::QueueOverride;
@@ -123,16 +123,22 @@ pub(super) struct ThreadMeant {
     last_at: String,
 }
 
-/// Sends a message to a turn, a session, an agent, a persona, or your thread on the same topic.
+/// Sends a message to a turn, a session, an agent, a persona, or your thread on the same topic, and
+/// waits for the reply on request.
 ///
 /// When several threads are close, nothing is accepted, and the response asks which one is meant.
 #[utoipa::path(
     post, path = "/api/messages", tag = "sessions",
     operation_id = "routeMessage",
     security(("token" = ["write"])),
-    params(IdempotencyKey),
+    params(Wait, IdempotencyKey),
     request_body = RoutedMessage,
     responses(
+        (
+            status = 200,
+            description = "It was dealt with within the time to wait.",
+            body = RoutedTo,
+        ),
         (status = 202, description = "It is accepted.", body = RoutedTo),
         (
             status = 300,
@@ -155,8 +161,10 @@ pub(super) async fn post(
     State(api): State<Api>,
     caller: Caller,
     Idempotency(idempotency_key): Idempotency,
+    Params(wait): Params<Wait>,
     Json(message): Json<RoutedMessage>,
 ) -> Result<Response, Problem> {
+    let patience = wait.patience()?;
     let to = address(message.to)?;
     let level = to.level();
     let content = message.content.0;
@@ -189,7 +197,9 @@ pub(super) async fn post(
     }
     Ok(match routed {
         Routed::Accepted(accepted) => {
-            (StatusCode::ACCEPTED, axum::Json(routed_to(accepted, level))).into_response()
+            let (status, outcome) = awaited(broker, &accepted.said, patience).await?;
+            let routed = routed_to(accepted, level, outcome);
+            (status, axum::Json(routed)).into_response()
         }
         Routed::Unclear(several) => (
             StatusCode::MULTIPLE_CHOICES,
@@ -199,10 +209,14 @@ pub(super) async fn post(
     })
 }
 
-fn routed_to(receipt: RoutedReceipt, level: &'static str) -> RoutedTo {
+fn routed_to(
+    receipt: RoutedReceipt,
+    level: &'static str,
+    outcome: Option<TurnOutcome>,
+) -> RoutedTo {
     let agent = receipt.agent.to_string();
     RoutedTo {
-        accepted: accepted_message(receipt.said, &agent, receipt.session, None),
+        accepted: accepted_message(receipt.said, &agent, receipt.session, outcome),
         agent_id: agent,
         level,
         why: receipt.why,

@@ -5,9 +5,9 @@ use super::siege::Ledger::{Lines, Nothing};
 use super::siege::Turn::{Ends, Fails, Replies};
 use super::siege::{Ledger, Line, Siege, Turn, narrow, of_an_agent};
 use agent_host_tests::{Setup, World};
-use domain::event::Event;
+use domain::event::{BoundaryVerdict, Event};
 use domain::grant::Grant;
-use domain::ruling::{AGENT_CALL, BoundaryVerdict, MODEL_CALL, Rule, STEP, TOOL_CALL};
+use domain::ruling::{AGENT_CALL, MODEL_CALL, Rule, STEP, TOOL_CALL};
 use serde_json::json;
 
 // What the ledger has of each kind of attack by an agent. Where it is nothing, the journal has it:

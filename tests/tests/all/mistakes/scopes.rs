@@ -10,6 +10,8 @@ use std::process::Output;
 const SCOPES: [&str; 4] = ["read", "write", "keys", "admin"];
 /// The words in the place of an id of a session that there is.
 const SESSION: &str = "SESSION";
+/// The id of an old session.
+const UUID: &str = "0b8f2f8e-6a5e-4c39-9d57-3f0c1b0b7f11";
 /// The message about a key that may not be used for something.
 const LACKS: &str = "lacks the required scope";
 
@@ -42,7 +44,7 @@ const COMMANDS: [&[&str]; 37] = [
     &["dead-letter", "list"],
     &["dead-letter", "show", SESSION],
     &["dead-letter", "requeue", SESSION],
-    &["import", "empty.json"],
+    &["import", "sessions.json"],
     &["clock", "show"],
     &["clock", "confirm"],
     &["key", "create", "--scopes", "keys"],
@@ -125,6 +127,12 @@ async fn the_scopes_in_the_help_suffice_and_none_is_too_many() {
     config["components"]["files"] = json!({});
     let folder = Folder::new(config);
     folder.warm(&["puppet", "files"]).await;
+    let old = json!({ "format": "agent-host.sessions/1", "sessions": [{
+        "user_id": "ann", "session_id": UUID, "conversation_id": UUID,
+        "session_type": "lesson", "status": "completed", "items": [],
+        "started_at": "2026-01-01T00:00:00Z",
+    }] });
+    std::fs::write(folder.path().join("sessions.json"), old.to_string()).unwrap();
     std::fs::write(folder.path().join("empty.json"), "{}").unwrap();
     let host = folder.start(None).await.unwrap();
     let opened = host

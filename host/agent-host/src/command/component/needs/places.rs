@@ -39,9 +39,17 @@ impl Places {
         }
     }
 
+    /// The paths that are in none of the folders. The root is one of them only if nothing below it
+    /// is: libraries open it on the way.
+    fn opened(&self) -> impl Iterator<Item = &str> {
+        let is_alone = self.elsewhere.len() == 1;
+        let paths = self.elsewhere.iter().map(String::as_str);
+        paths.filter(move |path| is_alone || *path != "/")
+    }
+
     /// Returns the places at which a folder is missing.
     pub(super) fn missing(&self) -> Vec<String> {
-        let places: BTreeSet<String> = self.elsewhere.iter().map(|path| place_of(path)).collect();
+        let places: BTreeSet<String> = self.opened().map(place_of).collect();
         places.into_iter().collect()
     }
 
@@ -53,7 +61,7 @@ impl Places {
         } else {
             format!("folders are only granted at {granted}")
         };
-        let opened = self.elsewhere.iter().map(|path| {
+        let opened = self.opened().map(|path| {
             format!(
                 "a call opened {path}, and {none}: the `at` of a folder is the beginning of the paths \
                  that the tool opens"
@@ -134,6 +142,16 @@ mod tests {
         let mut none = Places::default();
         none.take(&decision(BoundaryVerdict::Refused, "no folder is granted"));
         assert!(none.notes().is_empty());
+    }
+
+    #[test]
+    fn the_root_is_no_place_that_is_missing_when_something_below_it_is() {
+        let mut places = Places::default();
+        places.take(&decision(BoundaryVerdict::Granted, "/"));
+        assert_eq!(places.missing(), ["/"]);
+        places.take(&decision(BoundaryVerdict::Granted, "/data/log"));
+        assert_eq!(places.missing(), ["/data"]);
+        assert_eq!(places.notes().len(), 1);
     }
 
     #[test]
