@@ -51,19 +51,19 @@ async fn session(line: &Line) -> String {
 }
 
 /// A call of the tool that does these operations.
-fn burgles(ops: Value) -> Value {
+fn burgles(ops: &Value) -> Value {
     json!({ "key": "t", "tool": "burgle", "args": { "ops": ops } })
 }
 
 /// A turn that makes one call and replies with what came of it.
-fn script(call: Value) -> String {
+fn script(call: &Value) -> String {
     json!({ "steps": [{ "start": [call] }] }).to_string()
 }
 
 /// Has a turn of the line's user make one call. Returns what the turn replied.
 async fn turn(line: &Line, session: &str, call: Value) -> String {
     let path = format!("{session}/messages?wait_s=30");
-    let said = json!({ "content": script(call) });
+    let said = json!({ "content": script(&call) });
     let answer = line.ask(Method::POST, &path, Some(&said)).await.unwrap();
     let text = answer.body["reply"]["text"].as_str();
     text.unwrap_or_else(|| panic!("{answer:?}")).to_owned()
@@ -71,7 +71,7 @@ async fn turn(line: &Line, session: &str, call: Value) -> String {
 
 /// Has the tool do these operations in a turn of the line's user. Returns what the turn replied.
 async fn burgle(line: &Line, session: &str, ops: Value) -> String {
-    turn(line, session, burgles(ops)).await
+    turn(line, session, burgles(&ops)).await
 }
 
 fn keeps(text: &str) -> Value {
@@ -195,7 +195,7 @@ async fn a_purged_agent_loses_its_granted_folders_and_those_below_it() {
     burgle(&alice, &kept, keeps("y")).await;
     let hands_on = json!({
         "key": "w", "tool": "dispatch_to_agent",
-        "args": { "target": "other", "content": script(burgles(keeps("z"))), "wait": true },
+        "args": { "target": "other", "content": script(&burgles(&keeps("z"))), "wait": true },
     });
     turn(&line, &gone, hands_on).await;
     let names = |of: &str| -> BTreeSet<String> {

@@ -136,7 +136,7 @@ mod tests {
     fn the_help_has_a_sound_manifest() {
         let from = HELP.find("  {\n").unwrap();
         let to = HELP.rfind("  }\n").unwrap() + "  }\n".len();
-        let manifest = Manifest::parse(HELP[from..to].as_bytes()).unwrap();
+        let manifest = Manifest::parse(&HELP.as_bytes()[from..to]).unwrap();
         let wants = manifest.wants;
         assert_eq!(
             [

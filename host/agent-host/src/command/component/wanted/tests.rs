@@ -85,7 +85,7 @@ fn what_is_granted_already_stays_and_is_not_wanted_again() {
     assert_eq!(texts(&lines), Vec::<String>::new());
 }
 
-fn wants(wants: serde_json::Value) -> Manifest {
+fn wants(wants: &serde_json::Value) -> Manifest {
     let document = json!({ "manifest": 1, "wants": wants });
     Manifest::parse(document.to_string().as_bytes()).unwrap()
 }
@@ -96,7 +96,7 @@ fn methods_that_a_granted_host_lacks_are_wanted_still() {
         "network": [{ "host": "b.example.com", "redirects": 1 }],
     }))
     .unwrap();
-    let posting = wants(json!({
+    let posting = wants(&json!({
         "hosts": [{ "host": "b.example.com", "methods": ["POST"], "reason": "writes" }]
     }));
     let lines = of_wants(&posting.wants, &as_config(&grant));
@@ -112,7 +112,7 @@ fn methods_that_a_granted_host_lacks_are_wanted_still() {
 
 #[test]
 fn several_wants_of_one_host_are_all_in_the_line() {
-    let twice = wants(json!({
+    let twice = wants(&json!({
         "hosts": [
             { "host": "a.example.com", "reason": "reads" },
             { "host": "a.example.com", "methods": ["GET", "POST"], "reason": "writes" }

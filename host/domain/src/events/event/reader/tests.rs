@@ -25,12 +25,15 @@ use serde::de::Visitor;
 use serde::{Deserialize, Deserializer, forward_to_deserialize_any};
 use std::fmt;
 
+/// A type, and the stored names of its fields or variants.
+type Pinned = (fn() -> Names, &'static str);
+
 /// The payloads and blobs that carry authority, with the stored names of their fields or variants,
 /// sorted.
 ///
 /// A new field that narrows what an agent or a user may do raises [`READER`], with a row in the
 /// table there. A program that does not know the field would do what it forbids.
-const AUTHORITY: &[(fn() -> Names, &str)] = &[
+const AUTHORITY: &[Pinned] = &[
     (
         names::<AgentCreated>,
         "agent agent_type config created_at definition denies kind name owner_user_id \
