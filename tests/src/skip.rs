@@ -9,8 +9,8 @@ pub const WITHOUT_CURL: &str = "AGENT_HOST_TESTS_WITHOUT_CURL";
 pub const WITHOUT_NODE: &str = "AGENT_HOST_TESTS_WITHOUT_NODE";
 /// The variable that lets tests be skipped which build projects in Python, with componentize-py.
 pub const WITHOUT_PYTHON: &str = "AGENT_HOST_TESTS_WITHOUT_PYTHON";
-/// The variable that lets tests be skipped which build projects in JavaScript, with componentize-qjs
-/// and componentize-js.
+/// The variable that lets tests be skipped which build projects in JavaScript, with
+/// componentize-qjs and componentize-js.
 pub const WITHOUT_JAVASCRIPT: &str = "AGENT_HOST_TESTS_WITHOUT_JAVASCRIPT";
 /// The variable that lets tests be skipped which build projects in C, with clang and wasi-libc.
 pub const WITHOUT_C: &str = "AGENT_HOST_TESTS_WITHOUT_C";

@@ -47,7 +47,7 @@ pub(crate) struct Dev {
 struct SourceBuild {
     build: Build,
     sources: Sources,
-    /// What in their folders is none.
+    /// Paths in their folders that are no sources.
     left_out: Vec<PathBuf>,
     settling: Settling,
     /// True if the last build has failed. Then no new code is loaded.

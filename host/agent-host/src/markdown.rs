@@ -110,8 +110,10 @@ impl Markdown {
         }
         let rest = self.source.split_off(end);
         let done = std::mem::replace(&mut self.source, rest);
-        let lines = self.rest_of(&done);
-        self.shown = 0;
+        let rendered = self.render(&done);
+        let lines = written(rendered.lines.iter().skip(self.shown));
+        // Lines of the block that follows may be shown already.
+        self.shown = self.shown.saturating_sub(rendered.lines.len());
         self.begun = true;
         lines
     }

@@ -220,8 +220,17 @@ pub(crate) async fn begin(api: &Api, request: StreamRequest) -> Result<Response,
         heartbeat: Duration::from_millis(limits.heartbeat_ms),
         stopping: api.stopping().clone(),
     };
-    let standing = Standing::new(&caller, api, broker);
-    let places = (place, share);
+    follow(
+        api,
+        feed,
+        Standing::new(&caller, api, broker),
+        (place, share),
+    );
+    Ok(event_stream(Body::from_stream(body)))
+}
+
+/// Sends what happens until the stream or its credential ends, and gives its places back then.
+fn follow(api: &Api, feed: Feed, standing: Standing, places: impl Send + 'static) {
     api.tasks().spawn(async move {
         tokio::select! {
             () = feed.run() => {}
@@ -230,7 +239,6 @@ pub(crate) async fn begin(api: &Api, request: StreamRequest) -> Result<Response,
         }
         drop(places);
     });
-    Ok(event_stream(Body::from_stream(body)))
 }
 
 fn crowded() -> Problem {

@@ -162,6 +162,7 @@ async fn a_terminal_shows_markdown_wrapped_at_its_width() {
         shown.contains("than one line of forty columns has room\r\n"),
         "{shown:?}"
     );
+    terminal.until("> ").await;
     terminal.press("\u{4}").await;
     assert_eq!(terminal.end().await, Some(0));
     // Without colours it is as the agent wrote it.
@@ -173,6 +174,7 @@ async fn a_terminal_shows_markdown_wrapped_at_its_width() {
         shown.contains("Some **bold** words and `code`"),
         "{shown:?}"
     );
+    terminal.until("> ").await;
     terminal.press("\u{4}").await;
     assert_eq!(terminal.end().await, Some(0));
     host.stop().await;
@@ -226,9 +228,13 @@ async fn a_second_ctrl_c_leaves_and_the_last_turn_is_the_exit_code() {
     terminal.until("> ").await;
     terminal.press("slowly\r").await;
     terminal.until("one two").await;
-    terminal.press("\u{3}\u{3}").await;
+    terminal.press("\u{3}").await;
+    terminal.until("Ctrl-C again leaves").await;
+    terminal.press("\u{3}").await;
     terminal.until("go on with: ").await;
-    assert_eq!(terminal.end().await, Some(0));
+    // The turn may have ended in between, as cancelled.
+    let code = terminal.end().await;
+    assert!(matches!(code, Some(0 | 1)), "{code:?}");
     host.stop().await;
 }
 

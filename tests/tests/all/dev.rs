@@ -334,7 +334,8 @@ async fn sources_are_built_when_they_change_and_a_failed_build_leaves_the_old_co
     assert!(host.stop().await.success());
 }
 
-/// Neither is a source: the folder, in which a tool writes, and the rules, which are read at a start.
+/// Neither is a source: the folder, in which a tool writes, and the rules, which are read at a
+/// start.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_that_writes_builds_nothing_and_changed_rules_are_named_for_a_restart() {
     let grant = json!({ "directories": [

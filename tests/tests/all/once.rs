@@ -485,7 +485,11 @@ async fn a_cancel_that_died_at_its_end_still_answers_with_the_words_it_took_back
 async fn a_cancel_without_a_turn_takes_back_what_waits_and_stops_no_later_turn() {
     let (_folder, host) = started().await;
     let chat = chat(&host).await;
+    begin_turn(&host, &chat).await;
     let input = say_later(&host, &chat).await;
+    let stop = Asked::new(Method::POST, &format!("{chat}/cancel"), "s", json!({}));
+    assert_eq!(stop.send(&host).await.body["cancelled"], true);
+    until(&host, &chat, |seen| seen["run_id"].is_null()).await;
     let cancel = cancel_with_waiting(&chat);
     let taken_back = json!({ "cancelled": false, "input_ids": [input] });
     assert_eq!(cancel.send(&host).await.body, taken_back);

@@ -280,7 +280,7 @@ expect.buckets = { notes = { a = "1", b = "2" } }
 [[case]]
 name = "asks"
 tool = "keep"
-arguments = { do = [["set", "a", "1"]], then = "ask", resumed = [["add", "a", "2"]] }
+arguments = { do = [["set", "a", "1"]], then = "ask", resumed = [["add", "a", 2]] }
 answers = [true]
 expect.buckets = { notes = { a = "1" } }
 

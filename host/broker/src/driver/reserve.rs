@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reply_is_halved_until_tokens_and_cost_fit_and_never_below_what_is_always_reserved() {
+    fn a_reply_is_halved_until_it_fits_and_never_below_what_is_always_reserved() {
         let long = route(Some(64_000), None, 128_000);
         let wish = Wish::of(&request(None), &long, 1_000, RESERVED);
         for (tokens, expected) in [
