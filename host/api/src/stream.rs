@@ -220,7 +220,7 @@ pub(crate) async fn begin(api: &Api, request: StreamRequest) -> Result<Response,
         heartbeat: Duration::from_millis(limits.heartbeat_ms),
         stopping: api.stopping().clone(),
     };
-    follow(
+    keep_sending(
         api,
         feed,
         Standing::new(&caller, api, broker),
@@ -230,7 +230,7 @@ pub(crate) async fn begin(api: &Api, request: StreamRequest) -> Result<Response,
 }
 
 /// Sends what happens until the stream or its credential ends, and gives its places back then.
-fn follow(api: &Api, feed: Feed, standing: Standing, places: impl Send + 'static) {
+fn keep_sending(api: &Api, feed: Feed, standing: Standing, places: impl Send + 'static) {
     api.tasks().spawn(async move {
         tokio::select! {
             () = feed.run() => {}
