@@ -65,8 +65,8 @@ impl Default for UserLimits {
 /// Limits of the broker as a whole.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// Number of model calls that run at the same time on this host. Of those that wait, the most
-    /// urgent go first.
+    /// Number of model calls that run at the same time on this host. Users take turns, and in a
+    /// user's turn the most urgent calls go first.
     pub model_calls_max: usize,
     /// The limits on how far agents may go with each other.
     pub dispatch: dispatch::DispatchLimits,

@@ -78,8 +78,8 @@ pub struct ProviderConfig {
     /// The rule file of a `scripted` provider. Relative to the config file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub script: Option<PathBuf>,
-    /// Calls at the same time, 1 to 1,000; 16 without. Users take turns, and in a user's turns
-    /// their agents.
+    /// Calls at the same time, 1 to 1,000; 16 without. Users take turns, and in a user's turn the
+    /// calls for the most urgent delegations go first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = CONCURRENT_MAX))]
     pub concurrent_max: Option<u32>,

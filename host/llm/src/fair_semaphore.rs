@@ -1,10 +1,12 @@
 //! A counting semaphore that is fair between users and between the agents of a user.
 //!
-//! Of those that wait for a permit the most urgent go first, and of equally urgent ones users take
-//! turns, and in the turns of a user their agents: however much one of them has under way, each
-//! other one waits for a turn of everybody else's at most. A section, such as the steps of one
-//! component, has a lower limit of its own. Who waits for a section that is full keeps its turn,
-//! and holds up nobody who waits for another.
+//! Users take turns. In a user's turn the most urgent of what waits for them goes first, and among
+//! equally urgent ones their agents take turns. However much one user has under way, and however
+//! urgent it is, each other one waits for a turn of everybody else's at most. A model writes how
+//! urgent a delegation is, so that puts nothing before another user's work.
+//!
+//! A section, such as the steps of one component, has a lower limit of its own. Who waits for a
+//! section that is full keeps its turn, and holds up nobody who waits for another.
 //!
 //! It stands here because this is the lowest layer that has permits to give: a provider takes so
 //! many calls at a time. The broker has others, for steps and for model calls. Never in here: the
@@ -28,7 +30,7 @@ pub struct Party {
     pub user: UserId,
     /// The agent that does it.
     pub agent: AgentId,
-    /// The urgency of it.
+    /// The urgency of it among the work for the same user.
     pub priority: Priority,
     /// The section that it is in, if it is in one. All that an agent asks for is in the same.
     pub section: Option<Section>,
@@ -64,7 +66,7 @@ struct Queue {
     /// Each section by its name, and all that is in none.
     sections: HashMap<Option<Arc<str>>, Occupancy>,
     /// Nobody waits while a permit is free that they may have.
-    waiting: BTreeMap<Reverse<Priority>, Users>,
+    waiting: Users,
 }
 
 /// The use that is made of a section.
@@ -89,7 +91,9 @@ struct QueuedRequest {
     section: Option<Arc<str>>,
 }
 
-type Users = Turns<UserId, Agents>;
+type Users = Turns<UserId, Urgencies>;
+/// The waiters of a user, the most urgent first.
+type Urgencies = BTreeMap<Reverse<Priority>, Agents>;
 type Agents = Turns<AgentId, VecDeque<QueuedRequest>>;
 
 /// A queue of several parties, who take turns.
@@ -182,12 +186,14 @@ impl Queue {
             }
             None
         };
-        let mut first_of_user =
+        let mut first_of_equals =
             |agents: &mut Agents| agents.take(&mut first, |waiting| !waiting.is_empty());
-        let next = waiting
-            .values_mut()
-            .find_map(|users| users.take(&mut first_of_user, |agents| !agents.order.is_empty()));
-        waiting.retain(|_, users| !users.order.is_empty());
+        let mut first_of_user = |urgencies: &mut Urgencies| {
+            let next = urgencies.values_mut().find_map(&mut first_of_equals);
+            urgencies.retain(|_, agents| !agents.order.is_empty());
+            next
+        };
+        let next = waiting.take(&mut first_of_user, |urgencies| !urgencies.is_empty());
         *free -= usize::from(next.is_some());
         next
     }
@@ -257,7 +263,7 @@ impl FairSemaphore {
         Arc::new(Self(Mutex::new(Queue {
             free: permits,
             sections: HashMap::new(),
-            waiting: BTreeMap::new(),
+            waiting: Users::default(),
         })))
     }
 
@@ -298,9 +304,9 @@ impl FairSemaphore {
         section.waiting += 1;
         let (sender, called) = oneshot::channel();
         let waits = waiting
+            .entry(&party.user)
             .entry(Reverse(party.priority))
             .or_default()
-            .entry(&party.user)
             .entry(&party.agent);
         waits.push_back(QueuedRequest {
             called: sender,

@@ -29,8 +29,9 @@ pub(crate) struct LimitsConfig {
     /// Bytes of one component's file.
     #[schemars(range(min = 65_536, max = 268_435_456))]
     pub(crate) component_bytes_max: u64,
-    /// Model calls that run at the same time. Of those that wait, the calls for the most urgent
-    /// delegations go first. Each provider also has a limit of its own, `concurrentMax`.
+    /// Model calls that run at the same time. Users take turns, and in a user's turn the calls for
+    /// the most urgent delegations go first. Each provider also has a limit of its own,
+    /// `concurrentMax`.
     #[schemars(range(min = 1, max = 10_000))]
     pub(crate) model_calls_max: u32,
     /// Tokens of a turn's limit that are reserved for the reply to a model call, and that the reply

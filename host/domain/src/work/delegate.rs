@@ -75,11 +75,11 @@ impl Target {
 
 /// Urgency of a task. On the wire a number from 1, low, to 4, critical.
 ///
-/// Of the model calls that wait for a place on this host (`limits.modelCallsMax`) or at their
-/// provider (`concurrentMax`), those of the most urgent tasks go first; equally urgent ones take
-/// turns by user, then by agent. Nothing that has begun is interrupted. Work that the task
-/// dispatches by an operation of its own is as urgent as itself; a `delegate` call says how urgent
-/// it is.
+/// Users take turns with the steps and model calls that wait for a place on this host
+/// (`limits.instancesMax`, `limits.modelCallsMax`) or at their provider (`concurrentMax`). In a
+/// user's turn those of the most urgent tasks go first; equally urgent ones take turns by agent.
+/// Nothing that has begun is interrupted. Work that the task dispatches by an operation of its own
+/// is as urgent as itself; a `delegate` call says how urgent it is.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
 )]

@@ -45,7 +45,7 @@ fn order(asked: &[Party], first: usize) -> Vec<usize> {
 }
 
 #[test]
-fn of_those_that_wait_the_most_urgent_is_next_and_of_equals_the_first() {
+fn of_a_users_waiters_the_most_urgent_is_next_and_of_equals_the_first() {
     assert_eq!(
         order(&[Low, Normal, Critical, Normal, High, Critical].map(one), 6),
         [2, 5, 4, 1, 3, 0]
@@ -65,6 +65,41 @@ fn users_take_turns_and_in_the_turns_of_a_user_their_agents() {
         party("carol", 4, Normal),
     ]);
     assert_eq!(order(&asked, 6), [0, 10_000, 10_002, 9_998, 10_001, 1]);
+}
+
+#[test]
+fn urgent_work_of_one_user_takes_no_other_users_turn() {
+    // Ann has ten critical ones of two agents waiting, and then Bob comes with two.
+    let mut asked: Vec<_> = (0..10)
+        .map(|index| party("ann", index % 2, Critical))
+        .collect();
+    asked.extend([party("bob", 3, Low), party("bob", 4, Normal)]);
+    assert_eq!(order(&asked, 6), [0, 11, 1, 10, 2, 3]);
+    let sectioned: Vec<_> = asked
+        .into_iter()
+        .map(|party| within(party, "component", 1))
+        .collect();
+    assert_eq!(order(&sectioned, 6), [0, 11, 1, 10, 2, 3]);
+}
+
+#[test]
+fn urgent_work_that_waits_for_a_full_section_holds_up_none_of_its_user() {
+    let semaphore = FairSemaphore::new(2);
+    let ask = |agent: u128, priority: Priority, name: &str| {
+        semaphore.ask(&within(party("ann", agent, priority), name, 1))
+    };
+    let full = ask(1, Normal, "full");
+    let other = ask(2, Normal, "other");
+    let mut urgent = ask(3, Critical, "full");
+    let mut low = ask(4, Low, "third");
+    drop(other);
+    assert!(urgent.called().now_or_never().is_none());
+    assert!(
+        low.called().now_or_never().is_some(),
+        "who is more urgent has no use for the permit"
+    );
+    drop(full);
+    assert!(urgent.called().now_or_never().is_some());
 }
 
 #[test]
@@ -120,6 +155,7 @@ fn a_turn_is_kept_while_nobody_looks_and_not_taken_by_who_gave_up() {
     }
     assert_eq!(order, ["ann", "bob", "carol", "anna"]);
 }
+
 /// The same of which no more than so many at a time are in a section.
 fn within(party: Party, name: &str, permits: usize) -> Party {
     Party {

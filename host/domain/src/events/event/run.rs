@@ -74,7 +74,8 @@ pub struct RunStarted {
     /// Number of hops with which it begins ([`crate::work::dispatch::DispatchLimits::hops_max`]).
     #[serde(default)]
     pub hops: u32,
-    /// Priority of the run. Its model calls go before those of less urgent runs.
+    /// Priority of the run. Its steps and model calls go before those of the same user's less
+    /// urgent runs.
     #[serde(default)]
     pub priority: Priority,
     /// Denials of the agents above its own.
