@@ -1,5 +1,5 @@
 //! Models and agents that a component is granted for nothing, or not and has nothing to say
-//! without, and patterns of `confirm` that ask about none of its tools.
+//! without, and what of `confirm` asks about none of its tools.
 
 use super::component::ComponentConfig;
 use super::finding::{Finding, warning};
@@ -62,19 +62,23 @@ fn for_nothing(name: &str, config: &ComponentConfig) -> Vec<Finding> {
     told.collect()
 }
 
-/// Returns findings about patterns of tools to be confirmed that match none of the component.
+/// Returns findings about tools to be confirmed of which the component has none.
 fn confirms_nothing(
     name: &str,
     config: &ComponentConfig,
     tools: &[ToolDefinition],
 ) -> Vec<Finding> {
     let own: BTreeSet<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
-    patterns::nothing(
-        &format!("components.{name}.confirm"),
-        Some(&config.confirm.tools),
-        "tool of this component",
-        &own,
-    )
+    let key = format!("components.{name}.confirm");
+    let what = "tool of this component";
+    let mut findings = patterns::nothing(&key, Some(&config.confirm.tools), what, &own);
+    findings.extend(patterns::none_destructive(
+        &key,
+        &config.confirm,
+        what,
+        tools,
+    ));
+    findings
 }
 
 #[cfg(test)]
@@ -85,6 +89,11 @@ mod tests {
     use domain::grant::PatternList;
     use domain::tool::ToolDefinition;
     use serde_json::json;
+
+    fn tool(name: &str, destructive: bool) -> ToolDefinition {
+        let tool = json!({ "name": name, "description": "", "arguments": {}, "effect": "idempotent", "destructive": destructive });
+        serde_json::from_value(tool).unwrap()
+    }
 
     #[test]
     fn a_component_of_tools_has_no_use_for_models_and_agents() {
@@ -102,15 +111,10 @@ mod tests {
 
     #[test]
     fn a_slip_in_what_a_component_lets_be_confirmed_is_told_with_the_nearest_tool() {
-        let tool = |name: &str| -> ToolDefinition {
-            let tool =
-                json!({ "name": name, "description": "", "arguments": {}, "effect": "read-only" });
-            serde_json::from_value(tool).unwrap()
-        };
-        let tools = [tool("delete_file"), tool("read_file")];
+        let tools = [tool("delete_file", false), tool("read_file", false)];
         let confirming = |patterns: &[&str]| ComponentConfig {
             confirm: Confirm {
-                destructive: true,
+                destructive: false,
                 tools: PatternList(
                     patterns
                         .iter()
@@ -141,5 +145,35 @@ mod tests {
         ] {
             assert_eq!(confirms_nothing("files", &sound, &tools), []);
         }
+    }
+
+    #[test]
+    fn destructive_tools_to_be_confirmed_in_a_component_that_has_none_are_told() {
+        let destructive = ComponentConfig {
+            confirm: Confirm {
+                destructive: true,
+                tools: PatternList::default(),
+            },
+            ..ComponentConfig::default()
+        };
+        let harmless = [tool("delete_file", false), tool("read_file", false)];
+        let found: Vec<String> = confirms_nothing("files", &destructive, &harmless)
+            .into_iter()
+            .map(|found| format!("{}: {}", found.key, found.message))
+            .collect();
+        assert_eq!(
+            found,
+            [
+                "components.files.confirm: it asks about nothing: no tool of this component \
+                 declares itself destructive; list the tools to be confirmed, such as \
+                 [\"delete_*\"]"
+            ]
+        );
+        let one = [tool("delete_file", true), tool("read_file", false)];
+        assert_eq!(confirms_nothing("files", &destructive, &one), []);
+        assert_eq!(
+            confirms_nothing("files", &ComponentConfig::default(), &harmless),
+            []
+        );
     }
 }

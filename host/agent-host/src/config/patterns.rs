@@ -1,11 +1,13 @@
-//! Lists of names and patterns: entries that are none, and those of components that match nothing
-//! that is configured.
+//! Lists of names and patterns: entries that are none, those of components that match nothing that
+//! is configured, and confirmations of destructive tools where there are none.
 
 use super::finding::{Finding, error, warning};
 use super::key::closest;
 use super::unmatched::matches_any;
+use domain::confirm::Confirm;
 use domain::grant::PatternList;
 use domain::grant::capability::{self, Buckets};
+use domain::tool::ToolDefinition;
 use std::collections::BTreeSet;
 
 /// Entries that can never match because of how they are written.
@@ -61,4 +63,22 @@ pub(super) fn nothing(
             )
         });
     unmatched.collect()
+}
+
+/// A warning where tools that declare themselves destructive are to be confirmed and there are
+/// none.
+pub(super) fn none_destructive<'a>(
+    key: &str,
+    confirm: &Confirm,
+    what: &str,
+    tools: impl IntoIterator<Item = &'a ToolDefinition>,
+) -> Option<Finding> {
+    let is_any = tools.into_iter().any(|tool| tool.destructive);
+    (confirm.destructive && !is_any).then(|| {
+        let message = format!(
+            "it asks about nothing: no {what} declares itself destructive; list the tools to be \
+             confirmed, such as [\"delete_*\"]"
+        );
+        warning(key, message)
+    })
 }

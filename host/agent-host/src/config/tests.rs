@@ -466,6 +466,35 @@ fn a_pattern_that_matches_nothing_is_told_with_its_place_and_the_nearest_name() 
     );
 }
 
+#[test]
+fn an_agent_that_has_destructive_tools_confirmed_where_there_are_none_is_told() {
+    let config = config(
+        r#"
+        [[agents]]
+        agentId = "careful"
+        displayName = "x"
+        confirm = "destructive"
+        [[agents]]
+        agentId = "trusting"
+        displayName = "x"
+    "#,
+    );
+    let mut tools = [tool("read_file", &[]), tool("remove_file", &[])];
+    let found: Vec<_> = unmatched(&config.agents, &tools)
+        .into_iter()
+        .map(|found| format!("{}: {}", found.key, found.message))
+        .collect();
+    assert_eq!(
+        found,
+        [
+            "agents[0].confirm: it asks about nothing: no tool of a component declares itself \
+             destructive; list the tools to be confirmed, such as [\"delete_*\"]"
+        ]
+    );
+    tools[1].destructive = true;
+    assert_eq!(unmatched(&config.agents, &tools), []);
+}
+
 /// Returns the findings about one granted folder, beside data, a key and a link to each of them.
 fn granting(path: &str, at: &str, access: &str) -> Vec<String> {
     let (folder, file) = file(

@@ -12,8 +12,9 @@ use domain::tool::ToolDefinition;
 use std::collections::BTreeSet;
 
 /// A warning for each pattern of each agent's lists of tools, capabilities and agents that matches
-/// none. `tools` are those of all components. The lists of skills are not looked at: there are none
-/// in this version, which is a finding of its own.
+/// none, and for each agent that has destructive tools confirmed where there are none. `tools` are
+/// those of all components. The lists of skills are not looked at: there are none in this version,
+/// which is a finding of its own.
 pub(crate) fn unmatched<'a>(
     agents: &'a [Definition],
     tools: impl IntoIterator<Item = &'a ToolDefinition>,
@@ -59,6 +60,12 @@ pub(crate) fn unmatched<'a>(
                 known,
             ));
         }
+        findings.extend(patterns::none_destructive(
+            &format!("agents[{index}].confirm"),
+            &agent.confirm,
+            "tool of a component",
+            tools.iter().copied(),
+        ));
     }
     findings
 }
