@@ -11,32 +11,33 @@ use domain::usage::{Counted, UsageShares};
 use std::collections::BTreeMap;
 
 /// Takes back what a run has added to its session's usage, and adds it to the tally. Does nothing
-/// when the start of the run is erased already: then its usage was moved before.
+/// when the start of the run, its first event, is erased already: then its usage was moved before.
 pub(super) fn erase(
     sql: &Sql<'_>,
     run: RunId,
     stream: &str,
     tally: &mut Tally,
 ) -> rusqlite::Result<()> {
+    let start = "SELECT 1 FROM events WHERE stream = ?1 AND version = 1 AND payload IS NOT NULL";
+    if !sql.exists(start, [stream])? {
+        return Ok(());
+    }
     let mut meter = Meter::default();
     for_each_left(sql, stream, |event, time| {
         meter.apply(event, time);
         Ok(())
     })?;
-    if meter.has_begun {
-        take_back(sql, run, &meter.used)?;
-        let mut all = UsageShares::default();
-        all.add_all(&tally.usage);
-        all.add_all(&meter.used.iter().collect::<Vec<_>>());
-        tally.usage = all.iter().collect();
-    }
+    take_back(sql, run, &meter.used)?;
+    let mut all = UsageShares::default();
+    all.add_all(&tally.usage);
+    all.add_all(&meter.used.iter().collect::<Vec<_>>());
+    tally.usage = all.iter().collect();
     Ok(())
 }
 
 /// The usage of one run as the fold of its events, which is the same as what the projections add.
 #[derive(Default)]
 struct Meter {
-    has_begun: bool,
     open: BTreeMap<OperationId, Counted>,
     used: UsageShares,
 }
@@ -44,7 +45,6 @@ struct Meter {
 impl Meter {
     fn apply(&mut self, event: &Event, time: Timestamp) {
         match event {
-            Event::RunStarted(_) => self.has_begun = true,
             Event::RunStepped(stepped) => self.stepped(stepped),
             Event::RunSettled(settled) => self.settle(&settled.settled),
             Event::OperationContinued(it) => self.used.worked(it.active_ms, time),
