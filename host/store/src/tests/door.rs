@@ -310,18 +310,20 @@ async fn an_acceptance_leaves_its_sessions_row_alone() {
     assert_eq!(sample.store.verify().await.unwrap().fault, None);
 }
 
+/// Returns a commit with a key, so many days later.
+fn keyed(days: u64, name: &str) -> Commit {
+    let event = NewEvent {
+        time: NOON.plus_ms(days * 24 * 3_600_000),
+        ..new(noise(days))
+    };
+    Commit::new()
+        .append(Stream::Run(run(1)), Expected::Any, vec![event])
+        .key(key(name, b"request", b"reply"))
+}
+
 #[tokio::test]
 async fn keys_whose_time_is_over_go_once_in_a_while() {
     let sample = Sample::new();
-    let at = |days: u64, name: &str| {
-        let event = NewEvent {
-            time: NOON.plus_ms(days * 24 * 3_600_000),
-            ..new(noise(days))
-        };
-        Commit::new()
-            .append(Stream::Run(run(1)), Expected::Any, vec![event])
-            .key(key(name, b"request", b"reply"))
-    };
     let kept = || {
         let connection = Connection::open(sample.database()).unwrap();
         connection
@@ -333,12 +335,31 @@ async fn keys_whose_time_is_over_go_once_in_a_while() {
             .unwrap()
     };
     for (days, name) in [(0, "a"), (0, "b"), (8, "c")] {
-        sample.store.commit(at(days, name)).await.unwrap();
+        sample.store.commit(keyed(days, name)).await.unwrap();
     }
     assert_eq!(kept(), "a,b,c", "no commit prunes for itself");
     tokio::time::sleep(Duration::from_millis(1_100)).await;
-    sample.store.commit(at(8, "d")).await.unwrap();
+    sample.store.commit(keyed(8, "d")).await.unwrap();
     assert_eq!(kept(), "c,d");
+}
+
+#[tokio::test]
+async fn a_key_that_comes_again_after_its_time_gives_back_the_bytes_of_its_first_reply() {
+    let sample = Sample::new();
+    for days in [0, 8] {
+        sample.store.commit(keyed(days, "a")).await.unwrap();
+    }
+    let there: i64 = Connection::open(sample.database())
+        .unwrap()
+        .query_row(
+            "SELECT (SELECT sum(length(payload)) FROM events) + (SELECT sum(length(reply)) FROM \
+             idempotency)",
+            [],
+            |row| row.get(0),
+        )
+        .unwrap();
+    let counted = sample.store.stored_bytes(&ada()).await.unwrap();
+    assert_eq!(counted, there.unsigned_abs());
 }
 
 #[tokio::test]

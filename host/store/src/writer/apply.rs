@@ -227,11 +227,14 @@ fn check_key(sql: &Sql<'_>, key: &Key, since: Timestamp) -> Result<(), Refused> 
     }
 }
 
-/// Stores the key.
+/// Stores the key. One whose time is over goes before, so that its reply's bytes are given back.
 fn remember(sql: &Sql<'_>, key: &Key, about: &str, now: Timestamp) -> rusqlite::Result<()> {
+    let expired = "DELETE FROM idempotency WHERE source = ?1 AND key = ?2 RETURNING source, \
+                   length(reply)";
+    user_storage::erases_replies(sql, expired, params![key.source, key.key])?;
     sql.write(
-        "INSERT OR REPLACE INTO idempotency (source, key, request, reply, time, about) VALUES (?1, \
-         ?2, ?3, ?4, ?5, ?6)",
+        "INSERT INTO idempotency (source, key, request, reply, time, about) VALUES (?1, ?2, ?3, \
+         ?4, ?5, ?6)",
         params![
             key.source,
             key.key,
