@@ -33,6 +33,8 @@ pub const CONTRADICTS_ON: &str = "AGENT_HOST_CONTRADICTS_ON";
 pub const MISREADS_ON: &str = "AGENT_HOST_MISREADS_ON";
 /// The variable with the words of an event whose reading panics; see `store::fault`.
 pub const READING_PANICS_ON: &str = "AGENT_HOST_READING_PANICS_ON";
+/// The variable with the words of an event whose reading ends the process; see `store::fault`.
+pub const READING_DIES_ON: &str = "AGENT_HOST_READING_DIES_ON";
 /// The variable that names the libraries which a program loads before its C library.
 pub const PRELOAD: &str = "LD_PRELOAD";
 

@@ -6,6 +6,7 @@ use crate::clock::Clock;
 use crate::engine::Runtime;
 pub(crate) use crate::fresh;
 use crate::live::Live;
+use crate::looks::Looks;
 use crate::panics::{caught, end_process};
 use crate::paths::PathSettings;
 use crate::quarantine::Quarantine;
@@ -153,6 +154,8 @@ pub(crate) struct Core {
     pub(crate) quarantine: Quarantine,
     /// The sessions whose turns are recovered after the host ended without being told to.
     pub(crate) recovering: Recovering,
+    /// The sessions that are noted because a start looks at them.
+    pub(crate) looks: Looks,
     /// Locks that are held while a decision upon a session's queue is made and stored. Several
     /// sessions share one.
     deciding: [tokio::sync::Mutex<()>; DECIDING],
@@ -269,6 +272,7 @@ impl Core {
             holds: Arc::default(),
             quarantine: Quarantine::default(),
             recovering: Recovering::default(),
+            looks: Looks::default(),
             deciding: std::array::from_fn(|_| tokio::sync::Mutex::default()),
             replacing: tokio::sync::Mutex::default(),
             issuing: tokio::sync::Mutex::default(),

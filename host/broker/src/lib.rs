@@ -13,7 +13,8 @@
 //! - work on operations: `performance.rs`
 //! - the host's time: `clock.rs`
 //! - timers: `timers.rs`
-//! - sessions with work after a start: `recovery.rs`
+//! - sessions with work after a start: `recovery.rs`, and the note of those that it looks at:
+//!   `looks.rs`
 //! - a host on a restored backup: `restored.rs`
 //! - panics of tasks: `panics.rs`
 //! - sessions that cannot go on: `quarantine.rs`
@@ -44,6 +45,7 @@ mod history;
 mod journal;
 mod ledger;
 pub mod live;
+mod looks;
 mod panics;
 mod paths;
 mod performance;

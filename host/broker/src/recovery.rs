@@ -4,34 +4,143 @@
 //! waits for people, for times or for other agents gets no driver: an answer wakes it, or the watch
 //! over timers.
 
+use crate::command::{Broker, Error};
 use crate::core::Core;
 use crate::driver::{DriverError, load_run};
+use crate::looks::STARTS_MAX;
 use crate::panics::caught;
+use crate::quarantine::{Quarantined, Why};
+use crate::refusals::not_quarantined;
 use domain::id::SessionId;
 use domain::run::Run;
 use domain::run::recover::goes_on;
 use futures::StreamExt;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 /// Number of sessions that are checked for work at the same time.
 const LOOKED_AT_MAX: usize = 8;
+/// Number of sessions that are noted together before they are checked.
+const BATCH_MAX: usize = 64;
+
+/// The sessions that a start goes on with.
+pub(crate) struct ToRecover {
+    /// Those that were looked at, and are left to their drivers.
+    found: Vec<SessionId>,
+    /// Those to look at.
+    rest: Vec<SessionId>,
+}
+
+/// Looks at the sessions over which the last starts may have ended: one at a time, and before
+/// anything is begun that such an end would break off. Those that were noted too often are put into
+/// quarantine unread.
+pub(crate) async fn look_at_suspects(
+    core: &Arc<Core>,
+    was_ended: bool,
+    work: Vec<SessionId>,
+) -> ToRecover {
+    let suspects = core.looks.begin(&core.store, was_ended, &work).await;
+    let mut found = Vec::new();
+    for session in &suspects {
+        if core.looks.are_over(*session) {
+            leave_unread(core, *session);
+        }
+        found.extend(look_at(core, &[*session]).await);
+    }
+    let suspects: HashSet<SessionId> = suspects.into_iter().collect();
+    let mut rest = work;
+    rest.retain(|session| !suspects.contains(session));
+    ToRecover { found, rest }
+}
+
+fn leave_unread(core: &Core, session: SessionId) {
+    tracing::error!(session.id = %session, "a session is put into quarantine unread: to read it \
+        ended the host at {STARTS_MAX} starts");
+    core.quarantine.put(Quarantined {
+        session,
+        why: Why::Stuck,
+        reason: format!(
+            "the host ended at {STARTS_MAX} starts while it read this, and was not told to"
+        ),
+        since: core.now(),
+    });
+}
 
 /// Goes on with the sessions that may have work.
-pub(crate) async fn go_on(core: Arc<Core>, sessions: Vec<SessionId>) {
-    let all = futures::stream::iter(sessions)
-        .for_each_concurrent(LOOKED_AT_MAX, |session| look_at(core.clone(), session));
+pub(crate) async fn go_on(core: Arc<Core>, sessions: ToRecover) {
+    let ToRecover { found, rest } = sessions;
+    let all = async {
+        wake(&core, found).await;
+        for batch in rest.chunks(BATCH_MAX) {
+            let found = look_at(&core, batch).await;
+            wake(&core, found).await;
+        }
+    };
     core.stopping.run_until_cancelled(all).await;
 }
 
-async fn look_at(core: Arc<Core>, session: SessionId) {
-    if !core.quarantine.has(session) {
-        if needs_driver(has_work(&core, session)).await {
-            core.wake_in_turn(session).await;
-        } else {
-            core.recovering.take(session);
+impl Broker {
+    /// Releases a session from quarantine and wakes it. A session that still cannot go on is put
+    /// there again.
+    ///
+    /// # Errors
+    /// The session is not in quarantine.
+    pub fn release(&self, session: SessionId) -> Result<(), Error> {
+        if !self.core.quarantine.release(session) {
+            return Err(not_quarantined(session).into());
         }
+        tracing::info!(session.id = %session, "a session was released from quarantine");
+        self.core
+            .spawn(go_on_with_released(self.core.clone(), session));
+        Ok(())
     }
+}
+
+/// Goes on with a session that was released. It stays noted until it has been read: a start after
+/// an end of the process leaves it unread again.
+async fn go_on_with_released(core: Arc<Core>, session: SessionId) {
+    if core.looks.has(session) {
+        core.looks.note(&core.store, &[session]).await;
+        needs_driver(has_work(&core, session)).await;
+        core.looks.remove(&core.store, &[session]).await;
+    }
+    core.wake(session);
+}
+
+async fn wake(core: &Arc<Core>, sessions: Vec<SessionId>) {
+    for session in sessions {
+        core.wake_in_turn(session).await;
+        core.recovered_one();
+    }
+}
+
+/// Looks at sessions side by side, noted for as long as that takes. Returns those that are left to
+/// their drivers.
+async fn look_at(core: &Arc<Core>, sessions: &[SessionId]) -> Vec<SessionId> {
+    let mut noted = sessions.to_vec();
+    noted.retain(|session| !core.quarantine.has(*session));
+    for _ in noted.len()..sessions.len() {
+        core.recovered_one();
+    }
+    core.looks.note(&core.store, &noted).await;
+    let found: Vec<SessionId> = futures::stream::iter(noted.clone())
+        .map(|session| left_to_driver(core.clone(), session))
+        .buffered(LOOKED_AT_MAX)
+        .filter_map(futures::future::ready)
+        .collect()
+        .await;
+    core.looks.remove(&core.store, &noted).await;
+    found
+}
+
+/// Looks at a session, and returns it if it is left to its driver.
+async fn left_to_driver(core: Arc<Core>, session: SessionId) -> Option<SessionId> {
+    if needs_driver(has_work(&core, session)).await {
+        return Some(session);
+    }
+    core.recovering.take(session);
     core.recovered_one();
+    None
 }
 
 /// Returns whether a session is left to its driver, by a look at its work. So is one that cannot be
@@ -45,10 +154,14 @@ async fn has_work(core: &Core, session: SessionId) -> Result<bool, DriverError> 
     let Some(row) = core.store.session(session).await? else {
         return Ok(false);
     };
-    let Some(run) = row.open_run.filter(|_| row.waiting == 0) else {
+    let Some(run) = row.open_run else {
         return Ok(true);
     };
+    // Also read if its driver is to be woken anyway: the session is noted here, and not there.
     let (run, _) = load_run(&core.store, run).await?;
+    if row.waiting > 0 {
+        return Ok(true);
+    }
     Ok(goes_on(&run, core.now()) || run.held.is_some() || is_to_be_ended(core, &run).await?)
 }
 

@@ -96,8 +96,16 @@ impl Broker {
         let work = core.store.sessions_with_work(core.now()).await?;
         core.to_recover(work.len());
         core.recovering.begin(&core.store, was_ended, &work).await;
-        core.spawn(recovery::go_on(core.clone(), work));
-        core.spawn(timers::watch(core.clone()));
+        let found = recovery::look_at_suspects(&core, was_ended, work).await;
+        let recovered = core.spawn(recovery::go_on(core.clone(), found));
+        let watched = core.clone();
+        core.spawn(async move {
+            if !was_ended {
+                // Timers would wake sessions that are not noted yet.
+                let _ = recovered.await;
+            }
+            timers::watch(watched).await;
+        });
         Ok(Self {
             core,
             is_unruled: false,

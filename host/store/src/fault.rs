@@ -129,12 +129,17 @@ pub(crate) fn refuse(payload: &[u8]) -> rusqlite::Result<()> {
 }
 
 /// Panics as a faulty fold would, on reading an event that contains the text in
-/// `AGENT_HOST_READING_PANICS_ON`.
+/// `AGENT_HOST_READING_PANICS_ON`. Dies as for want of memory, on one with the text in
+/// `AGENT_HOST_READING_DIES_ON`.
 pub(crate) fn read(payload: &[u8]) {
-    static WORDS: Words = Words::new();
+    static PANICS: Words = Words::new();
+    static DIES: Words = Words::new();
 
+    if has_words(&DIES, "AGENT_HOST_READING_DIES_ON", payload) {
+        std::process::abort();
+    }
     assert!(
-        !has_words(&WORDS, "AGENT_HOST_READING_PANICS_ON", payload),
+        !has_words(&PANICS, "AGENT_HOST_READING_PANICS_ON", payload),
         "a test wants a panic on reading this event"
     );
 }

@@ -26,6 +26,7 @@
 //! - `readers.rs`, `point_reads.rs`: threads that read, and short reads without them
 //! - `store.rs`: the open store, with commits and reads
 //! - `read.rs`: what can be asked, one file a subject
+//! - `looks.rs`: the note of the sessions that a start is about to read
 //! - `probe.rs`: test reads for the health of the host
 //! - `purge.rs`: purging, and its repetition after a crash
 //! - `verify.rs`, `backup.rs`: checks of everything, backups
@@ -41,6 +42,7 @@ mod full_text;
 mod guard;
 mod health;
 mod log;
+mod looks;
 mod meta;
 mod open;
 mod panics;

@@ -4,7 +4,7 @@
 use super::exhaustion::{idle, open, say};
 use agent_host_tests::guests::root;
 use agent_host_tests::process::{
-    CONTRADICTS_ON, CRASH_AT, Folder, Host, PANICS_ON, PATIENCE, READING_PANICS_ON,
+    CONTRADICTS_ON, CRASH_AT, Folder, Host, PANICS_ON, PATIENCE, READING_DIES_ON, READING_PANICS_ON,
 };
 use futures::stream::{self, StreamExt};
 use rusqlite::Connection;
@@ -682,6 +682,110 @@ async fn a_run_whose_reading_panics_is_in_quarantine_and_goes_on_when_it_can_be_
             .contains("fragile value true")
     );
     assert!(host.stop().await.success(), "{}", folder.log());
+}
+
+/// Answers the one question of a session, once it is asked.
+async fn answer(host: &Host, session: &str) {
+    let patience = Instant::now() + PATIENCE;
+    let call = loop {
+        let seen = host.get(session).await.unwrap().body;
+        let call = seen["client_actions"][0]["call_id"].clone();
+        if !call.is_null() {
+            break call;
+        }
+        assert!(Instant::now() < patience, "it asks nothing: {seen}");
+        sleep(Duration::from_millis(20)).await;
+    };
+    let respond = format!("{}/respond", session.split("/sessions").next().unwrap());
+    let answered = host
+        .post(&respond, &json!({ "call_id": call, "response": true }))
+        .await
+        .unwrap();
+    assert_eq!(answered.status, 202, "{answered:?}");
+}
+
+/// A session whose reading ends three starts, with the sessions that were looked at beside it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_whose_reading_ends_three_starts_is_left_unread_until_it_is_released() {
+    let folder = folder().await;
+    let host = folder.start(None).await.unwrap();
+    let session = open(&host).await;
+    let others = [open(&host).await, open(&host).await, open(&host).await];
+    let fragile =
+        json!({ "steps": [{ "start": [{ "key": "fragile", "client": "question" }] }] }).to_string();
+    assert_eq!(say(&host, &session, &fragile).await.status, 202);
+    until(&host, &session, "run.stepped.v1", 1).await;
+    for other in &others {
+        assert_eq!(say(&host, other, &asks()).await.status, 202);
+        until(&host, other, "run.stepped.v1", 1).await;
+    }
+    assert!(host.stop().await.success(), "{}", folder.log());
+
+    // In the words of the user, the quotes are escaped.
+    let deadly = Some((READING_DIES_ON, "\"key\":\"fragile\""));
+    for start in 1..=3 {
+        if let Ok(mut host) = folder.start_in(&[], deadly).await {
+            let died = host.died(PATIENCE).await;
+            assert!(died.is_some(), "start {start}: {}", folder.log());
+        }
+    }
+    for _ in 0..2 {
+        let host = folder.start_in(&[], deadly).await.unwrap();
+        let list = host.get("/api/quarantine").await.unwrap().body["quarantined"].clone();
+        assert_eq!(
+            (
+                list.as_array().map(Vec::len),
+                list[0]["session_id"].as_str(),
+                list[0]["why"].as_str(),
+            ),
+            (Some(1), session.rsplit('/').next(), Some("stuck")),
+            "{list}"
+        );
+        assert!(
+            list[0]["reason"]
+                .as_str()
+                .is_some_and(|reason| reason.contains("ended at 3 starts")),
+            "{list}"
+        );
+        // It is shown without its open turn, and its words wait.
+        let seen = host.get(&session).await.unwrap();
+        assert_eq!(
+            (seen.status, &seen.body["quarantined"]["why"]),
+            (200, &json!("stuck")),
+            "{seen:?}"
+        );
+        assert_eq!(say(&host, &session, "are you there?").await.status, 202);
+        // An end that somebody wanted forgets the note of no session that is left unread.
+        assert!(host.stop().await.success(), "{}", folder.log());
+    }
+    let host = folder.start_in(&[], deadly).await.unwrap();
+    for other in &others {
+        answer(&host, other).await;
+        let seen = idle(&host, other).await;
+        assert!(
+            seen["messages"].to_string().contains("q value true"),
+            "{seen}"
+        );
+    }
+    assert!(host.stop().await.success(), "{}", folder.log());
+
+    let host = folder.start(None).await.unwrap();
+    quarantined(&host, &session).await;
+    let id = session.rsplit('/').next().unwrap();
+    let released = folder.run(&["session", "release", id]).await;
+    assert!(released.status.success(), "{released:?}");
+    answer(&host, &session).await;
+    let seen = idle(&host, &session).await;
+    assert!(
+        seen["messages"].to_string().contains("fragile value true"),
+        "{seen}"
+    );
+    assert!(host.stop().await.success(), "{}", folder.log());
+    let host = folder.start(None).await.unwrap();
+    let list = host.get("/api/quarantine").await.unwrap().body["quarantined"].clone();
+    assert_eq!(list, json!([]));
+    assert!(host.stop().await.success(), "{}", folder.log());
+    assert!(folder.run(&["verify"]).await.status.success());
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -231,6 +231,10 @@ impl Broker {
         if !seen.awaits_client || mode != Mode::Steer {
             return Ok(steerable);
         }
+        if self.core.looks.are_over(session.session) {
+            // To read it would end the process.
+            return Ok(Condition::AwaitingClient);
+        }
         let (run, _) = load_run(self.store(), run).await?;
         Ok(if run.wait.is_some_and(|(_, hear)| hear) {
             steerable

@@ -1,9 +1,9 @@
-//! Commands on quarantined sessions: list them, release one.
+//! Commands on quarantined sessions. How one is released: `recovery.rs`.
 
 use super::{Broker, Error};
 use crate::core::Core;
 use crate::quarantine::Quarantined;
-use crate::refusals::{not_quarantined, session_quarantined};
+use crate::refusals::session_quarantined;
 use domain::id::SessionId;
 
 impl Broker {
@@ -11,20 +11,6 @@ impl Broker {
     #[must_use]
     pub fn quarantined(&self) -> Vec<Quarantined> {
         self.core.quarantine.list()
-    }
-
-    /// Releases a session from quarantine and wakes it. A session that still cannot go on is put
-    /// there again.
-    ///
-    /// # Errors
-    /// The session is not in quarantine.
-    pub fn release(&self, session: SessionId) -> Result<(), Error> {
-        if !self.core.quarantine.release(session) {
-            return Err(not_quarantined(session).into());
-        }
-        tracing::info!(session.id = %session, "a session was released from quarantine");
-        self.core.wake(session);
-        Ok(())
     }
 }
 

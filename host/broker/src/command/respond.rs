@@ -58,6 +58,10 @@ impl Broker {
         let Some((run, session)) = self.store().operation_owner(command.call).await? else {
             return Err(nothing_pending(&agent.agent, &command, role));
         };
+        if self.core.looks.are_over(session) {
+            // To read it would end the process.
+            driven(&self.core, session)?;
+        }
         let run = match load_run(self.store(), run).await {
             Ok((run, _)) => run,
             Err(failure) => {

@@ -8,6 +8,7 @@ use crate::{CRASH_POINTS, Commit, Expected, OpenError, ReadError, Snapshot, Stor
 use domain::event::READER;
 use domain::id::Stream;
 use rusqlite::Connection;
+use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
@@ -102,6 +103,20 @@ async fn a_store_knows_whether_who_worked_on_it_ended_as_told() {
     sample.store.begin_work().await.unwrap();
     let copy = crashed(&sample);
     assert!(!open(copy.path()).was_ended());
+}
+
+#[tokio::test]
+async fn the_note_of_looks_outlasts_a_crash_until_it_is_removed() {
+    let sample = Sample::new();
+    assert_eq!(sample.store.noted_looks().await.unwrap(), BTreeMap::new());
+    let looks = BTreeMap::from([(session(1), 2), (session(2), 1)]);
+    sample.store.note_looks(looks.clone()).await.unwrap();
+    let copy = crashed(&sample);
+    assert_eq!(open(copy.path()).noted_looks().await.unwrap(), looks);
+    sample.store.note_looks(BTreeMap::new()).await.unwrap();
+    let copy = crashed(&sample);
+    let left = open(copy.path()).noted_looks().await.unwrap();
+    assert_eq!(left, BTreeMap::new());
 }
 
 #[tokio::test]
