@@ -155,7 +155,7 @@ pub(crate) struct Core {
     /// The sessions whose turns are recovered after the host ended without being told to.
     pub(crate) recovering: Recovering,
     /// The sessions that are noted because a start looks at them.
-    pub(crate) looks: Looks,
+    pub(crate) noted_looks: Looks,
     /// Locks that are held while a decision upon a session's queue is made and stored. Several
     /// sessions share one.
     deciding: [tokio::sync::Mutex<()>; DECIDING],
@@ -272,7 +272,7 @@ impl Core {
             holds: Arc::default(),
             quarantine: Quarantine::default(),
             recovering: Recovering::default(),
-            looks: Looks::default(),
+            noted_looks: Looks::default(),
             deciding: std::array::from_fn(|_| tokio::sync::Mutex::default()),
             replacing: tokio::sync::Mutex::default(),
             issuing: tokio::sync::Mutex::default(),

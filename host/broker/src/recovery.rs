@@ -39,10 +39,10 @@ pub(crate) async fn look_at_suspects(
     was_ended: bool,
     work: Vec<SessionId>,
 ) -> ToRecover {
-    let suspects = core.looks.begin(&core.store, was_ended, &work).await;
+    let suspects = core.noted_looks.begin(&core.store, was_ended, &work).await;
     let mut found = Vec::new();
     for session in &suspects {
-        if core.looks.are_over(*session) {
+        if core.noted_looks.are_over(*session) {
             leave_unread(core, *session);
         }
         found.extend(look_at(core, &[*session]).await);
@@ -99,10 +99,10 @@ impl Broker {
 /// Goes on with a session that was released. It stays noted until it has been read: a start after
 /// an end of the process leaves it unread again.
 async fn go_on_with_released(core: Arc<Core>, session: SessionId) {
-    if core.looks.has(session) {
-        core.looks.note(&core.store, &[session]).await;
+    if core.noted_looks.has(session) {
+        core.noted_looks.note(&core.store, &[session]).await;
         needs_driver(has_work(&core, session)).await;
-        core.looks.remove(&core.store, &[session]).await;
+        core.noted_looks.remove(&core.store, &[session]).await;
     }
     core.wake(session);
 }
@@ -122,14 +122,14 @@ async fn look_at(core: &Arc<Core>, sessions: &[SessionId]) -> Vec<SessionId> {
     for _ in noted.len()..sessions.len() {
         core.recovered_one();
     }
-    core.looks.note(&core.store, &noted).await;
+    core.noted_looks.note(&core.store, &noted).await;
     let found: Vec<SessionId> = futures::stream::iter(noted.clone())
         .map(|session| left_to_driver(core.clone(), session))
         .buffered(LOOKED_AT_MAX)
         .filter_map(futures::future::ready)
         .collect()
         .await;
-    core.looks.remove(&core.store, &noted).await;
+    core.noted_looks.remove(&core.store, &noted).await;
     found
 }
 

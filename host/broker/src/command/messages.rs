@@ -231,7 +231,7 @@ impl Broker {
         if !seen.awaits_client || mode != Mode::Steer {
             return Ok(steerable);
         }
-        if self.core.looks.are_over(session.session) {
+        if self.core.noted_looks.are_over(session.session) {
             // To read it would end the process.
             return Ok(Condition::AwaitingClient);
         }

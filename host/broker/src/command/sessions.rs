@@ -161,7 +161,7 @@ impl Broker {
         let run = match row.open_run {
             None => None,
             // To read it would end the process.
-            Some(_) if quarantined.is_some() && self.core.looks.are_over(row.id) => None,
+            Some(_) if quarantined.is_some() && self.core.noted_looks.are_over(row.id) => None,
             Some(run) => match load_run(self.store(), run).await {
                 Ok((run, _)) => Some(run),
                 // The messages of its thread can be read all the same.
