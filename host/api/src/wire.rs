@@ -40,6 +40,7 @@ pub(crate) use frame::frame;
 pub(crate) use frame_name::{CodedSchema, EphemeralName, FrameName};
 pub(crate) use key::{KeyView, key};
 pub(crate) use message::{MessageView, message};
+pub(crate) use operation::{ClientActionView, client_action};
 pub(crate) use path::{ConnectorView, PathView, connector, path};
 pub(crate) use quarantine::{QuarantinedView, quarantined};
 pub(crate) use queue::{

@@ -73,7 +73,7 @@ mod unstorable;
 
 use crate::driver::driving::Driving;
 pub(crate) use crate::driver::error::DriverError;
-pub(crate) use crate::driver::fold::{load_run, snapshot};
+pub(crate) use crate::driver::fold::{catch_up, load_run, snapshot};
 pub(crate) use crate::driver::frozen::{NONE_BEFORE, NOTHING};
 pub(crate) use crate::driver::late_replies::waiting_for;
 use crate::driver::phase::Phase;

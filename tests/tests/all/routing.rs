@@ -140,6 +140,51 @@ async fn who_waits_for_it_gets_the_reply_to_an_addressed_message() {
     );
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn who_waits_for_a_reply_is_shown_the_question_that_the_turn_waits_with() {
+    let town = town().await;
+    let steps = json!({
+        "steps": [{ "start": [{ "key": "q", "client": "confirmation" }] }, { "reply": "thanks" }],
+    });
+    let content = steps.to_string();
+    let ask = async |path: &str, body: Value| {
+        let asking = town.alice.ask(Method::POST, path, Some(&body));
+        let asked = tokio::time::timeout(PATIENCE, asking).await;
+        asked.expect("an answer before the time to wait").unwrap()
+    };
+    let to = json!({ "agent": "cook" });
+    let addressed = ask(
+        "/api/messages?wait_s=60",
+        json!({ "to": to, "content": content }),
+    )
+    .await;
+    let agent = format!("/api/agents/{}", addressed.text("agent_id"));
+    let session = format!("{agent}/sessions/{}", addressed.text("session_id"));
+    let seen = town.alice.ask(Method::GET, &session, None).await.unwrap();
+    assert_eq!(
+        addressed.body["client_actions"], seen.body["client_actions"],
+        "{addressed:?}"
+    );
+    let question = &addressed.body["client_actions"][0];
+    assert_eq!(question["widget"], "confirmation", "{addressed:?}");
+    let answer = json!({ "call_id": question["call_id"], "response": { "confirmed": true } });
+    let answered = ask(&format!("{agent}/respond"), answer).await;
+    assert_eq!(answered.status, 202, "{answered:?}");
+    over(&town.alice, &addressed).await;
+    let in_session = ask(
+        &format!("{session}/messages?wait_s=60"),
+        json!({ "content": content }),
+    )
+    .await;
+    let next = &in_session.body["client_actions"][0];
+    assert_eq!(next["widget"], "confirmation", "{in_session:?}");
+    assert_ne!(next["call_id"], question["call_id"]);
+    for waiting in [&addressed, &in_session] {
+        assert_eq!(waiting.status, 202, "{waiting:?}");
+        assert_eq!(waiting.body["outcome"], Value::Null, "{waiting:?}");
+    }
+}
+
 /// Words wait as they say wherever they are addressed to, and a directive sets the queue there.
 #[tokio::test(flavor = "multi_thread")]
 async fn words_wait_as_they_say_wherever_addressed_and_a_directive_sets_that_queue() {

@@ -80,6 +80,10 @@ pub(super) struct AcceptedMessage {
     /// The last message of the agent in that turn.
     #[serde(skip_serializing_if = "Option::is_none")]
     reply: Option<wire::MessageView>,
+    /// The open questions, with `wait_s` and when the turn waits for the user before the time is
+    /// over. `outcome` is missing then.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    client_actions: Vec<wire::ClientActionView>,
 }
 
 /// Query that sets a time to wait for the reply.
@@ -89,7 +93,7 @@ pub(super) struct AcceptedMessage {
 pub(super) struct Wait {
     /// Seconds to wait for the outcome of the message, from 1 to 60. When it takes longer, the
     /// response is the same as without waiting: the message is accepted, and its stream reports the
-    /// rest.
+    /// rest. So it is, with the open questions, as soon as the turn waits for the user.
     #[param(minimum = 1, maximum = 60)]
     wait_s: Option<u64>,
 }
@@ -176,10 +180,9 @@ pub(super) async fn awaited(
         }
         _ => None,
     };
-    let status = if outcome.is_some() {
-        StatusCode::OK
-    } else {
-        StatusCode::ACCEPTED
+    let status = match &outcome {
+        Some(TurnOutcome::Answered { .. } | TurnOutcome::Undone { .. }) => StatusCode::OK,
+        Some(TurnOutcome::Asking { .. }) | None => StatusCode::ACCEPTED,
     };
     Ok((status, outcome))
 }
@@ -191,7 +194,7 @@ pub(super) fn accepted_message(
     session: SessionId,
     outcome: Option<TurnOutcome>,
 ) -> AcceptedMessage {
-    let (outcome, reply) = outcome.map_or((None, None), end_and_reply);
+    let (outcome, reply, client_actions) = outcome.map(parts).unwrap_or_default();
     match posted {
         PostOutcome::Accepted(receipt) => AcceptedMessage {
             input_id: Some(receipt.input.to_string()),
@@ -207,6 +210,7 @@ pub(super) fn accepted_message(
             queue: None,
             outcome,
             reply,
+            client_actions,
         },
         PostOutcome::Configured(queue) => AcceptedMessage {
             input_id: None,
@@ -219,15 +223,30 @@ pub(super) fn accepted_message(
             queue: Some(wire::queue(&queue)),
             outcome,
             reply,
+            client_actions,
         },
     }
 }
 
-fn end_and_reply(outcome: TurnOutcome) -> (Option<&'static str>, Option<wire::MessageView>) {
+/// The outcome as a word, the reply and the open questions.
+type Parts = (
+    Option<&'static str>,
+    Option<wire::MessageView>,
+    Vec<wire::ClientActionView>,
+);
+
+fn parts(outcome: TurnOutcome) -> Parts {
     match outcome {
         TurnOutcome::Answered { end, reply } => {
-            (Some(end.as_str()), reply.as_ref().map(wire::message))
+            let reply = reply.as_ref().map(wire::message);
+            (Some(end.as_str()), reply, Vec::new())
         }
-        TurnOutcome::Undone { word } => (Some(word), None),
+        TurnOutcome::Undone { word } => (Some(word), None, Vec::new()),
+        TurnOutcome::Asking { questions } => {
+            let actions = questions
+                .iter()
+                .map(|(call, action)| wire::client_action(*call, action));
+            (None, None, actions.collect())
+        }
     }
 }

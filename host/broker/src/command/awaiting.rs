@@ -2,11 +2,17 @@
 //!
 //! The input is durable before the wait begins, so giving up the wait loses nothing.
 
+use super::sessions::open_questions;
 use super::{Broker, Error};
 use crate::boxed::boxed;
+use crate::driver::{catch_up, load_run};
 use domain::cut_off;
-use domain::id::InputId;
+use domain::id::{InputId, OperationId, RunId};
 use domain::message::Message;
+use domain::run::Run;
+use domain::run::intake::wakes;
+use domain::run::settle::question;
+use domain::tool::ClientAction;
 use domain::turn::TurnEnd;
 use std::time::Duration;
 use store::InputState;
@@ -30,11 +36,19 @@ pub enum TurnOutcome {
         /// `dead`, `cancelled` or `dropped`.
         word: &'static str,
     },
+    /// The run that deals with it waits for the user, and for nothing else but times.
+    Asking {
+        /// The questions, with the ids to answer under, in the order in which they were asked.
+        questions: Vec<(OperationId, ClientAction)>,
+    },
 }
 
+/// A run as the last look saw it, with its version. The next look reads only what came since.
+type Seen = Option<(Run, u64)>;
+
 impl Broker {
-    /// Waits until an input was dealt with, at most for a time. None when it was not in that time,
-    /// or when the host is stopping.
+    /// Waits until an input was dealt with or its run waits for the user, at most for a time. None
+    /// when neither was so in that time, or when the host is stopping.
     #[boxed]
     pub async fn await_reply(
         &self,
@@ -52,9 +66,10 @@ impl Broker {
     async fn look_for(&self, input: InputId) -> Result<Option<TurnOutcome>, Error> {
         // Watched before the look, so that no commit after the look is missed.
         let mut durable = self.store().durable();
+        let mut seen = None;
         loop {
             durable.mark_unchanged();
-            if let Some(became) = self.became(input).await? {
+            if let Some(became) = self.became(input, &mut seen).await? {
                 return Ok(Some(became));
             }
             tokio::time::sleep(Duration::from_millis(LOOK_EVERY_MS)).await;
@@ -64,12 +79,13 @@ impl Broker {
         }
     }
 
-    async fn became(&self, input: InputId) -> Result<Option<TurnOutcome>, Error> {
+    async fn became(&self, input: InputId, seen: &mut Seen) -> Result<Option<TurnOutcome>, Error> {
         let Some((_, state)) = self.store().input(input).await? else {
             return Ok(None);
         };
         let run = match state {
-            InputState::Waiting | InputState::Claimed { .. } => return Ok(None),
+            InputState::Waiting => return Ok(None),
+            InputState::Claimed { run } => return Ok(self.asks(run, seen).await),
             InputState::Dead { .. } => return Ok(Some(TurnOutcome::Undone { word: "dead" })),
             InputState::Cancelled => return Ok(Some(TurnOutcome::Undone { word: "cancelled" })),
             InputState::Dropped => return Ok(Some(TurnOutcome::Undone { word: "dropped" })),
@@ -82,4 +98,29 @@ impl Broker {
         let reply = cut_off::reply(said.iter());
         Ok(Some(TurnOutcome::Answered { end, reply }))
     }
+
+    /// Returns the questions of a run that waits for the user. None also when it cannot be read:
+    /// the message is accepted all the same.
+    async fn asks(&self, id: RunId, seen: &mut Seen) -> Option<TurnOutcome> {
+        let (mut run, mut version) = match seen.take() {
+            Some((run, version)) if run.started.run == id => (run, version),
+            _ => load_run(self.store(), id).await.ok()?,
+        };
+        catch_up(self.store(), &mut run, &mut version).await.ok()?;
+        let asking = waits_for_user(&run).then(|| TurnOutcome::Asking {
+            questions: open_questions(&run),
+        });
+        *seen = Some((run, version));
+        asking
+    }
+}
+
+/// Returns whether a run goes on by nothing but the user's answer or a time.
+fn waits_for_user(run: &Run) -> bool {
+    let asks = run.open.values().any(|open| question(open).is_some());
+    let rests = run
+        .open
+        .values()
+        .all(|open| question(open).is_some() || open.operation.due().is_some());
+    asks && rests && !wakes(run, &[], false)
 }

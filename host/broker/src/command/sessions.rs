@@ -15,9 +15,10 @@ use domain::event::{Event, Recorded, UiSaved};
 use domain::id::{AgentId, OperationId, SessionId, Stream};
 use domain::refusal::Refusal;
 use domain::role::{AgentRole, Right};
-use domain::run::Open;
 use domain::run::settle::question;
+use domain::run::{Open, Run};
 use domain::time::Timestamp;
+use domain::tool::ClientAction;
 use domain::user::UserId;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -169,9 +170,7 @@ impl Broker {
                 Err(failure) => return Err(failure.into()),
             },
         };
-        let head = run
-            .as_ref()
-            .map_or(row.head_message, domain::run::Run::head);
+        let head = run.as_ref().map_or(row.head_message, Run::head);
         let (first, last) = messages.unwrap_or((head.saturating_sub(MESSAGES_SHOWN - 1), head));
         let first = first.max(1);
         let last = last.min(head).min(first.saturating_add(MESSAGES_MAX - 1));
@@ -182,8 +181,7 @@ impl Broker {
                 .messages(row.head, first, last.min(row.head_message))
                 .await?;
         }
-        let mut open: Vec<&Open> = run.iter().flat_map(|run| run.open.values()).collect();
-        open.sort_by_key(|open| (open.operation.step, open.operation.place));
+        let open = run.as_ref().map(in_order).unwrap_or_default();
         let config = match row.config {
             Some(digest) => self
                 .store()
@@ -204,10 +202,7 @@ impl Broker {
                 .is_some_and(|run| run.started.compacts.is_some()),
             claimed: run.iter().flat_map(|run| run.claimed.clone()).collect(),
             open: open.iter().map(|open| open.operation.clone()).collect(),
-            asking: open
-                .iter()
-                .filter_map(|open| Some((open.question(), question(open)?.clone())))
-                .collect(),
+            asking: run.as_ref().map(open_questions).unwrap_or_default(),
             messages: {
                 let own = run
                     .iter()
@@ -376,4 +371,18 @@ pub(super) fn visible(
         Some(row) if row.status != SessionStatus::Deleted => Ok(row),
         Some(_) | None => Err(session_not_found(id)),
     }
+}
+
+/// Returns the questions of a run that wait for the user, with the ids to answer under, in the
+/// order in which they were asked.
+pub(super) fn open_questions(run: &Run) -> Vec<(OperationId, ClientAction)> {
+    let asking = |open: &Open| Some((open.question(), question(open)?.clone()));
+    in_order(run).into_iter().filter_map(asking).collect()
+}
+
+/// Returns the open operations of a run in the order in which they were started.
+fn in_order(run: &Run) -> Vec<&Open> {
+    let mut open: Vec<&Open> = run.open.values().collect();
+    open.sort_by_key(|open| (open.operation.step, open.operation.place));
+    open
 }

@@ -59,7 +59,7 @@ async fn begin(store: &Store, stream: Stream) -> Result<(Run, u64), DriverError>
 }
 
 /// Applies the stream's events after a version.
-pub(super) async fn catch_up(
+pub(crate) async fn catch_up(
     store: &Store,
     run: &mut Run,
     version: &mut u64,
