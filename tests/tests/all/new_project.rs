@@ -242,6 +242,38 @@ async fn an_agent_in_rust_is_made_built_tested_and_asked_outside_the_repository(
     an_agent_answers("rust").await;
 }
 
+/// The lines of an example that the documentation hides are those that call it.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_sdks_examples_of_what_agents_can_do_run_in_a_new_agent_as_it_is_made() {
+    let project = Project::new("agent", "poet", "rust").await;
+    let page = std::fs::read_to_string(project.folder().join("sdk/README.md")).unwrap();
+    let (_, section) = page
+        .split_once("\n## What an agent can do differently\n")
+        .unwrap();
+    let (section, _) = section.split_once("\n## ").unwrap();
+    let blocks = section.split("```rust\n").skip(1);
+    let examples: Vec<String> = blocks
+        .filter_map(|rest| Some(rest.split_once("```")?.0))
+        .map(|block| {
+            let lines = block
+                .lines()
+                .map(|line| line.strip_prefix("# ").unwrap_or(line));
+            lines.collect::<Vec<_>>().join("\n")
+        })
+        .filter(|example| example.contains("fn main()"))
+        .collect();
+    assert!(examples.len() >= 2, "{examples:?}");
+    let folder = project.folder().join("examples");
+    std::fs::create_dir(&folder).unwrap();
+    for (number, example) in examples.iter().enumerate() {
+        let name = format!("example_{number}");
+        std::fs::write(folder.join(format!("{name}.rs")), example).unwrap();
+        let mut run = project.command("cargo");
+        run.args(["run", "--quiet", "--example", &name]);
+        ended(run, BUILD_PATIENCE).await;
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn projects_in_python_are_built_tested_and_called_where_its_tools_are() {
     if needed(on_path(&["python3", "componentize-py"]), WITHOUT_PYTHON).is_some() {

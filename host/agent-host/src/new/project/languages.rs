@@ -76,7 +76,7 @@ fn rust(kind: Kind) -> Parts {
         readme_files: include_str!("../templates/rust/files.md"),
         dependencies: match kind {
             Kind::Tool => include_str!("../templates/rust/tool.dependencies.toml"),
-            Kind::Agent => "",
+            Kind::Agent => include_str!("../templates/rust/agent.dependencies.toml"),
         },
         templates: match kind {
             Kind::Tool => templates![
