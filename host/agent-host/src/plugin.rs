@@ -9,7 +9,8 @@
 //! - capabilities against imports: `plugin/declared.rs`; the manifest: `plugin/manifest.rs`
 //! - sample calls of a file: `plugin/cases.rs`, `plugin/expected.rs`; arguments that are made from
 //!   a schema: `plugin/samples.rs`
-//! - calls of tools: `plugin/tools.rs`, `plugin/call.rs`, `plugin/buckets.rs`
+//! - calls of tools: `plugin/tools.rs`, `plugin/call.rs`, `plugin/buckets.rs`; what a guest that
+//!   trapped wrote to stderr: `plugin/stderr.rs`
 //! - conversations with agents: `plugin/conversation.rs`, `plugin/script.rs`, `plugin/view.rs`
 
 mod buckets;
@@ -25,6 +26,7 @@ mod report;
 mod samples;
 mod script;
 mod stamp;
+mod stderr;
 mod tools;
 mod view;
 
@@ -287,7 +289,7 @@ impl Report {
         lines.extend(self.tested.runs.iter().map(report::Run::line));
         let mut findings: Vec<&Finding> = self.tested.findings.iter().collect();
         findings.sort_by_key(|finding| finding.severity);
-        lines.extend(findings.into_iter().map(Finding::line));
+        lines.extend(findings.into_iter().flat_map(Finding::lines));
         lines.push(summary(&self.tested.findings));
         lines
     }

@@ -114,6 +114,23 @@ async fn a_tool_that_traps_fails_a_test_with_the_call_that_did_it() {
     );
 }
 
+/// In most languages the reason of a trap stands there alone.
+#[tokio::test]
+async fn a_trap_is_told_with_what_the_guest_wrote_to_stderr_before() {
+    let tested = test(&wasm("trap")).await;
+    let findings = tested.report["findings"].as_array().unwrap();
+    let traps: Vec<&Value> = findings
+        .iter()
+        .filter(|finding| finding["what"].as_str().unwrap().starts_with("it traps"))
+        .collect();
+    assert!(!traps.is_empty(), "{}", tested.report);
+    for trap in traps {
+        let lines = trap["stderr"].as_array().unwrap();
+        let reason = json!("before the end: \\u{200b}a reason");
+        assert!(lines.contains(&reason), "{trap}");
+    }
+}
+
 #[tokio::test]
 async fn an_agent_whose_decision_follows_from_chance_is_told_so() {
     let tested = test(&wasm("clock")).await;

@@ -5,6 +5,7 @@
 use super::buckets::GivenBuckets;
 use super::cases::{Case, Ending};
 use super::expected::{Left, Seen};
+use super::stderr::tail;
 use crate::failure::Failure;
 use anyhow::{Context, anyhow};
 use broker::Catalogue;
@@ -13,7 +14,7 @@ use domain::message::text_of;
 use domain::operation::{CallUsage, Progress};
 use domain::ruling::{Rule, Ruling};
 use domain::tool::{ToolDefinition, ToolError};
-use runtime::{Called, Component, Notes, Outcome, Runtime, ToolCall};
+use runtime::{Called, Component, LogLine, Notes, Outcome, Runtime, ToolCall};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -46,8 +47,18 @@ pub(crate) enum CallEnd {
 pub(crate) struct Stopped {
     pub(crate) what: String,
     pub(crate) fix: String,
-    /// True if the guest ended itself.
-    pub(crate) is_trap: bool,
+    /// The last lines that a guest which ended itself wrote to stderr.
+    pub(crate) stderr: Vec<String>,
+}
+
+impl CallEnd {
+    /// Returns what is to be told of stderr.
+    pub(crate) fn stderr(&self) -> &[String] {
+        match self {
+            Self::Seen(_) => &[],
+            Self::Stopped(stopped) => &stopped.stderr,
+        }
+    }
 }
 
 /// Everything that remains of a call.
@@ -149,7 +160,7 @@ impl Kit {
                     }
                 }
                 Outcome::Returned(Err(error)) => of_error(error),
-                other => CallEnd::Stopped(stopped(&other, &self.limits)?),
+                other => CallEnd::Stopped(stopped(&other, &self.limits, &called.logs)?),
             };
             return Ok(Performed {
                 end,
@@ -272,7 +283,7 @@ fn unfit_result(fault: &str) -> Stopped {
     Stopped {
         what: format!("its result is not what it promises: {fault}"),
         fix: "mend the result, or the schema in `results`: a host lets such a call fail".to_owned(),
-        is_trap: false,
+        stderr: Vec::new(),
     }
 }
 
@@ -280,7 +291,7 @@ fn bad_question(fault: &str) -> Stopped {
     Stopped {
         what: format!("a host does not ask its question: {fault}"),
         fix: "mend the question".to_owned(),
-        is_trap: false,
+        stderr: Vec::new(),
     }
 }
 
@@ -288,17 +299,18 @@ fn endless() -> Stopped {
     Stopped {
         what: format!("it is not done after {SEGMENTS_MAX} segments"),
         fix: "end after fewer `later`, or give `answers` in the case".to_owned(),
-        is_trap: false,
+        stderr: Vec::new(),
     }
 }
 
-/// Returns the reason why a guest returned nothing that a host takes.
+/// Returns the reason why a guest returned nothing that a host takes. `logs` are the call's.
 ///
 /// # Errors
 /// This machine could not do its part.
 pub(crate) fn stopped<T: std::fmt::Debug>(
     outcome: &Outcome<T>,
     limits: &GuestLimits,
+    logs: &[LogLine],
 ) -> Result<Stopped, Failure> {
     let (what, fix) = match outcome {
         Outcome::Refused { detail } => (
@@ -332,11 +344,12 @@ pub(crate) fn stopped<T: std::fmt::Debug>(
         | Outcome::TooOften { .. }
         | Outcome::Faulted { .. } => return Err(anyhow!("it could not be run: {outcome:?}").into()),
     };
-    Ok(Stopped {
-        what,
-        fix,
-        is_trap: matches!(outcome, Outcome::Trapped { .. }),
-    })
+    let stderr = if matches!(outcome, Outcome::Trapped { .. }) {
+        tail(logs, &what)
+    } else {
+        Vec::new()
+    };
+    Ok(Stopped { what, fix, stderr })
 }
 
 /// A sink for the notes of a call, which nobody reads.
@@ -350,7 +363,7 @@ impl Notes for Unheard {
 mod tests {
     use super::{Stopped, buckets, stopped};
     use domain::grant::{Access, BucketGrant, GuestLimits};
-    use runtime::Outcome;
+    use runtime::{Level, LogLine, Outcome};
 
     #[test]
     fn capabilities_of_buckets_become_buckets_with_the_most_that_is_asked() {
@@ -372,8 +385,14 @@ mod tests {
     #[test]
     fn a_limit_that_was_met_is_told_with_its_number_and_its_key() {
         let limits = GuestLimits::default();
-        let told = |outcome: Outcome<()>| stopped(&outcome, &limits).unwrap();
-        let Stopped { what, fix, .. } = told(Outcome::OutOfCpu);
+        let logs = [LogLine {
+            level: Level::Warn,
+            context: "stderr".to_owned(),
+            message: "TypeError: text".to_owned(),
+        }];
+        let told = |outcome: Outcome<()>| stopped(&outcome, &limits, &logs).unwrap();
+        let Stopped { what, fix, stderr } = told(Outcome::OutOfCpu);
+        assert_eq!(stderr, Vec::<String>::new());
         assert!(what.contains("1000 ms") && fix.contains("limits.cpuMsMax"));
         assert!(told(Outcome::OutOfMemory).what.contains("67108864 bytes"));
         assert!(told(Outcome::TimedOut).fix.contains("`later`"));
@@ -381,7 +400,8 @@ mod tests {
             message: "unreachable\nat f".to_owned(),
             backtrace: String::new(),
         });
-        assert!(trapped.is_trap && trapped.what == "it traps: unreachable");
-        assert!(stopped(&Outcome::<()>::Busy, &limits).is_err());
+        assert_eq!(trapped.what, "it traps: unreachable");
+        assert_eq!(trapped.stderr, ["TypeError: text"]);
+        assert!(stopped(&Outcome::<()>::Busy, &limits, &logs).is_err());
     }
 }

@@ -201,8 +201,9 @@ impl<'a> Talk<'a> {
         let result = match stepped.outcome {
             Outcome::Returned(result) => result,
             other => {
-                let stopped = stopped(&other, &self.kit.limits)?;
-                let finding = Finding::error(self.place(), stopped.what, stopped.fix);
+                let stopped = stopped(&other, &self.kit.limits, &stepped.logs)?;
+                let finding = Finding::error(self.place(), stopped.what, stopped.fix)
+                    .with_stderr(&stopped.stderr);
                 self.findings.push(finding);
                 return Ok(None);
             }

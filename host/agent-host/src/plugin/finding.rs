@@ -38,6 +38,8 @@ pub(crate) struct Finding {
     pub(crate) place: String,
     pub(crate) what: String,
     pub(crate) fix: String,
+    /// The last lines that the guest wrote to stderr, when it trapped.
+    pub(crate) stderr: Vec<String>,
 }
 
 impl Finding {
@@ -76,7 +78,14 @@ impl Finding {
             place: place.into(),
             what: what.into(),
             fix: fix.into(),
+            stderr: Vec::new(),
         }
+    }
+
+    /// Adds what the guest wrote to stderr.
+    pub(crate) fn with_stderr(mut self, lines: &[String]) -> Self {
+        self.stderr = lines.to_vec();
+        self
     }
 
     /// Returns the line for people.
@@ -86,14 +95,22 @@ impl Finding {
             place,
             what,
             fix,
+            ..
         } = self;
         format!("{:<8} {place}: {what}; {fix}", severity.as_str())
+    }
+
+    /// Returns that line, and those of stderr below it.
+    pub(crate) fn lines(&self) -> Vec<String> {
+        let stderr = self.stderr.iter().map(|line| format!("  stderr   {line}"));
+        std::iter::once(self.line()).chain(stderr).collect()
     }
 
     /// Returns the document for programs.
     pub(crate) fn document(&self) -> Value {
         json!({
             "severity": self.severity, "where": self.place, "what": self.what, "fix": self.fix,
+            "stderr": self.stderr,
         })
     }
 }
@@ -120,10 +137,11 @@ mod tests {
     #[test]
     fn a_finding_is_a_line_with_what_where_and_the_fix() {
         let finding = Finding::error("tool `t`", "it traps", "return `failed` instead");
-        assert_eq!(
-            finding.line(),
-            "error    tool `t`: it traps; return `failed` instead"
-        );
+        let line = "error    tool `t`: it traps; return `failed` instead";
+        assert_eq!(finding.lines(), [line]);
+        let finding = finding.with_stderr(&["TypeError: text".to_owned()]);
+        assert_eq!(finding.lines(), [line, "  stderr   TypeError: text"]);
+        assert_eq!(finding.document()["stderr"][0], "TypeError: text");
         assert_eq!(finding.document()["where"], "tool `t`");
         assert_eq!(
             summary(&[finding, Finding::note("a", "b", "c")]),

@@ -90,7 +90,8 @@ impl Tested {
         match &performed.end {
             CallEnd::Seen(seen) => self.compare(case, seen, &performed.left),
             CallEnd::Stopped(stopped) => {
-                let finding = Finding::error(&case.name, &stopped.what, &stopped.fix);
+                let finding = Finding::error(&case.name, &stopped.what, &stopped.fix)
+                    .with_stderr(&stopped.stderr);
                 self.findings.push(finding);
             }
         }
@@ -131,8 +132,8 @@ impl Tested {
         self.requests(&place(tool), &performed);
         if let CallEnd::Stopped(stopped) = &performed.end {
             let what = format!("{} (with {arguments}, which fits its schema)", stopped.what);
-            self.findings
-                .push(Finding::error(place(tool), what, &stopped.fix));
+            let finding = Finding::error(place(tool), what, &stopped.fix);
+            self.findings.push(finding.with_stderr(&stopped.stderr));
         }
         Ok(())
     }
@@ -226,7 +227,7 @@ fn misfit(tool: &ToolDefinition, arguments: &Value, end: &CallEnd) -> Option<Fin
         ),
     };
     let fix = format!("{fix}; a host compares arguments with the schema first");
-    Some(Finding::new(severity, place(tool), what, fix))
+    Some(Finding::new(severity, place(tool), what, fix).with_stderr(end.stderr()))
 }
 
 /// Returns the finding of a call of a tool that the component does not offer.
@@ -246,5 +247,5 @@ fn unknown_name(end: &CallEnd) -> Option<Finding> {
             ),
         ),
     };
-    Some(Finding::new(severity, "call", what, fix))
+    Some(Finding::new(severity, "call", what, fix).with_stderr(end.stderr()))
 }

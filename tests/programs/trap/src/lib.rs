@@ -1,4 +1,4 @@
-//! A tool that panics.
+//! A tool that writes to stderr, and panics.
 
 use plugin::tool::{CallContext, Guest, Progress, ToolDefinition, ToolError, named};
 
@@ -14,6 +14,7 @@ impl Guest for Program {
         _name: String,
         arguments: String,
     ) -> Result<Progress, ToolError> {
+        eprintln!("before the end: \u{200b}a reason");
         panic!("nothing works here: {arguments}");
     }
 }
