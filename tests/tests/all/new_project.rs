@@ -191,6 +191,8 @@ async fn a_tool_counts(language: &str) {
             && shown.contains("  version  0.1.0"),
         "{shown}"
     );
+    let unknown = "the unknown tool agent_host_no_such_tool: not-found";
+    assert!(shown.contains(unknown), "{shown}");
     let said = project.answer_to("one two  three").await;
     assert!(said.contains("Words: 3."), "{said}");
     let said = project.answer_to("\"quoted\" \\ words and \t 🐌").await;

@@ -9,6 +9,8 @@
 typedef exports_agent_host_plugin_tools_tool_definition_t definition_t;
 typedef exports_agent_host_plugin_tools_part_t part_t;
 
+static const char NAME[] = "{{snake}}";
+
 /* Each call has a fresh instance, which is gone after it: what is allocated need not be freed. */
 static void *new_array(size_t len, size_t size) {
   void *array = calloc(len, size);
@@ -19,7 +21,7 @@ static void *new_array(size_t len, size_t size) {
 void exports_agent_host_plugin_tools_describe(
     exports_agent_host_plugin_tools_list_tool_definition_t *ret) {
   definition_t *tool = new_array(1, sizeof *tool);
-  tool_plugin_string_dup(&tool->name, "{{snake}}");
+  tool_plugin_string_dup(&tool->name, NAME);
   tool_plugin_string_dup(&tool->description, "Counts the words of a text.");
   tool_plugin_string_dup(
       &tool->arguments,
@@ -50,14 +52,20 @@ static size_t words_of(const char *text, size_t len) {
   return words;
 }
 
-/* Returns whether the call has succeeded. The host has checked the arguments against the schema. */
+/* Returns whether the call has succeeded. A host checks the arguments first and calls by names that
+   `describe` returned. `plugin test` does neither: what does not fit is refused here, and any other
+   name. */
 bool exports_agent_host_plugin_tools_call(exports_agent_host_plugin_tools_call_context_t *context,
                                           tool_plugin_string_t *name,
                                           exports_agent_host_plugin_tools_json_t *arguments,
                                           exports_agent_host_plugin_tools_progress_t *ret,
                                           exports_agent_host_plugin_tools_tool_error_t *err) {
   (void)context;
-  (void)name;
+  if (name->len != strlen(NAME) || memcmp(name->ptr, NAME, name->len) != 0) {
+    err->tag = EXPORTS_AGENT_HOST_PLUGIN_TOOLS_TOOL_ERROR_NOT_FOUND;
+    tool_plugin_string_dup(&err->val.not_found, "there is no tool of that name");
+    return false;
+  }
   json_text_t text;
   size_t words = 0;
   if (json_string((const char *)arguments->ptr, arguments->len, "text", &text)) {

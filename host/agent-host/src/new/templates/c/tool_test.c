@@ -17,13 +17,17 @@ void tool_plugin_string_dup(tool_plugin_string_t *ret, const char *s) {
 static exports_agent_host_plugin_tools_progress_t progress;
 static exports_agent_host_plugin_tools_tool_error_t error;
 
-static bool call(const char *json) {
+static bool call_of(const char *tool, const char *json) {
   exports_agent_host_plugin_tools_call_context_t context = {0};
   tool_plugin_string_t name;
   tool_plugin_string_t arguments;
-  tool_plugin_string_dup(&name, "{{snake}}");
+  tool_plugin_string_dup(&name, tool);
   tool_plugin_string_dup(&arguments, json);
   return exports_agent_host_plugin_tools_call(&context, &name, &arguments, &progress, &error);
+}
+
+static bool call(const char *json) {
+  return call_of("{{snake}}", json);
 }
 
 static bool is(tool_plugin_string_t text, const char *expected) {
@@ -39,9 +43,18 @@ static void words_are_counted(void) {
 }
 
 static void a_text_without_words_is_refused_with_the_field_and_the_fix(void) {
-  assert(!call("{\"text\": \" \"}"));
-  assert(error.tag == EXPORTS_AGENT_HOST_PLUGIN_TOOLS_TOOL_ERROR_INVALID_ARGUMENTS);
-  assert(is(error.val.invalid_arguments, "`text` must have a word in it"));
+  const char *misfits[] = {"{\"text\": \" \"}", "{\"text\": 1}", "{}"};
+  for (size_t i = 0; i < sizeof misfits / sizeof *misfits; i++) {
+    assert(!call(misfits[i]));
+    assert(error.tag == EXPORTS_AGENT_HOST_PLUGIN_TOOLS_TOOL_ERROR_INVALID_ARGUMENTS);
+    assert(is(error.val.invalid_arguments, "`text` must have a word in it"));
+  }
+}
+
+static void another_tool_is_not_found(void) {
+  assert(!call_of("no_such_tool", "{\"text\": \"words\"}"));
+  assert(error.tag == EXPORTS_AGENT_HOST_PLUGIN_TOOLS_TOOL_ERROR_NOT_FOUND);
+  assert(is(error.val.not_found, "there is no tool of that name"));
 }
 
 static void the_tool_describes_itself(void) {
@@ -54,7 +67,8 @@ static void the_tool_describes_itself(void) {
 int main(void) {
   words_are_counted();
   a_text_without_words_is_refused_with_the_field_and_the_fix();
+  another_tool_is_not_found();
   the_tool_describes_itself();
-  puts("3 tests passed");
+  puts("4 tests passed");
   return 0;
 }

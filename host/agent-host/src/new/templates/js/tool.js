@@ -26,7 +26,11 @@ export const tools = {
   describe: () => [DEFINITION],
 
   call(context, name, args) {
-    // The host has checked the arguments against the schema.
+    // A host checks the arguments first and calls by names that `describe` returned. `plugin test`
+    // does neither: what does not fit is refused here, and any other name.
+    if (name !== DEFINITION.name) {
+      throw { tag: "not-found", val: `there is no tool \`${name}\`` };
+    }
     const { text } = JSON.parse(args);
     const words = typeof text === "string" ? text.split(/\s+/).filter(Boolean).length : 0;
     if (words === 0) {

@@ -35,7 +35,10 @@ class Tools(exports.Tools):
         return [DEFINITION]
 
     def call(self, context, name, arguments):
-        # The host has checked the arguments against the schema.
+        # A host checks the arguments first and calls by names that `describe` returned. `plugin
+        # test` does neither: what does not fit is refused here, and any other name.
+        if name != DEFINITION.name:
+            raise Err(tools.ToolError_NotFound(f"there is no tool `{name}`"))
         text = json.loads(arguments).get("text")
         words = len(text.split()) if isinstance(text, str) else 0
         if words == 0:
