@@ -199,17 +199,23 @@ async fn a_tool_counts(language: &str) {
     assert!(said.contains("Words: 5."), "{said}");
 }
 
+/// Returns the first block of a page in this language.
+fn block<'a>(page: &'a str, language: &str) -> &'a str {
+    let (_, rest) = page.split_once(&format!("```{language}\n")).unwrap();
+    rest.split_once("```").unwrap().0
+}
+
 /// Follows the README of a tool in Python to one that sends requests.
 async fn a_python_tool_fetches() {
     let project = Project::new("tool", "word-count", "python").await;
     let at = |path: &str| project.folder().join(path);
     let readme = std::fs::read_to_string(at("README.md")).unwrap();
-    let block = |language: &str| {
-        let (_, rest) = readme.split_once(&format!("```{language}\n")).unwrap();
-        rest.split_once("```").unwrap().0
-    };
-    std::fs::write(at("wit/mine.wit"), block("wit")).unwrap();
-    std::fs::write(at("web.py"), block("python")).unwrap();
+    // The bindings of the world from before are there when those of the new one are made.
+    let mut shell = project.command("bash");
+    shell.args(["-ec", block(&readme, "sh").lines().next().unwrap()]);
+    ended(shell, BUILD_PATIENCE).await;
+    std::fs::write(at("wit/mine.wit"), block(&readme, "wit")).unwrap();
+    std::fs::write(at("web.py"), block(&readme, "python")).unwrap();
     let code = std::fs::read_to_string(at("app.py")).unwrap();
     let types = "from wit_world.imports import agent_host_plugin_types as types\nimport web";
     let code = code
