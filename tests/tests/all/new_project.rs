@@ -205,6 +205,80 @@ fn block<'a>(page: &'a str, language: &str) -> &'a str {
     rest.split_once("```").unwrap().0
 }
 
+/// A tool that keeps the arguments of its last call in a file, and reads it first.
+const KEEPER: &str = r#"
+import { makeTools } from "./tool.js";
+import * as files from "./files.js";
+
+export const tools = makeTools(files);
+"#;
+const KEEPER_TOOL: &str = r#"
+import { tools as counter } from "./counter.js";
+
+export const makeTools = (files) => ({
+  describe: () => counter.describe(),
+
+  call(context, name, args) {
+    const before = files.read("/workspace/in.txt");
+    files.write("/workspace/out.txt", `${before} 🐌`);
+    return counter.call(context, name, args);
+  },
+});
+"#;
+const KEEPER_CASES: &str = r#"
+[[case]]
+tool = "word_count"
+arguments = { text = "two words" }
+files = { "in.txt" = "Grüße" }
+expect.json = { words = 2 }
+expect.files = { "out.txt" = "Grüße 🐌" }
+
+[[case]]
+name = "no such file"
+tool = "word_count"
+arguments = { text = "two words" }
+expect.outcome = "not-found"
+
+[[case]]
+name = "not granted"
+tool = "word_count"
+arguments = { text = "two words" }
+folder = "/elsewhere"
+expect.outcome = "denied"
+"#;
+
+/// Follows the README of a tool in JavaScript to one that reads and writes files.
+async fn a_javascript_tool_keeps_files() {
+    let project = Project::new("tool", "word-count", "js").await;
+    let at = |path: &str| project.folder().join(path);
+    let read = |path: &str| std::fs::read_to_string(at(path)).unwrap();
+    let readme = read("README.md");
+    let capabilities = r#"capabilities: ["files.read", "files.write"]"#;
+    let counter = read("plugin.js").replace("capabilities: []", capabilities);
+    let tests = read("plugin.test.js").replace("./plugin.js", "./counter.js");
+    let package = read("package.json").replace("--world tool-plugin", "--world my-tool");
+    let test = "plugin test word-count.wasm";
+    let commands = readme.replace(test, &format!("{test} --cases cases.toml"));
+    for (path, text) in [
+        ("wit/mine.wit", block(&readme, "wit")),
+        ("files.js", block(&readme, "js")),
+        ("counter.js", counter.as_str()),
+        ("tool.js", KEEPER_TOOL),
+        ("plugin.js", KEEPER),
+        ("plugin.test.js", tests.as_str()),
+        ("package.json", package.as_str()),
+        ("cases.toml", KEEPER_CASES),
+        ("README.md", commands.as_str()),
+    ] {
+        std::fs::write(at(path), text).unwrap();
+    }
+    let shown = project.build_and_test().await;
+    assert!(
+        shown.contains("no such file: word_count: not-found"),
+        "{shown}"
+    );
+}
+
 /// Follows the README of a tool in Python to one that sends requests.
 async fn a_python_tool_fetches() {
     let project = Project::new("tool", "word-count", "python").await;
@@ -296,6 +370,7 @@ async fn projects_in_javascript_are_built_tested_and_called_where_its_tools_are(
     let tools = on_path(&["node", "npm", "componentize-qjs"]);
     if needed(tools, WITHOUT_JAVASCRIPT).is_some() {
         a_tool_counts("js").await;
+        a_javascript_tool_keeps_files().await;
     }
     let tools = on_path(&["node", "npm", "componentize-js"]);
     if needed(tools, WITHOUT_JAVASCRIPT).is_some() {
