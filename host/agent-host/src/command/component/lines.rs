@@ -5,11 +5,12 @@
 pub(super) mod tests;
 
 use crate::config::ComponentConfig;
-use domain::egress::EgressGrant;
+use domain::egress::{EgressGrant, Host, Reach, classify};
 use domain::grant::{Access, BucketGrant, DirectoryGrant, capability};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// The capability by which every agent component asks for models.
 pub(crate) const MODELS: &str = "models";
@@ -80,6 +81,38 @@ impl Line {
     pub(crate) fn document(&self, is_toml: bool) -> Value {
         let change = if self.replaces { "replace" } else { "add" };
         json!({ "key": self.key, "change": change, "line": self.text(is_toml), "value": self.value, "choose": self.choose })
+    }
+}
+
+/// An entry of a key's list that would allow what was only ever refused. It is no part of a line:
+/// the operator puts it there if it is meant.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct RefusedEntry {
+    key: &'static str,
+    value: Value,
+    /// The part of the value that is left to the operator.
+    choose: Option<&'static str>,
+}
+
+impl RefusedEntry {
+    pub(super) fn new(key: &'static str, value: Value, choose: Option<&'static str>) -> Self {
+        Self { key, value, choose }
+    }
+
+    /// Returns the key, the entry as the configuration writes it, and what is left to choose.
+    pub(super) fn text(&self, is_toml: bool) -> String {
+        let entry = if is_toml {
+            toml(&self.value)
+        } else {
+            self.value.to_string()
+        };
+        let choose = self.choose.map(|choose| format!("  # {choose}"));
+        format!("{}: {entry}{}", self.key, choose.unwrap_or_default())
+    }
+
+    /// Returns the document for programs.
+    pub(super) fn document(&self) -> Value {
+        json!({ "key": self.key, "value": self.value, "choose": self.choose })
     }
 }
 
@@ -243,6 +276,22 @@ pub(super) fn bucket(grant: &BucketGrant) -> Value {
 /// Requests as they are written.
 pub(super) fn requests(grant: &EgressGrant) -> Value {
     written(grant, &EgressGrant::of(grant.host.clone()), &["host"])
+}
+
+/// Returns the addresses that a grant of requests to a host has to name: its own if it is not
+/// public, and those of this machine for its name. Nobody answers at some, and they are never named.
+pub(super) fn private_addresses(host: &Host) -> Vec<IpAddr> {
+    match host {
+        Host::Address(address) => {
+            let reach = classify(*address);
+            let is_named = reach != Reach::Public && !reach.is_never_dialled();
+            is_named.then_some(*address).into_iter().collect()
+        }
+        name if name.is_loopback() => {
+            vec![Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()]
+        }
+        Host::Name(_) => Vec::new(),
+    }
 }
 
 /// An entry without what is as when it is not written, but for these keys.

@@ -1,61 +1,37 @@
 //! The needs of calls at the boundary, and the least grant that satisfies them.
 
 mod places;
+mod requests;
 #[cfg(test)]
 mod tests;
 
-use super::lines::{Line, a_folder_at, bucket, directory, plain, requests};
+use super::lines::{Line, RefusedEntry, a_folder_at, bucket, directory, plain, requests};
 use crate::config::ComponentConfig;
 use domain::authority::Asked as AskedBy;
-use domain::egress::{
-    EgressGrant, Hop, Host, HostPattern, PathPattern, Reach, Scheme, Traffic, classify,
-};
+use domain::egress::{EgressGrant, Host, Traffic};
 use domain::event::{BoundaryDecision, BoundaryVerdict, NOTHING_OPENED};
 use domain::grant::{Access, BucketGrant, DirectoryGrant, SecretGrant, SecretSlot, capability};
 use domain::ruling::Rule;
 use domain::tool::ToolDefinition;
 use places::Places;
-use serde_json::{Value, json};
+use requests::Requests;
+use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::IpAddr;
 
-/// The outcome that egress records for a request to an address that is not public.
-const ADDRESS_BARRED: &str = "address-barred";
-/// Outcomes of requests that no grant let out.
-const NOT_LET_OUT: [&str; 4] = [
-    "url-refused",
-    "header-refused",
-    "not-granted",
-    ADDRESS_BARRED,
-];
-/// Paths of one host and port that get an entry each. More are put together.
-const PATHS_MAX: usize = 8;
+/// Parts of entries that are left to the operator.
+const NAME_ADDRESSES: &str = "name the addresses that are not public in privateAddresses";
+const ADD_PATHS: &str = "add the methods and the paths that the requests with secrets need";
+const CHOOSE_A_SECRET: &str = "choose one of `secrets`, and its prefix if it has one";
 
-/// The requests to one host: their methods and their paths, none for a path that is not known.
-#[derive(Debug, Default, PartialEq, Eq)]
-struct Asked {
-    methods: BTreeSet<String>,
-    paths: BTreeSet<Option<String>>,
-    /// True if its address turned out not to be public.
-    barred: bool,
-}
-
-/// The origin that requests went to.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct Origin {
-    host: String,
-    scheme: String,
-    port: u16,
-}
+/// The slot in which a placeholder stood: the host, whether it is a header, and its name.
+type Slot = (String, bool, String);
 
 /// One of the needs.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Need {
     Files,
-    Requests(Origin),
     Bucket(String),
     Environment,
-    Secrets,
 }
 
 /// The needs of the calls so far.
@@ -68,13 +44,12 @@ pub(super) struct Needs {
     /// Capabilities that a tool used and does not declare, by the tool.
     undeclared: BTreeSet<(String, String)>,
     files: Option<Access>,
-    /// The requests, by host, scheme and port.
-    requests: BTreeMap<Origin, Asked>,
+    requests: Requests,
     buckets: BTreeMap<String, Access>,
     environment: bool,
-    /// The slots in which placeholders stood, by host: whether it is a header, and its name. None
-    /// where a placeholder stood elsewhere.
-    secrets: BTreeSet<Option<(String, bool, String)>>,
+    /// The slots in which placeholders stood, and whether a secret went into them at least once.
+    /// None where a placeholder stood elsewhere.
+    secrets: BTreeMap<Option<Slot>, bool>,
 }
 
 impl Needs {
@@ -130,6 +105,7 @@ impl Needs {
             .iter()
             .filter(|decision| decision.verdict != BoundaryVerdict::Limited)
         {
+            let is_met = decision.verdict == BoundaryVerdict::Granted;
             let need = match decision.capability.as_str() {
                 // The call failed, maybe for want of a folder, and used none.
                 capability::FILES_READ if decision.detail.starts_with(NOTHING_OPENED) => {
@@ -151,17 +127,16 @@ impl Needs {
                     Some(Need::Environment)
                 }
                 capability::SECRETS_USE => {
-                    self.secrets.insert(slot(&decision.detail));
-                    Some(Need::Secrets)
+                    *self.secrets.entry(slot(&decision.detail)).or_default() |= is_met;
+                    None
                 }
                 // The hops say more.
                 capability::NET_HTTP => None,
                 other => self.bucket(other),
             };
-            let is_met = decision.verdict == BoundaryVerdict::Granted;
             self.met.extend(need.filter(|_| is_met));
         }
-        traffic.hops.iter().for_each(|hop| self.request(hop));
+        traffic.hops.iter().for_each(|hop| self.requests.take(hop));
         self.buckets != before
     }
 
@@ -173,21 +148,57 @@ impl Needs {
     }
 
     /// Returns what was only ever refused, here and by the host whose records were read.
-    pub(super) fn only_refused(&self) -> Vec<String> {
-        let requests = self.requests.keys().cloned().map(Need::Requests);
+    pub(super) fn only_refused(&self, config: &ComponentConfig) -> Vec<String> {
+        let secrets = !self.slots(config, false).is_empty();
+        let requests = self.requests.only_refused(&config.network);
+        let all = self.granted_although_refused().into_iter();
+        all.chain(requests)
+            .chain(secrets.then(|| "secrets".to_owned()))
+            .collect()
+    }
+
+    /// Returns what the lines grant although it was only ever refused.
+    pub(super) fn granted_although_refused(&self) -> Vec<String> {
         let buckets = self.buckets.keys().cloned().map(Need::Bucket);
         let all = [
             self.files.map(|_| Need::Files),
             self.environment.then_some(Need::Environment),
-            (!self.secrets.is_empty()).then_some(Need::Secrets),
         ];
         all.into_iter()
             .flatten()
-            .chain(requests)
             .chain(buckets)
             .filter(|need| !self.met.contains(need))
             .map(|need| need.describe())
             .collect()
+    }
+
+    /// Returns the entries that would allow the requests and the secrets that were only ever
+    /// refused. The lines have none of them: a model may have asked for what nobody meant.
+    pub(super) fn refused_entries(&self, config: &ComponentConfig) -> Vec<RefusedEntry> {
+        let granted = &config.network;
+        let unnamed = self.requests.are_addresses_unnamed(granted, false);
+        let asked = self.requests.refused(granted).into_iter();
+        let mut entries: Vec<RefusedEntry> = asked
+            .map(|value| RefusedEntry::new("network", value, unnamed.then_some(NAME_ADDRESSES)))
+            .collect();
+        let slots = self.slots(config, false);
+        let hosts = self.hosts_of_secrets(&slots, granted);
+        let told = self.requests.hosts(granted, false);
+        let is_new = |host: &&str| !told.contains(host) && grant_of(host, granted).is_none();
+        let hosts = hosts.into_iter().filter(is_new);
+        let entry =
+            |host: &str| RefusedEntry::new("network", json!({ "host": host }), Some(ADD_PATHS));
+        entries.extend(hosts.map(entry));
+        let secrets = slots.iter().map(|slot| match slot {
+            Some(slot) => json!(secret_in(slot)),
+            None => json!({
+                "secret": "name", "host": "api.example.com", "slot": { "header": "authorization" },
+            }),
+        });
+        entries.extend(
+            secrets.map(|value| RefusedEntry::new("secrets", value, Some(CHOOSE_A_SECRET))),
+        );
+        entries
     }
 
     /// Returns what the lines alone do not mend.
@@ -199,25 +210,6 @@ impl Needs {
             )
         });
         undeclared.chain(self.places.notes()).collect()
-    }
-
-    fn request(&mut self, hop: &Hop) {
-        let (Some(scheme), Some(host), Some(port)) = (hop.scheme, &hop.host, hop.port) else {
-            return;
-        };
-        let scheme = json!(scheme).as_str().unwrap_or_default().to_owned();
-        let origin = Origin {
-            host: host.clone(),
-            scheme,
-            port,
-        };
-        if !NOT_LET_OUT.contains(&hop.verdict.as_str()) {
-            self.met.insert(Need::Requests(origin.clone()));
-        }
-        let asked = self.requests.entry(origin).or_default();
-        asked.methods.insert(hop.method.as_str().to_owned());
-        asked.paths.insert(hop.path.clone());
-        asked.barred |= hop.verdict == ADDRESS_BARRED;
     }
 
     /// The names of the buckets.
@@ -232,7 +224,7 @@ impl Needs {
             self.files
                 .map(|access| self.folders(&config.directories, access)),
         );
-        lines.extend(self.network(&config.network));
+        lines.extend(self.network(config));
         if !self.buckets.is_empty() {
             let least = self.buckets.iter().map(|(name, access)| {
                 let there = config
@@ -254,7 +246,7 @@ impl Needs {
             ));
         }
         lines.extend(self.environment.then(|| plain("environment", config)));
-        lines.extend((!self.secrets.is_empty()).then(|| self.secrets(config)));
+        lines.extend(self.secrets(config));
         lines
     }
 
@@ -306,75 +298,71 @@ impl Needs {
         }
     }
 
-    fn network(&self, granted: &[EgressGrant]) -> Option<Line> {
-        let mut all: Vec<Value> = self
-            .requests
-            .iter()
-            .flat_map(|(target, asked)| least(target, asked, granted))
-            .collect();
-        // A request whose placeholder goes nowhere is not sent, and leaves no hop.
-        let slots = self.secrets.iter().flatten();
-        let hosts: BTreeSet<&str> = slots
-            .map(|(host, ..)| at_port(host).0)
-            .filter(|host| !self.requests.keys().any(|to| to.host == *host))
-            .collect();
-        all.extend(hosts.iter().map(|host| {
-            let parsed = Host::parse(host).ok();
-            let there =
-                parsed.and_then(|host| granted.iter().find(|grant| grant.host.matches(&host)));
-            there.map_or_else(|| json!({ "host": host }), requests)
-        }));
-        if all.is_empty() && !self.secrets.is_empty() {
-            all.push(json!({ "host": "api.example.com" }));
-        }
-        let unnamed = self
-            .requests
-            .iter()
-            .any(|(to, asked)| asked.barred && private_addresses(&to.host, asked).is_none());
-        let choose = match (
-            unnamed,
-            hosts.is_empty() && self.requests.is_empty(),
-            hosts.is_empty(),
-        ) {
-            (true, _, _) => Some("name the addresses that are not public in privateAddresses"),
-            (false, true, _) => Some("choose the hosts"),
-            (false, false, false) => {
-                Some("add the methods and the paths that the requests with secrets need")
-            }
-            (false, false, true) => None,
+    fn network(&self, config: &ComponentConfig) -> Option<Line> {
+        let granted = &config.network;
+        let mut all = self.requests.least(granted);
+        let slots = self.slots(config, true);
+        let hosts = self.hosts_of_secrets(&slots, granted);
+        all.extend(
+            hosts.iter().map(|host| {
+                grant_of(host, granted).map_or_else(|| json!({ "host": host }), requests)
+            }),
+        );
+        let choose = if self.requests.are_addresses_unnamed(granted, true) {
+            Some(NAME_ADDRESSES)
+        } else {
+            (!hosts.is_empty()).then_some(ADD_PATHS)
         };
         (!all.is_empty()).then(|| Line::new("network", all.into(), !granted.is_empty(), choose))
     }
 
-    fn secrets(&self, config: &ComponentConfig) -> Line {
-        let slots: Vec<SecretGrant> = self
-            .secrets
-            .iter()
+    fn secrets(&self, config: &ComponentConfig) -> Option<Line> {
+        let slots = self.slots(config, true);
+        if slots.is_empty() {
+            return None;
+        }
+        let new: Vec<SecretGrant> = slots
+            .into_iter()
             .flatten()
-            .map(|(host, header, name)| {
-                let slot = if *header {
-                    SecretSlot::Header(name.clone())
-                } else {
-                    SecretSlot::Query(name.clone())
-                };
-                let (host, port) = at_port(host);
-                SecretGrant {
-                    secret: "name".to_owned(),
-                    host: host.to_owned(),
-                    port,
-                    slot,
-                    prefix: String::new(),
-                }
-            })
+            .map(secret_in)
             .filter(|wanted| !config.secrets.iter().any(|there| there.is_beside(wanted)))
             .collect();
-        if slots.is_empty() && config.secrets.is_empty() {
-            return plain("secrets", config);
+        if new.is_empty() && config.secrets.is_empty() {
+            return Some(plain("secrets", config));
         }
-        let choose =
-            (!slots.is_empty()).then_some("choose one of `secrets`, and its prefix if it has one");
-        let all: Vec<&SecretGrant> = config.secrets.iter().chain(&slots).collect();
-        Line::new("secrets", json!(all), !config.secrets.is_empty(), choose)
+        let choose = (!new.is_empty()).then_some(CHOOSE_A_SECRET);
+        let all: Vec<&SecretGrant> = config.secrets.iter().chain(&new).collect();
+        let is_there = !config.secrets.is_empty();
+        Some(Line::new("secrets", json!(all), is_there, choose))
+    }
+
+    /// Returns the slots that were used or are granted, or the others.
+    fn slots(&self, config: &ComponentConfig, open: bool) -> Vec<&Option<Slot>> {
+        let is_granted = |slot: &Slot| {
+            let wanted = secret_in(slot);
+            let mut granted = config.secrets.iter();
+            granted.any(|there| there.is_beside(&wanted))
+        };
+        let slots = self.secrets.iter().filter(|&(slot, used)| {
+            let is_open = *used || slot.as_ref().is_some_and(is_granted);
+            is_open == open
+        });
+        slots.map(|(slot, _)| slot).collect()
+    }
+
+    /// Returns the hosts of slots to which no request is in the lines. A request whose placeholder
+    /// goes nowhere is not sent, and leaves no hop.
+    fn hosts_of_secrets<'a>(
+        &self,
+        slots: &[&'a Option<Slot>],
+        granted: &[EgressGrant],
+    ) -> BTreeSet<&'a str> {
+        let known = self.requests.hosts(granted, true);
+        let bound = slots.iter().copied().filter_map(Option::as_ref);
+        bound
+            .map(|(host, ..)| at_port(host).0)
+            .filter(|host| !known.contains(host))
+            .collect()
     }
 }
 
@@ -382,12 +370,8 @@ impl Need {
     fn describe(&self) -> String {
         match self {
             Self::Files => "files".to_owned(),
-            Self::Requests(Origin { host, scheme, port }) => {
-                format!("requests to {scheme}://{host}:{port}")
-            }
             Self::Bucket(bucket) => format!("the bucket {bucket}"),
             Self::Environment => "environment variables".to_owned(),
-            Self::Secrets => "secrets".to_owned(),
         }
     }
 }
@@ -404,7 +388,7 @@ fn at_port(written: &str) -> (&str, Option<u16>) {
 
 /// Reads host and slot of a placeholder from the detail in the ledger: its place, or the place that
 /// the secret went to.
-fn slot(detail: &str) -> Option<(String, bool, String)> {
+fn slot(detail: &str) -> Option<Slot> {
     if let Some((_, went)) = detail.split_once(" -> ") {
         let [host, kind, name] = went.split(' ').collect::<Vec<_>>().try_into().ok()?;
         return Some((host.to_owned(), kind == "header", name.to_owned()));
@@ -416,84 +400,25 @@ fn slot(detail: &str) -> Option<(String, bool, String)> {
     Some((host.to_owned(), header, name.to_owned()))
 }
 
-/// Returns the addresses of a host that is not public, as far as its name gives them.
-fn private_addresses(host: &str, asked: &Asked) -> Option<Vec<IpAddr>> {
-    match Host::parse(host).ok()? {
-        Host::Address(address) => (classify(address) != Reach::Public).then(|| vec![address]),
-        name if name.is_loopback() && asked.barred => Some(vec![
-            [127, 0, 0, 1].into(),
-            std::net::Ipv6Addr::LOCALHOST.into(),
-        ]),
-        Host::Name(_) => None,
+/// Returns the grant of a secret for a slot, whose name the operator chooses.
+fn secret_in((host, is_header, name): &Slot) -> SecretGrant {
+    let slot = if *is_header {
+        SecretSlot::Header(name.clone())
+    } else {
+        SecretSlot::Query(name.clone())
+    };
+    let (host, port) = at_port(host);
+    SecretGrant {
+        secret: "name".to_owned(),
+        host: host.to_owned(),
+        port,
+        slot,
+        prefix: String::new(),
     }
 }
 
-/// Returns one grant for each requested path, or one for all if some paths are not known. Each has
-/// the limits that such requests are granted already.
-fn least(origin: &Origin, asked: &Asked, granted: &[EgressGrant]) -> Vec<Value> {
-    let Origin { host, scheme, port } = origin;
-    let is_https = scheme == "https";
-    let default_port = if is_https { 443 } else { 80 };
-    let reads = asked
-        .methods
-        .iter()
-        .all(|method| method == "GET" || method == "HEAD");
-    let scheme_there = if is_https {
-        Scheme::Https
-    } else {
-        Scheme::Http
-    };
-    let there = Host::parse(host).ok().and_then(|host| {
-        granted.iter().find(|grant| {
-            grant.host.matches(&host)
-                && grant.schemes.contains(&scheme_there)
-                && grant.has_port(*port, scheme_there)
-        })
-    });
-    let kept = there.and_then(|grant| {
-        let like = EgressGrant {
-            redirects: grant.redirects,
-            private_addresses: grant.private_addresses.clone(),
-            request_bytes_max: grant.request_bytes_max,
-            response_bytes_max: grant.response_bytes_max,
-            total_ms_max: grant.total_ms_max,
-            ..EgressGrant::of(HostPattern::parse(host).ok()?)
-        };
-        requests(&like).as_object().cloned()
-    });
-    let everywhere = asked.paths.contains(&None);
-    let granted_path = there
-        .map(|grant| &grant.path)
-        .filter(|path| **path != PathPattern::default());
-    let many = BTreeSet::from([granted_path.map(PathPattern::to_string)]);
-    let paths = if asked.paths.len() > PATHS_MAX {
-        &many
-    } else {
-        &asked.paths
-    };
-    let grants = paths
-        .iter()
-        .filter(|path| paths.len() == 1 || path.is_none() == everywhere)
-        .map(|path| {
-            let mut grant = serde_json::Map::new();
-            grant.insert("host".to_owned(), json!(host));
-            if !is_https {
-                grant.insert("schemes".to_owned(), json!([scheme]));
-            }
-            if *port != default_port {
-                grant.insert("ports".to_owned(), json!([port]));
-            }
-            if !reads {
-                grant.insert("methods".to_owned(), json!(asked.methods));
-            }
-            if let Some(path) = path {
-                grant.insert("path".to_owned(), json!(path));
-            }
-            if let Some(addresses) = private_addresses(host, asked) {
-                grant.insert("privateAddresses".to_owned(), json!(addresses));
-            }
-            grant.extend(kept.clone().unwrap_or_default());
-            Value::Object(grant)
-        });
-    grants.collect()
+/// Returns the first grant of requests to a host; none without.
+fn grant_of<'a>(host: &str, granted: &'a [EgressGrant]) -> Option<&'a EgressGrant> {
+    let host = Host::parse(host).ok()?;
+    granted.iter().find(|grant| grant.host.matches(&host))
 }

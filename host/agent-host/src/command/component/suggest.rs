@@ -9,7 +9,7 @@ mod calls;
 mod trial;
 
 use super::configured;
-use super::lines::Line;
+use super::lines::{Line, RefusedEntry};
 use super::needs::Needs;
 use crate::cli::Suggest;
 use crate::config::Loaded;
@@ -28,6 +28,10 @@ struct Report<'a> {
     is_toml: bool,
     calls: &'a Calls,
     lines: Vec<Line>,
+    /// What would allow the requests and secrets that were only ever refused.
+    refused: Vec<RefusedEntry>,
+    /// All that was only ever refused.
+    only_refused: Vec<String>,
     needs: Needs,
     /// The calls that failed here, with the reasons.
     failed: Vec<String>,
@@ -62,6 +66,8 @@ pub(super) async fn run(
         is_toml: loaded.is_toml(),
         calls: &calls,
         lines: needs.lines(&config),
+        refused: needs.refused_entries(&config),
+        only_refused: needs.only_refused(&config),
         needs,
         failed,
     };
@@ -104,11 +110,12 @@ impl Report<'_> {
             .map(|line| (line.key.to_owned(), line.value.clone()))
             .collect();
         let lines = self.lines.iter().map(|line| line.document(self.is_toml));
+        let refused = self.refused.iter().map(RefusedEntry::document);
         json!({
             "component": self.component, "calls": self.calls.kept.len(),
             "without_arguments": self.calls.without_arguments, "failed": self.failed,
             "grant": grant, "lines": lines.collect::<Vec<_>>(),
-            "only_refused": self.needs.only_refused(), "notes": self.needs.notes(),
+            "only_refused": self.only_refused, "refused": refused.collect::<Vec<_>>(), "notes": self.needs.notes(),
         })
     }
 
@@ -124,13 +131,19 @@ impl Report<'_> {
             .iter()
             .flat_map(|line| line.describe(self.component, self.is_toml));
         let nothing = self.lines.is_empty().then(|| "nothing".to_owned());
-        let refused = self.needs.only_refused();
-        let refused = (!refused.is_empty()).then(|| {
+        let granted = self.needs.granted_although_refused();
+        let granted = (!granted.is_empty()).then(|| {
             format!(
                 "only ever refused, so see whether it is meant: {}",
-                refused.join(", ")
+                granted.join(", ")
             )
         });
+        let refused = (!self.refused.is_empty()).then(|| {
+            let name = self.component;
+            format!("refused; add to these lists of components.{name} only what is meant:")
+        });
+        let entries = self.refused.iter();
+        let entries = entries.map(|entry| format!("  {}", entry.text(self.is_toml)));
         let notes = self
             .needs
             .notes()
@@ -143,7 +156,9 @@ impl Report<'_> {
         let indented = least.chain(nothing).map(|line| format!("  {line}"));
         std::iter::once(head)
             .chain(indented)
+            .chain(granted)
             .chain(refused)
+            .chain(entries)
             .chain(notes)
             .chain(failed)
             .collect()

@@ -25,7 +25,7 @@ fn hop(method: Method, scheme: Scheme, port: u16, path: &str) -> Hop {
         port: Some(port),
         path: Some(path.to_owned()),
         status: None,
-        verdict: "not-granted".to_owned(),
+        verdict: "done".to_owned(),
         bytes_in: 0,
         bytes_out: 0,
         ms: 0,
@@ -93,6 +93,11 @@ fn what_is_granted_already_keeps_its_place_its_scope_and_its_limits() {
     );
 }
 
+fn refused(needs: &Needs, granted: &str) -> Vec<String> {
+    let entries = needs.refused_entries(&parsed(granted));
+    entries.iter().map(|entry| entry.text(true)).collect()
+}
+
 #[test]
 fn requests_to_an_address_that_is_not_public_name_it() {
     let to = |host: &str, verdict: &str| Hop {
@@ -103,33 +108,68 @@ fn requests_to_an_address_that_is_not_public_name_it() {
     for (hop, expected) in [
         (
             to("10.1.2.3", "not-granted"),
-            r#"[{ host = "10.1.2.3", schemes = ["http"], path = "/", privateAddresses = ["10.1.2.3"] }]"#,
+            r#"{ host = "10.1.2.3", schemes = ["http"], path = "/", privateAddresses = ["10.1.2.3"] }"#,
         ),
         (
             to("localhost", "address-barred"),
-            r#"[{ host = "localhost", schemes = ["http"], path = "/", privateAddresses = ["127.0.0.1", "::1"] }]"#,
+            r#"{ host = "localhost", schemes = ["http"], path = "/", privateAddresses = ["127.0.0.1", "::1"] }"#,
         ),
         (
             to("intra.example", "address-barred"),
-            r#"[{ host = "intra.example", schemes = ["http"], path = "/" }]  # name the addresses that are not public in privateAddresses"#,
+            r#"{ host = "intra.example", schemes = ["http"], path = "/" }  # name the addresses that are not public in privateAddresses"#,
         ),
         (
             to("1.1.1.1", "not-granted"),
-            r#"[{ host = "1.1.1.1", schemes = ["http"], path = "/" }]"#,
+            r#"{ host = "1.1.1.1", schemes = ["http"], path = "/" }"#,
         ),
     ] {
         let mut needs = Needs::default();
-        needs.take(
-            &[],
-            &Traffic {
-                hops: vec![hop],
-                left_out: 0,
-            },
-        );
-        let lines = needs.lines(&ComponentConfig::default());
-        assert_eq!(lines[0].text(true), format!("network = {expected}"));
-        pasted(&[], &lines);
+        let hops = vec![hop];
+        needs.take(&[], &Traffic { hops, left_out: 0 });
+        assert!(needs.lines(&ComponentConfig::default()).is_empty());
+        assert_eq!(refused(&needs, ""), [format!("network: {expected}")]);
     }
+}
+
+/// One origin, of which one path was read: neither the other paths nor another method are granted.
+#[test]
+fn requests_that_were_only_ever_refused_are_told_by_path_and_method_and_are_in_no_line() {
+    let refused_hop = |method, path: &str| Hop {
+        verdict: "not-granted".to_owned(),
+        ..hop(method, Scheme::Https, 443, path)
+    };
+    let mut needs = Needs::default();
+    let hops = vec![
+        refused_hop(Method::Get, "/notice.txt"),
+        hop(Method::Get, Scheme::Https, 443, "/notice.txt"),
+        refused_hop(Method::Post, "/notice.txt"),
+        refused_hop(Method::Get, "/"),
+    ];
+    needs.take(&[], &Traffic { hops, left_out: 0 });
+    let none = ComponentConfig::default();
+    let lines = needs.lines(&none);
+    assert_eq!(
+        lines.iter().map(|line| line.text(true)).collect::<Vec<_>>(),
+        [r#"network = [{ host = "example.com", path = "/notice.txt" }]"#]
+    );
+    assert_eq!(
+        refused(&needs, ""),
+        [
+            r#"network: { host = "example.com", path = "/" }"#,
+            r#"network: { host = "example.com", methods = ["POST"], path = "/notice.txt" }"#,
+        ]
+    );
+    assert_eq!(
+        needs.only_refused(&none),
+        [
+            "GET https://example.com:443/",
+            "POST https://example.com:443/notice.txt"
+        ]
+    );
+    // Calls that are repeated reach no network, and what is granted now is no more than was meant.
+    let granted = r#"network = [{ host = "example.com", methods = ["GET", "POST"] }]"#;
+    assert!(refused(&needs, granted).is_empty());
+    assert_eq!(needs.lines(&parsed(granted)).len(), 1);
 }
 
 /// It may have failed for another reason than a folder.
@@ -142,44 +182,56 @@ fn a_call_that_opened_nothing_in_its_folders_is_a_note_and_no_need() {
     };
     needs.take(&[opened_nothing], &Traffic::default());
     assert!(needs.lines(&ComponentConfig::default()).is_empty());
-    assert!(needs.only_refused().is_empty());
+    assert!(needs.only_refused(&ComponentConfig::default()).is_empty());
     assert_eq!(needs.notes().len(), 1, "{:?}", needs.notes());
 }
 
 #[test]
 fn a_placeholder_needs_a_secret_and_the_request_that_it_goes_into() {
-    let refused = "a placeholder stands in the header `authorization`, where no such secret is bound for \
+    let detail = "a placeholder stands in the header `authorization`, where no such secret is bound for \
          `api.github.com`";
-    let needing = |detail: &str| {
+    let needing = |verdict, detail: &str| {
         let mut needs = Needs::default();
         needs.take(
             &[BoundaryDecision {
                 detail: detail.to_owned(),
-                ..decision("secrets.use", BoundaryVerdict::Refused)
+                ..decision("secrets.use", verdict)
             }],
             &Traffic::default(),
         );
         needs
     };
-    for detail in [refused, "key -> api.github.com header authorization"] {
-        let config = pasted(&[], &needing(detail).lines(&ComponentConfig::default()));
-        assert_eq!(
-            (
-                config.secrets[0].host.as_str(),
-                config.network[0].host.to_string().as_str()
-            ),
-            ("api.github.com", "api.github.com")
-        );
-        assert!(
-            config.secrets[0].check(&config.network).is_ok(),
-            "{config:?}"
-        );
-        assert!(config.directories.is_empty());
-    }
-    let elsewhere = pasted(
-        &[],
-        &needing("a placeholder stands in the path").lines(&ComponentConfig::default()),
+    let used = needing(
+        BoundaryVerdict::Granted,
+        "key -> api.github.com header authorization",
     );
+    let config = pasted(&[], &used.lines(&ComponentConfig::default()));
+    assert_eq!(
+        (
+            config.secrets[0].host.as_str(),
+            config.network[0].host.to_string().as_str()
+        ),
+        ("api.github.com", "api.github.com")
+    );
+    assert!(
+        config.secrets[0].check(&config.network).is_ok(),
+        "{config:?}"
+    );
+    assert!(config.directories.is_empty());
+    assert!(refused(&used, "").is_empty());
+
+    // Where a model put one, and no secret went, is in no line.
+    let only_refused = needing(BoundaryVerdict::Refused, detail);
+    assert!(only_refused.lines(&ComponentConfig::default()).is_empty());
+    let told = refused(&only_refused, "");
+    assert!(
+        told.len() == 2
+            && told[0].starts_with(r#"network: { host = "api.github.com" }  # add the methods"#)
+            && told[1].contains(r#"slot = { header = "authorization" }"#),
+        "{told:?}"
+    );
+    let elsewhere = needing(BoundaryVerdict::Refused, "a placeholder stands in the path");
+    assert_eq!(refused(&elsewhere, "").len(), 1);
     for (written, expected) in [
         ("a.com", ("a.com", None)),
         ("a.com:8443", ("a.com", Some(8443))),
@@ -187,11 +239,10 @@ fn a_placeholder_needs_a_secret_and_the_request_that_it_goes_into() {
     ] {
         assert_eq!(super::at_port(written), expected);
     }
-    assert!(elsewhere.secrets.len() == 1 && elsewhere.network.len() == 1);
     let keys = [
         r#"secrets = [{ secret = "mine", host = "api.github.com", slot = { header = "Authorization" }, prefix = "Bearer " }]"#,
     ];
-    let kept = pasted(&keys, &needing(refused).lines(&parsed(keys[0])));
+    let kept = pasted(&keys, &only_refused.lines(&parsed(keys[0])));
     assert_eq!(kept.secrets, parsed(keys[0]).secrets);
 }
 

@@ -264,13 +264,13 @@ mod tests {
         assert_eq!(
             told,
             [
-                r#"network = [{ host = "a.example", path = "/a" }, { host = "b.example", path = "/a" }]"#,
+                r#"network = [{ host = "a.example", path = "/a" }]"#,
                 r#"keyValue = [{ bucket = "lists", access = "read-only" }]"#,
             ]
         );
         assert_eq!(
-            needs.only_refused(),
-            ["requests to https://b.example:443", "the bucket lists"]
+            needs.only_refused(&ComponentConfig::default()),
+            ["the bucket lists", "GET https://b.example:443/a"]
         );
         let notes = needs.notes();
         assert!(
