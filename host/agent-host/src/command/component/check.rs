@@ -7,7 +7,7 @@ mod recorded;
 use super::lines::{AGENTS, Line, MODELS, Missing, key_of};
 use super::{configured, folder_lines, pin_line, wanted};
 use crate::client::Client;
-use crate::config::{ComponentConfig, Loaded};
+use crate::config::{ComponentConfig, Loaded, check as check_config};
 use crate::failure::Failure;
 use crate::fields::{list, text};
 use crate::guests;
@@ -16,7 +16,7 @@ use crate::terminal::Terminal;
 use broker::Entry;
 use domain::authority::{self, CapabilityStatus, Reviewed};
 use domain::grant::{DirectoryGrant, capability};
-use finding::{Tally, undeclared};
+use finding::{Tally, faults, undeclared};
 use recorded::Refusals;
 use runtime::Described;
 use serde_json::{Value, json};
@@ -46,8 +46,10 @@ pub(super) async fn run(
     let runtime = command_runtime(loaded, Reach::default()).await?;
     let served = served(loaded).await;
     let refusals = Refusals::read(loaded).await;
+    let findings = check_config(loaded);
     let mut tally = Tally::default();
     for (name, config) in wanted {
+        let faults = faults(&findings, &name);
         let entry = guests::load_one(loaded, &runtime, name, &config).await?;
         let pin = Pin::of(&entry, served.as_ref());
         let standings = standings(&entry);
@@ -55,9 +57,8 @@ pub(super) async fn run(
         let lines = grant_lines(&entry, &config, &standings);
         let warnings = undeclared(&imports, &standings);
         let recorded = refusals.of(&entry.name);
-        tally.count(&entry, &standings, &warnings);
+        tally.count(&entry, &standings, &warnings, &faults);
         let code = entry.component.digest();
-        let manifest = entry.component.manifest();
         let mut document = document(
             &entry.name,
             &code.reference(),
@@ -72,12 +73,9 @@ pub(super) async fn run(
                 ("replaces".to_owned(), json!(pin.replaces)),
                 ("warnings".to_owned(), json!(warnings)),
                 ("recorded".to_owned(), json!(recorded)),
-                ("manifest".to_owned(), json!(manifest.and_then(Result::ok))),
-                (
-                    "manifest_fault".to_owned(),
-                    json!(manifest.and_then(Result::err).map(ToString::to_string)),
-                ),
+                ("errors".to_owned(), json!(faults)),
             ]);
+            fields.extend(manifest_fields(&entry));
         }
         terminal.result(&document, || {
             let head = format!("{}@{}", entry.name, code.short());
@@ -93,16 +91,23 @@ pub(super) async fn run(
                     loaded.is_toml(),
                 ))
                 .chain(places(&entry.grant.directories))
-                .chain(
-                    warnings
-                        .iter()
-                        .map(|warning| format!("  warning  {warning}")),
-                )
+                .chain(faults.iter().map(|fault| format!("  error    {fault}")))
+                .chain(warnings.iter().map(|it| format!("  warning  {it}")))
                 .chain(recorded.iter().map(|line| format!("  recorded {line}")))
                 .collect()
         });
     }
     tally.result()
+}
+
+/// Returns what a document says about the manifest.
+fn manifest_fields(entry: &Entry) -> [(String, Value); 2] {
+    let manifest = entry.component.manifest();
+    let fault = manifest.and_then(Result::err).map(ToString::to_string);
+    [
+        ("manifest".to_owned(), json!(manifest.and_then(Result::ok))),
+        ("manifest_fault".to_owned(), json!(fault)),
+    ]
 }
 
 /// Returns the line that says where the component sees its folders; none without folders.

@@ -4,9 +4,9 @@
 #[cfg(test)]
 mod tests;
 
-use super::lines::{Line, Missing, bucket, directory, requests};
+use super::lines::{Line, Missing, bucket, directory, private_addresses, requests};
 use crate::config::ComponentConfig;
-use domain::egress::{EgressGrant, HostPattern, Method};
+use domain::egress::{AddressRange, EgressGrant, Host, HostPattern, Method};
 use domain::grant::{Access, BucketGrant, DirectoryGrant, Grant, SecretGrant, SecretSlot};
 use domain::manifest::{Manifest, WantedFolder, WantedSecret, Wants};
 use runtime::Component;
@@ -212,6 +212,7 @@ fn hosts(wants: &Wants, granted: &[EgressGrant]) -> Vec<EgressGrant> {
             continue;
         };
         let mut wanted = EgressGrant::of(host);
+        wanted.private_addresses = addresses(&want.host);
         if !want.methods.is_empty() {
             wanted.methods.clone_from(&want.methods);
         }
@@ -227,11 +228,29 @@ fn hosts(wants: &Wants, granted: &[EgressGrant]) -> Vec<EgressGrant> {
             .filter(|method| !is_granted(method))
             .collect();
         match all.iter_mut().find(|grant| grant.host == wanted.host) {
-            Some(there) => there.methods.extend(lacking),
+            Some(there) => {
+                there.methods.extend(lacking);
+                // Without one, the host does not start.
+                if there.private_addresses.is_empty() {
+                    there.private_addresses = wanted.private_addresses;
+                }
+            }
             None => all.push(wanted),
         }
     }
     all
+}
+
+/// Returns the addresses that a grant of requests to a host has to name.
+fn addresses(host: &str) -> Vec<AddressRange> {
+    let host = Host::parse(host).ok();
+    let named = host
+        .map(|host| private_addresses(&host))
+        .unwrap_or_default();
+    let ranges = named
+        .iter()
+        .map(|address| AddressRange::parse(&address.to_string()));
+    ranges.filter_map(Result::ok).collect()
 }
 
 fn buckets(wants: &Wants, granted: &[BucketGrant]) -> Vec<BucketGrant> {

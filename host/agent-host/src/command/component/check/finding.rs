@@ -1,6 +1,7 @@
-//! The warnings of `component check`, and what they and refusals make of its exit code.
+//! The errors and warnings of `component check`, and what they and refusals make of its exit code.
 
 use super::{BUCKETS, Import};
+use crate::config::{Finding, Severity};
 use crate::failure::{Exit, Failure};
 use anyhow::anyhow;
 use broker::Entry;
@@ -35,9 +36,22 @@ pub(super) fn undeclared(imports: &[Import], standings: &[Reviewed]) -> Vec<Stri
     told.collect()
 }
 
+/// Returns the errors of a configuration that are about a component: the host does not start with
+/// them.
+pub(super) fn faults(findings: &[Finding], component: &str) -> Vec<String> {
+    let own = format!("components.{component}.");
+    let errors = findings
+        .iter()
+        .filter(|finding| finding.severity == Severity::Error && finding.key.starts_with(&own));
+    errors
+        .map(|finding| format!("{}: {}", finding.key, finding.message))
+        .collect()
+}
+
 /// The numbers of what is wrong with the components that were checked.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Tally {
+    faults: usize,
     refused: usize,
     warnings: usize,
 }
@@ -45,7 +59,14 @@ pub(super) struct Tally {
 impl Tally {
     /// Counts what is wrong with one component. An agent that may reach no other agents is in
     /// order: many need none.
-    pub(super) fn count(&mut self, entry: &Entry, standings: &[Reviewed], warnings: &[String]) {
+    pub(super) fn count(
+        &mut self,
+        entry: &Entry,
+        standings: &[Reviewed],
+        warnings: &[String],
+        faults: &[String],
+    ) {
+        self.faults += faults.len();
         let is_agent = matches!(entry.component.describes(), Described::Agent(_));
         self.add(is_agent, standings, warnings.len());
     }
@@ -63,29 +84,36 @@ impl Tally {
 
     /// Returns the result of the command.
     pub(super) fn result(&self) -> Result<(), Failure> {
-        let Self { refused, warnings } = *self;
-        let many = |count: usize, what: &str| match count {
-            1 => format!("1 {what}"),
-            count => format!("{count} {what}s"),
+        let Self {
+            faults,
+            refused,
+            warnings,
+        } = *self;
+        let exit = match (faults, refused, warnings) {
+            (0, 0, 0) => return Ok(()),
+            (0, 0, _) => Exit::Failed,
+            (0, _, _) => Exit::Refused,
+            (_, _, _) => Exit::Usage,
         };
-        let refused_text =
-            many(refused, "refused capability").replace("capabilitys", "capabilities");
-        let (exit, what) = match (refused, warnings) {
-            (0, 0) => return Ok(()),
-            (0, warnings) => (Exit::Failed, many(warnings, "warning")),
-            (_, 0) => (Exit::Refused, refused_text),
-            (_, warnings) => (
-                Exit::Refused,
-                format!("{refused_text} and {}", many(warnings, "warning")),
-            ),
-        };
+        let counted = [
+            (faults, "error", "errors"),
+            (refused, "refused capability", "refused capabilities"),
+            (warnings, "warning", "warnings"),
+        ];
+        let told = counted.into_iter().filter(|(count, ..)| *count > 0);
+        let told = told.map(|(count, one, many)| match count {
+            1 => format!("1 {one}"),
+            count => format!("{count} {many}"),
+        });
+        let what = told.collect::<Vec<_>>().join(" and ");
         Err(Failure::new(exit, anyhow!("the check found {what}")))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{BUCKETS, Import, Tally, undeclared};
+    use super::{BUCKETS, Import, Tally, faults, undeclared};
+    use crate::config::{Finding, Severity};
     use crate::failure::Exit;
     use domain::authority::{CapabilityStatus, Reviewed};
 
@@ -150,5 +178,31 @@ mod tests {
         let mut tally = Tally::default();
         tally.add(true, &agents, 0);
         assert!(tally.result().is_ok());
+    }
+
+    #[test]
+    fn errors_of_the_configuration_about_a_component_fail_its_check_as_the_host_would() {
+        let finding = |severity, key: &str| Finding {
+            severity,
+            key: key.to_owned(),
+            message: "wrong".to_owned(),
+        };
+        let findings = [
+            finding(Severity::Error, "components.c.network[0].privateAddresses"),
+            finding(Severity::Warning, "components.c.directories[0]"),
+            finding(Severity::Error, "components.c2.path"),
+            finding(Severity::Error, "agents[0].component"),
+        ];
+        let told = faults(&findings, "c");
+        assert_eq!(told, ["components.c.network[0].privateAddresses: wrong"]);
+        let tally = Tally {
+            faults: told.len(),
+            refused: 1,
+            warnings: 0,
+        };
+        let failure = tally.result().unwrap_err();
+        assert_eq!(failure.exit, Exit::Usage);
+        let told = failure.error.to_string();
+        assert!(told.ends_with("1 error and 1 refused capability"), "{told}");
     }
 }

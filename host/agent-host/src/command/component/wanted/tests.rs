@@ -110,6 +110,25 @@ fn methods_that_a_granted_host_lacks_are_wanted_still() {
     );
 }
 
+/// Without the address, the host would not start with the line.
+#[test]
+fn a_wanted_host_that_is_not_public_is_granted_with_its_address() {
+    for (host, addresses) in [
+        ("127.0.0.1", json!(["127.0.0.1"])),
+        ("10.1.2.3", json!(["10.1.2.3"])),
+        ("localhost", json!(["127.0.0.1", "::1"])),
+    ] {
+        let wanted = wants(&json!({ "hosts": [{ "host": host, "reason": "reads" }] }));
+        let expected = json!([{ "host": host, "privateAddresses": addresses }]);
+        let lines = of_wants(&wanted.wants, &ComponentConfig::default());
+        assert_eq!(lines[0].value, expected);
+        let grant: Grant =
+            serde_json::from_value(json!({ "network": [{ "host": host }] })).unwrap();
+        let lines = of_wants(&wanted.wants, &as_config(&grant));
+        assert_eq!(lines[0].value, expected);
+    }
+}
+
 #[test]
 fn several_wants_of_one_host_are_all_in_the_line() {
     let twice = wants(&json!({
