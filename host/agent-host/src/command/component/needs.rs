@@ -61,6 +61,16 @@ impl Needs {
         }
     }
 
+    /// Forgets all but the places of the component's folders.
+    pub(super) fn forget(&mut self) {
+        let mut places = std::mem::take(&mut self.places);
+        places.forget();
+        *self = Self {
+            places,
+            ..Self::default()
+        };
+    }
+
     /// Adds what a call of a tool did, and what it would have done. What the tool does not declare
     /// is kept apart: no grant opens it. Returns true if it needs a bucket that was not known
     /// before.

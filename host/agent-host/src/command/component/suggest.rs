@@ -58,7 +58,7 @@ pub(super) async fn run(
     let mut needs = Needs::with_folders_at(places);
     let calls = match &what.calls {
         Some(file) => from_file(file, tools)?,
-        None => from_host(loaded, name, tools, &mut needs).await?,
+        None => from_host(loaded, trial.entry(), tools, &mut needs).await?,
     };
     let failed = run_all(&trial, &calls, tools, &mut needs).await?;
     let report = Report {

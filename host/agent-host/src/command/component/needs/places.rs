@@ -26,6 +26,11 @@ impl Places {
         }
     }
 
+    /// Forgets what was opened elsewhere.
+    pub(super) fn forget(&mut self) {
+        *self = Self::new(std::mem::take(&mut self.granted));
+    }
+
     /// Adds a decision about files. Its detail is a path, or says why there was none.
     pub(super) fn take(&mut self, decision: &BoundaryDecision) {
         let detail = &decision.detail;

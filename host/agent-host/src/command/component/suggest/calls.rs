@@ -7,6 +7,7 @@ use crate::config::Loaded;
 use crate::failure::{Exit, Failure};
 use crate::fields::{list, text};
 use anyhow::{Context, anyhow};
+use broker::Entry;
 use domain::egress::Traffic;
 use domain::event::BoundaryDecision;
 use domain::ruling::Rule;
@@ -16,6 +17,8 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::path::Path;
 
+/// The type of the events about a component that is served with other code or another grant.
+const ADMITTED: &str = "component.admitted.v1";
 /// Calls that are run.
 const CALLS_MAX: usize = 1_000;
 
@@ -93,14 +96,15 @@ fn read(text: &str, tools: &[ToolDefinition]) -> Result<Vec<Recorded>, (usize, a
 }
 
 /// Returns the last calls of these tools that a running host has recorded, and adds what it decided
-/// about the component's calls to the needs.
+/// about calls of the present code, with its last grant, to the needs.
 pub(super) async fn from_host(
     loaded: &Loaded,
-    component: &str,
+    entry: &Entry,
     tools: &[ToolDefinition],
     needs: &mut Needs,
 ) -> Result<Calls, Failure> {
     let client = Client::new(loaded)?;
+    let code = entry.component.digest().reference();
     let mut calls = Calls::default();
     let log = Log {
         path: "/api/events",
@@ -114,12 +118,25 @@ pub(super) async fn from_host(
         started.for_each(|operation| calls.take(operation, tools));
         let kept = &mut calls.kept;
         kept.drain(..kept.len().saturating_sub(CALLS_MAX));
-        if text(event, "/data/component") == component {
-            take_decided(event, tools, needs);
+        if text(event, "/data/component") == entry.name {
+            take_recorded(event, &code, tools, needs);
         }
     };
     client.read_log(log, take).await?;
     Ok(calls)
+}
+
+/// Adds what an event says about a component: a call of the present code, or that it has been
+/// admitted with another code or another grant. What was decided before says nothing any more.
+fn take_recorded(event: &Value, code: &str, tools: &[ToolDefinition], needs: &mut Needs) {
+    if text(event, "/type") == ADMITTED {
+        needs.forget();
+        return;
+    }
+    let of_call = text(event, "/data/code");
+    if of_call.is_empty() || of_call == code {
+        take_decided(event, tools, needs);
+    }
 }
 
 /// Adds what a host decided about a call of one of these tools to the needs.
@@ -168,7 +185,7 @@ impl Calls {
 
 #[cfg(test)]
 mod tests {
-    use super::{Calls, Needs, Recorded, read, take_decided};
+    use super::{Calls, Needs, Recorded, read, take_decided, take_recorded};
     use crate::config::ComponentConfig;
     use domain::tool::{EffectClass, ToolDefinition};
     use serde_json::json;
@@ -279,5 +296,33 @@ mod tests {
             "{notes:?}"
         );
         take_decided(&event, &[], &mut Needs::default());
+    }
+
+    /// The tool declares it now, or another grant allows it.
+    #[test]
+    fn what_was_decided_about_other_code_or_under_another_grant_is_forgotten() {
+        let decided = |code: &str, bucket: &str| {
+            json!({ "type": "boundary.decided.v1", "data": {
+                "tool": "read_file", "component": "c", "code": code, "decisions": [{
+                    "capability": format!("{bucket}.read"), "verdict": "refused",
+                    "rule": "notAsked", "times": 1,
+                }],
+            } })
+        };
+        let admitted = json!({ "type": "component.admitted.v1", "data": { "component": "c" } });
+        let mut needs = Needs::default();
+        for event in [
+            decided("sha256:02", "before"),
+            admitted,
+            decided("sha256:01", "elsewhere"),
+            decided("sha256:02", "now"),
+        ] {
+            take_recorded(&event, "sha256:02", &tools(), &mut needs);
+        }
+        let notes = needs.notes();
+        assert!(
+            notes.len() == 1 && notes[0].starts_with("read_file uses now.read and does not"),
+            "{notes:?}"
+        );
     }
 }
