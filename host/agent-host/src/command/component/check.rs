@@ -57,7 +57,7 @@ pub(super) async fn run(
         let lines = grant_lines(&entry, &config, &standings);
         let warnings = undeclared(&imports, &standings);
         let recorded = refusals.of(&entry.name);
-        tally.count(&entry, &standings, &warnings, &faults);
+        tally.count(&standings, &warnings, &faults);
         let code = entry.component.digest();
         let mut document = document(
             &entry.name,
@@ -233,10 +233,15 @@ fn grant_lines(entry: &Entry, config: &ComponentConfig, standings: &[Reviewed]) 
     wanted::lines_with(&entry.component, config, &missing(standings))
 }
 
+/// Returns whether a component lacks a grant. One that may reach no other agents is in order: most
+/// agents need none, and only agents ask for it by their nature, without a tool.
+fn is_missing(reviewed: &Reviewed) -> bool {
+    let is_by_nature = reviewed.capability == AGENTS && reviewed.tools.is_empty();
+    reviewed.standing == CapabilityStatus::Refused && !is_by_nature
+}
+
 fn missing(standings: &[Reviewed]) -> Missing {
-    let refused = standings
-        .iter()
-        .filter(|reviewed| reviewed.standing == CapabilityStatus::Refused);
+    let refused = standings.iter().filter(|reviewed| is_missing(reviewed));
     Missing::of(refused.map(|reviewed| reviewed.capability.as_str()))
 }
 
@@ -267,13 +272,12 @@ fn report_lines(
     report
 }
 
-fn standing(
-    Reviewed {
+fn standing(reviewed: &Reviewed) -> String {
+    let Reviewed {
         capability,
         standing,
         tools,
-    }: &Reviewed,
-) -> String {
+    } = reviewed;
     let asked_by = if tools.is_empty() {
         String::new()
     } else {
@@ -284,6 +288,9 @@ fn standing(
         CapabilityStatus::Unused => format!(
             "  unused   {capability:<16} granted, and no tool asks for it: take it out of the grant"
         ),
+        CapabilityStatus::Refused if !is_missing(reviewed) => {
+            format!("  not granted: {capability} (needed only if it hands work to others)")
+        }
         CapabilityStatus::Refused => format!("  refused  {capability:<16} {asked_by}"),
     }
 }
@@ -300,8 +307,7 @@ fn document(
     let capabilities: Vec<Value> = standings
         .iter()
         .map(|reviewed| {
-            let refused = reviewed.standing == CapabilityStatus::Refused;
-            let key = key_of(&reviewed.capability).filter(|_| refused);
+            let key = key_of(&reviewed.capability).filter(|_| is_missing(reviewed));
             let line = key.and_then(|key| lines.iter().find(|line| line.key == key)).map(|line| line.text(is_toml));
             json!({
                 "capability": reviewed.capability, "standing": reviewed.standing, "tools": reviewed.tools, "key": key, "line": line,
@@ -460,5 +466,27 @@ mod tests {
             ),
             (&"add".into(), &"choose the hosts".into())
         );
+    }
+
+    #[test]
+    fn an_agent_without_other_agents_is_told_so_and_gets_no_line_for_them() {
+        let by_nature = |capability: &str| Reviewed {
+            tools: Vec::new(),
+            ..reviewed(capability, CapabilityStatus::Refused)
+        };
+        let standings = ["models", "agents"].map(by_nature);
+        let lines = missing(&standings).lines(&ComponentConfig::default());
+        let told = report_lines("c", &standings, &lines, &[], true);
+        let [models, agents, _, line] = told.as_slice() else {
+            panic!("{told:?}")
+        };
+        assert!(models.starts_with("  refused  models"), "{models}");
+        assert_eq!(
+            agents,
+            "  not granted: agents (needed only if it hands work to others)"
+        );
+        assert!(line.starts_with("    models = "), "{line}");
+        let document = document("c", "sha256:00", &standings, &lines, &[], true);
+        assert_eq!(document["capabilities"][1]["line"], json!(null));
     }
 }

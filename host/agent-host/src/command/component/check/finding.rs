@@ -1,13 +1,11 @@
 //! The errors and warnings of `component check`, and what they and refusals make of its exit code.
 
-use super::{BUCKETS, Import};
+use super::{BUCKETS, Import, is_missing};
 use crate::config::{Finding, Severity};
 use crate::failure::{Exit, Failure};
 use anyhow::anyhow;
-use broker::Entry;
 use domain::authority::{CapabilityStatus, Reviewed};
 use domain::grant::capability;
-use runtime::Described;
 use std::collections::BTreeSet;
 
 /// Returns a warning for each capability that the component's imports need and that no tool
@@ -57,29 +55,17 @@ pub(super) struct Tally {
 }
 
 impl Tally {
-    /// Counts what is wrong with one component. An agent that may reach no other agents is in
-    /// order: many need none.
-    pub(super) fn count(
-        &mut self,
-        entry: &Entry,
-        standings: &[Reviewed],
-        warnings: &[String],
-        faults: &[String],
-    ) {
+    /// Counts what is wrong with one component.
+    pub(super) fn count(&mut self, standings: &[Reviewed], warnings: &[String], faults: &[String]) {
         self.faults += faults.len();
-        let is_agent = matches!(entry.component.describes(), Described::Agent(_));
-        self.add(is_agent, standings, warnings.len());
+        self.add(standings, warnings.len());
     }
 
-    fn add(&mut self, is_agent: bool, standings: &[Reviewed], warnings: usize) {
-        let count = |standing: CapabilityStatus| {
-            let matching = standings.iter().filter(|it| it.standing == standing);
-            matching
-                .filter(|it| !(is_agent && it.capability == super::AGENTS))
-                .count()
-        };
-        self.refused += count(CapabilityStatus::Refused);
-        self.warnings += count(CapabilityStatus::Unused) + warnings;
+    fn add(&mut self, standings: &[Reviewed], warnings: usize) {
+        let standings = standings.iter();
+        self.refused += standings.clone().filter(|it| is_missing(it)).count();
+        let unused = standings.filter(|it| it.standing == CapabilityStatus::Unused);
+        self.warnings += unused.count() + warnings;
     }
 
     /// Returns the result of the command.
@@ -152,31 +138,24 @@ mod tests {
         let refused = [reviewed("net.http", CapabilityStatus::Refused)];
         let unused = [reviewed("env.read", CapabilityStatus::Unused)];
         let agents = [reviewed("agents", CapabilityStatus::Refused)];
-        for (is_agent, standings, warnings, exit, message) in [
+        for (standings, warnings, exit, message) in [
+            (&refused[..], 0, Exit::Refused, "1 refused capability"),
             (
-                false,
-                &refused[..],
-                0,
-                Exit::Refused,
-                "1 refused capability",
-            ),
-            (
-                false,
                 &refused,
                 2,
                 Exit::Refused,
                 "1 refused capability and 2 warnings",
             ),
-            (false, &unused, 0, Exit::Failed, "1 warning"),
+            (&unused, 0, Exit::Failed, "1 warning"),
         ] {
             let mut tally = Tally::default();
-            tally.add(is_agent, standings, warnings);
+            tally.add(standings, warnings);
             let failure = tally.result().unwrap_err();
             assert_eq!(failure.exit, exit);
             assert!(failure.error.to_string().ends_with(message), "{failure:?}");
         }
         let mut tally = Tally::default();
-        tally.add(true, &agents, 0);
+        tally.add(&agents, 0);
         assert!(tally.result().is_ok());
     }
 
