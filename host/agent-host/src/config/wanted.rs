@@ -5,6 +5,8 @@ use super::key::nearest;
 use super::unmatched::with_own_tools;
 use broker::Entry;
 use domain::definition::Definition;
+use domain::delegate::{self, Target};
+use domain::grant::PatternList;
 use domain::shown::visible;
 use domain::tool::ToolDefinition;
 use runtime::Described;
@@ -28,20 +30,33 @@ pub(crate) fn wanted<'a>(
         };
         for (index, agent) in agents.iter().enumerate() {
             if agent.component == entry.name {
-                findings.extend(without(index, &description.wants, &names));
+                let wants = may_call(&description.wants, agent.tool_allowlist.as_ref());
+                findings.extend(without(index, &wants, &names));
             }
         }
     }
     findings
 }
 
+/// Returns the wanted tools that an agent's list lets it call. An operator who leaves one out does
+/// not miss it.
+fn may_call<'a>(wants: &'a [String], allowlist: Option<&PatternList>) -> Vec<&'a str> {
+    let may = |want: &&str| allowlist.is_none_or(|list| list.matches(want));
+    wants.iter().map(String::as_str).filter(may).collect()
+}
+
 /// Returns a finding for each wanted tool that is not among the names.
-fn without(agent: usize, wants: &[String], names: &BTreeSet<&str>) -> Vec<Finding> {
-    let missing = wants.iter().filter(|want| !names.contains(want.as_str()));
+fn without(agent: usize, wants: &[&str], names: &BTreeSet<&str>) -> Vec<Finding> {
+    let missing = wants.iter().filter(|want| !names.contains(*want));
     let told = missing.map(|want| {
         let known: Vec<&str> = names.iter().copied().collect();
         let fix = match nearest(want, &known) {
             Some(nearest) => format!("the nearest is `{nearest}`"),
+            None if *want == delegate::NAME => {
+                let targets = Target::ALL.map(|target| format!("`{}`", target.as_str()));
+                let targets = targets.join(", ");
+                format!("the host offers it beside an agent whose `agentId` is one of {targets}")
+            }
             None => "add the component that has it to `components`".to_owned(),
         };
         let message = format!(
@@ -55,11 +70,12 @@ fn without(agent: usize, wants: &[String], names: &BTreeSet<&str>) -> Vec<Findin
 
 #[cfg(test)]
 mod tests {
-    use super::without;
+    use super::{may_call, without};
+    use domain::grant::PatternList;
 
     #[test]
     fn a_wanted_tool_that_nothing_offers_is_told_with_the_agent() {
-        let wants = ["delegate", "read_fiel", "teleport"].map(str::to_owned);
+        let wants = ["delegate", "read_fiel", "teleport"];
         let told: Vec<String> = without(2, &wants, &["delegate", "read_file"].into())
             .into_iter()
             .map(|finding| format!("{}: {}", finding.key, finding.message))
@@ -72,6 +88,25 @@ mod tests {
                 "agents[2].component: its component wants the tool `teleport`, which nothing \
                  offers; add the component that has it to `components`",
             ]
+        );
+    }
+
+    #[test]
+    fn a_tool_that_an_agents_list_leaves_out_is_not_missed() {
+        let wants = ["delegate", "read_file"].map(str::to_owned);
+        let only = |names: &[&str]| PatternList(names.iter().map(ToString::to_string).collect());
+        assert!(may_call(&wants, Some(&only(&[]))).is_empty());
+        assert_eq!(may_call(&wants, Some(&only(&["read_*"]))), ["read_file"]);
+        assert_eq!(may_call(&wants, None), ["delegate", "read_file"]);
+    }
+
+    #[test]
+    fn the_tool_of_the_host_itself_is_told_with_the_agents_that_bring_it() {
+        let told = without(0, &["delegate"], &["fetch_url"].into());
+        let message = &told[0].message;
+        assert!(
+            message.contains("the host offers it beside an agent") && message.contains("`worker`"),
+            "{message}"
         );
     }
 }
