@@ -107,13 +107,17 @@ impl AuditRecorder {
     /// places. Does nothing if it was decided on any file, or if the tool did not ask for files.
     ///
     /// Without a folder that is a refusal. With one it is none: the call had its folder, and may
-    /// have failed for another reason than a file elsewhere.
+    /// have failed for another reason than a file elsewhere. Where something else was refused, that
+    /// is the reason, and nothing is recorded.
     pub(crate) fn unreached_folders(&self, places: &[&str]) {
         let mut entries = self.entries();
         let is_about_files =
             |name: &str| name == capability::FILES_READ || name == capability::FILES_WRITE;
         let mut decisions = entries.decided.decisions.iter();
         if decisions.any(|decision| is_about_files(&decision.capability)) {
+            return;
+        }
+        if !places.is_empty() && entries.is_failure_explained() {
             return;
         }
         let (verdict, rule) = match entries.ruling(capability::FILES_READ) {
@@ -177,6 +181,16 @@ impl AuditEntries {
         self.rulings.is_some()
             && self.ruling(capability).is_none()
             && capability::is_capability(capability)
+    }
+
+    /// Returns whether something was refused that may have made the call fail. Many programs look
+    /// at their environment before they do anything.
+    fn is_failure_explained(&self) -> bool {
+        self.decided.decisions.iter().any(|decision| {
+            decision.verdict == BoundaryVerdict::Refused
+                && decision.capability != capability::ENV_READ
+                && capability::is_capability(&decision.capability)
+        })
     }
 
     fn ruling(&self, capability: &str) -> Option<&Ruling> {

@@ -237,3 +237,18 @@ fn a_call_that_fails_and_opens_nothing_is_refused_only_without_a_folder() {
     recorder.unreached_folders(&["/workspace"]);
     assert_eq!(recorder.take().decisions.len(), 1);
 }
+
+/// A request that was refused is why the call failed, and no folder is missing. A look at the
+/// environment is no reason.
+#[test]
+fn a_call_that_failed_after_another_refusal_does_not_seem_to_miss_a_folder() {
+    for (refused, hints) in [("net.http", 0), ("env.read", 1)] {
+        let recorder = AuditRecorder::default();
+        recorder.bind(vec![about("files.read", Rule::Granted)]);
+        recorder.refused(refused, || "elsewhere".to_owned());
+        recorder.unreached_folders(&["/workspace"]);
+        let decisions = recorder.take().decisions;
+        let of_files = decisions.iter().filter(|it| it.capability == "files.read");
+        assert_eq!(of_files.count(), hints, "{refused}: {decisions:?}");
+    }
+}
