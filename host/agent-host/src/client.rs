@@ -194,7 +194,7 @@ impl Client {
     async fn send(&self, request: RequestBuilder) -> Result<Response, Failure> {
         let response = request.send().await.map_err(|error| {
             if error.is_connect() {
-                let error = anyhow!("no host is running at {}", self.base);
+                let error = not_running(&self.base);
                 return Failure::new(Exit::Unreachable, error).advise(self.start.clone());
             }
             Failure::from(error)
@@ -272,4 +272,26 @@ pub(crate) fn segment(text: &str) -> String {
             other => format!("%{other:02X}"),
         })
         .collect()
+}
+
+/// Returns the error of a client that finds no host. With port 0, a host chooses one at its start,
+/// and only a running host is known by it.
+fn not_running(base: &str) -> anyhow::Error {
+    if base.ends_with(":0") {
+        anyhow!("no host is running with this configuration")
+    } else {
+        anyhow!("no host is running at {base}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::not_running;
+
+    #[test]
+    fn a_port_that_no_host_has_chosen_yet_is_not_told() {
+        let told = |base: &str| not_running(base).to_string();
+        assert!(!told("http://127.0.0.1:0").contains("127.0.0.1"));
+        assert!(told("http://127.0.0.1:70").ends_with("http://127.0.0.1:70"));
+    }
 }

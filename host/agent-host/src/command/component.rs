@@ -166,7 +166,7 @@ fn inspect(entry: &Entry, file: &Path, is_toml: bool) -> Vec<String> {
     let digest = component.digest();
     let pin = pin_line(&digest.to_string(), is_toml);
     let mut lines = vec![
-        format!("{} ({})", entry.name, file.display()),
+        head(&entry.name, file),
         format!("  digest   {}", digest.reference()),
         format!("  pin      {pin}"),
         format!("  size     {} bytes", component.size_bytes()),
@@ -217,6 +217,14 @@ fn inspect(entry: &Entry, file: &Path, is_toml: bool) -> Vec<String> {
         .flat_map(|line| line.describe(name_in_config(entry), is_toml));
     lines.extend(wanted.map(|line| format!("  {line}")));
     lines
+}
+
+/// Returns the name of a component and its file, which are the same for a file that was named.
+fn head(name: &str, file: &Path) -> String {
+    if Path::new(name) == file {
+        return name.to_owned();
+    }
+    format!("{name} ({})", file.display())
 }
 
 /// Returns the name under which a component stands in the configuration, or could stand.
@@ -375,9 +383,17 @@ fn enum_text(value: &Value) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{granted, limits};
+    use super::{granted, head, limits};
     use domain::grant::Grant;
     use serde_json::json;
+    use std::path::Path;
+
+    #[test]
+    fn the_path_of_a_file_is_told_once() {
+        let file = Path::new("out/my_tool.wasm");
+        assert_eq!(head("out/my_tool.wasm", file), "out/my_tool.wasm");
+        assert_eq!(head("mine", file), "mine (out/my_tool.wasm)");
+    }
 
     #[test]
     fn a_granted_folder_is_told_with_whose_it_is() {

@@ -20,6 +20,7 @@ use calls::{Calls, from_file, from_host};
 use domain::tool::ToolDefinition;
 use runtime::{Called, Described, Outcome};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use trial::Trial;
 
 /// The outcome of all trials.
@@ -33,8 +34,8 @@ struct Report<'a> {
     /// All that was only ever refused.
     only_refused: Vec<String>,
     needs: Needs,
-    /// The calls that failed here, with the reasons.
-    failed: Vec<String>,
+    /// The calls that failed here, with the reasons and their numbers.
+    failed: BTreeMap<String, usize>,
 }
 
 /// Runs the command.
@@ -82,21 +83,25 @@ pub(super) async fn run(
     Ok(())
 }
 
-/// Runs all calls, and returns those that failed with their reasons.
+/// Runs all calls, and returns the tools whose calls failed with the reasons, and how often.
 async fn run_all(
     trial: &Trial,
     calls: &Calls,
     tools: &[ToolDefinition],
     needs: &mut Needs,
-) -> Result<Vec<String>, Failure> {
-    let mut failed = Vec::new();
+) -> Result<BTreeMap<String, usize>, Failure> {
+    let mut failed = BTreeMap::new();
     for call in &calls.kept {
         let tool = tools
             .iter()
             .find(|tool| tool.name == call.tool)
             .context("a tool that was just found")?;
         let called = trial.run(tool, call, needs).await?;
-        failed.extend(reason(&called).map(|reason| format!("{}: {reason}", call.tool)));
+        if let Some(reason) = reason(&called) {
+            *failed
+                .entry(format!("{}: {reason}", call.tool))
+                .or_default() += 1;
+        }
     }
     Ok(failed)
 }
@@ -113,7 +118,7 @@ impl Report<'_> {
         let refused = self.refused.iter().map(RefusedEntry::document);
         json!({
             "component": self.component, "calls": self.calls.kept.len(),
-            "without_arguments": self.calls.without_arguments, "failed": self.failed,
+            "without_arguments": self.calls.without_arguments, "failed": self.failed.keys().collect::<Vec<_>>(),
             "grant": grant, "lines": lines.collect::<Vec<_>>(),
             "only_refused": self.only_refused, "refused": refused.collect::<Vec<_>>(), "notes": self.needs.notes(),
         })
@@ -121,11 +126,7 @@ impl Report<'_> {
 
     /// Returns the lines for people.
     fn describe(&self) -> Vec<String> {
-        let head = format!(
-            "{} calls of {} were run; the least grant for them:",
-            self.calls.kept.len(),
-            self.component
-        );
+        let head = head(self.calls.kept.len(), self.component);
         let least = self
             .lines
             .iter()
@@ -152,7 +153,7 @@ impl Report<'_> {
         let failed = self
             .failed
             .iter()
-            .map(|reason| format!("failed here, and may need more: {reason}"));
+            .map(|(reason, times)| failed_here(reason, *times));
         let indented = least.chain(nothing).map(|line| format!("  {line}"));
         std::iter::once(head)
             .chain(indented)
@@ -165,11 +166,45 @@ impl Report<'_> {
     }
 }
 
+fn head(calls: usize, component: &str) -> String {
+    match calls {
+        1 => format!("1 call of {component} was run; the least grant for it:"),
+        calls => format!("{calls} calls of {component} were run; the least grant for them:"),
+    }
+}
+
+fn failed_here(reason: &str, times: usize) -> String {
+    let times = match times {
+        1 => String::new(),
+        times => format!(" ({times} times)"),
+    };
+    format!("failed here, and may need more: {reason}{times}")
+}
+
 /// Returns the reason why a call did not succeed; none when it did.
 fn reason(called: &Called) -> Option<String> {
     match &called.outcome {
         Outcome::Returned(Ok(_)) => None,
         Outcome::Returned(Err(error)) => Some(format!("{error:?}")),
         other => Some(format!("{other:?}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{failed_here, head};
+
+    #[test]
+    fn calls_that_fail_alike_are_told_once_with_their_number() {
+        assert_eq!(
+            failed_here("read: Denied", 9),
+            "failed here, and may need more: read: Denied (9 times)"
+        );
+        assert_eq!(
+            failed_here("read: Denied", 1),
+            "failed here, and may need more: read: Denied"
+        );
+        assert_eq!(head(1, "c"), "1 call of c was run; the least grant for it:");
+        assert!(head(2, "c").starts_with("2 calls of c were run"));
     }
 }
