@@ -1,5 +1,6 @@
 //! The report of a test: what was run, and what that used.
 
+use super::expected::shown;
 use domain::operation::CallUsage;
 use serde_json::{Value, json};
 
@@ -8,6 +9,8 @@ use serde_json::{Value, json};
 pub(crate) struct Run {
     label: String,
     ended: String,
+    /// The text of its error; empty without one.
+    why: String,
     usage: Option<CallUsage>,
 }
 
@@ -20,21 +23,33 @@ impl Run {
         Self {
             label: label.into(),
             ended: ended.into(),
+            why: String::new(),
             usage: usage.copied(),
         }
+    }
+
+    /// The same, with the text of its error.
+    pub(crate) fn because(mut self, why: impl Into<String>) -> Self {
+        self.why = why.into();
+        self
     }
 
     /// Returns the line for people.
     pub(crate) fn line(&self) -> String {
         let usage = self.usage.as_ref().map(used);
         let usage = usage.map_or_else(String::new, |usage| format!(", {usage}"));
-        format!("  ran      {}: {}{usage}", self.label, self.ended)
+        let why = if self.why.is_empty() {
+            String::new()
+        } else {
+            format!(" ({})", shown(&self.why))
+        };
+        format!("  ran      {}: {}{why}{usage}", self.label, self.ended)
     }
 
     /// Returns the document for programs.
     pub(crate) fn document(&self) -> Value {
         json!({
-            "run": self.label, "ended": self.ended,
+            "run": self.label, "ended": self.ended, "why": self.why,
             "wall_us": self.usage.map(|usage| usage.wall_us),
             "memory_bytes_peak": self.usage.map(|usage| usage.memory_bytes_peak),
         })
@@ -75,6 +90,10 @@ mod tests {
             "  ran      t: done, 1.3 ms, 1.2 MiB"
         );
         assert_eq!(Run::new("t", "done", None).line(), "  ran      t: done");
+        assert_eq!(
+            Run::new("t", "failed", None).because("no host").line(),
+            "  ran      t: failed (\"no host\")"
+        );
         assert_eq!(mebibytes(0), "0.0 MiB");
     }
 }

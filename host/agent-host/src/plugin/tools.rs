@@ -86,7 +86,7 @@ impl Tested {
         }
         let performed = kit.perform(tool, case, &arguments).await?;
         self.record(label, &performed);
-        self.requests(&case.name, &performed);
+        self.requests(&case.name, case.expect.outcome, &performed);
         match &performed.end {
             CallEnd::Seen(seen) => self.compare(case, seen, &performed.left),
             CallEnd::Stopped(stopped) => {
@@ -129,7 +129,7 @@ impl Tested {
             .perform(tool, &Case::plain(&tool.name), &arguments)
             .await?;
         self.record(format!("{} with {arguments}", tool.name), &performed);
-        self.requests(&place(tool), &performed);
+        self.requests(&place(tool), Ending::Done, &performed);
         if let CallEnd::Stopped(stopped) = &performed.end {
             let what = format!("{} (with {arguments}, which fits its schema)", stopped.what);
             let finding = Finding::error(place(tool), what, &stopped.fix);
@@ -181,16 +181,21 @@ impl Tested {
     }
 
     fn record(&mut self, label: String, performed: &Performed) {
-        let ended = match &performed.end {
-            CallEnd::Seen(seen) => seen.ending.as_str(),
-            CallEnd::Stopped(_) => "stopped",
+        let (ended, why) = match &performed.end {
+            CallEnd::Seen(seen) => {
+                let is_error = !matches!(seen.ending, Ending::Done | Ending::Asks);
+                let why = is_error.then_some(seen.text.as_str());
+                (seen.ending.as_str(), why.unwrap_or_default())
+            }
+            CallEnd::Stopped(_) => ("stopped", ""),
         };
         self.runs
-            .push(Run::new(label, ended, Some(&performed.usage)));
+            .push(Run::new(label, ended, Some(&performed.usage)).because(why));
     }
 
-    fn requests(&mut self, place: &str, performed: &Performed) {
-        if performed.requests.is_empty() {
+    fn requests(&mut self, place: &str, expected: Ending, performed: &Performed) {
+        // Who expects a denial means the refusal.
+        if performed.requests.is_empty() || expected == Ending::Denied {
             return;
         }
         let requests: Vec<&str> = performed.requests.iter().map(String::as_str).collect();
@@ -248,4 +253,43 @@ fn unknown_name(end: &CallEnd) -> Option<Finding> {
         ),
     };
     Some(Finding::new(severity, "call", what, fix).with_stderr(end.stderr()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{CallEnd, Ending, Left, Performed, Seen, Tested};
+    use domain::operation::CallUsage;
+    use std::collections::{BTreeMap, BTreeSet};
+
+    fn denied() -> Performed {
+        Performed {
+            end: CallEnd::Seen(Seen {
+                ending: Ending::Denied,
+                text: "not allowed".to_owned(),
+            }),
+            usage: CallUsage::default(),
+            left: Left::new(BTreeMap::new()),
+            requests: BTreeSet::from(["GET https://a.example/".to_owned()]),
+        }
+    }
+
+    #[test]
+    fn requests_that_were_refused_are_no_note_where_a_denial_is_expected() {
+        for (expected, notes) in [(Ending::Denied, 0), (Ending::Done, 1)] {
+            let mut tested = Tested::default();
+            tested.requests("c", expected, &denied());
+            assert_eq!(tested.findings.len(), notes);
+        }
+    }
+
+    #[test]
+    fn a_call_that_fails_is_told_with_the_text_of_its_error() {
+        let mut tested = Tested::default();
+        tested.record("t with {}".to_owned(), &denied());
+        let line = tested.runs[0].line();
+        assert!(
+            line.starts_with("  ran      t with {}: denied (\"not allowed\"), "),
+            "{line}"
+        );
+    }
 }
