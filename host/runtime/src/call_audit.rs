@@ -109,9 +109,9 @@ impl Records for Ledger {
         };
         match verdict(cause) {
             BoundaryVerdict::Granted => self.recorder.granted(capability::NET_HTTP, asked),
-            BoundaryVerdict::Refused => self.recorder.refused(capability::NET_HTTP, || {
-                format!("{}: {}", asked(), detail.unwrap_or_default())
-            }),
+            BoundaryVerdict::Refused => self
+                .recorder
+                .refused_request(&asked(), &detail.unwrap_or_default()),
             BoundaryVerdict::Limited => self
                 .recorder
                 .limited(capability::NET_HTTP, || format!("{}: {outcome}", asked())),

@@ -62,12 +62,22 @@ impl AuditRecorder {
     /// told apart, because no grant would help it.
     pub(crate) fn refused(&self, capability: &str, detail: impl FnOnce() -> String) {
         let mut entries = self.entries();
-        let undeclared = || entries.is_undeclared(capability).then_some(Rule::NotAsked);
-        let rule = entries
-            .withholds(capability)
-            .or_else(undeclared)
-            .unwrap_or(Rule::NotGranted);
+        let rule = entries.refusal(capability);
         entries.count(capability, BoundaryVerdict::Refused, rule, detail);
+    }
+
+    /// Records the refusal of a request, and why its grants do not allow it. What the tool did not
+    /// declare has no grants, whatever its component is granted, and they are not the reason.
+    pub(crate) fn refused_request(&self, asked: &str, why: &str) {
+        let mut entries = self.entries();
+        let rule = entries.refusal(capability::NET_HTTP);
+        entries.count(capability::NET_HTTP, BoundaryVerdict::Refused, rule, || {
+            if rule == Rule::NotAsked {
+                asked.to_owned()
+            } else {
+                format!("{asked}: {why}")
+            }
+        });
     }
 
     /// Records that a limit was met.
@@ -173,6 +183,14 @@ impl AuditEntries {
     fn withholds(&self, capability: &str) -> Option<Rule> {
         let ruling = self.ruling(capability)?;
         (!ruling.allowed).then_some(ruling.rule)
+    }
+
+    /// The rule by which a use of a capability is refused.
+    fn refusal(&self, capability: &str) -> Rule {
+        let undeclared = || self.is_undeclared(capability).then_some(Rule::NotAsked);
+        self.withholds(capability)
+            .or_else(undeclared)
+            .unwrap_or(Rule::NotGranted)
     }
 
     /// Returns true if a tool is called that did not declare the capability. There is a ruling on

@@ -238,6 +238,24 @@ fn a_call_that_fails_and_opens_nothing_is_refused_only_without_a_folder() {
     assert_eq!(recorder.take().decisions.len(), 1);
 }
 
+/// The component may well be granted requests.
+#[test]
+fn a_request_of_a_tool_that_did_not_declare_it_is_not_put_down_to_the_grant() {
+    for (rulings, expected) in [
+        (vec![], "GET a.example/"),
+        (vec![about("net.http", Rule::NotAsked)], "GET a.example/"),
+        (
+            vec![about("net.http", Rule::Granted)],
+            "GET a.example/: no `network` is granted",
+        ),
+    ] {
+        let recorder = AuditRecorder::default();
+        recorder.bind(rulings);
+        recorder.refused_request("GET a.example/", "no `network` is granted");
+        assert_eq!(recorder.take().decisions[0].detail, expected);
+    }
+}
+
 /// A request that was refused is why the call failed, and no folder is missing. A look at the
 /// environment is no reason.
 #[test]
