@@ -261,8 +261,18 @@ impl Needs {
     }
 
     /// The folders that are granted, with no more access than was needed, and one for each place
-    /// where none is.
+    /// where none is. The only folder is moved to where the calls look for one.
     fn folders(&self, granted: &[DirectoryGrant], access: Access) -> Line {
+        if let ([folder], Some(at)) = (granted, self.places.moved()) {
+            let folder = folder.clone();
+            let moved = directory(&DirectoryGrant {
+                at,
+                access,
+                ..folder
+            });
+            let choose = Some("the calls opened nothing at the `at` that it had");
+            return Line::new("directories", json!([moved]), true, choose);
+        }
         let new = self.places.missing();
         let is_writable = granted
             .iter()

@@ -14,6 +14,8 @@ pub(super) struct Places {
     granted: BTreeSet<String>,
     /// Paths that are in none of the folders.
     elsewhere: BTreeSet<String>,
+    /// True if a path was opened that is in one of the folders.
+    found: bool,
     /// True if a call that failed opened nothing in the folders that it had.
     missed: bool,
 }
@@ -36,8 +38,9 @@ impl Places {
         let detail = &decision.detail;
         if !detail.starts_with('/') {
             self.missed |= detail.starts_with(NOTHING_OPENED) && !self.granted.is_empty();
-        } else if !self.granted.iter().any(|at| is_within(detail, at))
-            && (!self.granted.is_empty() || !is_within(detail, USUAL))
+        } else if self.granted.iter().any(|at| is_within(detail, at)) {
+            self.found = true;
+        } else if (!self.granted.is_empty() || !is_within(detail, USUAL))
             && self.elsewhere.len() < PATHS_MAX
         {
             self.elsewhere.insert(detail.clone());
@@ -56,6 +59,14 @@ impl Places {
     pub(super) fn missing(&self) -> Vec<String> {
         let places: BTreeSet<String> = self.opened().map(place_of).collect();
         places.into_iter().collect()
+    }
+
+    /// Returns the place at which the only folder should be, if all that was opened is at one other
+    /// place. Of the root nobody knows whether it was meant.
+    pub(super) fn moved(&self) -> Option<String> {
+        let [place]: [String; 1] = self.missing().try_into().ok()?;
+        let is_only = self.granted.len() == 1 && !self.found;
+        Some(place).filter(|place| is_only && place != "/")
     }
 
     /// Returns what an operator should know about the places.

@@ -172,6 +172,27 @@ fn requests_that_were_only_ever_refused_are_told_by_path_and_method_and_are_in_n
     assert_eq!(needs.lines(&parsed(granted)).len(), 1);
 }
 
+#[test]
+fn the_only_folder_is_moved_to_the_place_at_which_all_calls_look_for_one() {
+    let keys = [r#"directories = [{ path = "log", at = "/workspace", access = "read-write" }]"#];
+    let suggested = |paths: &[&str]| {
+        let mut needs = Needs::with_folders_at(["/workspace".to_owned()]);
+        for path in paths {
+            let opened = BoundaryDecision {
+                detail: (*path).to_owned(),
+                ..decision("files.read", BoundaryVerdict::Granted)
+            };
+            needs.take(&[opened], &Traffic::default());
+        }
+        pasted(&keys, &needs.lines(&parsed(keys[0]))).directories
+    };
+    let moved = r#"directories = [{ path = "log", at = "/data", access = "read-only" }]"#;
+    assert_eq!(suggested(&["/data/log"]), parsed(moved).directories);
+    // What is used stays, and what is missing is added.
+    assert_eq!(suggested(&["/data/log", "/workspace/a"]).len(), 2);
+    assert_eq!(suggested(&["/data/log", "/more/log"]).len(), 3);
+}
+
 /// It may have failed for another reason than a folder.
 #[test]
 fn a_call_that_opened_nothing_in_its_folders_is_a_note_and_no_need() {
