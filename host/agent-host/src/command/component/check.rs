@@ -53,7 +53,7 @@ pub(super) async fn run(
         let entry = guests::load_one(loaded, &runtime, name, &config).await?;
         let pin = Pin::of(&entry, served.as_ref());
         let standings = standings(&entry);
-        let imports = imports(entry.component.imports(), &|it: &str| declares(&entry, it));
+        let imports = imports_of(&entry);
         let lines = grant_lines(&entry, &config, &standings);
         let warnings = undeclared(&imports, &standings);
         let recorded = refusals.of(&entry.name);
@@ -132,7 +132,7 @@ pub(crate) struct Review {
 /// Compares what a loaded component asks for with its grant.
 pub(crate) fn review(entry: &Entry, config: &ComponentConfig, is_toml: bool) -> Review {
     let standings = standings(entry);
-    let imports = imports(entry.component.imports(), &|it: &str| declares(entry, it));
+    let imports = imports_of(entry);
     let lines = grant_lines(entry, config, &standings);
     let code = entry.component.digest().reference();
     Review {
@@ -346,6 +346,22 @@ impl Import {
     }
 }
 
+/// The imports of a component that reach out.
+fn imports_of(entry: &Entry) -> Vec<Import> {
+    let all = imports(entry.component.imports(), &|it: &str| declares(entry, it));
+    match entry.component.describes() {
+        Described::Tools(_) => all,
+        Described::Agent(_) => of_agent(all),
+    }
+}
+
+/// Leaves out what is open to tools that ask for it: an agent component has none, and what
+/// languages bring with them imports it all the same.
+fn of_agent(imports: Vec<Import>) -> Vec<Import> {
+    let closed = imports.into_iter();
+    closed.filter(|it| it.opened_by.is_none()).collect()
+}
+
 /// The imports that reach out, of a component whose tools declare these capabilities.
 fn imports(all: &[String], declares: &dyn Fn(&str) -> bool) -> Vec<Import> {
     let reaching = all.iter().filter_map(|import| {
@@ -370,7 +386,7 @@ fn imports(all: &[String], declares: &dyn Fn(&str) -> bool) -> Vec<Import> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Pin, document, imports, missing, report_lines};
+    use super::{Pin, document, imports, missing, of_agent, report_lines};
     use crate::config::ComponentConfig;
     use domain::authority::{CapabilityStatus, Reviewed};
     use serde_json::json;
@@ -466,6 +482,16 @@ mod tests {
             ),
             (&"add".into(), &"choose the hosts".into())
         );
+    }
+
+    #[test]
+    fn imports_that_only_tools_can_use_are_not_told_of_an_agent() {
+        let all = ["wasi:filesystem/types@0.2.6", "wasi:sockets/tcp@0.2.6"].map(str::to_owned);
+        let told: Vec<String> = of_agent(imports(&all, &|_| true))
+            .into_iter()
+            .map(|import| import.interface)
+            .collect();
+        assert_eq!(told, ["wasi:sockets/tcp@0.2.6"]);
     }
 
     #[test]
