@@ -279,7 +279,7 @@ pub(super) fn requests(grant: &EgressGrant) -> Value {
 }
 
 /// Returns the addresses that a grant of requests to a host has to name: its own if it is not
-/// public, and those of this machine for its name. Nobody answers at some, and they are never named.
+/// public, and those of this machine for its name. One at which nobody answers is never named.
 pub(super) fn private_addresses(host: &Host) -> Vec<IpAddr> {
     match host {
         Host::Address(address) => {

@@ -2,29 +2,28 @@
 
 mod places;
 mod requests;
+mod slots;
 #[cfg(test)]
 mod tests;
 
 use super::lines::{Line, RefusedEntry, a_folder_at, bucket, directory, plain, requests};
 use crate::config::ComponentConfig;
 use domain::authority::Asked as AskedBy;
-use domain::egress::{EgressGrant, Host, Traffic};
+use domain::egress::{EgressGrant, Traffic};
 use domain::event::{BoundaryDecision, BoundaryVerdict, NOTHING_OPENED};
-use domain::grant::{Access, BucketGrant, DirectoryGrant, SecretGrant, SecretSlot, capability};
+use domain::grant::{Access, BucketGrant, DirectoryGrant, SecretGrant, capability};
 use domain::ruling::Rule;
 use domain::tool::ToolDefinition;
 use places::Places;
-use requests::Requests;
+use requests::{Requests, grant_of};
 use serde_json::json;
+use slots::{Slot, at_port, secret_in, slot};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Parts of entries that are left to the operator.
 const NAME_ADDRESSES: &str = "name the addresses that are not public in privateAddresses";
 const ADD_PATHS: &str = "add the methods and the paths that the requests with secrets need";
 const CHOOSE_A_SECRET: &str = "choose one of `secrets`, and its prefix if it has one";
-
-/// The slot in which a placeholder stood: the host, whether it is a header, and its name.
-type Slot = (String, bool, String);
 
 /// One of the needs.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -394,51 +393,4 @@ impl Need {
             Self::Environment => "environment variables".to_owned(),
         }
     }
-}
-
-/// A host, and the port if one is written behind it.
-fn at_port(written: &str) -> (&str, Option<u16>) {
-    let parts = written
-        .rsplit_once(':')
-        .filter(|(host, _)| !host.contains(':') || host.ends_with(']'));
-    parts
-        .and_then(|(host, port)| Some((host, Some(port.parse().ok()?))))
-        .unwrap_or((written, None))
-}
-
-/// Reads host and slot of a placeholder from the detail in the ledger: its place, or the place that
-/// the secret went to.
-fn slot(detail: &str) -> Option<Slot> {
-    if let Some((_, went)) = detail.split_once(" -> ") {
-        let [host, kind, name] = went.split(' ').collect::<Vec<_>>().try_into().ok()?;
-        return Some((host.to_owned(), kind == "header", name.to_owned()));
-    }
-    let header = detail.contains(" in the header ");
-    let mut quoted = detail.split('`').skip(1).step_by(2);
-    let name = quoted.next()?;
-    let host = quoted.next()?;
-    Some((host.to_owned(), header, name.to_owned()))
-}
-
-/// Returns the grant of a secret for a slot, whose name the operator chooses.
-fn secret_in((host, is_header, name): &Slot) -> SecretGrant {
-    let slot = if *is_header {
-        SecretSlot::Header(name.clone())
-    } else {
-        SecretSlot::Query(name.clone())
-    };
-    let (host, port) = at_port(host);
-    SecretGrant {
-        secret: "name".to_owned(),
-        host: host.to_owned(),
-        port,
-        slot,
-        prefix: String::new(),
-    }
-}
-
-/// Returns the first grant of requests to a host; none without.
-fn grant_of<'a>(host: &str, granted: &'a [EgressGrant]) -> Option<&'a EgressGrant> {
-    let host = Host::parse(host).ok()?;
-    granted.iter().find(|grant| grant.host.matches(&host))
 }

@@ -248,3 +248,9 @@ fn together<'a>(
     let methods = paths.into_values().flatten().collect();
     vec![(granted.map(PathPattern::to_string), methods)]
 }
+
+/// Returns the first grant of requests to a host; none without.
+pub(super) fn grant_of<'a>(host: &str, granted: &'a [EgressGrant]) -> Option<&'a EgressGrant> {
+    let host = Host::parse(host).ok()?;
+    granted.iter().find(|grant| grant.host.matches(&host))
+}

@@ -1,0 +1,131 @@
+//! Lines of the check, for people and for programs.
+
+use super::{Pin, document, imports, missing, of_agent, report_lines};
+use crate::config::ComponentConfig;
+use domain::authority::{CapabilityStatus, Reviewed};
+use serde_json::json;
+
+#[test]
+fn a_component_that_is_not_what_is_served_is_told_with_the_line_that_pins_it() {
+    let served = json!({ "components": [{ "name": "other", "digest": "sha256:00" }, { "name": "c", "digest": "sha256:01" }] });
+    for (code, is_pinned, served, told) in [
+        ("sha256:01", true, Some(&served), vec![]),
+        ("sha256:01", false, Some(&served), vec!["sha256 = \"feed\""]),
+        (
+            "sha256:02",
+            true,
+            Some(&served),
+            vec!["gives this grant to sha256:01"],
+        ),
+        (
+            "sha256:02",
+            false,
+            Some(&served),
+            vec![
+                "gives this grant to sha256:01",
+                "pin it with sha256 = \"feed\"",
+            ],
+        ),
+        ("sha256:02", true, None, vec![]),
+    ] {
+        let lines = Pin::among("c", code, is_pinned, served).lines("feed", true);
+        assert_eq!(lines.len(), told.len(), "{lines:?}");
+        assert!(
+            lines
+                .iter()
+                .zip(&told)
+                .all(|(line, told)| line.contains(told)),
+            "{lines:?}"
+        );
+    }
+    assert!(
+        Pin::among("c", "sha256:02", false, None).lines("feed", false)[0]
+            .ends_with(r#""sha256": "feed""#)
+    );
+}
+
+fn reviewed(capability: &str, standing: CapabilityStatus) -> Reviewed {
+    Reviewed {
+        capability: capability.to_owned(),
+        standing,
+        tools: vec!["t".to_owned()],
+    }
+}
+
+#[test]
+fn what_is_refused_is_told_with_one_line_for_each_key_and_the_same_for_programs() {
+    let standings = ["lists.read", "lists.write", "net.http"]
+        .map(|capability| reviewed(capability, CapabilityStatus::Refused));
+    let lines = missing(&standings).lines(&ComponentConfig::default());
+    let imports = imports(
+        &[
+            "wasi:sockets/tcp@0.2.6".to_owned(),
+            "wasi:keyvalue/store".to_owned(),
+            "wasi:io/poll".to_owned(),
+        ],
+        &|_| true,
+    );
+    assert_eq!(
+        report_lines("c", &standings, &lines, &imports, true),
+        [
+            "  refused  lists.read       asked by t",
+            "  refused  lists.write      asked by t",
+            "  refused  net.http         asked by t",
+            "  import   wasi:sockets/tcp@0.2.6: no grant opens it",
+            "  import   wasi:keyvalue/store: open to tools that declare <bucket>.*",
+            "  add to components.c:",
+            "    keyValue = [{ bucket = \"lists\", access = \"read-write\" }]",
+            "  add to components.c:",
+            "    network = [{ host = \"example.com\" }]  # choose the hosts",
+        ]
+    );
+    let document = document("c", "sha256:00", &standings, &lines, &imports, true);
+    let line = |index: usize| document["capabilities"][index]["line"].clone();
+    assert!(
+        line(0) == line(1)
+            && line(0) == "keyValue = [{ bucket = \"lists\", access = \"read-write\" }]"
+    );
+    assert_eq!(
+        document["imports"][0],
+        serde_json::json!({ "interface": "wasi:sockets/tcp@0.2.6", "opened_by": null })
+    );
+    assert_eq!(
+        (
+            &document["lines"][0]["change"],
+            &document["lines"][1]["choose"]
+        ),
+        (&"add".into(), &"choose the hosts".into())
+    );
+}
+
+#[test]
+fn imports_that_only_tools_can_use_are_not_told_of_an_agent() {
+    let all = ["wasi:filesystem/types@0.2.6", "wasi:sockets/tcp@0.2.6"].map(str::to_owned);
+    let told: Vec<String> = of_agent(imports(&all, &|_| true))
+        .into_iter()
+        .map(|import| import.interface)
+        .collect();
+    assert_eq!(told, ["wasi:sockets/tcp@0.2.6"]);
+}
+
+#[test]
+fn an_agent_without_other_agents_is_told_so_and_gets_no_line_for_them() {
+    let by_nature = |capability: &str| Reviewed {
+        tools: Vec::new(),
+        ..reviewed(capability, CapabilityStatus::Refused)
+    };
+    let standings = ["models", "agents"].map(by_nature);
+    let lines = missing(&standings).lines(&ComponentConfig::default());
+    let told = report_lines("c", &standings, &lines, &[], true);
+    let [models, agents, _, line] = told.as_slice() else {
+        panic!("{told:?}")
+    };
+    assert!(models.starts_with("  refused  models"), "{models}");
+    assert_eq!(
+        agents,
+        "  not granted: agents (needed only if it hands work to others)"
+    );
+    assert!(line.starts_with("    models = "), "{line}");
+    let document = document("c", "sha256:00", &standings, &lines, &[], true);
+    assert_eq!(document["capabilities"][1]["line"], json!(null));
+}
