@@ -2,6 +2,7 @@
 
 use super::super::needs::Needs;
 use super::calls::Recorded;
+use super::reason;
 use crate::config::{ComponentConfig, Loaded};
 use crate::failure::Failure;
 use crate::guests;
@@ -40,6 +41,15 @@ pub(super) struct Trial {
     network: bool,
 }
 
+/// The folders of a run.
+#[derive(Debug, Clone, Copy)]
+enum Folders {
+    /// Where the component has one.
+    Granted,
+    /// And one for everything else.
+    AndElsewhere,
+}
+
 /// A runtime, and the component loaded in it.
 struct Stage {
     runtime: Runtime,
@@ -71,15 +81,40 @@ impl Trial {
         &self.strict.entry
     }
 
-    /// Runs one call, and adds its needs to the others. If a request of it was refused, it is run
-    /// again with a stand-in for the answer.
+    /// Runs one call, and adds its needs to the others. A call that fails is run again with a
+    /// folder for everything else, as it may have looked for its files there.
     pub(super) async fn run(
         &self,
         tool: &ToolDefinition,
         call: &Recorded,
         needs: &mut Needs,
     ) -> Result<Called, Failure> {
-        let called = self.rounds(&self.strict, tool, call, needs).await?;
+        let called = Box::pin(self.run_in(Folders::Granted, tool, call, needs)).await?;
+        if reason(&called).is_none() {
+            return Ok(called);
+        }
+        let again = self
+            .run_in(Folders::AndElsewhere, tool, call, needs)
+            .await?;
+        Ok(if reason(&again).is_none() {
+            again
+        } else {
+            called
+        })
+    }
+
+    /// Runs one call. If a request of it was refused, it is run again with a stand-in for the
+    /// answer.
+    async fn run_in(
+        &self,
+        folders: Folders,
+        tool: &ToolDefinition,
+        call: &Recorded,
+        needs: &mut Needs,
+    ) -> Result<Called, Failure> {
+        let called = self
+            .rounds(&self.strict, folders, tool, call, needs)
+            .await?;
         let is_refused = |verdict: &str| verdict == NOT_GRANTED;
         if called
             .egress
@@ -87,7 +122,8 @@ impl Trial {
             .iter()
             .any(|hop| is_refused(&hop.verdict))
         {
-            self.rounds(&self.rehearsal, tool, call, needs).await?;
+            self.rounds(&self.rehearsal, folders, tool, call, needs)
+                .await?;
         }
         Ok(called)
     }
@@ -96,6 +132,7 @@ impl Trial {
     async fn rounds(
         &self,
         stage: &Stage,
+        folders: Folders,
         tool: &ToolDefinition,
         call: &Recorded,
         needs: &mut Needs,
@@ -103,7 +140,7 @@ impl Trial {
         let mut round = 0;
         loop {
             let folder = tempfile::tempdir()?;
-            let bound = self.bound(tool, folder.path(), needs)?;
+            let bound = self.bound(tool, self.stand_ins(folders, folder.path())?, needs)?;
             stage.runtime.open_folders(&bound.directories, &[])?;
             let called = stage
                 .runtime
@@ -123,8 +160,13 @@ impl Trial {
         }
     }
 
-    /// Returns everything that a call may use here. `folder` is empty.
-    fn bound(&self, tool: &ToolDefinition, folder: &Path, needs: &Needs) -> Result<Bound, Failure> {
+    /// Returns everything that a call may use here.
+    fn bound(
+        &self,
+        tool: &ToolDefinition,
+        directories: Vec<DirectoryGrant>,
+        needs: &Needs,
+    ) -> Result<Bound, Failure> {
         let granted = &self.entry().grant;
         let ruling = |capability: &String| Ruling {
             capability: capability.clone(),
@@ -138,7 +180,7 @@ impl Trial {
             ..EgressGrant::of(HostPattern::parse("*").context("the pattern for every host")?)
         };
         Ok(Bound {
-            directories: self.stand_ins(folder)?,
+            directories,
             network: if self.network {
                 vec![anywhere]
             } else {
@@ -155,15 +197,15 @@ impl Trial {
         })
     }
 
-    /// Makes an empty folder for each place at which the component has one, and one for everything
-    /// else.
-    fn stand_ins(&self, folder: &Path) -> Result<Vec<DirectoryGrant>, Failure> {
+    /// Makes, in an empty folder, one for each place at which the component has one, and on demand
+    /// one for everything else.
+    fn stand_ins(&self, folders: Folders, folder: &Path) -> Result<Vec<DirectoryGrant>, Failure> {
         let granted = &self.entry().grant.directories;
         let mut places: Vec<String> = granted.iter().map(|it| it.at.clone()).collect();
         if places.is_empty() {
             places.push(FOLDER_AT.to_owned());
         }
-        if !places.iter().any(|at| at == ELSEWHERE_AT) {
+        if matches!(folders, Folders::AndElsewhere) && !places.iter().any(|at| at == ELSEWHERE_AT) {
             places.push(ELSEWHERE_AT.to_owned());
         }
         let made =
