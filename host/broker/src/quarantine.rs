@@ -4,8 +4,8 @@
 //! A session gets here because its operator said so at the start, or because nothing can be done
 //! for it: its run cannot be read or folded, its end cannot be stored, or its driver panics
 //! whatever it tries. More tries would only use up the host. The list is this process's own and
-//! nothing rests on it: after a start the host finds such sessions anew. Only of those whose reading
-//! ended the process there is a note in the store.
+//! nothing rests on it: after a start the host finds such sessions anew. Only of those whose
+//! reading ended the process there is a note in the store.
 
 use domain::id::SessionId;
 use domain::time::Timestamp;

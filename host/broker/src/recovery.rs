@@ -25,9 +25,9 @@ const BATCH_MAX: usize = 64;
 
 /// The sessions that a start goes on with.
 pub(crate) struct ToRecover {
-    /// Those that were looked at, and are left to their drivers.
+    /// Sessions that were looked at, and are left to their drivers.
     found: Vec<SessionId>,
-    /// Those to look at.
+    /// Sessions to look at.
     rest: Vec<SessionId>,
 }
 

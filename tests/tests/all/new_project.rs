@@ -10,6 +10,7 @@ use agent_host_tests::skip::{WITHOUT_C, WITHOUT_JAVASCRIPT, WITHOUT_PYTHON, need
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::ffi::OsString;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
 use std::time::Duration;
@@ -20,10 +21,21 @@ use tokio::process::{Child, Command};
 /// The time in which a project is built and tested, or a large component is compiled.
 const BUILD_PATIENCE: Duration = Duration::from_secs(600);
 
+/// Waits until no other project is built, which lasts until the file is closed. Projects have the
+/// same packages at the same places, so cargo would build one over another in the shared folder.
+fn alone() -> File {
+    let folder = root().join("target");
+    std::fs::create_dir_all(&folder).unwrap();
+    let lock = File::create(folder.join("new-projects.lock")).unwrap();
+    lock.lock().unwrap();
+    lock
+}
+
 /// A project in a folder of its own.
 struct Project {
     dir: TempDir,
     name: &'static str,
+    _alone: File,
 }
 
 impl Project {
@@ -38,7 +50,11 @@ impl Project {
         let document: Value = serde_json::from_slice(&made.stdout).unwrap();
         assert_eq!(document["folder"], name, "{document}");
         assert_eq!(document["next"].as_array().unwrap().len(), 3, "{document}");
-        Self { dir, name }
+        Self {
+            dir,
+            name,
+            _alone: alone(),
+        }
     }
 
     fn folder(&self) -> PathBuf {

@@ -29,7 +29,7 @@ struct Report<'a> {
     is_toml: bool,
     calls: &'a Calls,
     lines: Vec<Line>,
-    /// What would allow the requests and secrets that were only ever refused.
+    /// The grants for the requests and secrets that were only ever refused.
     refused: Vec<RefusedEntry>,
     /// All that was only ever refused.
     only_refused: Vec<String>,

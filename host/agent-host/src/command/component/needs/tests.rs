@@ -133,7 +133,7 @@ fn requests_to_an_address_that_is_not_public_name_it() {
 
 /// One origin, of which one path was read: neither the other paths nor another method are granted.
 #[test]
-fn requests_that_were_only_ever_refused_are_told_by_path_and_method_and_are_in_no_line() {
+fn requests_that_were_only_ever_refused_are_in_no_line_by_path_and_method() {
     let refused_hop = |method, path: &str| Hop {
         verdict: "not-granted".to_owned(),
         ..hop(method, Scheme::Https, 443, path)

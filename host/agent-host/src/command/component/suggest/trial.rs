@@ -93,9 +93,8 @@ impl Trial {
         if reason(&called).is_none() {
             return Ok(called);
         }
-        let again = self
-            .run_in(Folders::AndElsewhere, tool, call, needs)
-            .await?;
+        let again = self.run_in(Folders::AndElsewhere, tool, call, needs);
+        let again = Box::pin(again).await?;
         Ok(if reason(&again).is_none() {
             again
         } else {
