@@ -44,9 +44,9 @@ pub(super) struct Trial {
 /// The folders of a run.
 #[derive(Debug, Clone, Copy)]
 enum Folders {
-    /// Where the component has one.
+    /// Folders at the places of the component's own.
     Granted,
-    /// And one for everything else.
+    /// The same, and one for everything else.
     AndElsewhere,
 }
 
