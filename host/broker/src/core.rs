@@ -85,6 +85,9 @@ pub struct Limits {
     /// The times without work after which agents sleep, and after which those made for a piece of
     /// work are dead.
     pub patience: Patience,
+    /// Number of due sessions that the watch over timers reads in a round, besides as many as were
+    /// woken before or are in quarantine.
+    pub due_sessions_max: usize,
 }
 
 impl Default for Limits {
@@ -98,6 +101,7 @@ impl Default for Limits {
             queue: QueueOverride::default(),
             users: UserLimits::default(),
             patience: Patience::default(),
+            due_sessions_max: 10_000,
         }
     }
 }

@@ -14,9 +14,6 @@ use std::time::Duration;
 use store::DueSession;
 use tokio::time::Instant;
 
-/// Number of due sessions that are read in a round, besides as many as were woken before or are in
-/// quarantine.
-pub(crate) const BATCH_MAX: usize = if cfg!(test) { 2 } else { 10_000 };
 /// The longest sleep, in milliseconds. A clock that was set is noticed after it.
 const SLEEP_MS_MAX: u64 = 10_000;
 /// The shortest sleep after sessions were woken, in milliseconds.
@@ -83,7 +80,7 @@ async fn round(
     now: Timestamp,
 ) -> Result<Duration, store::ReadError> {
     // Sessions that stay due are the longest overdue, and would be read in place of others.
-    let due_max = BATCH_MAX + woken.0.len() + core.quarantine.count();
+    let due_max = core.limits.due_sessions_max + woken.0.len() + core.quarantine.count();
     let mut due = core.store.due_wakes(now, due_max).await?;
     due.retain(|due| !core.quarantine.has(due.session));
     let (wake, mut again) = woken.take_due(&due, Instant::now());

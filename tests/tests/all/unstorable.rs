@@ -90,6 +90,45 @@ async fn a_turn_of_which_something_can_never_be_stored_ends_and_the_session_goes
     assert!(folder.run(&["verify"]).await.status.success());
 }
 
+/// Has a turn ask a model on a host that cannot store something of it, until it has failed and the
+/// next one has replied. Returns the number of tries, the failed turn and all that is told of it.
+async fn failed_turn(folder: &Folder, variable: &str, refused: &str) -> (usize, Value, String) {
+    let tries = || {
+        folder
+            .log()
+            .matches("a session cannot go on just now; trying again")
+            .count()
+    };
+    let before = tries();
+    let host = folder
+        .start_in(&[], Some((variable, refused)))
+        .await
+        .unwrap();
+    let session = open(&host).await;
+    let asks =
+        json!({ "steps": [{ "start": [{ "key": "m", "model": "" }] }, { "reply": "never" }] });
+    assert_eq!(say(&host, &session, &asks.to_string()).await.status, 202);
+    idle(&host, &session).await;
+    let tried = tries() - before;
+    let replies = json!({ "steps": [{ "reply": "it goes on" }] });
+    assert_eq!(say(&host, &session, &replies.to_string()).await.status, 202);
+    let seen = idle(&host, &session).await;
+    assert!(
+        seen["messages"].to_string().contains("it goes on"),
+        "{variable}: {seen}"
+    );
+    let (ended, told) = ends(&host, &session).await;
+    let [failed, replied] = &ended[..] else {
+        panic!("{variable}: {ended:?}")
+    };
+    assert_eq!(
+        (&failed["end"], &failed["code"], &replied["end"]),
+        (&json!("failed"), &json!("not-storable"), &json!("replied"))
+    );
+    assert!(host.stop().await.success(), "{}", folder.log());
+    (tried, failed.clone(), told)
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_turn_whose_commit_is_refused_five_times_in_a_row_ends_and_the_session_goes_on() {
     let folder = Folder::new(puppets(
@@ -100,41 +139,13 @@ async fn a_turn_whose_commit_is_refused_five_times_in_a_row_ends_and_the_session
         (CONTRADICTS_ON, "it contradicts what is stored"),
         (MISREADS_ON, "something stored that cannot be read"),
     ] {
-        let tries = || {
-            folder
-                .log()
-                .matches("a session cannot go on just now; trying again")
-                .count()
-        };
-        let before = tries();
-        let host = folder.start_in(&[], Some((variable, WORDS))).await.unwrap();
-        let session = open(&host).await;
-        let asks =
-            json!({ "steps": [{ "start": [{ "key": "m", "model": "" }] }, { "reply": "never" }] });
-        assert_eq!(say(&host, &session, &asks.to_string()).await.status, 202);
-        idle(&host, &session).await;
-        assert_eq!(tries() - before, 5, "{variable}: {}", folder.log());
-        let replies = json!({ "steps": [{ "reply": "it goes on" }] });
-        assert_eq!(say(&host, &session, &replies.to_string()).await.status, 202);
-        let seen = idle(&host, &session).await;
-        assert!(
-            seen["messages"].to_string().contains("it goes on"),
-            "{variable}: {seen}"
-        );
-        let (ended, told) = ends(&host, &session).await;
-        let [failed, replied] = &ended[..] else {
-            panic!("{variable}: {ended:?}")
-        };
-        assert_eq!(
-            (&failed["end"], &failed["code"], &replied["end"]),
-            (&json!("failed"), &json!("not-storable"), &json!("replied"))
-        );
+        let (tried, failed, told) = failed_turn(&folder, variable, WORDS).await;
+        assert_eq!(tried, 5, "{variable}: {}", folder.log());
         assert!(
             failed["reason"].as_str().unwrap().contains(cause),
             "{variable}: {failed}"
         );
         assert!(!told.contains(WORDS), "{variable}: {told}");
-        assert!(host.stop().await.success(), "{}", folder.log());
     }
     assert!(folder.run(&["verify"]).await.status.success());
 }
@@ -148,39 +159,9 @@ async fn a_turn_of_which_no_further_attempt_can_be_stored_ends_and_the_session_g
     std::fs::write(folder.path().join("script.toml"), breaks_off).unwrap();
     folder.warm(&["puppet"]).await;
     for (variable, looks) in [(UNSTORABLE, 1), (CONTRADICTS_ON, 5), (MISREADS_ON, 5)] {
-        let tries = || {
-            folder
-                .log()
-                .matches("a session cannot go on just now; trying again")
-                .count()
-        };
-        let before = tries();
         // Only a further attempt says what its operation draws from then on.
-        let host = folder
-            .start_in(&[], Some((variable, "\"drawn\":")))
-            .await
-            .unwrap();
-        let session = open(&host).await;
-        let asks =
-            json!({ "steps": [{ "start": [{ "key": "m", "model": "" }] }, { "reply": "never" }] });
-        assert_eq!(say(&host, &session, &asks.to_string()).await.status, 202);
-        idle(&host, &session).await;
-        assert_eq!(tries() - before, looks, "{variable}: {}", folder.log());
-        let replies = json!({ "steps": [{ "reply": "it goes on" }] });
-        assert_eq!(say(&host, &session, &replies.to_string()).await.status, 202);
-        let seen = idle(&host, &session).await;
-        assert!(
-            seen["messages"].to_string().contains("it goes on"),
-            "{variable}: {seen}"
-        );
-        let (ended, told) = ends(&host, &session).await;
-        let [failed, replied] = &ended[..] else {
-            panic!("{variable}: {ended:?}")
-        };
-        assert_eq!(
-            (&failed["end"], &failed["code"], &replied["end"]),
-            (&json!("failed"), &json!("not-storable"), &json!("replied"))
-        );
+        let (tried, failed, told) = failed_turn(&folder, variable, "\"drawn\":").await;
+        assert_eq!(tried, looks, "{variable}: {}", folder.log());
         assert!(
             failed["reason"]
                 .as_str()
@@ -192,7 +173,6 @@ async fn a_turn_of_which_no_further_attempt_can_be_stored_ends_and_the_session_g
             !told.contains("operation.attempted.v1"),
             "{variable}: {told}"
         );
-        assert!(host.stop().await.success(), "{}", folder.log());
     }
     assert!(folder.run(&["verify"]).await.status.success());
 }

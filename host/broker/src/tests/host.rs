@@ -30,6 +30,8 @@ use std::time::{Duration, Instant};
 use store::{EventFilter, Options, Store};
 use tempfile::TempDir;
 
+/// Number of due sessions that the watch over timers reads in a round here.
+pub(super) const DUE_SESSIONS_MAX: usize = 2;
 /// The time limit of anything that a test waits for.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// The time at which every test begins, in milliseconds.
@@ -219,7 +221,10 @@ async fn start(dir: &Path, guest: &Runtime, time: &Arc<AtomicU64>, limits: &Valu
         runtime: guest.clone(),
         gateway: Arc::new(gateway(dir)),
         catalogue: catalogue(limits),
-        limits: Limits::default(),
+        limits: Limits {
+            due_sessions_max: DUE_SESSIONS_MAX,
+            ..Limits::default()
+        },
         after_restore: AfterRestore::default(),
         paths: PathSettings::default(),
         skipped: Vec::new(),

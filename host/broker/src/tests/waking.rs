@@ -1,10 +1,9 @@
 //! Tests of the watch over timers: a session is woken whoever else stays due before it.
 
-use super::host::{Host, replies};
+use super::host::{DUE_SESSIONS_MAX, Host, replies};
 use crate::fresh;
 use crate::journal::Context;
 use crate::quarantine::{Quarantined, Why};
-use crate::timers::BATCH_MAX;
 use domain::account::Accounts;
 use domain::authority::{Denies, Permissions};
 use domain::event::{Event, InputAccepted, Source, Subject};
@@ -52,7 +51,7 @@ async fn remind(host: &Host, session: SessionId, in_ms: u64) {
 async fn sessions_in_quarantine_that_stay_due_keep_no_other_from_being_woken() {
     let host = Host::new().await;
     host.guest.steps([replies("on time")]);
-    for _ in 0..=BATCH_MAX {
+    for _ in 0..=DUE_SESSIONS_MAX {
         let session = host.open().await;
         host.broker.core.quarantine.put(Quarantined {
             session,
@@ -72,13 +71,15 @@ async fn sessions_in_quarantine_that_stay_due_keep_no_other_from_being_woken() {
 #[tokio::test]
 async fn busy_sessions_that_stay_due_keep_no_other_from_being_woken() {
     let host = Host::new().await;
-    let held: Vec<_> = (0..BATCH_MAX).map(|_| host.guest.held_step()).collect();
+    let held: Vec<_> = (0..DUE_SESSIONS_MAX)
+        .map(|_| host.guest.held_step())
+        .collect();
     host.guest.steps([replies("on time")]);
-    for _ in 0..BATCH_MAX {
+    for _ in 0..DUE_SESSIONS_MAX {
         remind(&host, host.open().await, 10).await;
     }
     host.pass_ms(10);
-    host.stepped(BATCH_MAX).await;
+    host.stepped(DUE_SESSIONS_MAX).await;
     remind(&host, host.session, 10).await;
     host.pass_ms(10);
     host.ended().await;
