@@ -391,6 +391,9 @@ pub(crate) enum DeadLetter {
     Requeue {
         /// Its input id
         id: String,
+        /// Also if a turn had begun with it: what the turn did may be done again
+        #[arg(long)]
+        repeat: bool,
     },
 }
 

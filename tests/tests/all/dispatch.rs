@@ -259,7 +259,11 @@ async fn two_agents_that_answer_each_other_for_ever_come_to_an_end() {
         (session, 17)
     );
     // The operator may let it pass; its own late reply does not.
-    world.broker.requeue(letter.accepted.input).await.unwrap();
+    world
+        .broker
+        .requeue(letter.accepted.input, false)
+        .await
+        .unwrap();
     world.quiet().await;
     let dead = world.broker.dead_letters(100).await.unwrap();
     assert_eq!(

@@ -218,7 +218,11 @@ async fn all_that_begins_or_joins_a_turn_was_accepted_before_whoever_it_came_fro
     let [letter] = dead.as_slice() else {
         panic!("{dead:?}")
     };
-    world.broker.requeue(letter.accepted.input).await.unwrap();
+    world
+        .broker
+        .requeue(letter.accepted.input, false)
+        .await
+        .unwrap();
     world.quiet().await;
     let world = world.restart(|_| ()).await;
     let mut accepted: BTreeMap<InputId, (SessionId, &'static str)> = BTreeMap::new();

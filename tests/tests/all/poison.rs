@@ -101,12 +101,13 @@ async fn quarantined(host: &Host, session: &str) -> Value {
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_turn_over_which_the_host_is_killed_three_times_fails_and_asks_no_model_again() {
-    let folder = folder().await;
+/// A host that was killed three times over a turn that had taken a step, with the session and the
+/// input.
+async fn killed_three_times(folder: &Folder) -> (Host, String, String) {
     let host = folder.start(None).await.unwrap();
     let session = open(&host).await;
-    assert_eq!(say(&host, &session, &slow()).await.status, 202);
+    let said = say(&host, &session, &slow()).await;
+    assert_eq!(said.status, 202, "{said:?}");
     until(&host, &session, "run.stepped.v1", 1).await;
     host.kill().await;
     for asked_again in 1..3 {
@@ -115,6 +116,17 @@ async fn a_turn_over_which_the_host_is_killed_three_times_fails_and_asks_no_mode
         host.kill().await;
     }
     let host = folder.start(None).await.unwrap();
+    (host, session, said.text("input_id"))
+}
+
+async fn dead_letters(host: &Host) -> Value {
+    host.get("/api/dead-letters").await.unwrap().body["dead_letters"].clone()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_turn_over_which_the_host_is_killed_three_times_fails_and_asks_no_model_again() {
+    let folder = folder().await;
+    let (host, session, input) = killed_three_times(&folder).await;
     let seen = idle(&host, &session).await;
     let reason = "the host ended 3 times in a row while it worked on this, and was not told to";
     assert!(seen["messages"].to_string().contains(reason), "{seen}");
@@ -140,6 +152,104 @@ async fn a_turn_over_which_the_host_is_killed_three_times_fails_and_asks_no_mode
             .to_string()
             .contains("still here")
     );
+    // What the turn did is done again only for whoever says that it may be.
+    let requeue = format!("/api/dead-letters/{input}/requeue");
+    let refused = host.post(&requeue, &json!({})).await.unwrap();
+    assert_eq!(
+        (refused.status, refused.text("code").as_str()),
+        (409, "MAY_REPEAT_WORK"),
+        "{refused:?}"
+    );
+    assert_eq!(events(&host, &session, "run.started.v1").await.len(), 2);
+    let repeated = host
+        .post(&format!("{requeue}?repeat=true"), &json!({}))
+        .await
+        .unwrap();
+    assert_eq!(repeated.status, 202, "{repeated:?}");
+    until(&host, &session, "run.started.v1", 3).await;
+    assert_eq!(dead_letters(&host).await, json!([]));
+    assert!(host.stop().await.success(), "{}", folder.log());
+    assert!(folder.run(&["verify"]).await.status.success());
+}
+
+/// A dead letter of a turn that had begun stays over a restart and a rebuild, until its session is
+/// purged.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_turn_that_is_given_up_is_listed_with_its_reason_until_its_session_is_purged() {
+    let folder = folder().await;
+    let (host, session, input) = killed_three_times(&folder).await;
+    idle(&host, &session).await;
+    let dead = dead_letters(&host).await;
+    assert_eq!(dead.as_array().map(Vec::len), Some(1), "{dead}");
+    let letter = &dead[0];
+    let seen = host
+        .get(&format!("{session}/inputs/{input}"))
+        .await
+        .unwrap()
+        .body;
+    assert_eq!(seen["state"], "dead", "{seen}");
+    assert!(
+        seen["turn_id"].is_string() && seen["run_id"].is_string(),
+        "{seen}"
+    );
+    let (agent, id) = session
+        .trim_start_matches("/api/agents/")
+        .split_once("/sessions/")
+        .unwrap();
+    let expected = json!({
+        "input_id": input,
+        "session_id": id,
+        "agent_id": agent,
+        "user_id": "local",
+        "run_id": seen["run_id"],
+        "begun": true,
+        "reason": seen["reason"],
+        "died_at": letter["died_at"],
+        "accepted_at": letter["accepted_at"],
+        "message": letter["message"],
+    });
+    assert_eq!(*letter, expected);
+    let reason = seen["reason"].as_str().unwrap();
+    assert!(
+        reason.contains("the host ended 3 times in a row"),
+        "{reason}"
+    );
+
+    let listed = folder.run(&["dead-letter", "list"]).await;
+    let listed = String::from_utf8(listed.stdout).unwrap();
+    let run = seen["run_id"].as_str().unwrap();
+    for told in [
+        input.as_str(),
+        id,
+        agent,
+        run,
+        "(had begun)",
+        "user local",
+        reason,
+    ] {
+        assert!(listed.contains(told), "{told}: {listed}");
+    }
+    let refused = folder.run(&["dead-letter", "requeue", &input]).await;
+    assert!(!refused.status.success(), "{refused:?}");
+    assert!(
+        String::from_utf8_lossy(&refused.stderr).contains("--repeat"),
+        "{refused:?}"
+    );
+    assert!(host.stop().await.success(), "{}", folder.log());
+
+    assert!(folder.run(&["rebuild"]).await.status.success());
+    let host = folder.start(None).await.unwrap();
+    assert_eq!(dead_letters(&host).await, dead);
+    let line = host.line();
+    let deleted = line
+        .ask(reqwest::Method::DELETE, &session, None)
+        .await
+        .unwrap();
+    assert_eq!(deleted.status, 200, "{deleted:?}");
+    let whose = json!({ "agent_id": agent, "session_id": id });
+    let purged = host.post("/api/purges", &whose).await.unwrap();
+    assert_eq!(purged.status, 200, "{purged:?}");
+    assert_eq!(dead_letters(&host).await, json!([]));
     assert!(host.stop().await.success(), "{}", folder.log());
     assert!(folder.run(&["verify"]).await.status.success());
 }

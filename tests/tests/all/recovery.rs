@@ -144,7 +144,7 @@ async fn an_agent_that_always_traps_makes_a_dead_letter_and_nobody_else_suffers(
         .await;
     world.idle(bad).await;
     assert_eq!(world.last_reply(bad).await, "still here");
-    world.broker.requeue(input).await.unwrap();
+    world.broker.requeue(input, false).await.unwrap();
     world.idle(bad).await;
     assert_eq!(
         world.broker.dead_letters(10).await.unwrap().len(),
@@ -163,9 +163,9 @@ async fn a_dead_letter_is_requeued_once_however_often_it_is_asked_for() {
         .input;
     world.idle(session).await;
     let asked = [
-        world.broker.requeue(input),
-        world.broker.requeue(input),
-        world.broker.requeue(input),
+        world.broker.requeue(input, false),
+        world.broker.requeue(input, false),
+        world.broker.requeue(input, false),
     ];
     let done = futures::future::join_all(asked).await;
     assert_eq!(done.iter().filter(|done| done.is_ok()).count(), 1);
@@ -195,7 +195,7 @@ async fn a_dead_letter_of_a_session_that_has_ended_stays_one() {
                 .unwrap()
         })
         .await;
-    let refused = world.broker.requeue(input).await.unwrap_err();
+    let refused = world.broker.requeue(input, false).await.unwrap_err();
     assert!(
         matches!(&refused, broker::Error::Refused(refusal) if refusal.code == "SESSION_CLOSED"),
         "{refused:?}"

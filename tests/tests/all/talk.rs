@@ -811,7 +811,7 @@ async fn who_waits_for_work_that_no_turn_will_begin_with_is_told_at_once() {
     let mut refused = Vec::new();
     for letter in dead {
         if let Err(broker::Error::Refused(refusal)) =
-            world.broker.requeue(letter.accepted.input).await
+            world.broker.requeue(letter.accepted.input, false).await
         {
             refused.push(refusal.code);
         }

@@ -4,7 +4,7 @@ use crate::cli::DeadLetter;
 use crate::client::{Client, segment};
 use crate::config::Loaded;
 use crate::failure::Failure;
-use crate::fields::{list, text};
+use crate::fields::{is_true, list, text};
 use crate::terminal::Terminal;
 use serde_json::{Value, json};
 
@@ -29,8 +29,9 @@ pub(super) async fn run(
             let letter = client.get(&path).await?;
             terminal.result(&letter, || letter_lines(&letter));
         }
-        DeadLetter::Requeue { id } => {
-            let path = format!("/api/dead-letters/{}/requeue", segment(&id));
+        DeadLetter::Requeue { id, repeat } => {
+            let repeat = if repeat { "?repeat=true" } else { "" };
+            let path = format!("/api/dead-letters/{}/requeue{repeat}", segment(&id));
             let requeued = client.post(&path, &json!({})).await?;
             terminal.result(&requeued, || vec![format!("{id} waits again")]);
         }
@@ -38,11 +39,24 @@ pub(super) async fn run(
     Ok(())
 }
 
+/// The line of a dead letter.
 fn line(letter: &Value) -> String {
+    let named = |name: &str, pointer: &str| match text(letter, pointer) {
+        "" => String::new(),
+        id => format!("  {name} {id}"),
+    };
+    let begun = if is_true(letter, "/begun") {
+        " (had begun)"
+    } else {
+        ""
+    };
     format!(
-        "{}  session {}  {}  {}  {}",
+        "{}  session {}{}{begun}{}{}  {}  {}  {}",
         text(letter, "/input_id"),
         text(letter, "/session_id"),
+        named("run", "/run_id"),
+        named("agent", "/agent_id"),
+        named("user", "/user_id"),
         text(letter, "/died_at"),
         text(letter, "/reason"),
         text(letter, "/message/text")
@@ -54,6 +68,9 @@ fn letter_lines(letter: &Value) -> Vec<String> {
     let lines = [
         ("input", "/input_id"),
         ("session", "/session_id"),
+        ("agent", "/agent_id"),
+        ("run", "/run_id"),
+        ("had begun", "/begun"),
         ("why", "/reason"),
         ("put aside", "/died_at"),
         ("accepted", "/accepted_at"),
@@ -77,4 +94,31 @@ fn letter_lines(letter: &Value) -> Vec<String> {
         Some(format!("{name:<14}{text}"))
     });
     lines.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{letter_lines, line};
+    use serde_json::{Value, json};
+
+    #[test]
+    fn a_dead_letter_shows_whose_it_is_and_whether_its_turn_had_begun() {
+        let letter = json!({
+            "input_id": "i", "session_id": "s", "agent_id": "a", "user_id": "u", "run_id": "r",
+            "begun": true, "reason": "the host ended", "died_at": "noon",
+            "message": { "text": "hello" },
+        });
+        assert_eq!(
+            line(&letter),
+            "i  session s  run r (had begun)  agent a  user u  noon  the host ended  hello"
+        );
+        assert!(letter_lines(&letter).contains(&"had begun     true".to_owned()));
+        let mut unbegun = letter;
+        unbegun["begun"] = json!(false);
+        unbegun["run_id"] = Value::Null;
+        assert_eq!(
+            line(&unbegun),
+            "i  session s  agent a  user u  noon  the host ended  hello"
+        );
+    }
 }

@@ -8,10 +8,9 @@ use crate::reading::note_agents;
 use crate::state::Api;
 use crate::wire;
 use axum::extract::State;
-use domain::id::{AgentId, InputId, SessionId};
+use domain::id::InputId;
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeSet;
 
 /// Dead letters in one list.
 const LIST_MAX: usize = 200;
@@ -34,6 +33,8 @@ pub(super) struct DeadLetterList {
 }
 
 /// Lists the inputs that could not be dealt with and were put aside.
+///
+/// These include the inputs of a turn that the host gave up, whether a step of it was taken or not.
 #[utoipa::path(
     get, path = "/api/dead-letters", tag = "operator",
     operation_id = "listDeadLetters",
@@ -48,7 +49,7 @@ pub(super) async fn list(
 ) -> Result<axum::Json<DeadLetterList>, Problem> {
     let limit = limit(params.limit, LIST_MAX, LIST_MAX)?;
     let dead = api.broker()?.dead_letters(limit).await?;
-    let agents = agents(&api, dead.iter().map(|dead| dead.accepted.session)).await?;
+    let agents = dead.iter().filter_map(|dead| dead.agent).collect();
     note_agents(&api, &caller, "GET /api/dead-letters", agents).await?;
     Ok(axum::Json(DeadLetterList {
         dead_letters: dead.iter().map(wire::dead_letter).collect(),
@@ -74,23 +75,18 @@ pub(super) async fn show(
 ) -> Result<axum::Json<wire::DeadLetterDetail>, Problem> {
     let input: InputId = read_path("id", &id)?;
     let dead = api.broker()?.dead_letter(input).await?;
-    let agents = agents(&api, [dead.accepted.session]).await?;
+    let agents = dead.agent.into_iter().collect();
     note_agents(&api, &caller, "GET /api/dead-letters/{id}", agents).await?;
     Ok(axum::Json(wire::dead_letter_detail(&dead)))
 }
 
-/// The agents of sessions.
-async fn agents(
-    api: &Api,
-    sessions: impl IntoIterator<Item = SessionId>,
-) -> Result<BTreeSet<AgentId>, Problem> {
-    let sessions: BTreeSet<SessionId> = sessions.into_iter().collect();
-    let mut agents = BTreeSet::new();
-    for session in sessions {
-        let row = api.broker()?.store().session(session).await?;
-        agents.extend(row.map(|row| row.agent));
-    }
-    Ok(agents)
+/// Query that permits a repetition.
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RequeueParams {
+    /// `true`: also if a turn had begun with it, so that what the turn did may be done again.
+    repeat: Option<bool>,
 }
 
 /// A dead letter that waits again.
@@ -101,23 +97,34 @@ pub(super) struct Requeued {
 }
 
 /// Lets a dead letter wait again.
+///
+/// If a turn had begun with it (`begun`), the turn stays as it is, and another one begins with the
+/// same words. It may do again what the first one did, so that this has to be permitted with
+/// `repeat`.
 #[utoipa::path(
     post, path = "/api/dead-letters/{id}/requeue", tag = "operator",
     operation_id = "requeueDeadLetter",
     security(("token" = ["admin"])),
-    params(("id" = String, Path, description = "The `input_id`.")),
+    params(("id" = String, Path, description = "The `input_id`."), RequeueParams),
     responses((status = 202, description = "It waits again.", body = Requeued)),
     extensions(("x-codes" = json!(codes::join(&[
         RECORDING, SESSION,
-        &[(404, "DEAD_LETTER_NOT_FOUND"), (409, "SESSION_CLOSED"), (409, "WORK_SETTLED")],
+        &[
+            (404, "DEAD_LETTER_NOT_FOUND"),
+            (409, "MAY_REPEAT_WORK"),
+            (409, "SESSION_CLOSED"),
+            (409, "WORK_SETTLED"),
+        ],
     ])))),
 )]
 pub(super) async fn requeue(
     State(api): State<Api>,
     InPath(id): InPath<String>,
+    Params(params): Params<RequeueParams>,
 ) -> Result<(StatusCode, axum::Json<Requeued>), Problem> {
     let input: InputId = read_path("id", &id)?;
-    api.command()?.requeue(input).await?;
+    let may_repeat = params.repeat == Some(true);
+    api.command()?.requeue(input, may_repeat).await?;
     Ok((
         StatusCode::ACCEPTED,
         axum::Json(Requeued {

@@ -116,7 +116,7 @@ pub(crate) fn input(view: &Input) -> InputView {
         InputState::Waiting => ("waiting", None, None),
         InputState::Claimed { run } => ("claimed", Some(run), None),
         InputState::Consumed { run } => ("consumed", Some(run), None),
-        InputState::Dead { reason } => ("dead", None, Some(reason.clone())),
+        InputState::Dead { reason, run } => ("dead", run.as_ref(), Some(reason.clone())),
         InputState::Cancelled => ("cancelled", None, None),
         InputState::Dropped => ("dropped", None, None),
     };

@@ -221,6 +221,16 @@ pub(crate) struct DeadLetterView {
     pub(crate) input_id: String,
     /// The session.
     pub(crate) session_id: String,
+    /// The agent of the session; none when that was erased.
+    pub(crate) agent_id: Option<String>,
+    /// The user who sent it, or for whom the sending agent worked; none in records from before this
+    /// was recorded.
+    pub(crate) user_id: Option<String>,
+    /// The run that had taken it in; none when no run was stored for it.
+    pub(crate) run_id: Option<String>,
+    /// Whether that run had begun to deal with it, before the host gave it up. What its turn did
+    /// is kept and may be done again, so that it is requeued with `repeat` only.
+    pub(crate) begun: bool,
     /// The reason why it was put aside.
     pub(crate) reason: String,
     /// The time at which it was put aside, ISO 8601.
@@ -240,9 +250,6 @@ pub(crate) struct DeadLetterDetail {
     pub(crate) letter: DeadLetterView,
     /// The origin of the input.
     pub(crate) source: DeadLetterSource,
-    /// The user who sent it, or for whom the sending agent worked; none in records from before this
-    /// was recorded.
-    pub(crate) user_id: Option<String>,
     /// The model that its turn was to use, if it named one.
     pub(crate) model: Option<String>,
 }
@@ -296,7 +303,6 @@ pub(crate) fn dead_letter_detail(dead: &DeadInput) -> DeadLetterDetail {
             hops: source.hops(),
             deadline: deadline.map(|time| time.to_string()),
         },
-        user_id: dead.accepted.user_id.as_ref().map(ToString::to_string),
         model: dead.accepted.model.clone(),
     }
 }
@@ -465,6 +471,10 @@ pub(crate) fn dead_letter(dead: &DeadInput) -> DeadLetterView {
     DeadLetterView {
         input_id: dead.accepted.input.to_string(),
         session_id: dead.accepted.session.to_string(),
+        agent_id: dead.agent.map(|agent| agent.to_string()),
+        user_id: dead.accepted.user_id.as_ref().map(ToString::to_string),
+        run_id: dead.run.map(|run| run.to_string()),
+        begun: dead.begun,
         reason: dead.dead.reason.clone(),
         died_at: dead.dead.time.to_string(),
         accepted_at: dead.accepted.time.to_string(),

@@ -5,7 +5,7 @@ use crate::boxed::boxed;
 use crate::journal::Context;
 use crate::refusals::{conflict, not_found, session_closed, session_not_found};
 use domain::event::{Event, InputRequeued, Source};
-use domain::id::{InputId, Stream};
+use domain::id::{InputId, RunId, Stream};
 use domain::refusal::Refusal;
 use store::{
     Clash, Commit, CommitError, DeadInput, Expected, Guard, InputState, QueueGuard, SessionGuard,
@@ -29,15 +29,17 @@ impl Broker {
         found.ok_or_else(|| not_there(input))
     }
 
-    /// Requeues a dead letter: it waits again.
+    /// Requeues a dead letter: it waits again. If a turn had begun with it, that is done only when
+    /// what the turn did may be repeated.
     ///
     /// # Errors
     /// There is no such dead letter, or its session has ended. Or it is work that another agent
-    /// handed over and waits for no more, or whose deadline has passed.
+    /// handed over and waits for no more, or whose deadline has passed. Or a turn had begun with
+    /// it, and nobody said that it may be repeated.
     #[boxed]
-    pub async fn requeue(&self, input: InputId) -> Result<(), Error> {
+    pub async fn requeue(&self, input: InputId, may_repeat: bool) -> Result<(), Error> {
         let found = self.store().input(input).await?;
-        let Some((accepted, InputState::Dead { .. })) = found else {
+        let Some((accepted, InputState::Dead { run: begun, .. })) = found else {
             return Err(not_there(input));
         };
         let now = self.core.now();
@@ -65,6 +67,9 @@ impl Broker {
             .following(Some(input));
         if row.status != SessionStatus::Open {
             return Err(session_closed().into());
+        }
+        if let Some(run) = begun.filter(|_| !may_repeat) {
+            return Err(may_repeat_work(run).into());
         }
         let guarded = Commit::new()
             .guard(QueueGuard::InputDead(input))
@@ -94,6 +99,16 @@ fn work_settled() -> Refusal {
     let message = "another agent handed this work over, and has been told that it was not done, \
                    or its time is over: have it hand it over again";
     conflict("WORK_SETTLED", message)
+}
+
+/// Returns the refusal for an input with which a turn had begun before the host gave it up.
+fn may_repeat_work(run: RunId) -> Refusal {
+    let message = format!(
+        "the turn of run `{run}` had begun with this before the host gave it up, and what it did \
+         may be done again: look at the turn, and say `?repeat=true` (`agent-host dead-letter \
+         requeue --repeat`) if it may be"
+    );
+    conflict("MAY_REPEAT_WORK", message)
 }
 
 fn not_there(input: InputId) -> Error {

@@ -12,7 +12,7 @@ use crate::core::fresh;
 use crate::driver::late_replies::{Late, Told};
 use crate::journal::Context;
 use domain::agent::Agent;
-use domain::event::{Event, InputDead, InputsDropped, RunEnded};
+use domain::event::{Event, InputsDropped, RunEnded};
 use domain::id::{OperationId, SessionId, Stream};
 use domain::message::{Message, Part};
 use domain::operation::{Performer, Settlement};
@@ -20,6 +20,7 @@ use domain::run::Run;
 use domain::run::end::{
     Cause, Closing, Joint, cut_off, events, reply, settlement_for_parent, slot_left, turn,
 };
+use domain::run::recover::{put_aside, why_given_up};
 use domain::time::Timestamp;
 use domain::turn::TurnEnd;
 use store::{Commit, Expected, Guard, QueueGuard, RunGuard, SessionGuard};
@@ -130,6 +131,10 @@ impl Driver {
                     .await?,
             );
         } else {
+            // Its turn is kept, and whoever runs the host finds it among the dead letters too.
+            if let Some(reason) = why_given_up(&cause) {
+                add_dead(&mut commit, &run, reason, &context, time);
+            }
             let (mut stopped, said) = cut_off(&run, &notice(&cause), time, fresh::salt());
             Box::pin(self.context.charge_what_is_known(driving, &mut stopped)).await?;
             driving.charge_active_time(&mut stopped);
@@ -352,20 +357,7 @@ impl SessionContext {
             compacts: started.compacts.is_some(),
             time,
         };
-        for input in &run.claimed {
-            let dead = InputDead {
-                input: *input,
-                session: started.session,
-                reason: reason.clone(),
-                time,
-            };
-            add(
-                commit,
-                Stream::Session(started.session),
-                context,
-                Event::InputDead(dead),
-            );
-        }
+        add_dead(commit, run, &reason, context, time);
         for event in holder
             .map(|agent| slot_left(agent, run, cause, &[], time))
             .unwrap_or_default()
@@ -401,6 +393,14 @@ fn notice(cause: &Cause) -> String {
         Cause::Failed { reason, .. } => format!("The turn failed: {reason}"),
         Cause::Aborted { reason } => format!("The turn was cancelled: {reason}"),
         Cause::Replied | Cause::Completed { .. } => String::new(),
+    }
+}
+
+/// Adds the dead letters that the inputs of a run become.
+fn add_dead(commit: &mut Commit, run: &Run, reason: &str, context: &Context, time: Timestamp) {
+    let session = Stream::Session(run.started.session);
+    for dead in put_aside(run, reason, time) {
+        add(commit, session, context, Event::InputDead(dead));
     }
 }
 

@@ -5,6 +5,7 @@
 use super::error::DriverError;
 use super::state::Driver;
 use domain::run::end::Cause;
+use domain::run::recover::GIVEN_UP;
 use std::time::Duration;
 
 /// Panics of a driver in a row, with nothing recorded in between, after which it gives up its turn.
@@ -75,7 +76,7 @@ impl Driver {
             self.start(opening, session).await?;
         }
         self.fail(Cause::Failed {
-            code: "host-failed".to_owned(),
+            code: GIVEN_UP.to_owned(),
             reason,
         })
         .await

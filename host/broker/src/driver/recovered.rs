@@ -18,6 +18,11 @@ impl Driver {
             return Ok(false);
         };
         if let Some(cause) = given_up(&driving.run) {
+            let count = driving.run.recoveries;
+            let run = driving.run.started.run;
+            let session = self.context.session;
+            tracing::error!(session.id = %session, run.id = %run, count, "a turn is given up, and \
+                its inputs become dead letters: the host ended each time it worked on them");
             self.fail(cause).await?;
             return Ok(true);
         }

@@ -2,10 +2,12 @@
 //! what becomes of it after a crash.
 
 use super::host::{Host, gives, kinds, model, replies, timer, tool, works};
+use crate::{Error, TurnOutcome};
 use domain::step::OperationOutcome;
 use domain::turn::TurnEnd;
 use serde_json::json;
 use std::future::{pending, ready};
+use std::time::Duration;
 use tokio::sync::oneshot;
 
 #[tokio::test]
@@ -122,6 +124,53 @@ async fn a_turn_that_is_recovered_three_times_in_a_row_fails() {
     let ended = host.ended().await;
     assert_eq!(ended.end, TurnEnd::Failed);
     assert_eq!(ended.code.as_deref(), Some("host-failed"));
+}
+
+#[tokio::test]
+async fn a_turn_that_is_given_up_after_a_step_is_a_dead_letter_and_repeated_only_when_told_so() {
+    let mut host = Host::new().await;
+    host.guest.steps([works([("ask", model())], &[])]);
+    host.say("never").await;
+    host.stored("run.stepped", 1).await;
+    for count in 1..=3 {
+        host = host.crash().await;
+        host.stored("run.recovered", count).await;
+    }
+    let ended = host.ended().await;
+    let letters = host.broker.dead_letters(10).await.unwrap();
+    let [letter] = &letters[..] else {
+        panic!("{letters:?}")
+    };
+    assert_eq!(Some(&letter.dead.reason), ended.reason.as_ref());
+    assert_eq!((letter.run, letter.begun), (Some(ended.run), true));
+    assert_eq!(letter.dead.session, host.session);
+    let input = letter.accepted.input;
+    assert_eq!(host.broker.dead_letter(input).await.unwrap(), *letter);
+    // Whoever waits for the turn is told its end as that of any other that failed.
+    let became = host
+        .broker
+        .await_reply(input, Duration::from_secs(10))
+        .await;
+    assert!(
+        matches!(
+            became,
+            Ok(Some(TurnOutcome::Answered {
+                end: TurnEnd::Failed,
+                ..
+            }))
+        ),
+        "{became:?}"
+    );
+    let refused = host.broker.requeue(input, false).await;
+    assert!(
+        matches!(&refused, Err(Error::Refused(refusal)) if refusal.code == "MAY_REPEAT_WORK"),
+        "{refused:?}"
+    );
+    assert_eq!(host.broker.dead_letters(10).await.unwrap(), letters);
+    host.guest.steps([replies("again")]);
+    host.broker.requeue(input, true).await.unwrap();
+    host.stored("session.turn.committed", 2).await;
+    assert!(host.broker.dead_letters(10).await.unwrap().is_empty());
 }
 
 /// A call that only reads is made again, under the same key.

@@ -5,7 +5,7 @@ use crate::event_row::decode_at;
 use crate::sql::{Columns, Sql, int, limit as rows, unreadable};
 use crate::store::Store;
 use domain::event::{Event, InputAccepted, InputDead};
-use domain::id::{InputId, RunId, SessionId};
+use domain::id::{AgentId, InputId, RunId, SessionId};
 use domain::limits::WAITING_INPUTS_MAX;
 use domain::time::Timestamp;
 use rusqlite::{Row, params};
@@ -29,6 +29,9 @@ pub enum InputState {
     Dead {
         /// The reason.
         reason: String,
+        /// The run that had begun to deal with it, and whose turn is kept. None if no step of it
+        /// was taken.
+        run: Option<RunId>,
     },
     /// It was cancelled while it waited.
     Cancelled,
@@ -43,6 +46,12 @@ pub struct DeadInput {
     pub dead: InputDead,
     /// Event of the input's acceptance.
     pub accepted: InputAccepted,
+    /// Agent of its session; none when that was erased.
+    pub agent: Option<AgentId>,
+    /// The run that had taken it in; none when no run was stored for it.
+    pub run: Option<RunId>,
+    /// True if that run left a turn: what the turn did would be done again with the input.
+    pub begun: bool,
 }
 
 impl Store {
@@ -79,8 +88,9 @@ impl Store {
     ) -> Result<Option<(InputAccepted, InputState)>, ReadError> {
         self.point_read(move |sql| {
             let found = sql.row(
-                "SELECT e.kind, e.payload, i.state, i.run, i.died FROM inputs i JOIN events e ON \
-                 e.position = i.position WHERE i.id = ?1",
+                "SELECT e.kind, e.payload, i.state, i.run, i.died, (SELECT turn FROM runs WHERE id \
+                 = i.run) IS NOT NULL FROM inputs i JOIN events e ON e.position = i.position WHERE \
+                 i.id = ?1",
                 [id.to_string()],
                 |row| {
                     Ok((
@@ -88,10 +98,11 @@ impl Store {
                         row.get::<_, String>(2)?,
                         row.id_opt::<RunId>(3)?,
                         row.uint_opt(4)?,
+                        row.get::<_, bool>(5)?,
                     ))
                 },
             )?;
-            let Some((Some(accepted), state, run, died)) = found else {
+            let Some((Some(accepted), state, run, died, begun)) = found else {
                 return Ok(None);
             };
             let state = match (state.as_str(), run) {
@@ -100,6 +111,7 @@ impl Store {
                 ("consumed", Some(run)) => InputState::Consumed { run },
                 ("dead", _) => InputState::Dead {
                     reason: reason(sql, died)?,
+                    run: run.filter(|_| begun),
                 },
                 ("cancelled", _) => InputState::Cancelled,
                 ("dropped", _) => InputState::Dropped,
@@ -128,9 +140,10 @@ impl Store {
     pub async fn dead_inputs(&self, limit: usize) -> Result<Vec<DeadInput>, ReadError> {
         self.read(move |sql| {
             let inputs = sql.rows(
-                "SELECT e.kind, e.payload, d.kind, d.payload FROM inputs i JOIN events e ON \
-                 e.position = i.position JOIN events d ON d.position = i.died WHERE i.state = \
-                 'dead' ORDER BY i.died DESC LIMIT ?1",
+                "SELECT e.kind, e.payload, d.kind, d.payload, (SELECT agent FROM sessions WHERE id \
+                 = i.session), i.run, (SELECT turn FROM runs WHERE id = i.run) IS NOT NULL FROM \
+                 inputs i JOIN events e ON e.position = i.position JOIN events d ON d.position = \
+                 i.died WHERE i.state = 'dead' ORDER BY i.died DESC LIMIT ?1",
                 [rows(limit)],
                 dead_input,
             )?;
@@ -143,9 +156,10 @@ impl Store {
     pub async fn dead_input(&self, id: InputId) -> Result<Option<DeadInput>, ReadError> {
         self.read(move |sql| {
             let found = sql.row(
-                "SELECT e.kind, e.payload, d.kind, d.payload FROM inputs i JOIN events e ON \
-                 e.position = i.position \
-                 JOIN events d ON d.position = i.died WHERE i.id = ?1 AND i.state = 'dead'",
+                "SELECT e.kind, e.payload, d.kind, d.payload, (SELECT agent FROM sessions WHERE id \
+                 = i.session), i.run, (SELECT turn FROM runs WHERE id = i.run) IS NOT NULL FROM \
+                 inputs i JOIN events e ON e.position = i.position JOIN events d ON d.position = \
+                 i.died WHERE i.id = ?1 AND i.state = 'dead'",
                 [id.to_string()],
                 dead_input,
             )?;
@@ -156,8 +170,16 @@ impl Store {
 }
 
 fn dead_input(row: &Row<'_>) -> rusqlite::Result<Option<DeadInput>> {
-    let both = accepted(row, 0)?.zip(dead(row, 2)?);
-    Ok(both.map(|(accepted, dead)| DeadInput { dead, accepted }))
+    let Some((accepted, dead)) = accepted(row, 0)?.zip(dead(row, 2)?) else {
+        return Ok(None);
+    };
+    Ok(Some(DeadInput {
+        dead,
+        accepted,
+        agent: row.id_opt(4)?,
+        run: row.id_opt(5)?,
+        begun: row.get(6)?,
+    }))
 }
 
 fn reason(sql: &Sql<'_>, died: Option<u64>) -> rusqlite::Result<String> {

@@ -486,7 +486,8 @@ async fn a_dead_input_can_be_looked_at_and_requeued() {
     assert_eq!(
         sample.store.input(input(1)).await.unwrap().unwrap().1,
         InputState::Dead {
-            reason: "it always traps".to_owned()
+            reason: "it always traps".to_owned(),
+            run: None,
         }
     );
     let letters = sample.store.dead_inputs(10).await.unwrap();

@@ -110,7 +110,11 @@ impl Story {
             20..=22 => {
                 for letter in self.world.broker.dead_letters(2).await.unwrap() {
                     // It may have been requeued before, and be dead again.
-                    let _ = self.world.broker.requeue(letter.accepted.input).await;
+                    let _ = self
+                        .world
+                        .broker
+                        .requeue(letter.accepted.input, false)
+                        .await;
                 }
             }
             23..=38 => {

@@ -331,6 +331,9 @@ pub struct InputsDropped {
 }
 
 /// See [`super::Event::InputDead`].
+///
+/// The input may have been taken in by a run whose turn is kept, and what the turn did with it: the
+/// host gave that run up.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct InputDead {
     /// The input.

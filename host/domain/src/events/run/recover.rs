@@ -2,17 +2,20 @@
 
 use super::{Open, Run};
 use crate::access::tool::EffectClass;
-use crate::events::event::RunRecovered;
+use crate::events::event::{InputDead, RunRecovered};
 use crate::events::run::end::{Cause, undelegated_in_time};
 use crate::events::run::intake::wakes;
 use crate::events::run::settle::{Ended, settlement};
 use crate::thread::message::Part;
-use crate::values::id::OperationId;
+use crate::values::id::{InputId, OperationId};
 use crate::values::limits::{PARALLEL_CALLS_MAX, RECOVERIES_MAX};
 use crate::values::time::Timestamp;
 use crate::work::approval::{declined, expired};
 use crate::work::operation::{Pause, Performer, Settlement};
 use crate::work::step::Failure;
+
+/// The code of the end of a run that the host gave up.
+pub const GIVEN_UP: &str = "host-failed";
 
 /// The next action for an open operation that is not being worked on.
 #[derive(Debug, Clone, PartialEq)]
@@ -147,10 +150,31 @@ pub fn given_up(run: &Run) -> Option<Cause> {
     let told =
         "while it worked on this, and was not told to; whoever runs it finds the reason in its log";
     let failed = || Cause::Failed {
-        code: "host-failed".to_owned(),
+        code: GIVEN_UP.to_owned(),
         reason: format!("the host ended {count} times in a row {told}"),
     };
     (count >= RECOVERIES_MAX).then(failed)
+}
+
+/// Returns the reason for which the host gave a run up. None for any other cause of an end.
+#[must_use]
+pub fn why_given_up(cause: &Cause) -> Option<&str> {
+    match cause {
+        Cause::Failed { code, reason } if code == GIVEN_UP => Some(reason),
+        _ => None,
+    }
+}
+
+/// Returns the dead letters that the inputs of a run become.
+#[must_use]
+pub fn put_aside(run: &Run, reason: &str, time: Timestamp) -> Vec<InputDead> {
+    let dead = |input: &InputId| InputDead {
+        input: *input,
+        session: run.started.session,
+        reason: reason.to_owned(),
+        time,
+    };
+    run.claimed.iter().map(dead).collect()
 }
 
 /// Returns the settlement of an operation whose work the host lost while it was done. Its outcome

@@ -1,6 +1,6 @@
 //! Tests of the draws of attempts at a model's call, over restarts too.
 
-use super::super::recover::{given_up, recovered};
+use super::super::recover::{given_up, put_aside, recovered, why_given_up};
 use super::*;
 use crate::work::budget::Amount;
 
@@ -216,6 +216,40 @@ fn recoveries_in_a_row_give_a_run_up_and_progress_begins_to_count_anew() {
         ),
         (&json!(1), 1)
     );
+}
+
+#[test]
+fn the_inputs_of_a_run_that_is_given_up_after_a_step_are_put_aside_with_its_reason() {
+    let (mut run, _) = asking();
+    assert!(run.step > 0);
+    run.claimed = [9, 10].map(|id| InputId(Uuid::from_u128(id))).to_vec();
+    for _ in 0..3 {
+        let event = recovered(&run, NOW);
+        run = run.apply(&Event::RunRecovered(event)).unwrap();
+    }
+    let cause = given_up(&run).unwrap();
+    let reason = why_given_up(&cause).unwrap();
+    assert!(reason.contains("3 times in a row"), "{reason}");
+    let dead = put_aside(&run, reason, NOW);
+    let inputs: Vec<u128> = dead.iter().map(|dead| dead.input.0.as_u128()).collect();
+    assert_eq!(inputs, [9, 10]);
+    assert!(
+        dead.iter()
+            .all(|dead| dead.session == run.started.session && dead.reason == reason)
+    );
+    // An agent that fails its turn, and a user who stops it, know why.
+    for known in [
+        Cause::Replied,
+        Cause::Aborted {
+            reason: reason.to_owned(),
+        },
+        Cause::Failed {
+            code: "agent-failed".to_owned(),
+            reason: reason.to_owned(),
+        },
+    ] {
+        assert_eq!(why_given_up(&known), None, "{known:?}");
+    }
 }
 
 #[test]
