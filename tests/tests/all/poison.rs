@@ -88,6 +88,12 @@ async fn recoveries(host: &Host, session: &str) -> Vec<u64> {
         .collect()
 }
 
+/// The host's answer to whoever asks whether it is ready.
+async fn readiness(host: &Host) -> String {
+    let asked = host.bare(reqwest::Method::GET, "/readyz").send();
+    asked.await.unwrap().text().await.unwrap()
+}
+
 /// The quarantine of a session as it is shown, once it is in it.
 async fn quarantined(host: &Host, session: &str) -> Value {
     let patience = Instant::now() + PATIENCE;
@@ -446,14 +452,7 @@ async fn a_skipped_session_is_left_alone_takes_words_and_goes_on_when_it_is_rele
         .await
         .unwrap();
     assert_eq!(ready.status, 200, "{ready:?}");
-    let text = host
-        .bare(reqwest::Method::GET, "/readyz")
-        .send()
-        .await
-        .unwrap()
-        .text()
-        .await
-        .unwrap();
+    let text = readiness(&host).await;
     assert!(
         text.starts_with("ready; 1 session is in quarantine"),
         "{text}"
@@ -483,14 +482,7 @@ async fn a_skipped_session_is_left_alone_takes_words_and_goes_on_when_it_is_rele
             .text("code"),
         "NOT_QUARANTINED"
     );
-    let text = host
-        .bare(reqwest::Method::GET, "/readyz")
-        .send()
-        .await
-        .unwrap()
-        .text()
-        .await
-        .unwrap();
+    let text = readiness(&host).await;
     assert_eq!(text, "ready");
     assert!(host.stop().await.success(), "{}", folder.log());
 }
@@ -857,6 +849,14 @@ async fn a_session_whose_reading_ends_three_starts_is_left_unread_until_it_is_re
                 .is_some_and(|reason| reason.contains("ended at 3 starts")),
             "{list}"
         );
+        let text = readiness(&host).await;
+        assert!(
+            text.starts_with("ready; 1 session is in quarantine"),
+            "{text}"
+        );
+        let listed = folder.run(&["session", "quarantined"]).await;
+        let listed = String::from_utf8(listed.stdout).unwrap();
+        assert!(listed.contains("ended at 3 starts"), "{listed}");
         // It is shown without its open turn, and its words wait.
         let seen = host.get(&session).await.unwrap();
         assert_eq!(
