@@ -50,14 +50,17 @@ pub(crate) async fn run() -> anyhow::Result<Vec<Row>> {
     let url = format!("http://{address}{PATH}");
     let mut ours = Spans::default();
     let mut peer = Vec::with_capacity(REPLIES);
+    let mut probes = Vec::with_capacity(REPLIES);
     for reply in 0..WARMING + REPLIES {
         let one = session.first_token(&host, &mut asks).await?;
         tokio::time::sleep(REST).await;
         let itself = ask(&client, &url, &mut asks).await?;
         tokio::time::sleep(REST).await;
+        let probe = probe(&host).await?;
         if reply >= WARMING {
             ours.add(one);
             peer.push(itself);
+            probes.push(probe);
         }
     }
     host.kill().await;
@@ -73,9 +76,27 @@ pub(crate) async fn run() -> anyhow::Result<Vec<Row>> {
             Bar::WithinPlus(1.0, 2.0),
         ),
         part("of that: from the words to their acceptance", accepted),
+        Row::new(
+            "of the acceptance: HTTP alone, a /healthz",
+            "ms",
+            Pair {
+                ours: median(&mut probes),
+                peer: accepted,
+            },
+            Bar::Reported,
+        ),
         part("from the words to the model's request", begun),
         part("from the model's token to the client", shown),
     ])
+}
+
+/// Milliseconds of a request of the same client that has nothing done.
+async fn probe(host: &Host) -> anyhow::Result<f64> {
+    let began = Instant::now();
+    let answer = host.get("/healthz").await?;
+    let taken = ms(began.elapsed());
+    ensure!(answer.status == 200, "the host is not well");
+    Ok(taken)
 }
 
 /// Answers with one token at once, and says when it was asked.

@@ -1,8 +1,10 @@
 //! The ingress: accepting messages for 256 sessions at the same time beside bare commits of the
 //! store, the turns that follow in a second, and the lookup of a message's destination.
 
+use crate::acceptance;
 use crate::measure::{Pair, in_turns, median, us};
 use crate::report::{Bar, Row};
+use crate::shim;
 use crate::thread::new;
 use crate::view::NOON;
 use agent_host_tests::{Setup, World};
@@ -22,10 +24,10 @@ use uuid::Uuid;
 /// Sessions that are written to at the same time.
 const SESSIONS: usize = 256;
 /// Messages for each of them in one measurement, which is made on empty queues.
-const MESSAGES: usize = 20;
+pub(crate) const MESSAGES: usize = 20;
 /// The text of every message.
-const WORDS: &str = "A sentence of the length that people write when they ask for something, \
-                     and then some more of it.";
+pub(crate) const WORDS: &str = "A sentence of the length that people write when they ask for \
+                                something, and then some more of it.";
 /// Turns of each session when whole turns are counted.
 const TURNS: usize = 4;
 /// Number of lookups of the place where a message goes.
@@ -36,7 +38,7 @@ const P99: f64 = 0.99;
 const ROUTING_US_MAX: f64 = 1_000.0;
 
 pub(crate) async fn run() -> anyhow::Result<Vec<Row>> {
-    let busy = Arc::new(Sessions::busy().await?);
+    let busy = Arc::new(Sessions::busy(SESSIONS).await?);
     let folder = tempfile::tempdir()?;
     let bare = Store::open(&folder.path().join("data"), Options::default())?;
     let accepted = in_turns(
@@ -50,7 +52,7 @@ pub(crate) async fn run() -> anyhow::Result<Vec<Row>> {
     let routing = busy.route().await?;
     busy.world.broker.shutdown(Duration::ZERO).await;
     let turns = whole_turns().await?;
-    Ok(vec![
+    let mut rows = vec![
         Row::new(
             "words accepted, 256 sessions / bare group commit",
             "1/s",
@@ -81,19 +83,23 @@ pub(crate) async fn run() -> anyhow::Result<Vec<Row>> {
             },
             Bar::AtMost(ROUTING_US_MAX),
         ),
-    ])
+    ];
+    if shim::AVAILABLE {
+        rows.extend(acceptance::rows()?);
+    }
+    Ok(rows)
 }
 
 /// Sessions of one agent.
-struct Sessions {
-    world: World,
-    sessions: Vec<SessionId>,
+pub(crate) struct Sessions {
+    pub(crate) world: World,
+    pub(crate) sessions: Vec<SessionId>,
 }
 
 impl Sessions {
     /// Begins sessions that each have a turn waiting for its client. What is accepted then waits,
     /// and nothing else is done meanwhile.
-    async fn busy() -> anyhow::Result<Self> {
+    pub(crate) async fn busy(count: usize) -> anyhow::Result<Self> {
         let world = World::new(Setup {
             components: vec!["puppet"],
             definitions: vec![
@@ -104,8 +110,8 @@ impl Sessions {
         .await;
         let asks = json!({ "steps": [{ "start": [{ "key": "q", "client": "confirmation" }] }] })
             .to_string();
-        let mut sessions = Vec::with_capacity(SESSIONS);
-        for _ in 0..SESSIONS {
+        let mut sessions = Vec::with_capacity(count);
+        for _ in 0..count {
             let session = world.open("puppet").await;
             world.say("puppet", session, &asks).await;
             sessions.push(session);

@@ -1,6 +1,7 @@
 //! Measures what the host promises about its speed, each promise beside a bare peer in the same
 //! run; see `README.md`.
 
+mod acceptance;
 mod again;
 mod agents;
 mod backlog;
@@ -15,6 +16,7 @@ mod instance;
 mod ledger;
 mod load;
 mod measure;
+mod parts;
 mod process;
 mod ready;
 mod replay;
@@ -22,6 +24,7 @@ mod report;
 mod served;
 mod shim;
 mod size;
+mod steps;
 mod storm;
 mod streams;
 mod syncs;
@@ -125,6 +128,8 @@ async fn in_another_role(arguments: &[String]) -> anyhow::Result<bool> {
             report::answer(&Box::pin(syncs::count(Path::new(counter))).await?)
         }
         [turn::FLAG, _] => report::answer(&Box::pin(turn::measure()).await?),
+        [turn::PARTS_FLAG, _] => report::answer(&Box::pin(turn::measure_parts()).await?),
+        [acceptance::FLAG, _] => report::answer(&Box::pin(acceptance::measure()).await?),
         [idle::FLAG, tasks] => idle::wait(tasks).await?,
         [streams::BARE_FLAG, name, data] => Box::pin(streams::serve_bare(name, data)).await?,
         [streams::CROWD_FLAG, address, path, token, clients] => {

@@ -20,7 +20,7 @@ pub(crate) const FLAG: &str = "--count-syncs";
 const CASES: [(u32, u32, f64); 3] = [(1, 100, 1.15), (64, 30, 0.125), (256, 30, 0.04)];
 
 pub(crate) fn run() -> anyhow::Result<Vec<Row>> {
-    let measured = shim::again(FLAG)?;
+    let measured = shim::again(FLAG, shim::STEADY)?;
     let rows = CASES.iter().zip(measured).map(|((clients, _, bar), ours)| {
         let name = format!(
             "syncs per event, {clients} client{}",

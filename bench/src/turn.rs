@@ -2,20 +2,32 @@
 //! for. The model answers at once.
 
 use crate::disk::Disk;
-use crate::measure::{Pair, median, ms};
+use crate::measure::{Pair, median, ms, us};
+use crate::parts::{self, Span};
 use crate::report::{Bar, Row};
 use crate::shim;
+use crate::steps;
 use agent_host_tests::{Setup, World};
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use domain::id::SessionId;
 use serde_json::json;
 use std::time::{Duration, Instant};
 
 /// Asks for [`measure`] on the slow disk.
 pub(crate) const FLAG: &str = "--turns";
+/// Asks for [`measure_parts`] on a disk whose syncs take no time.
+pub(crate) const PARTS_FLAG: &str = "--turn-parts";
+/// The agent of all sessions.
+const AGENT: &str = "assistant";
 /// Sessions, and turns of each.
 const SESSIONS: u64 = 5;
 const TURNS: u64 = 20;
+/// Sessions whose turns are divided into parts.
+const PARTS_SESSIONS: u64 = 10;
+/// The share of these turns of which every commit has to be seen.
+const SEEN_SHARE_MIN: f64 = 0.25;
+/// Pause around a turn that is divided into parts, so that no work is left from the one before.
+const REST: Duration = Duration::from_millis(2);
 /// The commits that a turn declares: the message, the step that asks the model, the model's answer
 /// with the reply.
 const DECLARED_COMMITS: u32 = 3;
@@ -32,17 +44,21 @@ pub(crate) async fn run() -> anyhow::Result<Vec<Row>> {
         bar,
     )];
     if shim::AVAILABLE {
-        let steady = shim::again(FLAG)?;
-        let [ours, peer, _] = steady
+        let steady = shim::again(FLAG, shim::STEADY)?;
+        let [steady, syncs, _] = steady
             .first_chunk()
             .copied()
             .context("three numbers were expected")?;
         rows.push(Row::new(
             "the same with syncs of 4 ms",
             "ms",
-            Pair { ours, peer },
+            Pair {
+                ours: steady,
+                peer: syncs,
+            },
             bar,
         ));
+        rows.extend(part_rows(ours)?);
     }
     let commits = Pair {
         ours: commits,
@@ -57,33 +73,55 @@ pub(crate) async fn run() -> anyhow::Result<Vec<Row>> {
     Ok(rows)
 }
 
+/// The rows that say where the time of a turn goes beside its syncs, of which a turn took so many
+/// milliseconds with those of the real disk.
+fn part_rows(real_ms: f64) -> anyhow::Result<Vec<Row>> {
+    let [whole, statements, encoding, wake_ups, steps] = shim::again(PARTS_FLAG, Duration::ZERO)?
+        .first_chunk()
+        .copied()
+        .context("five numbers were expected")?;
+    let pair = Pair {
+        ours: whole,
+        peer: real_ms * 1e3,
+    };
+    let mut rows = vec![Row::new(
+        "a turn whose syncs take no time / real syncs",
+        "µs",
+        pair,
+        Bar::Reported,
+    )];
+    rows.extend(parts::rows(
+        whole,
+        &[
+            ("statements of its commits", statements),
+            ("encoding its events", encoding),
+            ("handing its commits to the writer", wake_ups),
+            ("fresh instances and their steps", steps),
+        ],
+        "wake-ups, locks, reads, model",
+    ));
+    Ok(rows)
+}
+
 /// Milliseconds of a turn and of the bare syncs, and the commits of a turn. One of each is measured
 /// after the other, because disks change their pace.
 ///
 /// # Errors
 /// The store's and the system's.
 pub(crate) async fn measure() -> anyhow::Result<[f64; 3]> {
-    let world = World::new(Setup {
-        components: vec!["assistant"],
-        definitions: vec![
-            json!({ "agentId": "assistant", "displayName": "Assistant", "toolAllowlist": [] }),
-        ],
-        script: "[[rule]]\nreply = { text = \"Hello.\" }\n".to_owned(),
-        ..Setup::default()
-    })
-    .await;
+    let world = world().await;
     let folder = tempfile::tempdir()?;
     let mut disk = Disk::new(folder.path())?;
     // The first session also makes the agent, and its turn warms up.
-    let first = world.open("assistant").await;
-    turn(&world, first).await?;
+    let first = world.open(AGENT).await;
+    turn(&world, first, &mut Vec::new()).await?;
     let before = world.store().stats();
     let mut ours = Vec::new();
     let mut peer = Vec::new();
     for _ in 0..SESSIONS {
-        let session = world.open("assistant").await;
+        let session = world.open(AGENT).await;
         for _ in 0..TURNS {
-            ours.push(ms(turn(&world, session).await?));
+            ours.push(ms(turn(&world, session, &mut Vec::new()).await?));
             let syncs = (0..DECLARED_COMMITS)
                 .map(|_| disk.sync())
                 .sum::<anyhow::Result<Duration>>()?;
@@ -100,14 +138,97 @@ pub(crate) async fn measure() -> anyhow::Result<[f64; 3]> {
     ])
 }
 
-/// Says something and waits for the end of the turn, woken by each commit.
-async fn turn(world: &World, session: SessionId) -> anyhow::Result<Duration> {
+/// Microseconds of a turn and of its parts: the statements of its commits, encoding, handing the
+/// commits to the writer, and the steps. To be asked for on a disk whose syncs take no time.
+///
+/// # Errors
+/// The store's and the runtime's, or the commits of most turns were not seen one by one.
+pub(crate) async fn measure_parts() -> anyhow::Result<[f64; 5]> {
+    let world = world().await;
+    let first = world.open(AGENT).await;
+    turn(&world, first, &mut Vec::new()).await?;
+    let mut whole = Vec::new();
+    let mut spans = Vec::new();
+    let mut ends = Vec::new();
+    for _ in 0..PARTS_SESSIONS {
+        let session = world.open(AGENT).await;
+        for _ in 0..TURNS {
+            let watched = watch(&world, session).await?;
+            whole.push(watched.taken_us);
+            spans.extend(watched.is_seen.then_some(watched.span));
+            ends.extend(watched.ends);
+        }
+    }
+    ensure!(
+        spans.len() as f64 >= SEEN_SHARE_MIN * whole.len() as f64,
+        "only {} turns of {} were seen commit by commit",
+        spans.len(),
+        whole.len()
+    );
+    let events = parts::events(world.store()).await?;
+    let steps = steps::take_again(&world, AGENT, &events, &spans).await?;
+    world.broker.shutdown(Duration::ZERO).await;
+    let stored = parts::commit_again(events, &ends, &spans).await?;
+    Ok([
+        median(&mut whole),
+        stored.statements,
+        stored.encoding,
+        stored.wake_ups,
+        steps,
+    ])
+}
+
+/// A turn with the positions at which its commits ended.
+struct Watched {
+    taken_us: f64,
+    span: Span,
+    ends: Vec<u64>,
+    /// True if the end of every commit was seen.
+    is_seen: bool,
+}
+
+async fn watch(world: &World, session: SessionId) -> anyhow::Result<Watched> {
+    let store = world.store();
+    tokio::time::sleep(REST).await;
+    let before = *store.durable().borrow();
+    let transactions = store.stats().transactions;
+    let mut ends = vec![before];
+    let taken = turn(world, session, &mut ends).await?;
+    tokio::time::sleep(REST).await;
+    let end = *store.durable().borrow();
+    ends.push(end);
+    ends.dedup();
+    // The first end is that of what came before.
+    let seen = ends.len() as u64 - 1;
+    Ok(Watched {
+        taken_us: us(taken),
+        span: Span { before, end },
+        ends,
+        is_seen: seen == store.stats().transactions - transactions,
+    })
+}
+
+async fn world() -> World {
+    World::new(Setup {
+        components: vec![AGENT],
+        definitions: vec![
+            json!({ "agentId": AGENT, "displayName": "Assistant", "toolAllowlist": [] }),
+        ],
+        script: "[[rule]]\nreply = { text = \"Hello.\" }\n".to_owned(),
+        ..Setup::default()
+    })
+    .await
+}
+
+/// Says something and waits for the end of the turn, woken by each commit. Adds the positions that
+/// were durable meanwhile.
+async fn turn(world: &World, session: SessionId, ends: &mut Vec<u64>) -> anyhow::Result<Duration> {
     let mut durable = world.store().durable();
     let began = Instant::now();
-    let message = world.message("assistant", session, "hello", None);
+    let message = world.message(AGENT, session, "hello", None);
     world.broker.post_message(message).await?;
     loop {
-        durable.borrow_and_update();
+        ends.push(*durable.borrow_and_update());
         let row = world.store().session(session).await?;
         if row.is_some_and(|row| row.open_run.is_none() && row.waiting == 0) {
             return Ok(began.elapsed());

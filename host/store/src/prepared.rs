@@ -1,7 +1,7 @@
 //! A commit made ready on its caller's side: serialised and digested, so that the one writer only
 //! has to insert it.
 
-use crate::commit::{Commit, Expected, Key, Snapshot};
+use crate::commit::{Commit, CommitError, Expected, Key, Snapshot};
 use crate::event_row;
 use crate::guard::Guard;
 use domain::chain::GENESIS;
@@ -76,6 +76,23 @@ impl Ids {
 pub(crate) const EVENT_BYTES_MAX: usize = 64 << 20;
 /// Approximate size of an event without its payload, in bytes.
 const EVENT_OVERHEAD_BYTES: usize = 512;
+
+impl Commit {
+    /// Serialises and digests it, as is done on the caller's side before it is queued, and returns
+    /// the approximate number of bytes that it would add to the database. For measurements: nothing
+    /// is stored.
+    ///
+    /// # Errors
+    /// [`CommitError::Unstorable`], as [`crate::Store::commit`] would refuse it.
+    pub fn encoded_bytes(self) -> Result<usize, CommitError> {
+        match Prepared::new(self) {
+            Ok(prepared) => Ok(prepared.bytes),
+            Err(error) => Err(CommitError::Unstorable {
+                source: error.into(),
+            }),
+        }
+    }
+}
 
 impl Prepared {
     /// Serialises and digests. Fails for an event that could not be written, or not be read again:

@@ -663,7 +663,14 @@ async fn what_could_not_be_read_again_is_never_stored() {
                 "{refused:?}"
             );
         }
+        let encoded = commit(Stream::Run(run(1)), vec![emitted(data)]).encoded_bytes();
+        assert!(
+            matches!(encoded, Err(CommitError::Unstorable { .. })),
+            "{encoded:?}"
+        );
     }
+    let small = commit(Stream::Run(run(1)), vec![emitted(serde_json::json!([1]))]);
+    assert!(small.encoded_bytes().unwrap() > 0);
     assert_eq!(everything(&sample.database()), before);
     sample
         .append(Stream::Run(run(1)), vec![emitted(serde_json::json!([1]))])
