@@ -52,6 +52,14 @@ pub(crate) enum Credential {
 }
 
 impl Credential {
+    /// Returns the API key that it is; none for any other credential.
+    pub(crate) fn key(&self) -> Option<&KeyId> {
+        match self {
+            Self::Key { id, .. } => Some(id),
+            Self::HostToken | Self::Token { .. } => None,
+        }
+    }
+
     /// Returns the time at which it expires; none if it does not expire.
     pub(crate) fn expires_at(&self) -> Option<Timestamp> {
         match self {

@@ -56,6 +56,7 @@ const CREDENTIAL: &[Code] = &[
 pub(crate) const RECORDING: &[Code] = &[
     (422, "NOT_STORABLE"),
     (429, "BUSY"),
+    (429, "KEY_STORAGE_LIMIT"),
     (429, "USER_STORAGE_LIMIT"),
     (503, "DISK_FULL"),
     (503, "SHUTTING_DOWN"),

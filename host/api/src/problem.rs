@@ -236,7 +236,7 @@ impl From<Refusal> for Problem {
         problem.field = refusal.field;
         problem.retry_after_s = (refusal.kind == RefusalKind::Busy).then_some(match refusal.code {
             "USER_SESSION_LIMIT" => SESSIONS_RETRY_AFTER_S,
-            "USER_STORAGE_LIMIT" => STORAGE_RETRY_AFTER_S,
+            "KEY_STORAGE_LIMIT" | "USER_STORAGE_LIMIT" => STORAGE_RETRY_AFTER_S,
             _ => BUSY_RETRY_AFTER_S,
         });
         problem

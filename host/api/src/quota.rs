@@ -2,9 +2,9 @@
 //! requests and sessions.
 //!
 //! They are kept for this process and measured by a monotonic clock: a restart begins anew, and
-//! nothing that is stored depends on them. The limits on what a user may have stored, and on all
-//! sessions that they open, are enforced at the commit ([`broker::UserLimits`]). The host's own
-//! token has no limits here: its holder runs the host.
+//! nothing that is stored depends on them. The limits on what is stored of a user and with a key,
+//! and on all sessions that a user opens, are enforced at the commit ([`broker::UserLimits`]). The
+//! host's own token has no limits here: its holder runs the host.
 
 use crate::caller::{Caller, Credential};
 use crate::problem::Problem;

@@ -231,8 +231,9 @@ impl RequestGate {
         scopes.check(&caller, request.method(), route.map(MatchedPath::as_str))?;
         api.quotas().request(&caller, api.limits())?;
         let caller = reader(api, caller, &mut request).await?;
+        let key = caller.credential.key().cloned();
         request.extensions_mut().insert(caller);
-        Ok(next.run(request).await)
+        Ok(store::under_api_key(key, next.run(request)).await)
     }
 }
 

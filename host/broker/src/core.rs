@@ -44,7 +44,7 @@ const STARTING_MAX: usize = 64;
 /// queue and stored.
 const DECIDING: usize = 64;
 
-/// The limits of one user.
+/// The limits of one user, and of one of their API keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UserLimits {
     /// Number of sessions that a user opens within a minute, in whichever way.
@@ -52,6 +52,8 @@ pub struct UserLimits {
     /// Bytes that a user has handed over and that were not purged: words, files, answers, settings,
     /// imports.
     pub stored_bytes_max: u64,
+    /// Those of these bytes that came with one API key.
+    pub key_stored_bytes_max: u64,
 }
 
 impl Default for UserLimits {
@@ -59,6 +61,7 @@ impl Default for UserLimits {
         Self {
             sessions_per_minute_max: 240,
             stored_bytes_max: 1 << 30,
+            key_stored_bytes_max: 1 << 29,
         }
     }
 }
@@ -80,7 +83,7 @@ pub struct Limits {
     pub approval_ms: u64,
     /// The queue settings where neither the session nor the message has any.
     pub queue: QueueOverride,
-    /// The limits of one user.
+    /// The limits of one user, and of one of their API keys.
     pub users: UserLimits,
     /// The times without work after which agents sleep, and after which those made for a piece of
     /// work are dead.
@@ -454,9 +457,10 @@ impl Core {
         commit: Commit,
     ) -> Result<Committed, CommitError> {
         let core = self.clone();
+        let key = store::api_key_here();
         let (reply, answer) = oneshot::channel();
         self.spawn(async move {
-            let committed = core.store.commit(commit).await;
+            let committed = store::under_api_key(key, core.store.commit(commit)).await;
             let has_work = committed
                 .as_ref()
                 .is_ok_and(|committed| !committed.waits_unheard);

@@ -331,16 +331,29 @@ impl Driver {
                 request,
                 done,
             } => {
-                let result = self.answer(answer, request.as_ref()).await;
+                let with_key = answer.with_key.clone();
+                let result =
+                    store::under_api_key(with_key, self.answer(answer, request.as_ref())).await;
                 // The caller may have gone. The answer is recorded all the same.
                 let _ = done.send(result);
             }
-            Signal::Compact { by, request, done } => {
-                let result = self.compact(&by, request.as_ref()).await;
+            Signal::Compact {
+                by,
+                with_key,
+                request,
+                done,
+            } => {
+                let result =
+                    store::under_api_key(with_key, self.compact(&by, request.as_ref())).await;
                 let _ = done.send(result);
             }
-            Signal::Abort { reason, with, done } => {
-                let result = self.abort(reason, &with).await;
+            Signal::Abort {
+                reason,
+                with,
+                with_key,
+                done,
+            } => {
+                let result = store::under_api_key(with_key, self.abort(reason, &with)).await;
                 let _ = done.send(result);
             }
         }

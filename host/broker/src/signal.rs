@@ -5,6 +5,7 @@ use crate::performance::attempts::{Afforded, Short, Wanted};
 use crate::performance::result::Performed;
 use crate::request::Request;
 use domain::id::{OperationId, RunId};
+use domain::key::KeyId;
 use domain::user::UserId;
 use domain::widget::upload::Brought;
 use serde_json::Value;
@@ -35,6 +36,8 @@ pub(crate) enum Signal {
     /// The request to compact the thread, if no run is open.
     Compact {
         by: UserId,
+        /// The API key of the request.
+        with_key: Option<KeyId>,
         request: Option<Request>,
         done: oneshot::Sender<Result<RunId, DriverError>>,
     },
@@ -42,6 +45,8 @@ pub(crate) enum Signal {
     Abort {
         reason: String,
         with: Box<Commit>,
+        /// The API key of the request.
+        with_key: Option<KeyId>,
         done: oneshot::Sender<Result<Aborted, DriverError>>,
     },
 }
@@ -63,6 +68,8 @@ pub(crate) enum Aborted {
 pub(crate) struct ClientAnswer {
     pub(crate) call: OperationId,
     pub(crate) by: UserId,
+    /// The API key that it came with.
+    pub(crate) with_key: Option<KeyId>,
     pub(crate) value: Value,
     /// The files that it brings along.
     pub(crate) files: Vec<Brought>,

@@ -10,7 +10,8 @@ use std::fmt;
 /// A set of changes that are stored together or not at all.
 ///
 /// Its guards look at the store as it was before its own events. Then the events are appended in
-/// order, and every projection sees each event after the ones before it.
+/// order, and every projection sees each event after the ones before it. What it has of a user came
+/// with the API key of the task that asks ([`crate::under_api_key`]).
 #[derive(Debug, Clone, Default)]
 pub struct Commit {
     /// Events, stream by stream.

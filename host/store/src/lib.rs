@@ -16,8 +16,9 @@
 //! - `event_row.rs`, `snapshot.rs`, `meta.rs`: events, snapshots and notes of the store as rows
 //! - `projections.rs`: tables that follow from events, and folding all events into them again
 //! - `full_text.rs`: the index for searches
-//! - `user_storage.rs`: bytes that users have brought
+//! - `user_storage.rs`: bytes that users have brought, and with which API key
 //! - `guard.rs`: conditions of commits
+//! - `api_key.rs`: the API key under which a task works
 //! - `commit.rs`, `prepared.rs`: commits, as asked for and ready to be written
 //! - `open.rs`: the data directory, settings of connections, and checks before the first commit
 //! - `log.rs`, `health.rs`, `stats.rs`: state of the write-ahead log and of the writer, counters
@@ -33,6 +34,7 @@
 //! - `rebuild.rs`: online rebuild of all projections; can be deleted without loss to the rest
 //! - `tests.rs`: tests of more than one file
 
+mod api_key;
 mod backup;
 mod commit;
 mod copy;
@@ -71,6 +73,7 @@ mod user_storage;
 mod verify;
 mod writer;
 
+pub use api_key::{api_key_here, under_api_key};
 pub use backup::{BackupError, BackupMark, RestoreError, Restored, restore};
 pub use commit::{
     Append, Clash, Commit, CommitError, Committed, Conflict, Expected, Key, Snapshot,

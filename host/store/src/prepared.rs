@@ -1,6 +1,7 @@
 //! A commit made ready on its caller's side: serialised and digested, so that the one writer only
 //! has to insert it.
 
+use crate::api_key::api_key_here;
 use crate::commit::{Commit, CommitError, Expected, Key, Snapshot};
 use crate::event_row;
 use crate::guard::Guard;
@@ -9,6 +10,7 @@ use domain::digest::{Digest, Salt};
 use domain::event::{NewEvent, Recorded};
 use domain::id::Stream;
 use domain::json::{self, STORED_DEPTH_MAX};
+use domain::key::KeyId;
 use serde::ser::Error as _;
 
 /// A commit that is ready to be written.
@@ -19,6 +21,8 @@ pub(crate) struct Prepared {
     pub(crate) blobs: Vec<(Digest, Vec<u8>)>,
     pub(crate) key: Option<Key>,
     pub(crate) snapshots: Vec<(Stream, Snapshot)>,
+    /// The API key that it came with.
+    pub(crate) api_key: Option<KeyId>,
     /// Number of events in it.
     pub(crate) events: usize,
     /// Approximate number of bytes that it adds to the database.
@@ -143,6 +147,7 @@ impl Prepared {
             blobs,
             key,
             snapshots,
+            api_key: api_key_here(),
             events,
             bytes,
         })

@@ -1,15 +1,18 @@
-//! The bytes that users have brought, counted in the transaction that stores or erases them.
+//! The bytes that users have brought, of each user and of each API key, counted in the transaction
+//! that stores or erases them.
 //!
 //! A user's are the payloads of the events that they caused, the content that came with them and
 //! was not there before, and the replies that are remembered under their keys. Work of agents is
-//! not counted here: limits of turns bound it.
+//! not counted here: limits of turns bound it. A key's are those of its user's that came with it;
+//! each says so by the number of the key.
 
 use crate::commit::Key;
 use crate::prepared::PreparedAppend;
 use crate::query::{Query, Value};
 use crate::sql::{Columns, Sql, int};
+use domain::key::KeyId;
 use domain::user::UserId;
-use rusqlite::params;
+use rusqlite::{Row, params};
 use std::collections::BTreeMap;
 
 /// The beginning of an actor that is a user.
@@ -18,7 +21,24 @@ const USER: &str = "user:";
 /// The user who made a commit, with the bytes of its payloads.
 pub(crate) struct Brought {
     pub(crate) user: String,
+    /// The API key that it came with.
+    pub(crate) with: Option<NumberedKey>,
     pub(crate) bytes: u64,
+}
+
+/// An API key, with the number that stands for it beside what came with it.
+pub(crate) struct NumberedKey {
+    pub(crate) id: KeyId,
+    pub(crate) number: i64,
+}
+
+impl Brought {
+    /// Returns the number of the key with which something of this source came; none for what is not
+    /// the user's.
+    pub(crate) fn number_for(&self, source: &str) -> Option<i64> {
+        let with = self.with.as_ref()?;
+        (source.strip_prefix(USER)? == self.user).then_some(with.number)
+    }
 }
 
 /// Returns the user whose events or key a commit has; none for work of the host or of agents. The
@@ -38,71 +58,93 @@ pub(crate) fn brought(appends: &[PreparedAppend], key: Option<&Key>) -> Option<B
         .map(|key| key.reply.len() as u64);
     Some(Brought {
         user: actor.strip_prefix(USER)?.to_owned(),
+        with: None,
         bytes: payloads.chain(reply).sum(),
     })
 }
 
-/// Counts what was stored.
-pub(crate) fn add(sql: &Sql<'_>, brought: &Brought) -> rusqlite::Result<()> {
+/// Returns the number of a key, which it gets when something comes with it first.
+pub(crate) fn number_of(sql: &Sql<'_>, key: &KeyId) -> rusqlite::Result<i64> {
+    let text = "SELECT number FROM key_storage WHERE key_id = ?1";
+    if let Some(number) = sql.row(text, [key.as_str()], |row| row.get(0))? {
+        return Ok(number);
+    }
+    let text = "INSERT INTO key_storage (key_id, bytes) VALUES (?1, 0)";
+    sql.write(text, [key.as_str()])?;
+    Ok(sql.connection().last_insert_rowid())
+}
+
+/// Counts what a user has brought.
+pub(crate) fn add(sql: &Sql<'_>, user: &str, bytes: u64) -> rusqlite::Result<()> {
     let text = "INSERT INTO user_storage (user_id, bytes) VALUES (?1, ?2) \
                 ON CONFLICT (user_id) DO UPDATE SET bytes = user_storage.bytes + excluded.bytes";
-    sql.write(text, params![brought.user, int(brought.bytes)])
+    sql.write(text, params![user, int(bytes)])
+}
+
+/// Counts what came with a key that has a number.
+pub(crate) fn add_with(sql: &Sql<'_>, key: &KeyId, bytes: u64) -> rusqlite::Result<()> {
+    let text = "UPDATE key_storage SET bytes = bytes + ?2 WHERE key_id = ?1";
+    sql.write(text, params![key.as_str(), int(bytes)])
+}
+
+/// Something that goes: its source, its bytes, and the number of the key that it came with.
+type Erased = (String, u64, Option<i64>);
+
+fn read_erased(row: &Row<'_>) -> rusqlite::Result<Erased> {
+    Ok((row.get(0)?, row.uint(1)?, row.get(2)?))
 }
 
 /// Counts the payload of an event that is about to be erased.
 pub(crate) fn erases_event(sql: &Sql<'_>, position: u64) -> rusqlite::Result<()> {
-    let text =
-        "SELECT actor, length(payload) FROM events WHERE position = ?1 AND payload IS NOT NULL";
-    let found = sql.row(text, [int(position)], |row| {
-        Ok((row.get::<_, String>(0)?, row.uint(1)?))
-    })?;
-    match found
-        .as_ref()
-        .and_then(|(actor, bytes)| Some((actor.strip_prefix(USER)?, *bytes)))
-    {
-        Some((user, bytes)) => take(sql, user, bytes),
-        None => Ok(()),
-    }
+    let text = "SELECT actor, length(payload), brought_with FROM events WHERE position = ?1 AND \
+                payload IS NOT NULL";
+    let gone = sql.row(text, [int(position)], read_erased)?;
+    take_all(sql, gone.as_slice())
 }
 
 /// Counts content that is about to be deleted.
 pub(crate) fn erases_blob(sql: &Sql<'_>, digest: &[u8; 32]) -> rusqlite::Result<()> {
-    let text =
-        "SELECT brought_by, length(bytes) FROM blobs WHERE digest = ?1 AND brought_by IS NOT NULL";
-    match sql.row(text, [digest], |row| {
-        Ok((row.get::<_, String>(0)?, row.uint(1)?))
-    })? {
-        Some((user, bytes)) => take(sql, &user, bytes),
-        None => Ok(()),
-    }
+    let text = "SELECT 'user:' || brought_by, length(bytes), brought_with FROM blobs WHERE digest \
+                = ?1 AND brought_by IS NOT NULL";
+    let gone = sql.row(text, [digest], read_erased)?;
+    take_all(sql, gone.as_slice())
 }
 
 /// Runs a statement that deletes requests, counts their replies' bytes as gone, and returns the
-/// number of requests. The statement has to return the source and the length of the reply of each.
+/// number of requests. The statement has to return of each the source, the length of the reply, and
+/// the number of the key that it came with.
 pub(crate) fn erases_replies(
     sql: &Sql<'_>,
     text: &'static str,
     params: impl rusqlite::Params,
 ) -> rusqlite::Result<u64> {
-    let gone = sql.rows(text, params, |row| {
-        Ok((row.get::<_, String>(0)?, row.uint(1)?))
-    })?;
-    let mut bytes: BTreeMap<&str, u64> = BTreeMap::new();
-    for (source, reply) in &gone {
-        if let Some(user) = source.strip_prefix(USER) {
-            *bytes.entry(user).or_default() += reply;
-        }
-    }
-    bytes
-        .into_iter()
-        .try_for_each(|(user, bytes)| take(sql, user, bytes))?;
+    let gone = sql.rows(text, params, read_erased)?;
+    take_all(sql, &gone)?;
     Ok(gone.len() as u64)
 }
 
-fn take(sql: &Sql<'_>, user: &str, bytes: u64) -> rusqlite::Result<()> {
+/// Takes what goes from its users and its keys, once for each of them.
+fn take_all(sql: &Sql<'_>, gone: &[Erased]) -> rusqlite::Result<()> {
+    let mut of_users: BTreeMap<&str, u64> = BTreeMap::new();
+    let mut of_keys: BTreeMap<i64, u64> = BTreeMap::new();
+    for (source, bytes, with) in gone {
+        if let Some(user) = source.strip_prefix(USER) {
+            *of_users.entry(user).or_default() += bytes;
+        }
+        if let Some(number) = with {
+            *of_keys.entry(*number).or_default() += bytes;
+        }
+    }
     let text = "UPDATE user_storage SET bytes = CASE WHEN bytes > ?2 THEN bytes - ?2 ELSE 0 END \
                 WHERE user_id = ?1";
-    sql.write(text, params![user, int(bytes)])
+    for (user, bytes) in of_users {
+        sql.write(text, params![user, int(bytes)])?;
+    }
+    let text = "UPDATE key_storage SET bytes = CASE WHEN bytes > ?2 THEN bytes - ?2 ELSE 0 END \
+                WHERE number = ?1";
+    of_keys
+        .into_iter()
+        .try_for_each(|(number, bytes)| sql.write(text, params![number, int(bytes)]))
 }
 
 /// The query for the bytes that a user has brought and that are still there.
@@ -113,12 +155,26 @@ pub(crate) fn stored_bytes_query(user: &UserId) -> Query<'_> {
     )
 }
 
+/// The query for the bytes that came with a key and that are still there.
+pub(crate) fn stored_bytes_with_query(key: &KeyId) -> Query<'_> {
+    Query::new(
+        "SELECT bytes FROM key_storage WHERE key_id = ?1",
+        [Value::text(key.as_str())],
+    )
+}
+
 impl crate::Store {
     /// The bytes that a user has brought and that are still there: payloads of their events, and
     /// content that came with them first.
     pub async fn stored_bytes(&self, user: &UserId) -> Result<u64, crate::ReadError> {
         let user = user.clone();
         self.point_read(move |sql| sql.ask(&stored_bytes_query(&user))?.number())
+            .await
+    }
+    /// The part of [`Self::stored_bytes`] that came with a key ([`crate::under_api_key`]).
+    pub async fn stored_bytes_with(&self, key: &KeyId) -> Result<u64, crate::ReadError> {
+        let key = key.clone();
+        self.point_read(move |sql| sql.ask(&stored_bytes_with_query(&key))?.number())
             .await
     }
 }

@@ -1,5 +1,5 @@
-//! The quota of one user on a host: sessions in a minute, and bytes stored; by whichever way, and
-//! after a restart.
+//! The quota of one user on a host, and of one key: sessions in a minute, and bytes stored; by
+//! whichever way, and after a restart.
 
 use agent_host_tests::process::{Answer, Folder, Host, Line, puppets};
 use futures::future::join_all;
@@ -29,6 +29,70 @@ async fn open(line: &Line) -> Answer {
     )
     .await
     .unwrap()
+}
+
+fn path(opened: &Answer) -> String {
+    format!(
+        "/api/agents/{}/sessions/{}",
+        opened.text("agent_id"),
+        opened.text("id")
+    )
+}
+
+/// Says something in a session that fills a good part of a quota.
+async fn say(line: &Line, session: &str, key: &str) -> Answer {
+    let body = json!({ "content": "x".repeat(MESSAGE) });
+    line.ask_under(
+        key,
+        Method::POST,
+        &format!("{session}/messages"),
+        Some(&body),
+    )
+    .await
+    .unwrap()
+}
+
+/// Fills the quota, until it is refused with this code.
+async fn fill(line: &Line, session: &str, code: &str) {
+    let mut accepted = 0;
+    loop {
+        let answer = say(line, session, &format!("k{accepted}")).await;
+        if answer.status != 202 {
+            limited(&answer, code);
+            break;
+        }
+        accepted += 1;
+    }
+    assert!(
+        (4..=STORED_MAX / MESSAGE + 1).contains(&accepted),
+        "{accepted}"
+    );
+}
+
+/// Stops and deletes a session, and has it purged.
+async fn purge(host: &Host, line: &Line, opened: &Answer) {
+    let session = path(opened);
+    let deleting = async {
+        loop {
+            line.ask(Method::POST, &format!("{session}/cancel"), Some(&json!({})))
+                .await
+                .unwrap();
+            let deleted = line.ask(Method::DELETE, &session, None).await.unwrap();
+            if deleted.status == 200 {
+                return;
+            }
+            assert!(
+                matches!(deleted.text("code").as_str(), "RUN_OPEN" | "INPUTS_WAIT"),
+                "{deleted:?}"
+            );
+            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        }
+    };
+    tokio::time::timeout(agent_host_tests::process::PATIENCE, deleting)
+        .await
+        .expect("a session that can be deleted");
+    let purge = json!({ "agent_id": opened.text("agent_id"), "session_id": opened.text("id") });
+    assert_eq!(host.post("/api/purges", &purge).await.unwrap().status, 200);
 }
 
 #[track_caller]
@@ -199,37 +263,7 @@ async fn one_writer_is_stopped_at_stored_bytes_and_what_is_purged_is_given_back(
     let mut alice = host.user("alice", &["read", "write"]).await;
     let first = open(&alice).await;
     let second = open(&alice).await;
-    let path = |opened: &Answer| {
-        format!(
-            "/api/agents/{}/sessions/{}",
-            opened.text("agent_id"),
-            opened.text("id")
-        )
-    };
-    let body = json!({ "content": "x".repeat(MESSAGE) });
-    let say = async |line: &Line, session: &str, key: &str| {
-        line.ask_under(
-            key,
-            Method::POST,
-            &format!("{session}/messages"),
-            Some(&body),
-        )
-        .await
-        .unwrap()
-    };
-    let mut accepted = 0;
-    loop {
-        let answer = say(&alice, &path(&first), &format!("k{accepted}")).await;
-        if answer.status != 202 {
-            limited(&answer, "USER_STORAGE_LIMIT");
-            break;
-        }
-        accepted += 1;
-    }
-    assert!(
-        (4..=STORED_MAX / MESSAGE + 1).contains(&accepted),
-        "{accepted}"
-    );
+    fill(&alice, &path(&first), "USER_STORAGE_LIMIT").await;
     // What was accepted is answered again; what ends something is done.
     assert_eq!(say(&alice, &path(&first), "k0").await.status, 202);
     let file = alice
@@ -271,35 +305,7 @@ async fn one_writer_is_stopped_at_stored_bytes_and_what_is_purged_is_given_back(
         &say(&alice, &path(&first), "later").await,
         "USER_STORAGE_LIMIT",
     );
-    let deleting = async {
-        loop {
-            alice
-                .ask(
-                    Method::POST,
-                    &format!("{}/cancel", path(&first)),
-                    Some(&json!({})),
-                )
-                .await
-                .unwrap();
-            let deleted = alice
-                .ask(Method::DELETE, &path(&first), None)
-                .await
-                .unwrap();
-            if deleted.status == 200 {
-                return;
-            }
-            assert!(
-                matches!(deleted.text("code").as_str(), "RUN_OPEN" | "INPUTS_WAIT"),
-                "{deleted:?}"
-            );
-            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
-        }
-    };
-    tokio::time::timeout(agent_host_tests::process::PATIENCE, deleting)
-        .await
-        .expect("a session that can be deleted");
-    let purge = json!({ "agent_id": first.text("agent_id"), "session_id": first.text("id") });
-    assert_eq!(host.post("/api/purges", &purge).await.unwrap().status, 200);
+    purge(&host, &alice, &first).await;
     assert_eq!(
         say(&alice, &path(&second), "again").await.status,
         202,
@@ -307,10 +313,44 @@ async fn one_writer_is_stopped_at_stored_bytes_and_what_is_purged_is_given_back(
     );
 }
 
-/// Not as if another writer had been first, which would be tried again at once.
+#[tokio::test(flavor = "multi_thread")]
+async fn one_key_is_stopped_at_stored_bytes_and_another_is_not() {
+    let (_folder, host) = started(json!({ "keyStoredBytesMax": STORED_MAX })).await;
+    let one = host.user("alice", &["read", "write"]).await;
+    let other = host.user("alice", &["read", "write"]).await;
+    let first = open(&one).await;
+    let second = open(&one).await;
+    fill(&one, &path(&first), "KEY_STORAGE_LIMIT").await;
+    // What was accepted is answered again; nothing new is accepted, in whichever way.
+    assert_eq!(say(&one, &path(&first), "k0").await.status, 202);
+    limited(&open(&one).await, "KEY_STORAGE_LIMIT");
+    let nothing = one
+        .ask_under("p", Method::PATCH, &path(&second), Some(&json!({})))
+        .await
+        .unwrap();
+    limited(&nothing, "KEY_STORAGE_LIMIT");
+    let third = open(&other).await;
+    assert_eq!(third.status, 201, "another key of the same user");
+    assert_eq!(say(&other, &path(&third), "o").await.status, 202);
+    assert_eq!(open(&host.line()).await.status, 201, "the operator");
+    // Whoever has it purged, it is given back to the key that it came with.
+    purge(&host, &other, &first).await;
+    assert_eq!(say(&one, &path(&second), "again").await.status, 202);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_to_a_question_is_refused_at_stored_bytes_like_a_message() {
-    let (_folder, host) = started(json!({ "userStoredBytesMax": STORED_MAX })).await;
+    for (limit, code) in [
+        ("userStoredBytesMax", "USER_STORAGE_LIMIT"),
+        ("keyStoredBytesMax", "KEY_STORAGE_LIMIT"),
+    ] {
+        check_answer(json!({ limit: STORED_MAX }), code).await;
+    }
+}
+
+/// Not as if another writer had been first, which would be tried again at once.
+async fn check_answer(limits: Value, code: &str) {
+    let (_folder, host) = started(limits).await;
     let alice = host.user("alice", &["read", "write"]).await;
     let opened = open(&alice).await;
     let agent = format!("/api/agents/{}", opened.text("agent_id"));
@@ -350,5 +390,5 @@ async fn an_answer_to_a_question_is_refused_at_stored_bytes_like_a_message() {
         .ask(Method::POST, &format!("{agent}/respond"), Some(&answer))
         .await
         .unwrap();
-    limited(&refused, "USER_STORAGE_LIMIT");
+    limited(&refused, code);
 }

@@ -77,6 +77,9 @@ pub(crate) struct LimitsConfig {
     /// answers, settings, imports. The operator has no such limit.
     #[schemars(range(min = 65_536, max = 1_125_899_906_842_624_u64))]
     pub(crate) user_stored_bytes_max: u64,
+    /// Bytes of those data that came with one API key. The operator has no such limit.
+    #[schemars(range(min = 65_536, max = 1_125_899_906_842_624_u64))]
+    pub(crate) key_stored_bytes_max: u64,
     /// Milliseconds without work after which an agent is shown as sleeping.
     #[schemars(range(min = 1, max = 86_400_000))]
     pub(crate) idle_signal_ms: u64,
@@ -108,6 +111,7 @@ impl Default for LimitsConfig {
             runs_per_message_max: broker.dispatch.runs_per_message_max,
             user_sessions_per_minute_max: broker.users.sessions_per_minute_max,
             user_stored_bytes_max: broker.users.stored_bytes_max,
+            key_stored_bytes_max: broker.users.key_stored_bytes_max,
             idle_signal_ms: broker.patience.idle_signal_ms,
             poison_pill_ms: broker.patience.poison_pill_ms,
         }
@@ -146,6 +150,7 @@ impl LimitsConfig {
             users: broker::UserLimits {
                 sessions_per_minute_max: self.user_sessions_per_minute_max,
                 stored_bytes_max: self.user_stored_bytes_max,
+                key_stored_bytes_max: self.key_stored_bytes_max,
             },
             patience: Patience {
                 idle_signal_ms: self.idle_signal_ms,

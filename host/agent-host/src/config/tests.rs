@@ -694,7 +694,7 @@ fn every_configured_limit_reaches_the_runtime_or_the_broker() {
     // A value of its own for each key, none of them its default.
     let values = [
         11, 12, 13, 67_108_865, 65_537, 14, 15, 16, 1_001, 3, 4, 17, 18, 19, 21, 22, 1_048_577,
-        20_001, 70_001,
+        1_048_578, 20_001, 70_001,
     ];
     assert_eq!(keys.len(), values.len());
     let text: String = keys
@@ -725,6 +725,7 @@ fn every_configured_limit_reaches_the_runtime_or_the_broker() {
         broker.dispatch.runs_per_message_max.into(),
         broker.users.sessions_per_minute_max,
         broker.users.stored_bytes_max,
+        broker.users.key_stored_bytes_max,
         broker.patience.idle_signal_ms,
         broker.patience.poison_pill_ms,
     ];

@@ -42,6 +42,7 @@ impl Broker {
         let (done, begun) = oneshot::channel();
         let signal = Signal::Compact {
             by: by.user.clone(),
+            with_key: store::api_key_here(),
             request,
             done,
         };

@@ -262,10 +262,13 @@ impl Broker {
     ) -> Result<Aborted, Error> {
         driven(&self.core, session)?;
         let (done, aborted) = oneshot::channel();
-        let with = Box::new(with);
-        self.core
-            .signal(session, Signal::Abort { reason, with, done })
-            .await;
+        let signal = Signal::Abort {
+            reason,
+            with: Box::new(with),
+            with_key: store::api_key_here(),
+            done,
+        };
+        self.core.signal(session, signal).await;
         answered(&self.core, aborted).await
     }
 }

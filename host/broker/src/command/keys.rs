@@ -209,9 +209,10 @@ impl Broker {
     /// has open.
     async fn commit_revocation(&self, commit: Commit) -> Result<Committed, CommitError> {
         let core = self.core.clone();
+        let key = store::api_key_here();
         let (reply, answer) = oneshot::channel();
         self.core.spawn(async move {
-            let committed = core.store.commit(commit).await;
+            let committed = store::under_api_key(key, core.store.commit(commit)).await;
             if committed.is_ok() {
                 core.revocations.send_modify(|count| *count += 1);
             }

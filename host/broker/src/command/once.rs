@@ -191,23 +191,24 @@ impl Broker {
         request: Option<&Request>,
         reply: &impl Serialize,
     ) -> Result<(), Error> {
-        self.note_under(None, request, reply).await
+        self.note_under(Vec::new(), request, reply).await
     }
 
-    /// Remembers a request that changed nothing, unless the user's stored bytes are at their limit.
-    /// Not for commands that end something: those are noted all the same ([`Self::note`]).
+    /// Remembers a request that changed nothing, unless stored bytes are at a limit. Not for
+    /// commands that end something: those are noted all the same ([`Self::note`]).
     pub(super) async fn note_for(
         &self,
         user: &UserId,
         request: Option<&Request>,
         reply: &impl Serialize,
     ) -> Result<(), Error> {
-        self.note_under(self.may_store(user), request, reply).await
+        let guards = self.may_store(user).collect();
+        self.note_under(guards, request, reply).await
     }
 
     async fn note_under(
         &self,
-        guard: Option<Guard>,
+        guards: Vec<Guard>,
         request: Option<&Request>,
         reply: &impl Serialize,
     ) -> Result<(), Error> {
@@ -215,7 +216,7 @@ impl Broker {
             return Ok(());
         };
         let mut commit = Commit::new().key(request.answered(reply));
-        commit.guards.extend(guard);
+        commit.guards = guards;
         self.store().commit(commit).await?;
         Ok(())
     }

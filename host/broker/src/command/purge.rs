@@ -86,6 +86,7 @@ impl Broker {
         };
         let core = self.core.clone();
         let request = request.cloned();
+        let key = store::api_key_here();
         let (reply, answer) = oneshot::channel();
         // The task goes on to its end, even if its caller goes away.
         self.core.spawn(async move {
@@ -97,7 +98,7 @@ impl Broker {
                 }
                 finish(&core, stream, request.as_ref()).await
             };
-            let purged = Box::pin(purged).await;
+            let purged = store::under_api_key(key, Box::pin(purged)).await;
             drop(purging);
             let _ = reply.send(purged);
         });

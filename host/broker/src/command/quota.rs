@@ -1,22 +1,24 @@
-//! Limits on one user's share of the host: sessions opened in a minute, and bytes stored.
+//! Limits on one user's share of the host: sessions opened in a minute, bytes stored, and bytes
+//! stored with one of their API keys.
 //!
-//! Both are guards of the commit that would pass them. So they hold for all of a user's commands,
-//! after a restart, and for several hosts on one store. The operator has no limits. Sessions that
-//! agents open, and the import of old sessions, have no such guard.
+//! All are guards of the commit that would pass them. So they hold for all of a user's commands,
+//! after a restart, and for several hosts on one store. The operator has no limits, and a request
+//! without an API key has no limit of a key. Sessions that agents open, and the import of old
+//! sessions, have no such guard.
 
 use super::Broker;
 use crate::core::Core;
 use domain::refusal::{Refusal, RefusalKind};
 use domain::time::Timestamp;
 use domain::user::UserId;
-use store::{Clash, Guard, UserGuard};
+use store::{Clash, Guard, KeyGuard, UserGuard};
 
 /// The period in which sessions are counted, in milliseconds.
 const MINUTE_MS: u64 = 60_000;
 
 impl Broker {
-    /// Returns the guard under which a user may have more stored; none for the operator.
-    pub(super) fn may_store(&self, user: &UserId) -> Option<Guard> {
+    /// Returns the guards under which a user may have more stored; none for the operator.
+    pub(super) fn may_store(&self, user: &UserId) -> impl Iterator<Item = Guard> + use<> {
         may_store(&self.core, user)
     }
 
@@ -41,19 +43,28 @@ impl Broker {
     }
 }
 
-/// Returns the guard under which a user may have more stored; none for the operator.
-pub(crate) fn may_store(core: &Core, user: &UserId) -> Option<Guard> {
-    let bytes = core.limits.users.stored_bytes_max;
-    (*user != UserId::local()).then(|| {
+/// Returns the guards under which a user may have more stored, with the API key of this task if it
+/// has one; none for the operator.
+pub(crate) fn may_store(core: &Core, user: &UserId) -> impl Iterator<Item = Guard> + use<> {
+    let limits = core.limits.users;
+    let is_limited = *user != UserId::local();
+    let of_user = is_limited.then(|| {
         Guard::User(UserGuard::StoredBelow {
             user: user.clone(),
-            bytes,
+            bytes: limits.stored_bytes_max,
         })
-    })
+    });
+    let of_key = store::api_key_here().filter(|_| is_limited).map(|key| {
+        Guard::Key(KeyGuard::StoredBelow {
+            key,
+            bytes: limits.key_stored_bytes_max,
+        })
+    });
+    of_user.into_iter().chain(of_key)
 }
 
-/// Returns the refusal for a commit that would have passed a user's limit; none for any other
-/// conflict.
+/// Returns the refusal for a commit that would have passed a limit of a user's or a key's; none for
+/// any other conflict.
 pub(crate) fn passed_limit(clash: &Clash) -> Option<Refusal> {
     match clash {
         Clash::Guard(Guard::User(UserGuard::StoredBelow { bytes, .. })) => {
@@ -64,6 +75,17 @@ pub(crate) fn passed_limit(clash: &Clash) -> Option<Refusal> {
             Some(Refusal::new(
                 RefusalKind::Busy,
                 "USER_STORAGE_LIMIT",
+                message,
+            ))
+        }
+        Clash::Guard(Guard::Key(KeyGuard::StoredBelow { key, bytes })) => {
+            let message = format!(
+                "this host stores at most {bytes} bytes that came with one API key, and has as \
+                         many from `{key}`; have some of them purged, or use another key"
+            );
+            Some(Refusal::new(
+                RefusalKind::Busy,
+                "KEY_STORAGE_LIMIT",
                 message,
             ))
         }

@@ -100,6 +100,7 @@ impl Broker {
         let answer = ClientAnswer {
             call: command.call,
             by: command.user.clone(),
+            with_key: store::api_key_here(),
             value: command.response.clone(),
             files,
         };

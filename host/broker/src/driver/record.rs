@@ -19,8 +19,8 @@ use domain::operation::Continuation;
 use domain::run::end::settlement_of_nothing;
 use domain::time::Timestamp;
 use store::{
-    AgentGuard, Clash, Commit, CommitError, Committed, Expected, Guard, Key, QueueGuard, RunGuard,
-    SessionGuard, UserGuard,
+    AgentGuard, Clash, Commit, CommitError, Committed, Expected, Guard, Key, KeyGuard, QueueGuard,
+    RunGuard, SessionGuard, UserGuard,
 };
 
 /// Number of tries of a client's command while others write to the run first.
@@ -407,8 +407,8 @@ fn refused_answer(failure: DriverError) -> DriverError {
 
 /// Returns whether another writer was first, so that the store is to be looked at again.
 ///
-/// A refused right, a full session of files and a user's used-up storage stay as they are, and so
-/// does what contradicts stored rows.
+/// A refused right, a full session of files and used-up storage stay as they are, and so does
+/// what contradicts stored rows.
 pub(super) fn is_overtaken(failure: &DriverError) -> bool {
     let DriverError::Commit(CommitError::Conflict(conflict)) = failure else {
         return false;
@@ -420,6 +420,7 @@ pub(super) fn is_overtaken(failure: &DriverError) -> bool {
                 Guard::Agent(AgentGuard::Role { .. })
                     | Guard::Session(SessionGuard::FilesAtMost { .. })
                     | Guard::User(UserGuard::StoredBelow { .. })
+                    | Guard::Key(KeyGuard::StoredBelow { .. })
             )
     )
 }

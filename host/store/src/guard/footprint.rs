@@ -33,7 +33,7 @@ pub enum Resource {
     User(UserId),
     /// A path with the active agent that lives at it.
     Path(String),
-    /// An API key.
+    /// An API key, with the bytes that came with it.
     ApiKey(KeyId),
     /// A connector key.
     ConnectorKey(ConnectorKey),

@@ -1,6 +1,6 @@
 //! Guards on the keys of users: those of the API, and those under which connectors know them.
 
-use super::question::{Answers, Questions, ask};
+use super::question::{Answers, Question, Questions, ask};
 use super::{Condition, Footprint, Resource, unless};
 use crate::query::Value;
 use crate::sql::Columns;
@@ -13,6 +13,14 @@ use domain::user::UserId;
 pub enum KeyGuard {
     /// The API key was issued and not revoked.
     NotRevoked(KeyId),
+    /// Less than so many bytes that are still there came with the API key
+    /// ([`crate::Store::stored_bytes_with`]), before this commit.
+    StoredBelow {
+        /// The key.
+        key: KeyId,
+        /// The limit in bytes.
+        bytes: u64,
+    },
     /// The connector key is bound to this user; with none, to no user.
     ConnectorKeyOf {
         /// The key.
@@ -36,6 +44,7 @@ impl Condition for KeyGuard {
                 "SELECT 1 FROM api_keys WHERE id = ?1 AND revoked_at IS NULL",
                 [Value::text(key.as_str())],
             ),
+            Self::StoredBelow { key, .. } => [Some(Question::StoredBytesWith(key)), None],
             Self::ConnectorKeyOf { key, .. } => ask(
                 "SELECT user_id FROM connector_keys WHERE key = ?1",
                 [Value::id(key)],
@@ -50,6 +59,10 @@ impl Condition for KeyGuard {
     fn judge(&self, [rows, _]: &Answers) -> rusqlite::Result<Option<String>> {
         Ok(match self {
             Self::NotRevoked(_) => unless(!rows.is_empty(), || "it was revoked".to_owned()),
+            Self::StoredBelow { bytes, .. } => {
+                let stored = rows.number()?;
+                unless(stored < *bytes, || format!("{stored} bytes came with it"))
+            }
             Self::ConnectorKeyOf { user, .. } => {
                 let found = rows.first().map(|row| row.text(0)).transpose()?;
                 unless(found == user.as_ref().map(UserId::as_str), || {
@@ -67,7 +80,9 @@ impl Condition for KeyGuard {
 
     fn footprint(&self) -> Footprint {
         match self {
-            Self::NotRevoked(key) => vec![Resource::ApiKey(key.clone())],
+            Self::NotRevoked(key) | Self::StoredBelow { key, .. } => {
+                vec![Resource::ApiKey(key.clone())]
+            }
             Self::ConnectorKeyOf { key, .. } => vec![Resource::ConnectorKey(key.clone())],
             Self::ConnectorKeysAtMost { user, .. } => vec![Resource::User(user.clone())],
         }

@@ -2,6 +2,7 @@
 
 use crate::query::{Query, Rows, Value};
 use domain::id::{AgentId, SessionId};
+use domain::key::KeyId;
 use domain::user::UserId;
 
 /// Number of questions that one guard asks, at most.
@@ -29,6 +30,8 @@ pub(crate) enum Question<'g> {
     },
     /// The number of bytes that a user has brought and that are still there.
     StoredBytes(&'g UserId),
+    /// The number of those bytes that came with an API key.
+    StoredBytesWith(&'g KeyId),
     /// Anything else.
     Other(Query<'g>),
 }

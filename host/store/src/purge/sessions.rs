@@ -74,11 +74,11 @@ pub(super) fn erase(
 /// say what they are about, by what was answered: there are none a week after those.
 pub(super) fn forget_requests(sql: &Sql<'_>, about: &str) -> rusqlite::Result<u64> {
     let text = "DELETE FROM idempotency WHERE (source, key) IN (SELECT source, key FROM \
-                idempotency WHERE about = ?1 LIMIT ?2) RETURNING source, length(reply)";
+                idempotency WHERE about = ?1 LIMIT ?2) RETURNING source, length(reply), brought_with";
     let forgotten =
         user_storage::erases_replies(sql, text, params![about, int(REQUESTS_PER_COMMIT_MAX)])?;
     let text = "DELETE FROM idempotency WHERE about IS NULL AND instr(reply, CAST(?1 AS BLOB)) > 0 \
-                RETURNING source, length(reply)";
+                RETURNING source, length(reply), brought_with";
     Ok(forgotten + user_storage::erases_replies(sql, text, [about])?)
 }
 

@@ -161,8 +161,9 @@ async fn a_database_of_the_first_layout_has_every_table_folded_when_it_is_opened
     old.execute_batch(
         "DELETE FROM head; INSERT INTO head SELECT * FROM new.head; INSERT INTO meta SELECT * FROM \
          new.meta; \
-         INSERT INTO events SELECT * FROM new.events; INSERT INTO blobs SELECT digest, bytes FROM \
-         new.blobs; PRAGMA user_version = 1",
+         INSERT INTO events SELECT position, stream, version, id, kind, agent, session, run, \
+         actor, causation, correlation, time, salt, payload, payload_digest, hash FROM new.events; \
+         INSERT INTO blobs SELECT digest, bytes FROM new.blobs; PRAGMA user_version = 1",
     )
     .unwrap();
     drop(old);

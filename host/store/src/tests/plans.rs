@@ -110,7 +110,7 @@ const LOOKED_THROUGH: &[LookedThrough] = &[
     },
     LookedThrough {
         statement: "DELETE FROM idempotency WHERE about IS NULL AND instr(reply, CAST(?1 AS \
-                    BLOB)) > 0 RETURNING source, length(reply)",
+                    BLOB)) > 0 RETURNING source, length(reply), brought_with",
         scans: &["SCAN idempotency USING INDEX idempotency_about_unknown"],
         _reason: "the index is partial: it has requests of versions that did not say what they are \
                   about",

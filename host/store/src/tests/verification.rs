@@ -125,7 +125,7 @@ async fn swapped_rows_are_found() {
 async fn an_added_row_is_found() {
     let add = "INSERT INTO events SELECT 18, 'run/x', 1, id, kind, agent, session, run, actor, \
                causation, correlation, time, salt, payload, \
-               payload_digest, hash FROM events WHERE position = 17;";
+               payload_digest, hash, NULL FROM events WHERE position = 17;";
     check(add, 18, "hash").await;
 }
 

@@ -105,15 +105,20 @@ fn write(
         blobs,
         key,
         snapshots,
+        api_key,
         guards: _,
         events: _,
         bytes: _,
     } = prepared;
+    let mut brought = user_storage::brought(appends, key.as_ref());
+    if let (Some(brought), Some(api_key)) = (&mut brought, api_key) {
+        brought.with = Some(state.cache.numbered(sql, api_key)?);
+    }
     if let Some(key) = key {
-        remember(sql, key, &about(key, appends), state.latest)?;
+        let about = about(key, appends);
+        remember(sql, key, &about, state.latest, brought.as_ref())?;
         state.keys.remembered();
     }
-    let mut brought = user_storage::brought(appends, key.as_ref());
     let new_blobs = write_blobs(sql, blobs, brought.as_mut())?;
     let first_position = state.head.position + 1;
     let mut versions: Vec<(Stream, u64)> = Vec::with_capacity(appends.len());
@@ -121,7 +126,7 @@ fn write(
         let stream = append.stream;
         let version = found + append.events.len() as u64;
         for (event, version) in append.events.iter_mut().zip(found + 1..) {
-            insert(sql, state, version, event)?;
+            insert(sql, state, version, event, brought.as_ref())?;
         }
         state.cache.set_version(stream, version);
         match versions.iter_mut().find(|(known, _)| *known == stream) {
@@ -162,9 +167,13 @@ fn write_blobs(
     let mut new = Vec::new();
     for (digest, bytes) in blobs {
         let by = brought.as_ref().map(|brought| &brought.user);
-        let text = "INSERT INTO blobs (digest, bytes, brought_by) VALUES (?1, ?2, ?3) ON CONFLICT \
-                    (digest) DO NOTHING";
-        if sql.execute(text, params![digest.0, bytes, by])? > 0 {
+        let with = brought
+            .as_ref()
+            .and_then(|brought| brought.with.as_ref())
+            .map(|key| key.number);
+        let text = "INSERT INTO blobs (digest, bytes, brought_by, brought_with) VALUES (?1, ?2, \
+                    ?3, ?4) ON CONFLICT (digest) DO NOTHING";
+        if sql.execute(text, params![digest.0, bytes, by, with])? > 0 {
             new.push(*digest);
             if let Some(brought) = &mut brought {
                 brought.bytes += bytes.len() as u64;
@@ -228,20 +237,27 @@ fn check_key(sql: &Sql<'_>, key: &Key, since: Timestamp) -> Result<(), Refused> 
 }
 
 /// Stores the key. One whose time is over goes before, so that its reply's bytes are given back.
-fn remember(sql: &Sql<'_>, key: &Key, about: &str, now: Timestamp) -> rusqlite::Result<()> {
+fn remember(
+    sql: &Sql<'_>,
+    key: &Key,
+    about: &str,
+    now: Timestamp,
+    brought: Option<&Brought>,
+) -> rusqlite::Result<()> {
     let expired = "DELETE FROM idempotency WHERE source = ?1 AND key = ?2 RETURNING source, \
-                   length(reply)";
+                   length(reply), brought_with";
     user_storage::erases_replies(sql, expired, params![key.source, key.key])?;
     sql.write(
-        "INSERT INTO idempotency (source, key, request, reply, time, about) VALUES (?1, ?2, ?3, \
-         ?4, ?5, ?6)",
+        "INSERT INTO idempotency (source, key, request, reply, time, about, brought_with) VALUES \
+         (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
         params![
             key.source,
             key.key,
             key.request.0,
             key.reply,
             int(now.0),
-            about
+            about,
+            brought.and_then(|brought| brought.number_for(&key.source)),
         ],
     )
 }
@@ -252,6 +268,7 @@ fn insert(
     state: &mut State,
     version: u64,
     event: &mut PreparedEvent,
+    brought: Option<&Brought>,
 ) -> Result<(), Refused> {
     let PreparedEvent {
         recorded,
@@ -278,8 +295,8 @@ fn insert(
     let hash = link.hash();
     sql.execute(
         "INSERT INTO events (position, stream, version, id, kind, agent, session, run, actor, \
-         causation, correlation, time, salt, payload, payload_digest, hash) VALUES (?1, ?2, ?3, \
-         ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)",
+         causation, correlation, time, salt, payload, payload_digest, hash, brought_with) VALUES \
+         (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)",
         params![
             int(position),
             recorded.stream,
@@ -297,6 +314,7 @@ fn insert(
             *payload,
             payload_digest.0,
             hash.0,
+            brought.and_then(|brought| brought.number_for(&recorded.actor)),
         ],
     )?;
     state.head = Head { position, hash };

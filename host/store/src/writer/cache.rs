@@ -10,9 +10,10 @@
 use crate::guard::{self, Standing};
 use crate::read::runs::session_of;
 use crate::sql::Sql;
-use crate::user_storage::{self, Brought};
+use crate::user_storage::{self, Brought, NumberedKey};
 use domain::event::{Event, Recorded};
 use domain::id::{AgentId, SessionId, Stream};
+use domain::key::KeyId;
 use domain::role::AgentRole;
 use domain::user::UserId;
 use std::collections::HashMap;
@@ -28,6 +29,9 @@ pub(super) struct Cache {
     roles: HashMap<AgentId, HashMap<UserId, Option<AgentRole>>>,
     /// Bytes that users have brought in this transaction and that their rows do not have yet.
     brought: HashMap<String, u64>,
+    /// The same of API keys.
+    brought_with: HashMap<KeyId, u64>,
+    key_numbers: HashMap<KeyId, i64>,
     /// SQLite's data version, which changes when another connection has written.
     data_version: i64,
 }
@@ -37,6 +41,7 @@ impl Cache {
     /// has done so since the last transaction.
     pub(super) fn begin(&mut self, sql: &Sql<'_>) -> rusqlite::Result<()> {
         self.brought.clear();
+        self.brought_with.clear();
         let data_version: i64 = sql
             .row("PRAGMA data_version", [], |row| row.get(0))?
             .unwrap_or_default();
@@ -51,6 +56,7 @@ impl Cache {
     /// not follow.
     pub(super) fn forget(&mut self) {
         self.versions.clear();
+        self.key_numbers.clear();
         self.forget_rows();
     }
 
@@ -206,9 +212,29 @@ impl Cache {
         self.roles.clear();
     }
 
+    /// An API key with its number, which it gets here if it has none.
+    pub(super) fn numbered(&mut self, sql: &Sql<'_>, key: &KeyId) -> rusqlite::Result<NumberedKey> {
+        let number = match self.key_numbers.get(key) {
+            Some(number) => *number,
+            None => {
+                let number = user_storage::number_of(sql, key)?;
+                keep(&mut self.key_numbers, key.clone(), number);
+                number
+            }
+        };
+        Ok(NumberedKey {
+            id: key.clone(),
+            number,
+        })
+    }
+
     /// A user has brought so many bytes more.
-    pub(super) fn bring(&mut self, Brought { user, bytes }: Brought) {
+    pub(super) fn bring(&mut self, brought: Brought) {
+        let Brought { user, with, bytes } = brought;
         *self.brought.entry(user).or_default() += bytes;
+        if let Some(key) = with {
+            *self.brought_with.entry(key.id).or_default() += bytes;
+        }
     }
 
     /// Bytes that a user has brought in this transaction and that are not in their row yet.
@@ -216,11 +242,19 @@ impl Cache {
         self.brought.get(user.as_str()).copied().unwrap_or(0)
     }
 
-    /// Writes what users have brought in this transaction, once for each of them.
+    /// Bytes that came with an API key in this transaction and that are not in its row yet.
+    pub(super) fn brought_with(&self, key: &KeyId) -> u64 {
+        self.brought_with.get(key).copied().unwrap_or(0)
+    }
+
+    /// Writes what users have brought in this transaction, once for each of them and each key.
     pub(super) fn write_brought(&mut self, sql: &Sql<'_>) -> rusqlite::Result<()> {
         self.brought
             .drain()
-            .try_for_each(|(user, bytes)| user_storage::add(sql, &Brought { user, bytes }))
+            .try_for_each(|(user, bytes)| user_storage::add(sql, &user, bytes))?;
+        self.brought_with
+            .drain()
+            .try_for_each(|(key, bytes)| user_storage::add_with(sql, &key, bytes))
     }
 }
 

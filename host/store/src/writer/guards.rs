@@ -7,7 +7,7 @@ use crate::commit::{Clash, Conflict};
 use crate::guard::{Answers, Guard, Question, Standing};
 use crate::query::{Row, Rows, Value};
 use crate::sql::Sql;
-use crate::user_storage::stored_bytes_query;
+use crate::user_storage::{stored_bytes_query, stored_bytes_with_query};
 
 /// Passes, or says what was found instead.
 pub(super) fn check(sql: &Sql<'_>, cache: &mut Cache, guard: &Guard) -> Result<(), Refused> {
@@ -42,6 +42,11 @@ fn answer(sql: &Sql<'_>, cache: &mut Cache, question: &Question<'_>) -> rusqlite
             // What this transaction has brought is not in the row yet.
             let stored = sql.ask(&stored_bytes_query(user))?.number()?;
             let bytes = Value::number(stored + cache.brought(user));
+            Ok(Some(Row::new([bytes])).into())
+        }
+        Question::StoredBytesWith(key) => {
+            let stored = sql.ask(&stored_bytes_with_query(key))?.number()?;
+            let bytes = Value::number(stored + cache.brought_with(key));
             Ok(Some(Row::new([bytes])).into())
         }
         Question::Other(query) => sql.ask(query),

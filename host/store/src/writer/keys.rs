@@ -56,7 +56,7 @@ impl Keys {
         let most = (self.remembered * PRUNED_FOR_EACH).min(PRUNED_MAX);
         let text = "DELETE FROM idempotency WHERE (source, key) IN \
                     (SELECT source, key FROM idempotency WHERE time < ?1 ORDER BY time LIMIT ?2) \
-                    RETURNING source, length(reply)";
+                    RETURNING source, length(reply), brought_with";
         user_storage::erases_replies(sql, text, params![int(before.0), int(most)])?;
         *self = Self {
             pruned: Some(Instant::now()),
