@@ -302,20 +302,29 @@ async fn remove_folders(core: &Core, owner: Owner, id: impl fmt::Display) -> Res
 
 /// Erases a piece, transaction by transaction.
 async fn erase(core: &Core, purge: Stream, piece: Piece) -> Result<(), Error> {
-    while !erase_some(core, purge, &piece).await? {}
+    let mut after = Some(0);
+    while let Some(from) = after {
+        after = erase_some(core, purge, &piece, from).await?;
+    }
     Ok(())
 }
 
-/// Erases as much as fits into one transaction. Returns whether that is all.
+/// Erases as much as fits into one transaction, after the place where the one before ended. Returns
+/// where this one ended; none when that is all.
 ///
 /// While blobs are deleted, no commit names stored blobs without bringing them along. Steps wait
 /// for one transaction, and afterwards look anew at which blobs are stored.
-async fn erase_some(core: &Core, purge: Stream, piece: &Piece) -> Result<bool, Error> {
+async fn erase_some(
+    core: &Core,
+    purge: Stream,
+    piece: &Piece,
+    after: u64,
+) -> Result<Option<u64>, Error> {
     let _alone = match piece {
         Piece::Blobs => Some(core.naming.write().await),
         _ => None,
     };
-    let erased = core.store.erase(purge, piece.clone()).await;
+    let erased = core.store.erase(purge, piece.clone(), after).await;
     if *piece == Piece::Blobs {
         core.forget_blobs();
     }

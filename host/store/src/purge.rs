@@ -44,6 +44,8 @@ use tokio::sync::OwnedMutexGuard;
 pub(crate) const EVENTS_PER_COMMIT_MAX: usize = 256;
 /// Events that are read at a time.
 const EVENTS_READ: usize = 256;
+/// The place in a stream behind all of its events.
+const BEHIND_ALL: u64 = u64::MAX;
 /// Prefix of the names of open purges in the store's metadata.
 const OPEN: &str = "purge/";
 
@@ -123,20 +125,29 @@ impl Store {
         Some(Purging { _alone: alone })
     }
 
-    /// Erases one transaction's share of a piece of a purge, and returns whether the piece is done.
-    /// The share is counted for the purge of this stream.
-    pub async fn erase(&self, purge: Stream, piece: Piece) -> Result<bool, CommitError> {
+    /// Erases one transaction's share of a piece of a purge, and returns where the next one begins;
+    /// none when the piece is done. The share is counted for the purge of this stream.
+    ///
+    /// `after` is what the transaction before returned, so that none goes again through what the
+    /// earlier ones erased. The first one begins at 0, also after a crash: it passes over what is
+    /// gone.
+    pub async fn erase(
+        &self,
+        purge: Stream,
+        piece: Piece,
+        after: u64,
+    ) -> Result<Option<u64>, CommitError> {
         self.in_writer(move |sql| {
             fault::point("store.purge.begin");
-            let (done, tally) = transact(sql, |sql| {
+            let (next, tally) = transact(sql, |sql| {
                 let mut tally = Tally::default();
-                let done = one(sql, &piece, &mut tally)?;
+                let next = one(sql, &piece, after, &mut tally)?;
                 add(sql, purge, &tally)?;
-                Ok((done, tally))
+                Ok((next, tally))
             })?;
             fault::point("store.purge.erased");
-            tracing::debug!(?piece, ?tally, done, "erased");
-            Ok(done)
+            tracing::debug!(?piece, ?tally, ?next, "erased");
+            Ok(next)
         })
         .await
     }
@@ -198,15 +209,27 @@ fn transact<T>(
     worked
 }
 
-fn one(sql: &Sql<'_>, piece: &Piece, tally: &mut Tally) -> rusqlite::Result<bool> {
+fn one(
+    sql: &Sql<'_>,
+    piece: &Piece,
+    after: u64,
+    tally: &mut Tally,
+) -> rusqlite::Result<Option<u64>> {
+    // These find what is left without going through what is gone.
+    let next = |is_done: bool| (!is_done).then_some(after);
     match piece {
-        Piece::Run { run, committed } => runs::erase(sql, *run, *committed, tally),
-        Piece::Import { position } => runs::erase_import(sql, *position, tally),
-        Piece::OfAgent { agent, session } => agents::erase_of_session(sql, *agent, *session, tally),
-        Piece::Session(session) => sessions::erase(sql, *session, tally),
-        Piece::AgentBuckets(agent) => agents::erase_buckets(sql, *agent, tally),
-        Piece::Agent(agent) => agents::erase(sql, *agent, tally),
-        Piece::Blobs => blobs::erase_unnamed(sql, tally),
+        Piece::Run { run, committed } => runs::erase(sql, *run, *committed, after, tally),
+        Piece::Import { position } => {
+            runs::erase_import(sql, *position, tally)?;
+            Ok(None)
+        }
+        Piece::OfAgent { agent, session } => {
+            agents::erase_of_session(sql, *agent, *session, tally).map(next)
+        }
+        Piece::Session(session) => sessions::erase(sql, *session, after, tally),
+        Piece::AgentBuckets(agent) => agents::erase_buckets(sql, *agent, tally).map(next),
+        Piece::Agent(agent) => agents::erase(sql, *agent, after, tally),
+        Piece::Blobs => blobs::erase_unnamed(sql, tally).map(next),
     }
 }
 
@@ -270,6 +293,9 @@ fn tally(sql: &Sql<'_>, purge: Stream) -> rusqlite::Result<Option<Tally>> {
 }
 
 fn add(sql: &Sql<'_>, purge: Stream, more: &Tally) -> rusqlite::Result<()> {
+    if *more == Tally::default() {
+        return Ok(());
+    }
     if let Some(so_far) = tally(sql, purge)? {
         sql.execute(
             "UPDATE meta SET value = ?2 WHERE name = ?1",

@@ -4,10 +4,10 @@
 use super::blobs::named_again;
 use super::searchable_rows::forget;
 use super::sessions::{REQUESTS_PER_COMMIT_MAX, forget_requests};
-use super::{EVENTS_PER_COMMIT_MAX, Tally, erase_entries, erase_event, for_each_left};
+use super::{BEHIND_ALL, EVENTS_PER_COMMIT_MAX, Tally, erase_entries, erase_event, for_each_left};
 use crate::event_row::decode_at;
 use crate::projections::agents::without_users;
-use crate::sql::{Columns, Sql, limit, to_json};
+use crate::sql::{Columns, Sql, int, limit, to_json};
 use domain::agent::Agent;
 use domain::event::Event;
 use domain::grant::BucketScope;
@@ -113,28 +113,34 @@ pub(super) fn erase_buckets(
     Ok(true)
 }
 
-/// Erases what fits into one transaction of an agent's stream, and returns whether that is all.
-pub(super) fn erase(sql: &Sql<'_>, agent: AgentId, tally: &mut Tally) -> rusqlite::Result<bool> {
+/// Erases what fits into one transaction of an agent's stream, of its events those after this
+/// version. Returns the version up to which nothing is left to erase; none when that is all.
+pub(super) fn erase(
+    sql: &Sql<'_>,
+    agent: AgentId,
+    after: u64,
+    tally: &mut Tally,
+) -> rusqlite::Result<Option<u64>> {
     let stream = format!("agent/{agent}");
     let events = sql.rows(
-        "SELECT position FROM events WHERE stream = ?1 AND payload IS NOT NULL AND kind NOT IN \
-         ('purge.begun.v1', 'purge.done.v1') ORDER BY version LIMIT ?2",
-        params![stream, limit(EVENTS_PER_COMMIT_MAX)],
-        |row| row.uint(0),
+        "SELECT version, position FROM events WHERE stream = ?1 AND version > ?2 AND payload IS NOT \
+         NULL AND kind NOT IN ('purge.begun.v1', 'purge.done.v1') ORDER BY version LIMIT ?3",
+        params![stream, int(after), limit(EVENTS_PER_COMMIT_MAX)],
+        |row| Ok((row.uint(0)?, row.uint(1)?)),
     )?;
-    for position in &events {
+    for (_, position) in &events {
         forget(sql, *position)?;
         erase_event(sql, *position, tally)?;
     }
-    if events.len() == EVENTS_PER_COMMIT_MAX {
-        return Ok(false);
+    if let Some((version, _)) = events.get(EVENTS_PER_COMMIT_MAX - 1) {
+        return Ok(Some(*version));
     }
     let requests = forget_requests(sql, &agent.to_string())?;
     tally.erased.requests += requests;
     if requests >= REQUESTS_PER_COMMIT_MAX {
-        return Ok(false);
+        return Ok(Some(BEHIND_ALL));
     }
     named_again(sql, &stream)?;
     sql.execute("DELETE FROM snapshots WHERE stream = ?1", [&stream])?;
-    Ok(true)
+    Ok(None)
 }

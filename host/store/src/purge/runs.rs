@@ -13,13 +13,15 @@ use domain::id::{AgentId, InputId, RunId, SessionId, Stream};
 use rusqlite::params;
 use std::collections::BTreeSet;
 
-/// Erases what fits into one transaction of a run, and returns whether that is all.
+/// Erases what fits into one transaction of a run, of its events those after this version. Returns
+/// the version up to which nothing is left to erase; none when that is all.
 pub(super) fn erase(
     sql: &Sql<'_>,
     run: RunId,
     committed: Option<u64>,
+    after: u64,
     tally: &mut Tally,
-) -> rusqlite::Result<bool> {
+) -> rusqlite::Result<Option<u64>> {
     if let Some(position) = committed {
         forget(sql, position)?;
     }
@@ -29,14 +31,14 @@ pub(super) fn erase(
     tally.erased.messages += sql.execute("DELETE FROM messages WHERE run = ?1", [&id])? as u64;
     // What a tool keeps for others than this session is theirs.
     let events = sql.rows(
-        "SELECT position, kind, payload FROM events WHERE stream = ?1 AND payload IS NOT NULL AND \
-         (kind <> 'keyvalue.written.v1' OR json_extract(CAST(payload AS TEXT), '$.place.scope') = \
-         'session') ORDER BY version LIMIT ?2",
-        params![stream, limit(EVENTS_PER_COMMIT_MAX)],
-        |row| Ok((row.uint(0)?, decode_at(row, 1)?)),
+        "SELECT version, position, kind, payload FROM events WHERE stream = ?1 AND version > ?2 AND \
+         payload IS NOT NULL AND (kind <> 'keyvalue.written.v1' OR json_extract(CAST(payload AS \
+         TEXT), '$.place.scope') = 'session') ORDER BY version LIMIT ?3",
+        params![stream, int(after), limit(EVENTS_PER_COMMIT_MAX)],
+        |row| Ok((row.uint(0)?, row.uint(1)?, decode_at(row, 2)?)),
     )?;
     let mut named_less = BTreeSet::new();
-    for (position, event) in &events {
+    for (_, position, event) in &events {
         for input in event.iter().flat_map(taken_in) {
             named_less.extend(erase_input(sql, input, tally)?);
         }
@@ -45,11 +47,11 @@ pub(super) fn erase(
     for stream in &named_less {
         named_again(sql, stream)?;
     }
-    if events.len() == EVENTS_PER_COMMIT_MAX {
-        return Ok(false);
+    if let Some((version, ..)) = events.get(EVENTS_PER_COMMIT_MAX - 1) {
+        return Ok(Some(*version));
     }
     finish(sql, &id, &stream, committed.is_some(), tally)?;
-    Ok(true)
+    Ok(None)
 }
 
 /// Removes the data beside the events of a run.
@@ -173,7 +175,7 @@ pub(super) fn erase_import(
     sql: &Sql<'_>,
     position: u64,
     tally: &mut Tally,
-) -> rusqlite::Result<bool> {
+) -> rusqlite::Result<()> {
     let found = sql
         .row(
             "SELECT kind, payload FROM events WHERE position = ?1",
@@ -182,7 +184,7 @@ pub(super) fn erase_import(
         )?
         .flatten();
     let Some(Event::TurnsImported(imported)) = found else {
-        return Ok(true);
+        return Ok(());
     };
     forget(sql, position)?;
     for it in &imported.turns {
@@ -198,5 +200,5 @@ pub(super) fn erase_import(
     if !is_open(sql, session)? {
         named_again(sql, &session.to_string())?;
     }
-    Ok(true)
+    Ok(())
 }

@@ -4,7 +4,7 @@
 use super::blobs::named_again;
 use super::runs::remove_input;
 use super::searchable_rows::forget;
-use super::{EVENTS_PER_COMMIT_MAX, Tally, erase_entries, erase_event};
+use super::{BEHIND_ALL, EVENTS_PER_COMMIT_MAX, Tally, erase_entries, erase_event};
 use crate::projections::needs_snippet;
 use crate::sql::{Columns, Sql, int, limit};
 use crate::user_storage;
@@ -16,36 +16,39 @@ use rusqlite::params;
 /// Remembered requests that one transaction forgets.
 pub(super) const REQUESTS_PER_COMMIT_MAX: u64 = 256;
 
-/// Erases what fits into one transaction of a session, and returns whether that is all. Turns keep
+/// Erases what fits into one transaction of a session, of its events those after this version.
+/// Returns the version up to which nothing is left to erase; none when that is all. Turns keep
 /// their places in the tree: a commitment to a turn's messages says nothing without them.
 pub(super) fn erase(
     sql: &Sql<'_>,
     session: SessionId,
+    after: u64,
     tally: &mut Tally,
-) -> rusqlite::Result<bool> {
+) -> rusqlite::Result<Option<u64>> {
     let id = session.to_string();
     let stream = format!("session/{id}");
     let events = sql.rows(
-        "SELECT position, iif(kind = 'session.input.accepted.v1', json_extract(CAST(payload AS \
-         TEXT), '$.input'), NULL) FROM events WHERE stream = ?1 AND payload IS NOT NULL AND kind \
-         NOT IN ('session.turn.committed.v1', 'session.turns.imported.v1', 'session.cleared.v1', \
-         'session.deleted.v1', 'purge.begun.v1', 'purge.done.v1') ORDER BY version LIMIT ?2",
-        params![stream, limit(EVENTS_PER_COMMIT_MAX)],
-        |row| Ok((row.uint(0)?, row.get::<_, Option<String>>(1)?)),
+        "SELECT version, position, iif(kind = 'session.input.accepted.v1', \
+         json_extract(CAST(payload AS TEXT), '$.input'), NULL) FROM events WHERE stream = ?1 AND \
+         version > ?2 AND payload IS NOT NULL AND kind NOT IN ('session.turn.committed.v1', \
+         'session.turns.imported.v1', 'session.cleared.v1', 'session.deleted.v1', \
+         'purge.begun.v1', 'purge.done.v1') ORDER BY version LIMIT ?3",
+        params![stream, int(after), limit(EVENTS_PER_COMMIT_MAX)],
+        |row| Ok((row.uint(0)?, row.uint(1)?, row.get::<_, Option<String>>(2)?)),
     )?;
-    for (position, input) in &events {
+    for (_, position, input) in &events {
         if let Some(input) = input {
             remove_input(sql, input)?;
         }
         erase_event(sql, *position, tally)?;
     }
-    if events.len() == EVENTS_PER_COMMIT_MAX {
-        return Ok(false);
+    if let Some((version, ..)) = events.get(EVENTS_PER_COMMIT_MAX - 1) {
+        return Ok(Some(*version));
     }
     let requests = forget_requests(sql, &id)?;
     tally.erased.requests += requests;
     if requests >= REQUESTS_PER_COMMIT_MAX {
-        return Ok(false);
+        return Ok(Some(BEHIND_ALL));
     }
     // Turns that stay are found through those that they stay for.
     let committed =
@@ -66,7 +69,7 @@ pub(super) fn erase(
     }
     named_again(sql, &stream)?;
     snippets_again(sql, &id)?;
-    Ok(true)
+    Ok(None)
 }
 
 /// Forgets requests that are remembered under a key, with what was answered; how many, of which

@@ -1,5 +1,6 @@
 //! Recall: words in, hits out, whatever the words are and whichever other users said them.
 
+use super::purging::erase_all;
 use super::sample::{NOON, Sample, agent, begin, created, opened, run, session, take_turn};
 use crate::Piece;
 use crate::fault::UNINDEXABLE_IN_TESTS;
@@ -304,12 +305,7 @@ async fn a_purge_takes_what_is_indexed_and_what_is_not_yet() {
             run,
             committed: committed.map(|event| event.position),
         };
-        while !sample
-            .store
-            .erase(Stream::Session(session(1)), piece.clone())
-            .await
-            .unwrap()
-        {}
+        erase_all(&sample.store, Stream::Session(session(1)), piece).await;
     }
     assert!(*sample.store.durable().borrow() > before);
     let hits = sample
@@ -436,12 +432,7 @@ async fn a_purge_of_words_that_could_not_be_indexed_leaves_the_index_whole() {
         run: run(1),
         committed: committed.map(|event| event.position),
     };
-    while !sample
-        .store
-        .erase(Stream::Session(session(1)), piece.clone())
-        .await
-        .unwrap()
-    {}
+    erase_all(&sample.store, Stream::Session(session(1)), piece).await;
     assert_eq!(
         (with_coffee(&sample).await, indexed(&sample)),
         (vec!["coffee after".to_owned()], 1)

@@ -6,7 +6,7 @@ use super::super::sample::{
     run_started, session,
 };
 use super::super::spawned::{dispatch, spawn};
-use super::{deleted, is_sound, purged};
+use super::{deleted, erase_all, is_sound, purged};
 use crate::Piece;
 use domain::digest::Digest;
 use domain::event::{Event, InputAccepted, InputDead, InputRequeued, SessionOpened, Source};
@@ -36,12 +36,7 @@ async fn erase(sample: &Sample, gone: RunId) {
         run: gone,
         committed: None,
     };
-    while !sample
-        .store
-        .erase(Stream::Session(session(9)), piece.clone())
-        .await
-        .unwrap()
-    {}
+    erase_all(&sample.store, Stream::Session(session(9)), piece).await;
 }
 
 #[tokio::test]
@@ -236,7 +231,7 @@ async fn a_blob_goes_with_the_last_input_that_names_it() {
     for (n, own, shared) in [(1, None, Some(&b"shared"[..])), (2, None, None)] {
         erase(&sample, run(n)).await;
         is_sound(&sample).await;
-        assert!(sample.store.erase(stream, Piece::Blobs).await.unwrap());
+        assert_eq!(erase_all(&sample.store, stream, Piece::Blobs).await, 1);
         for (content, left) in [(&b"own"[..], own), (&b"shared"[..], shared)] {
             let found = sample.store.blob(Digest::of(content)).await.unwrap();
             assert_eq!(found.as_deref(), left, "after {n}");

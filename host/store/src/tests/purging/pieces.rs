@@ -6,7 +6,7 @@ use super::super::sample::{
     NOON, Sample, accepted, ada, agent, begin, commit, created, input, message, noise, opened, run,
     run_ended, run_started, session, take_turn, turn_after,
 };
-use super::{MARK, deleted, filled, holders, is_sound, purged};
+use super::{MARK, deleted, erase_all, filled, holders, is_sound, purged};
 use crate::sql::STEPS;
 use crate::{Piece, Rewritten};
 use domain::definition::DefinitionId;
@@ -49,17 +49,12 @@ async fn beside(others: u128) -> Sample {
         sample.store.commit(asked).await.unwrap();
     }
     // What no event of theirs names is gone before.
-    while !sample
-        .store
-        .erase(Stream::Session(session(1)), Piece::Blobs)
-        .await
-        .unwrap()
-    {}
+    erase_all(&sample.store, Stream::Session(session(1)), Piece::Blobs).await;
     sample
 }
 
 /// Returns the steps that SQLite's virtual machine has done for the writer.
-async fn steps(sample: &Sample) -> u64 {
+pub(super) async fn steps(sample: &Sample) -> u64 {
     let steps = sample.store.in_writer(|_| Ok(STEPS.get())).await;
     steps.unwrap()
 }
@@ -87,8 +82,7 @@ async fn a_purge_does_no_more_in_a_store_that_is_ten_times_larger() {
 
 /// Erases a piece of the purge of session 9.
 async fn erase(sample: &Sample, piece: Piece) {
-    let purge = Stream::Session(session(9));
-    while !sample.store.erase(purge, piece.clone()).await.unwrap() {}
+    erase_all(&sample.store, Stream::Session(session(9)), piece).await;
 }
 
 /// Returns the steps for each of so many runs of one deleted session, each of which took in an
@@ -148,13 +142,14 @@ async fn steps_of_second_piece(events: u64) -> u64 {
         run: run(1),
         committed: None,
     };
-    let erase_once = async || {
+    let erase_once = async |after: u64| {
         let purge = Stream::Session(session(9));
-        sample.store.erase(purge, piece.clone()).await.unwrap()
+        let erased = sample.store.erase(purge, piece.clone(), after).await;
+        erased.unwrap().expect("there is a further piece")
     };
-    assert!(!erase_once().await);
+    let first = erase_once(0).await;
     let before = steps(&sample).await;
-    assert!(!erase_once().await, "there is a third piece");
+    erase_once(first).await;
     let took = steps(&sample).await - before;
     erase(&sample, piece).await;
     is_sound(&sample).await;
@@ -212,6 +207,38 @@ async fn imports_cost_no_more_each_the_more_of_them_their_session_has() {
     );
 }
 
+/// The purge of agent 1 was begun.
+pub(super) fn agent_begun() -> Event {
+    Event::PurgeBegun(PurgeBegun {
+        agent: agent(1),
+        remains: Remains::Agent {
+            definition: DefinitionId("assistant".to_owned()),
+            agent_type: "assistant".to_owned(),
+            path: "/ada/assistant".to_owned(),
+            kind: None,
+            parent: None,
+            root: agent(1),
+            owner_user_id: ada(),
+            created_at: NOON,
+        },
+        begun_by: ada(),
+        time: NOON,
+    })
+}
+
+/// The purge of agent 1 has finished.
+pub(super) fn agent_purged() -> Event {
+    Event::Purged(Purged {
+        agent: agent(1),
+        session: None,
+        purged_by: ada(),
+        erased: Erased::default(),
+        kept: KeptByPurge::default(),
+        usage: Vec::new(),
+        time: NOON,
+    })
+}
+
 /// Returns the steps for each of so many structured sessions of an agent that is purged itself.
 async fn steps_for_each_session_of_agent(sessions: u64) -> u64 {
     let sample = Sample::new();
@@ -239,22 +266,7 @@ async fn steps_for_each_session_of_agent(sessions: u64) -> u64 {
         let events = vec![Event::SlotTaken(taken), Event::SlotCompleted(completed)];
         sample.append(stream, events).await;
     }
-    let begun = PurgeBegun {
-        agent: agent(1),
-        remains: Remains::Agent {
-            definition: DefinitionId("assistant".to_owned()),
-            agent_type: "assistant".to_owned(),
-            path: "/ada/assistant".to_owned(),
-            kind: None,
-            parent: None,
-            root: agent(1),
-            owner_user_id: ada(),
-            created_at: NOON,
-        },
-        begun_by: ada(),
-        time: NOON,
-    };
-    sample.append(stream, vec![Event::PurgeBegun(begun)]).await;
+    sample.append(stream, vec![agent_begun()]).await;
     let before = steps(&sample).await;
     for n in 1..=u128::from(sessions) {
         let piece = Piece::OfAgent {
@@ -265,16 +277,7 @@ async fn steps_for_each_session_of_agent(sessions: u64) -> u64 {
     }
     let took = steps(&sample).await - before;
     erase(&sample, Piece::Agent(agent(1))).await;
-    let done = Purged {
-        agent: agent(1),
-        session: None,
-        purged_by: ada(),
-        erased: Erased::default(),
-        kept: KeptByPurge::default(),
-        usage: Vec::new(),
-        time: NOON,
-    };
-    sample.append(stream, vec![Event::Purged(done)]).await;
+    sample.append(stream, vec![agent_purged()]).await;
     is_sound(&sample).await;
     took / sessions
 }
@@ -297,18 +300,15 @@ async fn blobs_are_looked_at_and_deleted_a_few_at_a_time() {
         let stray = commit(Stream::Run(run(9)), vec![noise(1)]).blob(n.to_be_bytes().to_vec());
         sample.store.commit(stray).await.unwrap();
     }
-    let mut pieces = 1;
-    while !sample.store.erase(purge, Piece::Blobs).await.unwrap() {
-        pieces += 1;
-    }
-    assert_eq!(pieces, 3);
+    assert_eq!(erase_all(&sample.store, purge, Piece::Blobs).await, 3);
     assert_eq!(sample.store.unnamed_blobs(10).await.unwrap(), []);
     // Large ones by their bytes.
     for n in 0..3_u8 {
         let stray = commit(Stream::Run(run(9)), vec![noise(1)]).blob(vec![n; 17 << 20]);
         sample.store.commit(stray).await.unwrap();
     }
-    assert!(!sample.store.erase(purge, Piece::Blobs).await.unwrap());
+    let erased = sample.store.erase(purge, Piece::Blobs, 0).await.unwrap();
+    assert!(erased.is_some(), "there is a further piece");
     assert_eq!(sample.store.unnamed_blobs(10).await.unwrap().len(), 2);
     assert_eq!(sample.store.blob(Digest::of(&[9])).await.unwrap(), None);
 }

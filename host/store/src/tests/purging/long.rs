@@ -1,0 +1,98 @@
+//! The pieces of something long cost the same from the first to the last.
+
+use super::super::sample::{
+    Sample, accepted, agent, begin, created, input, noise, run, run_ended, run_started, session,
+};
+use super::pieces::{agent_begun, agent_purged, steps};
+use super::{begun, deleted, finished, is_sound};
+use crate::Piece;
+use domain::digest::Digest;
+use domain::event::Source;
+use domain::id::{Stream, TurnId};
+
+/// Events of something long.
+const EVENTS: u64 = 10_000;
+/// Events of one commit.
+const EVENTS_AT_ONCE: u64 = 1_000;
+
+/// Appends many events to a stream.
+async fn much(sample: &Sample, stream: Stream) {
+    for begun in (0..EVENTS).step_by(usize::try_from(EVENTS_AT_ONCE).unwrap()) {
+        let some = (begun..begun + EVENTS_AT_ONCE).map(noise).collect();
+        sample.append(stream, some).await;
+    }
+}
+
+/// Erases a piece to its end; the steps of each transaction.
+async fn steps_of_each(sample: &Sample, purge: Stream, piece: Piece) -> Vec<u64> {
+    let mut all = Vec::new();
+    let mut after = Some(0);
+    while let Some(from) = after {
+        let before = steps(sample).await;
+        let erased = sample.store.erase(purge, piece.clone(), from).await;
+        after = erased.unwrap();
+        all.push(steps(sample).await - before);
+    }
+    all
+}
+
+/// Asserts that a late transaction does no more than an early one. The first and the last are left
+/// out: they also do what is done once.
+fn stay_the_same(steps: &[u64]) {
+    let [_, early, .., late, _] = *steps else {
+        panic!("there are more transactions than {steps:?}");
+    };
+    assert!(
+        late <= early + early / 4,
+        "{early} steps early, {late} late, of {steps:?}"
+    );
+}
+
+#[tokio::test]
+async fn pieces_of_a_run_do_not_pass_over_what_is_erased_already() {
+    let sample = Sample::new();
+    begin(&sample).await;
+    let stream = Stream::Session(session(1));
+    let heard = accepted(1, 1, Source::Api, "a word");
+    sample.append(stream, vec![heard]).await;
+    let of_run = Stream::Run(run(1));
+    let started = run_started(run(1), 1, None, vec![input(1)]);
+    sample.append(of_run, vec![started]).await;
+    much(&sample, of_run).await;
+    let ended = run_ended(run(1), 1, TurnId(Digest([0; 32])));
+    sample.append(of_run, vec![ended]).await;
+    sample.append(stream, vec![deleted(1)]).await;
+    let piece = Piece::Run {
+        run: run(1),
+        committed: None,
+    };
+    stay_the_same(&steps_of_each(&sample, Stream::Session(session(9)), piece).await);
+    is_sound(&sample).await;
+}
+
+#[tokio::test]
+async fn pieces_of_a_session_do_not_pass_over_what_is_erased_already() {
+    let sample = Sample::new();
+    begin(&sample).await;
+    let stream = Stream::Session(session(1));
+    much(&sample, stream).await;
+    sample.append(stream, vec![deleted(1)]).await;
+    begun(&sample.store, 1).await;
+    stay_the_same(&steps_of_each(&sample, stream, Piece::Session(session(1))).await);
+    finished(&sample.store, 1).await;
+    is_sound(&sample).await;
+}
+
+#[tokio::test]
+async fn pieces_of_an_agent_do_not_pass_over_what_is_erased_already() {
+    let sample = Sample::new();
+    let stream = Stream::Agent(agent(1));
+    sample
+        .append(stream, vec![created(1, "/ada/assistant", None)])
+        .await;
+    much(&sample, stream).await;
+    sample.append(stream, vec![agent_begun()]).await;
+    stay_the_same(&steps_of_each(&sample, stream, Piece::Agent(agent(1))).await);
+    sample.append(stream, vec![agent_purged()]).await;
+    is_sound(&sample).await;
+}
