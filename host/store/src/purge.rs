@@ -227,7 +227,7 @@ fn one(
             agents::erase_of_session(sql, *agent, *session, tally).map(next)
         }
         Piece::Session(session) => sessions::erase(sql, *session, after, tally),
-        Piece::AgentBuckets(agent) => agents::erase_buckets(sql, *agent, tally).map(next),
+        Piece::AgentBuckets(agent) => agents::erase_buckets(sql, *agent, after, tally),
         Piece::Agent(agent) => agents::erase(sql, *agent, after, tally),
         Piece::Blobs => blobs::erase_unnamed(sql, tally).map(next),
     }

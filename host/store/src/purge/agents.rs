@@ -89,28 +89,33 @@ fn fold_again(sql: &Sql<'_>, agent: AgentId) -> rusqlite::Result<()> {
     sql.write(text, params![id, to_json(&without_users(folded))?, slot])
 }
 
-/// Erases what tools keep for an agent.
+/// Erases what tools keep for an agent. Looks at as many of the agent's events as one transaction
+/// may erase, those after this position: all of them go with the agent anyhow. Returns the position
+/// of the last one; none when that is all.
 pub(super) fn erase_buckets(
     sql: &Sql<'_>,
     agent: AgentId,
+    after: u64,
     tally: &mut Tally,
-) -> rusqlite::Result<bool> {
+) -> rusqlite::Result<Option<u64>> {
     let id = agent.to_string();
-    let writes = sql.rows(
-        "SELECT position FROM events WHERE agent = ?1 AND kind = 'keyvalue.written.v1' AND payload \
-         IS NOT NULL AND json_extract(CAST(payload AS TEXT), '$.place.scope') = 'agent' AND \
-         json_extract(CAST(payload AS TEXT), '$.place.of') = ?1 ORDER BY position LIMIT ?2",
-        params![id, limit(EVENTS_PER_COMMIT_MAX)],
-        |row| row.uint(0),
+    let events = sql.rows(
+        "SELECT position, iif(kind = 'keyvalue.written.v1', json_extract(CAST(payload AS TEXT), \
+         '$.place.scope') IS 'agent' AND json_extract(CAST(payload AS TEXT), '$.place.of') IS ?1, \
+         0) FROM events WHERE agent = ?1 AND position > ?2 ORDER BY position LIMIT ?3",
+        params![id, int(after), limit(EVENTS_PER_COMMIT_MAX)],
+        |row| Ok((row.uint(0)?, row.get::<_, bool>(1)?)),
     )?;
-    for position in &writes {
-        erase_event(sql, *position, tally)?;
+    for (position, is_write) in &events {
+        if *is_write {
+            erase_event(sql, *position, tally)?;
+        }
     }
-    if writes.len() == EVENTS_PER_COMMIT_MAX {
-        return Ok(false);
+    if let Some((position, _)) = events.get(EVENTS_PER_COMMIT_MAX - 1) {
+        return Ok(Some(*position));
     }
     erase_entries(sql, BucketScope::Agent, &id, tally)?;
-    Ok(true)
+    Ok(None)
 }
 
 /// Erases what fits into one transaction of an agent's stream, of its events those after this

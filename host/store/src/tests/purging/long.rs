@@ -1,13 +1,16 @@
 //! The pieces of something long cost the same from the first to the last.
 
+use super::super::buckets::{place, written};
 use super::super::sample::{
-    Sample, accepted, agent, begin, created, input, noise, run, run_ended, run_started, session,
+    Sample, accepted, agent, begin, created, input, new, noise, run, run_ended, run_started,
+    session,
 };
 use super::pieces::{agent_begun, agent_purged, steps};
-use super::{begun, deleted, finished, is_sound};
-use crate::Piece;
+use super::{begun, deleted, erase_all, finished, is_sound};
+use crate::{Commit, Expected, Piece};
 use domain::digest::Digest;
-use domain::event::Source;
+use domain::event::{NewEvent, Source, Subject};
+use domain::grant::BucketScope;
 use domain::id::{Stream, TurnId};
 
 /// Events of something long.
@@ -93,6 +96,50 @@ async fn pieces_of_an_agent_do_not_pass_over_what_is_erased_already() {
     much(&sample, stream).await;
     sample.append(stream, vec![agent_begun()]).await;
     stay_the_same(&steps_of_each(&sample, stream, Piece::Agent(agent(1))).await);
+    sample.append(stream, vec![agent_purged()]).await;
+    is_sound(&sample).await;
+}
+
+/// One event in ten of an agent is a write to its own bucket.
+#[tokio::test]
+async fn what_tools_keep_for_an_agent_is_found_without_a_second_look_at_its_other_events() {
+    let sample = Sample::new();
+    let stream = Stream::Agent(agent(1));
+    sample
+        .append(stream, vec![created(1, "/ada/assistant", None)])
+        .await;
+    let of_agent = place("shelf", BucketScope::Agent, &agent(1).to_string());
+    let of_user = place("shelf", BucketScope::User, "ada");
+    let done = |n: u64| {
+        let event = match n % 10 {
+            0 => written(&of_agent, &[("gone", Some(b"v"))]),
+            1 => written(&of_user, &[("kept", Some(b"v"))]),
+            _ => noise(n),
+        };
+        NewEvent {
+            subject: Subject {
+                agent: Some(agent(1)),
+                ..Subject::default()
+            },
+            ..new(event)
+        }
+    };
+    for begun in (0..EVENTS).step_by(usize::try_from(EVENTS_AT_ONCE).unwrap()) {
+        let some = (begun..begun + EVENTS_AT_ONCE).map(done).collect();
+        let commit = Commit::new().append(Stream::Run(run(1)), Expected::Any, some);
+        sample.store.commit(commit).await.unwrap();
+    }
+    sample.append(stream, vec![agent_begun()]).await;
+    let took = steps_of_each(&sample, stream, Piece::AgentBuckets(agent(1))).await;
+    stay_the_same(&took);
+    let tally = sample.store.purge_tally(stream).await.unwrap();
+    assert_eq!(
+        (tally.erased.events, tally.erased.bucket_keys),
+        (EVENTS / 10, 1)
+    );
+    let kept = sample.store.bucket_value(&of_user, "kept").await.unwrap();
+    assert_eq!(kept.as_deref(), Some(&b"v"[..]));
+    erase_all(&sample.store, stream, Piece::Agent(agent(1))).await;
     sample.append(stream, vec![agent_purged()]).await;
     is_sound(&sample).await;
 }
