@@ -14,15 +14,17 @@ use super::sample::{
     NOON, Sample, accepted, ada, agent, begin, commit, message, open, opened, run, run_started,
     session, take_turn, turn_after,
 };
+use crate::purge::EVENTS_PER_COMMIT_MAX;
 use crate::{CRASH_POINTS, Piece, RebuildError, Rewritten, Store, Tally};
 use domain::digest::Digest;
 use domain::event::{
-    Event, ImportedTurn, PurgeBegun, Purged, Remains, SessionDeleted, SessionRenamed, Source,
-    TurnsImported,
+    Event, ImportedTurn, PurgeBegun, Purged, Remains, ResponseReceived, SessionDeleted,
+    SessionRenamed, SlotCompleted, SlotTaken, Source, TurnsImported,
 };
 use domain::grant::BucketScope;
-use domain::id::{ConversationId, Stream};
+use domain::id::{ConversationId, OperationId, Stream};
 use domain::message::Role;
+use domain::operation::Kept;
 use domain::turn::TurnNode;
 use domain::user::UserId;
 use std::fs;
@@ -31,6 +33,8 @@ use uuid::Uuid;
 
 /// A word that is said nowhere but in what is purged.
 const MARK: &str = "xylophonist";
+/// An answer of a client that is too long for an event.
+const ANSWER: &[u8] = b"\"of the xylophonist\"";
 
 fn deleted(n: u128) -> Event {
     Event::SessionDeleted(SessionDeleted {
@@ -61,6 +65,38 @@ async fn begun(store: &Store, n: u128) {
         .commit(commit(Stream::Session(session(n)), vec![begun]))
         .await
         .unwrap();
+}
+
+/// So many events about session 1 in its agent's stream, as of a structured one. One of the first
+/// names the answer.
+fn of_slot(events: usize) -> Vec<Event> {
+    let answered = Event::ResponseReceived(ResponseReceived {
+        agent: agent(1),
+        session_id: session(1),
+        tool_call_id: OperationId::mint(run(1), 0, "asked"),
+        response_data: Kept::Blob(Digest::of(ANSWER)),
+        received_at: NOON,
+    });
+    let taken = Event::SlotTaken(SlotTaken {
+        agent: agent(1),
+        session_id: session(1),
+        conversation_id: ConversationId(Uuid::nil()),
+        session_type: "lesson".to_owned(),
+        started_by: ada(),
+        started_at: NOON,
+        expires_at: None,
+        items_imported: 0,
+    });
+    let completed = Event::SlotCompleted(SlotCompleted {
+        agent: agent(1),
+        session_id: session(1),
+        summary: MARK.into(),
+        completed_at: NOON,
+    });
+    let mut all = vec![answered];
+    all.resize(events - 1, taken);
+    all.push(completed);
+    all
 }
 
 /// Erases a piece of a purge to its end; in how many transactions.
@@ -406,7 +442,8 @@ async fn a_purge_that_dies_anywhere_is_open_and_comes_to_its_end_later() {
         [
             "store.purge.unsaved:4",
             "store.purge.erased:6",
-            "store.purge.erased:8",
+            "store.purge.erased:7",
+            "store.purge.erased:9",
         ]
         .map(str::to_owned),
     ) {
@@ -414,6 +451,10 @@ async fn a_purge_that_dies_anywhere_is_open_and_comes_to_its_end_later() {
         let data = dir.path().join("data");
         let sample = Sample::new();
         filled(&sample).await;
+        // With the note as many as one transaction erases, so that the one after it finds none.
+        let slot = of_slot(EVENTS_PER_COMMIT_MAX - 1);
+        let slot = commit(Stream::Agent(agent(1)), slot).blob(ANSWER.to_vec());
+        sample.store.commit(slot).await.unwrap();
         sample
             .append(Stream::Session(session(1)), vec![deleted(1)])
             .await;

@@ -2,11 +2,11 @@
 
 use super::super::buckets::{place, written};
 use super::super::sample::{
-    Sample, accepted, agent, begin, created, input, new, noise, run, run_ended, run_started,
-    session,
+    Sample, accepted, agent, begin, commit, created, input, new, noise, run, run_ended,
+    run_started, session,
 };
 use super::pieces::{agent_begun, agent_purged, steps};
-use super::{begun, deleted, erase_all, finished, is_sound};
+use super::{ANSWER, begun, deleted, erase_all, finished, is_sound, of_slot};
 use crate::{Commit, Expected, Piece};
 use domain::digest::Digest;
 use domain::event::{NewEvent, Source, Subject};
@@ -18,9 +18,9 @@ const EVENTS: u64 = 10_000;
 /// Events of one commit.
 const EVENTS_AT_ONCE: u64 = 1_000;
 
-/// Appends many events to a stream.
-async fn much(sample: &Sample, stream: Stream) {
-    for begun in (0..EVENTS).step_by(usize::try_from(EVENTS_AT_ONCE).unwrap()) {
+/// Appends so many events to a stream.
+async fn much(sample: &Sample, stream: Stream, events: u64) {
+    for begun in (0..events).step_by(usize::try_from(EVENTS_AT_ONCE).unwrap()) {
         let some = (begun..begun + EVENTS_AT_ONCE).map(noise).collect();
         sample.append(stream, some).await;
     }
@@ -61,7 +61,7 @@ async fn pieces_of_a_run_do_not_pass_over_what_is_erased_already() {
     let of_run = Stream::Run(run(1));
     let started = run_started(run(1), 1, None, vec![input(1)]);
     sample.append(of_run, vec![started]).await;
-    much(&sample, of_run).await;
+    much(&sample, of_run, EVENTS).await;
     let ended = run_ended(run(1), 1, TurnId(Digest([0; 32])));
     sample.append(of_run, vec![ended]).await;
     sample.append(stream, vec![deleted(1)]).await;
@@ -78,7 +78,7 @@ async fn pieces_of_a_session_do_not_pass_over_what_is_erased_already() {
     let sample = Sample::new();
     begin(&sample).await;
     let stream = Stream::Session(session(1));
-    much(&sample, stream).await;
+    much(&sample, stream, EVENTS).await;
     sample.append(stream, vec![deleted(1)]).await;
     begun(&sample.store, 1).await;
     stay_the_same(&steps_of_each(&sample, stream, Piece::Session(session(1))).await);
@@ -93,7 +93,7 @@ async fn pieces_of_an_agent_do_not_pass_over_what_is_erased_already() {
     sample
         .append(stream, vec![created(1, "/ada/assistant", None)])
         .await;
-    much(&sample, stream).await;
+    much(&sample, stream, EVENTS).await;
     sample.append(stream, vec![agent_begun()]).await;
     stay_the_same(&steps_of_each(&sample, stream, Piece::Agent(agent(1))).await);
     sample.append(stream, vec![agent_purged()]).await;
@@ -142,4 +142,39 @@ async fn what_tools_keep_for_an_agent_is_found_without_a_second_look_at_its_othe
     erase_all(&sample.store, stream, Piece::Agent(agent(1))).await;
     sample.append(stream, vec![agent_purged()]).await;
     is_sound(&sample).await;
+}
+
+/// Returns the steps of the second of three transactions that erase what the stream of a living
+/// agent tells of a structured session, beside so many other events of that stream.
+async fn steps_beside_in_stream(others: u64) -> u64 {
+    let sample = Sample::new();
+    begin(&sample).await;
+    let stream = Stream::Agent(agent(1));
+    much(&sample, stream, others).await;
+    let slot = commit(stream, of_slot(600)).blob(ANSWER.to_vec());
+    sample.store.commit(slot).await.unwrap();
+    let purge = Stream::Session(session(1));
+    sample.append(purge, vec![deleted(1)]).await;
+    begun(&sample.store, 1).await;
+    let piece = Piece::OfAgent {
+        agent: agent(1),
+        session: session(1),
+    };
+    let took = steps_of_each(&sample, purge, piece).await;
+    let Ok([_, second, _]) = <[u64; 3]>::try_from(took) else {
+        panic!("there are three transactions");
+    };
+    finished(&sample.store, 1).await;
+    is_sound(&sample).await;
+    second
+}
+
+#[tokio::test]
+async fn an_agent_is_not_folded_again_before_all_of_its_session_is_erased() {
+    let few = steps_beside_in_stream(EVENTS / 10).await;
+    let many = steps_beside_in_stream(EVENTS).await;
+    assert!(
+        many <= few + few / 4,
+        "{few} steps beside few events, {many} beside ten times as many"
+    );
 }
