@@ -15,9 +15,11 @@ mod ingress;
 mod instance;
 mod ledger;
 mod load;
+mod long_reads;
 mod measure;
 mod parts;
 mod process;
+mod purge;
 mod ready;
 mod replay;
 mod report;
@@ -39,7 +41,7 @@ use size::Size;
 use std::path::Path;
 
 /// Every benchmark, in the order in which they run.
-const NAMES: [&str; 17] = [
+const NAMES: [&str; 19] = [
     "instance",
     "transcript",
     "syncs",
@@ -51,6 +53,8 @@ const NAMES: [&str; 17] = [
     "boundary",
     "ingress",
     "depth",
+    "purge",
+    "long-reads",
     "storm",
     "agents",
     "idle",
@@ -160,6 +164,8 @@ async fn measured(name: &str, size: Size) -> anyhow::Result<Vec<Row>> {
         "ready" => Box::pin(ready::run(size)).await,
         "ingress" => Box::pin(ingress::run()).await,
         "depth" => Box::pin(depth::run(size)).await,
+        "purge" => Box::pin(purge::run(size)).await,
+        "long-reads" => Box::pin(long_reads::run(size)).await,
         "storm" => Box::pin(storm::run()).await,
         _ => Box::pin(backlog::run(size)).await,
     }
