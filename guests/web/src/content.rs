@@ -122,6 +122,44 @@ pub(crate) fn without_controls(mut text: String) -> String {
     text
 }
 
+/// A text on one line of at most so many characters, without those that nobody sees and a model
+/// reads all the same: controls, marks that turn the reading direction, tags, what has no width.
+pub(crate) fn on_one_line(text: &str, chars_max: usize) -> String {
+    let mut line = String::new();
+    let mut chars = 0;
+    let seen = |letter: &char| letter.is_whitespace() || !is_hidden(*letter);
+    for letter in text.chars().filter(seen) {
+        let is_space = letter.is_whitespace();
+        let is_idle = line.is_empty() || line.ends_with(' ') || chars == chars_max;
+        if is_space && is_idle {
+            continue;
+        }
+        if chars == chars_max {
+            line.truncate(line.trim_end().len());
+            line.push('…');
+            return line;
+        }
+        line.push(if is_space { ' ' } else { letter });
+        chars += 1;
+    }
+    line.truncate(line.trim_end().len());
+    line
+}
+
+/// Returns true for a character that is invisible, or changes how others are shown. The host has
+/// the same list for what operators read.
+fn is_hidden(letter: char) -> bool {
+    letter.is_control()
+        || matches!(
+            letter,
+            '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}'
+                | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+                | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{fe00}'..='\u{fe0d}' | '\u{feff}'
+                | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}' | '\u{1bca0}'..='\u{1bca3}'
+                | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}'
+        )
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -158,6 +196,17 @@ mod tests {
             without_controls("a\tb\r\nc\rd\ne\u{1b}[2J\u{0}\u{7f}\u{9b}é".to_owned()),
             "a\tb\nc\nd\ne[2Jé"
         );
+    }
+
+    #[test]
+    fn a_line_has_one_space_between_words_and_nothing_that_is_hidden() {
+        let hidden = "\u{feff}a\u{200b}b \u{202e}\u{a0}c\n\u{1b}[2J\u{e0041}\u{ad}d ";
+        assert_eq!(on_one_line(hidden, 50), "ab c [2Jd");
+        assert_eq!(on_one_line("one two", 7), "one two");
+        assert_eq!(on_one_line("one two", 4), "one…");
+        assert_eq!(on_one_line("one two", 3), "one…");
+        assert_eq!(on_one_line("one\n", 3), "one");
+        assert_eq!(on_one_line("\u{200d}\u{2066}", 3), "");
     }
 
     #[test]

@@ -1,17 +1,16 @@
-//! `web_fetch`: one request, and what to say of its answer.
+//! `web_fetch`: one request that reads, and what to say of its answer.
 
 use crate::content::{Kind, Media, sniffed, without_controls};
-use crate::network::{Answer, Network, Unanswered};
+use crate::network::{Answer, Network, Request, read};
+use crate::request::{self, error_of};
 use crate::{charset, html};
+use agent_host_sdk::http::Method;
 use agent_host_sdk::{Json, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::fmt;
-use std::io::{self, Read};
+use std::collections::BTreeMap;
 use url::Url;
 
-/// Characters of a URL.
-const URL_CHARS_MAX: usize = 2_048;
 /// Characters of text that are returned unless the caller says otherwise.
 pub(crate) const TEXT_CHARS: u32 = 20_000;
 /// Characters of text that a caller may ask for. The schema of the arguments says it too.
@@ -23,8 +22,10 @@ pub(crate) const BODY_BYTES_MAX: usize = 2 << 20;
 const ERROR_BODY_BYTES_MAX: usize = 4 << 10;
 /// Characters of it that are shown.
 const ERROR_CHARS_MAX: usize = 500;
-/// Milliseconds after which to try again when the host has too much under way.
-const BUSY_MS: u32 = 1_000;
+/// Headers of an answer that are shown when only its head was asked for.
+const SHOWN_HEADERS_MAX: usize = 64;
+/// Characters of the value of one.
+const SHOWN_VALUE_CHARS_MAX: usize = 500;
 
 /// The accepted media types, the readable first.
 const ACCEPT: &str = "text/markdown, text/html;q=0.9, application/xhtml+xml;q=0.9, \
@@ -37,6 +38,11 @@ pub(crate) struct Arguments {
     /// The address, such as `https://example.com/page`.
     #[schemars(length(max = 2048))]
     url: String,
+    /// `GET`, or `HEAD` for the headers of the answer alone; `GET` if omitted.
+    method: Option<String>,
+    /// Headers by their names, such as `{"accept-language": "de"}`. Credentials, and what the host
+    /// sets itself, are refused.
+    headers: Option<BTreeMap<String, String>>,
     /// Number of characters of text to return at most; 20,000 if omitted, 200,000 at most.
     #[schemars(range(min = 1, max = 200_000))]
     max_chars: Option<u32>,
@@ -49,87 +55,107 @@ pub(crate) struct Arguments {
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Fetched {
     /// The address that was asked.
-    url: String,
+    pub(crate) url: String,
     /// The status code of the answer.
-    status: u16,
+    pub(crate) status: u16,
     /// The media type of the answer; empty when the server did not say.
-    content_type: String,
+    pub(crate) content_type: String,
     /// The title of the page.
     #[serde(skip_serializing_if = "Option::is_none")]
-    title: Option<String>,
+    pub(crate) title: Option<String>,
     /// The address where the page is instead. It was not fetched: call again with this address.
     #[serde(skip_serializing_if = "Option::is_none")]
-    redirect: Option<String>,
+    pub(crate) redirect: Option<String>,
+    /// The headers of the answer, when only its head was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) headers: Option<BTreeMap<String, String>>,
     /// The text of the page. A stranger wrote it.
-    text: String,
+    pub(crate) text: String,
     /// A note on what is missing from the text, when something is.
     #[serde(skip_serializing_if = "Option::is_none")]
-    cut: Option<String>,
+    pub(crate) cut: Option<String>,
+}
+
+impl Fetched {
+    /// A result that has no text yet.
+    pub(crate) fn without_text(url: &Url, status: u16, content_type: String) -> Self {
+        Self {
+            url: url.to_string(),
+            status,
+            content_type,
+            title: None,
+            redirect: None,
+            headers: None,
+            text: String::new(),
+            cut: None,
+        }
+    }
 }
 
 pub(crate) fn fetch(
     network: &dyn Network,
     arguments: &Arguments,
 ) -> Result<Json<Fetched>, ToolError> {
-    let url = parsed(&arguments.url)?;
-    let chars_max = arguments.max_chars.unwrap_or(TEXT_CHARS);
+    let url = request::address(&arguments.url)?;
+    let method = request::reading_method(arguments.method.as_deref())?;
+    let mut headers = request::headers(arguments.headers.as_ref())?;
+    let chars_max = checked_chars(arguments.max_chars.unwrap_or(TEXT_CHARS))?;
     let raw = arguments.raw == Some(true);
-    if !(1..=TEXT_CHARS_MAX).contains(&chars_max) {
-        return Err(ToolError::invalid(
-            "maxChars",
-            format_args!("must be from 1 to {TEXT_CHARS_MAX}"),
-        ));
-    }
-    let answer = network
-        .get(&url, ACCEPT)
-        .map_err(|error| error_of(&url, error))?;
+    request::set_default(&mut headers, "accept", ACCEPT);
+    let sent = Request {
+        method,
+        url: &url,
+        headers: &headers,
+        body: &[],
+    };
+    let answer = network.send(&sent).map_err(|error| error_of(&url, error))?;
     match answer.status {
-        200..=299 => page(&url, answer, chars_max as usize, raw),
+        200..=299 if method == Method::Head => Ok(head(&url, &answer)),
+        200..=299 => page(&url, answer, chars_max, raw),
         300..=399 => elsewhere(&url, &answer),
         _ => Err(refused(&url, answer)),
     }
     .map(Json)
 }
 
-fn parsed(text: &str) -> Result<Url, ToolError> {
-    if text.chars().count() > URL_CHARS_MAX {
-        return Err(ToolError::invalid(
-            "url",
-            format_args!("is longer than {URL_CHARS_MAX} characters"),
-        ));
+/// Checks the number of characters that a caller asks for.
+pub(crate) fn checked_chars(chars_max: u32) -> Result<usize, ToolError> {
+    if (1..=TEXT_CHARS_MAX).contains(&chars_max) {
+        Ok(chars_max as usize)
+    } else {
+        Err(ToolError::invalid(
+            "maxChars",
+            format_args!("must be from 1 to {TEXT_CHARS_MAX}"),
+        ))
     }
-    let mut url = Url::parse(text.trim()).map_err(|error| {
-        ToolError::invalid(
-            "url",
-            format_args!("is not a whole address such as `https://example.com/page`: {error}"),
-        )
-    })?;
-    if !matches!(url.scheme(), "http" | "https") {
-        return Err(ToolError::invalid(
-            "url",
-            format_args!(
-                "must begin with `https://` or `http://`, not `{}:`",
-                url.scheme()
-            ),
-        ));
-    }
-    if !url.username().is_empty() || url.password().is_some() {
-        return Err(ToolError::invalid(
-            "url",
-            "must not carry a user name or a password",
-        ));
-    }
-    url.set_fragment(None);
-    Ok(url)
 }
 
-fn page(url: &Url, mut answer: Answer, chars_max: usize, raw: bool) -> Result<Fetched, ToolError> {
-    let media = Media::of(answer.content_type.as_deref());
+/// The head of an answer.
+fn head(url: &Url, answer: &Answer) -> Fetched {
+    let content_type = Media::of(answer.header("content-type")).essence;
+    let shown = answer.headers.iter().take(SHOWN_HEADERS_MAX);
+    let shown = shown.map(|(name, value)| {
+        let value = without_controls(value.chars().take(SHOWN_VALUE_CHARS_MAX).collect());
+        (name.clone(), value)
+    });
+    Fetched {
+        headers: Some(shown.collect()),
+        ..Fetched::without_text(url, answer.status, content_type)
+    }
+}
+
+pub(crate) fn page(
+    url: &Url,
+    mut answer: Answer,
+    chars_max: usize,
+    raw: bool,
+) -> Result<Fetched, ToolError> {
+    let media = Media::of(answer.header("content-type"));
     if media.kind() == Some(Kind::Binary) {
         return Err(not_text(url, &media.essence));
     }
     let (bytes, whole) =
-        read(&mut answer.body, BODY_BYTES_MAX).map_err(|error| broken_off(url, &error))?;
+        read(&mut answer.body, BODY_BYTES_MAX).map_err(|error| error_of(url, error))?;
     let kind = media.kind().unwrap_or_else(|| sniffed(&bytes));
     let text = match kind {
         Kind::Binary => return Err(not_text(url, &media.essence)),
@@ -153,23 +179,11 @@ fn page(url: &Url, mut answer: Answer, chars_max: usize, raw: bool) -> Result<Fe
     };
     let (text, cut) = cut(without_controls(page.text), chars_max, whole && page.whole);
     Ok(Fetched {
-        url: url.to_string(),
-        status: answer.status,
-        content_type: media.essence,
         title: page.title.map(without_controls),
-        redirect: None,
         text,
         cut,
+        ..Fetched::without_text(url, answer.status, media.essence)
     })
-}
-
-/// Reads at most so many bytes, and says whether that is all.
-fn read(body: &mut dyn Read, bytes_max: usize) -> io::Result<(Vec<u8>, bool)> {
-    let mut bytes = Vec::new();
-    body.take(bytes_max as u64 + 1).read_to_end(&mut bytes)?;
-    let whole = bytes.len() <= bytes_max;
-    bytes.truncate(bytes_max);
-    Ok((bytes, whole))
 }
 
 /// The beginning of a text, and what is missing.
@@ -191,31 +205,40 @@ fn cut(mut text: String, chars_max: usize, whole: bool) -> (String, Option<Strin
     (text, Some(missing))
 }
 
-fn elsewhere(url: &Url, answer: &Answer) -> Result<Fetched, ToolError> {
+pub(crate) fn elsewhere(url: &Url, answer: &Answer) -> Result<Fetched, ToolError> {
     let status = answer.status;
-    let location = answer.location.as_deref();
+    let location = answer.header("location");
     let Some(target) = location.and_then(|location| url.join(location).ok()) else {
         return Err(ToolError::Failed(format!(
             "`{url}` answers with status {status} and does not say where the page is"
         )));
     };
+    let content_type = Media::of(answer.header("content-type")).essence;
     Ok(Fetched {
-        url: url.to_string(),
-        status,
-        content_type: Media::of(answer.content_type.as_deref()).essence,
-        title: None,
         text: format!(
             "The page is not here but at {target} . To read it, call web_fetch with that address."
         ),
         redirect: Some(target.into()),
-        cut: None,
+        ..Fetched::without_text(url, status, content_type)
     })
 }
 
 /// The error of a status that is one, with the beginning of what the server says.
-fn refused(url: &Url, mut answer: Answer) -> ToolError {
+pub(crate) fn refused(url: &Url, mut answer: Answer) -> ToolError {
     let status = answer.status;
-    let media = Media::of(answer.content_type.as_deref());
+    let said = said(url, &mut answer);
+    match status {
+        404 | 410 => ToolError::NotFound(format!(
+            "there is nothing at `{url}` (status {status}){said}"
+        )),
+        _ => ToolError::Failed(format!("`{url}` answers with status {status}{said}")),
+    }
+}
+
+/// The beginning of what a server says in an answer that is an error, behind a colon; empty when it
+/// says nothing that is text.
+pub(crate) fn said(url: &Url, answer: &mut Answer) -> String {
+    let media = Media::of(answer.header("content-type"));
     let charset = media.charset.as_deref();
     let said = match (media.kind(), read(&mut answer.body, ERROR_BODY_BYTES_MAX)) {
         (Some(Kind::Binary), _) | (_, Err(_)) => String::new(),
@@ -230,12 +253,7 @@ fn refused(url: &Url, mut answer: Answer) -> ToolError {
     if !said.is_empty() {
         said.insert_str(0, ": ");
     }
-    match status {
-        404 | 410 => ToolError::NotFound(format!(
-            "there is nothing at `{url}` (status {status}){said}"
-        )),
-        _ => ToolError::Failed(format!("`{url}` answers with status {status}{said}")),
-    }
+    said
 }
 
 fn not_text(url: &Url, essence: &str) -> ToolError {
@@ -248,45 +266,4 @@ fn not_text(url: &Url, essence: &str) -> ToolError {
         "`{url}` is {essence}, which this tool cannot read: it reads HTML, plain text, markdown, \
          JSON and XML"
     ))
-}
-
-fn broken_off(url: &Url, error: &io::Error) -> ToolError {
-    let unanswered = error
-        .get_ref()
-        .and_then(|source| source.downcast_ref::<Unanswered>());
-    error_of(url, unanswered.copied().unwrap_or(Unanswered::Broken))
-}
-
-fn error_of(url: &Url, error: Unanswered) -> ToolError {
-    match error {
-        Unanswered::Denied => ToolError::Denied,
-        Unanswered::Busy => ToolError::RetryLater(BUSY_MS),
-        Unanswered::Unreachable
-        | Unanswered::TimedOut
-        | Unanswered::TooLarge
-        | Unanswered::Broken => ToolError::Failed(format!("`{url}` {error}")),
-    }
-}
-
-impl fmt::Display for Unanswered {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Denied => "is not allowed",
-            Self::Busy => "has to wait: the host has too much under way",
-            Self::Unreachable => {
-                "cannot be reached: there is no such server, or it does not answer"
-            }
-            Self::TimedOut => "took too long to answer",
-            Self::TooLarge => "is larger than the operator allows",
-            Self::Broken => "broke off, or did not answer in HTTP",
-        })
-    }
-}
-
-impl std::error::Error for Unanswered {}
-
-impl From<Unanswered> for io::Error {
-    fn from(error: Unanswered) -> Self {
-        Self::other(error)
-    }
 }

@@ -9,13 +9,19 @@ mod tree;
 mod visible;
 mod writer;
 
-use self::tree::{NodeId, Tree};
+use self::tree::{Content, NodeId, Tree, Visit};
 use url::Url;
 
 /// Characters of a title.
 const TITLE_CHARS_MAX: usize = 300;
 /// Characters of text that a page's `main` element must have to be taken for all that matters.
 const MAIN_CHARS_MIN: usize = 200;
+
+/// Elements that stand within a line, so that the text around them is not apart.
+const WITHIN_LINES: [&str; 27] = [
+    "a", "abbr", "b", "bdi", "bdo", "cite", "code", "del", "dfn", "em", "font", "i", "ins", "kbd",
+    "mark", "q", "s", "samp", "small", "span", "strong", "sub", "sup", "time", "u", "var", "wbr",
+];
 
 /// The content of a page.
 #[derive(Debug, PartialEq, Eq)]
@@ -47,6 +53,31 @@ pub(crate) fn page(source: String, url: &Url) -> Page {
         text,
         whole: !tree.is_cut,
     }
+}
+
+/// The text of a piece of HTML, as a reader sees it: without tags, with characters in place of
+/// entities, and without what is not shown.
+pub(crate) fn plain_text(source: String) -> String {
+    let tree = parse::parse(source);
+    let mut text = String::new();
+    tree.walk(Tree::ROOT, |visit| {
+        let id = match visit {
+            Visit::Enter(id) if visible::is_hidden(&tree, id) => return false,
+            Visit::Enter(id) => {
+                if let Some(Content::Text(piece)) = tree.node(id).map(|node| &node.content) {
+                    text.push_str(piece);
+                }
+                id
+            }
+            Visit::Leave(id) => id,
+        };
+        let is_apart = |name: &str| !WITHIN_LINES.contains(&name);
+        if tree.name(id).is_some_and(is_apart) {
+            text.push(' ');
+        }
+        true
+    });
+    text
 }
 
 fn main_of(tree: &Tree) -> Option<NodeId> {

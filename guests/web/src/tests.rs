@@ -1,13 +1,14 @@
-//! The tool over scripted answers.
+//! The tools over scripted answers.
 
 mod pages;
+mod searching;
+mod sending;
 
 use crate::fetch::{BODY_BYTES_MAX, TEXT_CHARS, TEXT_CHARS_MAX};
-use crate::{Answer, Network, Unanswered, Web};
+use crate::{Answer, Network, Request, Unanswered, Web};
 use agent_host_sdk::{EffectClass, ToolError, harness::Bench};
 use serde_json::{Value, json};
 use std::io::{self, Cursor, Read};
-use url::Url;
 
 /// A network in which every address has the same answer.
 #[derive(Debug, Clone)]
@@ -39,14 +40,20 @@ impl Read for Breaks {
 }
 
 impl Network for Scripted {
-    fn get(&self, _: &Url, accept: &str) -> Result<Answer, Unanswered> {
-        assert!(accept.contains("text/html"));
+    fn send(&self, request: &Request<'_>) -> Result<Answer, Unanswered> {
+        let accepts = |(name, value): &(String, String)| name == "accept" && !value.is_empty();
+        assert!(request.headers.iter().any(accepts), "{request:?}");
         let body = Cursor::new(self.body.clone()).chain(Breaks(self.breaks));
-        let text = |header: Option<&str>| header.map(str::to_owned);
+        let header = |name: &str, value: Option<&str>| {
+            value.map(|value| (name.to_owned(), value.to_owned()))
+        };
+        let headers = [
+            header("content-type", self.content_type),
+            header("location", self.location),
+        ];
         Ok(Answer {
             status: self.status,
-            content_type: text(self.content_type),
-            location: text(self.location),
+            headers: headers.into_iter().flatten().collect(),
             body: Box::new(body),
         })
     }
@@ -57,7 +64,7 @@ impl Network for Scripted {
 struct Silent(Unanswered);
 
 impl Network for Silent {
-    fn get(&self, _: &Url, _: &str) -> Result<Answer, Unanswered> {
+    fn send(&self, _: &Request<'_>) -> Result<Answer, Unanswered> {
         Err(self.0)
     }
 }
@@ -82,7 +89,7 @@ fn failed(network: Scripted) -> String {
 }
 
 #[test]
-fn the_tool_reads_and_needs_the_network() {
+fn fetching_reads_and_needs_the_network() {
     let definition = Bench::new(Web::granted()).definition("web_fetch");
     assert_eq!(
         (definition.effect, definition.destructive),
@@ -287,6 +294,7 @@ fn a_request_that_is_not_answered_says_why() {
         (Unanswered::TimedOut, "took too long"),
         (Unanswered::TooLarge, "larger than the operator allows"),
         (Unanswered::Broken, "broke off"),
+        (Unanswered::HeaderRefused, "lets no tool send"),
     ] {
         let ToolError::Failed(message) = error(unanswered) else {
             panic!("{unanswered:?}")
@@ -336,8 +344,9 @@ fn arguments_that_make_no_sense_are_named() {
         ),
         (
             json!({ "url": URL, "method": "POST" }),
-            "unknown field `method`",
+            "`method` must be GET or HEAD; a request with POST",
         ),
+        (json!({ "url": URL, "body": "x" }), "unknown field `body`"),
     ] {
         match call(answers("text/plain", ""), arguments).unwrap_err() {
             ToolError::InvalidArguments(message) => assert!(message.contains(words), "{message}"),
