@@ -93,3 +93,64 @@ fn a_result_without_content_is_still_a_reply() {
     let mut talk = Conversation::new(Worker).tool("tick", |_| Ok(Vec::new()));
     assert_eq!(talk.say(r#"{"operation": "tick"}"#).words(), "done");
 }
+
+#[test]
+fn a_request_that_may_change_something_is_a_call_of_the_tool_that_runs_once() {
+    let with_web = || {
+        Conversation::new(Worker)
+            .tool("web_fetch", |_| Ok("read".to_owned()))
+            .tool("web_send", |_| Ok("sent".to_owned()))
+    };
+    let url = "https://example.com/";
+    for (parameters, tool, arguments) in [
+        (json!({ "url": url }), "web_fetch", json!({ "url": url })),
+        (
+            json!({ "url": url, "method": "HEAD", "body": "" }),
+            "web_fetch",
+            json!({ "url": url, "method": "HEAD" }),
+        ),
+        (
+            json!({ "url": url, "method": null, "body": null }),
+            "web_fetch",
+            json!({ "url": url, "method": null }),
+        ),
+        (
+            json!({ "url": url, "method": "BREW" }),
+            "web_fetch",
+            json!({ "url": url, "method": "BREW" }),
+        ),
+        (
+            json!({ "url": url, "method": "POST", "body": "a", "headers": { "x": "1" } }),
+            "web_send",
+            json!({ "url": url, "method": "POST", "body": "a", "headers": { "x": "1" } }),
+        ),
+        (
+            json!({ "url": url, "method": "delete" }),
+            "web_send",
+            json!({ "url": url, "method": "delete" }),
+        ),
+    ] {
+        let mut talk = with_web();
+        talk.say(&json!({ "operation": "web_fetch", "parameters": parameters }).to_string());
+        assert_eq!(talk.calls(), [(tool.to_owned(), arguments)]);
+    }
+}
+
+#[test]
+fn a_body_that_goes_with_no_method_and_a_tool_that_is_missing_are_told() {
+    let with_fetch = || Conversation::new(Worker).tool("web_fetch", |_| Ok("read".to_owned()));
+    let task = |parameters: Value| {
+        json!({ "operation": "web_fetch", "parameters": parameters }).to_string()
+    };
+    let url = "https://example.com/";
+    assert_eq!(
+        failure(with_fetch().say(&task(json!({ "url": url, "body": "a" })))),
+        "a request with GET has no body: leave `body` out, or set `method` to one of POST, PUT, \
+         PATCH, DELETE"
+    );
+    assert_eq!(
+        failure(with_fetch().say(&task(json!({ "url": url, "method": "PUT" })))),
+        "operation `web_fetch` with this method needs the tool `web_send`, which this worker does \
+         not have; it has: web_fetch"
+    );
+}
