@@ -84,4 +84,6 @@ mod all {
     mod usage;
     mod waking;
     mod web;
+    mod web_search;
+    mod worker;
 }

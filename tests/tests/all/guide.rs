@@ -25,14 +25,15 @@ const BEGIN: &str = "```sh";
 const END: &str = "```";
 /// The beginning of the line that is printed before each block, with the number of its first line.
 const MARK: &str = "--- the block at line ";
-/// The components of the demo.
-const COMPONENTS: [&str; 6] = [
+/// The components of the demo, and the one that the guide looks at besides.
+const COMPONENTS: [&str; 7] = [
     "assistant",
     "worker",
     "tutor",
     "thought",
     "evaluator",
     "files",
+    "web",
 ];
 
 /// One block of a page.

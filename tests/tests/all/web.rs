@@ -1,13 +1,14 @@
-//! The built-in `web_fetch` under the limits that every component has: pages come as text, and none
-//! of them is too much.
+//! The built-in `web_fetch` and `web_send` under the limits that every component has: pages come as
+//! text, none of them is too much, and what may change something is sent once.
 
 use super::network::Server;
 use agent_host_tests::{Setup, World};
-use domain::egress::EgressGrant;
+use domain::egress::{EgressGrant, Method};
 use domain::grant::GuestLimits;
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::time::{Duration, Instant};
+use tokio::time::sleep;
 
 /// Bytes of a page that the tool reads.
 const READ_BYTES_MAX: usize = 2 << 20;
@@ -194,4 +195,62 @@ async fn pages_made_to_be_costly_are_read_too_and_within_the_memory_of_every_com
         let told = fetched(answer("200 OK\r\ncontent-type: text/html", &page), patient).await;
         assert!(told.starts_with("t parts {"), "{name}: {told}");
     }
+}
+
+/// Has the puppet send a request with `POST`.
+fn posts(url: &str) -> Value {
+    let arguments = json!({ "url": url, "method": "POST" });
+    json!([{ "start": [{ "key": "t", "tool": "web_send", "args": arguments }] }])
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_that_may_change_something_needs_its_method_in_the_grant() {
+    let server = Server::saying(Some(answer(
+        "201 Created\r\ncontent-type: text/plain",
+        "made",
+    )));
+    let reading = world(vec![server.grant()], GuestLimits::default()).await;
+    let url = server.url("/open/a");
+    assert_eq!(reading.play(posts(&url)).await, ["t denied"]);
+    assert!(server.asked().is_empty());
+    let ledger = reading.ledger().await;
+    let hops: Vec<_> = ledger
+        .iter()
+        .flat_map(|decided| &decided.egress.hops)
+        .map(|hop| (hop.method, hop.verdict.as_str()))
+        .collect();
+    assert_eq!(hops, [(Method::Post, "not-granted")]);
+
+    let grant = EgressGrant {
+        methods: vec![Method::Post],
+        ..server.grant()
+    };
+    let posting = world(vec![grant], GuestLimits::default()).await;
+    let told = posting.play(posts(&url)).await.join("\n");
+    assert!(
+        told.contains(r#""status":201"#) && told.contains(r#""text":"made""#),
+        "{told}"
+    );
+    assert_eq!(server.asked(), ["POST /open/a HTTP/1.1"]);
+    assert_eq!(fetch(&posting, json!({ "url": url })).await, "t denied");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_that_was_cut_off_by_a_restart_is_unknown_and_not_sent_again() {
+    let server = Server::saying(None);
+    let grant = EgressGrant {
+        methods: vec![Method::Post],
+        ..server.grant()
+    };
+    let world = world(vec![grant], GuestLimits::default()).await;
+    let session = world.open("puppet").await;
+    let steps = json!({ "steps": posts(&server.url("/open/a")) });
+    world.say("puppet", session, &steps.to_string()).await;
+    while server.asked().is_empty() {
+        sleep(Duration::from_millis(5)).await;
+    }
+    let world = world.restart(|_| ()).await;
+    world.idle(session).await;
+    assert_eq!(world.last_reply(session).await, "t unknown");
+    assert_eq!(server.asked(), ["POST /open/a HTTP/1.1"]);
 }
