@@ -10,9 +10,10 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// Components that come with the host, by their names in the configuration.
-pub(crate) const BUILT_INS: [&str; 8] = [
+pub(crate) const BUILT_INS: [&str; 9] = [
     "assistant",
     "worker",
+    "researcher",
     "tutor",
     "thought",
     "evaluator",
@@ -22,7 +23,14 @@ pub(crate) const BUILT_INS: [&str; 8] = [
 ];
 
 /// The built-in components that are agents.
-const BUILT_IN_AGENTS: [&str; 5] = ["assistant", "worker", "tutor", "thought", "evaluator"];
+const BUILT_IN_AGENTS: [&str; 6] = [
+    "assistant",
+    "worker",
+    "researcher",
+    "tutor",
+    "thought",
+    "evaluator",
+];
 
 /// A component and what it is granted. What is missing is not granted.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

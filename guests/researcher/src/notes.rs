@@ -1,0 +1,155 @@
+//! Questions and notes: what models reply with on the way to a report, bounded and checked.
+
+use agent_host_sdk::shortened;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+/// Notes of one source.
+pub(crate) const PER_SOURCE_MAX: usize = 8;
+/// Notes of one task.
+pub(crate) const NOTES_MAX: usize = 120;
+/// Bytes of a claim and of a quote.
+const WORDS_BYTES_MAX: usize = 400;
+/// Bytes of a question and of its search words.
+const QUESTION_BYTES_MAX: usize = 300;
+
+/// A question of a round.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Question {
+    pub(crate) question: String,
+    /// Words for a search engine.
+    pub(crate) search: String,
+}
+
+impl Question {
+    /// The query itself, when nobody planned better ones.
+    pub(crate) fn plain(query: &str) -> Self {
+        let words = shortened(query, QUESTION_BYTES_MAX);
+        Self {
+            question: words.clone(),
+            search: words,
+        }
+    }
+}
+
+/// The questions of a round, as a model plans them.
+#[derive(Debug, Default, Deserialize)]
+pub(crate) struct Plan {
+    questions: Vec<Question>,
+}
+
+impl Plan {
+    /// The JSON Schema of so many questions at most.
+    pub(crate) fn schema(count: usize) -> Value {
+        let words = json!({ "type": "string", "maxLength": QUESTION_BYTES_MAX });
+        json!({
+            "type": "object",
+            "properties": {
+                "questions": {
+                    "type": "array", "maxItems": count,
+                    "items": {
+                        "type": "object",
+                        "properties": { "question": words, "search": words },
+                        "required": ["question", "search"],
+                        "additionalProperties": false,
+                    },
+                },
+            },
+            "required": ["questions"],
+            "additionalProperties": false,
+        })
+    }
+
+    /// The questions that can be searched for, no more and no longer than asked for.
+    pub(crate) fn questions(self, count: usize) -> Vec<Question> {
+        let mut questions: Vec<Question> = Vec::new();
+        for planned in self.questions {
+            let search = shortened(planned.search.trim(), QUESTION_BYTES_MAX);
+            if !search.is_empty() && !questions.iter().any(|known| known.search == search) {
+                let question = shortened(planned.question.trim(), QUESTION_BYTES_MAX);
+                questions.push(Question { question, search });
+            }
+        }
+        questions.truncate(count);
+        questions
+    }
+}
+
+/// A claim with the number of the source that makes it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Note {
+    pub(crate) claim: String,
+    /// The words of the source that bear it.
+    pub(crate) quote: String,
+    /// The number of the source. This agent writes it, never a model.
+    pub(crate) source: u32,
+}
+
+/// The notes on one source, as a model writes them.
+#[derive(Debug, Default, Deserialize)]
+pub(crate) struct Noted {
+    notes: Vec<NotedClaim>,
+}
+
+#[derive(Debug, Deserialize)]
+struct NotedClaim {
+    claim: String,
+    quote: String,
+    source: u32,
+}
+
+impl Noted {
+    /// The JSON Schema of notes.
+    pub(crate) fn schema() -> Value {
+        let words = json!({ "type": "string", "maxLength": WORDS_BYTES_MAX });
+        json!({
+            "type": "object",
+            "properties": {
+                "notes": {
+                    "type": "array", "maxItems": PER_SOURCE_MAX,
+                    "items": {
+                        "type": "object",
+                        "properties": {
+                            "claim": words, "quote": words, "source": { "type": "integer" },
+                        },
+                        "required": ["claim", "quote", "source"],
+                        "additionalProperties": false,
+                    },
+                },
+            },
+            "required": ["notes"],
+            "additionalProperties": false,
+        })
+    }
+
+    /// The notes that hold: of this source, with words that its text has. Without a text, which was
+    /// too long to be kept, nothing can be said of words.
+    pub(crate) fn held_against(self, source: u32, text: Option<&str>) -> Vec<Note> {
+        let text = text.map(plain);
+        let mut notes: Vec<Note> = self
+            .notes
+            .into_iter()
+            .filter(|note| note.source == source && !note.claim.trim().is_empty())
+            .filter(|note| {
+                let quote = plain(&note.quote);
+                !quote.is_empty() && text.as_ref().is_none_or(|text| text.contains(&quote))
+            })
+            .map(|note| Note {
+                claim: shortened(note.claim.trim(), WORDS_BYTES_MAX),
+                quote: shortened(note.quote.trim(), WORDS_BYTES_MAX),
+                source,
+            })
+            .collect();
+        notes.truncate(PER_SOURCE_MAX);
+        notes
+    }
+}
+
+/// The letters and digits of a text, in small letters: what a quote is compared by, whatever became
+/// of spaces, quotation marks and markdown.
+fn plain(text: &str) -> String {
+    text.chars()
+        .filter(|c| c.is_alphanumeric())
+        .flat_map(char::to_lowercase)
+        .collect()
+}

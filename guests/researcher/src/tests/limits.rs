@@ -1,0 +1,106 @@
+//! Turns with little left: there is always enough for the report.
+
+use super::{deep, deep_in, failure, has, note, plan, report, with_site};
+use crate::budget::{Begins, Budget};
+use agent_host_sdk::LimitsLeft;
+
+fn left(steps: u32) -> LimitsLeft {
+    LimitsLeft {
+        steps,
+        tool_calls: 100,
+        tokens: 1_000_000,
+    }
+}
+
+#[test]
+fn the_last_steps_are_for_the_report() {
+    let written = report(&[("The Moon.", &[1])]);
+    // One round takes six steps, and a second one would take four or five more.
+    for steps in 6..=9 {
+        let mut talk = with_site()
+            .limits(left(steps))
+            .model_says(&plan(&["tides"]))
+            .model_says(&note(1, "the Moon"))
+            .model_says(&note(2, "twice a day"))
+            .model_says(&written);
+        let standing = talk.say(&deep(5));
+        has(standing.words(), "The Moon. [1]");
+        has(
+            standing.words(),
+            "ended early: the steps of the turn were nearly used up.",
+        );
+        assert_eq!(talk.steps().len(), 6);
+    }
+    // Without a plan, the query itself is searched for.
+    let mut talk = with_site()
+        .limits(left(5))
+        .model_says(&note(1, "the Moon"))
+        .model_says(&note(2, "twice a day"))
+        .model_says(&written);
+    has(talk.say(&deep(1)).words(), "The Moon. [1]");
+    // With less than a round, there is nothing to report on.
+    let reason = failure(with_site().limits(left(4)).say(&deep(1)));
+    has(
+        &reason,
+        "no source could be read: The research ended early: the steps",
+    );
+}
+
+#[test]
+fn tokens_for_the_report_are_kept_and_what_they_do_not_cover_is_told() {
+    let mut limits = left(50);
+    limits.tokens = 26_000;
+    let mut talk = with_site()
+        .limits(limits)
+        .model_says(&note(1, "the Moon"))
+        .model_says(&note(2, "twice a day"))
+        .model_says(&report(&[("The Moon.", &[1])]));
+    let standing = talk.say(&deep_in(&[
+        "http://site.test/moon",
+        "http://site.test/coast",
+        "http://site.test/evil",
+    ]));
+    has(
+        standing.words(),
+        "ended early: the tokens of the turn were nearly used up.",
+    );
+    has(
+        standing.words(),
+        "[3] Evil – http://site.test/evil (read, not cited)",
+    );
+    limits.tokens = 1_000;
+    let mut talk = with_site().limits(limits);
+    let standing = talk.say(&deep_in(&["http://site.test/moon"]));
+    has(standing.words(), "# Nothing was found");
+    assert!(talk.requests().is_empty());
+}
+
+#[test]
+fn pages_beyond_the_last_tool_call_are_not_asked_for() {
+    let mut limits = left(50);
+    limits.tool_calls = 2;
+    let mut talk = with_site()
+        .limits(limits)
+        .model_says(&plan(&["tides"]))
+        .model_says(&note(1, "the Moon"))
+        .model_says(&report(&[("The Moon.", &[1])]));
+    let standing = talk.say(&deep(1));
+    has(standing.words(), "The Moon. [1]");
+    has(
+        standing.words(),
+        "http://site.test/coast: the tool calls of the turn were used up",
+    );
+    assert_eq!(talk.calls().len(), 2);
+}
+
+#[test]
+fn nothing_but_the_report_is_begun_when_the_time_is_over() {
+    let late = Budget {
+        left: left(50),
+        is_late: true,
+    };
+    for what in [Begins::Plan, Begins::Search, Begins::Read, Begins::Note] {
+        assert_eq!(late.against(what), Some("its time was over"));
+    }
+    assert_eq!(late.against(Begins::Report), None);
+}
