@@ -30,7 +30,7 @@ pub(crate) enum Stage {
     Search,
     /// A few of the findings are to be chosen.
     Select,
-    /// What is chosen or given is to be read.
+    /// The chosen and the given sources are to be read.
     Read,
     /// All that was read has been noted: one more round, or the report.
     Weigh,
@@ -73,7 +73,7 @@ pub(crate) struct Research {
     /// The texts of sources that are being noted, by their numbers.
     pub(crate) texts: BTreeMap<u32, String>,
     pub(crate) open: BTreeMap<String, Doing>,
-    /// What the reader of the report has to know of how it came about.
+    /// Sentences on how the report came about, for its reader.
     pub(crate) remarks: Vec<String>,
     pub(crate) draft: Option<Draft>,
 }

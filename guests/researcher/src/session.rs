@@ -10,7 +10,7 @@ use agent_host_sdk::{
 };
 use serde_json::json;
 
-/// What one step reads from and writes to.
+/// The desk of one step: all that it reads from and writes to.
 pub(crate) struct Desk<'a> {
     pub(crate) turn: Turn<'a>,
     pub(crate) settings: &'a Settings,

@@ -210,7 +210,7 @@ fn places(written: &[String]) -> Result<Vec<Place>, String> {
         .collect()
 }
 
-/// What a source is: text unless it is one word that looks like a place.
+/// The kind of a source: text unless it looks like a place.
 fn place(at: usize, source: &str) -> Place {
     let is_word = source.len() <= PLACE_BYTES_MAX
         && !source.chars().any(|c| c.is_control() || c.is_whitespace());
