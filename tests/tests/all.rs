@@ -65,6 +65,7 @@ mod all {
     mod recovery;
     mod reload;
     mod replay;
+    mod researcher;
     mod resolved_config;
     mod restoring;
     mod routing;
