@@ -37,7 +37,7 @@ impl Agent for Researcher {
 
     fn step(&self, turn: Turn<'_>, news: &[News]) -> Step {
         match Settings::of(turn) {
-            Ok(settings) => session::step(turn, settings, news),
+            Ok(settings) => session::step(turn, &settings, news),
             Err(reason) => Step::fail(reason),
         }
     }

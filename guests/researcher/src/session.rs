@@ -34,7 +34,7 @@ impl Desk<'_> {
 }
 
 /// Takes in what has happened, and decides.
-pub(crate) fn step(turn: Turn<'_>, settings: Settings, news: &[News]) -> Step {
+pub(crate) fn step(turn: Turn<'_>, settings: &Settings, news: &[News]) -> Step {
     let mut memory = match Memory::load(turn) {
         Ok(memory) => memory,
         Err(error) => return Step::fail_with(&error),
@@ -49,7 +49,7 @@ pub(crate) fn step(turn: Turn<'_>, settings: Settings, news: &[News]) -> Step {
     }
     let mut desk = Desk {
         turn,
-        settings: &settings,
+        settings,
         budget: Budget {
             left: turn.left(),
             is_late: false,

@@ -25,11 +25,10 @@ const BEGIN: &str = "```sh";
 const END: &str = "```";
 /// The beginning of the line that is printed before each block, with the number of its first line.
 const MARK: &str = "--- the block at line ";
-/// The components of the demo, and those that the guide looks at besides.
-const COMPONENTS: [&str; 8] = [
+/// The components of the demo, and the one that the guide looks at besides.
+const COMPONENTS: [&str; 7] = [
     "assistant",
     "worker",
-    "researcher",
     "tutor",
     "thought",
     "evaluator",
