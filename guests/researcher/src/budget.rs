@@ -46,11 +46,13 @@ pub(crate) struct Budget {
 }
 
 impl Budget {
-    /// Says why something may not be begun; none if it may.
+    /// Says why something may not be begun; none if it may. Late, what was read is still noted and
+    /// reported.
     pub(crate) fn against(&self, what: Begins) -> Option<&'static str> {
+        let is_for_time = matches!(what, Begins::Plan | Begins::Search | Begins::Read);
         if self.left.steps < what.steps() {
             Some("the steps of the turn were nearly used up")
-        } else if self.is_late && what != Begins::Report {
+        } else if self.is_late && is_for_time {
             Some("its time was over")
         } else {
             None

@@ -1,8 +1,12 @@
 //! Turns with little left: there is always enough for the report.
 
 use super::{deep, deep_in, failure, has, note, plan, report, with_site};
+use crate::Researcher;
 use crate::budget::{Begins, Budget};
-use agent_host_sdk::LimitsLeft;
+use agent_host_sdk::harness::Conversation;
+use agent_host_sdk::{LimitsLeft, Part, Progress};
+use serde_json::json;
+use std::cell::Cell;
 
 fn left(steps: u32) -> LimitsLeft {
     LimitsLeft {
@@ -94,13 +98,39 @@ fn pages_beyond_the_last_tool_call_are_not_asked_for() {
 }
 
 #[test]
-fn nothing_but_the_report_is_begun_when_the_time_is_over() {
+fn nothing_but_notes_and_the_report_is_begun_when_the_time_is_over() {
     let late = Budget {
         left: left(50),
         is_late: true,
     };
-    for what in [Begins::Plan, Begins::Search, Begins::Read, Begins::Note] {
+    for what in [Begins::Plan, Begins::Search, Begins::Read] {
         assert_eq!(late.against(what), Some("its time was over"));
     }
-    assert_eq!(late.against(Begins::Report), None);
+    for what in [Begins::Note, Begins::Report] {
+        assert_eq!(late.against(what), None);
+    }
+    // The page comes after twenty seconds, of ten.
+    let has_waited = Cell::new(false);
+    let mut talk = Conversation::new(Researcher)
+        .settings(json!({ "timeSeconds": 10 }))
+        .tool("web_search", |_| Ok("[]".to_owned()))
+        .tool("web_fetch", move |_| {
+            Ok(if has_waited.replace(true) {
+                Progress::Done(vec![Part::Text("It is the Moon.".to_owned())])
+            } else {
+                Progress::Later {
+                    after_ms: 20_000,
+                    state: Vec::new(),
+                }
+            })
+        })
+        .model_says(&plan(&["tides"]))
+        .model_says(&note(1, "the Moon"))
+        .model_says(&report(&[("The Moon.", &[1])]));
+    let standing = talk.say(&deep_in(&["web", "http://site.test/slow"]));
+    has(standing.words(), "The Moon. [1]");
+    has(
+        standing.words(),
+        "The research ended early: its time was over.",
+    );
 }
