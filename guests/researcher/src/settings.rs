@@ -4,8 +4,8 @@ use agent_host_sdk::Turn;
 use serde::Deserialize;
 use std::ops::RangeInclusive;
 
-/// Seconds after which nothing new is read. The notes on what is under way and the report come after
-/// them, so that a delegation with the default limit of 300 seconds has its report in time.
+/// Seconds after which nothing new is read. The notes on what is under way and the report come
+/// after them, so that a delegation with the default limit of 300 seconds has its report in time.
 const TIME_S: u64 = 180;
 const TIME_S_RANGE: RangeInclusive<u64> = 10..=86_400;
 /// Pages that are read in one round, beside the given sources.

@@ -82,7 +82,8 @@ fn answer(mut stream: TcpStream, pages: &BTreeMap<&str, Page>, noted: &Mutex<Vec
     // Whoever hangs up early has what it wanted.
     let _ = write!(
         stream,
-        "HTTP/1.1 {status}\r\ncontent-type: {}\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{}",
+        "HTTP/1.1 {status}\r\ncontent-type: {}\r\ncontent-length: {}\r\n\
+         connection: close\r\n\r\n{}",
         page.kind,
         page.body.len(),
         page.body
