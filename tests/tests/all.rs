@@ -23,6 +23,7 @@ mod all {
     mod conversation;
     mod crash;
     mod cut_off;
+    mod delegation;
     mod described;
     mod dev;
     mod disk;
@@ -79,6 +80,7 @@ mod all {
     mod storm;
     mod structured;
     mod talk;
+    mod tasks;
     mod torture;
     mod unstorable;
     mod uploads;

@@ -6,6 +6,7 @@ mod local;
 mod scopes;
 mod serve;
 mod session;
+mod task;
 mod usage;
 
 use crate::failure::{Exit, Failure};
@@ -15,6 +16,7 @@ pub(crate) use local::{Completions, Doctor, Man};
 pub(crate) use scopes::{describe, parse};
 pub(crate) use serve::{Dev, Serve};
 pub(crate) use session::Session;
+pub(crate) use task::Task;
 pub(crate) use usage::{Usage, UsageKey};
 
 use anyhow::anyhow;
@@ -152,6 +154,9 @@ pub(crate) enum Command {
                       ./data-restored"
     )]
     Restore(Restore),
+    /// Work that agents handed to each other: list, show, cancel, sum up
+    #[command(subcommand)]
+    Task(Task),
     /// List inputs that could not be processed, and queue them again
     #[command(subcommand, name = "dead-letter")]
     DeadLetter(DeadLetter),

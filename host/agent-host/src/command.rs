@@ -19,6 +19,7 @@ mod rebuild;
 mod session;
 mod status;
 mod store;
+mod task;
 mod token;
 mod usage;
 
@@ -66,6 +67,7 @@ pub(crate) async fn run(
         Command::Vacuum => store::vacuum(&load()?, terminal).await,
         Command::Backup(what) => store::back_up(&load()?, &what.file, terminal).await,
         Command::Restore(what) => store::restore(&what, terminal).await,
+        Command::Task(what) => task::run(&load()?, what, terminal).await,
         Command::DeadLetter(what) => dead_letter::run(&load()?, what, terminal).await,
         Command::Import { file } => import::run(&load()?, &file, terminal).await,
         Command::Clock(what) => clock::run(&load()?, &what, terminal).await,

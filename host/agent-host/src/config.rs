@@ -9,6 +9,7 @@ mod buckets;
 mod chat_provider;
 mod check;
 pub(crate) mod component;
+mod delegation;
 mod directories;
 pub(crate) mod document;
 mod environment;

@@ -26,6 +26,7 @@ mod route;
 mod search;
 mod sessions;
 mod status;
+mod tasks;
 mod transcripts;
 mod trees;
 mod usage;
@@ -79,6 +80,10 @@ fn guarded() -> OpenApiRouter<Api> {
         .routes(routes!(events::list))
         .routes(routes!(audit::list))
         .routes(routes!(usage::list))
+        .routes(routes!(tasks::list))
+        .routes(routes!(tasks::stats))
+        .routes(routes!(tasks::show))
+        .routes(routes!(tasks::cancel))
         .routes(routes!(components::list))
         .routes(routes!(definitions::list))
         .routes(routes!(dead_letters::list))

@@ -26,6 +26,7 @@ mod run_event;
 mod session;
 mod session_event;
 mod spawned;
+mod task;
 #[cfg(test)]
 mod tests;
 mod turn;
@@ -52,6 +53,7 @@ pub(crate) use session::{
 };
 pub(crate) use session_event::{SessionEvent, session_events, session_frame};
 pub(crate) use spawned::{Spawned, spawned};
+pub(crate) use task::{TaskSumView, TaskView, task, task_sum};
 pub(crate) use turn::{
     FoundView, PartingView, TreeTurnView, TurnView, found, parting, tree_turn, turn,
 };

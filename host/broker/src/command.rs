@@ -18,6 +18,7 @@
 //! - names, pins, clearing and deleting of sessions: `command/labels.rs`
 //! - sessions looked at and listed, and searched: `command/sessions.rs`, `command/search.rs`
 //! - ends of runs and structured sessions: `command/ending.rs`, `command/reason.rs`
+//! - work that agents handed to each other: `command/tasks.rs`
 //! - compaction on request: `command/compacting.rs`
 //! - forks and comparisons: `command/trees.rs`
 //! - export and import of threads: `command/transcripts.rs`
@@ -66,6 +67,7 @@ mod respond;
 mod route;
 mod search;
 mod sessions;
+mod tasks;
 mod transcripts;
 mod trees;
 
@@ -90,6 +92,7 @@ pub use queue::{InputView, QueueSaid, WaitingInputs};
 pub(crate) use quota::may_store;
 pub use reading::Reading;
 pub use route::{Meant, PostRouted, Routed, RoutedReceipt};
+pub use tasks::{TaskList, TaskQuery, TaskStats};
 pub use transcripts::{ImportSession, ImportedSession, TRANSCRIPT_BYTES_MAX};
 pub use trees::{DIFF_TURNS_MAX, Fork, Other};
 

@@ -5,6 +5,7 @@ use crate::catalogue::Catalogue;
 use crate::clock::Clock;
 use crate::engine::Runtime;
 pub(crate) use crate::fresh;
+use crate::kept_results::KeptResults;
 use crate::live::Live;
 use crate::looks::Looks;
 use crate::panics::{caught, end_process};
@@ -14,6 +15,7 @@ use crate::recovering::Recovering;
 use crate::schemas::Schemas;
 use crate::serving::{Served, Serving};
 use crate::signal::Signal;
+use domain::delegate::CacheLimits;
 use domain::digest::Digest;
 use domain::dispatch;
 use domain::id::SessionId;
@@ -77,6 +79,8 @@ pub struct Limits {
     /// Tokens of the reply to a model call, if neither the call nor its model has a limit. A budget
     /// with less than what the model may reply shortens the reply to no less than this.
     pub reserved_tokens: u64,
+    /// The limits of the cache for results of delegations that only read; none keeps none.
+    pub delegation_cache: Option<CacheLimits>,
     /// The time limit of a dispatch that names none, in milliseconds.
     pub dispatch_ms: u64,
     /// The time that a user has to agree to a call that the host asks about, in milliseconds.
@@ -98,6 +102,7 @@ impl Default for Limits {
         Self {
             model_calls_max: 64,
             dispatch: dispatch::DispatchLimits::default(),
+            delegation_cache: None,
             reserved_tokens: 4_096,
             dispatch_ms: 300_000,
             approval_ms: 15 * 60 * 1_000,
@@ -150,6 +155,8 @@ pub(crate) struct Core {
     pub(crate) paths: PathSettings,
     pub(crate) clock: Clock,
     pub(crate) live: Live,
+    /// Results of delegations that only read.
+    pub(crate) kept_results: KeptResults,
     /// Number of API keys that were revoked since the start.
     pub(crate) revocations: watch::Sender<u64>,
     pub(crate) model_calls: Arc<FairSemaphore>,
@@ -273,6 +280,7 @@ impl Core {
             paths: parts.paths,
             clock: parts.clock,
             live: Live::default(),
+            kept_results: KeptResults::new(parts.limits.delegation_cache),
             revocations: watch::Sender::default(),
             model_calls: FairSemaphore::new(parts.limits.model_calls_max),
             steps: FairSemaphore::new(guests_max),

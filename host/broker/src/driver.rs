@@ -28,6 +28,7 @@
 //! - ends by limits and deadlines: `driver/limits.rs`
 //! - replies that nobody waits for any more: `driver/late_replies.rs`
 //! - agents that talk, and work that is handed over: `driver/talk.rs`, `driver/handover.rs`
+//! - delegations that wait for room: `driver/held.rs`
 //! - compaction: `driver/compacting.rs`
 //! - events of structured sessions: `driver/session_events.rs`
 //! - the end of a run: `driver/end.rs`, on a command's request: `driver/abort.rs`
@@ -51,6 +52,7 @@ pub(crate) mod error;
 mod fold;
 mod frozen;
 mod handover;
+mod held;
 mod late_replies;
 mod limits;
 mod panicked;
@@ -71,10 +73,12 @@ mod talk;
 mod ticket;
 mod unstorable;
 
+pub(crate) use crate::driver::budget::drawn_by_work;
 use crate::driver::driving::Driving;
 pub(crate) use crate::driver::error::DriverError;
-pub(crate) use crate::driver::fold::{catch_up, load_run, snapshot};
+pub(crate) use crate::driver::fold::{catch_up, load_caller, load_run, snapshot};
 pub(crate) use crate::driver::frozen::{NONE_BEFORE, NOTHING};
+pub(crate) use crate::driver::held::wake_held;
 pub(crate) use crate::driver::late_replies::waiting_for;
 use crate::driver::phase::Phase;
 pub(crate) use crate::driver::state::Driver;

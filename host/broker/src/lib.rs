@@ -43,6 +43,7 @@ mod fresh;
 mod guest_log;
 mod history;
 mod journal;
+mod kept_results;
 mod ledger;
 pub mod live;
 mod looks;
@@ -74,7 +75,7 @@ pub use command::{
     Gone, ImportSession, Imported, ImportedSession, InputReceipt, InputView, IssuedKey, KeysOf,
     Meant, NewSession, Other, PathEntry, PathFilter, PostMessage, PostOutcome, PostRouted, PurgeOf,
     QueueSaid, Reading, Respond, Routed, RoutedReceipt, SessionView, Setup, TRANSCRIPT_BYTES_MAX,
-    Target, Template, TurnOutcome, UploadFile, WaitingInputs,
+    Target, TaskList, TaskQuery, TaskStats, Template, TurnOutcome, UploadFile, WaitingInputs,
 };
 pub use core::{Limits, Stats, UserLimits};
 pub use live::{Frame, Joined, Live, SharedText, Show};

@@ -37,7 +37,7 @@ pub use values::{
 };
 pub use work::{
     account, approval, basis, budget, delegate, dispatch, operation, price, queue, step, talk,
-    usage, widget,
+    task, usage, widget,
 };
 
 // The model of the queue in `tests/models/` names this crate as other crates do.

@@ -8,11 +8,13 @@
 //!   (`settings.rs`, `directive.rs`), what becomes of a message that arrives (`arrive.rs`), what
 //!   waits (`waiting.rs`), what is taken next (`plan.rs`), what is dropped (`overflow.rs`)
 //! - calls that a user approves first: `approval.rs`
-//! - depth of dispatches, and who may wait for whom: `dispatch.rs`, `dispatch/waits.rs`
+//! - depth of dispatches, and who may wait for whom: `dispatch.rs`, `dispatch/waits.rs`; who waits
+//!   for room: `dispatch/held.rs`
 //! - `dispatch_to_agent`, `reply_to_caller`, `agents_message`: `talk.rs`, `talk/arguments.rs`,
 //!   `talk/result.rs`
 //! - `delegate`, its table and its result: `delegate.rs`, `delegate/operations.rs`,
 //!   `delegate/result.rs`
+//! - tasks, as people look at work that was handed over: `task.rs`
 //! - what all work of one message may use, and what work that is handed over may: `account.rs`,
 //!   `budget.rs`
 //! - costs of models: `price.rs`; what settled work used, by day and model: `usage.rs`
@@ -30,5 +32,6 @@ pub mod price;
 pub mod queue;
 pub mod step;
 pub mod talk;
+pub mod task;
 pub mod usage;
 pub mod widget;

@@ -24,6 +24,7 @@ mod runs;
 mod sessions;
 mod slot;
 mod spawned;
+mod tasks;
 mod turns;
 pub(crate) mod usage;
 mod wakes;
@@ -41,7 +42,7 @@ use domain::event::{
     PreferencesCarried, PreferencesUpdated, PromptOverridden, Recorded, RunEnded, RunSettled,
     RunStarted, RunStepped, SettingsUpdated, Source, TurnCommitted, TurnsImported,
 };
-use domain::id::{InputId, SessionId};
+use domain::id::{InputId, OperationId, SessionId};
 use domain::operation::{Continuation, Pause, Performer, Settlement};
 use domain::queue::WaitKind;
 use domain::usage::{Counted, UsageShares};
@@ -69,6 +70,7 @@ pub(crate) const PROJECTIONS: &[&str] = &[
     "api_keys",
     "connector_keys",
     "usage",
+    "tasks",
 ];
 
 /// Brings every table up to date with one more event. An erased event changes nothing but how far
@@ -132,9 +134,9 @@ pub(crate) fn project(sql: &Sql<'_>, recorded: &Recorded) -> rusqlite::Result<()
         Event::RunStepped(stepped) => run_stepped(sql, stepped)?,
         Event::RunSettled(it) => run_settled(sql, it)?,
         Event::OperationContinued(it) => continued(sql, it, recorded)?,
-        Event::OperationAnswered(answer) => wakes::unpause(sql, answer.operation)?,
+        Event::OperationAnswered(answer) => operation_goes_on(sql, answer.operation)?,
         Event::OperationAttempted(it) => attempted(sql, it)?,
-        Event::ApprovalAnswered(answered) => wakes::unpause(sql, answered.operation)?,
+        Event::ApprovalAnswered(answered) => operation_goes_on(sql, answered.operation)?,
         Event::OperationStarted(started) => wakes::unpause(sql, started.operation)?,
         Event::RunEnded(ended) => run_ended(sql, ended)?,
         Event::KeyValueWritten(written) => buckets::written(sql, written, recorded.position)?,
@@ -175,6 +177,9 @@ fn input_accepted(sql: &Sql<'_>, accepted: &InputAccepted, position: u64) -> rus
     inputs::accepted(sql, accepted, due, position)?;
     if let Source::Dispatch { reply_to, .. } = &accepted.source {
         inputs::handed_over(sql, accepted, reply_to.map(|reply_to| reply_to.run))?;
+        if let Some(deadline) = accepted.source.deadline() {
+            wakes::held(sql, accepted.input, accepted.session, deadline)?;
+        }
     }
     first_accepted(sql, accepted)?;
     wakes::set(sql, &accepted.input, "reminder", accepted.session, due)?;
@@ -302,8 +307,11 @@ fn operations_started(sql: &Sql<'_>, stepped: &RunStepped) -> rusqlite::Result<(
         let started = operations::Started {
             waits_for: operation.child(),
             counted: Counted::from_operation(operation),
+            asks: operation.approval.is_some()
+                || matches!(operation.performer, Performer::Client { .. }),
         };
         operations::started(sql, operation.id, stepped.run, session, &started)?;
+        tasks::started(sql, operation, stepped.run, stepped.time)?;
         drawn = drawn.plus(account::spent_or_reserved(operation));
         wakes::set(sql, &operation.id, "deadline", session, operation.deadline)?;
         if operation.approval.is_some() {
@@ -346,6 +354,9 @@ fn settle(
     for settlement in settlements {
         let settled = operations::settled(sql, settlement.operation)?;
         if let Some(operation) = &settled {
+            if operation.waits {
+                tasks::settled(sql, settlement)?;
+            }
             let (usage, cost_micros) = account::spent(operation.drawn, settlement);
             runs::draws(
                 sql,
@@ -365,6 +376,12 @@ fn settle(
     Ok(())
 }
 
+/// An operation that waited for a person does so no more.
+fn operation_goes_on(sql: &Sql<'_>, operation: OperationId) -> rusqlite::Result<()> {
+    operations::asks(sql, operation, false)?;
+    wakes::unpause(sql, operation)
+}
+
 fn continued(
     sql: &Sql<'_>,
     continuation: &Continuation,
@@ -373,6 +390,8 @@ fn continued(
     usage::worked(sql, recorded, continuation.active_ms)?;
     let operation = continuation.operation;
     wakes::unpause(sql, operation)?;
+    let is_asking = matches!(continuation.pause, Pause::Asking { .. });
+    operations::asks(sql, operation, is_asking)?;
     let due = match &continuation.pause {
         Pause::Until { due } => Some(*due),
         Pause::Asking { until, .. } => *until,
@@ -395,6 +414,9 @@ fn run_ended(sql: &Sql<'_>, ended: &RunEnded) -> rusqlite::Result<()> {
     // What nobody settled stays charged with what was reserved for it.
     for (id, operation) in operations::ended(sql, ended.run)? {
         wakes::remove(sql, &id)?;
+        if operation.waits {
+            tasks::left(sql, id, ended.time)?;
+        }
         used.unsettled(&operation.counted, ended.time);
     }
     usage::add(sql, ended.run, &used)?;

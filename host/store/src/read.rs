@@ -24,6 +24,7 @@ pub(crate) mod runs;
 mod search;
 mod sessions;
 mod spawned;
+mod tasks;
 mod transcripts;
 pub(crate) mod trees;
 pub(crate) mod turns;
@@ -50,6 +51,7 @@ pub use sessions::{
     DueSession, EndedSession, SessionFilter, SessionRow, SessionStatus, UserSession,
 };
 pub use spawned::SpawnedSession;
+pub use tasks::{TaskFilter, TaskRow};
 pub use transcripts::{Carried, Meeting};
 pub(crate) use trees::messages as messages_of_turn;
 pub use trees::{Parting, SeenTurn, SessionLabel, TreeTurn};

@@ -26,6 +26,7 @@ mod released;
 mod sample;
 mod sequences;
 mod spawned;
+mod tasks;
 mod threads;
 mod usage;
 mod verification;

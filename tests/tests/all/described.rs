@@ -446,6 +446,8 @@ async fn administer(asked: &mut Asked<'_>, agent: &str) {
         "/api/store",
         "/api/clock",
         "/api/dead-letters",
+        "/api/tasks",
+        "/api/tasks/stats",
         "/api/quarantine",
         "/api/rebuilds",
         "/api/session",

@@ -119,7 +119,10 @@ async fn a_turn_has_five_dispatches_open_and_the_sixth_is_refused_at_once() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_delegate_tool_is_bound_by_the_same_limits() {
-    let world = World::new(with(|limits| limits.children_max = 1)).await;
+    let world = World::new(with(|limits| {
+        (limits.children_max, limits.delegations_queued_max) = (1, 0);
+    }))
+    .await;
     let delegate = |key: &str| {
         json!({
             "key": key, "tool": "delegate",

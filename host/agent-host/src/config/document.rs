@@ -2,6 +2,7 @@
 
 use super::chat_provider;
 use super::component::ComponentConfig;
+use super::delegation::DelegationConfig;
 use super::limits::LimitsConfig;
 use super::locations;
 use super::queue::QueueConfig;
@@ -49,6 +50,8 @@ pub(crate) struct Config {
     pub(crate) breaker: llm::BreakerLimits,
     /// Limits on the load of the host as a whole, and on the work that agents give each other.
     pub(crate) limits: LimitsConfig,
+    /// Delegations: whether results are used again.
+    pub(crate) delegation: DelegationConfig,
     /// The queue for messages that arrive while their agent is busy.
     pub(crate) queue: QueueConfig,
     /// The address at which the host listens, and the location of its data.
@@ -81,6 +84,7 @@ impl Config {
     pub(crate) fn broker(&self) -> broker::Limits {
         broker::Limits {
             queue: self.queue.into(),
+            delegation_cache: self.delegation.cache,
             ..self.limits.broker()
         }
     }

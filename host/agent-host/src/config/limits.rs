@@ -61,6 +61,10 @@ pub(crate) struct LimitsConfig {
     /// user with all agents made for its work.
     #[schemars(range(min = 1, max = 10_000))]
     pub(crate) tree_dispatches_max: u32,
+    /// Delegations of one tree of agents that wait until the two limits before leave room for them.
+    /// With 0 none waits: what exceeds the limits fails at once.
+    #[schemars(range(min = 0, max = 1_000))]
+    pub(crate) delegations_queued_max: u32,
     /// Number of times in a row that agents may answer each other with late replies. The next one
     /// becomes a dead letter.
     #[schemars(range(min = 0, max = 1_000))]
@@ -107,6 +111,7 @@ impl Default for LimitsConfig {
             spawn_depth_max: broker.dispatch.spawn_depth_max,
             children_max: broker.dispatch.children_max,
             tree_dispatches_max: broker.dispatch.tree_dispatches_max,
+            delegations_queued_max: broker.dispatch.delegations_queued_max,
             hops_max: broker.dispatch.hops_max,
             runs_per_message_max: broker.dispatch.runs_per_message_max,
             user_sessions_per_minute_max: broker.users.sessions_per_minute_max,
@@ -144,6 +149,7 @@ impl LimitsConfig {
                 spawn_depth_max: self.spawn_depth_max,
                 children_max: self.children_max,
                 tree_dispatches_max: self.tree_dispatches_max,
+                delegations_queued_max: self.delegations_queued_max,
                 hops_max: self.hops_max,
                 runs_per_message_max: self.runs_per_message_max,
             },

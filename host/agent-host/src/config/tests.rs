@@ -669,6 +669,7 @@ fn the_schema_knows_every_key_and_no_other() {
             "breaker",
             "components",
             "defaultModel",
+            "delegation",
             "limits",
             "models",
             "pathRules",
@@ -693,7 +694,7 @@ fn every_configured_limit_reaches_the_runtime_or_the_broker() {
     let keys: Vec<&String> = defaults.as_object().unwrap().keys().collect();
     // A value of its own for each key, none of them its default.
     let values = [
-        11, 12, 13, 67_108_865, 65_537, 14, 15, 16, 1_001, 3, 4, 17, 18, 19, 21, 22, 1_048_577,
+        11, 12, 13, 67_108_865, 65_537, 14, 15, 16, 1_001, 3, 4, 17, 18, 33, 19, 21, 22, 1_048_577,
         1_048_578, 20_001, 70_001,
     ];
     assert_eq!(keys.len(), values.len());
@@ -721,6 +722,7 @@ fn every_configured_limit_reaches_the_runtime_or_the_broker() {
         broker.dispatch.spawn_depth_max.into(),
         broker.dispatch.children_max.into(),
         broker.dispatch.tree_dispatches_max.into(),
+        broker.dispatch.delegations_queued_max.into(),
         broker.dispatch.hops_max.into(),
         broker.dispatch.runs_per_message_max.into(),
         broker.users.sessions_per_minute_max,

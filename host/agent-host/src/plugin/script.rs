@@ -60,7 +60,7 @@ impl Script {
                 hits: json!({ "hits": [] }),
                 untrusted: false,
             },
-            Performer::Refused { outcome } => refused(outcome),
+            Performer::Refused { outcome, .. } => refused(outcome),
             Performer::Tool { .. }
             | Performer::Agent { .. }
             | Performer::Detached { .. }
@@ -148,6 +148,7 @@ impl Requests<'_> {
             Work::Agent(_) => by(
                 Performer::Refused {
                     outcome: OperationOutcome::Denied,
+                    untrusted: false,
                 },
                 EffectClass::ReadOnly,
             ),
@@ -206,6 +207,7 @@ impl Requests<'_> {
                 outcome: OperationOutcome::Failed {
                     failure: Failure::lasting(code, message),
                 },
+                untrusted: false,
             },
             None => Performer::Tool {
                 component: self.run.component,
@@ -224,6 +226,7 @@ pub(crate) fn failing(fault: &str) -> Resolved {
         outcome: OperationOutcome::Failed {
             failure: Failure::lasting("refused", fault),
         },
+        untrusted: false,
     };
     by(performer, EffectClass::ReadOnly)
 }

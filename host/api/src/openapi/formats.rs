@@ -67,6 +67,7 @@ const FIELDS: [(Form, &[&str]); 4] = [
             "operation_id",
             "parent_turn_id",
             "summarized_through_turn_id",
+            "task_id",
             "tool_call_id",
             "turn_id",
         ],
@@ -90,17 +91,20 @@ const EXCEPTIONS: [(&str, &str, Form); 11] = [
 ];
 
 /// Parameters that have a form, by the id of their operation; `*` is every operation.
-const PARAMETERS: [(&str, &str, Form); 10] = [
+const PARAMETERS: [(&str, &str, Form); 13] = [
     ("*", "digest", Form::Digest),
     ("*", "input", Form::Uuid),
     ("*", "run", Form::Uuid),
     ("*", "session", Form::Uuid),
     ("*", "sid", Form::Uuid),
+    ("*", "task_id", Form::Hash),
     ("*", "turn_id", Form::Hash),
     ("getDeadLetter", "id", Form::Uuid),
     ("listEvents", "agent", Form::Uuid),
+    ("listTasks", "agent", Form::Uuid),
     ("releaseQuarantinedSession", "id", Form::Uuid),
     ("requeueDeadLetter", "id", Form::Uuid),
+    ("sumTasks", "agent", Form::Uuid),
 ];
 
 /// Adds the forms to a description.

@@ -8,6 +8,7 @@ use domain::path::{FetchStrategy, ModelRole, PathKind};
 use domain::queue::{DropPolicy, Mode};
 use domain::residency::Residency;
 use domain::role::AgentRole;
+use domain::task::{TaskKind, TaskStatus};
 use domain::turn::TurnEnd;
 use domain::user::Scope;
 use serde_json::{Value, json};
@@ -336,6 +337,18 @@ fn of_turns() -> Vec<Words> {
 
 fn of_the_host() -> Vec<Words> {
     vec![
+        Words::new(
+            "TaskState",
+            "The state of a task.",
+            &TaskStatus::ALL.map(TaskStatus::as_str),
+        )
+        .at(&["Task.state"]),
+        Words::new(
+            "TaskKind",
+            "The way in which a task was handed over.",
+            &TaskKind::ALL.map(TaskKind::as_str),
+        )
+        .at(&["Task.kind"]),
         Words::new(
             "Scope",
             "A permission of a credential.",

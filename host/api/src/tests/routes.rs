@@ -83,6 +83,10 @@ const ROUTES: &[&str] = &[
     "GET /api/sessions/{sid}",
     "GET /api/status",
     "GET /api/store",
+    "GET /api/tasks",
+    "GET /api/tasks/stats",
+    "GET /api/tasks/{task_id}",
+    "POST /api/tasks/{task_id}/cancel",
     "GET /api/turns/{turn_id}",
     "GET /api/usage",
     "GET /api/users/{user}/connectors",
@@ -312,6 +316,7 @@ async fn every_documented_route_is_served_and_needs_the_token_unless_it_says_oth
             .replace("{user}", "x")
             .replace("{digest}", "x")
             .replace("{key}", "x")
+            .replace("{task_id}", "x")
             .replace("{turn_id}", "x");
         let without = host
             .send_as_it_is(&method, &path, &["host: localhost"], "")
@@ -395,6 +400,7 @@ async fn a_limit_out_of_its_range_is_refused_with_the_range() {
         ("/api/events".to_owned(), 1_000),
         ("/api/audit".to_owned(), 1_000),
         ("/api/dead-letters".to_owned(), 200),
+        ("/api/tasks".to_owned(), 200),
         ("/api/keys".to_owned(), 200),
     ] {
         for wrong in [0, max + 1] {

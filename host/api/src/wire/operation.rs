@@ -199,6 +199,7 @@ fn performer_fields(operation: &Operation) -> Value {
             delegation,
             message: _,
             since: _,
+            queued: _,
         } => {
             let target = json!({ "agent_id": agent, "session_id": session, "input_id": input });
             match delegation {
@@ -216,7 +217,7 @@ fn performer_fields(operation: &Operation) -> Value {
         }
         Performer::Recall { query, limit } => json!({ "query": query, "limit": limit }),
         Performer::Timer { due } => json!({ "due": due.to_string() }),
-        Performer::Refused { outcome } => outcome_view(outcome),
+        Performer::Refused { outcome, .. } => outcome_view(outcome),
         Performer::Reply { to, settled } => {
             json!({
                 "reply_to": { "run_id": to.run, "operation_id": to.operation }, "settled": settled,

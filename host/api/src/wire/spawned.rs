@@ -12,6 +12,10 @@ pub(crate) struct Spawned {
     pub(crate) by_session_id: String,
     /// Depth below the followed session: 1 for sessions that it began itself.
     pub(crate) depth: u64,
+    /// The task for which it was begun, as `GET /api/tasks/{task_id}` shows it. Left out for a
+    /// session that was begun before tasks were recorded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) task_id: Option<String>,
 }
 
 /// Returns the fields by which streams describe a session, besides its id.
@@ -20,5 +24,6 @@ pub(crate) fn spawned(session: &SpawnedSession) -> Spawned {
         agent_path: session.path.clone(),
         by_session_id: session.by.to_string(),
         depth: session.depth,
+        task_id: session.task.map(|task| task.to_string()),
     }
 }

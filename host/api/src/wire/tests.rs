@@ -236,6 +236,7 @@ fn a_step_shows_what_was_said_started_and_settled() {
         attempts: vec![attempt],
         usage: None,
         spent: None,
+        task: None,
         active_ms: 0,
         time: Timestamp(1_700_000_000_000),
     };

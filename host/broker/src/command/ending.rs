@@ -22,7 +22,7 @@ use store::{Clash, Commit, CommitError, Expected, SessionGuard, SessionRow};
 use tokio::sync::oneshot;
 
 /// The reason of a cancellation without a stated one.
-const CANCEL_REASON: &str = "User cancelled";
+pub(super) const CANCEL_REASON: &str = "User cancelled";
 /// Number of tries of a command while others change the same thing at the same time.
 const TRIES_MAX: u32 = 5;
 /// Number of tries to end a turn together with what waits, while the session's driver goes on and
@@ -254,7 +254,7 @@ impl Broker {
     }
 
     /// Has the session's driver end the open run, in one commit with what the command wants.
-    async fn abort(
+    pub(super) async fn abort(
         &self,
         session: SessionId,
         reason: String,

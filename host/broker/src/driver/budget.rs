@@ -7,7 +7,7 @@ use domain::account::{Accounts, spent_or_reserved};
 use domain::budget::{Amount, Available, Budget};
 use domain::event::{InputAccepted, RunStarted};
 use domain::operation::{Operation, Performer, Settlement};
-use store::{AccountGuard, Drawn, Guard};
+use store::{AccountGuard, Drawn, Guard, Store};
 
 /// The budget of a step.
 pub(super) struct Affords {
@@ -117,40 +117,6 @@ impl SessionContext {
         }))
     }
 
-    /// Returns what others have drawn so far for work that an operation handed over. None for any
-    /// other operation.
-    pub(super) async fn drawn_for(
-        &self,
-        started: &RunStarted,
-        operation: &Operation,
-    ) -> Result<Option<Amount>, DriverError> {
-        let Performer::Agent { input, .. } = operation.performer else {
-            return Ok(None);
-        };
-        let handed = self.store().input(input).await?;
-        if handed
-            .is_some_and(|(accepted, _)| accepted.source.accounts().is_none_or(Accounts::is_empty))
-        {
-            // Work from before there were accounts: its draw was not counted.
-            return Ok(None);
-        }
-        let nothing = Available {
-            tokens: 0,
-            calls: 0,
-            cost_micros: None,
-        };
-        let accounts = started
-            .accounts()
-            .delegating(input, Budget::default(), nothing);
-        Ok(self
-            .store()
-            .drawn(&accounts, None)
-            .await?
-            .others
-            .last()
-            .copied())
-    }
-
     /// Charges handed-over work to outcomes that have no charge yet: stopped work was not free.
     pub(super) async fn charge_what_is_known(
         &self,
@@ -162,13 +128,39 @@ impl SessionContext {
             .filter(|settlement| settlement.spent.is_none())
         {
             if let Some(open) = driving.run.open.get(&settlement.operation) {
-                settlement.spent = self
-                    .drawn_for(&driving.run.started, &open.operation)
-                    .await?;
+                let started = &driving.run.started;
+                settlement.spent = drawn_by_work(self.store(), started, &open.operation).await?;
             }
         }
         Ok(())
     }
+}
+
+/// Returns what others have drawn so far for work that an operation of a run handed over. None for
+/// any other operation.
+pub(crate) async fn drawn_by_work(
+    store: &Store,
+    started: &RunStarted,
+    operation: &Operation,
+) -> Result<Option<Amount>, DriverError> {
+    let Performer::Agent { input, .. } = operation.performer else {
+        return Ok(None);
+    };
+    let handed = store.input(input).await?;
+    if handed.is_some_and(|(accepted, _)| accepted.source.accounts().is_none_or(Accounts::is_empty))
+    {
+        // Work from before there were accounts: its draw was not counted.
+        return Ok(None);
+    }
+    let nothing = Available {
+        tokens: 0,
+        calls: 0,
+        cost_micros: None,
+    };
+    let accounts = started
+        .accounts()
+        .delegating(input, Budget::default(), nothing);
+    Ok(store.drawn(&accounts, None).await?.others.last().copied())
 }
 
 /// The accounts of a run that begins.

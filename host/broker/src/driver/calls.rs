@@ -3,12 +3,13 @@
 use super::context::SessionContext;
 use super::error::DriverError;
 use super::handover::{Handover, Sent, To, Waits};
-use super::scope::{Scope, failed, refused, simply};
+use super::scope::{Scope, at_once, failed, refused, simply};
+use crate::kept_results::Looked;
 use crate::serving::Offering;
 use domain::authority::Denied;
 use domain::budget::Budget;
 use domain::definition::DefinitionId;
-use domain::delegate;
+use domain::delegate::{self, CacheScope, Delegation};
 use domain::limits::TIMER_MS_MAX;
 use domain::message::Part;
 use domain::operation::Performer;
@@ -222,6 +223,15 @@ impl SessionContext {
         if let Err(denied) = scope.caller().may_hand_over(&target, &scope.own) {
             return Ok(scope.deny(Some(delegate::NAME), AGENT_CALL, &denied));
         }
+        let to_keep = match self.kept_result(scope, &delegation) {
+            Looked::Kept(hit) => {
+                scope.grant(AGENT_CALL, &target.agent_id.0);
+                let parts = vec![Part::text(hit.result)];
+                return Ok(at_once(OperationOutcome::Parts { parts }, hit.untrusted));
+            }
+            Looked::Awaited(key) => Some(key),
+            Looked::Never => None,
+        };
         let handover = Handover {
             to: To::Worker(target),
             content: vec![Part::text(delegation.content())],
@@ -233,7 +243,26 @@ impl SessionContext {
             budget: Budget::default(),
             tool: Some(delegate::NAME),
         };
-        self.hand_over(scope, handover, sent).await
+        let resolved = self.hand_over(scope, handover, sent).await?;
+        if let (Some(key), Performer::Agent { .. }) = (to_keep, &resolved.performer) {
+            let user = &scope.driving.run.started.user_id;
+            let kept_results = &self.core.kept_results;
+            kept_results.expect(&self.served, scope.operation, key, user);
+        }
+        Ok(resolved)
+    }
+
+    /// Looks for the kept result of a delegation.
+    fn kept_result(&self, scope: &Scope<'_>, delegation: &Delegation) -> Looked {
+        let started = &scope.driving.run.started;
+        let of = CacheScope {
+            user: &started.user_id,
+            agent: scope.agent.agent.id,
+            denies: &started.denies.and_of(scope.definition),
+            permissions: scope.permissions,
+        };
+        let kept_results = &self.core.kept_results;
+        kept_results.look(&self.served, delegation, of, scope.now)
     }
 
     /// Resolves work for another agent that the agent itself asks for.

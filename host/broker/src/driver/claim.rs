@@ -62,7 +62,9 @@ impl Driver {
             inputs,
             collected,
             notice,
+            mut begins_under,
         } = opening;
+        begins_under.extend(guard);
         let claim = Claim {
             inputs: &inputs,
             collected,
@@ -77,7 +79,7 @@ impl Driver {
             inputs,
             agent: Some(agent),
             overrides,
-            begins_under: guard,
+            begins_under,
         });
         self.stale = false;
         Ok(())

@@ -178,7 +178,7 @@ impl Driver {
             inputs: Vec::new(),
             agent: Some(agent),
             overrides: None,
-            begins_under: None,
+            begins_under: Vec::new(),
         });
         self.stale = false;
         Ok(true)

@@ -12,15 +12,17 @@ use crate::core::fresh;
 use crate::driver::late_replies::{Late, Told};
 use crate::journal::Context;
 use domain::agent::Agent;
+use domain::delegate::Hit;
 use domain::event::{Event, InputsDropped, RunEnded};
 use domain::id::{OperationId, SessionId, Stream};
-use domain::message::{Message, Part};
+use domain::message::{Message, Part, text_of};
 use domain::operation::{Performer, Settlement};
 use domain::run::Run;
 use domain::run::end::{
     Cause, Closing, Joint, cut_off, events, reply, settlement_for_parent, slot_left, turn,
 };
 use domain::run::recover::{put_aside, why_given_up};
+use domain::step::OperationOutcome;
 use domain::time::Timestamp;
 use domain::turn::TurnEnd;
 use store::{Commit, Expected, Guard, QueueGuard, RunGuard, SessionGuard};
@@ -250,8 +252,12 @@ impl SessionContext {
             .get(&reply_to.operation)
             .filter(|open| matches!(open.operation.performer, Performer::Agent { .. }))
         {
-            let (settlement, blobs) =
-                settlement_for_parent(&open.operation, run, closing, cause, time).spilled();
+            let settlement = settlement_for_parent(&open.operation, run, closing, cause, time);
+            if *cause == Cause::Replied {
+                let kept_results = &self.core.kept_results;
+                kept_results.keep(&self.served, reply_to.operation, || hit(&settlement), time);
+            }
+            let (settlement, blobs) = settlement.spilled();
             commit.blobs.extend(blobs);
             let event = Event::RunSettled(domain::event::RunSettled {
                 run: reply_to.run,
@@ -433,4 +439,17 @@ fn add_last(commit: &mut Commit, stream: Stream, context: &Context, event: Event
         expected,
         events: vec![context.event(event)],
     });
+}
+
+/// Returns the result of a settlement as it may be kept.
+fn hit(settlement: &Settlement) -> Option<Hit> {
+    let parts = match (&settlement.result, &settlement.outcome) {
+        (Some(result), _) => &result.parts,
+        (None, OperationOutcome::Parts { parts }) => parts,
+        (None, _) => return None,
+    };
+    Some(Hit {
+        result: text_of(parts),
+        untrusted: settlement.is_untrusted(),
+    })
 }

@@ -13,6 +13,7 @@ use domain::agent::Agent;
 use domain::budget::{Available, Budget};
 use domain::definition::Definition;
 use domain::delegate::Priority;
+use domain::dispatch::held::Admitted;
 use domain::dispatch::waits::{WAITS_FOR_CYCLE, circle, describe_circle};
 use domain::dispatch::{Depth, DispatchState, Edge};
 use domain::event::{AgentCreated, Event, InputAccepted, SessionOpened, Source};
@@ -156,10 +157,16 @@ struct Piece {
 }
 
 impl SessionContext {
-    /// Returns the depth of the next work that the step hands over, with a guard for its commit.
+    /// Returns the admission of the next work that the step hands over, with guards for its commit.
+    /// A delegation may wait for room.
     ///
-    /// The guard is needed because another run of the same tree may hand something over meanwhile.
-    fn admit(&self, scope: &Scope<'_>, edge: Edge) -> Result<(Depth, Guard), Failure> {
+    /// The guards are needed because another run of the same tree may hand work over meanwhile.
+    fn admit(
+        &self,
+        scope: &Scope<'_>,
+        handover: &Handover,
+        edge: Edge,
+    ) -> Result<(Admitted, Vec<Guard>), Failure> {
         let handed_over = &scope.handed_over;
         let tree = handed_over.tree;
         let more = scope.handed;
@@ -172,14 +179,30 @@ impl SessionContext {
             },
             of_run: handed_over.by_run + more,
             of_tree: handed_over.in_tree + more,
-            of_message: scope.runs + more,
+            of_message: scope.runs + more + scope.queued,
         };
-        let depth = limits.admit(state, edge)?;
+        let queued = handed_over.queued + scope.queued;
+        let admitted = if handover.delegation.is_some() {
+            limits.admit_or_hold(state, queued)?
+        } else {
+            Admitted {
+                depth: limits.admit(state, edge)?,
+                queued: false,
+            }
+        };
+        if admitted.queued {
+            let max = u64::from(limits.delegations_queued_max).saturating_sub(scope.queued + 1);
+            return Ok((admitted, vec![AgentGuard::HeldAtMost { tree, max }.into()]));
+        }
         let max = u64::from(limits.tree_dispatches_max).saturating_sub(more + 1);
-        Ok((
-            depth,
-            Guard::Agent(AgentGuard::TreeDispatchesAtMost { tree, max }),
-        ))
+        let mut guards = vec![AgentGuard::TreeDispatchesAtMost { tree, max }.into()];
+        if queued > 0 {
+            // One of the run's that waits may begin meanwhile.
+            let run = started.run;
+            let max = u64::from(limits.children_max).saturating_sub(more + 1);
+            guards.push(AgentGuard::RunDispatchesAtMost { tree, run, max }.into());
+        }
+        Ok((admitted, guards))
     }
 
     /// Checks that work may go there. The inner error is the refusal.
@@ -188,7 +211,7 @@ impl SessionContext {
         scope: &mut Scope<'_>,
         handover: &Handover,
         left: Available,
-    ) -> Result<Result<(Depth, Guard), Resolved>, DriverError> {
+    ) -> Result<Result<(Admitted, Vec<Guard>), Resolved>, DriverError> {
         let Handover {
             to, waits, tool, ..
         } = handover;
@@ -196,7 +219,7 @@ impl SessionContext {
             (To::Worker(_), Waits::Detached { .. }) => Edge::Spawn,
             _ => Edge::Call,
         };
-        let admitted = match self.admit(scope, edge) {
+        let admitted = match self.admit(scope, handover, edge) {
             Ok(admitted) => admitted,
             Err(failure) => {
                 let told = failure.message.clone();
@@ -245,7 +268,7 @@ impl SessionContext {
         sent: &mut Vec<Sent>,
     ) -> Result<Resolved, DriverError> {
         let left = scope.left;
-        let (depth, of_tree) = match self.may_go(scope, &handover, left).await? {
+        let (admitted, of_tree) = match self.may_go(scope, &handover, left).await? {
             Ok(admitted) => admitted,
             Err(refused) => return Ok(refused),
         };
@@ -255,13 +278,13 @@ impl SessionContext {
             To::Worker(target) => scope.worker(&target, self.served.catalogue.agent_type(&target)),
             To::There(place) => scope.place(*place, waits.waits()),
         };
-        begun.guards.push(of_tree);
+        begun.guards.extend(of_tree);
         let deadline = waits.deadline(scope.now, scope.driving.run.started.deadline);
         let piece = Piece {
             content: handover.content,
             attached: matches!(waits, Waits::Attached { .. }),
             deadline,
-            depth,
+            depth: admitted.depth,
             priority: handover.priority,
             budget,
             left,
@@ -272,7 +295,11 @@ impl SessionContext {
         sent.push(scope.delivery(begun, input, piece));
         let reserved = budget.reserved(left);
         scope.left.subtract(reserved);
-        scope.handed += 1;
+        if admitted.queued {
+            scope.queued += 1;
+        } else {
+            scope.handed += 1;
+        }
         let Some((message, deadline)) = waits.answer(scope.now, deadline) else {
             // Nobody will hear what it used either: it is charged its reserve.
             let performer = Performer::Detached {
@@ -293,6 +320,7 @@ impl SessionContext {
             delegation: handover.delegation,
             message,
             since: scope.now,
+            queued: admitted.queued,
         };
         Ok(Resolved {
             deadline,

@@ -33,8 +33,8 @@ pub(super) struct Starting {
     pub(super) agent: Option<AgentRow>,
     /// The prompt and settings that are its agent's, its session's or its persona's own.
     pub(super) overrides: Option<Sealed>,
-    /// A guard for its start, besides those that hold for every run.
-    pub(super) begins_under: Option<Guard>,
+    /// Guards for its start, besides those that hold for every run.
+    pub(super) begins_under: Vec<Guard>,
 }
 
 /// A run whose start is stored.
@@ -64,7 +64,7 @@ impl Starting {
                 .map(|input| Guard::Queue(QueueGuard::InputWaiting(input.input))),
         );
         // The next turn tells of inputs that are dropped meanwhile, together with these.
-        guards.extend(self.begins_under.clone());
+        guards.extend(self.begins_under.iter().cloned());
         guards.extend(started.overflow.iter().map(|notice| {
             Guard::Queue(QueueGuard::Unreported {
                 session,

@@ -13,6 +13,7 @@ use domain::id::InputId;
 use domain::queue::{Claims, Condition, OverflowNotice, Plan, PlannedTurn, Queue};
 use domain::run::end::Cause;
 use domain::user::UserId;
+use store::Guard;
 
 /// The beginning of a turn.
 pub(super) struct Opening {
@@ -22,6 +23,8 @@ pub(super) struct Opening {
     pub(super) collected: bool,
     /// The notice of dropped inputs that it gives.
     pub(super) notice: Option<OverflowNotice>,
+    /// Guards for its start: there is room for the work that it takes up.
+    pub(super) begins_under: Vec<Guard>,
 }
 
 impl Driver {
@@ -101,10 +104,14 @@ impl SessionContext {
             Plan::Nothing | Plan::Join(_) | Plan::Abort { .. } => return Ok(None),
         };
         let inputs = self.claimed(&claims).await?;
+        let Some(begins_under) = self.room_for(&inputs).await? else {
+            return Ok(None);
+        };
         Ok(Some(Opening {
             inputs,
             collected,
             notice,
+            begins_under,
         }))
     }
 

@@ -2,6 +2,7 @@
 //! letters.
 
 use super::error::DriverError;
+use super::held::wake_held;
 use super::late_replies::waiting_for;
 use super::phase::Phase;
 use super::session_events::{Answered, RunChange, session_events};
@@ -257,6 +258,10 @@ impl Driver {
         let Some(mut driving) = self.phase.take_run() else {
             return;
         };
+        let started = &driving.run.started;
+        if let (Some(_), Some(input)) = (started.reply_to, started.claimed.first()) {
+            wake_held(&self.context.core, *input).await;
+        }
         driving.entries.clear();
         driving.stop_all(now).await;
         let events = driving.context(now).events(driving.entries.iter().cloned());
@@ -387,6 +392,9 @@ impl Driver {
             .await?;
         wake.into_iter()
             .for_each(|session| self.context.core.wake(session));
+        for accepted in inputs {
+            wake_held(&self.context.core, accepted.input).await;
+        }
         Ok(())
     }
 }

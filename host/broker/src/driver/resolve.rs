@@ -183,6 +183,7 @@ impl SessionContext {
             HandedOver {
                 by_run: 0,
                 in_tree: 0,
+                queued: 0,
                 tree: agent.agent.id,
             }
         };
@@ -200,6 +201,7 @@ impl SessionContext {
             runs,
             handed_over,
             handed: 0,
+            queued: 0,
             workers: 0,
             making: Vec::new(),
             replied: false,

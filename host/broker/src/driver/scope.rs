@@ -53,6 +53,8 @@ pub(super) struct Scope<'a> {
     /// Number of dispatches of the step so far, and number of agents made for them below the
     /// caller.
     pub(super) handed: u64,
+    /// Number of delegations of the step so far that wait for room.
+    pub(super) queued: u64,
     pub(super) workers: u64,
     /// The paths of agents that the step makes and that are no workers.
     pub(super) making: Vec<String>,
@@ -223,7 +225,13 @@ pub(in crate::driver) fn simply(performer: Performer, effect: EffectClass) -> Re
 
 /// Resolves a request to an outcome that it has at once.
 pub(super) fn refused(outcome: OperationOutcome) -> Resolved {
-    simply(Performer::Refused { outcome }, EffectClass::ReadOnly)
+    at_once(outcome, false)
+}
+
+/// Resolves a request to an outcome that it has at once, and that may rest on content from outside.
+pub(super) fn at_once(outcome: OperationOutcome, untrusted: bool) -> Resolved {
+    let performer = Performer::Refused { outcome, untrusted };
+    simply(performer, EffectClass::ReadOnly)
 }
 
 /// Resolves a request to a lasting failure.

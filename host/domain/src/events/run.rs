@@ -10,6 +10,7 @@ pub mod attempt;
 pub mod check;
 pub mod compact;
 pub mod decide;
+mod delegated;
 pub mod effects;
 pub mod end;
 pub mod intake;

@@ -205,7 +205,7 @@ pub fn is_call(performer: &Performer) -> bool {
         | Performer::Agent { .. }
         | Performer::Detached { .. }
         | Performer::Reply { .. } => true,
-        Performer::Refused { outcome } => matches!(outcome, OperationOutcome::Parts { .. }),
+        Performer::Refused { outcome, .. } => matches!(outcome, OperationOutcome::Parts { .. }),
         Performer::Model { .. }
         | Performer::Client { .. }
         | Performer::Recall { .. }

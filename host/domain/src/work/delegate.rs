@@ -6,11 +6,13 @@
 //! and dispatches the work to another agent. Validation comes before anything happens, and every
 //! refusal names what would have been allowed, so that a model can mend its call.
 
+mod cache;
 mod operations;
 mod result;
 #[cfg(test)]
 mod tests;
 
+pub use cache::{Cache, CacheLimits, CacheScope, Hit, Kept};
 pub use operations::{OPERATIONS, OperationRule, ParameterKind, ParameterRule};
 pub use result::{DelegateError, DelegateMetadata, DelegateResult, Task, TaskState};
 
@@ -138,6 +140,14 @@ pub enum Code {
     TaskTimeout,
     /// The task failed or was cancelled.
     TaskFailed,
+    /// The host stopped while the task ran: it is unknown whether it took effect.
+    TaskUnknown,
+    /// The call was passed over: no task was begun for it.
+    TaskNotStarted,
+    /// A rule of the operator's does not allow the call.
+    NotAllowed,
+    /// A limit is met.
+    LimitReached,
 }
 
 words!(Code {
@@ -147,6 +157,10 @@ words!(Code {
     AgentUnavailable = "AGENT_UNAVAILABLE",
     TaskTimeout = "TASK_TIMEOUT",
     TaskFailed = "TASK_FAILED",
+    TaskUnknown = "TASK_UNKNOWN",
+    TaskNotStarted = "TASK_NOT_STARTED",
+    NotAllowed = "NOT_ALLOWED",
+    LimitReached = "LIMIT_REACHED",
 });
 
 /// A call of `delegate` was refused before anything happened.

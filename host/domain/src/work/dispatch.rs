@@ -7,6 +7,7 @@
 //! kind has a depth of its own. What is refused settles at once as an ordinary failure that names
 //! the limit, so that the agent can do something else.
 
+pub mod held;
 pub mod waits;
 
 use crate::work::step::Failure;
@@ -29,6 +30,9 @@ pub struct DispatchLimits {
     /// Dispatches of one tree of agents that are open at the same time. A tree is an agent of a
     /// user's with all that were made for its work.
     pub tree_dispatches_max: u32,
+    /// Delegations of one tree of agents that wait for room within the two limits before. With 0
+    /// none waits, and what exceeds them is refused.
+    pub delegations_queued_max: u32,
     /// Hops of one conversation between agents. A late reply is one hop more than the work that it
     /// replies to. Its work was detached, or its caller no longer waits. Work that is handed over
     /// has as many hops as the run that hands it over. A message of a user begins anew.
@@ -45,6 +49,7 @@ impl Default for DispatchLimits {
             spawn_depth_max: 3,
             children_max: 5,
             tree_dispatches_max: 8,
+            delegations_queued_max: 32,
             hops_max: 16,
             runs_per_message_max: 256,
         }

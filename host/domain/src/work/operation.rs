@@ -11,6 +11,7 @@ use crate::values::id::{AgentId, InputId, OperationId, RunId, SessionId};
 use crate::values::time::Timestamp;
 use crate::work::approval::Approval;
 use crate::work::budget::Amount;
+use crate::work::delegate::TaskState;
 use crate::work::step::{ModelRequest, OperationOutcome};
 use crate::work::talk::Messaged;
 use serde::{Deserialize, Serialize};
@@ -66,6 +67,9 @@ pub enum Performer {
         message: Option<Messaged>,
         /// Time at which the work was handed over.
         since: Timestamp,
+        /// True if its turn begins only when others of its caller or tree have ended.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        queued: bool,
     },
     /// Another agent's session was given the work, and no caller waits for it. It settles at once,
     /// and its reply comes as an input.
@@ -91,10 +95,13 @@ pub enum Performer {
         /// Time at which it is due.
         due: Timestamp,
     },
-    /// No performer: a rule refused it, and this is its outcome.
+    /// No performer: a rule refused it, or its result was kept from before. This is its outcome.
     Refused {
         /// The outcome.
         outcome: OperationOutcome,
+        /// True if the outcome rests on content from outside: a result that was kept from before.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        untrusted: bool,
     },
     /// The caller that handed the run its work was replied to, in the commit that started the
     /// operation.
@@ -256,6 +263,10 @@ pub struct Settlement {
     /// counts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spent: Option<Amount>,
+    /// The end of the task, where the operation is one of another agent's. None in outcomes from
+    /// before it was recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task: Option<TaskState>,
     /// Milliseconds of the run's active time that are recorded with it. Models and tools were at
     /// work then, and no earlier outcome of the run counts this time. It is measured by a monotonic
     /// clock where the work was done; 0 in outcomes from before it was.
@@ -277,9 +288,33 @@ impl Settlement {
             attempts: Vec::new(),
             usage: None,
             spent: None,
+            task: None,
             active_ms: 0,
             time,
         }
+    }
+
+    /// Adds the end of the task.
+    #[must_use]
+    pub fn ending(mut self, task: TaskState) -> Self {
+        self.task = Some(task);
+        self
+    }
+
+    /// Returns the end of the task that the operation is, if it is one.
+    #[must_use]
+    pub fn task_state(&self) -> TaskState {
+        self.task.unwrap_or(match &self.outcome {
+            OperationOutcome::Message { .. }
+            | OperationOutcome::Parts { .. }
+            | OperationOutcome::Value { .. }
+            | OperationOutcome::Elapsed => TaskState::Completed,
+            OperationOutcome::Failed { .. }
+            | OperationOutcome::Denied
+            | OperationOutcome::Unknown => TaskState::Failed,
+            OperationOutcome::TimedOut => TaskState::Timeout,
+            OperationOutcome::Cancelled => TaskState::Cancelled,
+        })
     }
 
     /// The blobs that a result outside the thread names.

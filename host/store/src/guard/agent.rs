@@ -3,9 +3,9 @@
 use super::question::{Answers, Question, Questions, ask};
 use super::{Condition, Footprint, Resource, unless};
 use crate::query::{Query, Rows, Value};
-use crate::read::dispatches::open_in_tree_query;
+use crate::read::dispatches::{held_query, open_by_run_query, open_in_tree_query};
 use crate::sql::Columns;
-use domain::id::{AgentId, SessionId};
+use domain::id::{AgentId, RunId, SessionId};
 use domain::role::{AgentRole, Right};
 use domain::user::UserId;
 
@@ -45,6 +45,22 @@ pub enum AgentGuard {
         /// Maximum number of dispatches.
         max: u64,
     },
+    /// At most so many dispatches of this run are open before this commit.
+    RunDispatchesAtMost {
+        /// The tree of the run's agent.
+        tree: AgentId,
+        /// The run.
+        run: RunId,
+        /// Maximum number of dispatches.
+        max: u64,
+    },
+    /// At most so many delegations of this tree of agents wait for room before this commit.
+    HeldAtMost {
+        /// The tree.
+        tree: AgentId,
+        /// Maximum number of delegations.
+        max: u64,
+    },
     /// No active agent lives at this path.
     PathFree(String),
 }
@@ -73,6 +89,10 @@ impl Condition for AgentGuard {
             Self::TreeDispatchesAtMost { tree, .. } => {
                 [Some(Question::Other(open_in_tree_query(*tree))), None]
             }
+            Self::RunDispatchesAtMost { run, .. } => {
+                [Some(Question::Other(open_by_run_query(*run))), None]
+            }
+            Self::HeldAtMost { tree, .. } => [Some(Question::Other(held_query(*tree))), None],
             Self::PathFree(path) => ask(
                 "SELECT id FROM agents WHERE path = ?1 AND active = 1",
                 [Value::text(path)],
@@ -107,7 +127,9 @@ impl Condition for AgentGuard {
                     })
                 })
             }
-            Self::TreeDispatchesAtMost { max, .. } => {
+            Self::TreeDispatchesAtMost { max, .. }
+            | Self::RunDispatchesAtMost { max, .. }
+            | Self::HeldAtMost { max, .. } => {
                 let open = rows.number()?;
                 unless(open <= *max, || format!("{open} have not ended"))
             }
@@ -126,7 +148,9 @@ impl Condition for AgentGuard {
             Self::Role { agent, user, .. } => {
                 vec![Resource::Agent(*agent), Resource::User(user.clone())]
             }
-            Self::TreeDispatchesAtMost { tree, .. } => vec![Resource::Dispatches(*tree)],
+            Self::TreeDispatchesAtMost { tree, .. }
+            | Self::RunDispatchesAtMost { tree, .. }
+            | Self::HeldAtMost { tree, .. } => vec![Resource::Dispatches(*tree)],
             Self::PathFree(path) => vec![Resource::Path(path.clone())],
         }
     }

@@ -48,7 +48,8 @@ pub(super) fn handed_over(
          ?3))), above (id, parent) AS (SELECT agents.id, agents.parent FROM doer CROSS JOIN agents \
          ON agents.id = doer.agent UNION ALL SELECT agents.id, agents.parent FROM above CROSS JOIN \
          agents ON agents.id = above.parent) SELECT coalesce((SELECT id FROM above WHERE parent IS \
-         NULL), doer.agent) FROM doer) WHERE id = ?1",
+         NULL), doer.agent) FROM doer), held = coalesce((SELECT held FROM tasks WHERE input = ?1 \
+         AND held > 0), 0) WHERE id = ?1",
         params![
             accepted.input.to_string(),
             by_run.map(|run| run.to_string()),

@@ -18,6 +18,8 @@ pub(super) struct Started {
     pub(super) waits_for: Option<SessionId>,
     /// The part that counts when it settles, with the amount reserved for a model's call.
     pub(super) counted: Counted,
+    /// True if it waits for a person.
+    pub(super) asks: bool,
 }
 
 /// An operation that is open no more.
@@ -27,6 +29,8 @@ pub(super) struct Gone {
     pub(super) drawn: Amount,
     /// The part of it that counts.
     pub(super) counted: Counted,
+    /// True if it waited for another session.
+    pub(super) waits: bool,
 }
 
 /// Records that an operation is open. A question of it waits under an id of its own until its run
@@ -38,7 +42,11 @@ pub(super) fn started(
     session: SessionId,
     it: &Started,
 ) -> rusqlite::Result<()> {
-    let Started { waits_for, counted } = it;
+    let Started {
+        waits_for,
+        counted,
+        asks,
+    } = it;
     let (counts, reserved, model) = match counted {
         Counted::Model { asked, drawn } => (MODEL, *drawn, asked.as_deref()),
         Counted::Call => (CALL, Amount::default(), None),
@@ -46,7 +54,7 @@ pub(super) fn started(
     };
     sql.write(
         "INSERT INTO operations (id, run, session, waits_for, reserved_tokens, reserved_micros, \
-         counts, model) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+         counts, model, asks) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
         params![
             id.0.0,
             run.to_string(),
@@ -56,6 +64,7 @@ pub(super) fn started(
             int(reserved.cost_micros),
             counts,
             model,
+            asks,
         ],
     )
 }
@@ -79,17 +88,26 @@ pub(super) fn attempted(sql: &Sql<'_>, id: OperationId, drawn: Amount) -> rusqli
     )
 }
 
+/// Records whether an operation waits for a person.
+pub(super) fn asks(sql: &Sql<'_>, id: OperationId, asks: bool) -> rusqlite::Result<()> {
+    sql.write(
+        "UPDATE operations SET asks = ?2 WHERE id = ?1 AND asks <> ?2",
+        params![id.0.0, asks],
+    )
+}
+
 /// Removes an operation, and returns it.
 pub(super) fn settled(sql: &Sql<'_>, id: OperationId) -> rusqlite::Result<Option<Gone>> {
     sql.row(
         "DELETE FROM operations WHERE id = ?1 RETURNING run, reserved_tokens, reserved_micros, \
-         counts, model",
+         counts, model, waits_for IS NOT NULL",
         [id.0.0],
-        gone,
+        |row| gone(row, 5),
     )
 }
 
-fn gone(row: &Row<'_>) -> rusqlite::Result<Gone> {
+/// Reads an operation that is gone; the column says whether it waited for another session.
+fn gone(row: &Row<'_>, waits: usize) -> rusqlite::Result<Gone> {
     let (run, drawn) = drawn(row)?;
     let counted = match row.text(3)? {
         MODEL => Counted::Model {
@@ -103,6 +121,7 @@ fn gone(row: &Row<'_>) -> rusqlite::Result<Gone> {
         run,
         drawn,
         counted,
+        waits: row.get(waits)?,
     })
 }
 
@@ -135,8 +154,8 @@ pub(super) fn asked(
 pub(super) fn ended(sql: &Sql<'_>, run: RunId) -> rusqlite::Result<Vec<(OperationId, Gone)>> {
     sql.rows(
         "DELETE FROM operations WHERE run = ?1 RETURNING run, reserved_tokens, reserved_micros, \
-         counts, model, id",
+         counts, model, id, waits_for IS NOT NULL",
         [run.to_string()],
-        |row| Ok((OperationId(row.digest(5)?), gone(row)?)),
+        |row| Ok((OperationId(row.digest(5)?), gone(row, 6)?)),
     )
 }

@@ -1,7 +1,7 @@
 //! Due times: timers, deadlines, pauses and reminders, in one mechanism.
 
 use crate::sql::{Sql, int};
-use domain::id::{OperationId, SessionId};
+use domain::id::{InputId, OperationId, SessionId};
 use domain::time::Timestamp;
 use rusqlite::params;
 use std::fmt::Display;
@@ -25,6 +25,20 @@ pub(super) fn set(
         )?;
     }
     Ok(())
+}
+
+/// Wakes a session at the deadline of an input that waits for room.
+pub(super) fn held(
+    sql: &Sql<'_>,
+    input: InputId,
+    session: SessionId,
+    deadline: Timestamp,
+) -> rusqlite::Result<()> {
+    sql.write(
+        "INSERT INTO wakes (subject, kind, session, due) SELECT id, 'held', ?2, ?3 FROM inputs \
+         WHERE id = ?1 AND held > 0",
+        params![input.to_string(), session.to_string(), int(deadline.0)],
+    )
 }
 
 /// Sets the pause of an operation, in its session; nobody waits for one that is not open.

@@ -71,6 +71,7 @@ fn finish(
     named_no_more(sql, stream)?;
     for text in [
         "DELETE FROM operations WHERE run = ?1",
+        "DELETE FROM tasks WHERE run = ?1",
         "DELETE FROM snapshots WHERE stream = 'run/' || ?1",
     ] {
         sql.execute(text, [run])?;
@@ -87,8 +88,8 @@ fn finish(
     Ok(())
 }
 
-/// Counts the work for an erased run against the tree of the agent that does it. Folding the events
-/// again does the same.
+/// Counts the work for an erased run against the tree of the agent that does it, and lets it wait
+/// for no room any more. Folding the events again does the same.
 fn handed_on(sql: &Sql<'_>, run: &str) -> rusqlite::Result<()> {
     let text = "SELECT i.id, s.agent FROM inputs i JOIN sessions s ON s.id = i.session WHERE \
                 i.by_run = ?1";
@@ -97,8 +98,12 @@ fn handed_on(sql: &Sql<'_>, run: &str) -> rusqlite::Result<()> {
     })? {
         let tree = tree_of(sql, agent)?;
         sql.execute(
-            "UPDATE inputs SET tree = ?2 WHERE id = ?1",
+            "UPDATE inputs SET tree = ?2, held = 0 WHERE id = ?1",
             params![input.to_string(), tree.to_string()],
+        )?;
+        sql.execute(
+            "DELETE FROM wakes WHERE subject = ?1 AND kind = 'held'",
+            [input.to_string()],
         )?;
     }
     Ok(())

@@ -3,10 +3,17 @@
 
 use super::ReadError;
 use crate::query::{Query, Rows, Value};
-use crate::sql::{Columns, Sql};
+use crate::sql::{Columns, Sql, limit};
 use crate::store::Store;
+use domain::dispatch::held::{Held, HeldQueue};
 use domain::dispatch::waits::Waits;
-use domain::id::{AgentId, RunId, SessionId};
+use domain::id::{AgentId, InputId, RunId, SessionId};
+use rusqlite::params;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
+/// Waiting delegations that are read of one tree, at most: more than may wait.
+const HELD_MAX: usize = 1_000;
 
 /// Number of open dispatches of a run and of the tree of agents that it belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,6 +22,8 @@ pub struct HandedOver {
     pub by_run: u64,
     /// By all runs of the tree's agents.
     pub in_tree: u64,
+    /// Delegations of the tree that wait for room; they are not among the others.
+    pub queued: u64,
     /// The tree: its topmost agent.
     pub tree: AgentId,
 }
@@ -25,15 +34,49 @@ impl Store {
     pub async fn handed_over(&self, run: RunId, agent: AgentId) -> Result<HandedOver, ReadError> {
         self.read(move |sql| {
             let tree = tree_of(sql, agent)?;
-            let by_run = sql.number(
-                "SELECT count(*) FROM inputs WHERE by_run = ?1 AND state IN ('waiting', 'claimed')",
-                [run.to_string()],
-            )?;
             Ok(HandedOver {
-                by_run,
+                by_run: sql.ask(&open_by_run_query(run))?.number()?,
                 in_tree: sql.ask(&open_in_tree_query(tree))?.number()?,
+                queued: sql.ask(&held_query(tree))?.number()?,
                 tree,
             })
+        })
+        .await
+    }
+
+    /// Returns the delegations that wait for room in the tree of agents that an input counts
+    /// against, with that tree; none if none waits there.
+    ///
+    /// Only those count whose callers wait for them still.
+    pub async fn held_beside(
+        &self,
+        input: InputId,
+    ) -> Result<Option<(AgentId, HeldQueue)>, ReadError> {
+        self.read(move |sql| {
+            let tree = sql.row(
+                "SELECT tree FROM inputs WHERE id = ?1",
+                [input.to_string()],
+                |row| row.id_opt(0),
+            )?;
+            let Some(tree) = tree.flatten() else {
+                return Ok(None);
+            };
+            let waiting = waiting_for_room(sql, tree)?;
+            if waiting.is_empty() {
+                return Ok(None);
+            }
+            let mut open_by_run = HashMap::new();
+            for held in &waiting {
+                if let Entry::Vacant(place) = open_by_run.entry(held.by_run) {
+                    place.insert(sql.ask(&open_by_run_query(held.by_run))?.number()?);
+                }
+            }
+            let queue = HeldQueue {
+                open_in_tree: sql.ask(&open_in_tree_query(tree))?.number()?,
+                open_by_run,
+                waiting,
+            };
+            Ok(Some((tree, queue)))
         })
         .await
     }
@@ -79,10 +122,45 @@ pub(crate) fn tree_of(sql: &Sql<'_>, agent: AgentId) -> rusqlite::Result<AgentId
     Ok(top.unwrap_or(agent))
 }
 
-/// The query for the number of open dispatches of a tree.
+/// The query for the number of open dispatches of a tree. Those that wait for room do not count.
 pub(crate) fn open_in_tree_query(tree: AgentId) -> Query<'static> {
     Query::new(
-        "SELECT count(*) FROM inputs WHERE tree = ?1 AND state IN ('waiting', 'claimed')",
+        "SELECT count(*) FROM inputs WHERE tree = ?1 AND state IN ('waiting', 'claimed') AND (state \
+         = 'claimed' OR held = 0)",
         [Value::id(&tree)],
+    )
+}
+
+/// The query for the number of open dispatches of a run. Those that wait for room do not count.
+pub(crate) fn open_by_run_query(run: RunId) -> Query<'static> {
+    Query::new(
+        "SELECT count(*) FROM inputs WHERE by_run = ?1 AND state IN ('waiting', 'claimed') AND \
+         (state = 'claimed' OR held = 0)",
+        [Value::id(&run)],
+    )
+}
+
+/// The query for the number of delegations of a tree that wait for room.
+pub(crate) fn held_query(tree: AgentId) -> Query<'static> {
+    Query::new(
+        "SELECT count(*) FROM inputs WHERE tree = ?1 AND state = 'waiting' AND held > 0",
+        [Value::id(&tree)],
+    )
+}
+
+/// Reads the delegations of a tree that wait for room, and whose callers wait for them.
+fn waiting_for_room(sql: &Sql<'_>, tree: AgentId) -> rusqlite::Result<Vec<Held>> {
+    sql.rows(
+        "SELECT i.id, i.session, t.run FROM inputs i CROSS JOIN tasks t ON t.input = i.id AND \
+         t.held > 0 CROSS JOIN operations o ON o.id = t.id WHERE i.tree = ?1 AND i.state = \
+         'waiting' AND i.held > 0 ORDER BY i.held DESC, i.position LIMIT ?2",
+        params![tree.to_string(), limit(HELD_MAX)],
+        |row| {
+            Ok(Held {
+                input: row.id(0)?,
+                session: row.id(1)?,
+                by_run: row.id(2)?,
+            })
+        },
     )
 }

@@ -6,7 +6,7 @@ use crate::event_row::{self, event_columns};
 use crate::sql::{Columns, int, limit as rows};
 use crate::store::Store;
 use domain::event::Recorded;
-use domain::id::{AgentId, SessionId};
+use domain::id::{AgentId, OperationId, SessionId};
 use domain::user::UserId;
 use rusqlite::params;
 
@@ -26,6 +26,8 @@ pub struct SpawnedSession {
     pub path: String,
     /// Depth below the given session: 1 for a session that it began itself.
     pub depth: u64,
+    /// The operation that handed over the work for which it was begun.
+    pub task: Option<OperationId>,
 }
 
 /// The sessions below `?1` whose agents the user `?2` may do something with, as `family`, `?1`
@@ -45,7 +47,9 @@ macro_rules! family {
 }
 
 const SESSIONS: &str = family!(
-    "SELECT id, by_session, agent, path, depth FROM family WHERE depth > 0 ORDER BY depth, id"
+    "SELECT family.id, by_session, agent, path, depth, (SELECT t.id FROM sessions s CROSS JOIN tasks \
+     t ON t.input = s.first_input WHERE s.id = family.id) FROM family WHERE depth > 0 ORDER BY \
+     depth, family.id"
 );
 
 /// Each session gives as many positions as are wanted, of its own stream and of the others', by
@@ -87,6 +91,7 @@ impl Store {
                         agent: row.id(2)?,
                         path: row.get(3)?,
                         depth: row.uint(4)?,
+                        task: row.digest_opt(5)?.map(OperationId),
                     })
                 },
             )

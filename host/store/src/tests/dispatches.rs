@@ -161,6 +161,7 @@ async fn no_commit_lands_that_would_have_sessions_wait_in_a_circle() {
             delegation: None,
             message: None,
             since: NOON,
+            queued: false,
         };
         Operation {
             performer,

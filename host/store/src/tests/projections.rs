@@ -27,9 +27,9 @@ use domain::event::{
 };
 use domain::grant::BucketScope;
 use domain::id::ConversationId;
-use domain::id::Stream;
+use domain::id::{RunId, Stream};
 use domain::message::Role;
-use domain::operation::{Continuation, Pause, Settlement};
+use domain::operation::{Continuation, Operation, Pause, Performer, Settlement};
 use domain::queue::WaitKind;
 use domain::step::{Decision, OperationOutcome, Until, Wait};
 use domain::time::Timestamp;
@@ -721,6 +721,23 @@ async fn a_session_shows_its_last_reply_and_the_latest_comes_first() {
     );
 }
 
+/// Work that a run hands over and waits for.
+fn handed_over(by: RunId) -> Operation {
+    let performer = Performer::Agent {
+        agent: agent(2),
+        session: session(1),
+        input: input(50),
+        delegation: None,
+        message: None,
+        since: NOON,
+        queued: false,
+    };
+    Operation {
+        performer,
+        ..timer(by, "handed over", NOON)
+    }
+}
+
 #[tokio::test]
 async fn projections_are_the_same_when_they_are_folded_again() {
     let sample = Sample::new();
@@ -788,7 +805,7 @@ async fn projections_are_the_same_when_they_are_folded_again() {
         run(60),
         vec![message(15, Role::User, "x")],
         Vec::new(),
-        vec![timer(run(60), "t", NOON.plus_ms(7))],
+        vec![timer(run(60), "t", NOON.plus_ms(7)), handed_over(run(60))],
     );
     open.basis.tools = domain::digest::Digest::of(b"[]");
     open.settled = vec![Settlement {

@@ -133,7 +133,7 @@ async fn what_was_changed_is_replaced_and_told_table_by_table() {
             true,
         ),
         (
-            "INSERT INTO operations VALUES (x'00', 'r', 's', NULL, 0, 0, NULL, 'time')",
+            "INSERT INTO operations VALUES (x'00', 'r', 's', NULL, 0, 0, NULL, 'time', 0)",
             "operations",
             [0, 0, 1],
             false,

@@ -125,6 +125,7 @@ async fn the_sessions_below_a_session_are_known_with_their_depth_and_only_to_the
         agent: agent(n),
         path: path.to_owned(),
         depth,
+        task: None,
     };
     let expected = [
         below(3, 1, "/ada/1/sub/0", 1),

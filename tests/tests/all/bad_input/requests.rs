@@ -112,6 +112,8 @@ fn known<'a>(
         "digest" => &stage.file,
         // There is none: no turn has ended.
         "turn_id" => NO_TURN,
+        // There is none: nothing was handed over.
+        "task_id" => NO_TURN,
         "input" => &stage.input,
         _ => panic!("{operation}: say here which `{name}` there is"),
     }
@@ -144,7 +146,8 @@ pub(super) fn body(stage: &Stage, operation: &Operation) -> Option<Value> {
             "POST",
             "/api/agents/{id}/abort"
             | "/api/agents/{id}/archive"
-            | "/api/agents/{id}/sessions/{sid}/cancel",
+            | "/api/agents/{id}/sessions/{sid}/cancel"
+            | "/api/tasks/{task_id}/cancel",
         )
         | ("DELETE", "/api/session/{sid}") => json!({ "reason": "enough" }),
         ("PUT", "/api/agents/{id}/sessions/{sid}/queue") => {

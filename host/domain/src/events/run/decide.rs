@@ -1,5 +1,6 @@
 //! An agent's decision: the event of its step, with everything that follows in the thread.
 
+use super::delegated::passed_over;
 use super::intake::Intake;
 use super::settle::stopped;
 use super::{Run, unpaired};
@@ -248,7 +249,7 @@ impl Saying {
                     "Still running, task {}. Its result will follow.",
                     operation.id.0.short()
                 ),
-                None => why.to_owned(),
+                None => passed_over(&name, why),
             };
             let answers = Some(Answers {
                 message,

@@ -2,6 +2,7 @@
 
 use super::Run;
 use super::decide::{PASSED_OVER, Saying};
+use super::delegated::{delegation, is_delegation};
 use super::settle::{Ended, settlement, stopped};
 use super::taint::is_any_marked;
 use crate::events::agent::Agent;
@@ -13,7 +14,7 @@ use crate::values::digest::Salt;
 use crate::values::id::{OperationId, TurnId};
 use crate::values::time::Timestamp;
 use crate::work::budget::Amount;
-use crate::work::delegate::{self, DelegateResult, Delegation, Task};
+use crate::work::delegate::{DelegateResult, TaskState};
 use crate::work::operation::{Operation, Performer, Settlement};
 use crate::work::step::{Decision, Failure};
 use crate::work::talk::AGENT_MESSAGE_FAILED;
@@ -250,6 +251,17 @@ pub fn settlement_for_parent(
     )
     .marked(untrusted)
     .spending(spent)
+    .ending(state_of(cause))
+}
+
+/// Returns the state of a task whose work ended with this cause.
+fn state_of(cause: &Cause) -> TaskState {
+    match cause {
+        Cause::Replied | Cause::Completed { .. } => TaskState::Completed,
+        Cause::Failed { code, .. } if code == TIMED_OUT => TaskState::Timeout,
+        Cause::Failed { .. } => TaskState::Failed,
+        Cause::Aborted { .. } => TaskState::Cancelled,
+    }
 }
 
 /// Returns the settlement for the waiting operation of another run when no run will begin with its
@@ -266,6 +278,7 @@ pub fn settlement_of_nothing(operation: &Operation, reason: &str, time: Timestam
         time,
     )
     .spending(Amount::default())
+    .ending(TaskState::Failed)
 }
 
 /// Returns the end of an operation whose work ended with this cause and without a reply.
@@ -349,39 +362,6 @@ pub(super) fn undelegated_in_time(operation: &Operation, time: Timestamp) -> Opt
     is_delegation(operation).then(|| failed_without_reply(operation, &cause, false, time))
 }
 
-fn is_delegation(operation: &Operation) -> bool {
-    matches!(
-        operation.performer,
-        Performer::Agent {
-            delegation: Some(_),
-            ..
-        }
-    )
-}
-
-/// Returns the delegation and its task; none when the operation is no delegation.
-fn delegation(operation: &Operation, time: Timestamp) -> Option<(Delegation, Task)> {
-    let Performer::Agent {
-        agent,
-        delegation: Some(arguments),
-        since,
-        ..
-    } = &operation.performer
-    else {
-        return None;
-    };
-    let delegation = delegate::parse(arguments, &delegate::Target::ALL).ok()?;
-    Some((
-        delegation,
-        Task {
-            operation: operation.id,
-            agent: *agent,
-            created: *since,
-            completed: time,
-        },
-    ))
-}
-
 /// Returns the result of a delegation that failed; none when the operation is no delegation.
 fn undelegated(operation: &Operation, cause: &Cause, time: Timestamp) -> Option<DelegateResult> {
     let (delegation, task) = delegation(operation, time)?;
@@ -389,7 +369,9 @@ fn undelegated(operation: &Operation, cause: &Cause, time: Timestamp) -> Option<
         Cause::Failed { code, .. } if code == TIMED_OUT => {
             DelegateResult::timed_out(&delegation, &task)
         }
-        Cause::Failed { reason, .. } => DelegateResult::failed(&delegation, &task, reason),
+        Cause::Failed { code, reason } => {
+            DelegateResult::failed(&delegation, &task, reason, code != NOT_BEGUN)
+        }
         _ => DelegateResult::cancelled(&delegation, &task),
     })
 }

@@ -11,6 +11,7 @@ use crate::values::id::{InputId, OperationId};
 use crate::values::limits::{PARALLEL_CALLS_MAX, RECOVERIES_MAX};
 use crate::values::time::Timestamp;
 use crate::work::approval::{declined, expired};
+use crate::work::delegate::TaskState;
 use crate::work::operation::{Pause, Performer, Settlement};
 use crate::work::step::Failure;
 
@@ -50,10 +51,16 @@ pub fn next(open: &Open, now: Timestamp) -> Next {
     if operation.deadline.is_some_and(|deadline| deadline <= now) {
         let overdue =
             settlement(operation, overdue(open, now), now).costing(open.stopped_attempts());
-        return Next::Settle(Box::new(overdue));
+        return Next::Settle(Box::new(match &operation.performer {
+            Performer::Agent { .. } => overdue.ending(TaskState::Timeout),
+            _ => overdue,
+        }));
     }
     match (&operation.performer, &open.pause) {
-        (Performer::Refused { outcome }, _) => settle(refused(outcome.clone())),
+        (Performer::Refused { outcome, untrusted }, _) => {
+            let settled = settlement(operation, refused(outcome.clone()), now);
+            Next::Settle(Box::new(settled.marked(*untrusted)))
+        }
         (Performer::Reply { settled, .. }, _) => settle(replied(*settled)),
         (Performer::Detached { told, .. }, _) => settle(Ended::Gave {
             parts: vec![Part::text(told.as_str())],

@@ -1,5 +1,6 @@
 //! The settlement of operations: outcomes, and the results that are paired with a model's calls.
 
+use super::delegated::{answers_delegate, delegation};
 use super::{Open, Run};
 use crate::access::tool::ClientAction;
 use crate::access::user::UserId;
@@ -14,6 +15,7 @@ use crate::values::refusal::{Refusal, RefusalKind};
 use crate::values::time::Timestamp;
 use crate::work::approval::{self, ApprovalAnswered};
 use crate::work::budget::Amount;
+use crate::work::delegate::DelegateResult;
 use crate::work::operation::Attempt;
 use crate::work::operation::{Answer, CallUsage, Kept, Operation, Pause, Performer, Settlement};
 use crate::work::step::{Failure, OperationOutcome};
@@ -95,7 +97,10 @@ pub fn settlement(operation: &Operation, ended: Ended, time: Timestamp) -> Settl
             paired(operation, vec![Part::text("The time has passed.")], false),
         ),
         ended => {
-            let text = explain(&ended);
+            let text = match undelegated(operation, &ended, time) {
+                Some(result) => result.to_string(),
+                None => explain(&ended),
+            };
             let outcome = match ended {
                 Ended::Failed(failure) => OperationOutcome::Failed { failure },
                 Ended::Denied => OperationOutcome::Denied,
@@ -202,6 +207,28 @@ fn explain(ended: &Ended) -> String {
               Check before repeating it."
             .to_owned(),
     }
+}
+
+/// Returns the result of a call of `delegate` that came to nothing; none for any other operation.
+fn undelegated(operation: &Operation, ended: &Ended, time: Timestamp) -> Option<DelegateResult> {
+    if !answers_delegate(operation) {
+        return None;
+    }
+    let Some((delegation, task)) = delegation(operation, time) else {
+        return Some(match ended {
+            Ended::Denied => DelegateResult::denied(),
+            Ended::Failed(failure) => DelegateResult::refused(failure),
+            ended => DelegateResult::not_started(&explain(ended)),
+        });
+    };
+    Some(match ended {
+        Ended::Failed(failure) => {
+            DelegateResult::failed(&delegation, &task, &failure.message, true)
+        }
+        Ended::TimedOut => DelegateResult::timed_out(&delegation, &task),
+        Ended::Cancelled => DelegateResult::cancelled(&delegation, &task),
+        _ => DelegateResult::unknown(&delegation, &task),
+    })
 }
 
 fn paired(operation: &Operation, parts: Vec<Part>, failed: bool) -> Option<Draft> {

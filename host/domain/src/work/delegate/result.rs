@@ -1,11 +1,18 @@
 //! The result of a delegation, as the JSON that goes back to the model as the call's result.
 
-use super::{Code, Delegation, Invalid, Target};
+use super::{Code, Delegation, Target};
 use crate::values::id::{AgentId, OperationId};
+use crate::values::text::words;
 use crate::values::time::Timestamp;
-use serde::Serialize;
+use crate::work::step::Failure;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::fmt;
+
+/// The code of a failure for a limit that is met, in the host's own terms.
+const LIMIT_REACHED: &str = "limit-reached";
+/// The code of a failure for arguments that cannot be read, in the host's own terms.
+const INVALID_ARGUMENTS: &str = "invalid-arguments";
 
 /// The task that a delegation became.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,7 +28,7 @@ pub struct Task {
 }
 
 /// The outcome of a task.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum TaskState {
     /// It has a result.
@@ -34,13 +41,22 @@ pub enum TaskState {
     Timeout,
 }
 
+words!(TaskState {
+    Completed = "COMPLETED",
+    Failed = "FAILED",
+    Cancelled = "CANCELLED",
+    Timeout = "TIMEOUT",
+});
+
 /// The reason why there is no result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct DelegateError {
-    /// A stable code.
-    pub code: Code,
+    /// A stable code: a word of [`Code`], or that of the rule that refused the call.
+    pub code: String,
     /// The message for people and models.
     pub message: String,
+    /// True if the same call may succeed when it is made again.
+    pub retryable: bool,
 }
 
 /// The known facts about a delegation. Empty if it was refused before there was a task.
@@ -119,10 +135,14 @@ impl DelegateResult {
         }
     }
 
-    /// The target failed.
+    /// The target failed. It may be asked again if nothing of the task was done: `begun` is false.
     #[must_use]
-    pub fn failed(delegation: &Delegation, task: &Task, reason: &str) -> Self {
-        Self::ended(delegation, task, TaskState::Failed).because(Code::TaskFailed, reason)
+    pub fn failed(delegation: &Delegation, task: &Task, reason: &str, begun: bool) -> Self {
+        Self::ended(delegation, task, TaskState::Failed).because(
+            Code::TaskFailed.as_str(),
+            reason,
+            !begun,
+        )
     }
 
     /// The task's deadline passed. It is not tried again.
@@ -138,29 +158,75 @@ impl DelegateResult {
             "Operation {operation} of {target} agent took longer than {timeout_ms} \
                      milliseconds and was stopped."
         );
-        Self::ended(delegation, task, TaskState::Timeout).because(Code::TaskTimeout, &reason)
+        let code = Code::TaskTimeout.as_str();
+        Self::ended(delegation, task, TaskState::Timeout).because(code, &reason, false)
     }
 
     /// The task was stopped.
     #[must_use]
     pub fn cancelled(delegation: &Delegation, task: &Task) -> Self {
-        Self::ended(delegation, task, TaskState::Cancelled)
-            .because(Code::TaskFailed, "The task was cancelled.")
+        Self::ended(delegation, task, TaskState::Cancelled).because(
+            Code::TaskFailed.as_str(),
+            "The task was cancelled.",
+            false,
+        )
+    }
+
+    /// The host lost the task while it ran.
+    #[must_use]
+    pub fn unknown(delegation: &Delegation, task: &Task) -> Self {
+        let message = "The host stopped while the task ran and cannot tell whether it took \
+                       effect. Check before repeating it.";
+        let code = Code::TaskUnknown.as_str();
+        Self::ended(delegation, task, TaskState::Failed).because(code, message, false)
     }
 
     /// The call was refused before there was a task.
     #[must_use]
-    pub fn refused(invalid: &Invalid) -> Self {
-        let nothing = Self {
+    pub fn refused(failure: &Failure) -> Self {
+        let code = match failure.code.as_str() {
+            LIMIT_REACHED => Code::LimitReached.as_str(),
+            INVALID_ARGUMENTS => Code::InvalidParameters.as_str(),
+            code => code,
+        };
+        Self::without_task(None).because(code, &failure.message, failure.retryable)
+    }
+
+    /// A rule of the operator's does not allow the call.
+    #[must_use]
+    pub fn denied() -> Self {
+        let code = Code::NotAllowed.as_str();
+        Self::without_task(None).because(code, "This is not allowed here.", false)
+    }
+
+    /// The call was passed over, and nothing happened.
+    #[must_use]
+    pub fn not_started(why: &str) -> Self {
+        let code = Code::TaskNotStarted.as_str();
+        Self::without_task(Some(TaskState::Cancelled)).because(code, why, true)
+    }
+
+    /// Returns the JSON text of a result that was kept and is used again after so many
+    /// milliseconds. None if the text is no result.
+    #[must_use]
+    pub fn kept(result: &str, age_ms: u64) -> Option<String> {
+        let mut result: Value = serde_json::from_str(result).ok()?;
+        let metadata = result.get_mut("metadata")?.as_object_mut()?;
+        metadata.insert("cached".to_owned(), Value::Bool(true));
+        metadata.insert("ageMs".to_owned(), Value::from(age_ms));
+        Some(result.to_string())
+    }
+
+    fn without_task(task_state: Option<TaskState>) -> Self {
+        Self {
             success: false,
             task_id: None,
             data: None,
             output: None,
             error: None,
-            task_state: None,
+            task_state,
             metadata: DelegateMetadata::default(),
-        };
-        nothing.because(invalid.code, &invalid.message)
+        }
     }
 
     fn ended(delegation: &Delegation, task: &Task, state: TaskState) -> Self {
@@ -182,10 +248,11 @@ impl DelegateResult {
         }
     }
 
-    fn because(mut self, code: Code, message: &str) -> Self {
+    fn because(mut self, code: &str, message: &str, retryable: bool) -> Self {
         self.error = Some(DelegateError {
-            code,
+            code: code.to_owned(),
             message: message.to_owned(),
+            retryable,
         });
         self
     }

@@ -7,6 +7,7 @@ use super::{
 use crate::values::digest::Digest;
 use crate::values::id::{AgentId, OperationId};
 use crate::values::time::Timestamp;
+use crate::work::step::Failure;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -375,18 +376,23 @@ fn a_result_says_how_the_task_ended() {
             json!({ "success": true, "output": "3", "taskState": "COMPLETED" }),
         ),
         (
-            DelegateResult::failed(&delegation, &task, "no such file"),
+            DelegateResult::failed(&delegation, &task, "no such file", true),
             json!({ "success": false, "error": { "code": "TASK_FAILED", "message": "no such \
-                file" }, "taskState": "FAILED" }),
+                file", "retryable": false }, "taskState": "FAILED" }),
         ),
         (
             DelegateResult::timed_out(&delegation, &task),
-            json!({ "success": false, "error": { "code": "TASK_TIMEOUT", "message": late }, "taskState": "TIMEOUT" }),
+            json!({ "success": false, "error": { "code": "TASK_TIMEOUT", "message": late, "retryable": false }, "taskState": "TIMEOUT" }),
         ),
         (
             DelegateResult::cancelled(&delegation, &task),
             json!({ "success": false, "error": { "code": "TASK_FAILED", "message": "The task was \
-                cancelled." }, "taskState": "CANCELLED" }),
+                cancelled.", "retryable": false }, "taskState": "CANCELLED" }),
+        ),
+        (
+            DelegateResult::failed(&delegation, &task, "no turn began", false),
+            json!({ "success": false, "error": { "code": "TASK_FAILED", "message": "no turn \
+                began", "retryable": true }, "taskState": "FAILED" }),
         ),
     ] {
         let mut expected = expected;
@@ -402,12 +408,38 @@ fn a_result_says_how_the_task_ended() {
 #[test]
 fn a_refused_call_is_a_result_without_a_task() {
     let invalid = parse("{}", &[Target::Worker]).unwrap_err();
-    let result: Value =
-        serde_json::from_str(&DelegateResult::refused(&invalid).to_string()).unwrap();
-    let error = json!({ "code": invalid.code.as_str(), "message": "`target` is missing. Supported: \
-        worker." });
-    assert_eq!(
-        result,
+    let invalid = Failure::lasting(invalid.code(), invalid.to_string());
+    let error = |code: &str, message: &str, retryable: bool| {
+        let error = json!({ "code": code, "message": message, "retryable": retryable });
         json!({ "success": false, "error": error, "metadata": {} })
-    );
+    };
+    let missing = "`target` is missing. Supported: worker.";
+    let skipped = json!({ "success": false, "taskState": "CANCELLED", "metadata": {}, "error": {
+        "code": "TASK_NOT_STARTED", "message": "Skipped.", "retryable": true } });
+    for (result, expected) in [
+        (
+            DelegateResult::refused(&invalid),
+            error("INVALID_TARGET", missing, false),
+        ),
+        (
+            DelegateResult::refused(&Failure::passing("limit-reached", "too many")),
+            error("LIMIT_REACHED", "too many", true),
+        ),
+        (
+            DelegateResult::refused(&Failure::lasting("invalid-arguments", "no JSON")),
+            error("INVALID_PARAMETERS", "no JSON", false),
+        ),
+        (
+            DelegateResult::refused(&Failure::lasting("TOOL_NOT_AVAILABLE", "no such tool")),
+            error("TOOL_NOT_AVAILABLE", "no such tool", false),
+        ),
+        (
+            DelegateResult::denied(),
+            error("NOT_ALLOWED", "This is not allowed here.", false),
+        ),
+        (DelegateResult::not_started("Skipped."), skipped),
+    ] {
+        let result: Value = serde_json::from_str(&result.to_string()).unwrap();
+        assert_eq!(result, expected);
+    }
 }

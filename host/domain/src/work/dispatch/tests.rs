@@ -11,6 +11,7 @@ fn a_dispatch_is_refused_by_the_first_limit_that_it_exceeds() {
         spawn_depth_max: 1,
         children_max: 3,
         tree_dispatches_max: 4,
+        delegations_queued_max: 0,
         hops_max: 16,
         runs_per_message_max: 9,
     };

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::events::run::end::{Closing, settlement_for_parent};
-use crate::thread::message::text_of;
+use crate::thread::message::{Answers, text_of};
 use crate::work::budget::Amount;
 
 /// Returns what a run's first step starts for others.
@@ -33,6 +33,7 @@ fn a_delegation_that_is_not_done_in_time_is_told_the_same_whoever_says_so_first(
         delegation: Some(arguments.to_owned()),
         message: None,
         since: NOW,
+        queued: false,
     };
     let mut run = begun();
     let operation = Operation {
@@ -74,6 +75,7 @@ fn the_share_of_detached_work_is_charged_for_good_also_in_old_events() {
         detached,
         Performer::Refused {
             outcome: OperationOutcome::Parts { parts: told() },
+            untrusted: false,
         },
     ] {
         let mut run = begun();
@@ -107,4 +109,93 @@ fn the_share_of_detached_work_is_charged_for_good_also_in_old_events() {
             }
         );
     }
+}
+
+/// Returns what the model reads of its call of a tool that ended so.
+fn read_of(tool: &str, performer: Performer, ended: Ended) -> String {
+    let run = begun();
+    let answers = Answers {
+        message: 2,
+        index: 0,
+        call_id: "c".into(),
+        name: tool.into(),
+        failed: false,
+    };
+    let operation = Operation {
+        answers: Some(answers),
+        ..handed(&run, performer, EffectClass::NonIdempotent)
+    };
+    let settlement = settlement(&operation, ended, NOW);
+    text_of(&settlement.result.expect("a result").parts)
+}
+
+#[test]
+fn a_delegation_that_comes_to_nothing_is_told_as_a_result_and_not_as_text() {
+    let arguments = r#"{"target":"worker","operation":"list_files","parameters":{"path":"/data"}}"#;
+    let task = || Performer::Agent {
+        agent: AgentId(Uuid::from_u128(5)),
+        session: SessionId(Uuid::from_u128(6)),
+        input: InputId(Uuid::from_u128(7)),
+        delegation: Some(arguments.to_owned()),
+        message: None,
+        since: NOW,
+        queued: false,
+    };
+    let refused = || Performer::Refused {
+        outcome: OperationOutcome::Denied,
+        untrusted: false,
+    };
+    let limit = || Ended::Failed(Failure::passing("limit-reached", "too many"));
+    for (performer, ended, code, state, retryable) in [
+        (refused(), Ended::Denied, "NOT_ALLOWED", None, false),
+        (refused(), limit(), "LIMIT_REACHED", None, true),
+        (task(), limit(), "TASK_FAILED", Some("FAILED"), false),
+        (
+            task(),
+            Ended::TimedOut,
+            "TASK_TIMEOUT",
+            Some("TIMEOUT"),
+            false,
+        ),
+        (
+            task(),
+            Ended::Cancelled,
+            "TASK_FAILED",
+            Some("CANCELLED"),
+            false,
+        ),
+        (
+            task(),
+            Ended::Unknown,
+            "TASK_UNKNOWN",
+            Some("FAILED"),
+            false,
+        ),
+    ] {
+        let told = read_of("delegate", performer.clone(), ended.clone());
+        let result: serde_json::Value = serde_json::from_str(&told).expect(&told);
+        assert_eq!(
+            (
+                result["error"]["code"].as_str(),
+                result["taskState"].as_str(),
+                result["error"]["retryable"].as_bool(),
+                result["taskId"].is_string(),
+            ),
+            (Some(code), state, Some(retryable), state.is_some()),
+            "{told}"
+        );
+        // Calls of other tools are told in words.
+        let other = read_of("dispatch_to_agent", performer, ended);
+        assert!(serde_json::from_str::<serde_json::Value>(&other).is_err());
+    }
+}
+
+#[test]
+fn a_delegation_that_is_passed_over_is_told_as_a_result() {
+    use crate::events::run::delegated::passed_over;
+    assert_eq!(passed_over("read_file", "Skipped."), "Skipped.");
+    let told: serde_json::Value =
+        serde_json::from_str(&passed_over("delegate", "Skipped.")).expect("a result");
+    assert_eq!(told["error"]["code"], "TASK_NOT_STARTED");
+    assert_eq!(told["taskState"], "CANCELLED");
 }

@@ -1,0 +1,279 @@
+//! Tasks: work that agents handed to each other, looked at, summed up and cancelled.
+
+use super::ending::CANCEL_REASON;
+use super::guards::allowed;
+use super::reason::checked_reason;
+use super::sessions::visible;
+use super::{Broker, Error, Target};
+use crate::boxed::boxed;
+use crate::driver::{drawn_by_work, load_caller, wake_held};
+use crate::journal::Context;
+use crate::refusals::{conflict, not_found};
+use crate::signal::Aborted;
+use domain::event::{Event, InputCancelled, RunSettled};
+use domain::id::{OperationId, Stream};
+use domain::refusal::RefusalKind;
+use domain::role::Right;
+use domain::run::settle::{Ended, settlement};
+use domain::task::{TaskSample, TaskStatus, TaskSum, sum_up};
+use domain::time::Timestamp;
+use domain::user::UserId;
+use store::{Commit, CommitError, Expected, Guard, QueueGuard, RunGuard, TaskFilter, TaskRow};
+
+/// Tasks that one look for a page reads from the store at a time.
+const LOOK_TASKS: usize = 500;
+/// Tasks that one page looks through, at most. A page that found fewer than it may have goes on
+/// from there.
+const LOOKED_AT_MAX: usize = 5_000;
+/// Tasks that are summed up, at most: the newest.
+const SUMMED_UP_MAX: usize = 50_000;
+
+/// The tasks that a page shows.
+#[derive(Debug, Clone, Default)]
+pub struct TaskQuery {
+    /// The tasks that are meant. Its user is the one who looks; none for the operator.
+    pub filter: TaskFilter,
+    /// Only in this state.
+    pub status: Option<TaskStatus>,
+    /// The last task of the page before.
+    pub after: Option<(Timestamp, OperationId)>,
+    /// Maximum number of tasks.
+    pub limit: usize,
+}
+
+/// A page of tasks.
+#[derive(Debug, Clone)]
+pub struct TaskList {
+    /// The newest first.
+    pub tasks: Vec<TaskRow>,
+    /// The place after which the next page begins; none on the last.
+    pub next: Option<(Timestamp, OperationId)>,
+}
+
+/// Sums of tasks.
+#[derive(Debug, Clone)]
+pub struct TaskStats {
+    /// The sums by target and operation.
+    pub sums: Vec<TaskSum>,
+    /// True if there are more tasks than were summed up: the oldest are left out.
+    pub is_cut_off: bool,
+}
+
+impl Broker {
+    /// Returns a page of tasks.
+    #[boxed]
+    pub async fn tasks(&self, query: TaskQuery) -> Result<TaskList, Error> {
+        let TaskQuery {
+            filter,
+            status,
+            mut after,
+            limit,
+        } = query;
+        let mut tasks = Vec::new();
+        let mut looked_at = 0;
+        loop {
+            let rows = self
+                .store()
+                .tasks(filter.clone(), after, LOOK_TASKS)
+                .await?;
+            let is_last = rows.len() < LOOK_TASKS;
+            looked_at += rows.len();
+            for row in rows {
+                if tasks.len() == limit {
+                    return Ok(TaskList { tasks, next: after });
+                }
+                after = Some((row.created_at, row.id));
+                let is_meant = status.is_none_or(|status| row.status == status);
+                if is_meant && self.shows(filter.user.as_ref(), &row) {
+                    tasks.push(row);
+                }
+            }
+            if is_last {
+                return Ok(TaskList { tasks, next: None });
+            }
+            if looked_at >= LOOKED_AT_MAX {
+                return Ok(TaskList { tasks, next: after });
+            }
+        }
+    }
+
+    /// Returns one task.
+    ///
+    /// # Errors
+    /// There is no such task, or the user does not see it. Without a user every task is seen.
+    #[boxed]
+    pub async fn task(&self, id: OperationId, user: Option<&UserId>) -> Result<TaskRow, Error> {
+        let row = self.store().task(id, user).await?;
+        row.filter(|row| self.shows(user, row))
+            .ok_or_else(|| task_not_found(id))
+    }
+
+    /// Sums tasks up by target and operation.
+    #[boxed]
+    pub async fn task_stats(&self, filter: TaskFilter) -> Result<TaskStats, Error> {
+        let user = filter.user.clone();
+        let rows = self.store().tasks(filter, None, SUMMED_UP_MAX + 1).await?;
+        let is_cut_off = rows.len() > SUMMED_UP_MAX;
+        let samples = rows
+            .into_iter()
+            .take(SUMMED_UP_MAX)
+            .filter(|row| self.shows(user.as_ref(), row))
+            .map(sample);
+        Ok(TaskStats {
+            sums: sum_up(samples),
+            is_cut_off,
+        })
+    }
+
+    /// Cancels a task: its caller is told so at once, and its work is stopped. Returns the task.
+    ///
+    /// # Errors
+    /// There is no such task, or the user does not see it, or may not cancel its caller's turn. Or
+    /// the task has ended.
+    #[boxed]
+    pub async fn cancel_task(
+        &self,
+        user: &UserId,
+        id: OperationId,
+        reason: Option<String>,
+    ) -> Result<TaskRow, Error> {
+        let reason = checked_reason(reason, CANCEL_REASON)?;
+        let row = self.task(id, Some(user)).await?;
+        self.may_cancel(user, &row).await?;
+        if row.status.is_end() {
+            return Err(task_settled(row.status));
+        }
+        if row.detached {
+            self.stop_detached(user, &row, reason).await?;
+        } else {
+            self.settle_cancelled(user, &row).await?;
+        }
+        self.task(id, Some(user)).await
+    }
+
+    /// Checks that a user may cancel the turn that handed a task over.
+    async fn may_cancel(&self, user: &UserId, row: &TaskRow) -> Result<(), Error> {
+        let target = Target::Agent(row.agent);
+        let found = self.find(user, &target).await;
+        let (agent, role) = found.map_err(|error| hidden(error, row.id))?;
+        let session = self.store().session(row.session).await?;
+        visible(session, row.agent, user, role, row.session)
+            .map_err(|refusal| hidden(refusal.into(), row.id))?;
+        role.permits(Right::Interact)?;
+        Ok(self.may_command(user, &agent.agent.path)?)
+    }
+
+    /// Settles the operation that waits for a task. The session that does the work finds that
+    /// nobody waits for it any more.
+    async fn settle_cancelled(&self, user: &UserId, row: &TaskRow) -> Result<(), Error> {
+        let gone = || task_settled(TaskStatus::Cancelled);
+        let run = load_caller(self.store(), row.run).await?.ok_or_else(gone)?;
+        let open = run.open.get(&row.id).ok_or_else(gone)?;
+        let now = self.core.now();
+        let mut settled = settlement(&open.operation, Ended::Cancelled, now);
+        settled.spent = drawn_by_work(self.store(), &run.started, &open.operation).await?;
+        let context = Context::by(user, now).about_run(&run.started);
+        let event = Event::RunSettled(RunSettled {
+            run: row.run,
+            settled: vec![settled],
+        });
+        let guard = Guard::Run(RunGuard::OperationOpen {
+            run: row.run,
+            operation: row.id,
+        });
+        let commit = Commit::new()
+            .guard(guard)
+            .guard(allowed(row.agent, user))
+            .append(
+                Stream::Run(row.run),
+                Expected::Any,
+                vec![context.event(event)],
+            );
+        match self.core.commit_work(row.session, commit).await {
+            Ok(_) => {}
+            Err(CommitError::Conflict(_)) => return Err(gone()),
+            Err(error) => return Err(error.into()),
+        }
+        self.core.wake(row.to_session);
+        Ok(())
+    }
+
+    /// Stops work that nobody waits for: its turn, or the input that carries it.
+    async fn stop_detached(
+        &self,
+        user: &UserId,
+        row: &TaskRow,
+        reason: String,
+    ) -> Result<(), Error> {
+        if row.child.is_some() {
+            return match self.abort(row.to_session, reason, Commit::new()).await? {
+                Aborted::Ended => Ok(()),
+                Aborted::NoneOpen | Aborted::Outdated => Err(task_settled(TaskStatus::Completed)),
+            };
+        }
+        let now = self.core.now();
+        let cancelled = InputCancelled {
+            input: row.input,
+            session: row.to_session,
+            cancelled_by: user.clone(),
+            reason: Some(reason),
+            time: now,
+        };
+        let context = Context::by(user, now).about(row.to_agent, Some(row.to_session), None);
+        let commit = Commit::new()
+            .guard(QueueGuard::InputWaiting(row.input))
+            .guard(allowed(row.agent, user))
+            .append(
+                Stream::Session(row.to_session),
+                Expected::Any,
+                vec![context.event(Event::InputCancelled(cancelled))],
+            );
+        match self.core.commit_work(row.to_session, commit).await {
+            Ok(_) => {
+                wake_held(&self.core, row.input).await;
+                Ok(())
+            }
+            Err(CommitError::Conflict(_)) => Err(task_settled(TaskStatus::Running)),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Returns whether the operator's rules on paths let a user see a task's caller. The operator
+    /// sees every task.
+    fn shows(&self, user: Option<&UserId>, row: &TaskRow) -> bool {
+        user.is_none_or(|user| {
+            row.agent_path
+                .as_deref()
+                .is_none_or(|path| self.may_see(user, path))
+        })
+    }
+}
+
+fn sample(row: TaskRow) -> TaskSample {
+    TaskSample {
+        target: row.target.unwrap_or_else(|| row.kind.as_str().to_owned()),
+        operation: row.operation,
+        status: row.status,
+        duration_ms: row.ended_at.map(|ended| ended.since_ms(row.created_at)),
+        tokens: row.tokens,
+        cost_micros: row.cost_micros,
+    }
+}
+
+fn task_not_found(id: OperationId) -> Error {
+    not_found("TASK_NOT_FOUND", format!("there is no task `{id}`")).into()
+}
+
+/// The error of a caller that looks absent: its task does too.
+fn hidden(error: Error, id: OperationId) -> Error {
+    match error {
+        Error::Refused(refusal) if refusal.kind == RefusalKind::NotFound => task_not_found(id),
+        other => other,
+    }
+}
+
+fn task_settled(status: TaskStatus) -> Error {
+    let message =
+        format!("the task is {status} and cannot be cancelled any more; look at it again");
+    conflict("TASK_SETTLED", message).into()
+}

@@ -1,0 +1,58 @@
+//! Results of calls of `delegate`, as the model reads them: the delegation of an operation, and the
+//! text for every way in which none came to be.
+
+use crate::values::time::Timestamp;
+use crate::work::delegate::{self, DelegateResult, Delegation, Task};
+use crate::work::operation::{Operation, Performer};
+
+/// Returns whether an operation is a task of `delegate`.
+pub(super) fn is_delegation(operation: &Operation) -> bool {
+    matches!(
+        operation.performer,
+        Performer::Agent {
+            delegation: Some(_),
+            ..
+        }
+    )
+}
+
+/// Returns the delegation and its task; none when the operation is no delegation.
+pub(super) fn delegation(operation: &Operation, time: Timestamp) -> Option<(Delegation, Task)> {
+    let Performer::Agent {
+        agent,
+        delegation: Some(arguments),
+        since,
+        ..
+    } = &operation.performer
+    else {
+        return None;
+    };
+    let delegation = delegate::parse(arguments, &delegate::Target::ALL).ok()?;
+    Some((
+        delegation,
+        Task {
+            operation: operation.id,
+            agent: *agent,
+            created: *since,
+            completed: time,
+        },
+    ))
+}
+
+/// Returns whether an operation is the model's call of `delegate`, whatever became of it.
+pub(super) fn answers_delegate(operation: &Operation) -> bool {
+    operation
+        .answers
+        .as_ref()
+        .is_some_and(|answers| answers.name == delegate::NAME)
+}
+
+/// Returns the result of a call that was not made. Calls of other tools are told why in plain
+/// words.
+pub(super) fn passed_over(tool: &str, why: &str) -> String {
+    if tool == delegate::NAME {
+        DelegateResult::not_started(why).to_string()
+    } else {
+        why.to_owned()
+    }
+}

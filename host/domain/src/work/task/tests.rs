@@ -1,0 +1,197 @@
+//! Tables of tasks: their states, their content and their sums.
+
+use super::{
+    Carrier, PARAMETERS_BYTES_MAX, TaskFacts, TaskKind, TaskSample, TaskStatus, content, sum_up,
+};
+use crate::access::tool::EffectClass;
+use crate::thread::turn::TurnEnd;
+use crate::values::id::{AgentId, InputId, OperationId, RunId, SessionId};
+use crate::values::time::Timestamp;
+use crate::work::delegate::TaskState;
+use crate::work::operation::{Operation, Performer};
+use serde_json::json;
+use uuid::Uuid;
+
+#[test]
+fn the_state_of_a_task_follows_from_its_operation_its_input_and_its_turn() {
+    use TaskStatus::{Cancelled, Completed, Failed, Paused, Pending, Queued, Running, Timeout};
+    let waiting = |queued| Carrier::Waiting { queued };
+    for (settled, carrier, end, asks, expected) in [
+        (None, waiting(false), None, false, Pending),
+        (None, waiting(true), None, false, Queued),
+        (None, Carrier::Claimed, None, false, Running),
+        (None, Carrier::Claimed, None, true, Paused),
+        (None, Carrier::Consumed, None, false, Running),
+        (None, Carrier::Dead, None, false, Failed),
+        (None, Carrier::Gone, None, false, Cancelled),
+        (
+            None,
+            Carrier::Consumed,
+            Some(TurnEnd::Replied),
+            false,
+            Completed,
+        ),
+        (
+            None,
+            Carrier::Consumed,
+            Some(TurnEnd::Completed),
+            false,
+            Completed,
+        ),
+        (
+            None,
+            Carrier::Consumed,
+            Some(TurnEnd::Failed),
+            false,
+            Failed,
+        ),
+        (
+            None,
+            Carrier::Consumed,
+            Some(TurnEnd::Aborted),
+            false,
+            Cancelled,
+        ),
+        (
+            Some(TaskState::Timeout),
+            waiting(true),
+            None,
+            false,
+            Timeout,
+        ),
+        (
+            Some(TaskState::Cancelled),
+            Carrier::Claimed,
+            None,
+            true,
+            Cancelled,
+        ),
+        (
+            Some(TaskState::Failed),
+            Carrier::Consumed,
+            Some(TurnEnd::Replied),
+            false,
+            Failed,
+        ),
+        (
+            Some(TaskState::Completed),
+            Carrier::Consumed,
+            None,
+            false,
+            Completed,
+        ),
+    ] {
+        let facts = TaskFacts {
+            settled,
+            carrier,
+            end,
+            asks,
+        };
+        assert_eq!(facts.status(), expected, "{facts:?}");
+    }
+    for status in TaskStatus::ALL {
+        assert_eq!(status.is_end(), status >= Completed, "{status}");
+    }
+}
+
+fn operation(performer: Performer) -> Operation {
+    Operation {
+        id: OperationId::mint(RunId(Uuid::nil()), 0, "d"),
+        key: "d".into(),
+        step: 0,
+        place: 0,
+        performer,
+        effect: EffectClass::NonIdempotent,
+        time_limit_ms: None,
+        deadline: None,
+        answers: None,
+        in_thread: false,
+        reserved: Default::default(),
+        approval: None,
+    }
+}
+
+fn handed_over(delegation: Option<String>, queued: bool) -> Operation {
+    operation(Performer::Agent {
+        agent: AgentId(Uuid::nil()),
+        session: SessionId(Uuid::nil()),
+        input: InputId(Uuid::nil()),
+        delegation,
+        message: None,
+        since: Timestamp(0),
+        queued,
+    })
+}
+
+#[test]
+fn a_task_shows_its_operation_and_no_more_of_its_parameters_than_fits() {
+    let long = "é".repeat(PARAMETERS_BYTES_MAX);
+    let arguments = json!({
+        "target": "worker", "operation": "write_file", "parameters": { "content": long },
+    });
+    let shown = content(&handed_over(Some(arguments.to_string()), true)).expect("a task");
+    assert_eq!(
+        (
+            shown.kind,
+            shown.target.as_deref(),
+            shown.operation.as_deref(),
+            shown.queued
+        ),
+        (TaskKind::Delegate, Some("worker"), Some("write_file"), true)
+    );
+    let parameters = shown.parameters.expect("parameters");
+    assert!(parameters.len() <= PARAMETERS_BYTES_MAX + '…'.len_utf8());
+    assert!(parameters.ends_with('…'), "{parameters}");
+    let other = content(&handed_over(None, false)).expect("a task");
+    assert_eq!(
+        (other.kind, other.target, other.detached),
+        (TaskKind::Dispatch, None, false)
+    );
+    assert_eq!(
+        content(&operation(Performer::Timer { due: Timestamp(1) })),
+        None
+    );
+}
+
+#[test]
+fn tasks_are_summed_up_by_target_and_operation() {
+    let sample = |operation: &str, status, duration_ms| TaskSample {
+        target: "worker".into(),
+        operation: Some(operation.into()),
+        status,
+        duration_ms,
+        tokens: 10,
+        cost_micros: 3,
+    };
+    let mut samples: Vec<TaskSample> = (1..=20)
+        .map(|n| sample("read_file", TaskStatus::Completed, Some(n * 10)))
+        .collect();
+    samples.push(sample("list_files", TaskStatus::Failed, Some(7)));
+    samples.push(sample("list_files", TaskStatus::Timeout, Some(9)));
+    samples.push(sample("list_files", TaskStatus::Queued, None));
+    let sums = sum_up(samples);
+    let [list, read] = sums.as_slice() else {
+        panic!("{sums:?}")
+    };
+    assert_eq!(
+        (
+            list.count(),
+            list.failures(),
+            list.p50_ms,
+            list.p95_ms,
+            list.tokens
+        ),
+        (3, 2, Some(7), Some(9), 30)
+    );
+    assert_eq!(
+        (
+            read.count(),
+            read.failures(),
+            read.p50_ms,
+            read.p95_ms,
+            read.cost_micros
+        ),
+        (20, 0, Some(100), Some(190), 60)
+    );
+    assert_eq!(sum_up([]), []);
+}

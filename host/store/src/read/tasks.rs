@@ -1,0 +1,214 @@
+//! Tasks: work that agents handed to each other, a page at a time, with what became of it.
+
+use super::ReadError;
+use crate::sql::{Columns, int, limit as rows, unreadable};
+use crate::store::Store;
+use domain::delegate::TaskState;
+use domain::digest::Digest;
+use domain::id::{AgentId, InputId, OperationId, RunId, SessionId};
+use domain::task::{Carrier, TaskFacts, TaskKind, TaskStatus};
+use domain::time::Timestamp;
+use domain::turn::TurnEnd;
+use domain::user::UserId;
+use rusqlite::{Row, params};
+
+/// A task with what is known about it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TaskRow {
+    /// The operation that handed it over.
+    pub id: OperationId,
+    /// The run of that operation.
+    pub run: RunId,
+    /// The session of that run.
+    pub session: SessionId,
+    /// The agent of that run.
+    pub agent: AgentId,
+    /// Path of that agent; none if it was purged.
+    pub agent_path: Option<String>,
+    /// The user for whom that run works.
+    pub user_id: UserId,
+    /// The way in which it was handed over.
+    pub kind: TaskKind,
+    /// The target: that of a delegation, or the definition of the agent that does it.
+    pub target: Option<String>,
+    /// The operation of a delegation.
+    pub operation: Option<String>,
+    /// The beginning of its parameters.
+    pub parameters: Option<String>,
+    /// The agent that does it.
+    pub to_agent: AgentId,
+    /// The session that it was handed to.
+    pub to_session: SessionId,
+    /// The input that carries it.
+    pub input: InputId,
+    /// The run that took it up.
+    pub child: Option<RunId>,
+    /// True if nobody waits for it.
+    pub detached: bool,
+    /// Time at which it ends as timed out.
+    pub deadline: Option<Timestamp>,
+    /// Time at which it was handed over.
+    pub created_at: Timestamp,
+    /// Time at which its turn began.
+    pub started_at: Option<Timestamp>,
+    /// Time at which it ended.
+    pub ended_at: Option<Timestamp>,
+    /// Its state.
+    pub status: TaskStatus,
+    /// Tokens that it used so far.
+    pub tokens: u64,
+    /// Calls of tools and agents that it made so far.
+    pub calls: u64,
+    /// Its cost so far, in millionths.
+    pub cost_micros: u64,
+}
+
+/// The tasks that are meant. One has to match every field that is given.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct TaskFilter {
+    /// In sessions that this user sees; of all users without one.
+    pub user: Option<UserId>,
+    /// Handed over in this session.
+    pub session: Option<SessionId>,
+    /// Handed over by this agent, or done by it.
+    pub agent: Option<AgentId>,
+    /// Handed over at this time or later.
+    pub from: Option<Timestamp>,
+    /// Handed over before this time.
+    pub to: Option<Timestamp>,
+}
+
+macro_rules! select {
+    ($rest:literal) => {
+        concat!(
+            "SELECT t.id, t.run, t.session, t.agent, c.path, t.user_id, t.kind, coalesce(t.target, \
+             CASE WHEN json_valid(w.agent) THEN json_extract(w.agent, '$.definition') END), t.operation, t.parameters, t.to_agent, \
+             t.to_session, t.input, i.run, t.detached, t.deadline, t.created_at, r.started_at, \
+             coalesce(t.ended_at, r.ended_at), t.state, i.state, i.held, r.outcome, EXISTS (SELECT \
+             1 FROM operations o WHERE o.run = i.run AND o.asks), coalesce(t.tokens, r.tokens, 0), \
+             coalesce(t.calls, r.calls, 0), coalesce(t.cost_micros, r.cost_micros, 0) FROM tasks t \
+             LEFT JOIN inputs i ON i.id = t.input LEFT JOIN runs r ON r.id = i.run LEFT JOIN agents \
+             c ON c.id = t.agent LEFT JOIN agents w ON w.id = t.to_agent ",
+            $rest
+        )
+    };
+}
+
+impl Store {
+    /// Returns tasks, the newest first and from the one after `after`, at most `limit`.
+    pub async fn tasks(
+        &self,
+        filter: TaskFilter,
+        after: Option<(Timestamp, OperationId)>,
+        limit: usize,
+    ) -> Result<Vec<TaskRow>, ReadError> {
+        let (time, id) =
+            after.unwrap_or((Timestamp(u64::MAX >> 1), OperationId(Digest([u8::MAX; 32]))));
+        self.read(move |sql| {
+            sql.rows(
+                select!(
+                    "WHERE (t.created_at, t.id) < (?1, ?2) AND (?3 IS NULL OR t.session = ?3) AND \
+                     (?4 IS NULL OR t.agent = ?4 OR t.to_agent = ?4) AND t.created_at >= ?5 AND \
+                     t.created_at < ?6 AND (?7 IS NULL OR EXISTS (SELECT 1 FROM access a CROSS \
+                     JOIN sessions s ON s.id = t.session WHERE a.user_id = ?7 AND a.agent = \
+                     t.agent AND s.status <> 'deleted' AND (a.role <> 'mentee' OR s.user_id = \
+                     ?7))) ORDER BY t.created_at DESC, t.id DESC LIMIT ?8"
+                ),
+                params![
+                    int(time.0),
+                    id.0.0,
+                    filter.session.map(|session| session.to_string()),
+                    filter.agent.map(|agent| agent.to_string()),
+                    int(filter.from.map_or(0, |from| from.0)),
+                    int(filter.to.map_or(u64::MAX >> 1, |to| to.0)),
+                    filter.user.as_ref().map(UserId::as_str),
+                    rows(limit),
+                ],
+                read,
+            )
+        })
+        .await
+    }
+
+    /// Returns a task, if it is in a session that the user sees; of any user without one.
+    pub async fn task(
+        &self,
+        id: OperationId,
+        user: Option<&UserId>,
+    ) -> Result<Option<TaskRow>, ReadError> {
+        let user = user.cloned();
+        self.read(move |sql| {
+            sql.row(
+                select!(
+                    "WHERE t.id = ?1 AND (?2 IS NULL OR EXISTS (SELECT 1 FROM access a CROSS JOIN \
+                     sessions s ON s.id = t.session WHERE a.user_id = ?2 AND a.agent = t.agent AND \
+                     s.status <> 'deleted' AND (a.role <> 'mentee' OR s.user_id = ?2)))"
+                ),
+                params![id.0.0, user.as_ref().map(UserId::as_str)],
+                read,
+            )
+        })
+        .await
+    }
+}
+
+fn read(row: &Row<'_>) -> rusqlite::Result<TaskRow> {
+    let settled = word(row, 19, TaskState::from_word)?;
+    let end = word(row, 22, TurnEnd::from_word)?;
+    let queued = row.uint_opt(21)?.is_some_and(|held| held > 0);
+    let carrier = match row.text_opt(20)? {
+        Some("waiting") => Carrier::Waiting { queued },
+        Some("claimed") => Carrier::Claimed,
+        Some("consumed") => Carrier::Consumed,
+        Some("dead") => Carrier::Dead,
+        Some(_) | None => Carrier::Gone,
+    };
+    let facts = TaskFacts {
+        settled,
+        carrier,
+        end,
+        asks: row.get(23)?,
+    };
+    let time = |column| Ok::<_, rusqlite::Error>(row.uint_opt(column)?.map(Timestamp));
+    let status = facts.status();
+    Ok(TaskRow {
+        id: OperationId(row.digest(0)?),
+        run: row.id(1)?,
+        session: row.id(2)?,
+        agent: row.id(3)?,
+        agent_path: row.get(4)?,
+        user_id: row.id(5)?,
+        kind: word(row, 6, TaskKind::from_word)?.unwrap_or(TaskKind::Dispatch),
+        target: row.get(7)?,
+        operation: row.get(8)?,
+        parameters: row.get(9)?,
+        to_agent: row.id(10)?,
+        to_session: row.id(11)?,
+        input: row.id(12)?,
+        child: row.id_opt(13)?,
+        detached: row.get(14)?,
+        deadline: time(15)?,
+        created_at: Timestamp(row.uint(16)?),
+        started_at: time(17)?,
+        ended_at: time(18)?.filter(|_| status.is_end()),
+        status,
+        tokens: row.uint(24)?,
+        calls: row.uint(25)?,
+        cost_micros: row.uint(26)?,
+    })
+}
+
+/// Reads a word of a closed list, or none.
+fn word<T>(
+    row: &Row<'_>,
+    column: usize,
+    read: impl FnOnce(&str) -> Option<T>,
+) -> rusqlite::Result<Option<T>> {
+    let Some(word) = row.text_opt(column)? else {
+        return Ok(None);
+    };
+    match read(word) {
+        Some(known) => Ok(Some(known)),
+        None => Err(unreadable(column, format!("`{word}` is not known"))),
+    }
+}

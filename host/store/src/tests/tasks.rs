@@ -1,0 +1,243 @@
+//! Tasks: what is known of work that was handed over, at each moment of it.
+
+use super::projections::everything;
+use super::sample::{
+    NOON, Sample, accepted, agent, begin, input, opened, run, run_ended, run_started, session,
+    stepped, timer, turn_after,
+};
+use crate::{AgentGuard, Commit, TaskFilter};
+use domain::budget::Amount;
+use domain::delegate::{Priority, TaskState};
+use domain::event::{Event, RunSettled, Source};
+use domain::id::{OperationId, Stream};
+use domain::operation::{Operation, Performer, ReplyTo, Settlement};
+use domain::step::OperationOutcome;
+use domain::task::{TaskKind, TaskStatus};
+use domain::user::UserId;
+
+/// Arguments of an urgent delegation.
+const ARGUMENTS: &str =
+    r#"{"target":"worker","operation":"list_files","parameters":{"path":"/data"},"priority":4}"#;
+
+/// A delegation by run 1 that goes to session `to` with the input of the same number.
+fn handed_over(to: u128, queued: bool) -> Operation {
+    let performer = Performer::Agent {
+        agent: agent(1),
+        session: session(to),
+        input: input(to),
+        delegation: Some(ARGUMENTS.to_owned()),
+        message: None,
+        since: NOON,
+        queued,
+    };
+    Operation {
+        performer,
+        ..timer(run(1), &format!("d{to}"), NOON)
+    }
+}
+
+fn carried(operation: OperationId) -> Source {
+    Source::Dispatch {
+        reply_to: Some(ReplyTo {
+            run: run(1),
+            operation,
+            attached: true,
+        }),
+        from: "/ada".to_owned(),
+        deadline: None,
+        depth: 1,
+        hops: 0,
+        priority: Priority::Critical,
+        spawn_depth: 0,
+        budget: Default::default(),
+        denies: Default::default(),
+        permissions: Default::default(),
+        accounts: Default::default(),
+    }
+}
+
+async fn status(sample: &Sample, id: OperationId) -> TaskStatus {
+    let row = sample.store.task(id, None).await.unwrap();
+    row.expect("a task").status
+}
+
+/// Has run 1 hand two pieces of work over; the second waits for room.
+async fn two_tasks(sample: &Sample) -> [OperationId; 2] {
+    begin(sample).await;
+    for n in [2, 3] {
+        sample
+            .append(Stream::Session(session(n)), vec![opened(n, 1, None)])
+            .await;
+    }
+    let work = [handed_over(2, false), handed_over(3, true)];
+    let step = stepped(run(1), Vec::new(), Vec::new(), work.to_vec());
+    sample
+        .append(
+            Stream::Run(run(1)),
+            vec![
+                run_started(run(1), 1, None, Vec::new()),
+                Event::RunStepped(Box::new(step)),
+            ],
+        )
+        .await;
+    let ids = work.map(|operation| operation.id);
+    for (n, id) in [(2, ids[0]), (3, ids[1])] {
+        sample
+            .append(
+                Stream::Session(session(n)),
+                vec![accepted(n, n, carried(id), "work")],
+            )
+            .await;
+    }
+    ids
+}
+
+#[tokio::test]
+async fn a_task_is_known_from_its_hand_over_to_its_end_and_folds_again() {
+    let sample = Sample::new();
+    let [first, second] = two_tasks(&sample).await;
+    assert_eq!(status(&sample, first).await, TaskStatus::Pending);
+    assert_eq!(status(&sample, second).await, TaskStatus::Queued);
+    let row = sample.store.task(first, None).await.unwrap().unwrap();
+    assert_eq!(
+        (row.kind, row.target.as_deref(), row.operation.as_deref()),
+        (TaskKind::Delegate, Some("worker"), Some("list_files"))
+    );
+    assert_eq!(row.parameters.as_deref(), Some(r#"{"path":"/data"}"#));
+    assert_eq!((row.to_session, row.input), (session(2), input(2)));
+
+    sample
+        .append(
+            Stream::Run(run(2)),
+            vec![run_started(run(2), 2, None, vec![input(2)])],
+        )
+        .await;
+    assert_eq!(status(&sample, first).await, TaskStatus::Running);
+    let turn = turn_after(&sample.store, None, run(2), &[]).await;
+    sample
+        .append(Stream::Run(run(2)), vec![run_ended(run(2), 2, turn.id)])
+        .await;
+    let spent = Amount {
+        tokens: 7,
+        calls: 1,
+        cost_micros: 3,
+    };
+    let settle = |id, state| {
+        let outcome = OperationOutcome::Parts { parts: Vec::new() };
+        Settlement::new(id, outcome, NOON.plus_ms(500))
+            .spending(spent)
+            .ending(state)
+    };
+    let settled = vec![
+        settle(first, TaskState::Completed),
+        settle(second, TaskState::Timeout),
+    ];
+    sample
+        .append(
+            Stream::Run(run(1)),
+            vec![Event::RunSettled(RunSettled {
+                run: run(1),
+                settled,
+            })],
+        )
+        .await;
+    let rows = sample
+        .store
+        .tasks(TaskFilter::default(), None, 10)
+        .await
+        .unwrap();
+    let mut ends: Vec<_> = rows
+        .iter()
+        .map(|row| (row.to_session, row.status, row.tokens, row.ended_at))
+        .collect();
+    ends.sort_by_key(|end| end.0);
+    let ended = Some(NOON.plus_ms(500));
+    assert_eq!(
+        ends,
+        [
+            (session(2), TaskStatus::Completed, 7, ended),
+            (session(3), TaskStatus::Timeout, 7, ended)
+        ]
+    );
+    let before = everything(&sample.database());
+    sample.store.rebuild().await.unwrap();
+    assert_eq!(everything(&sample.database()), before);
+}
+
+#[tokio::test]
+async fn tasks_are_listed_from_the_newest_on_for_whoever_sees_their_session() {
+    let sample = Sample::new();
+    let ids = two_tasks(&sample).await;
+    let all = |filter: TaskFilter| sample.store.tasks(filter, None, 10);
+    assert_eq!(all(TaskFilter::default()).await.unwrap().len(), 2);
+    let of = |user: &str| TaskFilter {
+        user: Some(user.parse::<UserId>().unwrap()),
+        ..TaskFilter::default()
+    };
+    assert_eq!(all(of("ada")).await.unwrap().len(), 2);
+    assert_eq!(all(of("eve")).await.unwrap(), []);
+    let eve: UserId = "eve".parse().unwrap();
+    assert_eq!(sample.store.task(ids[0], Some(&eve)).await.unwrap(), None);
+    let elsewhere = TaskFilter {
+        session: Some(session(2)),
+        ..TaskFilter::default()
+    };
+    assert_eq!(all(elsewhere).await.unwrap(), []);
+    // A page goes on after the last row of the one before.
+    let first = sample.store.tasks(TaskFilter::default(), None, 1).await;
+    let first = first.unwrap();
+    let after = Some((first[0].created_at, first[0].id));
+    let second = sample.store.tasks(TaskFilter::default(), after, 5).await;
+    let second = second.unwrap();
+    assert_eq!(second.len(), 1);
+    assert_ne!(first[0].id, second[0].id);
+}
+
+#[tokio::test]
+async fn a_delegation_that_waits_for_room_counts_apart_until_its_turn_begins() {
+    let sample = Sample::new();
+    two_tasks(&sample).await;
+    let tree = agent(1);
+    let counts = async || {
+        let found = sample.store.handed_over(run(1), tree).await.unwrap();
+        (found.by_run, found.in_tree, found.queued)
+    };
+    assert_eq!(counts().await, (1, 1, 1));
+    let (found, queue) = sample.store.held_beside(input(2)).await.unwrap().unwrap();
+    let waiting: Vec<_> = queue
+        .waiting
+        .iter()
+        .map(|held| (held.input, held.session, held.by_run))
+        .collect();
+    assert_eq!((found, queue.open_in_tree), (tree, 1));
+    assert_eq!(waiting, [(input(3), session(3), run(1))]);
+    assert_eq!(queue.open_by_run.get(&run(1)), Some(&1));
+    for (guard, holds) in [
+        (AgentGuard::HeldAtMost { tree, max: 1 }, true),
+        (AgentGuard::HeldAtMost { tree, max: 0 }, false),
+        (AgentGuard::TreeDispatchesAtMost { tree, max: 1 }, true),
+        (AgentGuard::TreeDispatchesAtMost { tree, max: 0 }, false),
+        (
+            AgentGuard::RunDispatchesAtMost {
+                tree,
+                run: run(1),
+                max: 0,
+            },
+            false,
+        ),
+    ] {
+        let commit = Commit::new().guard(guard.clone());
+        let landed = sample.store.commit(commit).await.is_ok();
+        assert_eq!(landed, holds, "{guard:?}");
+    }
+    sample
+        .append(
+            Stream::Run(run(3)),
+            vec![run_started(run(3), 3, None, vec![input(3)])],
+        )
+        .await;
+    assert_eq!(counts().await, (2, 2, 0));
+    assert_eq!(sample.store.held_beside(input(2)).await.unwrap(), None);
+    sample.store.rebuild().await.unwrap();
+    assert_eq!(counts().await, (2, 2, 0));
+}

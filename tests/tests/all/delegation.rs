@@ -1,0 +1,272 @@
+//! Delegations as a model sees them: results of every kind, through a model that calls `delegate`.
+
+use agent_host_tests::world::target;
+use agent_host_tests::{Setup, World};
+use broker::PostMessage;
+use domain::delegate::{CacheLimits, Priority};
+use domain::user::UserId;
+use serde_json::{Value, json};
+
+/// Arguments of a call that reads a file.
+const READ: &str = r#"{ target = "worker", operation = "read_file", parameters = { path = "a" } }"#;
+
+/// A model that calls `delegate` with these arguments at any words, and then repeats the result.
+fn calling(arguments: &str) -> String {
+    format!(
+        r#"
+[[rule]]
+when = {{ last = "tool" }}
+reply = {{ text = "It says: {{result}}" }}
+
+[[rule]]
+[rule.reply]
+text = "Let me look."
+[[rule.reply.calls]]
+tool = "delegate"
+arguments = {arguments}
+"#
+    )
+}
+
+/// Returns the result that the model was given for a call with these arguments.
+async fn told(setup: Setup, arguments: &str) -> Value {
+    let world = World::new(Setup {
+        script: calling(arguments),
+        ..setup
+    })
+    .await;
+    let session = world.open("assistant").await;
+    world.say("assistant", session, "go").await;
+    world.idle(session).await;
+    let reply = world.last_reply(session).await;
+    let result = reply.strip_prefix("It says: ").unwrap_or(&reply);
+    serde_json::from_str(result).unwrap_or_else(|error| panic!("{error}: {reply}"))
+}
+
+fn with(change: impl FnOnce(&mut Setup)) -> Setup {
+    let mut setup = Setup::default();
+    change(&mut setup);
+    setup
+}
+
+/// Checks a result without a task: its code, and whether the same call may succeed later.
+fn check_refused(result: &Value, code: &str, retryable: bool) {
+    let error = &result["error"];
+    assert_eq!(
+        (&result["success"], &error["code"], &error["retryable"]),
+        (&json!(false), &json!(code), &json!(retryable)),
+        "{result}"
+    );
+    assert!(error["message"].is_string(), "{result}");
+    assert!(result.get("taskId").is_none(), "{result}");
+    assert!(result["metadata"].is_object(), "{result}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_delegation_that_is_refused_reaches_the_model_as_a_result() {
+    for (arguments, code) in [
+        (
+            r#"{ target = "nobody", operation = "read_file", parameters = { path = "a" } }"#,
+            "INVALID_TARGET",
+        ),
+        (
+            r#"{ target = "coder", operation = "analyze_code", parameters = {} }"#,
+            "AGENT_UNAVAILABLE",
+        ),
+        (
+            r#"{ target = "worker", operation = "fly", parameters = {} }"#,
+            "INVALID_OPERATION",
+        ),
+        (
+            r#"{ target = "worker", operation = "read_file", parameters = {} }"#,
+            "INVALID_PARAMETERS",
+        ),
+    ] {
+        check_refused(&told(Setup::default(), arguments).await, code, false);
+    }
+    let denied = with(|setup| setup.definitions[2]["agentDenylist"] = json!(["worker"]));
+    check_refused(&told(denied, READ).await, "NOT_ALLOWED", false);
+    let too_deep = with(|setup| setup.limits.dispatch.call_depth_max = 0);
+    check_refused(&told(too_deep, READ).await, "LIMIT_REACHED", false);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_delegation_that_ends_without_a_result_reaches_the_model_as_one() {
+    let never = json!({ "steps": [{ "start": [{ "key": "t", "timer": 3_600_000 }] }] });
+    let late = with(|setup| {
+        setup.definitions[3]["component"] = json!("puppet");
+        setup.definitions[3]["settings"] = json!({ "script": never });
+    });
+    let soon = r#"{ target = "worker", operation = "read_file", parameters = { path = "a" }, timeout = 100 }"#;
+    for (setup, arguments, code, state) in [
+        (Setup::default(), READ, "TASK_FAILED", "FAILED"),
+        (late, soon, "TASK_TIMEOUT", "TIMEOUT"),
+    ] {
+        let result = told(setup, arguments).await;
+        assert_eq!(
+            (
+                &result["success"],
+                &result["error"]["code"],
+                &result["taskState"]
+            ),
+            (&json!(false), &json!(code), &json!(state)),
+            "{result}"
+        );
+        assert_eq!(result["error"]["retryable"], false, "{result}");
+        assert!(result["taskId"].is_string(), "{result}");
+        assert_eq!(result["metadata"]["operation"], "read_file", "{result}");
+    }
+}
+
+/// A call of `delegate` by the agent itself, with more arguments.
+fn delegate(key: &str, more: &Value) -> Value {
+    let mut arguments = json!({
+        "target": "worker", "operation": "list_files", "parameters": { "path": "/data" },
+    });
+    let more = more.as_object().unwrap().clone();
+    arguments.as_object_mut().unwrap().extend(more);
+    json!({ "key": key, "tool": "delegate", "args": arguments })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn delegations_beyond_the_limit_wait_and_are_done_by_urgency_and_order() {
+    for of_tree in [false, true] {
+        let world = World::new(with(|setup| {
+            let limits = &mut setup.limits.dispatch;
+            if of_tree {
+                limits.tree_dispatches_max = 1;
+            } else {
+                limits.children_max = 1;
+            }
+        }))
+        .await;
+        let calls = [
+            delegate("a", &json!({})),
+            delegate("b", &json!({ "priority": 1 })),
+            delegate("c", &json!({ "priority": 3 })),
+            delegate("d", &json!({ "priority": 4 })),
+            delegate("e", &json!({ "priority": 3 })),
+        ];
+        let told = world
+            .play(json!([{ "until": "all", "start": calls }]))
+            .await;
+        let done = told
+            .iter()
+            .filter(|line| line.contains(r#""success":true"#));
+        assert_eq!(done.count(), 5, "{told:?}");
+        let begun: Vec<Priority> = world
+            .starts()
+            .await
+            .into_iter()
+            .skip(1)
+            .map(|start| start.priority)
+            .collect();
+        let high = Priority::High;
+        assert_eq!(
+            begun,
+            [
+                Priority::Normal,
+                Priority::Critical,
+                high,
+                high,
+                Priority::Low
+            ],
+            "of the tree: {of_tree}"
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_more_delegations_wait_than_may_and_none_of_a_turn_that_is_waited_for() {
+    let world = World::new(with(|setup| {
+        setup.limits.dispatch.children_max = 1;
+        setup.limits.dispatch.delegations_queued_max = 1;
+        setup.limits.dispatch.call_depth_max = 2;
+    }))
+    .await;
+    let none = json!({});
+    let three = [
+        delegate("a", &none),
+        delegate("b", &none),
+        delegate("c", &none),
+    ];
+    let told = world
+        .play(json!([{ "until": "all", "start": three }]))
+        .await;
+    let refused = told.iter().find(|line| line.starts_with("c ")).unwrap();
+    assert!(
+        refused.starts_with("c failed limit-reached:") && refused.contains("(childrenMax)"),
+        "{told:?}"
+    );
+    let two = json!({ "until": "all", "start": [delegate("a", &none), delegate("b", &none)] });
+    let inner = json!({ "steps": [two] }).to_string();
+    let told = world
+        .play(json!([{ "start": [{ "key": "d", "agent": "other", "text": inner }] }]))
+        .await
+        .join("\n");
+    assert!(told.contains("b failed limit-reached:"), "{told}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_delegation_that_waits_for_room_ends_at_its_deadline() {
+    let hour = json!({ "steps": [{ "start": [{ "key": "t", "timer": 3_600_000 }] }] });
+    let world = World::new(with(|setup| {
+        setup.limits.dispatch.children_max = 1;
+        setup.definitions[3]["component"] = json!("puppet");
+        setup.definitions[3]["settings"] = json!({ "script": hour });
+    }))
+    .await;
+    let calls = [
+        delegate("a", &json!({})),
+        delegate("b", &json!({ "timeout": 300 })),
+    ];
+    let told = world.play(json!([{ "start": calls }])).await.join("\n");
+    assert!(
+        told.contains("b parts") && told.contains("TASK_TIMEOUT"),
+        "{told}"
+    );
+    world.quiet().await;
+}
+
+/// Two steps that read the same one after the other.
+fn twice() -> Value {
+    json!([
+        { "start": [delegate("a", &json!({}))] },
+        { "start": [delegate("b", &json!({}))] },
+    ])
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_read_is_used_again_where_the_operator_says_so_and_says_so() {
+    for cache in [None, Some(CacheLimits::default())] {
+        let world = World::new(with(|setup| setup.limits.delegation_cache = cache)).await;
+        let told = world.play(twice()).await.join("\n");
+        let runs = if cache.is_some() { 2 } else { 3 };
+        assert_eq!(world.runs().await.len(), runs, "{told}");
+        assert_eq!(told.contains(r#""cached":true"#), cache.is_some(), "{told}");
+        // The work of another user is done anew.
+        let eve: UserId = "eve".parse().unwrap();
+        let session = world.open_for(&eve, "puppet").await;
+        let once = json!({ "steps": [{ "start": [delegate("a", &json!({}))] }] });
+        let message = world.message("puppet", session, &once.to_string(), None);
+        let said = PostMessage {
+            target: target("puppet"),
+            user: eve,
+            ..message
+        };
+        world.broker.post_message(said).await.unwrap();
+        world.idle(session).await;
+        assert_eq!(world.runs().await.len(), runs + 2);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_that_was_read_is_used_again_with_other_code_or_grants() {
+    let cache = Some(CacheLimits::default());
+    let mut world = World::new(with(|setup| setup.limits.delegation_cache = cache)).await;
+    world.play(twice()).await;
+    let before = world.runs().await.len();
+    world.reload(|_| ()).await;
+    let told = world.play(twice()).await.join("\n");
+    assert_eq!(world.runs().await.len(), before + 2, "{told}");
+}

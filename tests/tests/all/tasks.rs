@@ -1,0 +1,299 @@
+//! Tasks over HTTP and from the command line: work that agents hand to each other, looked at,
+//! summed up, cancelled and purged.
+
+use agent_host_tests::process::{Answer, Folder, Host, PATIENCE, puppets};
+use reqwest::Method;
+use serde_json::{Value, json};
+use std::time::Duration;
+use tokio::time::{sleep, timeout};
+
+/// A host whose worker plays these steps, whatever it is told.
+async fn started(worker: Value) -> (Folder, Host) {
+    let agents = json!([
+        { "agentId": "puppet", "displayName": "Puppet", "component": "puppet" },
+        {
+            "agentId": "worker", "displayName": "Worker", "component": "puppet",
+            "settings": { "script": { "steps": worker } },
+        },
+    ]);
+    let folder = Folder::new(puppets(&agents));
+    folder.warm(&["puppet"]).await;
+    let host = folder.start(None).await.unwrap();
+    (folder, host)
+}
+
+fn delegate(key: &str) -> Value {
+    json!({
+        "key": key, "tool": "delegate",
+        "args": {
+            "target": "worker", "operation": "list_files", "parameters": { "path": "/data" },
+        },
+    })
+}
+
+/// Opens a session and has its agent play some steps. Returns the path of the session.
+async fn begun(host: &Host, steps: &Value) -> String {
+    let chat = json!({ "session_type": "chat" });
+    let opened = host
+        .post("/api/agents/puppet/sessions", &chat)
+        .await
+        .unwrap();
+    assert_eq!(opened.status, 201, "{opened:?}");
+    let at = format!(
+        "/api/agents/{}/sessions/{}",
+        opened.text("agent_id"),
+        opened.text("id")
+    );
+    let said = json!({ "content": json!({ "steps": steps }).to_string() });
+    let said = host.post(&format!("{at}/messages"), &said).await.unwrap();
+    assert_eq!(said.status, 202, "{said:?}");
+    at
+}
+
+/// Waits until one task is in a state, and returns it.
+async fn task_in(host: &Host, state: &str) -> Value {
+    let looking = async {
+        loop {
+            let path = format!("/api/tasks?state={state}");
+            let listed = host.get(&path).await.unwrap();
+            assert_eq!(listed.status, 200, "{listed:?}");
+            if let Some(task) = listed.body["tasks"].get(0) {
+                return task.clone();
+            }
+            sleep(Duration::from_millis(10)).await;
+        }
+    };
+    timeout(PATIENCE, looking).await.expect("such a task")
+}
+
+async fn idle(host: &Host, at: &str) {
+    let looking = async {
+        loop {
+            let seen = host.get(at).await.unwrap().body;
+            if seen["revision"].as_u64() > Some(0) && seen["run_id"].is_null() {
+                return;
+            }
+            sleep(Duration::from_millis(10)).await;
+        }
+    };
+    timeout(PATIENCE, looking).await.expect("a turn that ends");
+}
+
+#[track_caller]
+fn refused(answer: &Answer, status: u16, code: &str) {
+    assert_eq!(
+        (answer.status, answer.text("code").as_str()),
+        (status, code),
+        "{answer:?}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_task_is_shown_summed_up_and_cancelled_and_goes_with_its_session() {
+    let hour = json!([{ "start": [{ "key": "t", "timer": 3_600_000 }] }]);
+    let (folder, host) = started(hour).await;
+    let at = begun(&host, &json!([{ "start": [delegate("a")] }])).await;
+    let task = task_in(&host, "RUNNING").await;
+    let id = task["task_id"].as_str().unwrap().to_owned();
+    let shown = host.get(&format!("/api/tasks/{id}")).await.unwrap();
+    assert_eq!(shown.status, 200, "{shown:?}");
+    assert_eq!(
+        (
+            &shown.body["target"],
+            &shown.body["operation"],
+            &shown.body["parameters"]
+        ),
+        (
+            &json!("worker"),
+            &json!("list_files"),
+            &json!(r#"{"path":"/data"}"#)
+        )
+    );
+    assert!(at.ends_with(shown.body["caller"]["session_id"].as_str().unwrap()));
+    assert!(shown.body["started_at"].is_string() && shown.body["ended_at"].is_null());
+    let by_session = shown.body["performer"]["session_id"].as_str().unwrap();
+    let of_other = host.get(&format!("/api/tasks?session={by_session}")).await;
+    assert_eq!(of_other.unwrap().body["tasks"], json!([]));
+
+    // To others it is not there.
+    let eve = host.user("eve", &["read", "write"]).await;
+    let path = format!("/api/tasks/{id}");
+    let cancel = format!("{path}/cancel");
+    let listed = eve.ask(Method::GET, "/api/tasks", None).await.unwrap();
+    assert_eq!(listed.body["tasks"], json!([]));
+    let summed = eve
+        .ask(Method::GET, "/api/tasks/stats", None)
+        .await
+        .unwrap();
+    assert_eq!(summed.body["stats"], json!([]));
+    let read = eve.ask(Method::GET, &path, None).await.unwrap();
+    refused(&read, 404, "TASK_NOT_FOUND");
+    let cancelled = eve.ask(Method::POST, &cancel, None).await.unwrap();
+    refused(&cancelled, 404, "TASK_NOT_FOUND");
+
+    // Its caller is told, and goes on.
+    let cancelled = host.post(&cancel, &json!({ "reason": "enough" })).await;
+    let cancelled = cancelled.unwrap();
+    assert_eq!(cancelled.status, 200, "{cancelled:?}");
+    assert_eq!(cancelled.text("state"), "CANCELLED");
+    idle(&host, &at).await;
+    let again = host.post(&cancel, &json!({})).await.unwrap();
+    refused(&again, 409, "TASK_SETTLED");
+    let stats = host.get("/api/tasks/stats").await.unwrap().body;
+    let sum = &stats["stats"][0];
+    assert_eq!(
+        (
+            &sum["target"],
+            &sum["operation"],
+            &sum["count"],
+            &sum["states"]
+        ),
+        (
+            &json!("worker"),
+            &json!("list_files"),
+            &json!(1),
+            &json!({ "CANCELLED": 1 })
+        )
+    );
+    assert!(sum["p95_ms"].is_u64(), "{sum}");
+    let later = host.get("/api/tasks/stats?from=2999-01-01T00:00:00Z").await;
+    assert_eq!(later.unwrap().body["stats"], json!([]));
+
+    for (arguments, expected) in [
+        (vec!["task", "list"], "CANCELLED"),
+        (vec!["task", "show", &id], "list_files"),
+        (vec!["task", "stats"], "worker list_files  tasks 1"),
+    ] {
+        let output = folder.run(&arguments).await;
+        let told = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(told.contains(expected), "{arguments:?}: {output:?}");
+    }
+
+    let deleted = host.send(host.request(Method::DELETE, &at)).await.unwrap();
+    assert_eq!(deleted.status, 200, "{deleted:?}");
+    let caller = &shown.body["caller"];
+    let purge = json!({ "agent_id": caller["agent_id"], "session_id": caller["session_id"] });
+    let purged = host.post("/api/purges", &purge).await.unwrap();
+    assert_eq!(purged.status, 200, "{purged:?}");
+    let left = host.get("/api/tasks").await.unwrap();
+    assert_eq!(left.body["tasks"], json!([]));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_task_whose_turn_waits_for_a_person_is_paused() {
+    let asks = json!([{ "start": [{ "key": "q", "client": "confirmation" }] }]);
+    let (folder, host) = started(asks).await;
+    begun(&host, &json!([{ "start": [delegate("a")] }])).await;
+    let task = task_in(&host, "PAUSED").await;
+    let id = task["task_id"].as_str().unwrap();
+    let output = folder.run(&["task", "cancel", id]).await;
+    let told = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(told.contains("is CANCELLED"), "{output:?}");
+    task_in(&host, "CANCELLED").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tasks_come_a_page_at_a_time_and_end_with_what_their_callers_were_told() {
+    let (_folder, host) = started(json!([{ "reply": "done" }])).await;
+    let both = json!([{ "until": "all", "start": [delegate("a"), delegate("b")] }]);
+    let at = begun(&host, &both).await;
+    idle(&host, &at).await;
+    let first = host.get("/api/tasks?limit=1").await.unwrap().body;
+    assert_eq!(first["tasks"][0]["state"], "COMPLETED", "{first}");
+    let after = first["next_after"].as_str().unwrap();
+    let second = host.get(&format!("/api/tasks?limit=5&after={after}")).await;
+    let second = second.unwrap().body;
+    assert_eq!(second["tasks"].as_array().unwrap().len(), 1, "{second}");
+    assert!(second["next_after"].is_null());
+    assert_ne!(first["tasks"][0]["task_id"], second["tasks"][0]["task_id"]);
+    for (path, field) in [
+        ("/api/tasks?state=BUSY", "query:state"),
+        ("/api/tasks?after=x", "query:after"),
+        ("/api/tasks/stats?from=yesterday", "query:from"),
+    ] {
+        let answer = host.get(path).await.unwrap();
+        refused(&answer, 400, "INVALID_QUERY");
+        assert_eq!(answer.text("field"), field);
+    }
+}
+
+/// What waits for room is stored: a process that is killed meanwhile begins it after its restart.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_delegation_that_waits_for_room_survives_the_death_of_the_process() {
+    let work = json!([{ "start": [{ "key": "t", "timer": 1_000 }] }, { "reply": "done" }]);
+    let agents = json!([
+        { "agentId": "puppet", "displayName": "Puppet", "component": "puppet" },
+        {
+            "agentId": "worker", "displayName": "Worker", "component": "puppet",
+            "settings": { "script": { "steps": work } },
+        },
+    ]);
+    let mut config = puppets(&agents);
+    config["limits"] = json!({ "childrenMax": 1 });
+    let folder = Folder::new(config);
+    folder.warm(&["puppet"]).await;
+    let host = folder.start(None).await.unwrap();
+    let both = json!([{ "until": "all", "start": [delegate("a"), delegate("b")] }]);
+    let at = begun(&host, &both).await;
+    let queued = task_in(&host, "QUEUED").await;
+    assert!(queued["started_at"].is_null(), "{queued}");
+    assert!(queued["deadline"].is_string(), "{queued}");
+    host.kill().await;
+    let host = folder.start(None).await.unwrap();
+    idle(&host, &at).await;
+    let ended = host.get("/api/tasks?state=COMPLETED").await.unwrap().body;
+    let tasks = ended["tasks"].as_array().unwrap();
+    assert_eq!(tasks.len(), 2, "{ended}");
+    let times: Vec<&str> = tasks
+        .iter()
+        .map(|task| task["started_at"].as_str().unwrap())
+        .collect();
+    assert_ne!(times[0], times[1], "one after the other");
+}
+
+/// What the agent of a task says, whole and while its model writes it, comes to whoever follows the
+/// caller, and says of which task it is.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_delegate_says_streams_to_the_clients_of_its_caller() {
+    let worker = json!([
+        { "start": [{ "key": "m", "model": "say something" }], "effects": [{ "say": "Listen." }] },
+        { "reply": "done" },
+    ]);
+    let (_folder, host) = started(worker).await;
+    let chat = json!({ "session_type": "chat" });
+    let opened = host.post("/api/agents/puppet/sessions", &chat).await;
+    let opened = opened.unwrap();
+    let agent = opened.text("agent_id");
+    let session = opened.text("id");
+    let path = format!("/api/agents/{agent}/stream?view=log&session={session}&spawned=true");
+    let mut frames = host.follow(&path, None).await;
+    let steps = json!({ "steps": [{ "start": [delegate("a")] }] });
+    let said = json!({ "content": steps.to_string() });
+    let at = format!("/api/agents/{agent}/sessions/{session}/messages");
+    let said = host.post(&at, &said).await.unwrap();
+    assert_eq!(said.status, 202, "{said:?}");
+    let following = async {
+        let mut of_task = Vec::new();
+        loop {
+            let frame = frames.receive().await.expect("a frame");
+            if frame.data["spawned"].is_object() {
+                of_task.push(frame.data.clone());
+            }
+            if frame.event == "run.ended.v1" && frame.data["session_id"] == json!(session) {
+                return of_task;
+            }
+        }
+    };
+    let of_task = timeout(PATIENCE, following).await.expect("a turn's end");
+    let task = task_in(&host, "COMPLETED").await;
+    for frame in &of_task {
+        assert_eq!(frame["spawned"]["task_id"], task["task_id"], "{frame}");
+    }
+    let whole = of_task
+        .iter()
+        .any(|frame| frame["ephemeral"] != json!(true) && frame.to_string().contains("Listen."));
+    let streamed = of_task
+        .iter()
+        .any(|frame| frame["ephemeral"] == json!(true) && frame["kind"] == "text");
+    assert!(whole && streamed, "{of_task:#?}");
+}
