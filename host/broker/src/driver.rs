@@ -29,7 +29,7 @@
 //! - replies that nobody waits for any more: `driver/late_replies.rs`
 //! - agents that talk, and work that is handed over: `driver/talk.rs`, `driver/handover.rs`
 //! - delegations that wait for room: `driver/held.rs`
-//! - compaction: `driver/compacting.rs`
+//! - compaction: `driver/compacting.rs`; cuts of prompts during a run: `driver/cutting.rs`
 //! - events of structured sessions: `driver/session_events.rs`
 //! - the end of a run: `driver/end.rs`, on a command's request: `driver/abort.rs`
 //! - recovery after a crash or a panic: `driver/recovered.rs`, `driver/panicked.rs`
@@ -46,6 +46,7 @@ mod claim;
 mod commit;
 mod compacting;
 mod context;
+mod cutting;
 mod driving;
 mod end;
 pub(crate) mod error;
@@ -330,6 +331,11 @@ impl Driver {
                     Err(failure) => self.keep_or_stumble(operation, failure),
                 }
             }
+            Signal::Cut {
+                operation,
+                cut,
+                done,
+            } => self.take_cut(operation, *cut, done).await,
             Signal::Answer {
                 answer,
                 request,

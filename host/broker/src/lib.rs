@@ -97,6 +97,8 @@ pub const CRASH_POINTS: &[&str] = &[
     "broker.started.after",
     "broker.attempt.before",
     "broker.attempt.after",
+    "broker.cut.before",
+    "broker.cut.after",
     "broker.perform.before",
     "broker.perform.after",
     "broker.settle.before",

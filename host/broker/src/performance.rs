@@ -5,7 +5,8 @@
 //!
 //! ## Where things are
 //!
-//! - calls of models: `performance/model.rs`
+//! - calls of models: `performance/model.rs`; prompts that outgrow a window:
+//!   `performance/model/fitting.rs`
 //! - attempts and what they cost: `performance/attempts.rs`
 //! - calls of tools: `performance/tool.rs`
 //! - one piece of work in its task, and its result: `performance/work.rs`, `performance/result.rs`

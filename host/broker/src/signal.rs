@@ -6,6 +6,7 @@ use crate::performance::result::Performed;
 use crate::request::Request;
 use domain::id::{OperationId, RunId};
 use domain::key::KeyId;
+use domain::prompt_cut::PromptCut;
 use domain::user::UserId;
 use domain::widget::upload::Brought;
 use serde_json::Value;
@@ -26,6 +27,13 @@ pub(crate) enum Signal {
         operation: OperationId,
         wanted: Wanted,
         done: oneshot::Sender<Result<Afforded, Short>>,
+    },
+    /// The cut of a call's prompt, to be recorded before it is sent. If no answer comes, it is told
+    /// again.
+    Cut {
+        operation: OperationId,
+        cut: Box<PromptCut>,
+        done: oneshot::Sender<()>,
     },
     /// The answer of a client, already checked against its schema.
     Answer {

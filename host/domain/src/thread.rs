@@ -10,12 +10,14 @@
 //! - compaction of a thread that fills its model's window: `compaction.rs` (`cut.rs`: where it is
 //!   cut, `material.rs`: what a model is given); `events/run/compact.rs` has the steps of such a
 //!   run
+//! - the recorded cut of a run's prompts, when tool results outgrow the window: `prompt_cut.rs`
 //! - threads as JSON lines, out and in: `transcript.rs`, which lists its files
 
 pub mod compaction;
 pub mod cut_off;
 pub mod message;
 pub mod model;
+pub mod prompt_cut;
 pub mod spill;
 pub mod transcript;
 pub mod turn;

@@ -38,9 +38,10 @@ use crate::sql::Sql;
 use domain::account;
 use domain::budget::Amount;
 use domain::event::{
-    AgentRenamed, Event, InputAccepted, InputCancelled, InputsDropped, OperationAttempted,
-    PreferencesCarried, PreferencesUpdated, PromptOverridden, Recorded, RunEnded, RunSettled,
-    RunStarted, RunStepped, SettingsUpdated, Source, TurnCommitted, TurnsImported,
+    AgentRenamed, Event, InputAccepted, InputCancelled, InputDead, InputsDropped,
+    OperationAttempted, PreferencesCarried, PreferencesUpdated, PromptOverridden, Recorded,
+    RunEnded, RunSettled, RunStarted, RunStepped, SettingsUpdated, Source, TurnCommitted,
+    TurnsImported,
 };
 use domain::id::{InputId, OperationId, SessionId};
 use domain::operation::{Continuation, Pause, Performer, Settlement};
@@ -116,11 +117,7 @@ pub(crate) fn project(sql: &Sql<'_>, recorded: &Recorded) -> rusqlite::Result<()
         Event::InputCancelled(it) => input_cancelled(sql, it)?,
         Event::InputsDropped(it) => inputs_dropped(sql, it)?,
         Event::InputAccepted(accepted) => input_accepted(sql, accepted, recorded.position)?,
-        Event::InputDead(dead) => {
-            inputs::died(sql, dead.input, recorded.position)?;
-            wakes::remove(sql, &dead.input)?;
-            wakes::debounce(sql, dead.session)?;
-        }
+        Event::InputDead(dead) => input_dead(sql, dead, recorded.position)?,
         Event::InputRequeued(requeued) => {
             let due = inputs::requeued(sql, requeued.input)?;
             wakes::set(sql, &requeued.input, "reminder", requeued.session, due)?;
@@ -147,6 +144,7 @@ pub(crate) fn project(sql: &Sql<'_>, recorded: &Recorded) -> rusqlite::Result<()
         // These are looked up as events.
         Event::StepFailed(_)
         | Event::RunRecovered(_)
+        | Event::RunCut(_)
         | Event::BoundaryDecided(_)
         | Event::ComponentAdmitted(_)
         | Event::HostRestored(_)
@@ -155,6 +153,12 @@ pub(crate) fn project(sql: &Sql<'_>, recorded: &Recorded) -> rusqlite::Result<()
     }
     blobs::named(sql, &recorded.stream, event)?;
     agents::seen(sql, recorded)
+}
+
+fn input_dead(sql: &Sql<'_>, dead: &InputDead, position: u64) -> rusqlite::Result<()> {
+    inputs::died(sql, dead.input, position)?;
+    wakes::remove(sql, &dead.input)?;
+    wakes::debounce(sql, dead.session)
 }
 
 fn turn_committed(sql: &Sql<'_>, committed: &TurnCommitted, position: u64) -> rusqlite::Result<()> {

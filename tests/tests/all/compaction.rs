@@ -1,6 +1,7 @@
 //! Compaction: a thread that has grown to its model's window is summarised by a turn of its own,
 //! and nothing of it is lost.
 
+mod during;
 mod peer;
 mod trouble;
 
@@ -50,6 +51,10 @@ async fn stage_that_dies(at: Option<&str>) -> Stage {
     let peer = Peer::start().await;
     let folder = Folder::new(config(&peer));
     folder.warm(&["assistant"]).await;
+    started(folder, peer, at).await
+}
+
+async fn started(folder: Folder, peer: Peer, at: Option<&str>) -> Stage {
     let host = folder
         .start(at)
         .await

@@ -120,6 +120,7 @@ fn data(event: &event::Event) -> Value {
         | E::RunStepped(_)
         | E::StepFailed(_)
         | E::RunRecovered(_)
+        | E::RunCut(_)
         | E::RunSettled(_)
         | E::OperationContinued(_)
         | E::OperationAnswered(_)

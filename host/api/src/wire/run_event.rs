@@ -36,6 +36,11 @@ pub(super) fn data(event: &Event) -> Value {
             "operation_id": it.operation, "attempt": it.attempt, "ended": it.ended,
             "reserved": it.reserved,
         }),
+        Event::RunCut(it) => json!({
+            "operation_id": it.operation, "stubs": it.cut.stubs,
+            "left_out_through": it.cut.left_out_through, "summary": it.cut.summary,
+            "tokens_before": it.cut.tokens_before, "tokens_after": it.cut.tokens_after,
+        }),
         Event::RunEnded(it) => ended(it),
         Event::PluginEmitted(it) => json!({ "name": it.name, "data": it.data }),
         _ => Value::Null,

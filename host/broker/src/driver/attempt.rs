@@ -16,6 +16,7 @@ use domain::budget::Amount;
 use domain::event::{BoundaryDecided, BoundaryVerdict, Event};
 use domain::id::OperationId;
 use domain::operation::Performer;
+use domain::prompt_cut::PromptCut;
 use domain::ruling::{MODEL_CALL, Rule};
 use domain::run::Open;
 use domain::run::settle::{Ended, settlement};
@@ -43,6 +44,22 @@ impl AttemptPayer for mpsc::Sender<Signal> {
                 .await;
             // A signal that could not be sent is kept, and with it the channel open: nobody answers
             // any more, and the work is about to be dropped.
+            let answered = answer.await.ok();
+            drop(asked);
+            answered
+        })
+    }
+
+    fn record_cut(&self, operation: OperationId, cut: PromptCut) -> BoxFuture<'_, Option<()>> {
+        Box::pin(async move {
+            let (done, answer) = oneshot::channel();
+            let asked = self
+                .send(Signal::Cut {
+                    operation,
+                    cut: Box::new(cut),
+                    done,
+                })
+                .await;
             let answered = answer.await.ok();
             drop(asked);
             answered
@@ -89,7 +106,10 @@ impl Driver {
         let mut arrived = driving.settlements();
         arrived.push(open.without_another(wanted.ended.clone(), now));
         let Affords { left, of, .. } = self.context.affords(driving, &arrived).await?;
-        let reserved = self.context.reserve_again(open, wanted.more_tokens);
+        let reserved = self
+            .context
+            .reserve_again(open, wanted.more_tokens)
+            .plus(wanted.beside);
         if let Some((limit, told)) = left.short_of(reserved, of) {
             return Ok(Err(Short { limit, told }));
         }
@@ -139,6 +159,7 @@ impl Driver {
                 after: open.attempts.number,
                 ended: vec![open.lost_attempt()?],
                 more_tokens: 0,
+                beside: Amount::default(),
             })
         };
         let Some(wanted) = self.phase.driving().and_then(wanted) else {

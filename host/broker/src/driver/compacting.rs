@@ -31,6 +31,9 @@ use store::{CommitError, SessionRow, SessionStatus};
 /// Number of steps of a run that compacts: it asks, and it concludes.
 const STEPS_MAX: u32 = 2;
 
+/// Part of its window that a prompt is hardly ever cut below: a third.
+const CUT_PART: u64 = 3;
+
 /// The cause of a compaction.
 enum Occasion<'a> {
     /// The newest call of the model in a turn used so many tokens.
@@ -196,8 +199,10 @@ impl SessionContext {
         let Some(node) = self.store().turn(head).await? else {
             return Ok(None);
         };
-        // This rules most turns out: no call used more than all of the turn's calls together.
-        if !is_due(node.usage.total(), self.core.gateway.smallest_window()) {
+        // This rules most turns out: no call used more than all of the turn's calls together, and
+        // hardly any was cut to less than a part of its window.
+        let at_most = node.usage.total().saturating_mul(CUT_PART);
+        if !is_due(at_most, self.core.gateway.smallest_window()) {
             return Ok(None);
         }
         let run = match load_run(self.store(), node.run).await {
@@ -212,7 +217,12 @@ impl SessionContext {
         let Ok(route) = self.core.gateway.resolve(call.model.as_deref()) else {
             return Ok(None);
         };
-        let tokens = call.usage.total();
+        // What the model was shown no more is in the thread all the same.
+        let cut = run.cuts.get(call.model.as_deref().unwrap_or_default());
+        let tokens = call
+            .usage
+            .total()
+            .max(cut.map_or(0, |cut| cut.tokens_before));
         if !is_due(tokens, route.context_window)
             || self.store().is_interrupted(session.id).await?
             || self.has_given_up().await?

@@ -5,6 +5,7 @@ use domain::budget::Amount;
 use domain::event::BoundaryVerdict;
 use domain::id::OperationId;
 use domain::operation::Attempt;
+use domain::prompt_cut::PromptCut;
 use domain::ruling::MODEL_CALL;
 use domain::ruling::Rule;
 use domain::run::Open;
@@ -31,6 +32,10 @@ pub(crate) trait AttemptPayer: Debug + Send + Sync {
         operation: OperationId,
         wanted: Wanted,
     ) -> BoxFuture<'_, Option<Result<Afforded, Short>>>;
+
+    /// Records the cut of the call's prompt, before it is sent. None when it could not be recorded
+    /// just now.
+    fn record_cut(&self, operation: OperationId, cut: PromptCut) -> BoxFuture<'_, Option<()>>;
 }
 
 /// The request for another attempt.
@@ -42,6 +47,8 @@ pub(crate) struct Wanted {
     pub(crate) ended: Vec<Attempt>,
     /// Tokens of its prompt beyond that of the first.
     pub(crate) more_tokens: u64,
+    /// The reservation for a summary that is made for its prompt first.
+    pub(crate) beside: Amount,
 }
 
 /// An attempt that is on record and may be made.
@@ -111,6 +118,39 @@ impl<'a> Attempts<'a> {
     /// Asks for another attempt, with so many tokens more. The error is the reason why there is
     /// none, for people.
     pub(crate) async fn again(&self, more_tokens: u64) -> Result<(), String> {
+        self.ask_again(more_tokens, Amount::default()).await
+    }
+
+    /// Asks for another attempt, for whose prompt a summary is made that may cost so much more. The
+    /// error is the reason why there is none, for people.
+    pub(crate) async fn again_beside(&self, beside: Amount) -> Result<(), String> {
+        self.ask_again(0, beside).await
+    }
+
+    /// Notes the attempts at a summary, of which each may have spent what was reserved for it.
+    pub(crate) fn summarised(&self, attempts: &[Attempt], beside: Amount) {
+        let spent = attempts.iter().cloned().map(|attempt| Attempt {
+            reserved: attempt.usage.is_none().then_some(beside),
+            ..attempt
+        });
+        self.course().ended.extend(spent);
+    }
+
+    /// Has the cut of the prompt recorded. It returns when that is stored.
+    pub(crate) async fn record_cut(&self, cut: &PromptCut) {
+        let mut pause_ms = PAUSE_MS;
+        while self
+            .payer
+            .record_cut(self.operation, cut.clone())
+            .await
+            .is_none()
+        {
+            tokio::time::sleep(Duration::from_millis(pause_ms)).await;
+            pause_ms = (pause_ms * 2).min(PAUSE_MS_MAX);
+        }
+    }
+
+    async fn ask_again(&self, more_tokens: u64, beside: Amount) -> Result<(), String> {
         let mut pause_ms = PAUSE_MS;
         let wanted = {
             let mut course = self.course();
@@ -119,6 +159,7 @@ impl<'a> Attempts<'a> {
                 after: course.newest.attempt,
                 ended: course.ended.clone(),
                 more_tokens: course.more_tokens,
+                beside,
             }
         };
         loop {

@@ -3,6 +3,8 @@
 //!
 //! A structured reply that does not fit is repaired.
 
+mod fitting;
+
 use crate::core::Core;
 use crate::live::{Frame, Show};
 use crate::performance::attempts::Attempts;
@@ -20,10 +22,12 @@ use domain::limits::REPLY_REPAIRS_MAX;
 use domain::message::{Draft, Message, MessageId, Part, Role, text_of};
 use domain::model::{Prompt, Reply, arrange};
 use domain::operation::{Attempt, Operation};
+use domain::prompt_cut::PromptCut;
 use domain::ruling::Rule;
 use domain::run::settle::Ended;
 use domain::step::{Audience, Context, Failure, ModelRequest, Toolset};
 use domain::tool::ToolDefinition;
+use llm::Failure::TooLong;
 use llm::fair_semaphore::Party;
 use llm::{Afforded, AttemptBudget, Delta, DeltaSink, Measuring, Records};
 use runtime::CallAudit;
@@ -39,6 +43,38 @@ enum PromptError {
     Missing(String),
 }
 
+impl PromptError {
+    /// Returns the failure of the call.
+    fn failure(self) -> Failure {
+        match self {
+            Self::Missing(what) => Failure::lasting("not-found", format!("{what} is gone")),
+            error @ Self::Read(_) => {
+                tracing::warn!(
+                    error = &error as &dyn std::error::Error,
+                    "a prompt could not be assembled"
+                );
+                Failure::passing("unavailable", "the thread could not be read")
+            }
+        }
+    }
+}
+
+/// The part of a conversation that a prompt is made from.
+struct Source {
+    /// The summary with which the thread begins, if it was compacted.
+    summary: Option<Message>,
+    /// The messages of the thread and of the run, in the order of their places.
+    said: Vec<Message>,
+}
+
+/// A prompt, and the cut that it is made with.
+struct Draw {
+    prompt: Prompt,
+    cut: PromptCut,
+    /// Number of its messages without the requests for a repair.
+    said: usize,
+}
+
 /// One call of a model.
 pub(crate) struct Model<'a> {
     pub(crate) core: &'a Arc<Core>,
@@ -47,6 +83,8 @@ pub(crate) struct Model<'a> {
     pub(crate) messages: &'a [Arc<Message>],
     /// The messages of the thread before the run, where they are at hand.
     pub(crate) thread: Option<Arc<Thread>>,
+    /// The recorded cut that its prompt is made with.
+    pub(crate) cut: Option<&'a PromptCut>,
     pub(crate) operation: &'a Operation,
     pub(crate) request: &'a ModelRequest,
     pub(crate) through: u64,
@@ -60,24 +98,9 @@ pub(crate) struct Model<'a> {
 
 impl Model<'_> {
     pub(crate) async fn perform(self) -> Performed {
-        let mut prompt = match self.prompt().await {
-            Ok(prompt) => prompt,
-            Err(PromptError::Missing(what)) => {
-                return Performed::ended(Ended::Failed(Failure::lasting(
-                    "not-found",
-                    format!("{what} is gone"),
-                )));
-            }
-            Err(error) => {
-                tracing::warn!(
-                    error = &error as &dyn std::error::Error,
-                    "a prompt could not be assembled"
-                );
-                return Performed::ended(Ended::Failed(Failure::passing(
-                    "unavailable",
-                    "the thread could not be read",
-                )));
-            }
+        let mut draw = match self.draw().await {
+            Ok(draw) => draw,
+            Err(error) => return Performed::ended(Ended::Failed(error.failure())),
         };
         let _place = self.core.model_calls.enter(self.started.into()).await;
         let watched = self.request.audience == Audience::User;
@@ -101,7 +124,10 @@ impl Model<'_> {
             audit: self.audit,
             records: self.audit.records(),
         };
-        let ended = self.ask(&mut prompt, &deltas, &trail).await;
+        let ended = match Box::pin(self.fit(&mut draw, &trail)).await {
+            Ok(()) => Box::pin(self.ask(&mut draw, &deltas, &trail)).await,
+            Err(failure) => Ended::Failed(failure),
+        };
         Performed {
             attempts: self.attempts.into_ended(),
             ..Performed::ended(ended)
@@ -109,37 +135,30 @@ impl Model<'_> {
     }
 
     /// Asks until there is an acceptable reply, or none is to be had.
-    async fn ask(&self, prompt: &mut Prompt, deltas: &Watchers<'_>, trail: &Trail<'_>) -> Ended {
+    async fn ask(&self, draw: &mut Draw, deltas: &Watchers<'_>, trail: &Trail<'_>) -> Ended {
         let mut repairs = 0;
+        let mut is_refused = false;
         loop {
-            let payer = Payer {
-                started: self.started,
-                attempts: &self.attempts,
-                stopwatch: self.stopwatch,
-            };
             let completion = self
                 .core
                 .gateway
-                .complete_leaving(prompt, deltas, trail, &payer)
+                .complete_leaving(&draw.prompt, deltas, trail, &self.payer())
                 .await;
             self.attempts.completed(&completion.attempts);
             let reply = match completion.result {
                 Ok(reply) => reply,
                 Err(failure) => {
-                    let code = failure.code().to_owned();
-                    let retryable = failure.retryable();
-                    let message = match completion.also_failed.as_slice() {
-                        [] => failure.to_string(),
-                        also => format!(
-                            "{failure}; asked instead, and without a reply too: {}",
-                            also.join(", ")
-                        ),
-                    };
-                    return Ended::Failed(Failure {
-                        code,
-                        message,
-                        retryable,
-                    });
+                    // The estimate was too low: it is cut harder, once.
+                    let shortens = matches!(failure, TooLong { .. }) && !is_refused;
+                    is_refused |= shortens;
+                    if shortens {
+                        match Box::pin(self.shorten(draw, trail)).await {
+                            Ok(true) => continue,
+                            Ok(false) => {}
+                            Err(short) => return Ended::Failed(short),
+                        }
+                    }
+                    return failed(&failure, &completion.also_failed);
                 }
             };
             let complaint = match self.complaint(&reply).await {
@@ -164,27 +183,69 @@ impl Model<'_> {
             }
             repairs += 1;
             deltas.discarded(self.attempts.number());
-            let said = prompt.messages.len();
-            ask_for_repair(prompt, reply, &complaint);
-            let more = estimated_tokens(prompt.messages.iter().skip(said));
+            let said = draw.prompt.messages.len();
+            ask_for_repair(&mut draw.prompt, reply, &complaint);
+            let more = estimated_tokens(draw.prompt.messages.iter().skip(said));
             if let Err(told) = self.attempts.again(more).await {
                 return Ended::Failed(Failure::lasting("limit-reached", told));
             }
         }
     }
 
-    async fn prompt(&self) -> Result<Prompt, PromptError> {
-        let mut messages = match (
-            &self.started.compacts,
-            self.started.compacted,
-            self.request.context,
-        ) {
-            (Some(compaction), ..) => vec![self.to_be_summarised(compaction).await?],
-            (None, Some(compacted), Context::Whole) => shown(
-                self.summary(compacted).await?,
-                self.said(compacted.kept_from).await?,
-            ),
-            (None, _, context) => arrange(self.said(context.first()).await?),
+    fn payer(&self) -> Payer<'_> {
+        Payer {
+            started: self.started,
+            attempts: &self.attempts,
+            stopwatch: self.stopwatch,
+        }
+    }
+
+    /// Makes the prompt, with the cut that is on record.
+    async fn draw(&self) -> Result<Draw, PromptError> {
+        let cut = self.cut.cloned().unwrap_or_default();
+        let source = match &self.started.compacts {
+            Some(compaction) => Source {
+                summary: None,
+                said: vec![self.to_be_summarised(compaction).await?],
+            },
+            None => self.source().await?,
+        };
+        let messages = self.shown(source, &cut);
+        Ok(Draw {
+            said: messages.len(),
+            prompt: Prompt {
+                model: self.request.model.clone(),
+                system: self.request.system.clone(),
+                messages,
+                tools: self.tools().await?,
+                max_tokens: self.request.max_tokens,
+                reply_schema: self.request.reply_schema.clone(),
+            },
+            cut,
+        })
+    }
+
+    /// Returns the part of the conversation that the model may see.
+    async fn source(&self) -> Result<Source, PromptError> {
+        Ok(match (self.started.compacted, self.request.context) {
+            (Some(compacted), Context::Whole) => Source {
+                summary: Some(self.summary(compacted).await?),
+                said: self.said(compacted.kept_from).await?,
+            },
+            (_, context) => Source {
+                summary: None,
+                said: self.said(context.first()).await?,
+            },
+        })
+    }
+
+    /// Returns the messages of the prompt: the conversation without what is cut, and what is said
+    /// for this call only.
+    fn shown(&self, source: Source, cut: &PromptCut) -> Vec<Message> {
+        let said = cut.apply(source.said);
+        let mut messages = match source.summary {
+            Some(summary) => shown(summary, said),
+            None => arrange(said),
         };
         if !self.request.also.is_empty() {
             let draft = Draft {
@@ -196,14 +257,7 @@ impl Model<'_> {
             };
             messages.push(draft.at(self.through + 1, Salt::default()));
         }
-        Ok(Prompt {
-            model: self.request.model.clone(),
-            system: self.request.system.clone(),
-            messages,
-            tools: self.tools().await?,
-            max_tokens: self.request.max_tokens,
-            reply_schema: self.request.reply_schema.clone(),
-        })
+        messages
     }
 
     /// Returns the messages from one on, of the thread and of the run.
@@ -313,6 +367,22 @@ impl Model<'_> {
             Err(refused) => Ok(Some(refused.to_string())),
         }
     }
+}
+
+/// Returns the end of a call without a reply.
+fn failed(failure: &llm::Failure, also_failed: &[String]) -> Ended {
+    let message = match also_failed {
+        [] => failure.to_string(),
+        also => format!(
+            "{failure}; asked instead, and without a reply too: {}",
+            also.join(", ")
+        ),
+    };
+    Ended::Failed(Failure {
+        code: failure.code().to_owned(),
+        message,
+        retryable: failure.retryable(),
+    })
 }
 
 /// Adds the reply and its fault to the prompt. For this operation only: the thread never holds the

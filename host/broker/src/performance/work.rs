@@ -175,6 +175,7 @@ impl Work {
             started: &self.started,
             messages: &self.messages,
             thread: self.thread.clone(),
+            cut: self.open.cut.as_ref().map(|open| &open.cut),
             operation: &self.open.operation,
             request,
             through,

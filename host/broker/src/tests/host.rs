@@ -38,7 +38,9 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const BEGIN_MS: u64 = 1_700_000_000_000;
 /// The name of the only definition, and of its component.
 const PUPPET: &str = "puppet";
-/// The rules of the model.
+/// Tokens that the model `small` holds.
+pub(super) const SMALL_WINDOW: u64 = 2_000;
+/// The rules of the models.
 const MODEL: &str = r#"
 [[rule]]
 when = { user = "never" }
@@ -47,6 +49,18 @@ reply = { text = "late", firstDelayMs = 3600000 }
 [[rule]]
 when = { user = "breaks" }
 reply = { text = "cut off", fail = "cut-short" }
+
+[[rule]]
+when = { user = "gather" }
+reply = { calls = [{ tool = "read" }] }
+
+[[rule]]
+when = { user = "refused", results = { max = 2 } }
+reply = { calls = [{ tool = "read" }] }
+
+[[rule]]
+when = { user = "refused" }
+reply = { fail = "too-long" }
 
 [[rule]]
 reply = { text = "hello" }
@@ -250,7 +264,11 @@ async fn open(broker: &Broker) -> SessionId {
 fn gateway(dir: &Path) -> Gateway {
     let config = json!({
         "providers": { "scripted": { "kind": "scripted", "script": "model.toml" } },
-        "models": { "scripted": { "provider": "scripted", "model": "scripted" } },
+        "models": {
+            "scripted": { "provider": "scripted", "model": "scripted" },
+            "small": { "provider": "scripted", "model": "small", "contextWindow": SMALL_WINDOW },
+        },
+        "defaultModel": "scripted",
         "retry": { "baseMs": 0 },
     });
     Gateway::new(serde_json::from_value(config).unwrap(), dir, &|_| None).unwrap()
@@ -286,7 +304,8 @@ fn target() -> Target {
     Target::Definition(DefinitionId(PUPPET.to_owned()))
 }
 
-async fn events(store: &Store, session: SessionId) -> Vec<Recorded> {
+/// Returns the events about a session, in order.
+pub(super) async fn events(store: &Store, session: SessionId) -> Vec<Recorded> {
     let filter = EventFilter {
         session: Some(session),
         ..EventFilter::default()

@@ -44,8 +44,8 @@ pub use purge::{Erased, KeptByPurge, PurgeBegun, Purged, Remains};
 pub use reader::READER;
 pub use record::{NewEvent, Recorded, Subject};
 pub use run::{
-    OperationAttempted, OperationStarted, PluginEmitted, RunEnded, RunRecovered, RunSettled,
-    RunStarted, RunStepped, StepFailed,
+    OperationAttempted, OperationStarted, PluginEmitted, RunCut, RunEnded, RunRecovered,
+    RunSettled, RunStarted, RunStepped, StepFailed,
 };
 pub use session::{FileUploaded, ItemRecorded, SessionOpened, TurnCommitted, UiSaved};
 
@@ -204,6 +204,10 @@ pub enum Event {
     /// this shows which attempts there may have been.
     #[serde(rename = "operation.attempted.v1")]
     OperationAttempted(Box<OperationAttempted>),
+    /// The prompts of a run were cut, because they outgrew the window of a model. Recorded before
+    /// the model is asked; the thread loses nothing.
+    #[serde(rename = "run.cut.v1")]
+    RunCut(Box<RunCut>),
     /// A run ended.
     #[serde(rename = "run.ended.v1")]
     RunEnded(RunEnded),

@@ -23,9 +23,10 @@ pub use attempt::Attempts;
 pub use spending::Spending;
 
 use crate::access::tool::{ClientAction, EffectClass};
-use crate::events::event::{Event, RunEnded, RunStarted, RunStepped};
+use crate::events::event::{Event, RunCut, RunEnded, RunStarted, RunStepped};
 use crate::thread::message::{Message, MessageId};
 use crate::thread::model::Usage;
+use crate::thread::prompt_cut::PromptCut;
 use crate::thread::turn::TurnEnd;
 use crate::values::digest::Digest;
 use crate::values::id::{InputId, OperationId};
@@ -55,6 +56,20 @@ pub struct Open {
     /// The attempts at it, of a model's call.
     #[serde(default, skip_serializing_if = "Attempts::is_first")]
     pub attempts: Attempts,
+    /// The cut that its prompt is made with, of a model's call: the newest when it began, or its
+    /// own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cut: Option<Box<OpenCut>>,
+}
+
+/// The cut that the prompt of an open call is made with.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OpenCut {
+    /// The cut.
+    pub cut: PromptCut,
+    /// True if it was made for this very call, so that a summary may be among its attempts.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_own: bool,
 }
 
 impl Open {
@@ -176,6 +191,10 @@ pub struct Run {
     /// The newest call of a model that was shown the whole thread.
     #[serde(default)]
     pub newest_call: Option<NewestCall>,
+    /// The newest cut of its prompts for each model that it asks for; under no name for the host's
+    /// own.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub cuts: BTreeMap<String, PromptCut>,
     /// Models that took part.
     pub models: Vec<String>,
     /// The way in which it ended; none while it is open.
@@ -214,6 +233,7 @@ impl Run {
             untrusted: false,
             shares: !started.accounts.is_empty(),
             newest_call: None,
+            cuts: BTreeMap::new(),
             models: Vec::new(),
             ended: None,
             started,
@@ -270,6 +290,7 @@ impl Run {
                 .open_mut(attempted.operation)?
                 .attempts
                 .go_on(attempted),
+            Event::RunCut(made) => self.apply_cut(made)?,
             Event::OperationContinued(continuation) => {
                 self.recoveries = 0;
                 let open = self.open_mut(continuation.operation)?;
@@ -359,6 +380,17 @@ impl Run {
         Ok(())
     }
 
+    fn apply_cut(&mut self, made: &RunCut) -> Result<(), Corrupt> {
+        let open = self.open_mut(made.operation)?;
+        open.cut = Some(Box::new(OpenCut {
+            cut: made.cut.clone(),
+            is_own: true,
+        }));
+        let model = asked_model(&open.operation.performer).to_owned();
+        self.cuts.insert(model, made.cut.clone());
+        Ok(())
+    }
+
     /// Returns whether a step, before it is applied, is progress: whether it hears anything but
     /// that timers elapsed and the client answered.
     fn is_progress(&self, stepped: &RunStepped) -> bool {
@@ -408,6 +440,15 @@ impl Run {
         } else {
             Pause::None
         };
+        let cut = matches!(operation.performer, Performer::Model { .. })
+            .then(|| self.cuts.get(asked_model(&operation.performer)))
+            .flatten()
+            .map(|cut| {
+                Box::new(OpenCut {
+                    cut: cut.clone(),
+                    is_own: false,
+                })
+            });
         let open = Open {
             operation: operation.clone(),
             segment: 0,
@@ -416,6 +457,7 @@ impl Run {
             answer: None,
             sent: None,
             attempts: Attempts::default(),
+            cut,
         };
         self.open.insert(operation.id, open);
     }
@@ -435,10 +477,16 @@ impl Run {
             asked.answered_at = Some(settlement.time);
         }
         self.spending.charge(&open, settlement);
-        for attempt in &settlement.attempts {
+        // With a cut of its own, a summary may be among its attempts. The call itself is the last.
+        let is_cut = open.cut.as_ref().is_some_and(|cut| cut.is_own);
+        let is_failed = matches!(settlement.outcome, OperationOutcome::Failed { .. });
+        let last = settlement.attempts.len().saturating_sub(1);
+        for (place, attempt) in settlement.attempts.iter().enumerate() {
+            let is_of_call = !is_cut || (place == last && !is_failed);
             if let (Performer::Model { request, .. }, Some(usage), None) =
                 (&open.operation.performer, attempt.usage, &attempt.error)
                 && request.context == Context::Whole
+                && is_of_call
             {
                 self.newest_call = Some(NewestCall {
                     model: request.model.clone(),
@@ -492,6 +540,21 @@ impl Run {
     #[must_use]
     pub fn is_active(&self) -> bool {
         self.open.values().any(Open::is_active)
+    }
+}
+
+/// Returns the model that a call asks for; the empty name for the host's own, and for all else.
+fn asked_model(performer: &Performer) -> &str {
+    match performer {
+        Performer::Model { request, .. } => request.model.as_deref().unwrap_or_default(),
+        Performer::Tool { .. }
+        | Performer::Client { .. }
+        | Performer::Agent { .. }
+        | Performer::Detached { .. }
+        | Performer::Recall { .. }
+        | Performer::Timer { .. }
+        | Performer::Refused { .. }
+        | Performer::Reply { .. } => "",
     }
 }
 

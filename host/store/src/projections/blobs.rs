@@ -56,9 +56,8 @@ impl Named {
         match event {
             Event::InputAccepted(accepted) => {
                 let drafts = accepted.message.iter();
-                named
-                    .kept
-                    .extend(drafts.flat_map(|draft| blobs(&draft.parts)));
+                let of_drafts = drafts.flat_map(|draft| blobs(&draft.parts));
+                named.kept.extend(of_drafts);
             }
             Event::TurnsImported(imported) if imported.erased.is_none() => {
                 named.import(&imported.turns);
@@ -122,6 +121,7 @@ impl Named {
             | Event::InputRequeued(_)
             | Event::StepFailed(_)
             | Event::RunRecovered(_)
+            | Event::RunCut(_)
             | Event::OperationContinued(_)
             | Event::OperationStarted(_)
             | Event::OperationAttempted(_)

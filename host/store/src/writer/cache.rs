@@ -122,6 +122,13 @@ impl Cache {
         Ok(role)
     }
 
+    /// Counts one more input of a session that waits.
+    fn count_waiting(&mut self, session: SessionId) {
+        if let Some(Some(standing)) = self.sessions.get_mut(&session) {
+            standing.waiting += 1;
+        }
+    }
+
     /// Follows an event that was just appended and projected.
     pub(super) fn follow(&mut self, sql: &Sql<'_>, recorded: &Recorded) -> rusqlite::Result<()> {
         let Some(event) = &recorded.event else {
@@ -129,11 +136,7 @@ impl Cache {
             return Ok(());
         };
         match event {
-            Event::InputAccepted(accepted) => {
-                if let Some(Some(standing)) = self.sessions.get_mut(&accepted.session) {
-                    standing.waiting += 1;
-                }
-            }
+            Event::InputAccepted(it) => self.count_waiting(it.session),
             Event::SessionOpened(it) => self.forget_session(it.session),
             Event::SessionDeleted(it) => self.forget_session(it.session),
             Event::InputDead(it) => self.forget_session(it.session),
@@ -166,6 +169,7 @@ impl Cache {
             | Event::SettingsUpdated(_)
             | Event::StepFailed(_)
             | Event::RunRecovered(_)
+            | Event::RunCut(_)
             | Event::RunSettled(_)
             | Event::OperationContinued(_)
             | Event::OperationAnswered(_)

@@ -15,6 +15,10 @@ struct Known {
     asked: Vec<Value>,
     failing: Option<String>,
     slow_ms: u64,
+    /// Number of times that `chat` asks for a file before it replies.
+    reads: u32,
+    /// Bytes of a prompt for `chat` that are too many.
+    bytes_max: Option<usize>,
 }
 
 /// The provider.
@@ -72,6 +76,17 @@ impl Peer {
         self.known.lock().unwrap().failing = None;
     }
 
+    /// Makes `chat` ask for a file so many times before it replies, and report the size of its
+    /// prompts.
+    pub(super) fn reads(&self, times: u32) {
+        self.known.lock().unwrap().reads = times;
+    }
+
+    /// Makes `chat` refuse prompts with more bytes.
+    pub(super) fn takes_at_most(&self, bytes: usize) {
+        self.known.lock().unwrap().bytes_max = Some(bytes);
+    }
+
     /// Makes summaries take so long from now on.
     pub(super) fn slow_ms(&self, ms: u64) {
         self.known.lock().unwrap().slow_ms = ms;
@@ -97,6 +112,24 @@ fn said(message: &Value) -> String {
             .collect::<Vec<_>>()
             .join("\n"),
     }
+}
+
+/// A request for a file. It reports a token for each four bytes of the prompt.
+fn reading(prompt: &Value, left: u32) -> Value {
+    let call = json!({
+        "id": format!("read_{left}"), "type": "function",
+        "function": { "name": "read_file", "arguments": r#"{"path":"/data/big.txt"}"# },
+    });
+    let used = prompt["messages"].to_string().len() / 4;
+    json!({
+        "choices": [{
+            "index": 0,
+            "message": { "role": "assistant", "content": null, "tool_calls": [call] },
+            "finish_reason": "tool_calls",
+        }],
+        "model": prompt["model"],
+        "usage": { "prompt_tokens": used, "completion_tokens": 10, "total_tokens": used + 10 },
+    })
 }
 
 /// A summary is numbered. Everything else is answered with the first word that was said last;
@@ -132,8 +165,10 @@ async fn serve(mut stream: TcpStream, known: Arc<Mutex<Known>>) -> std::io::Resu
     let Some(prompt) = prompt(&mut stream).await? else {
         return Ok(());
     };
-    let (fails, slow_ms, summaries) = {
+    let is_chat = prompt["model"] == "chat";
+    let (fails, slow_ms, summaries, too_long, reads) = {
         let mut known = known.lock().unwrap();
+        let bytes = prompt["messages"].to_string().len();
         known.asked.push(prompt.clone());
         let summaries = known
             .asked
@@ -144,13 +179,23 @@ async fn serve(mut stream: TcpStream, known: Arc<Mutex<Known>>) -> std::io::Resu
             known.failing.as_deref() == prompt["model"].as_str(),
             known.slow_ms,
             summaries,
+            is_chat && known.bytes_max.is_some_and(|max| bytes > max),
+            if is_chat { known.reads } else { 0 },
         )
     };
+    if reads > 0 && !too_long && !fails {
+        known.lock().unwrap().reads -= 1;
+    }
     if prompt["model"] == "memory" {
         tokio::time::sleep(Duration::from_millis(slow_ms)).await;
     }
     let (status, body) = if fails {
         ("503 Service Unavailable", json!({}))
+    } else if too_long {
+        let error = json!({ "error": { "code": "context_length_exceeded" } });
+        ("400 Bad Request", error)
+    } else if reads > 0 {
+        ("200 OK", reading(&prompt, reads))
     } else {
         ("200 OK", answer(&prompt, summaries))
     };

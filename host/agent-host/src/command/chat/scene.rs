@@ -59,6 +59,9 @@ pub(super) struct Scene {
     recalled: u64,
 }
 
+/// Line about a cut of the prompts of a turn.
+const CUT: &str = "(the model is shown older results in short from here on)";
+
 fn faint(line: impl Into<String>) -> Shown {
     Shown::Line(Shade::Faint, line.into())
 }
@@ -139,6 +142,7 @@ impl Scene {
             "run.settled.v1" => self.mishaps(data),
             "operation.continued.v1" => questions(data),
             "run.step_failed.v1" => step_failed(data),
+            "run.cut.v1" => vec![faint(CUT)],
             "run.ended.v1" => self.ended(data),
             "session.input.dead.v1" => {
                 let told = format!("that could not be dealt with: {}", text(data, "/reason"));

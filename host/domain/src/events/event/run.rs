@@ -5,6 +5,7 @@ use crate::agents::authority::{Denies, Permissions};
 use crate::agents::definition::DefinitionId;
 use crate::thread::compaction::{Compacted, Compaction};
 use crate::thread::message::Message;
+use crate::thread::prompt_cut::PromptCut;
 use crate::thread::turn::TurnEnd;
 use crate::values::digest::Digest;
 use crate::values::id::{AgentId, InputId, OperationId, RunId, SessionId, TurnId};
@@ -244,6 +245,19 @@ pub struct OperationAttempted {
     /// reserved for this one.
     pub drawn: Amount,
     /// Time of the attempt.
+    pub time: Timestamp,
+}
+
+/// See [`super::Event::RunCut`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunCut {
+    /// The run.
+    pub run: RunId,
+    /// The model's call whose prompt it was made for.
+    pub operation: OperationId,
+    /// The cut. It contains all former ones for the same model.
+    pub cut: PromptCut,
+    /// Time of the cut.
     pub time: Timestamp,
 }
 

@@ -1,6 +1,7 @@
 //! Given what happened, when the agent decides, then this follows: the step engine without a host.
 
 mod attempts;
+mod cuts;
 mod handed_over;
 mod marks;
 

@@ -108,6 +108,17 @@ fn a_step_that_failed_is_told_with_what_is_known_of_it() {
     }
 }
 
+#[test]
+fn a_cut_of_a_turns_prompts_is_a_quiet_line() {
+    let data = json!({ "operation_id": "o", "tokens_before": 900, "tokens_after": 500 });
+    assert_eq!(
+        Scene::default().take("run.cut.v1", &json!({ "data": data })),
+        [faint(
+            "(the model is shown older results in short from here on)"
+        )]
+    );
+}
+
 /// The same frame as it comes from an agent below.
 fn below(mut frame: Value, path: &str, depth: u64) -> Value {
     frame["agent_id"] = json!("worker");

@@ -1,0 +1,160 @@
+//! Tests of prompts that outgrow their model's window while a turn goes on.
+
+use super::host::{Host, SMALL_WINDOW, events, gives, model, replies, works};
+use domain::compaction::is_due;
+use domain::event::Event;
+use domain::prompt_cut::PromptCut;
+use domain::step::{Call, OperationOutcome, Work};
+use domain::turn::TurnEnd;
+use serde_json::json;
+use std::future::ready;
+
+/// Bytes of one result.
+const RESULT_BYTES: usize = 2_000;
+
+/// A call of a model over the whole thread.
+fn asks(name: &str) -> Work {
+    match model() {
+        Work::Model(mut request) => {
+            request.model = Some(name.to_owned());
+            Work::Model(request)
+        }
+        other => other,
+    }
+}
+
+/// Has the guest ask a model, and make the call that it asks for, so many times; then ask once more
+/// under the key `last`, and reply.
+fn looks(host: &Host, model: &str, rounds: u64) {
+    for round in 0..rounds {
+        let asked = format!("ask-{round}");
+        host.guest
+            .steps([works([(asked.as_str(), asks(model))], &[])]);
+        let call = Call::OfModel {
+            message: 2 + round * 2,
+            index: 0,
+        };
+        let called = format!("call-{round}");
+        host.guest
+            .steps([works([(called.as_str(), Work::Tool { call })], &[])]);
+        host.guest.call(ready(gives(&"x".repeat(RESULT_BYTES))));
+    }
+    host.guest
+        .steps([works([("last", asks(model))], &[]), replies("done")]);
+}
+
+async fn cuts(host: &Host) -> Vec<PromptCut> {
+    let events = events(host.broker.store(), host.session).await;
+    let events = events.into_iter().filter_map(|recorded| recorded.event);
+    events
+        .filter_map(|event| match event {
+            Event::RunCut(made) => Some(made.cut),
+            _ => None,
+        })
+        .collect()
+}
+
+#[tokio::test]
+async fn a_turn_whose_results_outgrow_the_window_goes_on_with_recorded_cuts() {
+    let host = Host::new().await;
+    looks(&host, "small", 8);
+    host.say("gather").await;
+    assert_eq!(host.ended().await.end, TurnEnd::Replied);
+    let cuts = cuts(&host).await;
+    assert!(cuts.len() >= 2, "{cuts:?}");
+    for cut in &cuts {
+        assert!(is_due(cut.tokens_before, SMALL_WINDOW), "{cut:?}");
+        assert!(cut.tokens_after < SMALL_WINDOW, "{cut:?}");
+    }
+    for pair in cuts.windows(2) {
+        assert!(pair[1].goes_beyond(&pair[0]), "{pair:?}");
+        assert!(pair[1].stubs.is_superset(&pair[0].stubs), "{pair:?}");
+    }
+    // Nothing of the thread is lost.
+    let row = host
+        .broker
+        .store()
+        .session(host.session)
+        .await
+        .unwrap()
+        .unwrap();
+    let messages = host
+        .broker
+        .store()
+        .messages(row.head, 1, row.head_message)
+        .await
+        .unwrap();
+    let whole = messages
+        .iter()
+        .filter(|message| message.answers.is_some() && message.text().len() == RESULT_BYTES);
+    assert_eq!(whole.count(), 8);
+}
+
+#[tokio::test]
+async fn a_turn_with_room_for_all_its_results_is_not_cut() {
+    let host = Host::new().await;
+    looks(&host, "small", 2);
+    host.say("gather").await;
+    assert_eq!(host.ended().await.end, TurnEnd::Replied);
+    assert!(cuts(&host).await.is_empty());
+}
+
+#[tokio::test]
+async fn a_prompt_that_its_model_refuses_as_too_long_is_cut_once_and_sent_again() {
+    let host = Host::new().await;
+    looks(&host, "scripted", 3);
+    host.say("refused").await;
+    host.ended().await;
+    let outcome = host.outcome(7, "last");
+    assert!(
+        matches!(outcome, Some(OperationOutcome::Message { .. })),
+        "{outcome:?}"
+    );
+    let cuts = cuts(&host).await;
+    let [cut] = cuts.as_slice() else {
+        panic!("{cuts:?}")
+    };
+    assert_eq!(
+        (cut.left_out_through, cut.summary.as_deref()),
+        (2, Some("hello")),
+        "{cut:?}"
+    );
+    // The summary, and the call itself again: each is on record before it is made.
+    assert!(host.count("operation.attempted").await >= 2);
+}
+
+/// A call reserves the window of 2,000 tokens, and a summary needs more than 1,000 beside it.
+#[tokio::test]
+async fn a_summary_that_a_limit_leaves_too_little_for_is_not_made() {
+    let host = Host::with_limits(json!({ "tokensMax": 3_000 })).await;
+    looks(&host, "small", 6);
+    host.say("gather").await;
+    host.ended().await;
+    let outcome = host.outcome(13, "last");
+    assert!(
+        matches!(outcome, Some(OperationOutcome::Message { .. })),
+        "{outcome:?}"
+    );
+    let cuts = cuts(&host).await;
+    assert!(
+        cuts.iter().any(|cut| cut.left_out_through > 0)
+            && cuts.iter().all(|cut| cut.summary.is_none()),
+        "{cuts:?}"
+    );
+    assert_eq!(host.count("operation.attempted").await, 0);
+}
+
+#[tokio::test]
+async fn a_prompt_that_is_too_long_even_when_it_is_cut_is_not_sent() {
+    let host = Host::new().await;
+    looks(&host, "small", 2);
+    host.say(&format!("gather {}", "y".repeat(9_000))).await;
+    host.ended().await;
+    let Some(OperationOutcome::Failed { failure }) = host.outcome(5, "last") else {
+        panic!("{:?}", host.guest.news());
+    };
+    assert_eq!(
+        (failure.code.as_str(), failure.retryable),
+        ("model-prompt-too-long", false)
+    );
+}

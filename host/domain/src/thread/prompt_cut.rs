@@ -1,0 +1,378 @@
+//! The recorded cut of a run's prompts: a turn whose tool results outgrow its model's window goes
+//! on without the oldest of them.
+//!
+//! A thread loses nothing by it. The cut says what the run's models are shown no more, it is
+//! recorded before they are asked, and every later prompt of the run for the same model is made
+//! with it. [`extended`] chooses what goes, [`PromptCut::apply`] leaves it out. Calls are never
+//! parted from their results: both go by the place of the call.
+//!
+//! This module does not ask for summaries, and does not know which run it is about.
+
+#[cfg(test)]
+mod tests;
+
+use crate::thread::compaction::{Mark, TOKEN_BYTES, clipped, estimated_tokens, text_tokens};
+use crate::thread::message::{Draft, Message, MessageId, Part, Role, text_of};
+use crate::values::digest::Salt;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Percentage of a model's window that a prompt may fill after a cut. It is well below the
+/// percentage at which one is due, so that the next calls are made with the same beginning.
+pub const TARGET_PERCENT: u64 = 60;
+/// Newest replies of the model that stay word for word, each with the results of its calls.
+pub const EXCHANGES_KEPT: usize = 2;
+/// Tokens from which on a result is worth a stub.
+pub const STUB_TOKENS_MIN: u64 = 250;
+/// Bytes of a result that its stub shows: of its beginning and its end.
+const STUB_BYTES_MAX: usize = 320;
+/// Tokens of the notice about what is left out, beside its summary.
+const NOTICE_TOKENS: u64 = 100;
+/// Origin of that notice.
+pub const ORIGIN: &str = "host:cut";
+
+/// The part of a conversation that the models of a run are shown no more, or not whole.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct PromptCut {
+    /// The results of calls that are shown as stubs.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub stubs: BTreeSet<MessageId>,
+    /// The last message that is left out, with all before it but the user's words; 0 for none. A
+    /// result is left out with its call, wherever it stands.
+    #[serde(default, skip_serializing_if = "crate::values::json::is_default")]
+    pub left_out_through: MessageId,
+    /// A model's summary of what is left out, if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub summary: Option<String>,
+    /// True if any of what is summarised came from outside the user's and the operator's control.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub untrusted: bool,
+    /// Estimated tokens of the prompt for which it was made, before it.
+    pub tokens_before: u64,
+    /// Estimated tokens of that prompt after it.
+    pub tokens_after: u64,
+}
+
+/// The tokens that a prompt may have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Room {
+    /// Tokens that it is to have at most after a cut.
+    pub target: u64,
+    /// Tokens that it can have at most.
+    pub most: u64,
+    /// Tokens beside its messages.
+    pub around: u64,
+    /// Tokens of a summary of what is left out.
+    pub summary: u64,
+}
+
+impl Room {
+    /// Returns the room in a model's window beside a reply, for a prompt with so many tokens
+    /// beside its messages. A reply counts with half of the window at most.
+    #[must_use]
+    pub fn of(window: u64, reply: u64, around: u64) -> Self {
+        let most = window.saturating_sub(reply.min(window / 2));
+        Self {
+            target: (window / 100).saturating_mul(TARGET_PERCENT).min(most),
+            most,
+            around,
+            summary: u64::from(crate::thread::compaction::summary_tokens_max(window)),
+        }
+    }
+
+    /// Returns the room when a model refused a prompt of so many estimated tokens: half of them.
+    #[must_use]
+    pub fn after_refusal(self, refused: u64) -> Self {
+        let most = self.most.min(refused / 2);
+        Self {
+            target: self.target.min(most),
+            most,
+            summary: self.summary.min(most / 4),
+            ..self
+        }
+    }
+}
+
+impl PromptCut {
+    /// Returns whether it shows less than another.
+    #[must_use]
+    pub fn goes_beyond(&self, former: &Self) -> bool {
+        self.left_out_through > former.left_out_through || !self.stubs.is_subset(&former.stubs)
+    }
+
+    /// Returns the conversation as it is shown: without what is left out, with a notice in its
+    /// place, and with stubs. The messages are in the order of their places.
+    #[must_use]
+    pub fn apply(&self, messages: Vec<Message>) -> Vec<Message> {
+        let mut shown = Vec::with_capacity(messages.len());
+        let mut notice_at = None;
+        let mut left_out = 0_u64;
+        for message in messages {
+            if self.leaves_out(&message) {
+                left_out += 1;
+                continue;
+            }
+            if notice_at.is_none() && message.id > self.left_out_through {
+                notice_at = Some(shown.len());
+            }
+            shown.push(if self.stubs.contains(&message.id) {
+                stub(&message)
+            } else {
+                message
+            });
+        }
+        if left_out > 0 {
+            let at = notice_at.unwrap_or(shown.len());
+            shown.insert(at, self.notice(left_out));
+        }
+        shown
+    }
+
+    /// Returns the messages that it leaves out and another does not: what a summary is made of,
+    /// beside the summary of the other.
+    #[must_use]
+    pub fn newly_left_out(&self, former: &Self, messages: &[Message]) -> Vec<Message> {
+        messages
+            .iter()
+            .filter(|message| self.leaves_out(message) && !former.leaves_out(message))
+            .cloned()
+            .collect()
+    }
+
+    /// Returns it with a summary of all that is left out, at most as long as there is room for.
+    /// Without a text, the summary so far stays.
+    #[must_use]
+    pub fn summarised(mut self, text: &str, summary_tokens_max: u64) -> Self {
+        let bytes_max = usize::try_from(summary_tokens_max.saturating_mul(TOKEN_BYTES));
+        let text = clipped(text.trim(), bytes_max.unwrap_or(usize::MAX));
+        if !text.is_empty() {
+            self.summary = Some(text);
+        }
+        self
+    }
+
+    fn leaves_out(&self, message: &Message) -> bool {
+        place(message) <= self.left_out_through && !stays(message)
+    }
+
+    fn notice(&self, left_out: u64) -> Message {
+        let messages = if left_out == 1 { "message" } else { "messages" };
+        let mut text = format!(
+            "{left_out} earlier {messages} of this conversation are not shown here, because there \
+             is no room for them."
+        );
+        match &self.summary {
+            Some(summary) => {
+                text.push_str(" This is a summary of them, or of the oldest of them:\n\n");
+                text.push_str(summary);
+            }
+            None => text.push_str(" Call a tool again if you need a result of it once more."),
+        }
+        let mut draft = Draft::text(Role::Notice, ORIGIN, text);
+        draft.untrusted = self.untrusted && self.summary.is_some();
+        draft.at(self.left_out_through, Salt::default())
+    }
+}
+
+/// Returns the place by which a message goes: that of its call for a result, else its own.
+fn place(message: &Message) -> MessageId {
+    message
+        .answers
+        .as_ref()
+        .map_or(message.id, |answers| answers.message)
+}
+
+/// Returns whether a message is never left out: the user's words, and the summary of a compaction.
+fn stays(message: &Message) -> bool {
+    message.role == Role::User || Mark::of(message).is_some()
+}
+
+/// Returns a result in short: its beginning and end, its size, and where the whole of it is.
+fn stub(message: &Message) -> Message {
+    let text = text_of(&message.parts);
+    let mut whole = Vec::new();
+    let mut bytes = text.len() as u64;
+    for part in &message.parts {
+        if let Part::Blob {
+            digest,
+            media_type,
+            size,
+        } = part
+        {
+            whole.push(format!(
+                "{media_type} of {size} bytes, {}",
+                digest.reference()
+            ));
+            bytes = bytes.max(*size);
+        }
+    }
+    let kept = if whole.is_empty() {
+        format!("the whole is message {} of the conversation", message.id)
+    } else {
+        format!("the whole is kept: {}", whole.join("; "))
+    };
+    let shown = clipped(&text, STUB_BYTES_MAX);
+    let said = format!(
+        "[This result of {bytes} bytes is cut here to make room; {kept}. Call the tool again if \
+         you need it once more.]\n{shown}"
+    );
+    Message {
+        parts: vec![Part::text(said)],
+        ..message.clone()
+    }
+}
+
+/// Estimated tokens of one message.
+fn tokens(message: &Message) -> u64 {
+    estimated_tokens([message])
+}
+
+/// The course of a choice: the cut so far, and what the prompt has with it.
+struct Choice<'m> {
+    cut: PromptCut,
+    /// The messages that are shown so far.
+    shown: Vec<&'m Message>,
+    total: u64,
+    /// The place of the oldest reply that stays word for word.
+    kept_from: MessageId,
+}
+
+/// Returns a cut that shows less than a former one, so that the conversation fits into its room.
+///
+/// Large results become stubs first, the oldest first. If that is not enough, whole exchanges are
+/// left out, the oldest first. The newest [`EXCHANGES_KEPT`] stay, and so do the user's words. As a
+/// last resort results in the newest exchanges become stubs too, but for the newest of all. The cut
+/// may be too little all the same: [`PromptCut::tokens_after`] tells.
+#[must_use]
+pub fn extended(former: &PromptCut, messages: &[Message], room: Room) -> PromptCut {
+    let shown: Vec<&Message> = messages
+        .iter()
+        .filter(|message| !former.leaves_out(message))
+        .collect();
+    let before = room.around + estimated_tokens(&former.apply(messages.to_vec()));
+    let replies = shown
+        .iter()
+        .rev()
+        .filter(|message| message.role == Role::Assistant);
+    let mut choice = Choice {
+        cut: PromptCut {
+            tokens_before: before,
+            ..former.clone()
+        },
+        kept_from: replies
+            .map(|message| message.id)
+            .nth(EXCHANGES_KEPT - 1)
+            .unwrap_or_default(),
+        shown,
+        total: before,
+    };
+    choice.stub_results(room.target, |choice, message| {
+        place(message) < choice.kept_from
+    });
+    choice.leave_out(room);
+    let newest = choice
+        .shown
+        .iter()
+        .rev()
+        .find(|message| message.answers.is_some())
+        .map_or(0, |message| message.id);
+    choice.stub_results(room.most, |choice, message| {
+        message.id != newest && !choice.cut.leaves_out(message)
+    });
+    let untrusted = messages
+        .iter()
+        .any(|message| message.untrusted && choice.cut.leaves_out(message));
+    PromptCut {
+        untrusted,
+        tokens_after: choice.total,
+        ..choice.cut
+    }
+}
+
+impl Choice<'_> {
+    /// Makes stubs of large results, the oldest first, until the prompt has no more tokens than
+    /// that.
+    fn stub_results(&mut self, most: u64, may: impl Fn(&Self, &Message) -> bool) {
+        for message in self.shown.clone() {
+            if self.total <= most {
+                return;
+            }
+            let whole = tokens(message);
+            if message.answers.is_none()
+                || whole < STUB_TOKENS_MIN
+                || self.cut.stubs.contains(&message.id)
+                || !may(&*self, message)
+            {
+                continue;
+            }
+            let saved = whole.saturating_sub(tokens(&stub(message)));
+            if saved > 0 {
+                self.cut.stubs.insert(message.id);
+                self.total = self.total.saturating_sub(saved);
+            }
+        }
+    }
+
+    /// Leaves whole exchanges out, the oldest first, until the prompt has no more tokens than it is
+    /// to have.
+    fn leave_out(&mut self, room: Room) {
+        if self.total <= room.target {
+            return;
+        }
+        let mut at_place: BTreeMap<MessageId, u64> = BTreeMap::new();
+        for message in self.shown.iter().filter(|message| !stays(message)) {
+            let cost = if self.cut.stubs.contains(&message.id) {
+                tokens(&stub(message))
+            } else {
+                tokens(message)
+            };
+            *at_place.entry(place(message)).or_default() += cost;
+        }
+        let until = self
+            .kept_from
+            .min(self.first_open().unwrap_or(MessageId::MAX));
+        // The notice so far makes way for one with another summary.
+        let former = match (&self.cut.summary, self.cut.left_out_through) {
+            (_, 0) => 0,
+            (Some(summary), _) => NOTICE_TOKENS.min(self.total) + text_tokens(summary.len()),
+            (None, _) => NOTICE_TOKENS.min(self.total),
+        };
+        let notice = NOTICE_TOKENS
+            .saturating_add(room.summary)
+            .saturating_sub(former);
+        let with_notice = self.total.saturating_add(notice);
+        let mut saved = 0_u64;
+        let mut through = self.cut.left_out_through;
+        for (place, cost) in at_place.range(..until) {
+            if with_notice.saturating_sub(saved) <= room.target {
+                break;
+            }
+            saved = saved.saturating_add(*cost);
+            through = *place;
+        }
+        // A notice in place of less than itself is no gain.
+        if saved >= NOTICE_TOKENS {
+            self.cut.left_out_through = through;
+            self.total = with_notice.saturating_sub(saved);
+        }
+    }
+
+    /// Returns the place of the first reply with a call that has no result yet. It stays: a later
+    /// result would be left out with it.
+    fn first_open(&self) -> Option<MessageId> {
+        let answered: BTreeSet<(MessageId, u32)> = self
+            .shown
+            .iter()
+            .filter_map(|message| message.answers.as_ref())
+            .map(|answers| (answers.message, answers.index))
+            .collect();
+        self.shown
+            .iter()
+            .find(|message| {
+                message
+                    .calls()
+                    .any(|(index, ..)| !answered.contains(&(message.id, index)))
+            })
+            .map(|message| message.id)
+    }
+}

@@ -1,0 +1,316 @@
+//! Tests of what a cut leaves out of a prompt, and of what it never does.
+
+use super::*;
+use crate::thread::message::Answers;
+use crate::thread::model::arrange;
+use crate::values::digest::Digest;
+use proptest::prelude::*;
+
+fn said(id: MessageId, role: Role, text: &str) -> Message {
+    Draft::text(role, "test", text).at(id, Salt::default())
+}
+
+/// A reply of the model with so many calls.
+fn calls(id: MessageId, count: u32) -> Message {
+    let parts = (0..count).map(|index| Part::Call {
+        call_id: format!("c{index}"),
+        name: "look".into(),
+        arguments: "{}".into(),
+    });
+    Message {
+        parts: parts.collect(),
+        ..said(id, Role::Assistant, "")
+    }
+}
+
+/// The result of a call, with so many bytes.
+fn result(id: MessageId, of: MessageId, index: u32, bytes: usize) -> Message {
+    Message {
+        answers: Some(Answers {
+            message: of,
+            index,
+            call_id: format!("c{index}"),
+            name: "look".into(),
+            failed: false,
+        }),
+        ..said(id, Role::Tool, &"x".repeat(bytes))
+    }
+}
+
+/// A question, and so many exchanges after it, each a call with a result of so many bytes.
+fn turn(exchanges: u64, bytes: usize) -> Vec<Message> {
+    let mut messages = vec![said(1, Role::User, "look everywhere")];
+    for exchange in 0..exchanges {
+        let id = 2 + exchange * 2;
+        messages.push(calls(id, 1));
+        messages.push(result(id + 1, id, 0, bytes));
+    }
+    messages
+}
+
+fn room(target: u64, most: u64) -> Room {
+    Room {
+        target,
+        most,
+        around: 0,
+        summary: 50,
+    }
+}
+
+fn ids(messages: &[Message]) -> Vec<MessageId> {
+    messages.iter().map(|message| message.id).collect()
+}
+
+#[test]
+fn a_room_is_what_a_reply_leaves_and_a_prompt_is_cut_well_below_it() {
+    for (window, reply, target, most) in [
+        (10_000, 1_000, 6_000, 9_000),
+        (10_000, 4_500, 5_500, 5_500),
+        // No reply takes more than half of the window.
+        (10_000, 50_000, 5_000, 5_000),
+        (0, 10, 0, 0),
+    ] {
+        let room = Room::of(window, reply, 7);
+        assert_eq!((room.target, room.most, room.around), (target, most, 7));
+    }
+    let refused = Room::of(10_000, 1_000, 0).after_refusal(8_000);
+    assert_eq!((refused.target, refused.most), (4_000, 4_000));
+}
+
+#[test]
+fn the_oldest_large_results_become_stubs_first_and_no_more_than_needed() {
+    let messages = turn(6, 4_000);
+    let cut = extended(&PromptCut::default(), &messages, room(4_500, 6_000));
+    assert_eq!(cut.stubs.iter().copied().collect::<Vec<_>>(), [3, 5]);
+    assert_eq!(cut.left_out_through, 0);
+    assert!(
+        cut.tokens_before > 6_000 && cut.tokens_after <= 4_500,
+        "{cut:?}"
+    );
+    let shown = cut.apply(messages.clone());
+    assert_eq!(ids(&shown), ids(&messages), "nothing is missing");
+    let stub = shown[2].text();
+    assert!(
+        stub.contains("4000 bytes") && stub.contains("message 3") && stub.len() < 700,
+        "{stub}"
+    );
+    assert_eq!(shown[2].answers, messages[2].answers);
+    assert_eq!(shown[6], messages[6]);
+}
+
+#[test]
+fn a_stub_names_the_blob_that_holds_the_whole() {
+    let digest = Digest::of(b"whole");
+    let mut message = result(3, 2, 0, 8_000);
+    message.parts.push(Part::Blob {
+        digest,
+        media_type: "text/plain".into(),
+        size: 50_000,
+    });
+    let stub = stub(&message).text();
+    assert!(
+        stub.contains(&digest.reference()) && stub.contains("50000 bytes"),
+        "{stub}"
+    );
+}
+
+#[test]
+fn whole_exchanges_go_when_stubs_are_not_enough_and_the_users_words_stay() {
+    let mut messages = turn(40, 400);
+    // In front of the fifth call.
+    for message in messages.iter_mut().skip(9) {
+        message.id += 1;
+        if let Some(answers) = &mut message.answers {
+            answers.message += 1;
+        }
+    }
+    messages.insert(9, said(10, Role::User, "and hurry"));
+    let cut = extended(&PromptCut::default(), &messages, room(1_000, 2_000))
+        .summarised("forty were looked at", 50);
+    assert!(
+        cut.left_out_through > 0 && cut.tokens_after <= 1_000,
+        "{cut:?}"
+    );
+    let shown = cut.apply(messages.clone());
+    let words: Vec<String> = shown
+        .iter()
+        .filter(|message| message.role == Role::User)
+        .map(Message::text)
+        .collect();
+    assert_eq!(words, ["look everywhere", "and hurry"]);
+    let notice = shown
+        .iter()
+        .find(|message| message.origin == ORIGIN)
+        .unwrap();
+    assert!(
+        notice.text().contains("forty were looked at"),
+        "{}",
+        notice.text()
+    );
+    assert_eq!(
+        shown[shown.len() - 4..],
+        messages[messages.len() - 4..],
+        "the newest stay word for word"
+    );
+}
+
+#[test]
+fn a_call_without_a_result_is_never_left_out() {
+    let mut messages = turn(10, 400);
+    messages.remove(4);
+    let cut = extended(&PromptCut::default(), &messages, room(10, 20));
+    assert_eq!(cut.left_out_through, 2, "the call of message 4 is open");
+}
+
+/// One reply asked for everything at once: only as a last resort are its results cut.
+#[test]
+fn results_of_the_newest_exchange_become_stubs_last_and_the_newest_never() {
+    let mut messages = vec![said(1, Role::User, "look everywhere"), calls(2, 20)];
+    messages.extend((0..20).map(|index| result(3 + u64::from(index), 2, index, 4_000)));
+    let cut = extended(&PromptCut::default(), &messages, room(3_000, 12_000));
+    assert!(cut.tokens_after <= 12_000 && cut.left_out_through == 0);
+    assert!(cut.stubs.len() < 12, "no more than needed: {:?}", cut.stubs);
+    let cut = extended(&PromptCut::default(), &messages, room(10, 20));
+    assert_eq!(cut.stubs.len(), 19);
+    assert!(!cut.stubs.contains(&22), "the newest stays");
+}
+
+#[test]
+fn a_cut_that_leaves_nothing_out_changes_nothing() {
+    let messages = turn(3, 100);
+    let none = PromptCut::default();
+    assert_eq!(none.apply(messages.clone()), messages);
+    let cut = extended(&none, &messages, room(100_000, 100_000));
+    assert!(!cut.goes_beyond(&none), "{cut:?}");
+}
+
+#[test]
+fn without_a_summary_a_notice_says_what_is_missing() {
+    let messages = turn(20, 800);
+    let cut = extended(&PromptCut::default(), &messages, room(600, 900));
+    let shown = cut.apply(messages);
+    let notice = shown
+        .iter()
+        .find(|message| message.origin == ORIGIN)
+        .unwrap();
+    assert!(
+        notice.text().contains("are not shown here") && notice.role == Role::Notice,
+        "{}",
+        notice.text()
+    );
+}
+
+/// A piece of a conversation.
+#[derive(Debug, Clone)]
+enum Piece {
+    Words(usize),
+    Reply(usize),
+    Calls(Vec<usize>),
+    Notice(usize),
+}
+
+fn piece() -> impl Strategy<Value = Piece> {
+    prop_oneof![
+        (0_usize..2_000).prop_map(Piece::Words),
+        (0_usize..2_000).prop_map(Piece::Reply),
+        proptest::collection::vec(0_usize..9_000, 1..6).prop_map(Piece::Calls),
+        (0_usize..2_000).prop_map(Piece::Notice),
+    ]
+}
+
+/// The conversation of some pieces; the results of a reply's calls come behind it.
+fn conversation(pieces: &[Piece]) -> Vec<Message> {
+    let mut messages: Vec<Message> = Vec::new();
+    for piece in pieces {
+        let id = messages.len() as u64 + 1;
+        match piece {
+            Piece::Words(bytes) => messages.push(said(id, Role::User, &"w".repeat(*bytes))),
+            Piece::Reply(bytes) => messages.push(said(id, Role::Assistant, &"r".repeat(*bytes))),
+            Piece::Notice(bytes) => messages.push(said(id, Role::Notice, &"n".repeat(*bytes))),
+            Piece::Calls(results) => {
+                messages.push(calls(id, u32::try_from(results.len()).unwrap()));
+                for (index, bytes) in (0..).zip(results) {
+                    messages.push(result(id + 1 + u64::from(index), id, index, *bytes));
+                }
+            }
+        }
+    }
+    messages
+}
+
+/// Calls and results of some messages, as pairs of message and index.
+fn pairs(messages: &[Message]) -> (BTreeSet<(MessageId, u32)>, BTreeSet<(MessageId, u32)>) {
+    let made = messages
+        .iter()
+        .flat_map(|message| message.calls().map(|(index, ..)| (message.id, index)));
+    let answered = messages
+        .iter()
+        .filter_map(|message| message.answers.as_ref())
+        .map(|answers| (answers.message, answers.index));
+    (made.collect(), answered.collect())
+}
+
+proptest! {
+    #[test]
+    fn a_cut_never_parts_a_call_from_its_result_and_keeps_what_must_stay(
+        pieces in proptest::collection::vec(piece(), 0..30),
+        target in 0_u64..20_000,
+        more in 0_u64..5_000,
+    ) {
+        let messages = conversation(&pieces);
+        let room = room(target, target + more);
+        let cut = extended(&PromptCut::default(), &messages, room);
+        let shown = arrange(cut.apply(messages.clone()));
+        let (made, answered) = pairs(&shown);
+        prop_assert_eq!(made, answered);
+        // The user's words, word for word and in their order.
+        let words = |messages: &[Message]| -> Vec<Message> {
+            messages.iter().filter(|message| message.role == Role::User).cloned().collect()
+        };
+        prop_assert_eq!(words(&shown), words(&messages));
+        // The newest replies, and the newest result.
+        let replies = |messages: &[Message]| -> Vec<Message> {
+            let replies = messages.iter().rev().filter(|message| message.role == Role::Assistant);
+            replies.take(EXCHANGES_KEPT).cloned().collect()
+        };
+        prop_assert_eq!(replies(&shown), replies(&messages));
+        let oldest_kept = replies(&messages).last().map_or(0, |reply| reply.id);
+        let newest = messages.iter().rev().find(|message| message.answers.is_some());
+        if let Some(newest) = newest.filter(|newest| place(newest) >= oldest_kept) {
+            prop_assert!(shown.contains(newest));
+        }
+        // The estimate is not below what is shown.
+        prop_assert!(estimated_tokens(&shown) <= cut.tokens_after);
+        // Nothing is cut without need.
+        if estimated_tokens(&messages) <= room.target {
+            prop_assert!(!cut.goes_beyond(&PromptCut::default()));
+        }
+    }
+
+    #[test]
+    fn a_further_cut_contains_the_former_one_also_when_more_was_said(
+        pieces in proptest::collection::vec(piece(), 1..20),
+        more in proptest::collection::vec(piece(), 0..10),
+        target in 0_u64..10_000,
+        harder in 0_u64..10_000,
+    ) {
+        let before = conversation(&pieces);
+        let all: Vec<Piece> = pieces.iter().chain(&more).cloned().collect();
+        let after = conversation(&all);
+        let former = extended(&PromptCut::default(), &before, room(target, target));
+        let harder = target.min(harder);
+        let cut = extended(&former, &after, room(harder, harder));
+        prop_assert!(cut.stubs.is_superset(&former.stubs));
+        prop_assert!(cut.left_out_through >= former.left_out_through);
+        let shown = arrange(cut.apply(after.clone()));
+        let (made, answered) = pairs(&shown);
+        prop_assert_eq!(made, answered);
+        // What a further summary is made of is left out now and was not before.
+        for message in cut.newly_left_out(&former, &after) {
+            prop_assert!(cut.leaves_out(&message) && !former.leaves_out(&message));
+        }
+        // The same again changes nothing.
+        let again = extended(&cut, &after, room(cut.tokens_after, cut.tokens_after));
+        prop_assert!(!again.goes_beyond(&cut));
+    }
+}

@@ -1,0 +1,187 @@
+//! Cuts during a turn: a turn whose tool results outgrow its model's window goes on to its reply.
+
+use super::peer::{Peer, texts};
+use super::{Stage, config, started};
+use agent_host_tests::process::{Folder, PATIENCE};
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+
+/// Tokens that the model of the conversation holds here.
+const READER_WINDOW: usize = 32_000;
+/// Number of results.
+const READS: u32 = 40;
+/// The user's words.
+const WORDS: &str = "read it all, and remember the word heliotrope";
+
+/// A host whose assistant reads a file of 50 KB as often as its model asks. The tool gives it in
+/// parts of up to 30 KB, which are in the thread word for word.
+async fn reader(at: Option<&str>) -> Stage {
+    let peer = Peer::start().await;
+    let mut config = config(&peer);
+    config["agents"] = json!([{
+        "agentId": "assistant", "displayName": "Assistant", "toolAllowlist": ["read_file"],
+        "limits": { "stepsMax": 200, "toolCallsMax": 200, "tokensMax": 100_000_000 },
+    }]);
+    config["components"] = json!({
+        "files": { "directories": [{ "path": "files", "at": "/data", "access": "read-only" }] },
+    });
+    config["models"]["chat"]["contextWindow"] = json!(READER_WINDOW);
+    let folder = Folder::new(config);
+    let line = "l".repeat(99) + "\n";
+    std::fs::write(folder.path().join("files/big.txt"), line.repeat(500)).unwrap();
+    folder.warm(&["assistant", "files"]).await;
+    started(folder, peer, at).await
+}
+
+/// Checks that a prompt fits the window, and that its calls and results are in pairs.
+fn check(prompt: &Value) {
+    let bytes = prompt["messages"].to_string().len();
+    assert!(bytes / 4 <= READER_WINDOW, "{bytes} bytes");
+    let mut open: BTreeSet<&str> = BTreeSet::new();
+    for message in prompt["messages"].as_array().unwrap() {
+        if message["role"] == "tool" {
+            let id = message["tool_call_id"].as_str().unwrap();
+            assert!(open.remove(id), "a result without its call: {id}");
+            continue;
+        }
+        assert!(open.is_empty(), "calls without a result: {open:?}");
+        let calls = message["tool_calls"].as_array().into_iter().flatten();
+        open.extend(calls.filter_map(|call| call["id"].as_str()));
+    }
+    assert!(open.is_empty(), "calls without a result: {open:?}");
+    let said = texts(prompt).join("\n");
+    assert!(said.contains(WORDS), "the user's words stay");
+    assert!(!said.contains("No result of this call is on record"));
+}
+
+/// The results that stand in a session's thread.
+fn results(seen: &Value) -> Vec<&str> {
+    let messages = seen["messages"].as_array().unwrap().iter();
+    messages
+        .filter(|message| message["role"] == "tool")
+        .map(|message| message["text"].as_str().unwrap())
+        .collect()
+}
+
+/// Waits for the reply of the first turn.
+async fn replied(stage: &Stage, session: &str) -> Value {
+    stage
+        .until(session, |seen| {
+            seen["revision"].as_u64() >= Some(1) && seen["run_id"].is_null()
+        })
+        .await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_turn_with_forty_large_results_goes_on_to_its_reply_within_the_window() {
+    let stage = reader(None).await;
+    stage.peer.reads(READS);
+    let session = stage.open().await;
+    stage.say(&session, WORDS).await;
+    let seen = replied(&stage, &session).await;
+    // Nothing of the thread is lost.
+    let results = results(&seen);
+    assert_eq!(results.len(), READS as usize);
+    assert!(results.iter().all(|result| result.len() > 29_000));
+    assert!(seen.to_string().contains("reply to"), "{seen}");
+    // What the model really got.
+    let asked = stage.peer.asked("chat");
+    assert_eq!(asked.len(), READS as usize + 1);
+    asked.iter().for_each(check);
+    let last = asked.last().unwrap()["messages"].to_string();
+    assert!(
+        last.contains("are not shown here") && last.contains("summary "),
+        "what was left out is summarised"
+    );
+    // The newest results are word for word.
+    let whole = texts(asked.last().unwrap())
+        .iter()
+        .filter(|text| text.starts_with("tool: lll") && text.len() > 29_000)
+        .count();
+    assert!(whole >= 2, "{whole}");
+    // The cuts are on record, each shows less than the one before.
+    let cuts = stage.events(&session, "run.cut.v1").await;
+    assert!(cuts.len() >= 2, "{cuts:?}");
+    for cut in &cuts {
+        assert!(
+            cut["operation_id"].is_string()
+                && cut["tokens_before"].as_u64() > cut["tokens_after"].as_u64(),
+            "{cut}"
+        );
+    }
+    for pair in cuts.windows(2) {
+        let through = |cut: &Value| cut["left_out_through"].as_u64().unwrap();
+        assert!(through(&pair[0]) <= through(&pair[1]), "{pair:?}");
+    }
+    stage.over().await;
+}
+
+/// Without a model that summarises, what is left out is named and the turn goes on.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_summary_that_fails_does_not_end_the_turn_that_needs_it() {
+    let stage = reader(None).await;
+    stage.peer.fails("memory");
+    stage.peer.reads(READS);
+    let session = stage.open().await;
+    stage.say(&session, WORDS).await;
+    replied(&stage, &session).await;
+    let asked = stage.peer.asked("chat");
+    asked.iter().for_each(check);
+    let last = asked.last().unwrap()["messages"].to_string();
+    assert!(
+        last.contains("are not shown here") && !last.contains("summary"),
+        "{last}"
+    );
+    assert!(!stage.peer.asked("memory").is_empty());
+    let ended = &stage.events(&session, "run.ended.v1").await[0];
+    assert_eq!(ended["end"], "replied", "{ended}");
+    stage.over().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cut_that_the_process_dies_around_is_made_once_and_holds() {
+    for point in ["broker.cut.before", "broker.cut.after"] {
+        let mut stage = reader(Some(point)).await;
+        stage.peer.reads(8);
+        let session = stage.open().await;
+        stage.say(&session, WORDS).await;
+        assert!(
+            stage.host.died(PATIENCE).await.is_some(),
+            "{point} was never passed"
+        );
+        stage.host = stage
+            .folder
+            .start(None)
+            .await
+            .unwrap_or_else(|ended| panic!("{}", ended.said));
+        let seen = replied(&stage, &session).await;
+        assert_eq!(results(&seen).len(), 8, "{point}");
+        stage.peer.asked("chat").iter().for_each(check);
+        let cuts = stage.events(&session, "run.cut.v1").await;
+        let operations: BTreeSet<&str> = cuts
+            .iter()
+            .map(|cut| cut["operation_id"].as_str().unwrap())
+            .collect();
+        assert_eq!(operations.len(), cuts.len(), "{point}: {cuts:?}");
+        stage.over().await;
+    }
+}
+
+/// The model counts more tokens than the host estimates.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_model_that_refuses_a_prompt_as_too_long_gets_a_shorter_one() {
+    let stage = reader(None).await;
+    stage.peer.reads(8);
+    // Two results fit into it, and three do not.
+    stage.peer.takes_at_most(80_000);
+    let session = stage.open().await;
+    stage.say(&session, WORDS).await;
+    let seen = replied(&stage, &session).await;
+    assert_eq!(results(&seen).len(), 8);
+    let ended = &stage.events(&session, "run.ended.v1").await[0];
+    assert_eq!(ended["end"], "replied", "{ended}");
+    let asked = stage.peer.asked("chat");
+    assert!(asked.len() > 9, "one at least was refused: {}", asked.len());
+    asked.iter().for_each(check);
+    stage.over().await;
+}
