@@ -17,6 +17,7 @@ mod all {
     mod chat;
     mod clients;
     mod clock;
+    mod coding;
     mod commits;
     mod compaction;
     mod compiling;

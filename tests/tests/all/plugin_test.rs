@@ -84,6 +84,8 @@ async fn good_tools_and_good_agents_pass_a_test_without_an_error_or_a_warning() 
         "assistant",
         "worker",
         "haiku",
+        "coder",
+        "code",
     ] {
         let tested = test(&wasm(name)).await;
         tested.is_good();

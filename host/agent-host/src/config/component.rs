@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// Components that come with the host, by their names in the configuration.
-pub(crate) const BUILT_INS: [&str; 9] = [
+pub(crate) const BUILT_INS: [&str; 11] = [
     "assistant",
     "worker",
     "researcher",
@@ -20,16 +20,19 @@ pub(crate) const BUILT_INS: [&str; 9] = [
     "files",
     "web",
     "lists",
+    "coder",
+    "code",
 ];
 
 /// The built-in components that are agents.
-const BUILT_IN_AGENTS: [&str; 6] = [
+const BUILT_IN_AGENTS: [&str; 7] = [
     "assistant",
     "worker",
     "researcher",
     "tutor",
     "thought",
     "evaluator",
+    "coder",
 ];
 
 /// A component and what it is granted. What is missing is not granted.

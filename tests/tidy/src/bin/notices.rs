@@ -8,9 +8,10 @@ use std::process::{Command, ExitCode, Stdio};
 
 /// The workspaces of what is shipped: manifest, platform (that of this machine without), packages
 /// (all without).
-const WORKSPACES: [(&str, Option<&str>, &[&str]); 2] = [
+const WORKSPACES: [(&str, Option<&str>, &[&str]); 3] = [
     ("Cargo.toml", None, &["agent-host"]),
     ("guests/Cargo.toml", Some("wasm32-wasip2"), &[]),
+    ("interpreters/Cargo.toml", Some("wasm32-wasip2"), &[]),
 ];
 
 fn main() -> ExitCode {

@@ -1,0 +1,116 @@
+//! `execute_code`: a program's run by the tool of the same name.
+//!
+//! A program that throws or runs out of its means has a result all the same. Only a task that
+//! cannot be carried out, such as one in a language that is not installed, fails. Of long output
+//! the reply has the beginning and the end.
+
+use crate::task::{ExecuteCode, Work, need_tools, reply, text_from};
+use agent_host_sdk::{Operation, Outcome, Settlement, Step, Turn};
+use serde_json::{Map, Value, json};
+
+/// The tool's name.
+const TOOL: &str = "execute_code";
+/// The key of its call.
+const RUN: &str = "run";
+/// Milliseconds of the longest timeout that has a timer: longer than any task of the coder's.
+const TIMEOUT_MS_MAX: u64 = 3_600_000;
+/// Milliseconds after a program's time at which its call is given up. The tool looks at the clock
+/// between instructions, and one of them may take for ever.
+const GRACE_MS: u64 = 500;
+/// Bytes of a stream's or a value's beginning, and of its end, in a reply.
+const EDGE_BYTES: usize = 5 << 10;
+
+pub(crate) fn begin(turn: Turn<'_>, asked: ExecuteCode) -> Result<Step, String> {
+    need_tools(turn, &[TOOL])?;
+    let mut arguments = Map::from_iter([("code".to_owned(), Value::from(asked.code))]);
+    if let Some(language) = asked.language {
+        arguments.insert("language".to_owned(), language.into());
+    }
+    if let Some(timeout) = asked.timeout {
+        arguments.insert("timeout".to_owned(), timeout.into());
+    }
+    let mut start = vec![Operation::tool(RUN, TOOL, arguments.into())];
+    if let Some(timeout) = asked.timeout.filter(|timeout| *timeout <= TIMEOUT_MS_MAX) {
+        start.push(Operation::timer_ms("time", timeout + GRACE_MS));
+    }
+    Ok(Work::Execute.kept_by(Step::start(start).until_any()))
+}
+
+pub(crate) fn finish(turn: Turn<'_>, settled: &[Settlement]) -> Result<Step, String> {
+    let Some(settlement) = settled.iter().find(|one| one.key == RUN) else {
+        // The time is up; the call is cancelled with the end of this turn.
+        return Ok(stopped(
+            "timed-out",
+            "the program was stopped in the middle of an instruction: its time was up",
+        ));
+    };
+    match &settlement.outcome {
+        Outcome::Parts(_) => {
+            let text = text_from(turn, settlement)?;
+            let mut ran: Value = serde_json::from_str(&text)
+                .map_err(|error| format!("the program's result cannot be read: {error}"))?;
+            shorten(&mut ran);
+            Ok(reply(&ran))
+        }
+        Outcome::TimedOut => Ok(stopped(
+            "timed-out",
+            "the program ran for longer than it may",
+        )),
+        Outcome::Failed(failure) => match failure.code.as_str() {
+            "out-of-cpu" => Ok(stopped(
+                "timed-out",
+                "the program computed for longer than it may",
+            )),
+            "out-of-memory" => Ok(stopped(
+                "out-of-memory",
+                "the program used more memory than it may",
+            )),
+            "trapped" => Ok(stopped(
+                "crashed",
+                &format!(
+                    "the interpreter stopped, most likely because calls are nested too deeply: {}",
+                    failure.message
+                ),
+            )),
+            _ => Err(failure.to_string()),
+        },
+        outcome => Err(outcome.to_string()),
+    }
+}
+
+/// Leaves of long fields their beginning and their end.
+fn shorten(ran: &mut Value) {
+    let Some(fields) = ran.as_object_mut() else {
+        return;
+    };
+    for name in ["stdout", "stderr", "rendered", "value"] {
+        let Some(field) = fields.get_mut(name) else {
+            continue;
+        };
+        let text = match &*field {
+            Value::String(text) => text.clone(),
+            other => other.to_string(),
+        };
+        if text.len() <= 2 * EDGE_BYTES {
+            continue;
+        }
+        let head = text.get(..text.floor_char_boundary(EDGE_BYTES));
+        let tail = text.get(text.floor_char_boundary(text.len() - EDGE_BYTES)..);
+        *field = Value::from(format!(
+            "{}\n[… {} bytes in all; only the beginning and the end are here …]\n{}",
+            head.unwrap_or_default(),
+            text.len(),
+            tail.unwrap_or_default()
+        ));
+    }
+}
+
+/// The result of a program that the host stopped. What it printed went with it.
+fn stopped(status: &str, message: &str) -> Step {
+    reply(&json!({
+        "status": status,
+        "stdout": "",
+        "stderr": "",
+        "error": { "name": "Stopped", "message": message },
+    }))
+}

@@ -1,0 +1,295 @@
+//! The coder and its tasks.
+
+use crate::Coder;
+use agent_host_sdk::harness::{Conversation, Reply, Standing};
+use agent_host_sdk::{LimitsLeft, Part, ToolError, text_of};
+use serde_json::{Value, json};
+
+fn task(operation: &str, parameters: &Value) -> String {
+    json!({ "operation": operation, "parameters": parameters }).to_string()
+}
+
+fn result(standing: &Standing) -> Value {
+    serde_json::from_str(standing.words()).unwrap()
+}
+
+fn failure(standing: Standing) -> String {
+    match standing {
+        Standing::Failed(reason) => reason,
+        other => panic!("it did not fail: {other:?}"),
+    }
+}
+
+const MAIN: &str = "//! Says hello.\nfn main() {\n    // TODO: more\n}\n";
+
+fn with_files() -> Conversation<Coder> {
+    Conversation::new(Coder)
+        .tool("list_files", |arguments: Value| {
+            assert_eq!(arguments["maxDepth"], 16);
+            match arguments["path"].as_str() {
+                Some("/w") => Ok(
+                    "node_modules/\nnode_modules/x.js (9 bytes)\npic.png (5 bytes)\n\
+                     src/\nsrc/big.py (70000 bytes)\nsrc/main.rs (45 bytes)"
+                        .to_owned(),
+                ),
+                Some(_) => Err(ToolError::invalid("path", "leads through a file")),
+                None => panic!("{arguments}"),
+            }
+        })
+        .tool(
+            "search_files",
+            |arguments: Value| match arguments["pattern"].as_str() {
+                Some("TODO") => Ok("src/main.rs:3: // TODO: more".to_owned()),
+                Some("(") => Err(ToolError::invalid("pattern", "is not a regular expression")),
+                _ => Ok("[no line in `/w` matches]".to_owned()),
+            },
+        )
+        .tool("read_file", |arguments: Value| {
+            match (arguments["path"].as_str(), arguments["offset"].as_u64()) {
+                (Some("/w/src/main.rs"), Some(0)) => Ok(MAIN.to_owned()),
+                (Some("/w/src/big.py"), Some(0)) => {
+                    Ok("class A:\n    x = 1\n\n[there is more; go on with offset 2]".to_owned())
+                }
+                (Some("/w/src/big.py"), Some(2)) => {
+                    Ok("    def f(self):\n        pass\n".to_owned())
+                }
+                _ => Err(ToolError::NotFound(format!(
+                    "there is no {}",
+                    arguments["path"]
+                ))),
+            }
+        })
+}
+
+#[test]
+fn an_analysis_finds_files_symbols_and_hits_and_a_model_sums_them_up() {
+    let mut talk = with_files().model_says("A greeting.");
+    let told = talk.say(&task(
+        "analyze_code",
+        &json!({ "path": "/w", "patterns": ["TODO", "(", "none"] }),
+    ));
+    let told = result(&told);
+    assert_eq!(told["summary"], "A greeting.");
+    assert_eq!(told["otherFiles"], 2);
+    assert_eq!(
+        told["languages"],
+        json!({
+            "python": { "files": 1, "lines": 4, "bytes": 70_000 },
+            "rust": { "files": 1, "lines": 4, "bytes": 45 },
+        })
+    );
+    assert_eq!(
+        told["files"][0]["symbols"],
+        json!([
+            { "kind": "class", "name": "A", "line": 1 },
+            { "kind": "method", "name": "f", "line": 3 },
+        ])
+    );
+    assert_eq!(
+        told["files"][1]["symbols"],
+        json!([{ "kind": "function", "name": "main", "line": 2 }])
+    );
+    assert_eq!(
+        told["patterns"][0]["hits"],
+        json!([{ "file": "/w/src/main.rs", "line": 3, "text": "// TODO: more" }])
+    );
+    let error = told["patterns"][1]["error"].as_str().unwrap();
+    assert!(error.contains("is not a regular expression"), "{error}");
+    assert_eq!(told["patterns"][2]["hits"], json!([]));
+
+    let [request] = talk.requests() else {
+        panic!("one request");
+    };
+    let shown = text_of(&request.also);
+    assert!(shown.starts_with("The data:\n```\n{"), "{shown}");
+    assert!(request.system[0].contains("between fences"));
+}
+
+#[test]
+fn an_analysis_without_a_model_is_the_data_alone() {
+    let asked = task("analyze_code", &json!({ "path": "/w" }));
+    let mut talk = with_files().model_replies(Reply::failure("model-unavailable", "it is down"));
+    let told = result(&talk.say(&asked));
+    assert_eq!(told["summary"], Value::Null);
+    assert_eq!(
+        told["notes"],
+        json!(["there is no summary: it is down (model-unavailable)"])
+    );
+
+    let mut talk = with_files().limits(LimitsLeft {
+        steps: 20,
+        tool_calls: 20,
+        tokens: 100,
+    });
+    let told = result(&talk.say(&asked));
+    assert_eq!(told["summary"], Value::Null);
+    assert_eq!(told["files"].as_array().unwrap().len(), 2);
+    assert!(talk.requests().is_empty());
+}
+
+#[test]
+fn a_path_may_be_one_file_and_has_to_be_there() {
+    let mut talk = with_files().model_says("One file.");
+    let told = result(&talk.say(&task("analyze_code", &json!({ "path": "/w/src/main.rs" }))));
+    assert_eq!(told["files"][0]["lines"], 4);
+    assert_eq!(told["files"][0]["bytes"], MAIN.len());
+    let reason = failure(with_files().say(&task("analyze_code", &json!({ "path": "/ghost" }))));
+    assert!(reason.starts_with("there is no \"/ghost\""), "{reason}");
+}
+
+#[test]
+fn generated_files_are_data_and_their_paths_stay_inside() {
+    let reply = json!({
+        "files": [
+            { "path": "src/lib.rs", "content": "pub fn f() {}" },
+            { "path": "../etc/passwd", "content": "x" },
+            { "path": "/abs", "content": "x" },
+            { "path": "src/lib.rs", "content": "again" },
+        ],
+        "notes": "None.",
+    });
+    let mut talk = Conversation::new(Coder).model_says(&reply.to_string());
+    let spec = "A function ``` that does nothing";
+    let told = result(&talk.say(&task(
+        "generate_code",
+        &json!({ "spec": spec, "language": "rust" }),
+    )));
+    assert_eq!(
+        told["files"],
+        json!([{ "path": "src/lib.rs", "content": "pub fn f() {}" }])
+    );
+    let refused: Vec<&str> = told["refused"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|file| file["reason"].as_str().unwrap())
+        .collect();
+    assert_eq!(
+        refused,
+        [
+            "its path has an empty part, `.` or `..`",
+            "its path is not relative",
+            "there is one of this path already",
+        ]
+    );
+    let request = &talk.requests()[0];
+    assert!(request.reply_schema.is_some());
+    // The fence around the specification is longer than what it has of its own.
+    assert!(text_of(&request.also).ends_with(&format!("````\n{spec}\n````")));
+}
+
+#[test]
+fn findings_about_places_that_the_diff_does_not_have_are_marked() {
+    let diff = "--- a/a.rs\n+++ b/a.rs\n@@ -1,2 +1,3 @@\n x\n+y\n z\n";
+    let finding = |file: &str, line: Value| {
+        json!({
+            "file": file, "line": line, "severity": "high", "message": "m", "suggestion": null,
+        })
+    };
+    let reply = json!({
+        "findings": [
+            finding("a.rs", json!(2)), finding("a.rs", json!(9)),
+            finding("b.rs", json!(1)), finding("a.rs", json!(null)),
+        ],
+        "summary": "Fine.",
+    });
+    let mut talk = Conversation::new(Coder).model_says(&reply.to_string());
+    let told = result(&talk.say(&task(
+        "review_code",
+        &json!({ "diff": diff, "guidelines": "No unsafe code." }),
+    )));
+    let marks: Vec<(bool, Option<&str>)> = told["findings"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|finding| {
+            (
+                finding["inDiff"].as_bool().unwrap(),
+                finding["unverified"].as_str(),
+            )
+        })
+        .collect();
+    assert_eq!(
+        marks,
+        [
+            (true, None),
+            (false, Some("line 9 of the file does not occur in the diff")),
+            (false, Some("the file does not occur in the diff")),
+            (true, None),
+        ]
+    );
+    let shown = text_of(&talk.requests()[0].also);
+    assert!(
+        shown.contains("No unsafe code.") && shown.contains("+y"),
+        "{shown}"
+    );
+}
+
+#[test]
+fn a_program_is_run_by_the_tool_and_its_result_is_the_reply() {
+    let mut talk = Conversation::new(Coder).tool("execute_code", |arguments: Value| {
+        assert_eq!(
+            arguments,
+            json!({ "code": "1+1", "language": "js", "timeout": 500 })
+        );
+        Ok(vec![Part::Text(
+            r#"{"status":"completed","value":2}"#.to_owned(),
+        )])
+    });
+    let told = talk.say(&task(
+        "execute_code",
+        &json!({ "code": "1+1", "language": "js", "timeout": 500 }),
+    ));
+    assert_eq!(result(&told)["value"], 2);
+    assert!(talk.requests().is_empty());
+}
+
+#[test]
+fn a_language_that_is_not_there_fails_the_task_with_those_that_are() {
+    let mut talk = Conversation::new(Coder).tool::<String>("execute_code", |_| {
+        Err(ToolError::invalid(
+            "language",
+            "is `cobol`; installed: javascript",
+        ))
+    });
+    let reason = failure(talk.say(&task("execute_code", &json!({ "code": "1" }))));
+    assert!(reason.contains("installed: javascript"), "{reason}");
+}
+
+#[test]
+fn a_task_that_makes_no_sense_fails_with_what_would() {
+    for (words, expected) in [
+        (
+            "Write me a program".to_owned(),
+            "this is not a task, which is",
+        ),
+        (task("launch", &json!({})), "Supported: analyze_code(path"),
+        (task("review_code", &json!({})), "missing field `diff`"),
+        (
+            task("generate_code", &json!({ "spec": " " })),
+            "`spec` must not be empty",
+        ),
+        (
+            task("review_code", &json!({ "diff": "fn f() {}" })),
+            "send a unified diff",
+        ),
+        (
+            task("analyze_code", &json!({ "path": "/w", "patterns": [""] })),
+            "each of `patterns` must have",
+        ),
+        (
+            task(
+                "analyze_code",
+                &json!({ "path": "/w", "patterns": vec!["x"; 21] }),
+            ),
+            "20 are the most",
+        ),
+        (
+            task("execute_code", &json!({ "code": "1" })),
+            "has no tool `execute_code`",
+        ),
+    ] {
+        let reason = failure(with_files().say(&words));
+        assert!(reason.contains(expected), "{words}: {reason}");
+    }
+}

@@ -1,0 +1,197 @@
+//! JavaScript: one program in a context of its own.
+//!
+//! The program is run in slices, and the clock is read between them, so that one that does not end
+//! is stopped here and its output returned. What a function of the engine itself runs, such as a
+//! sort or a regular expression, has no slices: there the host's limit on computing ends the call.
+
+mod clock;
+mod console;
+mod errors;
+mod jobs;
+mod rendering;
+mod timers;
+mod world;
+
+use crate::output::{Ending, RunResult, Thrown};
+use boa_engine::builtins::promise::PromiseState;
+use boa_engine::module::IdleModuleLoader;
+use boa_engine::{Context, JsError, JsResult, JsValue, Script, Source};
+use rendering::Rendered;
+use std::path::Path;
+use std::pin::pin;
+use std::rc::Rc;
+use std::task::{self, Poll, Waker};
+use std::time::Duration;
+use world::{Rejections, World};
+
+/// The program's name in its errors.
+pub(crate) const PROGRAM: &str = "program.js";
+/// Instructions, by their cost, between two looks at the clock.
+const SLICE_COST: u32 = 20_000;
+/// Calls within calls. Most of them take no stack of the sandbox's.
+const CALLS_MAX: usize = 2_000;
+/// Values on the engine's own stack.
+const STACK_VALUES_MAX: usize = 200_000;
+/// Put before a program whose top level awaits or returns.
+const WRAP_OPEN: &str = "(async () => {";
+/// Functions of the world that most programs do not use, by the names that tell that one does.
+const EXTRAS: [&str; 7] = [
+    "atob",
+    "btoa",
+    "TextEncoder",
+    "TextDecoder",
+    "URL",
+    "structuredClone",
+    "globalThis",
+];
+
+/// The reason that a program did not run to its end.
+enum Stop {
+    /// Its time is up. The context is in the middle of something and runs nothing more.
+    TimeUp,
+    /// It threw.
+    Threw(JsError),
+}
+
+impl From<JsError> for Stop {
+    fn from(error: JsError) -> Self {
+        Self::Threw(error)
+    }
+}
+
+/// The outcome of a program.
+enum Ended {
+    Value(Rendered),
+    Threw(Thrown),
+    TimedOut,
+}
+
+/// Runs a program for at most so long.
+pub(crate) fn run(code: &str, time: Duration) -> RunResult {
+    let world = Rc::new(World::new(time));
+    let ended = ran(code, &world);
+    let mut result = RunResult {
+        status: Ending::Completed,
+        language: "javascript".to_owned(),
+        value: None,
+        rendered: None,
+        stdout: world.stdout.borrow().text(),
+        stderr: world.stderr.borrow().text(),
+        error: None,
+        duration_ms: world.clock.run_ms(),
+    };
+    match ended {
+        Ended::Value(Rendered::Nothing) => {}
+        Ended::Value(Rendered::Json(value)) => result.value = Some(value),
+        Ended::Value(Rendered::Text(text)) => result.rendered = Some(text),
+        Ended::Threw(error) => {
+            result.status = Ending::Failed;
+            result.error = Some(error);
+        }
+        Ended::TimedOut => {
+            result.status = Ending::TimedOut;
+            result.error = Some(errors::timed_out(time));
+        }
+    }
+    result
+}
+
+fn ran(code: &str, world: &Rc<World>) -> Ended {
+    let mut context = match context_of(code, world) {
+        Ok(context) => context,
+        Err(error) => return Ended::Threw(errors::unnamed(&error.to_string())),
+    };
+    let ended = match evaluate(code, world, &mut context) {
+        Ok(value) => match rendering::render(&value, world, &mut context) {
+            Ok(rendered) => Ended::Value(rendered),
+            Err(error) => Ended::Threw(errors::thrown(&error, world, &mut context)),
+        },
+        Err(Stop::Threw(error)) => Ended::Threw(errors::thrown(&error, world, &mut context)),
+        Err(Stop::TimeUp) => Ended::TimedOut,
+    };
+    // The instance ends with the call; collecting its garbage would only take time.
+    std::mem::forget(context);
+    ended
+}
+
+/// A context with everything that a program may use.
+fn context_of(code: &str, world: &Rc<World>) -> JsResult<Context> {
+    let mut context = Context::builder()
+        .clock(Rc::clone(&world.clock))
+        .job_executor(Rc::clone(&world.jobs))
+        .host_hooks(Rc::new(Rejections::of(world)))
+        .module_loader(Rc::new(IdleModuleLoader))
+        .build()?;
+    context.insert_data(Rc::clone(world));
+    let limits = context.runtime_limits_mut();
+    limits.set_recursion_limit(CALLS_MAX);
+    limits.set_stack_size_limit(STACK_VALUES_MAX);
+    console::install(&mut context)?;
+    timers::install(&mut context)?;
+    if EXTRAS.iter().any(|name| code.contains(name)) {
+        context.eval(own_source(include_str!("javascript/extras.js")))?;
+    }
+    Ok(context)
+}
+
+/// The source of a part of this component.
+fn own_source(text: &'static str) -> Source<'static, impl boa_engine::parser::source::ReadChar> {
+    Source::from_bytes(text)
+}
+
+/// Runs a program with everything that it left to be done later, and returns the value of its last
+/// expression, awaited if it is a promise.
+fn evaluate(code: &str, world: &Rc<World>, context: &mut Context) -> Result<JsValue, Stop> {
+    let script = parse(code, world, context)?;
+    let value = in_slices(&script, world, context)?;
+    jobs::drain(world, context)?;
+    let value = match value.as_promise().map(|promise| promise.state()) {
+        Some(PromiseState::Fulfilled(value)) => value,
+        Some(PromiseState::Rejected(reason)) => return Err(JsError::from_opaque(reason).into()),
+        Some(PromiseState::Pending) | None => value,
+    };
+    match world.first_unhandled() {
+        Some(reason) => Err(JsError::from_opaque(reason).into()),
+        None => Ok(value),
+    }
+}
+
+/// Reads a program. One that cannot be read for its `await` or `return` at the top level becomes
+/// the body of a function.
+fn parse(code: &str, world: &World, context: &mut Context) -> JsResult<Script> {
+    let lines = code.lines().count();
+    world
+        .last_line
+        .set(u32::try_from(lines).unwrap_or(u32::MAX));
+    let error = match script(code, context) {
+        Ok(script) => return Ok(script),
+        Err(error) => error,
+    };
+    if code.contains("await") || code.contains("return") {
+        let wrapped = format!("{WRAP_OPEN}{code}\n}})()");
+        if let Ok(script) = script(&wrapped, context) {
+            world
+                .first_line_shift
+                .set(u32::try_from(WRAP_OPEN.len()).unwrap_or_default());
+            return Ok(script);
+        }
+    }
+    Err(error)
+}
+
+fn script(code: &str, context: &mut Context) -> JsResult<Script> {
+    let source = Source::from_bytes(code).with_path(Path::new(PROGRAM));
+    Script::parse(source, None, context)
+}
+
+fn in_slices(script: &Script, world: &World, context: &mut Context) -> Result<JsValue, Stop> {
+    let mut running = pin!(script.evaluate_async_with_budget(context, SLICE_COST));
+    let mut task = task::Context::from_waker(Waker::noop());
+    loop {
+        match running.as_mut().poll(&mut task) {
+            Poll::Ready(result) => return Ok(result?),
+            Poll::Pending if world.clock.is_over() => return Err(Stop::TimeUp),
+            Poll::Pending => {}
+        }
+    }
+}

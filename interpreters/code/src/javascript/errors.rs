@@ -1,0 +1,214 @@
+//! Errors of a program, with the place in it that they are about.
+
+use super::PROGRAM;
+use super::rendering::text_of;
+use super::world::World;
+use crate::output::Thrown;
+use boa_engine::{Context, JsError, JsObject, JsString, JsValue, js_string};
+use std::time::Duration;
+
+/// Bytes of a message.
+const MESSAGE_BYTES_MAX: usize = 8 << 10;
+/// The engine's message about a program that ends too early.
+const ABRUPT_END: &str = "abrupt end";
+/// Frames of a stack.
+const FRAMES_MAX: usize = 10;
+/// Bytes of a frame.
+const FRAME_BYTES_MAX: usize = 200;
+
+/// A place in the program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Place {
+    line: u32,
+    column: u32,
+}
+
+/// Reads an error.
+pub(super) fn thrown(error: &JsError, world: &World, context: &mut Context) -> Thrown {
+    if error.as_engine().is_some() {
+        let said = error.to_string();
+        let is_depth = said.contains("recursive calls") || said.contains("stack size");
+        let mut thrown = unnamed(&said);
+        if is_depth {
+            thrown.name = "RangeError".to_owned();
+            thrown.message = "Maximum call stack size exceeded".to_owned();
+        }
+        return placed(thrown, &said, world);
+    }
+    let trace = error.to_string();
+    let Some(value) = error.as_opaque() else {
+        let mut thrown = unnamed(&trace);
+        if let Some(native) = error.as_native() {
+            thrown.name = native.kind().to_string();
+            thrown.message = cut(native.message(), MESSAGE_BYTES_MAX);
+        }
+        return placed(thrown, &trace, world);
+    };
+    let object = value.as_object();
+    let mut field = |name: &str| text_field(object.as_ref()?, name, context);
+    let name = field("name");
+    let message = field("message");
+    let stack = field("stack").unwrap_or_default();
+    let mut thrown = match message {
+        Some(message) => unnamed(&message),
+        None => {
+            let said = text_of(value, world, context).unwrap_or_default();
+            unnamed(&format!("the program threw {said}"))
+        }
+    };
+    if let Some(name) = name {
+        thrown.name = cut(&name, FRAME_BYTES_MAX);
+    }
+    placed(thrown, &format!("{trace}\n{stack}"), world)
+}
+
+/// An error of which no more than its message is known.
+pub(super) fn unnamed(message: &str) -> Thrown {
+    Thrown {
+        name: "Error".to_owned(),
+        message: cut(message, MESSAGE_BYTES_MAX),
+        line: None,
+        column: None,
+        stack: Vec::new(),
+        hint: None,
+    }
+}
+
+/// The error of a program whose time was up.
+pub(super) fn timed_out(time: Duration) -> Thrown {
+    Thrown {
+        name: "TimedOut".to_owned(),
+        ..unnamed(&format!(
+            "the program was stopped: it had {} ms, timers included",
+            time.as_millis()
+        ))
+    }
+}
+
+/// Adds place, stack and hint.
+fn placed(mut thrown: Thrown, trace: &str, world: &World) -> Thrown {
+    let shift = world.first_line_shift.get();
+    let frames: Vec<&str> = trace
+        .lines()
+        .map(str::trim)
+        .filter_map(|line| line.strip_prefix("at "))
+        .filter(|frame| frame.contains(PROGRAM))
+        .take(FRAMES_MAX)
+        .collect();
+    let place = frames
+        .iter()
+        .find_map(|frame| place_in(frame))
+        .or_else(|| place_of_syntax(&thrown.message))
+        .or_else(|| place_in(trace));
+    if let Some(place) = place {
+        thrown.line = Some(place.line);
+        thrown.column = Some(if place.line == 1 {
+            place.column.saturating_sub(shift).max(1)
+        } else {
+            place.column
+        });
+    } else if thrown.message == ABRUPT_END {
+        thrown.line = Some(world.last_line.get());
+        "the program ends in the middle of something".clone_into(&mut thrown.message);
+    }
+    thrown.stack = frames
+        .iter()
+        .map(|frame| cut(frame, FRAME_BYTES_MAX))
+        .collect();
+    thrown.hint = hint(&thrown);
+    thrown
+}
+
+/// Reads `program.js:3:7`.
+fn place_in(text: &str) -> Option<Place> {
+    let (_, after) = text.split_once(&format!("{PROGRAM}:"))?;
+    let (line, rest) = number(after)?;
+    let (column, _) = number(rest.strip_prefix(':')?)?;
+    Some(Place { line, column })
+}
+
+/// Reads `… at line 3, col 7`.
+fn place_of_syntax(message: &str) -> Option<Place> {
+    let (_, after) = message.rsplit_once("line ")?;
+    let (line, rest) = number(after)?;
+    let (column, _) = number(
+        rest.strip_prefix(", col")?
+            .trim_start_matches("umn")
+            .trim_start(),
+    )?;
+    Some(Place { line, column })
+}
+
+/// Takes a number from the beginning of some text.
+fn number(text: &str) -> Option<(u32, &str)> {
+    let end = text
+        .find(|letter: char| !letter.is_ascii_digit())
+        .unwrap_or(text.len());
+    let number = text.get(..end)?.parse().ok()?;
+    Some((number, text.get(end..)?))
+}
+
+/// Returns what may help with an error that comes of what is not there.
+fn hint(thrown: &Thrown) -> Option<String> {
+    let said = &thrown.message;
+    let names = |words: &[&str]| words.iter().any(|word| said.contains(word));
+    let hint = if names(&["fetch", "XMLHttpRequest", "WebSocket"]) {
+        "A program has no network here."
+    } else if names(&[
+        "require", "import", "module", "process", "Deno", "Bun", "Buffer",
+    ]) {
+        "A program has no modules, files, network or environment here; it is plain ECMAScript."
+    } else if names(&["Intl", "Temporal", "toLocale"]) {
+        "Intl and Temporal are not part of this interpreter."
+    } else {
+        return None;
+    };
+    matches!(
+        thrown.name.as_str(),
+        "ReferenceError" | "TypeError" | "SyntaxError"
+    )
+    .then(|| hint.to_owned())
+}
+
+fn text_field(object: &JsObject, name: &str, context: &mut Context) -> Option<String> {
+    let value: JsValue = object.get(js_string!(name), context).ok()?;
+    value
+        .as_string()
+        .as_ref()
+        .map(JsString::to_std_string_lossy)
+}
+
+fn cut(text: &str, bytes_max: usize) -> String {
+    if text.len() <= bytes_max {
+        return text.to_owned();
+    }
+    let end = text.floor_char_boundary(bytes_max);
+    format!("{}…", text.get(..end).unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Place, place_in, place_of_syntax};
+
+    #[test]
+    fn places_are_read_from_frames_and_from_messages() {
+        assert_eq!(
+            place_in("at f (program.js:3:14)"),
+            Some(Place {
+                line: 3,
+                column: 14
+            })
+        );
+        assert_eq!(place_in("at f (native)"), None);
+        for message in [
+            "unexpected token ')', primary expression at line 2, col 5",
+            "expected something at line 2, column 5",
+        ] {
+            assert_eq!(
+                place_of_syntax(message),
+                Some(Place { line: 2, column: 5 }),
+                "{message}"
+            );
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! The surroundings of a program, beside its own values.
+
+use super::clock::ProgramClock;
+use super::jobs::Jobs;
+use super::timers::Timers;
+use crate::output::Stream;
+use boa_engine::builtins::promise::{OperationType, Promise, PromiseState};
+use boa_engine::context::HostHooks;
+use boa_engine::object::builtins::JsPromise;
+use boa_engine::{Context, JsObject, JsValue};
+use std::cell::{Cell, RefCell};
+use std::rc::{Rc, Weak};
+use std::time::Duration;
+
+/// Rejected promises that are kept to see whether somebody handles them.
+const REJECTED_MAX: usize = 1_000;
+
+/// Everything that the functions of a program share.
+pub(super) struct World {
+    pub(super) clock: Rc<ProgramClock>,
+    pub(super) jobs: Rc<Jobs>,
+    pub(super) timers: RefCell<Timers>,
+    pub(super) stdout: RefCell<Stream>,
+    pub(super) stderr: RefCell<Stream>,
+    /// Groups of the console that are open.
+    pub(super) groups: Cell<usize>,
+    /// The functions that write values down, once they are needed.
+    pub(super) writers: RefCell<Option<JsObject>>,
+    /// Columns by which the program's first line was moved.
+    pub(super) first_line_shift: Cell<u32>,
+    /// The program's last line, counted from 1.
+    pub(super) last_line: Cell<u32>,
+    rejected: RefCell<Vec<JsObject>>,
+}
+
+impl World {
+    pub(super) fn new(time: Duration) -> Self {
+        Self {
+            clock: Rc::new(ProgramClock::new(time)),
+            jobs: Rc::default(),
+            timers: RefCell::default(),
+            stdout: RefCell::default(),
+            stderr: RefCell::default(),
+            groups: Cell::default(),
+            writers: RefCell::default(),
+            first_line_shift: Cell::default(),
+            last_line: Cell::default(),
+            rejected: RefCell::default(),
+        }
+    }
+
+    /// The world of a context; none if it was made without one.
+    pub(super) fn of(context: &Context) -> Option<Rc<Self>> {
+        context.get_data::<Rc<Self>>().cloned()
+    }
+
+    /// The reason of the first promise that was rejected and that nobody handled.
+    pub(super) fn first_unhandled(&self) -> Option<JsValue> {
+        let rejected = self.rejected.borrow();
+        rejected.iter().find_map(|promise| {
+            match JsPromise::from_object(promise.clone()).ok()?.state() {
+                PromiseState::Rejected(reason) => Some(reason),
+                PromiseState::Pending | PromiseState::Fulfilled(_) => None,
+            }
+        })
+    }
+}
+
+/// Takes note of promises that are rejected.
+pub(super) struct Rejections {
+    world: Weak<World>,
+}
+
+impl Rejections {
+    pub(super) fn of(world: &Rc<World>) -> Self {
+        Self {
+            world: Rc::downgrade(world),
+        }
+    }
+}
+
+impl HostHooks for Rejections {
+    fn promise_rejection_tracker(
+        &self,
+        promise: &JsObject<Promise>,
+        operation: OperationType,
+        _: &mut Context,
+    ) {
+        let Some(world) = self.world.upgrade() else {
+            return;
+        };
+        let promise = promise.clone().upcast();
+        let mut rejected = world.rejected.borrow_mut();
+        match operation {
+            OperationType::Reject if rejected.len() < REJECTED_MAX => rejected.push(promise),
+            OperationType::Reject => {}
+            OperationType::Handle => rejected.retain(|one| !JsObject::equals(one, &promise)),
+        }
+    }
+}

@@ -1,0 +1,296 @@
+//! Programs, each with what comes of it.
+
+use crate::{Code, Ending, RunResult};
+use agent_host_sdk::ToolError;
+use agent_host_sdk::harness::Bench;
+use serde_json::{Value, json};
+
+fn run(code: &str) -> RunResult {
+    run_with(json!({ "code": code }))
+}
+
+fn run_with(arguments: Value) -> RunResult {
+    let text = Bench::new(Code).text("execute_code", arguments).unwrap();
+    serde_json::from_str(&text).unwrap()
+}
+
+fn value(code: &str) -> Value {
+    let result = run(code);
+    assert_eq!(result.status, Ending::Completed, "{code}: {result:?}");
+    result.value.unwrap_or_else(|| panic!("no value: {code}"))
+}
+
+fn rendered(code: &str) -> String {
+    let result = run(code);
+    assert_eq!(result.status, Ending::Completed, "{code}: {result:?}");
+    result.rendered.unwrap_or_else(|| panic!("no text: {code}"))
+}
+
+#[test]
+fn the_value_of_the_last_expression_is_returned_as_json_where_it_has_such_a_form() {
+    for (code, expected) in [
+        ("1 + 1", json!(2)),
+        ("'a' + 'b'", json!("ab")),
+        (
+            "const a = [1, 'x', { b: true }]; a",
+            json!([1, "x", { "b": true }]),
+        ),
+        (
+            "class P { #x = 3; get x() { return this.#x } } new P().x",
+            json!(3),
+        ),
+        ("JSON.parse('{\"a\":[1]}')", json!({ "a": [1] })),
+        ("[...'ab'].map((c) => c.codePointAt(0))", json!([97, 98])),
+        ("/(?<y>\\d{4})/.exec('in 2028').groups.y", json!("2028")),
+        ("eval('2 ** 10')", json!(1_024)),
+    ] {
+        assert_eq!(value(code), expected, "{code}");
+    }
+}
+
+#[test]
+fn a_value_without_a_form_in_json_is_returned_as_text() {
+    for (code, expected) in [
+        ("2n ** 70n", "1180591620717411303424n"),
+        ("NaN", "NaN"),
+        ("new Map([['a', 1]])", "Map(1) { \"a\" => 1 }"),
+        ("(function f() {})", "[Function: f]"),
+        ("class C {}; C", "[class C]"),
+        ("({ a: undefined })", "{ a: undefined }"),
+        ("const o = {}; o.o = o; o", "{ o: [Circular] }"),
+        ("new Date(0)", "1970-01-01T00:00:00.000Z"),
+        ("Symbol('s')", "Symbol(s)"),
+    ] {
+        assert_eq!(rendered(code), expected, "{code}");
+    }
+    let nothing = run("let a = 1;");
+    assert_eq!((nothing.value, nothing.rendered), (None, None));
+}
+
+#[test]
+fn what_is_printed_is_kept_apart_by_stream() {
+    let result = run("console.log('a', 1, [2], { b: null });\n\
+         console.info('%s has %d', 'x', 3, 'more'); console.debug('100%');\n\
+         console.warn('w'); console.error(new RangeError('bad').message);\n\
+         console.group('g'); console.log('in'); console.groupEnd(); console.log('out');\n\
+         console.assert(1 === 2, 'no'); console.assert(true);");
+    assert_eq!(
+        result.stdout,
+        "a 1 [ 2 ] { b: null }\nx has 3 more\n100%\ng\n  in\nout\n"
+    );
+    assert_eq!(result.stderr, "w\nbad\nAssertion failed no\n");
+    let result = run("console.table([{ a: 1, b: 'x' }, { a: 2 }])");
+    assert_eq!(
+        result.stdout,
+        "(index) | a | b\n--------+---+--\n0       | 1 | x\n1       | 2 |\n"
+    );
+}
+
+#[test]
+fn output_over_its_limit_is_cut_and_the_program_goes_on() {
+    let result = run(
+        "const line = 'x'.repeat(1000); for (let i = 0; i < 2000; i++) console.log(line); 'end'",
+    );
+    assert_eq!(result.value, Some(json!("end")));
+    assert!(result.stdout.len() < 300 << 10, "{}", result.stdout.len());
+    assert!(
+        result.stdout.contains("[cut here: 262144 bytes are kept"),
+        "no mark"
+    );
+    let result = run("'x'.repeat(100_000)");
+    let text = result.rendered.unwrap();
+    assert!(text.ends_with("[cut here: the value has 100000 bytes]"));
+}
+
+#[test]
+fn promises_are_run_and_the_last_one_is_awaited() {
+    for code in [
+        "Promise.resolve(7)",
+        "(async () => { await null; return 7 })()",
+        "const f = async () => 7;\nreturn await f()",
+        "await new Promise((done) => setTimeout(done, 50)); return 7",
+        "let n = 0; queueMicrotask(() => { n = 7 }); Promise.resolve().then(() => n)",
+    ] {
+        assert_eq!(value(code), json!(7), "{code}");
+    }
+    let result = run("(async () => {\n  throw new TypeError('no');\n})()");
+    assert_eq!(result.status, Ending::Failed);
+    let error = result.error.unwrap();
+    assert_eq!((error.name.as_str(), error.line), ("TypeError", Some(2)));
+    let result = run("Promise.reject(new Error('nobody asks')); 5");
+    assert_eq!(result.error.unwrap().message, "nobody asks");
+    assert_eq!(
+        value("const p = Promise.reject(1); p.catch(() => 8)"),
+        json!(8)
+    );
+    let result = run("import('fs')");
+    assert_eq!(result.status, Ending::Failed, "{result:?}");
+}
+
+#[test]
+fn timers_run_in_order_and_nobody_waits_for_them() {
+    let result = run_with(json!({ "timeout": 20_000, "code":
+        "const begin = Date.now();\n\
+         setTimeout(() => console.log('late', Date.now() - begin >= 8_990), 9_000);\n\
+         setTimeout((word) => console.log(word), 10, 'soon');\n\
+         setImmediate(() => console.log('first'));\n\
+         let n = 0; const id = setInterval(() => { if (++n === 3) clearInterval(id) }, 1_000);\n\
+         setTimeout(() => console.log('n', n), 8_000);\n\
+         clearTimeout(setTimeout(() => console.log('never'), 1));" }));
+    assert_eq!(result.stdout, "first\nsoon\nn 3\nlate true\n");
+    assert!(result.duration_ms < 8_000, "{}", result.duration_ms);
+
+    let result = run_with(json!({ "timeout": 1_000, "code":
+        "let n = 0; setInterval(() => { n += 1; if (n < 3) console.log(n) }, 100)" }));
+    assert_eq!(result.status, Ending::TimedOut);
+    assert_eq!(result.stdout, "1\n2\n");
+}
+
+#[test]
+fn a_program_without_an_end_is_stopped_at_its_time_and_keeps_its_output() {
+    for code in [
+        "console.log('begun'); while (true);",
+        "console.log('begun'); for (;;) { (() => 1)() }",
+        "console.log('begun'); function* f() { while (true) yield 1 } for (const x of f()) ;",
+    ] {
+        let result = run_with(json!({ "code": code, "timeout": 50 }));
+        assert_eq!(result.status, Ending::TimedOut, "{code}");
+        assert_eq!(result.stdout, "begun\n", "{code}");
+        assert_eq!(
+            result.error.unwrap().message,
+            "the program was stopped: it had 50 ms, timers included"
+        );
+    }
+}
+
+#[test]
+fn an_error_has_its_name_its_message_and_its_place() {
+    for (code, name, message, place) in [
+        (
+            "let a = 1;\n  nothing();",
+            "ReferenceError",
+            "nothing",
+            (2, None),
+        ),
+        (
+            "const f = () => {\n  throw new Error('own');\n};\nf();",
+            "Error",
+            "own",
+            (2, None),
+        ),
+        ("null.x", "TypeError", "", (1, None)),
+        ("let x = ;", "SyntaxError", "", (1, Some(9))),
+        ("var a;\nfunction (", "SyntaxError", "", (2, None)),
+        (
+            "class E extends Error { name = 'Mine' }\nthrow new E('m')",
+            "Mine",
+            "m",
+            (2, None),
+        ),
+    ] {
+        let result = run(code);
+        assert_eq!(result.status, Ending::Failed, "{code}");
+        let error = result.error.unwrap();
+        assert_eq!(error.name, name, "{code}: {error:?}");
+        assert!(error.message.contains(message), "{code}: {error:?}");
+        assert_eq!(error.line, Some(place.0), "{code}: {error:?}");
+        if place.1.is_some() {
+            assert_eq!(error.column, place.1, "{code}: {error:?}");
+        }
+    }
+    let result = run("throw { code: 5 }");
+    assert_eq!(
+        result.error.unwrap().message,
+        "the program threw { code: 5 }"
+    );
+}
+
+#[test]
+fn calls_without_end_are_an_error_of_the_program() {
+    let result = run("function f() { return f() + 1 }\nf()");
+    let error = result.error.unwrap();
+    assert_eq!(
+        (error.name.as_str(), error.message.as_str()),
+        ("RangeError", "Maximum call stack size exceeded")
+    );
+    assert_eq!(
+        value("const sum = (n) => (n === 0 ? 0 : n + sum(n - 1)); sum(1_000)"),
+        json!(500_500)
+    );
+}
+
+#[test]
+fn a_program_has_no_files_no_network_and_no_environment() {
+    for (code, hint) in [
+        (
+            "require('fs').readFileSync('/etc/passwd')",
+            "no modules, files",
+        ),
+        ("fetch('http://127.0.0.1/')", "no network"),
+        ("process.env.HOME", "no modules, files"),
+        ("new XMLHttpRequest()", "no network"),
+    ] {
+        let error = run(code).error.unwrap();
+        assert_eq!(error.name, "ReferenceError", "{code}");
+        assert!(error.hint.unwrap().contains(hint), "{code}");
+    }
+}
+
+#[test]
+fn small_parts_of_the_world_around_the_language_are_there() {
+    for (code, expected) in [
+        ("atob(btoa('hello'))", json!("hello")),
+        (
+            "new TextDecoder().decode(new TextEncoder().encode('h\u{e9}\u{1f600}'))",
+            json!("h\u{e9}\u{1f600}"),
+        ),
+        (
+            "new URL('../c?z=1', 'http://h:8080/a/b/d').href",
+            json!("http://h:8080/a/c?z=1"),
+        ),
+        (
+            "new URLSearchParams('a=1&a=2').getAll('a')",
+            json!(["1", "2"]),
+        ),
+        (
+            "const a = { b: [1] }; const c = structuredClone(a); c.b.push(2); [a, c]",
+            json!([{ "b": [1] }, { "b": [1, 2] }]),
+        ),
+        ("typeof performance.now()", json!("number")),
+    ] {
+        assert_eq!(value(code), expected, "{code}");
+    }
+}
+
+#[test]
+fn a_language_that_is_not_there_is_refused_with_those_that_are() {
+    let refused = Bench::new(Code)
+        .text("execute_code", json!({ "code": "1", "language": "cobol" }))
+        .unwrap_err();
+    assert_eq!(
+        refused,
+        ToolError::InvalidArguments(
+            "`language` is `cobol`, which is not installed; installed: javascript".to_owned()
+        )
+    );
+    for language in ["js", "JavaScript", "ecmascript"] {
+        let result = run_with(json!({ "code": "1", "language": language }));
+        assert_eq!(result.language, "javascript");
+    }
+}
+
+#[test]
+fn arguments_that_make_no_sense_are_refused_by_name() {
+    for (arguments, field) in [
+        (json!({ "code": " " }), "`code`"),
+        (json!({ "code": "1", "timeout": 0 }), "`timeout`"),
+        (json!({ "code": "x".repeat(300_000) }), "`code`"),
+    ] {
+        match Bench::new(Code).text("execute_code", arguments) {
+            Err(ToolError::InvalidArguments(detail)) => {
+                assert!(detail.starts_with(field), "{detail}");
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+}

@@ -1,0 +1,263 @@
+//! The coder and the code tool, as whoever delegates sees them.
+
+use agent_host_tests::{Setup, World};
+use domain::grant::GuestLimits;
+use serde_json::{Value, json};
+use std::time::{Duration, Instant};
+
+/// Milliseconds of one call of a tool, computing and in all.
+const CALL_MS: u64 = 6_000;
+
+/// A model that answers each of the coder's requests.
+const SCRIPT: &str = r#"
+[[rule]]
+when = { userContains = "The data:" }
+reply = { text = "A greeting in two languages." }
+
+[[rule]]
+when = { userContains = "The specification:" }
+reply = { text = '{"files":[{"path":"src/a.js","content":"export const a = 1;"},{"path":"/etc/b","content":"x"}],"notes":"Small."}' }
+
+[[rule]]
+when = { userContains = "The diff:" }
+reply = { text = '{"findings":[{"file":"a.rs","line":2,"severity":"high","message":"It never ends.","suggestion":"End it."},{"file":"z.rs","line":1,"severity":"low","message":"Made up.","suggestion":null}],"summary":"One fault."}' }
+
+[[rule]]
+reply = { text = "hello from the model" }
+"#;
+
+fn coding() -> Setup {
+    Setup {
+        components: vec!["puppet", "files", "coder", "code"],
+        definitions: vec![
+            json!({ "agentId": "puppet", "displayName": "Puppet", "component": "puppet" }),
+            json!({
+                "agentId": "coder", "displayName": "Coder", "component": "coder",
+                "toolAllowlist": ["list_files", "read_file", "search_files", "execute_code"],
+                "agentAllowlist": [],
+            }),
+        ],
+        script: SCRIPT.to_owned(),
+        guest_limits: GuestLimits {
+            cpu_ms_max: CALL_MS,
+            wall_ms_max: CALL_MS,
+            ..GuestLimits::default()
+        },
+        ..Setup::default()
+    }
+}
+
+/// Delegates an operation to the coder, and returns the result of the delegation.
+async fn delegated(world: &World, operation: &str, parameters: Value) -> Value {
+    let mut arguments = json!({ "target": "coder", "operation": operation });
+    arguments["parameters"] = parameters;
+    let steps = json!([{ "start": [{ "key": "d", "tool": "delegate", "args": arguments }] }]);
+    let told = world.play(steps).await.join("\n");
+    let text = told
+        .strip_prefix("d parts ")
+        .unwrap_or_else(|| panic!("{told}"));
+    serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {told}"))
+}
+
+/// The data of a delegation that succeeded.
+async fn coded(world: &World, operation: &str, parameters: Value) -> Value {
+    let told = delegated(world, operation, parameters).await;
+    assert_eq!(told["success"], true, "{told}");
+    assert_eq!(told["metadata"]["operation"], operation, "{told}");
+    told["data"].clone()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn code_is_analyzed_by_the_coder_with_real_files_and_summed_up_by_a_model() {
+    let world = World::new(coding()).await;
+    let files = world.dir.path().join("files/hello/src");
+    std::fs::create_dir_all(&files).unwrap();
+    std::fs::write(
+        files.join("main.rs"),
+        "//! Says hello.\nfn main() {\n    // TODO: more\n}\n",
+    )
+    .unwrap();
+    std::fs::write(
+        files.join("tool.py"),
+        "class A:\n    def f(self):\n        pass\n",
+    )
+    .unwrap();
+    let told = coded(
+        &world,
+        "analyze_code",
+        json!({ "path": "/data/hello", "patterns": ["TODO", "f\\(", "("] }),
+    )
+    .await;
+    assert_eq!(told["summary"], "A greeting in two languages.", "{told}");
+    assert_eq!(
+        told["languages"]["python"],
+        json!({ "files": 1, "lines": 3, "bytes": 39 }),
+        "{told}"
+    );
+    assert_eq!(
+        told["files"][0]["symbols"],
+        json!([{ "kind": "function", "name": "main", "line": 2 }]),
+        "{told}"
+    );
+    assert_eq!(
+        told["patterns"][0]["hits"],
+        json!([{ "file": "/data/hello/src/main.rs", "line": 3, "text": "    // TODO: more" }]),
+        "{told}"
+    );
+    assert_eq!(told["patterns"][1]["hits"][0]["line"], 2, "{told}");
+    assert!(
+        told["patterns"][2]["error"]
+            .as_str()
+            .is_some_and(|error| error.contains("is not a regular expression")),
+        "{told}"
+    );
+    let ghost = delegated(&world, "analyze_code", json!({ "path": "/data/ghost" })).await;
+    assert_eq!(ghost["error"]["code"], "TASK_FAILED", "{ghost}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_coder_writes_reviews_and_runs_code_for_whoever_delegates() {
+    let world = World::new(coding()).await;
+    let written = coded(
+        &world,
+        "generate_code",
+        json!({ "spec": "A constant.", "language": "javascript" }),
+    )
+    .await;
+    assert_eq!(
+        written["files"],
+        json!([{ "path": "src/a.js", "content": "export const a = 1;" }])
+    );
+    assert_eq!(written["refused"][0]["path"], "/etc/b", "{written}");
+
+    let diff = "--- a/a.rs\n+++ b/a.rs\n@@ -1,2 +1,3 @@\n fn f() {\n+    loop {}\n }\n";
+    let reviewed = coded(&world, "review_code", json!({ "diff": diff })).await;
+    assert_eq!(reviewed["findings"][0]["inDiff"], true, "{reviewed}");
+    assert_eq!(reviewed["findings"][1]["inDiff"], false, "{reviewed}");
+    assert_eq!(reviewed["summary"], "One fault.");
+
+    let ran = coded(
+        &world,
+        "execute_code",
+        json!({ "code": "console.log('hi'); [1, 2].map((x) => x * 2)", "language": "js" }),
+    )
+    .await;
+    assert_eq!(ran["status"], "completed", "{ran}");
+    assert_eq!(ran["value"], json!([2, 4]), "{ran}");
+    assert_eq!(ran["stdout"], "hi\n", "{ran}");
+
+    let unknown = delegated(
+        &world,
+        "execute_code",
+        json!({ "code": "1", "language": "cobol" }),
+    )
+    .await;
+    assert_eq!(unknown["success"], false, "{unknown}");
+    assert!(
+        unknown["error"]["message"]
+            .as_str()
+            .is_some_and(|message| message.contains("installed: javascript")),
+        "{unknown}"
+    );
+}
+
+/// A program that does its worst.
+struct Worst {
+    code: &'static str,
+    /// Milliseconds that the task has for it; none for as many as the tool's calls have.
+    timeout: Option<u64>,
+    /// The ways in which it may end.
+    statuses: &'static [&'static str],
+    /// Words that the result has somewhere.
+    said: &'static str,
+}
+
+/// A program that ends in one way, whatever time it has.
+const fn worst(code: &'static str, statuses: &'static [&'static str], said: &'static str) -> Worst {
+    Worst {
+        code,
+        timeout: None,
+        statuses,
+        said,
+    }
+}
+
+/// A program without an end, in a task with a time.
+const fn endless(code: &'static str, said: &'static str) -> Worst {
+    Worst {
+        code,
+        timeout: Some(300),
+        statuses: &["timed-out"],
+        said,
+    }
+}
+
+const WORST: [Worst; 11] = [
+    endless("console.log('begun'); while (true);", "begun"),
+    endless("[1].forEach(() => { while (true); })", "its time was up"),
+    worst(
+        "/^(a+)+$/.test('a'.repeat(40) + 'b')",
+        &["timed-out"],
+        "longer than it may",
+    ),
+    worst(
+        "const line = 'x'.repeat(10_000); for (let i = 0; i < 10_000; i++) console.log(line); 7",
+        &["completed"],
+        "lines left out or cut",
+    ),
+    worst(
+        "const all = []; while (true) all.push(new Array(10_000).fill(all.length))",
+        &["out-of-memory"],
+        "more memory than it may",
+    ),
+    worst("'x'.repeat(2 ** 29)", &["out-of-memory", "failed"], ""),
+    worst(
+        "require('fs').readFileSync('/etc/passwd')",
+        &["failed"],
+        "no modules, files",
+    ),
+    worst("fetch('http://127.0.0.1/')", &["failed"], "no network"),
+    worst(
+        "function f() { return f() + 1 } f()",
+        &["failed"],
+        "Maximum call stack size exceeded",
+    ),
+    worst(
+        "const f = () => [1].map(f); f()",
+        &["failed", "crashed"],
+        "",
+    ),
+    worst("eval('('.repeat(200_000))", &["failed", "crashed"], ""),
+];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn programs_that_do_their_worst_have_a_clear_result_and_the_host_goes_on() {
+    let world = World::new(coding()).await;
+    for Worst {
+        code,
+        timeout,
+        statuses,
+        said,
+    } in WORST
+    {
+        let begun = Instant::now();
+        let task = json!({ "code": code, "timeout": timeout });
+        let ran = coded(&world, "execute_code", task).await;
+        let status = ran["status"].as_str().unwrap_or_default();
+        assert!(statuses.contains(&status), "{code}: {ran}");
+        assert!(ran.to_string().contains(said), "{code}: {ran}");
+        if status != "completed" {
+            let message = ran["error"]["message"].as_str();
+            assert!(
+                message.is_some_and(|said| !said.is_empty()),
+                "{code}: {ran}"
+            );
+        }
+        assert!(ran.to_string().len() < 64 << 10, "{code}");
+        if timeout.is_some() {
+            assert!(begun.elapsed() < Duration::from_millis(CALL_MS), "{code}");
+        }
+        let next = coded(&world, "execute_code", json!({ "code": "1 + 1" })).await;
+        assert_eq!(next["value"], 2, "after {code}: {next}");
+    }
+}
