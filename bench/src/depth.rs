@@ -27,7 +27,7 @@ pub(crate) async fn run(size: Size) -> anyhow::Result<Vec<Row>> {
     let world = World::new(Setup {
         components: vec!["assistant"],
         definitions: vec![
-            json!({ "agentId": "assistant", "displayName": "Assistant", "toolAllowlist": [] }),
+            json!({ "agentId": "assistant", "displayName": "Assistant", "maxConcurrentMessages": 100_000, "toolAllowlist": [] }),
         ],
         ..Setup::default()
     })

@@ -205,7 +205,7 @@ impl Spans {
 /// A host whose model is that one.
 fn config(model: SocketAddr) -> Value {
     json!({
-        "agents": [{ "agentId": "assistant", "displayName": "Assistant", "toolAllowlist": [] }],
+        "agents": [{ "agentId": "assistant", "displayName": "Assistant", "maxConcurrentMessages": 100_000, "toolAllowlist": [] }],
         "providers": {
             "peer": { "kind": "openai-compatible", "baseUrl": format!("http://{model}/v1") },
         },

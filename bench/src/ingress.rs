@@ -103,7 +103,7 @@ impl Sessions {
         let world = World::new(Setup {
             components: vec!["puppet"],
             definitions: vec![
-                json!({ "agentId": "puppet", "displayName": "Puppet", "component": "puppet" }),
+                json!({ "agentId": "puppet", "displayName": "Puppet", "component": "puppet", "maxConcurrentMessages": 100_000 }),
             ],
             ..Setup::default()
         })
@@ -254,6 +254,7 @@ fn input_accepted(session: SessionId) -> InputAccepted {
         model: None,
         waits_for: None,
         priority: None,
+        labels: domain::message_labels::MessageLabels::default(),
         time: NOON,
     }
 }
@@ -298,7 +299,7 @@ async fn whole_turns() -> anyhow::Result<f64> {
         World::new(Setup {
             components: vec!["assistant"],
             definitions: vec![
-                json!({ "agentId": "assistant", "displayName": "Assistant", "toolAllowlist": [] }),
+                json!({ "agentId": "assistant", "displayName": "Assistant", "maxConcurrentMessages": 100_000, "toolAllowlist": [] }),
             ],
             script: "[[rule]]\nreply = { text = \"Hello.\" }\n".to_owned(),
             ..Setup::default()

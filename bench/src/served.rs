@@ -31,7 +31,7 @@ fn config() -> Value {
     json!({
         "server": { "listen": "127.0.0.1:0", "dataDir": "data", "limits": limits },
         "agents": [
-            { "agentId": "assistant", "displayName": "Assistant", "toolAllowlist": ["delegate"] },
+            { "agentId": "assistant", "displayName": "Assistant", "maxConcurrentMessages": 100_000, "toolAllowlist": ["delegate"] },
             {
                 "agentId": "worker", "displayName": "Worker", "component": "worker",
                 "toolAllowlist": ["*_file", "*_files"],

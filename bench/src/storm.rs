@@ -147,11 +147,11 @@ fn fanning_out() -> Value {
 }
 
 fn setup() -> Setup {
-    let puppet = |id: &str| json!({ "agentId": id, "displayName": id, "component": "puppet" });
+    let puppet = |id: &str| json!({ "agentId": id, "displayName": id, "component": "puppet", "maxConcurrentMessages": 100_000 });
     Setup {
         components: vec!["assistant", "puppet"],
         definitions: vec![
-            json!({ "agentId": "assistant", "displayName": "Assistant", "toolAllowlist": [] }),
+            json!({ "agentId": "assistant", "displayName": "Assistant", "maxConcurrentMessages": 100_000, "toolAllowlist": [] }),
             puppet("puppet"),
             puppet("other"),
         ],

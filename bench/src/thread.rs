@@ -202,6 +202,7 @@ impl Conversation {
             untrusted: false,
             user_id: UserId::local(),
             model: None,
+            generation: domain::sampling::GenerationSettings::default(),
             time: NOON,
         }
     }
@@ -269,6 +270,7 @@ impl Conversation {
             model: None,
             waits_for: None,
             priority: None,
+            labels: domain::message_labels::MessageLabels::default(),
             time: NOON,
         }
     }

@@ -212,7 +212,7 @@ async fn world() -> World {
     World::new(Setup {
         components: vec![AGENT],
         definitions: vec![
-            json!({ "agentId": AGENT, "displayName": "Assistant", "toolAllowlist": [] }),
+            json!({ "agentId": AGENT, "displayName": "Assistant", "maxConcurrentMessages": 100_000, "toolAllowlist": [] }),
         ],
         script: "[[rule]]\nreply = { text = \"Hello.\" }\n".to_owned(),
         ..Setup::default()

@@ -70,6 +70,19 @@ pub fn program() -> PathBuf {
 #[must_use]
 pub fn puppets(agents: &Value) -> Value {
     let puppet = root().join("tests/programs/target/wasm32-wasip2/release/puppet.wasm");
+    let agents: Value = agents
+        .as_array()
+        .into_iter()
+        .flatten()
+        .cloned()
+        .map(|mut agent| {
+            // Most tests have as many sessions of an agent at work as they like.
+            if agent.get("maxConcurrentMessages").is_none() {
+                agent["maxConcurrentMessages"] = json!(10_000);
+            }
+            agent
+        })
+        .collect();
     json!({
         "agents": agents,
         "components": { "puppet": { "path": puppet, "models": ["*"], "agents": ["*"] } },

@@ -464,7 +464,14 @@ async fn catalogue(dir: &Path, setup: &Setup, runtime: &Runtime, before: &Catalo
     let definitions: Vec<Definition> = setup
         .definitions
         .iter()
-        .map(|definition| serde_json::from_value(definition.clone()).expect("a definition"))
+        .map(|definition| {
+            let mut definition = definition.clone();
+            // Most tests have as many sessions of an agent at work as they like.
+            if definition.get("maxConcurrentMessages").is_none() {
+                definition["maxConcurrentMessages"] = json!(10_000);
+            }
+            serde_json::from_value(definition).expect("a definition")
+        })
         .collect();
     let personas = setup
         .personas

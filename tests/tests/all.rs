@@ -37,6 +37,7 @@ mod all {
     mod first_configuration;
     mod frozen;
     mod garbage;
+    mod gateway;
     mod guide;
     mod half_streams;
     mod http;

@@ -115,6 +115,9 @@ pub(crate) enum Command {
         web.jsonl\n  agent-host audit --follow"
     )]
     Audit(Audit),
+    /// Look at the models of a running host, and whether their providers answer
+    #[command(subcommand)]
+    Model(Model),
     /// Look at what models and tools were asked and what that cost, by session, agent, user, day or
     /// model
     Usage(Usage),
@@ -281,6 +284,20 @@ pub(crate) enum Events {
         )]
         last: u64,
     },
+}
+
+/// Commands about models.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Model {
+    /// List the models by alias: provider, name there, window, and the state last seen
+    List,
+    /// Ask every provider for its list of models, which costs nothing, and fail if one does not
+    /// answer or does not list a model of the configuration
+    #[command(
+        after_help = "No model is called: `doctor --ask-models` does that.\n\n\
+                            Exit codes:\n  0 all are there   1 one is not"
+    )]
+    Check,
 }
 
 /// Filters for lines of the ledger.

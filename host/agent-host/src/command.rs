@@ -15,6 +15,7 @@ mod grants;
 mod import;
 mod key;
 mod local;
+mod model;
 mod rebuild;
 mod session;
 mod status;
@@ -60,6 +61,7 @@ pub(crate) async fn run(
         Command::Session(what) => session::run(&load()?, what, terminal).await,
         Command::Events(what) => events::run(&load()?, what, terminal).await,
         Command::Audit(what) => audit::run(&load()?, what, terminal).await,
+        Command::Model(what) => model::run(&load()?, what, terminal).await,
         Command::Usage(what) => usage::run(&load()?, what, terminal).await,
         Command::Grants(what) => grants::run(&load()?, what, terminal).await,
         Command::Verify(options) => store::verify(&load()?, &options, terminal).await,

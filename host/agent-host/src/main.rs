@@ -36,6 +36,7 @@ mod init;
 mod invocation;
 mod log;
 mod markdown;
+mod models;
 mod new;
 mod plugin;
 mod serve;

@@ -8,6 +8,7 @@ use crate::dev::{Dev, Host};
 use crate::failure::{Exit, Failure};
 use crate::guests;
 use crate::log::LogRedaction;
+use crate::models::gateway;
 use crate::terminal::Terminal;
 use crate::token;
 use anyhow::{Context, anyhow};
@@ -405,17 +406,6 @@ fn identity(loaded: &Loaded, clock: Clock) -> Result<Identity, Failure> {
     Identity::new(loaded.config.server.identity.clone(), &resolver, clock).map_err(
         |(index, problem)| Failure::new(Exit::Usage, anyhow!("server.identity[{index}].{problem}")),
     )
-}
-
-/// The models of the configuration.
-pub(crate) fn gateway(loaded: &Loaded) -> Result<Gateway, Failure> {
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "the configuration names variables that hold keys, and this is where they are read"
-    )]
-    let env = |name: &str| std::env::var(name).ok();
-    Gateway::new(loaded.config.gateway(), loaded.folder(), &env)
-        .map_err(|error| Failure::new(Exit::Usage, error))
 }
 
 /// Stops at findings that keep a host from starting.

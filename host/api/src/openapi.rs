@@ -70,6 +70,7 @@ const OPENING: &str = "/api/agents/{id}/sessions";
             name = "operator",
             description = "The host as its operator sees it: events, ledger, store, clock.",
         ),
+        (name = "models", description = "Models and their providers: what there is, and whether it answers."),
         (name = "usage", description = "Tokens, calls, cost and time by session, agent, user, day, model."),
         (name = "probes", description = "Health checks and this description; no credential."),
         (

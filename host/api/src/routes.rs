@@ -16,6 +16,7 @@ mod labels;
 mod lists;
 mod me;
 mod messages;
+mod models;
 mod operator;
 mod paths;
 mod probes;
@@ -24,6 +25,7 @@ mod quarantine;
 mod queue;
 mod route;
 mod search;
+mod session_stats;
 mod sessions;
 mod status;
 mod tasks;
@@ -65,6 +67,7 @@ fn guarded() -> OpenApiRouter<Api> {
         .routes(routes!(sessions::open, lists::sessions))
         .routes(routes!(sessions::terminate_current))
         .routes(routes!(sessions::show))
+        .routes(routes!(session_stats::show))
         .routes(routes!(lists::items))
         .routes(routes!(sessions::save_ui))
         .routes(routes!(files::upload, files::list))
@@ -86,6 +89,7 @@ fn guarded() -> OpenApiRouter<Api> {
         .routes(routes!(tasks::cancel))
         .routes(routes!(components::list))
         .routes(routes!(definitions::list))
+        .routes(routes!(models::list))
         .routes(routes!(dead_letters::list))
         .routes(routes!(dead_letters::requeue))
         .routes(routes!(dead_letters::show))

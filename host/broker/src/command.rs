@@ -66,10 +66,13 @@ mod reason;
 mod respond;
 mod route;
 mod search;
+mod session_limits;
+mod session_stats;
 mod sessions;
 mod tasks;
 mod transcripts;
 mod trees;
+mod turn_report;
 
 pub use address::Address;
 pub(crate) use agents::Whom;
@@ -92,9 +95,11 @@ pub use queue::{InputView, QueueSaid, WaitingInputs};
 pub(crate) use quota::may_store;
 pub use reading::Reading;
 pub use route::{Meant, PostRouted, Routed, RoutedReceipt};
+pub use session_stats::SessionNumbers;
 pub use tasks::{TaskList, TaskQuery, TaskStats};
 pub use transcripts::{ImportSession, ImportedSession, TRANSCRIPT_BYTES_MAX};
 pub use trees::{DIFF_TURNS_MAX, Fork, Other};
+pub use turn_report::{CallReport, TurnReport};
 
 use crate::quarantine::Quarantined;
 use domain::definition::DefinitionId;
@@ -315,3 +320,6 @@ pub struct SessionView {
 
 /// The key of a session's configuration for a system prompt of its own.
 pub(crate) const SYSTEM_PROMPT: &str = "system_prompt";
+/// The key of the settings of replies in a session's configuration: a
+/// [`GenerationSettings`](domain::sampling::GenerationSettings).
+pub(crate) const GENERATION: &str = "generation";

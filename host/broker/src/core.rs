@@ -114,6 +114,10 @@ impl Default for Limits {
     }
 }
 
+/// Messages of all agents that are worked on at the same time. It bounds nothing: each agent's own
+/// limit does.
+const PLACES_MAX: usize = 1 << 30;
+
 /// Figures of a broker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stats {
@@ -163,6 +167,9 @@ pub(crate) struct Core {
     /// Places for steps, as many as for guests. The order in which sessions get one is decided
     /// here.
     pub(crate) steps: Arc<FairSemaphore>,
+    /// Places for messages, with a section for each agent: `maxConcurrentMessages` of its
+    /// definition.
+    pub(crate) messages: Arc<FairSemaphore>,
     pub(crate) holds: Arc<Holds>,
     /// The sessions for which nothing is done.
     pub(crate) quarantine: Quarantine,
@@ -284,6 +291,7 @@ impl Core {
             revocations: watch::Sender::default(),
             model_calls: FairSemaphore::new(parts.limits.model_calls_max),
             steps: FairSemaphore::new(guests_max),
+            messages: FairSemaphore::new(PLACES_MAX),
             holds: Arc::default(),
             quarantine: Quarantine::default(),
             recovering: Recovering::default(),

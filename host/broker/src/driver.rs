@@ -11,7 +11,8 @@
 //!   `driver/context.rs`
 //! - the open run, its fold and its upkeep: `driver/driving.rs`, `driver/fold.rs`,
 //!   `driver/refresh.rs`
-//! - the permit for a step: `driver/ticket.rs`
+//! - the permit for a step: `driver/ticket.rs`; the place of a message among those of its agent:
+//!   `driver/place.rs`
 //! - inputs that a turn begins with, and its persona: `driver/claim.rs`
 //! - inputs that join an open run: `driver/queue.rs`
 //! - the basis of a step: `driver/frozen.rs`
@@ -58,6 +59,7 @@ mod late_replies;
 mod limits;
 mod panicked;
 mod phase;
+mod place;
 mod prepare;
 mod queue;
 mod record;
@@ -82,6 +84,7 @@ pub(crate) use crate::driver::frozen::{NONE_BEFORE, NOTHING};
 pub(crate) use crate::driver::held::wake_held;
 pub(crate) use crate::driver::late_replies::waiting_for;
 use crate::driver::phase::Phase;
+use crate::driver::place::placed;
 pub(crate) use crate::driver::state::Driver;
 use crate::driver::ticket::StepTicket;
 use crate::panics::caught;
@@ -170,6 +173,7 @@ impl Driver {
                     } else {
                         // Nobody waits for a place that is not used during a pause.
                         self.ticket = None;
+                        self.place = None;
                         self.backoff.begin(failure.is_overtaken(), Instant::now());
                     }
                 }
@@ -194,6 +198,7 @@ impl Driver {
                 },
                 () = wake.is_set_now(), if pause.is_none() => return,
                 () = called(&mut self.ticket), if pause.is_none() => return,
+                () = placed(&mut self.place), if pause.is_none() => return,
                 () = core.stopping.cancelled() => return,
                 () = tokio::time::sleep_until(pause.unwrap_or(patience)) => return self.backoff.cut_short(),
             }
@@ -224,6 +229,7 @@ impl Driver {
             driving
                 .run
                 .active_ms_left(driving.stopwatch.unrecorded_ms())
+                .min(self.context.idle_ms_left(driving))
                 .clamp(1, PATIENCE_MS)
         });
         let rest = self
@@ -385,6 +391,7 @@ impl Driver {
                 continue;
             }
             if !self.refresh().await? {
+                self.end_place();
                 if self.expire_idle().await? || self.compact_if_due().await? {
                     continue;
                 }
@@ -392,6 +399,7 @@ impl Driver {
                 let session = self.phase.take_idle();
                 let (Some(opening), Some(session)) = (opening, session) else {
                     self.ticket = None;
+                    self.place = None;
                     self.context.core.recovering.take(self.context.session);
                     return Ok(Look::Waiting);
                 };
@@ -400,6 +408,9 @@ impl Driver {
             }
             if self.recover().await? || self.check_limits().await? || self.interrupt().await? {
                 continue;
+            }
+            if self.resumes_work() && !self.takes_place() {
+                return Ok(Look::Working);
             }
             self.record_continued().await?;
             self.attend().await?;
@@ -412,6 +423,7 @@ impl Driver {
             let steps = !rests && wakes(&driving.run, &arrived, !words.is_empty());
             if !steps {
                 self.ticket = None;
+                self.give_up_waiting_place();
             }
             if steps {
                 if !self.try_step(words).await? {
@@ -425,7 +437,14 @@ impl Driver {
 
     /// Takes the next step. False when its turn is not there yet.
     async fn try_step(&mut self, words: Vec<InputAccepted>) -> Result<bool, DriverError> {
-        let stepped = self.step(words).await;
+        let stepped = if self.takes_place() {
+            self.step(words).await
+        } else {
+            Ok(false)
+        };
+        if matches!(stepped, Ok(true)) {
+            self.use_place();
+        }
         // The place that the step waits for may be taken by work that waits for this run's buckets.
         if matches!(stepped, Ok(false) | Err(DriverError::Busy))
             && self
@@ -470,6 +489,8 @@ impl Driver {
             self.record_entries().await?;
             return Ok(None);
         }
+        // Who only waits for others keeps no message of its agent waiting.
+        self.place = None;
         Ok(Some(Look::Waiting))
     }
 

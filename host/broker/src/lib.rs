@@ -47,6 +47,7 @@ mod kept_results;
 mod ledger;
 pub mod live;
 mod looks;
+pub mod models;
 mod panics;
 mod paths;
 mod performance;
@@ -71,11 +72,12 @@ mod view;
 pub use catalogue::{Catalogue, Entry, Misfit};
 pub use clock::{Clock, ClockState};
 pub use command::{
-    Address, AgentView, Below, Broker, By, Cancelled, CreateAgent, DIFF_TURNS_MAX, Error, Fork,
-    Gone, ImportSession, Imported, ImportedSession, InputReceipt, InputView, IssuedKey, KeysOf,
-    Meant, NewSession, Other, PathEntry, PathFilter, PostMessage, PostOutcome, PostRouted, PurgeOf,
-    QueueSaid, Reading, Respond, Routed, RoutedReceipt, SessionView, Setup, TRANSCRIPT_BYTES_MAX,
-    Target, TaskList, TaskQuery, TaskStats, Template, TurnOutcome, UploadFile, WaitingInputs,
+    Address, AgentView, Below, Broker, By, CallReport, Cancelled, CreateAgent, DIFF_TURNS_MAX,
+    Error, Fork, Gone, ImportSession, Imported, ImportedSession, InputReceipt, InputView,
+    IssuedKey, KeysOf, Meant, NewSession, Other, PathEntry, PathFilter, PostMessage, PostOutcome,
+    PostRouted, PurgeOf, QueueSaid, Reading, Respond, Routed, RoutedReceipt, SessionNumbers,
+    SessionView, Setup, TRANSCRIPT_BYTES_MAX, Target, TaskList, TaskQuery, TaskStats, Template,
+    TurnOutcome, TurnReport, UploadFile, WaitingInputs,
 };
 pub use core::{Limits, Stats, UserLimits};
 pub use live::{Frame, Joined, Live, SharedText, Show};

@@ -120,6 +120,18 @@ pub(crate) fn session_closed() -> Refusal {
     conflict("SESSION_CLOSED", "the session has ended; open another one")
 }
 
+pub(crate) fn session_full() -> Refusal {
+    let message = "the session has as many messages as its agent's definition permits \
+                   (maxSessionMessages); open another one";
+    conflict("SESSION_FULL", message)
+}
+
+pub(crate) fn session_expired() -> Refusal {
+    let message = "the session was idle for longer than its agent's definition permits \
+                   (sessionTimeout); open another one";
+    conflict("SESSION_EXPIRED", message)
+}
+
 pub(crate) fn session_active(agent: impl std::fmt::Display) -> Refusal {
     let message = format!(
         "Agent {agent} already has an active session. Complete or terminate the current \

@@ -31,7 +31,10 @@ pub use access::{
 };
 pub use agents::{authority, definition, path, persona, residency, role, routing, session};
 pub use events::{agent, event, import, run, session_label};
-pub use thread::{compaction, cut_off, message, model, prompt_cut, spill, transcript, turn};
+pub use thread::{
+    compaction, cut_off, message, message_labels, model, prompt_cut, sampling, spill, transcript,
+    turn,
+};
 pub use values::{
     chain, clock, digest, file, id, json, limits, ranges, refusal, schema, shown, time,
 };

@@ -3,8 +3,10 @@
 //! ## Where things are
 //!
 //! - messages and their parts: `message.rs`
+//! - labels that clients put on messages: `message_labels.rs`
 //! - turns, and their places in the tree: `turn.rs`
 //! - the prompt of a model's call, and the reply: `model.rs`
+//! - the settings with which a model writes it: `sampling.rs`
 //! - the mark of a reply that is not whole: `cut_off.rs`
 //! - content that is too long and kept as a blob: `spill.rs`
 //! - compaction of a thread that fills its model's window: `compaction.rs` (`cut.rs`: where it is
@@ -16,8 +18,10 @@
 pub mod compaction;
 pub mod cut_off;
 pub mod message;
+pub mod message_labels;
 pub mod model;
 pub mod prompt_cut;
+pub mod sampling;
 pub mod spill;
 pub mod transcript;
 pub mod turn;

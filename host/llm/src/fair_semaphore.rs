@@ -199,10 +199,15 @@ impl Queue {
     }
 
     /// Gives back a permit.
-    fn give_back(&mut self, section: &Option<Arc<str>>) {
+    ///
+    /// A section that nobody uses or waits for is forgotten: there may be one for each agent.
+    fn give_back(&mut self, name: &Option<Arc<str>>) {
         self.free += 1;
-        if let Some(section) = self.sections.get_mut(section) {
+        if let Some(section) = self.sections.get_mut(name) {
             section.acquired = section.acquired.saturating_sub(1);
+            if section.acquired == 0 && section.waiting == 0 {
+                self.sections.remove(name);
+            }
         }
     }
 }

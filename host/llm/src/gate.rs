@@ -130,7 +130,7 @@ impl Drop for Pass<'_> {
 
 /// Locks a mutex, also one that is poisoned. Its value stays right whatever panics: every change is
 /// one assignment.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

@@ -2,11 +2,12 @@
 
 use crate::budget::{AttemptBudget, Unbudgeted};
 use crate::config::{
-    CONTEXT_WINDOW_DEFAULT, Config, ConfigError, ModelConfig, RetryLimits, Timeouts,
+    CONTEXT_WINDOW_DEFAULT, Config, ConfigError, ModelConfig, ProviderKind, RetryLimits, Timeouts,
 };
 use crate::delta::{DeltaSink, Feed};
 use crate::failure::{Failure, Reason, UnknownModel, nearest};
 use crate::gate::{Gate, Pass, millis};
+use crate::health::HealthRecord;
 use crate::peer::Peer;
 use crate::provider::{Answer, Ask, Provider};
 use crate::retry::{AttemptError, Mode, Next, Stage, next};
@@ -23,14 +24,19 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+mod listing;
 mod setup;
 mod way_out;
+
+pub use listing::{ConfiguredModel, ConfiguredProvider};
 
 /// All the models that can be asked. Shared by all callers; nothing of one call reaches another but
 /// what the provider can bear.
 pub struct Gateway {
     default: Option<String>,
     models: BTreeMap<String, Model>,
+    /// The providers, by name.
+    upstreams: Vec<Arc<Upstream>>,
     retry: RetryLimits,
     timeouts: Timeouts,
     /// The redactor of the keys of all providers.
@@ -47,8 +53,10 @@ struct Model {
 /// A provider and what its calls share.
 struct Upstream {
     name: String,
+    kind: ProviderKind,
     provider: Provider,
     gate: Gate,
+    health: HealthRecord,
 }
 
 impl fmt::Debug for Gateway {
@@ -414,6 +422,8 @@ impl Course<'_> {
             Ok(answer) => answer.usage,
             Err(error) => error.usage(),
         };
+        let failure = result.as_ref().err().map(|error| &error.failure);
+        upstream.health.called(ask.model, failure);
         match &result {
             Err(error) => {
                 feed.discard();

@@ -18,6 +18,8 @@
 //!   exchange that those on the network share (`exchange.rs`)
 //! - pieces of a reply, on the wire and to a watcher: `sse.rs`, `delta.rs`; characters that are cut
 //!   in two there: `surrogates.rs`
+//! - models and providers as they are looked at: `gateway/listing.rs`, with their health as last
+//!   seen, `health.rs`, and a provider's own list of models, `provider/list.rs`
 //! - retries and pauses: `retry.rs`; what a provider can take: `gate.rs`, `breaker.rs`
 //! - turns of users and agents at the host's permits: `fair_semaphore.rs`
 //! - failures, and what a provider says of them: `failure.rs`, `peer.rs`
@@ -32,6 +34,7 @@ mod failure;
 pub mod fair_semaphore;
 mod gate;
 mod gateway;
+mod health;
 mod key;
 mod peer;
 mod provider;
@@ -48,5 +51,9 @@ pub use config::{
 pub use delta::{Delta, DeltaSink, NoDeltas};
 pub use egress::Records;
 pub use failure::{Cause, Failure, Reason, UnknownModel};
-pub use gateway::{Completion, Gateway, ResolvedModel};
+pub use gateway::{Completion, ConfiguredModel, ConfiguredProvider, Gateway, ResolvedModel};
+pub use health::{
+    FAILED_LIST_LIFETIME_MS, Freshness, Health, HealthState, LIST_LIFETIME_MS, LIST_REFRESH_MS_MIN,
+    ModelList, SeenBy, Trouble,
+};
 pub use trail::Trail;

@@ -2,6 +2,7 @@
 
 pub(crate) mod anthropic;
 pub(crate) mod exchange;
+mod list;
 pub(crate) mod openai;
 pub(crate) mod scripted;
 
@@ -14,6 +15,7 @@ use crate::trail::Trail;
 use domain::message::Part;
 use domain::model::{Prompt, Stop, Usage};
 use domain::redact::Redactor;
+use domain::sampling::Sampling;
 use http::HeaderMap;
 use serde_json::{Map, Value};
 
@@ -88,6 +90,8 @@ impl Broken {
 pub(crate) trait Dialect: Send + Sync {
     /// Returns the path of requests, below the base URL.
     fn path(&self) -> &'static str;
+    /// Returns the path of the list of models, below the base URL.
+    fn list_path(&self) -> &'static str;
     /// Headers beside the content type.
     fn headers(&self, key: Option<&ApiKey>) -> HeaderMap;
     /// Fields of the request that an operator's parameters may not set.
@@ -97,6 +101,9 @@ pub(crate) trait Dialect: Send + Sync {
     fn default_output_tokens(&self) -> Option<u32> {
         None
     }
+    /// Returns the first of the settings that the provider does not take: its key, and what would
+    /// be taken.
+    fn unfit(&self, sampling: &Sampling) -> Option<(&'static str, String)>;
     /// The request.
     fn request(&self, ask: &Ask<'_>, mode: Mode) -> Value;
     /// Reads a reply that came in one piece.
@@ -137,6 +144,15 @@ impl Provider {
     pub(crate) fn default_output_tokens(&self) -> Option<u32> {
         match self {
             Self::Remote(remote) => remote.dialect.default_output_tokens(),
+            Self::Scripted(_) => None,
+        }
+    }
+
+    /// Returns the first of the settings that it does not take: its key, and what would be taken.
+    pub(crate) fn unfit(&self, sampling: &Sampling) -> Option<(&'static str, String)> {
+        match self {
+            Self::Remote(remote) => remote.dialect.unfit(sampling),
+            // A rule file can look at all of them.
             Self::Scripted(_) => None,
         }
     }

@@ -22,6 +22,7 @@ mod requests;
 pub(crate) mod routing;
 pub(crate) mod runs;
 mod search;
+mod session_stats;
 mod sessions;
 mod spawned;
 mod tasks;
@@ -47,6 +48,7 @@ pub use requests::RememberedRequest;
 pub use routing::Among;
 pub use runs::RunRow;
 pub use search::Found;
+pub use session_stats::SessionStats;
 pub use sessions::{
     DueSession, EndedSession, SessionFilter, SessionRow, SessionStatus, UserSession,
 };

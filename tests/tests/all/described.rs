@@ -290,7 +290,7 @@ async fn look_at_agent(asked: &mut Asked<'_>, agent: &str) {
     let sessions = asked.get(&format!("{agent}/sessions")).await;
     for session in sessions["sessions"].as_array().unwrap() {
         let id = session["id"].as_str().unwrap();
-        for path in ["", "/items", "/inputs", "/tree", "/files"] {
+        for path in ["", "/items", "/inputs", "/tree", "/files", "/stats"] {
             asked.get(&format!("{agent}/sessions/{id}{path}")).await;
         }
         asked.get(&format!("/api/sessions/{id}")).await;
@@ -436,6 +436,7 @@ async fn administer(asked: &mut Asked<'_>, agent: &str) {
     asked.ask(Method::PATCH, agent, changes).await;
     for path in [
         "/api/me",
+        "/api/models",
         "/api/agents",
         "/api/paths",
         "/api/paths/fetch",

@@ -237,6 +237,7 @@ fn reminder(session: SessionId, n: usize, due: Timestamp) -> NewEvent {
         model: None,
         waits_for: None,
         priority: None,
+        labels: domain::message_labels::MessageLabels::default(),
         time: due,
     };
     NewEvent {

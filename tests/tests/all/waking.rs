@@ -92,6 +92,7 @@ async fn leave(world: &World, session: SessionId, source: Source, text: &str) {
         model: None,
         waits_for: None,
         priority: None,
+        labels: domain::message_labels::MessageLabels::default(),
         time,
     };
     let event = NewEvent {

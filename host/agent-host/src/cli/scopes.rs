@@ -45,6 +45,7 @@ const COMMANDS: &[(&str, Needs)] = &[
     ),
     ("session list", Needs::All(&["read"])),
     ("session show", Needs::All(&["read"])),
+    ("session stats", Needs::All(&["read"])),
     ("session tree", Needs::All(&["read"])),
     ("session diff", Needs::All(&["read"])),
     ("session export", Needs::All(&["read"])),
@@ -58,6 +59,8 @@ const COMMANDS: &[(&str, Needs)] = &[
     ("session cancel", Needs::All(&["read", "write"])),
     ("events tail", Needs::All(&["admin"])),
     ("audit", Needs::All(&["admin"])),
+    ("model list", Needs::All(&["read"])),
+    ("model check", Needs::All(&["read"])),
     ("usage", Needs::Any(&["read", "admin"])),
     ("grants explain", Needs::Nothing),
     (

@@ -37,6 +37,11 @@ pub(crate) enum Session {
         #[arg(long, value_name = "N")]
         to: Option<u64>,
     },
+    /// Count the messages, turns, calls, tokens, cost and times of a session
+    Stats {
+        /// Its id
+        id: String,
+    },
     /// Show the tree of turns that a session is a branch of, and which sessions are where in it
     Tree {
         /// Its id

@@ -3,7 +3,8 @@
 use crate::cli::Config;
 use crate::config::{Finding, Loaded, Severity, check, mute, schema, unmatched, wanted};
 use crate::failure::{Exit, Failure};
-use crate::serve::{gateway, load_catalogue, refuse_errors};
+use crate::models::gateway;
+use crate::serve::{load_catalogue, refuse_errors};
 use crate::terminal::Terminal;
 use anyhow::anyhow;
 use serde_json::json;

@@ -8,6 +8,7 @@ mod carry;
 mod list;
 mod purge;
 mod search;
+mod stats;
 mod tree;
 
 use crate::cli::Session;
@@ -27,6 +28,7 @@ pub(super) async fn run(loaded: &Loaded, what: Session, terminal: Terminal) -> R
             list::list_sessions(&client, loaded, wanted, terminal).await
         }
         Session::Show { id, from, to } => show(&client, &id, [from, to], terminal).await,
+        Session::Stats { id } => stats::stats(&client, &id, terminal).await,
         Session::Tree { id } => tree::tree(&client, &id, terminal).await,
         Session::Diff { a, b } => tree::diff(&client, &a, &b, terminal).await,
         Session::Export { id, dialect } => carry::export(&client, &id, &dialect, terminal).await,

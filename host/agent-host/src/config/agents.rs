@@ -34,6 +34,13 @@ pub(super) fn check(config: &Config, findings: &mut Vec<Finding>) {
             ));
         }
         findings.extend(ranges::check(&key("limits"), &definition.limits));
+        if let Err((name, message)) = definition.check_limits() {
+            findings.push(error(key(name), message));
+        }
+        if let Err(unfit) = definition.generation.check() {
+            let key = key(&format!("generation.{}", unfit.field));
+            findings.push(error(key, unfit.message));
+        }
         check_lists(definition, &key, findings);
         if definition.agent_type == AgentType::External {
             findings.push(error(

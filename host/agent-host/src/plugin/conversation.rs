@@ -344,6 +344,7 @@ fn input(session_type: &str) -> Result<InputAccepted, NotAnId> {
         model: None,
         waits_for: None,
         priority: None,
+        labels: domain::message_labels::MessageLabels::default(),
         time: NOW,
     })
 }
@@ -382,6 +383,7 @@ fn started(component: Digest, session_type: &str) -> Result<RunStarted, NotAnId>
         untrusted: false,
         user_id: UserId::local(),
         model: None,
+        generation: domain::sampling::GenerationSettings::default(),
         time: NOW,
     })
 }

@@ -89,6 +89,7 @@ fn all() -> Vec<Words> {
     all.extend(of_messages());
     all.extend(of_inputs());
     all.extend(of_turns());
+    all.extend(of_models());
     all.extend(of_the_host());
     all
 }
@@ -332,6 +333,29 @@ fn of_turns() -> Vec<Words> {
             &["text", "thinking", "call_started", "note", "performing"],
         )
         .at(&["DeltaFrame.kind"]),
+    ]
+}
+
+fn of_models() -> Vec<Words> {
+    vec![
+        Words::new(
+            "ModelHealthState",
+            "The state of a provider or a model.",
+            &["up", "refusing", "down"],
+        )
+        .at(&["ModelHealth.state"]),
+        Words::new(
+            "ModelHealthSource",
+            "The request from which a state is known.",
+            &["call", "list"],
+        )
+        .at(&["ModelHealth.seen_by"]),
+        Words::new(
+            "ModelProviderKind",
+            "The API that a provider speaks.",
+            &["openai", "openai-compatible", "anthropic", "scripted"],
+        )
+        .at(&["ModelProvider.kind"]),
     ]
 }
 

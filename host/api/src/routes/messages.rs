@@ -10,13 +10,15 @@ use crate::problem::Problem;
 use crate::state::Api;
 use crate::wire;
 use axum::extract::State;
-use broker::{Broker, PostMessage, PostOutcome, Target, TurnOutcome};
+use broker::{Broker, CallReport, PostMessage, PostOutcome, Target, TurnOutcome, TurnReport};
 pub(super) use content::{Content, ContentShape};
 use domain::delegate::Priority;
 use domain::id::SessionId;
+use domain::message_labels::MessageLabels;
 use domain::queue::QueueOverride;
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// Seconds that a client may wait for the reply to a message, at most.
@@ -39,12 +41,17 @@ pub(super) struct NewMessage {
     /// `critical`; `normal` without.
     #[schema(value_type = Option<String>, example = "high")]
     priority: Option<Priority>,
+    /// Labels of the sender's own, for itself: 16 at most, with names of 1 to 64 letters, digits,
+    /// `.`, `-`, `_` and `/`, and values of 256 bytes at most. They are kept and shown with the
+    /// message as an input; no agent is told of them.
+    #[serde(default)]
+    labels: BTreeMap<String, String>,
 }
 
 /// An accepted message. It is durable: it will be dealt with even if the host fails. If it was a
 /// queue directive, such as `/queue collect debounce:2s`, the session's settings were changed
 /// instead: then `queue` is present and `input_id` is not.
-#[derive(Debug, Serialize, utoipa::ToSchema)]
+#[derive(Debug, Default, Serialize, utoipa::ToSchema)]
 #[schema(as = Accepted)]
 pub(super) struct AcceptedMessage {
     /// Its id as an input; the `correlation_id` of everything that follows from it.
@@ -65,6 +72,9 @@ pub(super) struct AcceptedMessage {
     /// their turn after that one. When no turn is in progress, one begins.
     #[serde(skip_serializing_if = "Option::is_none")]
     waits_for: Option<&'static str>,
+    /// The labels that were put on it.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    labels: BTreeMap<String, String>,
     /// Inputs that were dropped in its favour because the queue was full. The next turn reports
     /// them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -84,6 +94,63 @@ pub(super) struct AcceptedMessage {
     /// over. `outcome` is missing then.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     client_actions: Vec<wire::ClientActionView>,
+    /// The text of `reply`, with `wait_s` and when a turn has ended; empty without one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    content: Option<String>,
+    /// The calls of tools in that turn, in the order in which they were started; 1,000 at most.
+    #[serde(rename = "toolCalls", skip_serializing_if = "Option::is_none")]
+    tool_calls: Option<Vec<ToolCallView>>,
+    /// Tokens and cost of that turn's models.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    usage: Option<TurnUsageView>,
+    /// Milliseconds from the beginning of that turn to its end, waiting included.
+    #[serde(rename = "durationMs", skip_serializing_if = "Option::is_none")]
+    duration_ms: Option<u64>,
+    /// The turn, and the models that were asked in it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    metadata: Option<TurnMetadata>,
+}
+
+/// A call of a tool in a turn that has ended.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+#[schema(as = TurnToolCall)]
+pub(super) struct ToolCallView {
+    /// The tool.
+    name: String,
+    /// True if it gave a result that is no failure.
+    ok: bool,
+    /// Milliseconds from its start to its outcome, waiting included.
+    #[serde(rename = "durationMs")]
+    duration_ms: u64,
+}
+
+/// Tokens and cost of a turn's models.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+#[schema(as = TurnUsage)]
+pub(super) struct TurnUsageView {
+    /// Tokens of prompts, cached ones included, as the providers reported them.
+    input_tokens: u64,
+    /// Tokens of replies.
+    output_tokens: u64,
+    /// Tokens of prompts that were read from a cache.
+    cached_tokens: u64,
+    /// Prompts and replies together.
+    total_tokens: u64,
+    /// Cost in millionths of the currency of the configured prices, as far as models have one.
+    cost_micros: u64,
+}
+
+/// The turn that dealt with a message.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub(super) struct TurnMetadata {
+    /// The run that made it.
+    run_id: String,
+    /// The turn; none when the run came to nothing.
+    turn_id: Option<String>,
+    /// The providers' names of the models that were asked.
+    models: Vec<String>,
+    /// Calls of models.
+    model_calls: u64,
 }
 
 /// Query that sets a time to wait for the reply.
@@ -132,7 +199,7 @@ impl Wait {
     ),
     extensions(("x-codes" = json!(codes::join(&[
         RECORDING, AGENT_COMMAND, LIVE_AGENT, SESSION, INVALID,
-        &[(409, "SESSION_CLOSED"), (413, "MESSAGE_TOO_LARGE"), (429, "QUEUE_FULL")],
+        &[(409, "SESSION_CLOSED"), (409, "SESSION_EXPIRED"), (409, "SESSION_FULL"), (413, "MESSAGE_TOO_LARGE"), (429, "QUEUE_FULL")],
     ])))),
 )]
 pub(super) async fn post_message(
@@ -161,9 +228,13 @@ pub(super) async fn post_message(
         user: caller.user,
         idempotency_key: key,
     };
-    let posted = broker.say(command).await?;
+    let labels = MessageLabels(new.labels);
+    let posted = broker.say_labelled(command, labels.clone()).await?;
     let (status, outcome) = awaited(broker, &posted, patience).await?;
-    let message = accepted_message(posted, &stream, session, outcome);
+    let message = AcceptedMessage {
+        labels: labels.0,
+        ..accepted_message(posted, &stream, session, outcome)
+    };
     Ok((status, axum::Json(message)))
 }
 
@@ -194,8 +265,8 @@ pub(super) fn accepted_message(
     session: SessionId,
     outcome: Option<TurnOutcome>,
 ) -> AcceptedMessage {
-    let (outcome, reply, client_actions) = outcome.map(parts).unwrap_or_default();
-    match posted {
+    let dealt = outcome.map(dealt).unwrap_or_default();
+    let base = match posted {
         PostOutcome::Accepted(receipt) => AcceptedMessage {
             input_id: Some(receipt.input.to_string()),
             session_id: receipt.session.to_string(),
@@ -207,46 +278,95 @@ pub(super) fn accepted_message(
             replayed: receipt.replayed,
             waits_for: Some(wire::waits_for(&receipt.waits_for)),
             dropped: receipt.dropped.iter().map(ToString::to_string).collect(),
-            queue: None,
-            outcome,
-            reply,
-            client_actions,
+            ..AcceptedMessage::default()
         },
         PostOutcome::Configured(queue) => AcceptedMessage {
-            input_id: None,
             session_id: session.to_string(),
-            position: None,
-            stream_url: None,
-            replayed: false,
-            waits_for: None,
-            dropped: Vec::new(),
             queue: Some(wire::queue(&queue)),
-            outcome,
-            reply,
-            client_actions,
+            ..AcceptedMessage::default()
         },
+    };
+    let Dealt {
+        outcome,
+        reply,
+        client_actions,
+        report,
+    } = dealt;
+    let content = report.is_some().then(|| {
+        let text = reply.as_ref().map(|reply| reply.text.clone());
+        text.unwrap_or_default()
+    });
+    AcceptedMessage {
+        outcome,
+        reply,
+        client_actions,
+        content,
+        duration_ms: report.as_ref().map(|report| report.duration_ms),
+        usage: report.as_deref().map(turn_usage),
+        metadata: report.as_deref().map(turn_metadata),
+        tool_calls: report.map(|report| report.calls.into_iter().map(tool_call).collect()),
+        ..base
     }
 }
 
-/// The outcome as a word, the reply and the open questions.
-type Parts = (
-    Option<&'static str>,
-    Option<wire::MessageView>,
-    Vec<wire::ClientActionView>,
-);
+fn turn_usage(report: &TurnReport) -> TurnUsageView {
+    let usage = report.usage;
+    TurnUsageView {
+        input_tokens: usage.input_tokens,
+        output_tokens: usage.output_tokens,
+        cached_tokens: usage.cached_tokens,
+        total_tokens: usage.total(),
+        cost_micros: report.cost_micros,
+    }
+}
 
-fn parts(outcome: TurnOutcome) -> Parts {
+fn turn_metadata(report: &TurnReport) -> TurnMetadata {
+    TurnMetadata {
+        run_id: report.run.to_string(),
+        turn_id: report.turn.map(|turn| turn.to_string()),
+        models: report.models.clone(),
+        model_calls: report.model_calls,
+    }
+}
+
+fn tool_call(call: CallReport) -> ToolCallView {
+    ToolCallView {
+        name: call.name,
+        ok: call.is_ok,
+        duration_ms: call.duration_ms,
+    }
+}
+
+/// The outcome of a message: as a word, with the reply, the open questions and the report of its
+/// turn.
+#[derive(Default)]
+struct Dealt {
+    outcome: Option<&'static str>,
+    reply: Option<wire::MessageView>,
+    client_actions: Vec<wire::ClientActionView>,
+    report: Option<Box<TurnReport>>,
+}
+
+fn dealt(outcome: TurnOutcome) -> Dealt {
     match outcome {
-        TurnOutcome::Answered { end, reply } => {
-            let reply = reply.as_ref().map(wire::message);
-            (Some(end.as_str()), reply, Vec::new())
-        }
-        TurnOutcome::Undone { word } => (Some(word), None, Vec::new()),
+        TurnOutcome::Answered { end, reply, report } => Dealt {
+            outcome: Some(end.as_str()),
+            reply: reply.as_ref().map(wire::message),
+            report: Some(report),
+            ..Dealt::default()
+        },
+        TurnOutcome::Undone { word } => Dealt {
+            outcome: Some(word),
+            ..Dealt::default()
+        },
         TurnOutcome::Asking { questions } => {
             let actions = questions
                 .iter()
                 .map(|(call, action)| wire::client_action(*call, action));
-            (None, None, actions.collect())
+            Dealt {
+                client_actions: actions.collect(),
+                ..Dealt::default()
+            }
         }
     }
 }

@@ -139,6 +139,15 @@ pub(super) async fn reset(
     Ok(axum::Json(wire::queue(&said)))
 }
 
+/// Query that selects inputs.
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(super) struct InputParams {
+    /// Only inputs with this label: its name, or `name=value`.
+    label: Option<String>,
+}
+
 /// Lists the inputs that wait in a session, in the order in which they were accepted.
 ///
 /// The response includes the run that is open and the settings of the queue.
@@ -146,7 +155,7 @@ pub(super) async fn reset(
     get, path = "/api/agents/{id}/sessions/{sid}/inputs", tag = "sessions",
     operation_id = "listInputs",
     security(("token" = ["read"])),
-    params(SessionInPath),
+    params(SessionInPath, InputParams),
     responses(
         (status = 200, description = "The inputs that wait.", body = wire::WaitingInputsView),
     ),
@@ -156,11 +165,17 @@ pub(super) async fn list(
     State(api): State<Api>,
     caller: Caller,
     TargetSession(target, session): TargetSession,
+    Params(params): Params<InputParams>,
 ) -> Result<axum::Json<wire::WaitingInputsView>, Problem> {
-    let waiting = caller
+    let mut waiting = caller
         .reading(&api)?
         .inputs(&caller.user, &target, session)
         .await?;
+    if let Some(label) = &params.label {
+        waiting
+            .inputs
+            .retain(|accepted| accepted.labels.matches(label));
+    }
     Ok(axum::Json(wire::waiting_inputs(&waiting)))
 }
 

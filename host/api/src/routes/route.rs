@@ -153,6 +153,7 @@ pub(super) struct ThreadMeant {
             (404, "PERSONA_NOT_FOUND"),
             (404, "TURN_NOT_FOUND"),
             (409, "SESSION_CLOSED"),
+            (409, "SESSION_FULL"),
             (413, "MESSAGE_TOO_LARGE"),
         ],
     ])))),

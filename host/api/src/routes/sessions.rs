@@ -37,7 +37,8 @@ pub(super) struct NewSessionBody {
     model: Option<String>,
     /// The configuration that it is opened with, such as `{"lesson": {...}}` for a tutor. 256 KiB
     /// at most. A `system_prompt` in it replaces the agent's in this session, and requires the role
-    /// primary.
+    /// primary. A `generation` in it has settings of its models' replies, with the keys that a
+    /// definition has: `temperature`, `maxTokens`, `stop`, `reasoningEffort`.
     #[schema(value_type = Option<Object>)]
     config: Option<Map<String, Value>>,
     /// Seconds until a structured session expires. The definition may set fewer.

@@ -398,6 +398,7 @@ impl Host {
             model: None,
             waits_for: None,
             priority: None,
+            labels: domain::message_labels::MessageLabels::default(),
             time: Timestamp(1),
         });
         let commit = Commit::new()
@@ -524,6 +525,7 @@ fn run_started(agent: AgentId, session: SessionId, run: RunId) -> Event {
         untrusted: false,
         user_id: UserId::local(),
         model: None,
+        generation: domain::sampling::GenerationSettings::default(),
         time: Timestamp(1),
     }))
 }

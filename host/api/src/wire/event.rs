@@ -265,11 +265,15 @@ fn item(it: &ItemRecorded) -> Value {
 }
 
 fn accepted(it: &InputAccepted) -> Value {
-    json!({
+    let mut accepted = json!({
         "input_id": it.input, "source": source(&it.source),
         "message": it.message.as_ref().map(draft), "model": it.model, "user_id": it.user_id,
         "waits_for": waits_for(&it.waits_for()), "priority": it.priority(),
-    })
+    });
+    if let Some(accepted) = accepted.as_object_mut().filter(|_| !it.labels.is_empty()) {
+        accepted.insert("labels".to_owned(), json!(it.labels));
+    }
+    accepted
 }
 
 fn source(source: &Source) -> Value {

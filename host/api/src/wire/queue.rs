@@ -5,6 +5,7 @@ use domain::event::{InputAccepted, Source};
 use domain::queue::{Manner, WaitKind, excerpt};
 use serde::Serialize;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use store::InputState;
 
 /// The settings of a session's queue.
@@ -69,6 +70,9 @@ pub(crate) struct WaitingInputView {
     pub(crate) since: String,
     /// The time at which it is due, ISO 8601; none when it is not for later.
     pub(crate) due: Option<String>,
+    /// Labels that its sender put on it; absent without any.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) labels: BTreeMap<String, String>,
 }
 
 /// An input in whatever state.
@@ -164,5 +168,6 @@ fn waiting_input(accepted: &InputAccepted) -> WaitingInputView {
         excerpt: excerpt(&text),
         since: accepted.time.to_string(),
         due,
+        labels: accepted.labels.0.clone(),
     }
 }

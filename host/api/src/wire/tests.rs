@@ -332,6 +332,7 @@ fn a_model_call_shows_neither_prompt_nor_schema() {
         max_tokens: None,
         reply_schema: Some(json!(SECRET)),
         audience: Audience::Hidden,
+        sampling: domain::sampling::Sampling::default(),
     };
     let view = data(stepped(
         vec![operation(performer(request))],

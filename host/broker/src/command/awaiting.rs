@@ -3,7 +3,7 @@
 //! The input is durable before the wait begins, so giving up the wait loses nothing.
 
 use super::sessions::open_questions;
-use super::{Broker, Error};
+use super::{Broker, Error, TurnReport};
 use crate::boxed::boxed;
 use crate::driver::{catch_up, load_run};
 use domain::cut_off;
@@ -30,6 +30,8 @@ pub enum TurnOutcome {
         end: TurnEnd,
         /// The reply of the agent in it ([`cut_off::reply`]); none when there was no message.
         reply: Option<Message>,
+        /// Its calls, tokens and time.
+        report: Box<TurnReport>,
     },
     /// No run will deal with it: it was put aside, taken back or dropped.
     Undone {
@@ -93,12 +95,16 @@ impl Broker {
             InputState::Dropped => return Ok(Some(TurnOutcome::Undone { word: "dropped" })),
             InputState::Consumed { run } | InputState::Dead { run: Some(run), .. } => run,
         };
-        let Some(end) = self.store().run(run).await?.and_then(|row| row.end) else {
+        let Some(row) = self.store().run(run).await? else {
+            return Ok(None);
+        };
+        let Some(end) = row.end else {
             return Ok(None);
         };
         let said = self.store().run_messages(run).await?;
         let reply = cut_off::reply(said.iter());
-        Ok(Some(TurnOutcome::Answered { end, reply }))
+        let report = Box::new(self.turn_report(&row).await?);
+        Ok(Some(TurnOutcome::Answered { end, reply, report }))
     }
 
     /// Returns the questions of a run that waits for the user. None also when it cannot be read:

@@ -290,6 +290,7 @@ fn import_commit(
             model: None,
             waits_for: None,
             priority: None,
+            labels: domain::message_labels::MessageLabels::default(),
             time: now,
         }));
     }

@@ -15,12 +15,15 @@ use crate::catalogue::CHAT;
 use crate::core::fresh;
 use crate::driver::load_run;
 use crate::journal::Context;
-use crate::refusals::{busy, changing, queue_full, session_closed, session_not_found, too_large};
+use crate::refusals::{
+    busy, changing, queue_full, session_closed, session_full, session_not_found, too_large,
+};
 use domain::delegate::Priority;
 use domain::event::{Event, InputAccepted, InputsDropped, Source};
 use domain::id::{InputId, Stream};
 use domain::limits::{INPUT_BYTES_MAX, WAITING_INPUTS_MAX};
 use domain::message::{Draft, Part, Role, text_of};
+use domain::message_labels::MessageLabels;
 use domain::queue::{
     Admission, Arriving, Condition, Directive, Mode, QueueOverride, QueueSettings, WaitKind,
 };
@@ -67,6 +70,20 @@ impl Broker {
     /// says anything else.
     #[boxed]
     pub async fn say(&self, command: PostMessage) -> Result<PostOutcome, Error> {
+        self.say_labelled(command, MessageLabels::default()).await
+    }
+
+    /// Accepts a message with labels as [`Self::say`] does.
+    ///
+    /// # Errors
+    /// Those of [`Self::say`]; labels that are too many, too long or not named as they must be.
+    #[boxed]
+    pub async fn say_labelled(
+        &self,
+        command: PostMessage,
+        labels: MessageLabels,
+    ) -> Result<PostOutcome, Error> {
+        labels.check().map_err(|told| invalid(told, "/labels"))?;
         let Some(directive) = directive(
             &command.content,
             command.model.as_deref(),
@@ -74,8 +91,15 @@ impl Broker {
             command.queue,
         )?
         else {
-            return self.post_message(command).await.map(PostOutcome::Accepted);
+            return self
+                .post_labelled(command, labels)
+                .await
+                .map(PostOutcome::Accepted);
         };
+        if !labels.is_empty() {
+            let told = "a directive of the queue is no message: send it without `labels`";
+            return Err(invalid(told, "/labels"));
+        }
         let by = By::new(&command.user, command.idempotency_key.as_ref());
         let change = QueueChange::Direct(directive);
         self.configured(by, &command.target, command.session, change)
@@ -91,6 +115,14 @@ impl Broker {
     /// is full and drops nothing.
     #[boxed]
     pub async fn post_message(&self, command: PostMessage) -> Result<InputReceipt, Error> {
+        self.post_labelled(command, MessageLabels::default()).await
+    }
+
+    async fn post_labelled(
+        &self,
+        command: PostMessage,
+        labels: MessageLabels,
+    ) -> Result<InputReceipt, Error> {
         let to = self
             .addressee(&command.user, &command.target, command.session)
             .await?;
@@ -100,7 +132,10 @@ impl Broker {
             &command.content,
             command.model.as_deref(),
         );
-        let asked = with_wishes(asked, command.queue, command.priority);
+        let mut asked = with_wishes(asked, command.queue, command.priority);
+        if let Some(asked) = asked.as_object_mut().filter(|_| !labels.is_empty()) {
+            asked.insert("labels".to_owned(), json!(labels));
+        }
         let by = By::new(&command.user, command.idempotency_key.as_ref());
         let request = Request::of(by, &asked)?;
         let at_once = self.at_once(&command, &to).is_some();
@@ -109,6 +144,8 @@ impl Broker {
             to: &to,
             request: request.as_ref(),
             route: None,
+            labels,
+            limit: None,
         };
         let act = self.accept(accepting);
         // Only the commit itself refuses what is accepted at once, so a look beforehand would be
@@ -126,6 +163,7 @@ impl Broker {
 
     /// Accepts a message of a session that takes words, under the key of its request.
     pub(super) async fn accept(&self, mut accepting: Accepting<'_>) -> Result<InputReceipt, Error> {
+        accepting.limit = self.session_limits(&accepting).await?;
         let Some(kind) = self.at_once(&accepting.command, accepting.to) else {
             return self.queue_up(&accepting).await;
         };
@@ -274,6 +312,7 @@ impl Broker {
                 "{WAITING_INPUTS_MAX} messages of this session wait already; try again later"
             ))
             .into(),
+            Clash::Guard(Guard::Queue(QueueGuard::MessagesAtMost { .. })) => session_full().into(),
             Clash::Guard(Guard::Session(SessionGuard::Open(_))) => session_closed().into(),
             // The user's role was taken away in between.
             Clash::Guard(Guard::Agent(AgentGuard::Role { .. })) => match self
@@ -295,6 +334,10 @@ pub(super) struct Accepting<'a> {
     pub(super) request: Option<&'a Request>,
     /// The choice of its session; none when the session was named.
     pub(super) route: Option<Route>,
+    /// Labels that the sender put on the message.
+    pub(super) labels: MessageLabels,
+    /// The guard of the session's limit of messages, once it was looked up.
+    pub(super) limit: Option<Guard>,
 }
 
 /// The reason why a message was not accepted.
@@ -347,6 +390,7 @@ impl Accepting<'_> {
             })
             .append(Stream::Session(session), Expected::Any, events);
         commit.guards.extend(broker.may_store(user));
+        commit.guards.extend(self.limit.clone());
         commit.guards.extend(seen.map(|seen| {
             Guard::Queue(QueueGuard::Unchanged {
                 session,
@@ -388,6 +432,7 @@ impl Accepting<'_> {
             model: self.command.model.clone(),
             waits_for: (*kind != WaitKind::Steer).then(|| kind.clone()),
             priority: self.command.priority,
+            labels: self.labels.clone(),
             time: now,
         })
     }

@@ -5,7 +5,9 @@ use super::error::invalid;
 use super::guards::allowed;
 use super::once::Once;
 use super::quota::passed_limit;
-use super::{Broker, By, Error, NewSession, Request, SYSTEM_PROMPT, SessionView, Target};
+use super::{
+    Broker, By, Error, GENERATION, NewSession, Request, SYSTEM_PROMPT, SessionView, Target,
+};
 use crate::boxed::boxed;
 use crate::catalogue::CHAT;
 use crate::core::fresh;
@@ -19,7 +21,9 @@ use domain::digest::Digest;
 use domain::event::{AgentCreated, Event, InputAccepted, SessionOpened, Source};
 use domain::id::{AgentId, ConversationId, SessionId, Stream};
 use domain::role::{AgentRole, Right};
+use domain::sampling::GenerationSettings;
 use domain::time::Timestamp;
+use serde::Deserialize;
 use std::io;
 use store::{AgentGuard, Commit, CommitError, Expected};
 
@@ -85,6 +89,7 @@ impl Broker {
             return Err(spawned(agent.id).into());
         }
         self.check_model(command)?;
+        self.check_generation(command, &agent)?;
         check_label(command.name.as_deref())?;
         let is_new = made.is_some();
         let planned = PlannedSession {
@@ -129,6 +134,29 @@ impl Broker {
             return Err(invalid(unknown.to_string(), "/model"));
         }
         Ok(())
+    }
+
+    /// Checks the settings of replies that a session is opened with, if there are any.
+    fn check_generation(&self, command: &NewSession, agent: &Agent) -> Result<(), Error> {
+        let given = command.config.as_ref().and_then(|it| it.get(GENERATION));
+        let Some(given) = given else { return Ok(()) };
+        let settings = GenerationSettings::deserialize(given).map_err(|error| {
+            let told = format!("`{GENERATION}` is not as it must be: {error}");
+            invalid(told, "/config/generation")
+        })?;
+        let definition = self.definition(&agent.definition)?;
+        let model = command.model.as_ref().or(definition.model.as_ref());
+        let sampling = settings.over(&definition.generation).sampling(false);
+        settings
+            .check()
+            .and_then(|()| {
+                let gateway = &self.core.gateway;
+                gateway.check_sampling(model.map(String::as_str), &sampling)
+            })
+            .map_err(|unfit| {
+                let field = format!("/config/generation/{}", unfit.field);
+                invalid(unfit.message, &field)
+            })
     }
 
     /// Returns the commit that opens a session.
@@ -292,6 +320,7 @@ impl PlannedSession<'_> {
             model: None,
             waits_for: None,
             priority: None,
+            labels: domain::message_labels::MessageLabels::default(),
             time: self.now,
         }
     }

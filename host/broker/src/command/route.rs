@@ -19,6 +19,7 @@ use domain::delegate::Priority;
 use domain::event::AgentCreated;
 use domain::id::{AgentId, SessionId, TurnId};
 use domain::message::{Part, text_of};
+use domain::message_labels::MessageLabels;
 use domain::persona::{Persona, PersonaId};
 use domain::queue::{Directive, QueueOverride};
 use domain::refusal::{Refusal, RefusalKind};
@@ -247,6 +248,8 @@ impl Broker {
                 to: &Addressee::from(&row),
                 request,
                 route,
+                labels: MessageLabels::default(),
+                limit: None,
             };
             PostOutcome::Accepted(self.accept(accepting).await?)
         };

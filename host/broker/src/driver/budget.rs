@@ -211,6 +211,7 @@ mod tests {
             model: None,
             waits_for: None,
             priority: None,
+            labels: domain::message_labels::MessageLabels::default(),
             time: Timestamp(0),
         }
     }

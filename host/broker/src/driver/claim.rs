@@ -8,7 +8,7 @@ use super::phase::{Phase, Starting};
 use super::queue::Opening;
 use super::state::Driver;
 use crate::catalogue::Entry;
-use crate::command::SYSTEM_PROMPT;
+use crate::command::{GENERATION, SYSTEM_PROMPT};
 use crate::fresh;
 use crate::resolved_config::Sealed;
 use domain::account::Accounts;
@@ -26,8 +26,10 @@ use domain::operation::ReplyTo;
 use domain::persona::Persona;
 use domain::queue::OverflowNotice;
 use domain::run::Run;
+use domain::sampling::GenerationSettings;
 use domain::time::Timestamp;
 use domain::user::UserId;
+use serde::Deserialize;
 use serde_json::Value;
 use store::{AgentRow, SessionRow, SessionStatus};
 
@@ -46,10 +48,13 @@ impl Driver {
             Ok(led) => led,
             Err(reason) => return self.bury(&opening.inputs, reason).await,
         };
-        let overrides = self
-            .context
-            .overrides(&agent.agent, &session, led.definition, led.persona)
-            .await?;
+        let config = self.context.opened_with(&session).await?;
+        let overrides = overrides(&agent.agent, &led, config.as_ref());
+        let generation = config
+            .as_ref()
+            .map(of_session)
+            .unwrap_or_default()
+            .over(&led.definition.generation);
         let Begins {
             accounts,
             left,
@@ -72,6 +77,7 @@ impl Driver {
             accounts,
             left,
             overrides: overrides.as_ref().map(|sealed| sealed.digest),
+            generation,
         };
         let started = self.context.started(&session, &agent, &led, claim).await?;
         self.phase = Phase::starting(Starting {
@@ -96,6 +102,7 @@ struct Claim<'a> {
     /// The rest of the accounts.
     left: Budget,
     overrides: Option<Digest>,
+    generation: GenerationSettings,
 }
 
 impl SessionContext {
@@ -136,6 +143,7 @@ impl SessionContext {
             untrusted: agent.agent.remembers_untrusted || bare.untrusted,
             user_id: begun.user_id.unwrap_or_else(|| session.user_id.clone()),
             overrides: claim.overrides,
+            generation: claim.generation,
             model: self.model(begun.model.as_ref(), session, agent, led.definition),
             ..bare
         })
@@ -187,6 +195,7 @@ impl SessionContext {
             compacts: None,
             compacted: self.compacted(session.head).await?,
             model: None,
+            generation: GenerationSettings::default(),
             time,
         })
     }
@@ -235,40 +244,13 @@ impl SessionContext {
         })
     }
 
-    /// Returns the prompt and settings that are the agent's, the session's or the persona's own,
-    /// sealed. None when there are none.
-    async fn overrides(
-        &self,
-        agent: &Agent,
-        session: &SessionRow,
-        definition: &Definition,
-        persona: Option<&Persona>,
-    ) -> Result<Option<Sealed>, DriverError> {
-        let of_session = match session.config {
-            None => None,
-            Some(digest) => {
-                let config: Option<Value> = self
-                    .store()
-                    .blob(digest)
-                    .await?
-                    .and_then(|bytes| serde_json::from_slice(&bytes).ok());
-                config.and_then(|config| config.get(SYSTEM_PROMPT)?.as_str().map(str::to_owned))
-            }
+    /// Returns the configuration with which a session was opened; none if there was none.
+    async fn opened_with(&self, session: &SessionRow) -> Result<Option<Value>, DriverError> {
+        let Some(digest) = session.config else {
+            return Ok(None);
         };
-        let system_prompt = of_session.or_else(|| agent.system_prompt_override.clone());
-        let system_prompt = match persona {
-            None => system_prompt,
-            Some(persona) => {
-                Some(persona.prompt(&system_prompt.unwrap_or_else(|| definition.prompt())))
-            }
-        };
-        let settings = agent.settings.clone();
-        Ok((system_prompt.is_some() || !settings.is_empty()).then(|| {
-            Sealed::json(&Overrides {
-                system_prompt,
-                settings,
-            })
-        }))
+        let bytes = self.store().blob(digest).await?;
+        Ok(bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()))
     }
 
     /// Returns the model of a turn; none for the host's own.
@@ -300,6 +282,37 @@ impl SessionContext {
             None => Ok(false),
         }
     }
+}
+
+/// Returns the settings of replies in the configuration with which a session was opened. They were
+/// checked then.
+fn of_session(config: &Value) -> GenerationSettings {
+    config
+        .get(GENERATION)
+        .and_then(|settings| GenerationSettings::deserialize(settings).ok())
+        .unwrap_or_default()
+}
+
+/// Returns the prompt and settings that are the agent's, the session's or the persona's own,
+/// sealed. None when there are none.
+fn overrides(agent: &Agent, led: &Led<'_>, config: Option<&Value>) -> Option<Sealed> {
+    let of_session = config.and_then(|config| config.get(SYSTEM_PROMPT)?.as_str());
+    let system_prompt = of_session
+        .map(str::to_owned)
+        .or_else(|| agent.system_prompt_override.clone());
+    let system_prompt = match led.persona {
+        None => system_prompt,
+        Some(persona) => {
+            Some(persona.prompt(&system_prompt.unwrap_or_else(|| led.definition.prompt())))
+        }
+    };
+    let settings = agent.settings.clone();
+    (system_prompt.is_some() || !settings.is_empty()).then(|| {
+        Sealed::json(&Overrides {
+            system_prompt,
+            settings,
+        })
+    })
 }
 
 /// The definition, the component and the persona that lead a turn.

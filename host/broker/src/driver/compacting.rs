@@ -202,7 +202,7 @@ impl SessionContext {
         // This rules most turns out: no call used more than all of the turn's calls together, and
         // hardly any was cut to less than a part of its window.
         let at_most = node.usage.total().saturating_mul(CUT_PART);
-        if !is_due(at_most, self.core.gateway.smallest_window()) {
+        if !is_due(at_most, self.smallest_window()) {
             return Ok(None);
         }
         let run = match load_run(self.store(), node.run).await {
@@ -223,13 +223,24 @@ impl SessionContext {
             .usage
             .total()
             .max(cut.map_or(0, |cut| cut.tokens_before));
-        if !is_due(tokens, route.context_window)
+        let definition = self.served.catalogue.definition(&run.started.definition);
+        let window = definition.map_or(route.context_window, |definition| {
+            definition.window(route.context_window)
+        });
+        if !is_due(tokens, window)
             || self.store().is_interrupted(session.id).await?
             || self.has_given_up().await?
         {
             return Ok(None);
         }
-        Ok(Some((tokens, route.context_window)))
+        Ok(Some((tokens, window)))
+    }
+
+    /// Returns the smallest window of all models and definitions.
+    fn smallest_window(&self) -> u64 {
+        let window = self.core.gateway.smallest_window();
+        let definitions = self.served.catalogue.definitions();
+        definitions.fold(window, |window, definition| definition.window(window))
     }
 
     /// Returns whether no further attempt is made after the last turn: enough failed, or a user
@@ -317,15 +328,19 @@ impl SessionContext {
     /// Returns the window of the model that a session's turns use where their words name none.
     async fn window_of(&self, session: &SessionRow) -> Result<u64, DriverError> {
         let agent = self.store().agent(session.agent).await?;
-        let model = agent.and_then(|agent| {
-            let definition = self.served.catalogue.definition(&agent.agent.definition)?;
-            self.model(None, session, &agent, definition)
-        });
+        let definition = agent
+            .as_ref()
+            .and_then(|agent| self.served.catalogue.definition(&agent.agent.definition));
+        let model = agent
+            .as_ref()
+            .zip(definition)
+            .and_then(|(agent, definition)| self.model(None, session, agent, definition));
         let route = self.core.gateway.resolve(model.as_deref());
-        Ok(route.map_or_else(
+        let window = route.map_or_else(
             |_| self.core.gateway.smallest_window(),
             |route| route.context_window,
-        ))
+        );
+        Ok(definition.map_or(window, |definition| definition.window(window)))
     }
 
     /// Returns the newest compaction of a thread; none if it was never compacted.

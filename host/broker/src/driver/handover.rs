@@ -395,6 +395,7 @@ impl Scope<'_> {
             model: None,
             waits_for: None,
             priority: None,
+            labels: domain::message_labels::MessageLabels::default(),
             time: self.now,
         };
         let mut events = begun.events;

@@ -145,6 +145,7 @@ impl Late<'_> {
             model: None,
             waits_for: None,
             priority: None,
+            labels: domain::message_labels::MessageLabels::default(),
             time,
         };
         (accepted, blob)

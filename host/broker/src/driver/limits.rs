@@ -1,9 +1,11 @@
 //! Ends that the host gives a run: by limits, by deadlines, and when its work is no longer wanted.
 
+use super::context::SessionContext;
+use super::driving::Driving;
 use super::error::DriverError;
 use super::state::Driver;
 use domain::agent::end_session::EXPIRED;
-use domain::run::end::{Cause, TIMED_OUT};
+use domain::run::end::{Cause, MESSAGE_TIMED_OUT, TIMED_OUT};
 
 impl Driver {
     /// Returns the reason why the run's work is no longer wanted, if any.
@@ -92,6 +94,10 @@ impl Driver {
         } else {
             run.exhausted_limit(driving.stopwatch.unrecorded_ms())
                 .and_then(|reason| failed("limit-reached", reason))
+                .or_else(|| {
+                    let reason = self.context.idle_too_long(driving)?;
+                    failed(MESSAGE_TIMED_OUT, reason)
+                })
         };
         let Some(cause) = cause else { return Ok(false) };
         self.fail(cause).await?;
@@ -103,5 +109,33 @@ impl Driver {
     pub(super) async fn fail(&mut self, cause: Cause) -> Result<(), DriverError> {
         self.commit_start().await?;
         self.end_from_outside(cause).await
+    }
+}
+
+impl SessionContext {
+    /// Returns the milliseconds after which a run that comes no further ends (`messageTimeout` of
+    /// its definition). A model that is writing comes further, and so does whatever is recorded.
+    fn message_timeout_ms(&self, driving: &Driving) -> u64 {
+        self.served
+            .catalogue
+            .definition(&driving.run.started.definition)
+            .map_or(u64::MAX, |definition| definition.message_timeout_ms())
+    }
+
+    /// Returns the milliseconds for which a run may still be idle. Time in which nothing of its own
+    /// is at work does not count.
+    pub(super) fn idle_ms_left(&self, driving: &Driving) -> u64 {
+        self.message_timeout_ms(driving)
+            .saturating_sub(driving.stopwatch.idle_ms())
+    }
+
+    /// Returns the reason for the end of a run that was idle for too long.
+    fn idle_too_long(&self, driving: &Driving) -> Option<String> {
+        (self.idle_ms_left(driving) == 0).then(|| {
+            format!(
+                "it came no further for {} s, which is its limit (messageTimeout)",
+                self.message_timeout_ms(driving) / 1_000
+            )
+        })
     }
 }

@@ -247,6 +247,7 @@ mod tests {
             max_tokens,
             reply_schema: None,
             audience: Audience::User,
+            sampling: domain::sampling::Sampling::default(),
         }
     }
 

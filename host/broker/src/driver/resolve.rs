@@ -25,6 +25,7 @@ use domain::operation::Performer;
 use domain::ruling::{MODEL_CALL, Rule};
 use domain::run::decide::Resolved;
 use domain::run::intake::Intake;
+use domain::sampling::{GenerationSettings, UnfitSetting};
 use domain::step::{Call, Decision, Effect, ModelRequest, StepResult, Toolset, Work};
 use domain::time::Timestamp;
 use domain::tool::{ClientAction, EffectClass};
@@ -277,6 +278,26 @@ impl SessionContext {
         Ok(route)
     }
 
+    /// Returns a request with the settings of its run, which may narrow its limit.
+    ///
+    /// The error is a setting that the model's provider, or that of a fallback, does not take.
+    fn sampled(
+        &self,
+        settings: &GenerationSettings,
+        asked: Option<&str>,
+        request: &ModelRequest,
+    ) -> Result<ModelRequest, UnfitSetting> {
+        let sampling = settings.sampling(request.reply_schema.is_some());
+        self.core.gateway.check_sampling(asked, &sampling)?;
+        Ok(ModelRequest {
+            max_tokens: request
+                .max_tokens
+                .and_then(|named| settings.limited(Some(named))),
+            sampling,
+            ..request.clone()
+        })
+    }
+
     /// Resolves a call of a model.
     async fn resolve_model(
         &self,
@@ -287,12 +308,19 @@ impl SessionContext {
             .model
             .clone()
             .or_else(|| scope.driving.run.started.model.clone());
-        let route = match self.model_for(scope, asked.as_deref(), request).await {
+        let mut route = match self.model_for(scope, asked.as_deref(), request).await {
             Ok(route) => route,
             Err(refused) => return Ok(*refused),
         };
+        let settings = &scope.driving.run.started.generation;
+        let request = match self.sampled(settings, asked.as_deref(), request) {
+            Ok(request) => request,
+            Err(unfit) => return Ok(failed("invalid-arguments", format!("model: {unfit}"))),
+        };
+        route.max_tokens = settings.limited(route.max_tokens);
+        route.context_window = scope.definition.window(route.context_window);
         let call = RoutedCall {
-            request,
+            request: &request,
             route: &route,
         };
         let wish = self
@@ -315,7 +343,7 @@ impl SessionContext {
         let request = ModelRequest {
             model: asked,
             max_tokens: Some(u32::try_from(reserve.reply).unwrap_or(u32::MAX)),
-            ..request.clone()
+            ..request
         };
         Ok(simply(
             Performer::Model {

@@ -5,6 +5,7 @@ use super::context::SessionContext;
 use super::driving::Owed;
 use super::error::DriverError;
 use super::phase::Phase;
+use super::place::MessagePlace;
 use super::ticket::StepTicket;
 use crate::core::{Core, Mailbox, Seat};
 use crate::signal::Signal;
@@ -38,6 +39,8 @@ pub(crate) struct Driver {
     pub(super) backoff: Backoff,
     /// The ticket of the next step, while it waits for its turn.
     pub(super) ticket: Option<StepTicket>,
+    /// The place among the messages that the agent works on, or the turn for it.
+    pub(super) place: Option<MessagePlace>,
     pub(super) phase: Phase,
     /// The newest turn after which the thread needs no compaction, or no further attempt at one.
     pub(super) roomy: Option<TurnId>,
@@ -71,6 +74,7 @@ impl Driver {
             starting: seat.starting,
             backoff: Backoff::default(),
             ticket: None,
+            place: None,
             phase: Phase::Unknown,
             roomy: None,
             stale: true,

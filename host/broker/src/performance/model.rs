@@ -108,6 +108,7 @@ impl Model<'_> {
             core: self.core,
             started: self.started,
             operation: self.operation,
+            stopwatch: self.stopwatch,
             watched,
         };
         deltas.show(
@@ -220,6 +221,7 @@ impl Model<'_> {
                 tools: self.tools().await?,
                 max_tokens: self.request.max_tokens,
                 reply_schema: self.request.reply_schema.clone(),
+                sampling: self.request.sampling.clone(),
             },
             cut,
         })
@@ -462,6 +464,7 @@ struct Watchers<'a> {
     core: &'a Core,
     started: &'a RunStarted,
     operation: &'a Operation,
+    stopwatch: &'a Stopwatch,
     watched: bool,
 }
 
@@ -491,6 +494,7 @@ impl Drop for Watchers<'_> {
 
 impl DeltaSink for Watchers<'_> {
     fn delta(&self, attempt: u32, seq: u64, delta: Delta) {
+        self.stopwatch.progressed();
         let show = match delta {
             Delta::Text(text) => Show::Text(text),
             Delta::Thinking(text) => Show::Thinking(text),

@@ -33,6 +33,18 @@ struct Measured {
     since: Option<Instant>,
     /// The time measured before that, without what is recorded.
     before: Duration,
+    /// The unrecorded time that had passed when the work last came further.
+    progress: Duration,
+}
+
+impl Measured {
+    /// Returns the time that is measured and not recorded.
+    fn unrecorded(&self, now: Instant) -> Duration {
+        let running = self
+            .since
+            .map_or(Duration::ZERO, |since| now.saturating_duration_since(since));
+        self.before + running
+    }
 }
 
 impl Stopwatch {
@@ -46,11 +58,24 @@ impl Stopwatch {
 
     /// Returns the milliseconds that are measured and not recorded.
     pub(crate) fn unrecorded_ms(&self) -> u64 {
+        let unrecorded = self.measured().unrecorded((self.now)());
+        u64::try_from(unrecorded.as_millis()).unwrap_or(u64::MAX)
+    }
+
+    /// Notes that work came further: what is at work is not idle.
+    pub(crate) fn progressed(&self) {
+        let mut measured = self.measured();
+        measured.progress = measured.unrecorded((self.now)());
+    }
+
+    /// Returns the milliseconds that are measured since something was recorded, or work came
+    /// further.
+    pub(crate) fn idle_ms(&self) -> u64 {
         let measured = self.measured();
-        let running = measured.since.map_or(Duration::ZERO, |since| {
-            (self.now)().saturating_duration_since(since)
-        });
-        u64::try_from((measured.before + running).as_millis()).unwrap_or(u64::MAX)
+        let idle = measured
+            .unrecorded((self.now)())
+            .saturating_sub(measured.progress);
+        u64::try_from(idle.as_millis()).unwrap_or(u64::MAX)
     }
 
     /// Notes that so many of the measured milliseconds are recorded.
@@ -62,7 +87,9 @@ impl Stopwatch {
             *since = now;
             measured.before += running;
         }
-        measured.before = measured.before.saturating_sub(Duration::from_millis(ms));
+        let recorded = Duration::from_millis(ms);
+        measured.before = measured.before.saturating_sub(recorded);
+        measured.progress = measured.progress.saturating_sub(recorded);
     }
 
     fn stop(&self) {
@@ -141,5 +168,24 @@ mod tests {
         pass(6);
         drop(working);
         assert_eq!((first, stopwatch.unrecorded_ms()), (30, 10));
+    }
+
+    #[test]
+    fn idle_time_begins_anew_with_progress_and_stands_still_while_nothing_is_at_work() {
+        let stopwatch = stopwatch();
+        let working = stopwatch.start();
+        pass(30);
+        assert_eq!(stopwatch.idle_ms(), 30);
+        stopwatch.progressed();
+        pass(7);
+        assert_eq!((stopwatch.idle_ms(), stopwatch.unrecorded_ms()), (7, 37));
+        drop(working);
+        pass(1_000);
+        assert_eq!(stopwatch.idle_ms(), 7);
+        stopwatch.recorded(37);
+        let working = stopwatch.start();
+        pass(5);
+        drop(working);
+        assert_eq!(stopwatch.idle_ms(), 5);
     }
 }

@@ -491,6 +491,7 @@ impl Notes for Watchers {
     }
 
     fn note(&self, message: &str) {
+        self.stopwatch.progressed();
         self.show(Show::Note(message.to_owned()));
     }
 }

@@ -33,6 +33,7 @@ async fn remind(host: &Host, session: SessionId, in_ms: u64) {
         model: None,
         waits_for: None,
         priority: None,
+        labels: domain::message_labels::MessageLabels::default(),
         time,
     };
     let context = Context {

@@ -6,6 +6,7 @@ mod tests;
 
 use crate::access::confirm::Confirm;
 use crate::access::grant::PatternList;
+use crate::thread::sampling::GenerationSettings;
 use crate::values::limits::TurnLimits;
 use crate::values::refusal::{Refusal, RefusalKind};
 use crate::values::time::Timestamp;
@@ -64,6 +65,11 @@ pub struct ChatSettings {
 
 /// Seconds that a structured session may last at most: a year.
 pub const SESSION_TIME_LIMIT_S_MAX: u32 = 31_536_000;
+
+/// Messages of one agent that are worked on at the same time, where its definition does not say.
+pub const CONCURRENT_MESSAGES_DEFAULT: u32 = 5;
+/// Seconds after which a turn fails that comes no further, where its definition does not say.
+pub const MESSAGE_TIMEOUT_S_DEFAULT: u32 = 120;
 
 /// Limits of a structured session; none where there is no number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -199,6 +205,39 @@ pub struct Definition {
     /// Such as `exam` of an evaluator, whose user shall not choose the questions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fixed_settings: Vec<String>,
+    /// Settings of the replies of its models, such as `temperature` and `stop`.
+    #[serde(default, skip_serializing_if = "crate::values::json::is_default")]
+    pub generation: GenerationSettings,
+    /// Messages of one agent that are worked on at the same time, over all its sessions, from 1 to
+    /// 100,000; 5 without. Sessions beyond that wait for their turn. One whose turn waits for
+    /// people, timers or other agents does not count.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 100_000))]
+    pub max_concurrent_messages: Option<u32>,
+    /// Seconds after which a turn fails that comes no further (`message-timed-out`), from 1 to
+    /// 604,800; 120 without. Its clock runs while a model or a tool is at work, and begins anew
+    /// with every piece of a model's reply and with every outcome. Waiting for people, timers and
+    /// other agents does not count. `limits.activeMsMax` bounds all of it together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 604_800))]
+    pub message_timeout: Option<u32>,
+    /// Messages that the thread of one session may have, those of tools and those that wait
+    /// included, from 1 to 1,000,000; no limit without. Further ones are refused (`SESSION_FULL`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub max_session_messages: Option<u32>,
+    /// Seconds after its last activity from which on a chat takes no more messages that name it
+    /// (`SESSION_EXPIRED`), from 1 to 31,536,000 (a year); no limit without. Structured sessions
+    /// have `sessions.<type>.timeLimitS`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 31_536_000))]
+    pub session_timeout: Option<u32>,
+    /// Tokens of prompt and reply that its models may hold, from 1,000 on, where that is less than
+    /// the model's own `contextWindow`. Threads are compacted for it, and a prompt that is larger
+    /// is not sent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1_000, max = 1_000_000_000_u64))]
+    pub context_window_size: Option<u64>,
     /// Limits of one of its turns.
     #[serde(default)]
     pub limits: TurnLimits,
@@ -229,6 +268,69 @@ impl Definition {
             .get(session_type)
             .copied()
             .unwrap_or_else(|| SessionPolicy::of_type(session_type))
+    }
+
+    /// Returns the number of messages of one agent that are worked on at the same time.
+    #[must_use]
+    pub fn messages_at_once(&self) -> usize {
+        let messages = self
+            .max_concurrent_messages
+            .unwrap_or(CONCURRENT_MESSAGES_DEFAULT);
+        usize::try_from(messages).unwrap_or(usize::MAX)
+    }
+
+    /// Returns the milliseconds after which a turn fails that comes no further.
+    #[must_use]
+    pub fn message_timeout_ms(&self) -> u64 {
+        u64::from(self.message_timeout.unwrap_or(MESSAGE_TIMEOUT_S_DEFAULT)) * 1_000
+    }
+
+    /// Returns the window of a model for its agents, in tokens.
+    #[must_use]
+    pub fn window(&self, of_model: u64) -> u64 {
+        self.context_window_size
+            .map_or(of_model, |size| size.min(of_model))
+    }
+
+    /// Checks the limits of messages and sessions, which bound more than one turn.
+    ///
+    /// # Errors
+    /// The key of a limit that is out of its range, with a message that names the range.
+    pub fn check_limits(&self) -> Result<(), (&'static str, String)> {
+        let of = |limit: Option<u32>| limit.map(u64::from);
+        let ranges = [
+            (
+                "maxConcurrentMessages",
+                of(self.max_concurrent_messages),
+                1,
+                100_000,
+            ),
+            ("messageTimeout", of(self.message_timeout), 1, 604_800),
+            (
+                "maxSessionMessages",
+                of(self.max_session_messages),
+                1,
+                1_000_000,
+            ),
+            ("sessionTimeout", of(self.session_timeout), 1, 31_536_000),
+            (
+                "contextWindowSize",
+                self.context_window_size,
+                1_000,
+                1_000_000_000,
+            ),
+        ];
+        for (key, value, least, most) in ranges {
+            if let Some(value) = value
+                && !(least..=most).contains(&value)
+            {
+                return Err((
+                    key,
+                    format!("{value} is out of its range: {least} to {most}"),
+                ));
+            }
+        }
+        Ok(())
     }
 
     /// Checks whether an agent may have these settings of its own.

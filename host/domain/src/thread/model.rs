@@ -2,6 +2,7 @@
 
 use crate::access::tool::ToolDefinition;
 use crate::thread::message::{Message, Part};
+use crate::thread::sampling::Sampling;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -68,6 +69,8 @@ pub struct Prompt {
     pub max_tokens: Option<u32>,
     /// JSON Schema of the reply.
     pub reply_schema: Option<Value>,
+    /// Temperature, stop sequences and effort.
+    pub sampling: Sampling,
 }
 
 /// A model's whole reply.

@@ -5,6 +5,7 @@
 
 use crate::access::tool::ClientAction;
 use crate::thread::message::{MessageId, Part};
+use crate::thread::sampling::Sampling;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -74,6 +75,10 @@ pub struct ModelRequest {
     pub reply_schema: Option<Value>,
     /// The audience of the reply.
     pub audience: Audience,
+    /// The settings that it is sent with: what its definition and its session say when the request
+    /// is made. Empty in the request of a guest.
+    #[serde(default, skip_serializing_if = "crate::values::json::is_default")]
+    pub sampling: Sampling,
 }
 
 /// The tool to call, and its arguments.

@@ -239,3 +239,16 @@ fn who_gives_up_gives_its_place_back_to_its_own_section() {
     drop(last);
     assert!(waits.called().now_or_never().is_some());
 }
+
+#[test]
+fn a_section_that_nobody_uses_or_waits_for_is_forgotten() {
+    let semaphore = FairSemaphore::new(4);
+    let ask = |name: &str| semaphore.ask(&within(one(Normal), name, 1));
+    let held = ask("agent");
+    let waits = ask("agent");
+    drop(held);
+    assert_eq!(semaphore.queue().sections.len(), 1);
+    drop(waits);
+    assert_eq!(semaphore.queue().sections.len(), 0);
+    assert!(matches!(ask("agent"), Ticket::Called(_)));
+}

@@ -10,6 +10,7 @@ use crate::failure::nearest;
 use crate::gate::Gate;
 use crate::gateway::way_out::{ProviderUrl, way_out};
 use crate::gateway::{Gateway, Model, Upstream};
+use crate::health::HealthRecord;
 use crate::key::ApiKey;
 use crate::provider::anthropic::Anthropic;
 use crate::provider::exchange::Remote;
@@ -75,6 +76,7 @@ pub(crate) fn gateway(
     let gateway = Gateway {
         default: config.default_model,
         models,
+        upstreams: upstreams.into_values().collect(),
         retry: config.retry,
         timeouts: config.timeouts,
         redactor,
@@ -192,8 +194,10 @@ fn upstream(
     );
     Ok(Upstream {
         name: name.to_owned(),
+        kind: provider.kind,
         provider: made,
         gate,
+        health: HealthRecord::default(),
     })
 }
 
@@ -295,6 +299,7 @@ fn remote(
     let egress = way_out(&base, provider, config, surroundings.resolver.clone())
         .map_err(|problem| problem.at(key("baseUrl")))?;
     let url = base.permit(dialect.path());
+    let list_url = base.permit(dialect.list_path());
     let key_place = match (
         &provider.api_key_file,
         provider.api_key_env.as_deref().or(default_variable),
@@ -307,6 +312,7 @@ fn remote(
         egress,
         grants: [grant],
         url,
+        list_url,
         key: api_key,
         key_place,
         redactor,

@@ -76,6 +76,7 @@ fn prompt() -> Prompt {
         tools: Vec::new(),
         max_tokens: None,
         reply_schema: None,
+        sampling: domain::sampling::Sampling::default(),
     }
 }
 

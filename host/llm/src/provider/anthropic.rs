@@ -9,6 +9,7 @@ use crate::conversation::{AssistantPiece, Entry, entries};
 use crate::key::ApiKey;
 use crate::provider::{Answer, Ask, Assembly, Broken, Dialect};
 use crate::retry::Mode;
+use domain::sampling::{ReasoningEffort, Sampling};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
@@ -18,6 +19,9 @@ const VERSION: &str = "2023-06-01";
 /// Tokens of a reply where no limit is given; the API demands one.
 const MAX_TOKENS_DEFAULT: u32 = 8_192;
 
+/// The highest temperature.
+const TEMPERATURE_MAX: f64 = 1.0;
+
 /// The one dialect.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Anthropic;
@@ -25,6 +29,11 @@ pub(crate) struct Anthropic;
 impl Dialect for Anthropic {
     fn path(&self) -> &'static str {
         "v1/messages"
+    }
+
+    fn list_path(&self) -> &'static str {
+        // Without a limit it lists 20.
+        "v1/models?limit=1000"
     }
 
     fn headers(&self, key: Option<&ApiKey>) -> HeaderMap {
@@ -54,6 +63,23 @@ impl Dialect for Anthropic {
         Some(MAX_TOKENS_DEFAULT)
     }
 
+    fn unfit(&self, sampling: &Sampling) -> Option<(&'static str, String)> {
+        if let Some(temperature) = sampling.temperature
+            && temperature > TEMPERATURE_MAX
+        {
+            return Some(("temperature", format!("it takes 0 to {TEMPERATURE_MAX}")));
+        }
+        if sampling.stop.iter().any(|stop| stop.trim().is_empty()) {
+            let told = "it takes no sequence of blanks alone".to_owned();
+            return Some(("stop", told));
+        }
+        if sampling.reasoning_effort == Some(ReasoningEffort::Minimal) {
+            let told = "it takes `low`, `medium` and `high`".to_owned();
+            return Some(("reasoningEffort", told));
+        }
+        None
+    }
+
     fn request(&self, ask: &Ask<'_>, mode: Mode) -> Value {
         let mut body = ask.parameters.clone();
         body.insert("model".to_owned(), json!(ask.model));
@@ -61,6 +87,7 @@ impl Dialect for Anthropic {
             "max_tokens".to_owned(),
             json!(ask.tokens_max().unwrap_or(MAX_TOKENS_DEFAULT)),
         );
+        sample(&mut body, &ask.prompt.sampling);
         let system = system(ask);
         if !system.is_empty() {
             body.insert("system".to_owned(), Value::Array(system));
@@ -89,6 +116,25 @@ impl Dialect for Anthropic {
 
     fn assembly(&self, ask: &Ask<'_>) -> Box<dyn Assembly> {
         Box::new(reply::Streamed::new(ask.provider, ask.model))
+    }
+}
+
+/// Adds temperature, stop sequences and effort, over what the operator's parameters say of them.
+fn sample(body: &mut Map<String, Value>, sampling: &Sampling) {
+    if let Some(temperature) = sampling.temperature {
+        body.insert("temperature".to_owned(), json!(temperature));
+    }
+    if !sampling.stop.is_empty() {
+        body.insert("stop_sequences".to_owned(), json!(sampling.stop));
+    }
+    if let Some(effort) = sampling.reasoning_effort {
+        let config = body
+            .entry("output_config")
+            .or_insert_with(|| Value::Object(Map::new()));
+        match config.as_object_mut() {
+            Some(config) => drop(config.insert("effort".to_owned(), json!(effort.as_str()))),
+            None => *config = json!({ "effort": effort.as_str() }),
+        }
     }
 }
 

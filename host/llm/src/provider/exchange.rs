@@ -39,6 +39,8 @@ pub(crate) struct Remote {
     /// The grant for what may be sent on it: requests to this provider.
     pub(crate) grants: [EgressGrant; 1],
     pub(crate) url: String,
+    /// The URL of the provider's list of models.
+    pub(crate) list_url: String,
     pub(crate) key: Option<ApiKey>,
     /// The source of the key, for the ledger.
     pub(crate) key_place: String,
@@ -439,7 +441,7 @@ fn lossy(bytes: &[u8]) -> String {
 }
 
 /// The headers that are credentials, taken out of the others.
-fn credentials(headers: &mut HeaderMap) -> Credentials {
+pub(super) fn credentials(headers: &mut HeaderMap) -> Credentials {
     let mut credentials = Credentials::default();
     let names: Vec<_> = headers
         .iter()
@@ -455,7 +457,7 @@ fn credentials(headers: &mut HeaderMap) -> Credentials {
 }
 
 /// The gateway as egress knows it. What comes back has no key in it, and neither has what fails.
-fn caller(provider: &str, records: Arc<dyn Records>, redactor: &Redactor) -> Caller {
+pub(super) fn caller(provider: &str, records: Arc<dyn Records>, redactor: &Redactor) -> Caller {
     Caller {
         component: provider.to_owned(),
         budget: ByteBudget::of(u64::MAX),

@@ -10,10 +10,14 @@ use crate::conversation::{AssistantPiece, Entry, entries};
 use crate::key::ApiKey;
 use crate::provider::{Answer, Ask, Assembly, Broken, Dialect};
 use crate::retry::Mode;
+use domain::sampling::Sampling;
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
 use reply::Draft;
 use serde_json::{Map, Value, json};
+
+/// Stop sequences of one request.
+const STOP_SEQUENCES_MAX: usize = 4;
 
 /// The kind of server, which decides the name of the limit of the reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,6 +31,10 @@ pub(crate) enum OpenAi {
 impl Dialect for OpenAi {
     fn path(&self) -> &'static str {
         "chat/completions"
+    }
+
+    fn list_path(&self) -> &'static str {
+        "models"
     }
 
     fn headers(&self, key: Option<&ApiKey>) -> HeaderMap {
@@ -51,6 +59,13 @@ impl Dialect for OpenAi {
         ]
     }
 
+    fn unfit(&self, sampling: &Sampling) -> Option<(&'static str, String)> {
+        (sampling.stop.len() > STOP_SEQUENCES_MAX).then(|| {
+            let told = format!("it takes at most {STOP_SEQUENCES_MAX} sequences");
+            ("stop", told)
+        })
+    }
+
     fn request(&self, ask: &Ask<'_>, mode: Mode) -> Value {
         let prompt = ask.prompt;
         let mut body = ask.parameters.clone();
@@ -69,6 +84,16 @@ impl Dialect for OpenAi {
                 Self::Compatible => "max_tokens",
             };
             body.insert(name.to_owned(), json!(tokens));
+        }
+        let sampling = &prompt.sampling;
+        if let Some(temperature) = sampling.temperature {
+            body.insert("temperature".to_owned(), json!(temperature));
+        }
+        if !sampling.stop.is_empty() {
+            body.insert("stop".to_owned(), json!(sampling.stop));
+        }
+        if let Some(effort) = sampling.reasoning_effort {
+            body.insert("reasoning_effort".to_owned(), json!(effort.as_str()));
         }
         if let Some(schema) = &prompt.reply_schema {
             let format =

@@ -15,6 +15,8 @@
 //! when.result = '"status":"ok"'   # a pattern in that result; or resultContains = "text"
 //! when.results = 0                # how many results since then; or { min = 1, max = 3 }
 //! when.tools = ["delegate"]       # tools that must be there to be called
+//! when.temperature = 0.5          # as the request is sent; and reasoningEffort = "low",
+//! when.stop = ["END"]             # stop sequences that the request has, and maxTokens = 100
 //! reply.text = "I will write $2. {result}"
 //! reply.calls = [{ tool = "delegate", arguments = { task = "write", path = "$2" } }]
 //! reply.firstDelayMs = 0          # before the first word
@@ -35,6 +37,7 @@ use crate::provider::{Answer, Ask};
 use crate::retry::{AttemptError, Mode, Stage};
 use domain::message::{Message, Part, Role};
 use domain::model::{Prompt, Stop, Usage};
+use domain::sampling::Sampling;
 use rules::{Failing, Rule, Rules};
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -58,6 +61,10 @@ pub(super) struct Situation<'a> {
     /// Tool results since the last message of the user's, the newest last.
     pub(super) results: Vec<&'a Message>,
     pub(super) tools: Vec<&'a str>,
+    /// The settings that the request is sent with.
+    pub(super) sampling: &'a Sampling,
+    /// Tokens of the reply, at most.
+    pub(super) max_tokens: Option<u32>,
 }
 
 impl<'a> Situation<'a> {
@@ -82,6 +89,8 @@ impl<'a> Situation<'a> {
                 .filter(|message| message.role == Role::Tool)
                 .collect(),
             tools: prompt.tools.iter().map(|tool| tool.name.as_str()).collect(),
+            sampling: &prompt.sampling,
+            max_tokens: prompt.max_tokens,
         }
     }
 

@@ -8,5 +8,6 @@
 mod config;
 mod faults;
 mod happy;
+mod listing;
 mod server;
 mod setting;

@@ -62,6 +62,7 @@ pub(crate) fn prompt() -> Prompt {
         tools: Vec::new(),
         max_tokens: None,
         reply_schema: None,
+        sampling: domain::sampling::Sampling::default(),
     }
 }
 

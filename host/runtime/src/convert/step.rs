@@ -8,6 +8,7 @@ use crate::convert::{
 use domain::limits::{
     EFFECTS_MAX, KEY_BYTES_MAX, MEMO_BYTES_MAX, RECALL_HITS_MAX, SESSION_STATE_BYTES_MAX,
 };
+use domain::sampling::Sampling;
 use domain::step::{
     Audience, Call, Context, Decision, Dispatch, Effect, Memo, ModelRequest, Request, StepResult,
     Toolset, Until, Wait, Work,
@@ -156,6 +157,7 @@ impl Reader {
                 agent::Audience::User => Audience::User,
                 agent::Audience::Hidden => Audience::Hidden,
             },
+            sampling: Sampling::default(),
         })
     }
 

@@ -35,6 +35,14 @@ pub enum QueueGuard {
         /// Maximum number of inputs.
         max: u64,
     },
+    /// The thread of the session has at most so many messages before this commit, with those that
+    /// wait. Messages of an open run are not counted yet.
+    MessagesAtMost {
+        /// The session.
+        session: SessionId,
+        /// Maximum number of messages.
+        max: u64,
+    },
     /// The session's queue is as it was read ([`crate::Store::queue`]): what arrives was decided
     /// upon it.
     Unchanged {
@@ -93,6 +101,11 @@ impl Condition for QueueGuard {
                 ],
             ),
             Self::WaitingAtMost { session, .. } => [Some(Question::Standing(*session)), None],
+            Self::MessagesAtMost { session, .. } => ask(
+                "SELECT head_message + (SELECT count(*) FROM inputs i WHERE i.session_number = \
+                 sessions.number AND i.state = 'waiting' AND i.words) FROM sessions WHERE id = ?1",
+                [Value::id(session)],
+            ),
             Self::Unchanged { session, .. } => [
                 Some(Question::Other(standing_query(*session))),
                 Some(Question::Other(Query::new(
@@ -129,6 +142,11 @@ impl Condition for QueueGuard {
                 let waiting = standing.map_or(0, |standing| standing.waiting);
                 unless(waiting <= *max, || format!("{waiting} wait"))
             }
+            Self::MessagesAtMost { max, .. } => {
+                let messages = rows.first().map(|row| row.uint(0)).transpose()?;
+                let messages = messages.unwrap_or(0);
+                unless(messages <= *max, || format!("it has {messages} messages"))
+            }
             Self::Unchanged { seen, .. } => {
                 let queued = queued.iter().map(|row| row.id::<InputId>(0));
                 let found = match read_standing(rows)? {
@@ -161,6 +179,7 @@ impl Condition for QueueGuard {
         match self {
             Self::NothingWaiting { session, .. }
             | Self::WaitingAtMost { session, .. }
+            | Self::MessagesAtMost { session, .. }
             | Self::Unchanged { session, .. }
             | Self::Unreported { session, .. } => vec![Resource::Session(*session)],
             Self::InputWaiting(input) | Self::InputDead(input) => vec![Resource::Input(*input)],

@@ -33,6 +33,7 @@ fn asks(of: RunId, reserved_tokens: u64) -> Operation {
         max_tokens: None,
         reply_schema: None,
         audience: Audience::Hidden,
+        sampling: domain::sampling::Sampling::default(),
     };
     let performer = Performer::Model {
         request,

@@ -182,6 +182,7 @@ pub(super) fn accepted(n: u128, to: u128, source: Source, text: &str) -> Event {
         model: None,
         waits_for: None,
         priority: None,
+        labels: domain::message_labels::MessageLabels::default(),
         time: NOON.plus_ms(u64::try_from(n).unwrap()),
     })
 }
@@ -246,6 +247,7 @@ pub(super) fn run_started(
         untrusted: false,
         user_id: ada(),
         model: None,
+        generation: domain::sampling::GenerationSettings::default(),
         time: NOON,
     }))
 }

@@ -90,6 +90,7 @@ fn asks(of: RunId, key: &str, reserved_tokens: u64) -> Operation {
         max_tokens: None,
         reply_schema: None,
         audience: Audience::Hidden,
+        sampling: domain::sampling::Sampling::default(),
     };
     Operation {
         performer: Performer::Model {

@@ -19,6 +19,7 @@ const LACKS: &str = "lacks the required scope";
 const COMMANDS: [&[&str]; 37] = [
     &["session", "list"],
     &["session", "show", SESSION],
+    &["session", "stats", SESSION],
     &["session", "tree", SESSION],
     &["session", "diff", SESSION, SESSION],
     &["session", "export", SESSION],
@@ -33,6 +34,8 @@ const COMMANDS: [&[&str]; 37] = [
     &["events", "tail"],
     &["audit"],
     &["audit", "--component", "files"],
+    &["model", "list"],
+    &["model", "check"],
     &["usage"],
     &["usage", "--agent", "/local/agent/a"],
     &["status"],

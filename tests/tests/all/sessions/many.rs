@@ -62,6 +62,7 @@ fn reminder(session: SessionId) -> Event {
         model: None,
         waits_for: None,
         priority: None,
+        labels: domain::message_labels::MessageLabels::default(),
         time: Timestamp(1),
     })
 }

@@ -4,7 +4,8 @@ use super::report::{Finding, Grade};
 use crate::client;
 use crate::config::Loaded;
 use crate::fields::text;
-use crate::serve::{gateway, load_catalogue};
+use crate::models::gateway;
+use crate::serve::load_catalogue;
 use domain::digest::Salt;
 use domain::message::{Message, Part, Role};
 use domain::model::Prompt;
@@ -160,6 +161,7 @@ fn prompt(alias: &str) -> Prompt {
         tools: Vec::new(),
         max_tokens: Some(REPLY_TOKENS_MAX),
         reply_schema: None,
+        sampling: domain::sampling::Sampling::default(),
     }
 }
 

@@ -17,6 +17,7 @@ use domain::path::ModelRole;
 use domain::prompt_cut::{PromptCut, Room, extended};
 use domain::ruling::{MODEL_CALL, Rule};
 use domain::run::compact::{INSTRUCTION, SYSTEM};
+use domain::sampling::Sampling;
 use domain::step::Failure;
 use llm::fair_semaphore::Party;
 use llm::{Afforded, AttemptBudget, Measuring, NoDeltas, ResolvedModel};
@@ -32,6 +33,14 @@ const SUMMARY_TOKENS_MIN: u64 = 64;
 /// The code of a prompt that is too long for its model even when it is cut, as gateways have it.
 const TOO_LONG: &str = "model-prompt-too-long";
 
+/// The window that a prompt has to fit.
+struct Window {
+    /// Its size in tokens: the agent's own if that is smaller than its model's.
+    tokens: u64,
+    /// The size of its model's.
+    of_model: u64,
+}
+
 impl Model<'_> {
     /// Cuts a prompt that is estimated to fill nine tenths of its model's window, or to leave no
     /// room for its reply.
@@ -42,6 +51,8 @@ impl Model<'_> {
         let Some((room, window)) = self.room(&draw.prompt) else {
             return Ok(());
         };
+        let window_of_model = window.of_model;
+        let window = window.tokens;
         let tokens = prompt_tokens(&draw.prompt);
         let with_reply = room.most.saturating_add(window / TOLERANCE_PART);
         if !is_due(tokens, window) && tokens <= with_reply {
@@ -49,12 +60,20 @@ impl Model<'_> {
         }
         self.cut_to(draw, room, trail).await?;
         let at_least = prompt_tokens(&draw.prompt).saturating_sub(blob_tokens(&draw.prompt));
-        if draw.cut != PromptCut::default() && at_least > window {
+        // The estimate may be too high for a model, which says so itself. The operator's limit has
+        // nobody else to enforce it.
+        let is_cut = draw.cut != PromptCut::default();
+        if at_least > window && (is_cut || window < window_of_model) {
+            let whose = if window < window_of_model {
+                "the agent's window (contextWindowSize)"
+            } else {
+                "its model's window"
+            };
             return Err(Failure::lasting(
                 TOO_LONG,
                 format!(
-                    "the prompt has about {at_least} tokens and its model's window has {window}, \
-                     though all that may be left out is"
+                    "the prompt has about {at_least} tokens and {whose} has {window}, though all \
+                     that may be left out is"
                 ),
             ));
         }
@@ -88,16 +107,19 @@ impl Model<'_> {
         }
     }
 
-    /// Returns the room for a prompt, and its model's window; none for a prompt that is not cut. A
-    /// compaction's material is made to fit.
-    fn room(&self, prompt: &Prompt) -> Option<(Room, u64)> {
+    /// Returns the room for a prompt, and the window that it is in; none for a prompt that is not
+    /// cut. A compaction's material is made to fit.
+    fn room(&self, prompt: &Prompt) -> Option<(Room, Window)> {
         if self.started.compacts.is_some() {
             return None;
         }
         let route = self.core.gateway.resolve(prompt.model.as_deref()).ok()?;
-        let window = route.context_window;
+        let of_model = route.context_window;
+        let served = self.core.served();
+        let definition = served.catalogue.definition(&self.started.definition);
+        let tokens = definition.map_or(of_model, |definition| definition.window(of_model));
         let reply = prompt.max_tokens.map_or(0, u64::from);
-        Some((Room::of(window, reply, 0), window))
+        Some((Room::of(tokens, reply, 0), Window { tokens, of_model }))
     }
 
     /// Cuts a prompt to a room, as far as that is possible, and has the cut recorded. Returns
@@ -252,6 +274,7 @@ fn summary_prompt(model: Option<String>, material: String, tokens_max: u32) -> P
         tools: Vec::new(),
         max_tokens: Some(tokens_max),
         reply_schema: None,
+        sampling: Sampling::default(),
     }
 }
 

@@ -14,6 +14,35 @@ fn definition(keys: &Value) -> Definition {
 }
 
 #[test]
+fn limits_of_messages_and_sessions_have_defaults_and_ranges() {
+    let bare = definition(&json!({}));
+    assert_eq!(
+        (bare.messages_at_once(), bare.message_timeout_ms()),
+        (5, 120_000)
+    );
+    assert_eq!(bare.window(9_000), 9_000);
+    let set = definition(&json!({
+        "maxConcurrentMessages": 2, "messageTimeout": 3, "contextWindowSize": 4_000,
+    }));
+    assert_eq!(
+        (set.messages_at_once(), set.message_timeout_ms()),
+        (2, 3_000)
+    );
+    assert_eq!((set.window(9_000), set.window(1_000)), (4_000, 1_000));
+    assert_eq!(set.check_limits(), Ok(()));
+    for (key, value) in [
+        ("maxConcurrentMessages", 0),
+        ("messageTimeout", 604_801),
+        ("maxSessionMessages", 0),
+        ("sessionTimeout", 0),
+        ("contextWindowSize", 999),
+    ] {
+        let wrong = definition(&json!({ key: value }));
+        assert_eq!(wrong.check_limits().map_err(|(key, _)| key), Err(key));
+    }
+}
+
+#[test]
 fn without_a_prompt_of_its_own_a_definition_says_who_it_is() {
     for (keys, prompt) in [
         (

@@ -3,6 +3,7 @@
 use crate::access::user::UserId;
 use crate::agents::authority::{Denies, Permissions};
 use crate::thread::message::Draft;
+use crate::thread::message_labels::MessageLabels;
 use crate::values::id::{InputId, SessionId};
 use crate::values::time::Timestamp;
 use crate::work::account::Accounts;
@@ -279,6 +280,9 @@ pub struct InputAccepted {
     /// Priority that the sender asks for; none to use that of the source.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority: Option<Priority>,
+    /// Labels that the sender put on the message. No agent is told of them.
+    #[serde(default, skip_serializing_if = "MessageLabels::is_empty")]
+    pub labels: MessageLabels,
     /// Time of acceptance.
     pub time: Timestamp,
 }

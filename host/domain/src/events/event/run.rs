@@ -6,6 +6,7 @@ use crate::agents::definition::DefinitionId;
 use crate::thread::compaction::{Compacted, Compaction};
 use crate::thread::message::Message;
 use crate::thread::prompt_cut::PromptCut;
+use crate::thread::sampling::GenerationSettings;
 use crate::thread::turn::TurnEnd;
 use crate::values::digest::Digest;
 use crate::values::id::{AgentId, InputId, OperationId, RunId, SessionId, TurnId};
@@ -113,6 +114,9 @@ pub struct RunStarted {
     pub compacted: Option<Compacted>,
     /// The model that the input or the session asked for.
     pub model: Option<String>,
+    /// The settings of its models' replies: those of its session over those of its definition.
+    #[serde(default, skip_serializing_if = "crate::values::json::is_default")]
+    pub generation: GenerationSettings,
     /// Time at which it began.
     pub time: Timestamp,
 }

@@ -8,6 +8,7 @@ use crate::events::event::RunStepped;
 use crate::thread::compaction::{Mark, ORIGIN, clipped, text_tokens};
 use crate::thread::cut_off::CutOff;
 use crate::thread::message::{Draft, Part, Role, text_of};
+use crate::thread::sampling::Sampling;
 use crate::values::digest::Salt;
 use crate::work::step::{
     Audience, Context, Decision, ModelRequest, News, OperationOutcome, Request, StepResult,
@@ -58,6 +59,7 @@ pub fn step(run: &Run, news: &[News]) -> StepResult {
                 max_tokens: Some(compaction.summary_tokens_max),
                 reply_schema: None,
                 audience: Audience::Hidden,
+                sampling: Sampling::default(),
             };
             let start = vec![Request {
                 key: KEY.to_owned(),

@@ -161,6 +161,7 @@ impl EffectContext<'_> {
             model: None,
             waits_for: None,
             priority: None,
+            labels: crate::message_labels::MessageLabels::default(),
             time: self.time,
         };
         (Stream::Session(*session), Event::InputAccepted(accepted))

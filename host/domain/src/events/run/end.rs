@@ -25,6 +25,8 @@ use std::sync::Arc;
 pub const NOT_BEGUN: &str = "not-begun";
 /// The code of work that was not done by its deadline.
 pub const TIMED_OUT: &str = "timed-out";
+/// The code of work that came no further for too long.
+pub const MESSAGE_TIMED_OUT: &str = "message-timed-out";
 
 /// The cause of a run's end.
 #[derive(Debug, Clone, PartialEq)]

@@ -70,6 +70,7 @@ fn begun() -> Run {
         untrusted: false,
         user_id: UserId::local(),
         model: None,
+        generation: crate::sampling::GenerationSettings::default(),
         time: NOW,
     })
 }
@@ -84,6 +85,7 @@ fn words(text: &str) -> InputAccepted {
         model: None,
         waits_for: None,
         priority: None,
+        labels: crate::message_labels::MessageLabels::default(),
         time: NOW,
     }
 }
@@ -98,6 +100,7 @@ fn asking_a_model(key: &str) -> Request {
         max_tokens: None,
         reply_schema: None,
         audience: Audience::User,
+        sampling: crate::sampling::Sampling::default(),
     };
     Request {
         key: key.into(),

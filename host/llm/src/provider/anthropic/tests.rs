@@ -18,6 +18,7 @@ fn prompt(messages: Vec<Message>) -> Prompt {
         tools: Vec::new(),
         max_tokens: None,
         reply_schema: None,
+        sampling: Sampling::default(),
     }
 }
 
@@ -407,4 +408,34 @@ fn a_conversation_with_calls_names_their_tools_even_when_none_may_be_called() {
         (&json!("look"), &json!("none"))
     );
     assert_eq!(request(&prompt(Vec::new()), "m").get("tools"), None);
+}
+
+#[test]
+fn a_request_is_sent_with_temperature_stop_sequences_and_effort() {
+    let body = request(&prompt(Vec::new()), "m");
+    for field in ["temperature", "stop_sequences", "output_config"] {
+        assert_eq!(body.get(field), None);
+    }
+    let sampling = Sampling {
+        temperature: Some(0.25),
+        stop: vec!["END".to_owned()],
+        reasoning_effort: Some(ReasoningEffort::High),
+    };
+    let set = Prompt {
+        sampling,
+        ..prompt(Vec::new())
+    };
+    let body = request(&set, "m");
+    assert_eq!(body["temperature"], 0.25);
+    assert_eq!(body["stop_sequences"], json!(["END"]));
+    assert_eq!(body["output_config"], json!({"effort": "high"}));
+    assert_eq!(Anthropic.unfit(&set.sampling), None);
+    for (sampling, field) in [
+        (json!({"temperature": 1.1}), "temperature"),
+        (json!({"stop": [" "]}), "stop"),
+        (json!({"reasoning_effort": "minimal"}), "reasoningEffort"),
+    ] {
+        let sampling: Sampling = serde_json::from_value(sampling).unwrap();
+        assert_eq!(Anthropic.unfit(&sampling).unwrap().0, field);
+    }
 }

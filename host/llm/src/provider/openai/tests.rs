@@ -7,6 +7,7 @@ use domain::digest::Salt;
 use domain::message::{Message, Part, Role};
 use domain::model::{Prompt, Stop, Usage};
 use domain::redact::Redactor;
+use domain::sampling::ReasoningEffort;
 
 fn prompt(messages: Vec<Message>) -> Prompt {
     Prompt {
@@ -16,6 +17,7 @@ fn prompt(messages: Vec<Message>) -> Prompt {
         tools: Vec::new(),
         max_tokens: Some(9),
         reply_schema: None,
+        sampling: Sampling::default(),
     }
 }
 
@@ -316,4 +318,38 @@ fn a_reply_in_one_piece_says_the_same_as_a_stream() {
         json!({"choices": [], "usage": {"prompt_tokens": 1, "completion_tokens": 2}}),
     ]);
     assert_eq!(whole, same.unwrap());
+}
+
+#[test]
+fn a_request_is_sent_with_temperature_stop_sequences_and_effort() {
+    let parameters = json!({"temperature": 0.9, "seed": 5});
+    let parameters = parameters.as_object().unwrap();
+    let bare = prompt(Vec::new());
+    let body = OpenAi::Compatible.request(&ask(&bare, "m", parameters), Mode::Whole);
+    assert_eq!(
+        (&body["temperature"], body.get("stop")),
+        (&json!(0.9), None)
+    );
+    let sampling = Sampling {
+        temperature: Some(0.25),
+        stop: vec!["END".to_owned()],
+        reasoning_effort: Some(ReasoningEffort::Low),
+    };
+    let set = Prompt {
+        sampling,
+        ..prompt(Vec::new())
+    };
+    for kind in [OpenAi::Native, OpenAi::Compatible] {
+        let body = kind.request(&ask(&set, "m", parameters), Mode::Stream);
+        assert_eq!(body["temperature"], 0.25, "it replaces the operator's");
+        assert_eq!(body["stop"], json!(["END"]));
+        assert_eq!(body["reasoning_effort"], "low");
+        assert_eq!(body["seed"], 5);
+    }
+    let many = Sampling {
+        stop: vec!["x".to_owned(); 5],
+        ..Sampling::default()
+    };
+    assert_eq!(OpenAi::Native.unfit(&set.sampling), None);
+    assert_eq!(OpenAi::Native.unfit(&many).unwrap().0, "stop");
 }

@@ -4,6 +4,7 @@ use crate::provider::scripted::Situation;
 use crate::provider::scripted::template::Fill;
 use domain::message::Role;
 use domain::model::Stop;
+use domain::sampling::ReasoningEffort;
 use regex::Regex;
 use serde::Deserialize;
 use serde_json::Value;
@@ -48,6 +49,26 @@ struct When {
     agent: Option<String>,
     /// Tools that the model may call.
     tools: Vec<String>,
+    /// The temperature of the request.
+    temperature: Option<f64>,
+    /// Stop sequences of the request.
+    stop: Vec<String>,
+    /// The effort of the request.
+    reasoning_effort: Option<ReasoningEffort>,
+    /// Tokens of the reply, at most, as the request has them.
+    max_tokens: Option<u32>,
+}
+
+impl When {
+    /// Returns whether a request is sent with the settings that a rule asks for.
+    fn holds_of_sampling(&self, situation: &Situation<'_>) -> bool {
+        let sampling = situation.sampling;
+        (self.temperature.is_none() || self.temperature == sampling.temperature)
+            && self.stop.iter().all(|stop| sampling.stop.contains(stop))
+            && (self.reasoning_effort.is_none()
+                || self.reasoning_effort == sampling.reasoning_effort)
+            && (self.max_tokens.is_none() || self.max_tokens == situation.max_tokens)
+    }
 }
 
 /// A regular expression, compiled when the file is read. The engine takes linear time.
@@ -175,6 +196,10 @@ impl Rule {
             results,
             agent,
             tools,
+            temperature: _,
+            stop: _,
+            reasoning_effort: _,
+            max_tokens: _,
         } = &self.when;
         let newest = situation.result();
         let text = newest.as_ref().map(|(text, _)| text.as_str());
@@ -194,7 +219,8 @@ impl Rule {
                 .is_none_or(|marker| situation.system.contains(marker))
             && tools
                 .iter()
-                .all(|tool| situation.tools.contains(&tool.as_str()));
+                .all(|tool| situation.tools.contains(&tool.as_str()))
+            && self.when.holds_of_sampling(situation);
         if !holds {
             return None;
         }

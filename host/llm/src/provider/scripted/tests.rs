@@ -83,6 +83,7 @@ fn prompt(messages: Vec<Message>) -> Prompt {
         tools: vec![delegate],
         max_tokens: None,
         reply_schema: None,
+        sampling: Sampling::default(),
     }
 }
 
@@ -302,4 +303,39 @@ async fn the_rules_of_the_guide_reply_as_the_guide_says() {
         text(asked(rules, failed).await.0),
         "That did not work: an ERROR"
     );
+}
+
+#[tokio::test]
+async fn a_rule_looks_at_the_settings_that_a_request_is_sent_with() {
+    let rules = Rules::parse(
+        r#"
+[[rule]]
+when = { temperature = 0.5, stop = ["END"], reasoningEffort = "low", maxTokens = 7 }
+reply.text = "as it was asked"
+"#,
+    );
+    let script = Script {
+        path: PathBuf::from("rules.toml"),
+        rules: rules.unwrap().rules,
+    };
+    let stop = vec!["END".to_owned(), "x".to_owned()];
+    for (temperature, max_tokens, matches) in [
+        (0.5, Some(7), true),
+        (0.6, Some(7), false),
+        (0.5, None, false),
+    ] {
+        let sampling = Sampling {
+            temperature: Some(temperature),
+            stop: stop.clone(),
+            reasoning_effort: Some(domain::sampling::ReasoningEffort::Low),
+        };
+        let prompt = Prompt {
+            sampling,
+            max_tokens,
+            ..prompt(vec![message(1, Role::User, "hello")])
+        };
+        let situation = Situation::new(&prompt);
+        let rule = script.rules.first().unwrap();
+        assert_eq!(rule.matches(&situation).is_some(), matches, "{temperature}");
+    }
 }

@@ -58,12 +58,12 @@ const AUTHORITY: &[Pinned] = &[
     ),
     (
         names::<InputAccepted>,
-        "input message model priority session source time user_id waits_for",
+        "input labels message model priority session source time user_id waits_for",
     ),
     (
         names::<RunStarted>,
         "accounts agent base base_message claimed collected compacted compacts component \
-         deadline definition denies depth hops limits model outfit overflow overrides \
+         deadline definition denies depth generation hops limits model outfit overflow overrides \
          permissions priority reply_to revision run session session_config \
          session_expires_at session_state session_type spawn_depth time untrusted user_id",
     ),
@@ -111,8 +111,9 @@ const AUTHORITY: &[Pinned] = &[
     (
         names::<Definition>,
         "agentAllowlist agentDenylist agentId agentType apiExposed capabilityAllowlist \
-         capabilityDenylist chat component confirm description displayName fixedSettings \
-         limits model sessions settings skillAllowlist skillDenylist systemPrompt \
+         capabilityDenylist chat component confirm contextWindowSize description displayName \
+         fixedSettings generation limits maxConcurrentMessages maxSessionMessages \
+         messageTimeout model sessionTimeout sessions settings skillAllowlist skillDenylist systemPrompt \
          toolAllowlist toolDenylist toolExposure type uiVisible",
     ),
     (names::<SessionPolicy>, "itemTimeLimitS itemsMax timeLimitS"),

@@ -1,0 +1,29 @@
+//! The gateway to the models of a configuration, and what its agents ask of them.
+
+use crate::config::Loaded;
+use crate::failure::{Exit, Failure};
+use anyhow::anyhow;
+use llm::Gateway;
+
+/// Sets up the models of the configuration, and checks that the providers of each definition's
+/// model take its settings.
+pub(crate) fn gateway(loaded: &Loaded) -> Result<Gateway, Failure> {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the configuration names variables that hold keys, and this is where they are read"
+    )]
+    let env = |name: &str| std::env::var(name).ok();
+    let gateway = Gateway::new(loaded.config.gateway(), loaded.folder(), &env)
+        .map_err(|error| Failure::new(Exit::Usage, error))?;
+    for (index, definition) in loaded.config.definitions().iter().enumerate() {
+        let sampling = definition.generation.sampling(false);
+        gateway
+            .check_sampling(definition.model.as_deref(), &sampling)
+            .map_err(|unfit| {
+                let field = unfit.field;
+                let told = anyhow!("agents[{index}].generation.{field}: {unfit}");
+                Failure::new(Exit::Usage, told)
+            })?;
+    }
+    Ok(gateway)
+}

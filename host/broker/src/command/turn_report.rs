@@ -1,0 +1,184 @@
+//! The report of a turn that has ended: its calls, its tokens and its time, from the events of its
+//! run.
+
+use super::{Broker, Error};
+use domain::event::Event;
+use domain::id::{OperationId, RunId, Stream, TurnId};
+use domain::model::Usage;
+use domain::operation::{Operation, Performer, Settlement};
+use domain::step::OperationOutcome;
+use domain::time::Timestamp;
+use std::collections::{BTreeSet, HashMap};
+use store::RunRow;
+
+/// Events that are read at a time.
+const PAGE: usize = 1_000;
+/// Calls of a report, at most; the first ones of the turn.
+const CALLS_MAX: usize = 1_000;
+
+/// The report of a turn that has ended.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TurnReport {
+    /// The run that made the turn.
+    pub run: RunId,
+    /// The turn; none when the run came to nothing.
+    pub turn: Option<TurnId>,
+    /// The calls of tools, in the order in which they were started; 1,000 at most.
+    pub calls: Vec<CallReport>,
+    /// Tokens that its models used, as their providers reported them.
+    pub usage: Usage,
+    /// Cost of its models in millionths, as far as they have prices.
+    pub cost_micros: u64,
+    /// Calls of models.
+    pub model_calls: u64,
+    /// The providers' names of the models that were asked.
+    pub models: Vec<String>,
+    /// Milliseconds from the beginning of the run to its end, waiting included.
+    pub duration_ms: u64,
+}
+
+/// One call of a tool.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CallReport {
+    /// The tool.
+    pub name: String,
+    /// True if it gave a result that is no failure.
+    pub is_ok: bool,
+    /// Milliseconds from its start to its outcome, waiting included.
+    pub duration_ms: u64,
+}
+
+/// Puts a report together from the events of a run.
+#[derive(Debug, Default)]
+struct Tally {
+    /// The calls, with the times at which they were started.
+    calls: Vec<(CallReport, Timestamp)>,
+    /// The place of each call that has no outcome yet.
+    open: HashMap<OperationId, usize>,
+    usage: Usage,
+    cost_micros: u64,
+    model_calls: u64,
+    models: BTreeSet<String>,
+}
+
+impl Tally {
+    fn take(&mut self, event: &Event) {
+        match event {
+            Event::RunStepped(it) => {
+                it.settled.iter().for_each(|settled| self.settled(settled));
+                let time = it.time;
+                it.started
+                    .iter()
+                    .for_each(|started| self.started(started, time));
+                it.stopped.iter().for_each(|settled| self.settled(settled));
+            }
+            Event::RunSettled(it) => it.settled.iter().for_each(|settled| self.settled(settled)),
+            Event::RunEnded(it) => it.stopped.iter().for_each(|settled| self.settled(settled)),
+            _ => {}
+        }
+    }
+
+    fn started(&mut self, operation: &Operation, time: Timestamp) {
+        if matches!(operation.performer, Performer::Model { .. }) {
+            self.model_calls += 1;
+        }
+        let name = match (&operation.answers, &operation.performer) {
+            (Some(answers), _) => &answers.name,
+            (None, Performer::Tool { tool, .. }) => tool,
+            (None, _) => return,
+        };
+        if self.calls.len() >= CALLS_MAX {
+            return;
+        }
+        // One that a rule refused has its outcome from the start.
+        let is_refused = matches!(operation.performer, Performer::Refused { .. });
+        if !is_refused {
+            self.open.insert(operation.id, self.calls.len());
+        }
+        let call = CallReport {
+            name: name.clone(),
+            is_ok: false,
+            duration_ms: 0,
+        };
+        self.calls.push((call, time));
+    }
+
+    fn settled(&mut self, settlement: &Settlement) {
+        for attempt in &settlement.attempts {
+            if let Some(usage) = attempt.usage {
+                self.usage = self.usage.plus(usage);
+            }
+            let cost = attempt.cost_micros.unwrap_or(0);
+            self.cost_micros = self.cost_micros.saturating_add(cost);
+            self.models.insert(attempt.model.clone());
+        }
+        let call = self
+            .open
+            .remove(&settlement.operation)
+            .and_then(|place| self.calls.get_mut(place));
+        if let Some((call, began)) = call {
+            call.is_ok = is_ok(settlement);
+            call.duration_ms = settlement.time.since_ms(*began);
+        }
+    }
+
+    fn report(self, row: &RunRow) -> TurnReport {
+        TurnReport {
+            run: row.run,
+            turn: row.turn,
+            calls: self.calls.into_iter().map(|(call, _)| call).collect(),
+            usage: self.usage,
+            cost_micros: self.cost_micros,
+            model_calls: self.model_calls,
+            models: self.models.into_iter().collect(),
+            duration_ms: row
+                .ended_at
+                .map_or(0, |ended| ended.since_ms(row.started_at)),
+        }
+    }
+}
+
+/// Returns whether a call gave a result that is no failure.
+fn is_ok(settlement: &Settlement) -> bool {
+    let has_failed = settlement
+        .result
+        .as_ref()
+        .and_then(|result| result.answers.as_ref())
+        .is_some_and(|answers| answers.failed);
+    match settlement.outcome {
+        OperationOutcome::Message { .. }
+        | OperationOutcome::Parts { .. }
+        | OperationOutcome::Value { .. }
+        | OperationOutcome::Elapsed => !has_failed,
+        OperationOutcome::Failed { .. }
+        | OperationOutcome::Denied
+        | OperationOutcome::TimedOut
+        | OperationOutcome::Cancelled
+        | OperationOutcome::Unknown => false,
+    }
+}
+
+impl Broker {
+    /// Returns the report of a run that has ended.
+    pub(super) async fn turn_report(&self, row: &RunRow) -> Result<TurnReport, Error> {
+        let mut tally = Tally::default();
+        let mut after = 0;
+        loop {
+            let events = self
+                .store()
+                .stream(Stream::Run(row.run), after, PAGE)
+                .await?;
+            let count = events.len();
+            for recorded in events {
+                after = recorded.version;
+                // What was purged in between, or is of a later program, is not counted.
+                if let Some(event) = &recorded.event {
+                    tally.take(event);
+                }
+            }
+            if count < PAGE {
+                return Ok(tally.report(row));
+            }
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! The place of a session among those whose messages its agent works on at the same time.
+//!
+//! Whoever has no place waits in the fair queue: users take turns. What waits is in the store, as
+//! inputs or as an open run, so nothing is lost with the queue. A place is for one turn. It is
+//! given back when the turn ends, and while the turn only waits for people, timers or other agents.
+
+use super::state::Driver;
+use domain::id::OperationId;
+use domain::run::recover::{Next, ready};
+use llm::fair_semaphore::{Party, Section, Ticket};
+
+/// A place, or the turn for it.
+pub(super) struct MessagePlace {
+    party: Party,
+    ticket: Ticket,
+    /// True once a step was taken on it: then it ends with its turn.
+    is_used: bool,
+}
+
+impl MessagePlace {
+    fn is_there(&self) -> bool {
+        matches!(self.ticket, Ticket::Called(_))
+    }
+}
+
+/// Waits until a place is there that is waited for; for ever otherwise.
+pub(super) async fn placed(place: &mut Option<MessagePlace>) {
+    match place {
+        Some(place) if !place.is_there() => place.ticket.called().await,
+        Some(_) | None => std::future::pending().await,
+    }
+}
+
+impl Driver {
+    /// Returns whether the run has its place, and asks for one if it has none. A run that compacts
+    /// its thread needs none: it answers no message.
+    pub(super) fn takes_place(&mut self) -> bool {
+        let Some(driving) = self.phase.driving() else {
+            return true;
+        };
+        let started = &driving.run.started;
+        let definition = self
+            .context
+            .served
+            .catalogue
+            .definition(&started.definition);
+        let Some(permits) = definition
+            .filter(|_| started.compacts.is_none())
+            .map(|definition| definition.messages_at_once())
+        else {
+            return true;
+        };
+        let party = Party {
+            section: Some(Section {
+                name: started.agent.to_string().into(),
+                permits,
+            }),
+            ..Party::from(started)
+        };
+        // Who had the turn before, has given it up.
+        drop(self.place.take_if(|place| place.party != party));
+        let (ticket, is_used) = match self.place.take() {
+            Some(place) => (place.ticket, place.is_used),
+            None => (self.context.core.messages.ask(&party), false),
+        };
+        let ticket = match ticket.permit() {
+            Ok(permit) => Ticket::Called(permit),
+            Err(ticket) => ticket,
+        };
+        let place = MessagePlace {
+            party,
+            ticket,
+            is_used,
+        };
+        let is_there = place.is_there();
+        self.place = Some(place);
+        if !is_there {
+            // Nobody waits for a step who may not take one.
+            self.ticket = None;
+            // What is not stored yet begins anew, with what there is once its turn has come.
+            self.stale |= self.phase.beginning().is_some();
+        }
+        is_there
+    }
+
+    /// Returns whether an operation is to be performed without a step before it, as after a restart.
+    pub(super) fn resumes_work(&self) -> bool {
+        let now = self.context.core.now();
+        self.phase.driving().is_some_and(|driving| {
+            let busy = |id: OperationId| driving.is_seen_to(id);
+            ready(&driving.run, &busy, now)
+                .into_iter()
+                .any(|(_, next)| matches!(next, Next::Perform { .. }))
+        })
+    }
+
+    /// Notes that a step was taken on the place.
+    pub(super) fn use_place(&mut self) {
+        if let Some(place) = &mut self.place {
+            place.is_used = true;
+        }
+    }
+
+    /// Gives back the place of a turn that has ended. One that is still waited for is kept.
+    pub(super) fn end_place(&mut self) {
+        drop(self.place.take_if(|place| place.is_used));
+    }
+
+    /// Gives up a place that is not there yet, for a run that takes no step now.
+    pub(super) fn give_up_waiting_place(&mut self) {
+        drop(self.place.take_if(|place| !place.is_there()));
+    }
+}

@@ -1,0 +1,330 @@
+//! The health of a provider as last seen, and the list of models that it last gave.
+//!
+//! Real calls are the best witnesses, and cost nothing more. A list of models is asked for only by
+//! whoever looks at models, never on the way of a turn: it is kept for a while, and one request
+//! serves all who want it at the same time.
+
+use crate::failure::Failure;
+use crate::gate::{lock, millis};
+use egress::awake::Instant;
+use std::collections::HashMap;
+use std::sync::Mutex;
+
+/// Milliseconds for which a list of models is kept.
+pub const LIST_LIFETIME_MS: u64 = 60_000;
+/// Milliseconds for which it is kept that a list could not be had.
+pub const FAILED_LIST_LIFETIME_MS: u64 = 5_000;
+/// Milliseconds within which a list is not asked for again, even if it is wanted anew.
+pub const LIST_REFRESH_MS_MIN: u64 = 1_000;
+
+/// The age that a list may have for whoever looks at it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Freshness {
+    /// As old as lists are kept: [`LIST_LIFETIME_MS`], or [`FAILED_LIST_LIFETIME_MS`].
+    Kept,
+    /// Asked for now, unless that was done within [`LIST_REFRESH_MS_MIN`].
+    Anew,
+}
+
+/// The state of a provider, or of one of its models.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HealthState {
+    /// It answered.
+    Up,
+    /// It answers, and refuses: the key, the account, the model or the rate of calls.
+    Refusing,
+    /// It does not answer, or nothing that can be used.
+    Down,
+}
+
+impl HealthState {
+    /// Its word.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Up => "up",
+            Self::Refusing => "refusing",
+            Self::Down => "down",
+        }
+    }
+
+    fn after(failure: &Failure) -> Self {
+        match failure {
+            // The prompt was at fault, or the host's own limits.
+            Failure::TooLong { .. } | Failure::Unaffordable { .. } | Failure::UnknownModel(_) => {
+                Self::Up
+            }
+            Failure::RateLimited { .. } | Failure::Refused { .. } => Self::Refusing,
+            Failure::Unavailable { .. } | Failure::Barred { .. } | Failure::Garbage { .. } => {
+                Self::Down
+            }
+        }
+    }
+}
+
+/// The request from which a state is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SeenBy {
+    /// A call of a model.
+    Call,
+    /// A request for the list of models.
+    List,
+}
+
+impl SeenBy {
+    /// Its word.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Call => "call",
+            Self::List => "list",
+        }
+    }
+}
+
+/// A failure as it is shown: without the words of the provider, which stand in the log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Trouble {
+    /// The failure's code, such as `model-unavailable`.
+    pub code: &'static str,
+    /// The failure in words.
+    pub message: String,
+}
+
+impl Trouble {
+    fn of_call(failure: &Failure) -> Self {
+        Self {
+            code: failure.code(),
+            message: failure.to_string(),
+        }
+    }
+
+    /// A list names no model, and neither does its failure.
+    fn of_list(failure: &Failure) -> Self {
+        let message = match failure {
+            Failure::Unavailable {
+                provider, reason, ..
+            } => format!("provider `{provider}` is unavailable: {reason}"),
+            Failure::RateLimited { provider, .. } => {
+                format!("provider `{provider}` limits the rate of requests")
+            }
+            Failure::Refused {
+                provider, status, ..
+            } => format!("provider `{provider}` refused to list its models with status {status}"),
+            Failure::Garbage {
+                provider, problem, ..
+            } => format!("provider `{provider}` sent no list of its models: {problem}"),
+            Failure::Barred { .. }
+            | Failure::TooLong { .. }
+            | Failure::Unaffordable { .. }
+            | Failure::UnknownModel(_) => failure.to_string(),
+        };
+        Self {
+            code: failure.code(),
+            message,
+        }
+    }
+}
+
+/// The state in which a provider, or a model, was last seen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Health {
+    /// The state.
+    pub state: HealthState,
+    /// The request from which it is known.
+    pub seen_by: SeenBy,
+    /// Milliseconds since then, while the machine was awake.
+    pub age_ms: u64,
+    /// The failure, if it was one.
+    pub trouble: Option<Trouble>,
+}
+
+/// The models that a provider lists.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ListedNames {
+    /// The provider's names of them, in its order.
+    pub(crate) names: Vec<String>,
+    /// True if there are more.
+    pub(crate) is_cut: bool,
+}
+
+/// The list of a provider's models, and its age.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ModelList {
+    /// The list; none if the provider has none to give. Otherwise why it could not be had.
+    pub models: Result<Option<Vec<String>>, Trouble>,
+    /// True if the provider has more models than are listed.
+    pub is_cut: bool,
+    /// Milliseconds since it was asked for, while the machine was awake.
+    pub age_ms: u64,
+}
+
+/// One sight of a provider.
+#[derive(Debug, Clone)]
+struct Sight {
+    at: Instant,
+    state: HealthState,
+    by: SeenBy,
+    trouble: Option<Trouble>,
+}
+
+impl Sight {
+    fn health(&self) -> Health {
+        Health {
+            state: self.state,
+            seen_by: self.by,
+            age_ms: millis(self.at.elapsed()),
+            trouble: self.trouble.clone(),
+        }
+    }
+}
+
+/// A list that is kept.
+#[derive(Debug, Clone)]
+struct KeptList {
+    at: Instant,
+    list: Result<Option<ListedNames>, Trouble>,
+}
+
+impl KeptList {
+    /// Returns whether it will do for somebody who asked at a time.
+    fn serves(&self, freshness: Freshness, asked: Instant) -> bool {
+        let lifetime_ms = match (freshness, &self.list) {
+            (Freshness::Anew, _) => LIST_REFRESH_MS_MIN,
+            (Freshness::Kept, Ok(_)) => LIST_LIFETIME_MS,
+            (Freshness::Kept, Err(_)) => FAILED_LIST_LIFETIME_MS,
+        };
+        self.at >= asked || millis(asked.saturating_duration_since(self.at)) < lifetime_ms
+    }
+
+    fn shown(&self) -> ModelList {
+        let is_cut = matches!(&self.list, Ok(Some(listed)) if listed.is_cut);
+        ModelList {
+            models: self
+                .list
+                .clone()
+                .map(|listed| listed.map(|listed| listed.names)),
+            is_cut,
+            age_ms: millis(self.at.elapsed()),
+        }
+    }
+}
+
+/// All that is remembered of a provider's health. It begins anew with the process.
+#[derive(Debug, Default)]
+pub(crate) struct HealthRecord {
+    last: Mutex<Option<Sight>>,
+    /// The last call of each model, by the provider's name of it: as many as are configured.
+    models: Mutex<HashMap<String, Sight>>,
+    /// Held while the list is asked for, so that one request serves all who wait.
+    list: tokio::sync::Mutex<Option<KeptList>>,
+}
+
+impl HealthRecord {
+    /// Records the outcome of a call of a model.
+    pub(crate) fn called(&self, model: &str, failure: Option<&Failure>) {
+        let sight = Sight {
+            at: Instant::now(),
+            state: failure.map_or(HealthState::Up, HealthState::after),
+            by: SeenBy::Call,
+            trouble: failure.map(Trouble::of_call),
+        };
+        *lock(&self.last) = Some(sight.clone());
+        lock(&self.models).insert(model.to_owned(), sight);
+    }
+
+    /// Returns the provider's health; none if nothing was asked of it yet.
+    pub(crate) fn of_provider(&self) -> Option<Health> {
+        lock(&self.last).as_ref().map(Sight::health)
+    }
+
+    /// Returns the health of one of its models as the last call of it showed; none without a call.
+    pub(crate) fn of_model(&self, model: &str) -> Option<Health> {
+        lock(&self.models).get(model).map(Sight::health)
+    }
+
+    /// Returns the list that is kept, or asks for it. A caller that is dropped meanwhile leaves the
+    /// request to the next one.
+    pub(crate) async fn list<F>(&self, freshness: Freshness, ask: F) -> ModelList
+    where
+        F: Future<Output = Result<Option<ListedNames>, Failure>>,
+    {
+        let asked = Instant::now();
+        let mut kept = self.list.lock().await;
+        if let Some(list) = kept.as_ref().filter(|list| list.serves(freshness, asked)) {
+            return list.shown();
+        }
+        let answer = ask.await;
+        let at = Instant::now();
+        let failure = answer.as_ref().err();
+        let sight = Sight {
+            at,
+            state: failure.map_or(HealthState::Up, HealthState::after),
+            by: SeenBy::List,
+            trouble: failure.map(Trouble::of_list),
+        };
+        *lock(&self.last) = Some(sight);
+        let list = answer.map_err(|failure| Trouble::of_list(&failure));
+        kept.insert(KeptList { at, list }).shown()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::failure::Reason;
+    use crate::peer::Peer;
+    use std::time::Duration;
+
+    fn peer() -> Peer<'static> {
+        Peer {
+            provider: "p",
+            model: "m",
+            key: None,
+        }
+    }
+
+    #[test]
+    fn a_failure_says_whether_its_provider_is_there() {
+        for (failure, state) in [
+            (peer().unavailable(Reason::Connect, ""), HealthState::Down),
+            (peer().garbage("no JSON", ""), HealthState::Down),
+            (peer().refused(401, "bad key"), HealthState::Refusing),
+            (peer().rate_limited(None, ""), HealthState::Refusing),
+            (peer().too_long(""), HealthState::Up),
+        ] {
+            let record = HealthRecord::default();
+            record.called("m", Some(&failure));
+            let health = record.of_provider().unwrap();
+            assert_eq!(health.state, state, "{failure}");
+            assert_eq!(record.of_model("m").unwrap().trouble, health.trouble);
+            assert_eq!(record.of_model("other"), None);
+        }
+    }
+
+    #[test]
+    fn a_list_serves_those_who_waited_for_it_and_others_for_its_lifetime() {
+        let at = Instant::now();
+        let good = KeptList { at, list: Ok(None) };
+        let bad = KeptList {
+            at,
+            list: Err(Trouble::of_list(&peer().refused(401, ""))),
+        };
+        for (list, freshness, after_ms, serves) in [
+            (&good, Freshness::Kept, 0, true),
+            (&good, Freshness::Kept, LIST_LIFETIME_MS - 1, true),
+            (&good, Freshness::Kept, LIST_LIFETIME_MS, false),
+            (&bad, Freshness::Kept, FAILED_LIST_LIFETIME_MS - 1, true),
+            (&bad, Freshness::Kept, FAILED_LIST_LIFETIME_MS, false),
+            (&good, Freshness::Anew, LIST_REFRESH_MS_MIN - 1, true),
+            (&good, Freshness::Anew, LIST_REFRESH_MS_MIN, false),
+        ] {
+            let asked = at + Duration::from_millis(after_ms);
+            assert_eq!(
+                list.serves(freshness, asked),
+                serves,
+                "{freshness:?} {after_ms}"
+            );
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! The limits of a definition on messages and sessions.
+
+use super::{Peer, folder, open, say};
+use agent_host_tests::process::Host;
+use futures::future::join_all;
+use serde_json::{Value, json};
+use std::time::Duration;
+
+/// An agent of the peer's model with one key more.
+fn limited(key: &str, value: u64) -> Value {
+    let mut agent = json!({ "agentId": "limited", "displayName": "Limited", "toolAllowlist": [] });
+    agent[key] = json!(value);
+    json!({ "agents": [agent] })
+}
+
+/// Posts a message, and returns the status and the body.
+async fn post(host: &Host, session: &str, words: &str) -> (u16, Value) {
+    let path = format!("{session}/messages");
+    let posted = host
+        .post(&path, &json!({ "content": words }))
+        .await
+        .unwrap();
+    (posted.status, posted.body)
+}
+
+/// The events of a session, as text.
+async fn events(host: &Host, session: &str) -> String {
+    let id = session.rsplit('/').next().unwrap();
+    let path = format!("/api/events?limit=1000&session={id}");
+    host.get(&path).await.unwrap().body.to_string()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_works_on_five_messages_at_once_or_as_many_as_its_definition_says() {
+    let peer = Peer::start().await;
+    let folder = folder(&peer, limited("maxConcurrentMessages", 2)).await;
+    let host = folder.start(None).await.unwrap();
+    peer.slow_ms(300);
+    for (agent, most) in [("limited", 2), ("plain", 5)] {
+        let mut sessions = Vec::new();
+        for _ in 0..8 {
+            sessions.push(open(&host, agent, &json!({})).await);
+        }
+        let said = sessions.iter().map(|session| say(&host, session, "hello"));
+        for outcome in join_all(said).await {
+            assert_eq!(outcome["outcome"], "replied", "{outcome}");
+        }
+        assert_eq!(peer.open_most(), most, "{agent}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn messages_that_wait_for_their_agent_are_answered_after_a_crash() {
+    let peer = Peer::start().await;
+    let folder = folder(&peer, limited("maxConcurrentMessages", 1)).await;
+    let host = folder.start(None).await.unwrap();
+    peer.slow_ms(1_500);
+    let mut sessions = Vec::new();
+    for _ in 0..3 {
+        let session = open(&host, "limited", &json!({})).await;
+        assert_eq!(post(&host, &session, "hello").await.0, 202);
+        sessions.push(session);
+    }
+    host.kill().await;
+    // The peer is done with the call of the host that is gone.
+    tokio::time::sleep(Duration::from_millis(1_600)).await;
+    peer.slow_ms(300);
+    peer.forget_most();
+    let host = folder.start(None).await.unwrap();
+    let answered = async {
+        for session in &sessions {
+            while !events(&host, session).await.contains("\"well\"") {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(30), answered)
+        .await
+        .expect("answers");
+    assert_eq!(peer.open_most(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_turn_that_comes_no_further_fails_as_timed_out() {
+    let peer = Peer::start().await;
+    let folder = folder(&peer, limited("messageTimeout", 1)).await;
+    let host = folder.start(None).await.unwrap();
+    let session = open(&host, "limited", &json!({})).await;
+    assert_eq!(say(&host, &session, "hello").await["outcome"], "replied");
+    peer.slow_ms(20_000);
+    let outcome = say(&host, &session, "hello").await;
+    assert_eq!(outcome["outcome"], "failed", "{outcome}");
+    let events = events(&host, &session).await;
+    assert!(events.contains("message-timed-out"), "{events}");
+    assert!(events.contains("messageTimeout"), "{events}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_that_is_full_or_was_idle_for_too_long_takes_no_more_messages() {
+    for (key, value, code) in [
+        ("maxSessionMessages", 2, "SESSION_FULL"),
+        ("sessionTimeout", 1, "SESSION_EXPIRED"),
+    ] {
+        let peer = Peer::start().await;
+        let folder = folder(&peer, limited(key, value)).await;
+        let host = folder.start(None).await.unwrap();
+        let session = open(&host, "limited", &json!({})).await;
+        assert_eq!(say(&host, &session, "hello").await["outcome"], "replied");
+        if code == "SESSION_EXPIRED" {
+            assert_eq!(say(&host, &session, "at once").await["outcome"], "replied");
+            tokio::time::sleep(Duration::from_millis(1_200)).await;
+        }
+        let (status, refused) = post(&host, &session, "more").await;
+        assert_eq!((status, &refused["code"]), (409, &json!(code)), "{refused}");
+        assert!(
+            refused["detail"].as_str().unwrap().contains(key),
+            "{refused}"
+        );
+        let other = open(&host, "limited", &json!({})).await;
+        assert_eq!(post(&host, &other, "more").await.0, 202);
+        let unlimited = open(&host, "plain", &json!({})).await;
+        assert_eq!(say(&host, &unlimited, "hello").await["outcome"], "replied");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_prompt_beyond_the_window_of_the_definition_is_not_sent() {
+    let peer = Peer::start().await;
+    let folder = folder(&peer, limited("contextWindowSize", 2_000)).await;
+    let host = folder.start(None).await.unwrap();
+    let session = open(&host, "limited", &json!({})).await;
+    say(&host, &session, "hello").await;
+    assert_eq!(peer.bodies().len(), 1);
+    say(&host, &session, &"many words ".repeat(4_000)).await;
+    assert_eq!(
+        peer.bodies().len(),
+        1,
+        "the model could take it, the agent may not"
+    );
+    let events = events(&host, &session).await;
+    assert!(events.contains("model-prompt-too-long"), "{events}");
+    let checked = super::folder(&peer, limited("contextWindowSize", 10)).await;
+    let checked = checked.run(&["config", "check"]).await;
+    let told = String::from_utf8_lossy(&checked.stderr).into_owned();
+    assert_eq!(checked.status.code(), Some(2), "{told}");
+    assert!(told.contains("agents[1].contextWindowSize"), "{told}");
+}

@@ -1,0 +1,60 @@
+//! Models as they are looked at: over HTTP and with the command.
+
+use super::{Peer, folder, open, say};
+use serde_json::{Value, json};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn models_are_listed_with_what_their_providers_list_and_how_they_were_seen() {
+    let peer = Peer::start().await;
+    let folder = folder(&peer, json!({})).await;
+    let host = folder.start(None).await.unwrap();
+    let session = open(&host, "plain", &json!({})).await;
+    assert_eq!(peer.lists(), 0, "no turn and no start asks for a list");
+    say(&host, &session, "hello").await;
+    assert_eq!(peer.lists(), 0);
+    let shown = host.get("/api/models").await.unwrap();
+    assert_eq!(shown.status, 200, "{shown:?}");
+    let find = |list: &str, key: &str, name: &str| -> Value {
+        let all = shown.body[list].as_array().unwrap().iter();
+        all.cloned().find(|one| one[key] == name).unwrap()
+    };
+    let main = find("models", "alias", "main");
+    assert_eq!(
+        (&main["model"], &main["listed"], &main["is_default"]),
+        (&json!("m-1"), &json!(true), &json!(true))
+    );
+    assert_eq!(main["price"]["output_per_million"], 2.0);
+    assert_eq!(main["health"]["state"], "up");
+    assert_eq!(main["health"]["seen_by"], "call");
+    assert_eq!(find("models", "alias", "gone")["listed"], false);
+    let local = find("providers", "name", "local");
+    assert_eq!(local["models"], json!(["m-1", "m-2"]));
+    let script = find("providers", "name", "script");
+    assert_eq!(script["models"], json!(["s"]), "it answers from itself");
+    let down = find("providers", "name", "down");
+    assert_eq!(down["health"]["state"], "down");
+    assert_eq!(down["error"]["code"], "model-unavailable");
+    let asked = peer.lists();
+    host.get("/api/models").await.unwrap();
+    assert_eq!(peer.lists(), asked, "a list is kept");
+
+    let listed = folder.run(&["model", "list"]).await;
+    let listed = String::from_utf8_lossy(&listed.stdout).into_owned();
+    assert!(
+        listed
+            .lines()
+            .any(|line| line.starts_with("main  local/m-1  window 128000  up")),
+        "{listed}"
+    );
+    let checked = folder.run(&["model", "check"]).await;
+    assert_eq!(checked.status.code(), Some(1), "{checked:?}");
+    let told = String::from_utf8_lossy(&checked.stdout).into_owned();
+    for line in [
+        "ok    local  lists 2 models",
+        "ok    script  lists 1 models",
+        "fail  gone  m-9 is not in the list of local",
+    ] {
+        assert!(told.lines().any(|told| told == line), "{line}: {told}");
+    }
+    assert!(told.contains("fail  down  "), "{told}");
+}

@@ -1,0 +1,109 @@
+//! A session in numbers, and what the response to a message says of its turn.
+
+use super::{Peer, folder, open, say};
+use serde_json::json;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_is_counted_by_role_outcome_and_kind_of_tokens() {
+    let peer = Peer::start().await;
+    let folder = folder(&peer, json!({})).await;
+    let host = folder.start(None).await.unwrap();
+    let session = open(&host, "plain", &json!({})).await;
+    let empty = host.get(&format!("{session}/stats")).await.unwrap().body;
+    assert_eq!(empty["messages"]["total"], 0, "{empty}");
+    assert_eq!(empty["turns"]["total"], 0, "{empty}");
+    for _ in 0..2 {
+        say(&host, &session, "hello").await;
+    }
+    let other = open(&host, "plain", &json!({})).await;
+    say(&host, &other, "hello").await;
+    let stats = host.get(&format!("{session}/stats")).await.unwrap();
+    assert_eq!(stats.status, 200, "{stats:?}");
+    let stats = stats.body;
+    assert_eq!(
+        stats["messages"],
+        json!({ "total": 4, "user": 2, "assistant": 2, "tool": 0, "notice": 0 })
+    );
+    assert_eq!(
+        stats["turns"],
+        json!({ "total": 2, "open": 0, "replied": 2, "completed": 0, "failed": 0, "aborted": 0 })
+    );
+    assert_eq!(stats["usage"]["model_calls"], 2, "{stats}");
+    assert_eq!(stats["usage"]["input_tokens"], 80, "{stats}");
+    assert_eq!(stats["usage"]["output_tokens"], 4, "{stats}");
+    assert_eq!(stats["total_tokens"], 84, "{stats}");
+    // 80 tokens at 1 and 4 at 2 a million.
+    assert_eq!(stats["usage"]["cost_micros"], 88, "{stats}");
+    let id = session.rsplit('/').next().unwrap();
+    let told = folder.run(&["session", "stats", id]).await;
+    let told = String::from_utf8_lossy(&told.stdout).into_owned();
+    assert!(
+        told.contains("tokens    84: in 80 (cached 0), out 4"),
+        "{told}"
+    );
+    let stranger = host.user("mallory", &["read"]).await;
+    let refused = stranger
+        .ask(reqwest::Method::GET, &format!("{session}/stats"), None)
+        .await
+        .unwrap();
+    assert_eq!(refused.status, 404, "{refused:?}");
+}
+
+/// A model that calls one tool that is there and one that is not, and then says what it got.
+const CALLS: &str = r#"
+[[rule]]
+when = { last = "user", user = "look" }
+[rule.reply]
+text = "Let me look."
+calls = [{ tool = "list_files", arguments = { path = "/data" } }, { tool = "nothing" }]
+
+[[rule]]
+reply = { text = "that is all" }
+"#;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_response_to_a_message_has_content_calls_usage_and_time_of_its_turn() {
+    let peer = Peer::start().await;
+    let files = json!({ "path": "files", "at": "/data", "access": "read-write" });
+    let folder = folder(
+        &peer,
+        json!({
+            "agents": [{ "agentId": "lister", "displayName": "Lister", "model": "s" }],
+            "components": { "files": { "directories": [files] } },
+        }),
+    )
+    .await;
+    std::fs::write(folder.path().join("script.toml"), CALLS).unwrap();
+    folder.warm(&["files"]).await;
+    let host = folder.start(None).await.unwrap();
+    let session = open(&host, "lister", &json!({})).await;
+    let said = say(&host, &session, "look").await;
+    assert_eq!(said["outcome"], "replied", "{said}");
+    assert_eq!(said["content"], "that is all", "{said}");
+    assert_eq!(said["content"], said["reply"]["text"], "{said}");
+    let calls = said["toolCalls"].as_array().unwrap();
+    let calls: Vec<_> = calls
+        .iter()
+        .map(|call| (call["name"].as_str().unwrap(), call["ok"] == true))
+        .collect();
+    assert_eq!(calls, [("list_files", true), ("nothing", false)], "{said}");
+    assert!(said["toolCalls"][0]["durationMs"].is_u64(), "{said}");
+    assert!(said["durationMs"].as_u64().unwrap() > 0, "{said}");
+    assert_eq!(said["metadata"]["model_calls"], 2, "{said}");
+    assert_eq!(said["metadata"]["models"], json!(["s"]), "{said}");
+    let count = |kind: &str| said["usage"][kind].as_u64().unwrap();
+    let total = count("input_tokens") + count("output_tokens");
+    assert_eq!(said["usage"]["total_tokens"], total, "{said}");
+    let stats = host.get(&format!("{session}/stats")).await.unwrap().body;
+    assert_eq!(
+        stats["total_tokens"], total,
+        "the same as the session's: {stats}"
+    );
+    assert_eq!(stats["messages"]["tool"], 2, "{stats}");
+    let path = format!("{session}/messages");
+    let unwaited = host.post(&path, &json!({ "content": "hi" })).await.unwrap();
+    assert_eq!(unwaited.status, 202, "{unwaited:?}");
+    for field in ["content", "toolCalls", "usage", "durationMs", "metadata"] {
+        assert_eq!(unwaited.body.get(field), None, "{unwaited:?}");
+    }
+}

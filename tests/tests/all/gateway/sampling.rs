@@ -1,0 +1,127 @@
+//! Temperature, limit, stop sequences and effort, from the configuration to the provider's request.
+
+use super::{Peer, folder, open, say};
+use serde_json::{Value, json};
+
+/// Agents of the peer in both dialects, with settings of their own.
+fn agents(peer: &Peer) -> Value {
+    let generation =
+        json!({ "temperature": 0.5, "maxTokens": 300, "stop": ["END"], "reasoningEffort": "low" });
+    let agent = |id: &str, model: &str| {
+        json!({
+            "agentId": id, "displayName": id, "toolAllowlist": [], "model": model,
+            "generation": generation,
+        })
+    };
+    json!({
+        "agents": [agent("set", "main"), agent("claude", "claude")],
+        "providers": {
+            "anthropic": { "kind": "anthropic", "baseUrl": peer.base(), "apiKeyFile": "key" },
+        },
+        "models": { "claude": { "provider": "anthropic", "model": "c-1" } },
+    })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn requests_have_the_settings_of_definition_and_session_in_their_dialect() {
+    let peer = Peer::start().await;
+    let folder = folder(&peer, agents(&peer)).await;
+    let host = folder.start(None).await.unwrap();
+    let of_session = json!({ "config": { "generation": {
+        "temperature": 0.0, "maxTokens": 1_000, "stop": [],
+    } } });
+    for (agent, opening) in [
+        ("plain", json!({})),
+        ("set", json!({})),
+        ("claude", json!({})),
+        ("set", of_session),
+    ] {
+        let session = open(&host, agent, &opening).await;
+        say(&host, &session, "hello").await;
+    }
+    let [plain, set, claude, session] = peer.bodies().try_into().unwrap();
+    for field in ["temperature", "stop", "reasoning_effort"] {
+        assert_eq!(plain.get(field), None, "{plain}");
+    }
+    assert_eq!(set["temperature"], 0.5, "{set}");
+    assert_eq!(set["max_tokens"], 300, "{set}");
+    assert_eq!(set["stop"], json!(["END"]), "{set}");
+    assert_eq!(set["reasoning_effort"], "low", "{set}");
+    assert_eq!(claude["temperature"], 0.5, "{claude}");
+    assert_eq!(claude["max_tokens"], 300, "{claude}");
+    assert_eq!(claude["stop_sequences"], json!(["END"]), "{claude}");
+    assert_eq!(claude["output_config"]["effort"], "low", "{claude}");
+    assert_eq!(session["temperature"], 0.0, "{session}");
+    assert_eq!(
+        session["max_tokens"], 300,
+        "a limit is only narrowed: {session}"
+    );
+    assert_eq!(session.get("stop"), None, "{session}");
+    assert_eq!(session["reasoning_effort"], "low", "{session}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_setting_that_the_provider_does_not_take_is_refused_with_its_field() {
+    let peer = Peer::start().await;
+    let folder = folder(&peer, agents(&peer)).await;
+    let host = folder.start(None).await.unwrap();
+    for (agent, generation, field) in [
+        (
+            "claude",
+            json!({ "temperature": 1.5 }),
+            "/config/generation/temperature",
+        ),
+        (
+            "claude",
+            json!({ "reasoningEffort": "minimal" }),
+            "/config/generation/reasoningEffort",
+        ),
+        (
+            "set",
+            json!({ "stop": ["1", "2", "3", "4", "5"] }),
+            "/config/generation/stop",
+        ),
+        (
+            "set",
+            json!({ "maxTokens": 0 }),
+            "/config/generation/maxTokens",
+        ),
+        ("set", json!({ "temprature": 1 }), "/config/generation"),
+    ] {
+        let body = json!({ "config": { "generation": generation } });
+        let refused = host
+            .post(&format!("/api/agents/{agent}/sessions"), &body)
+            .await
+            .unwrap();
+        assert_eq!(refused.status, 422, "{refused:?}");
+        assert_eq!(refused.text("field"), field, "{refused:?}");
+    }
+    // A message may name another model: then it is known only when the request is made.
+    let hot = json!({ "config": { "generation": { "temperature": 1.5 } } });
+    let session = open(&host, "set", &hot).await;
+    let message = json!({ "content": "hello", "model": "claude" });
+    let said = host
+        .post(&format!("{session}/messages?wait_s=30"), &message)
+        .await
+        .unwrap();
+    assert_eq!(said.status, 200, "{said:?}");
+    let id = session.rsplit('/').next().unwrap();
+    let events = host.get(&format!("/api/events?limit=1000&session={id}"));
+    let events = events.await.unwrap().body.to_string();
+    assert!(
+        events.contains("`temperature` is not for provider `anthropic`"),
+        "{events}"
+    );
+    assert_eq!(peer.bodies(), Vec::<Value>::new());
+    drop(host);
+    let mut wrong = agents(&peer);
+    wrong["agents"][1]["generation"]["temperature"] = json!(1.5);
+    let folder = super::folder(&peer, wrong).await;
+    let checked = folder.run(&["config", "check"]).await;
+    assert_eq!(checked.status.code(), Some(2), "{checked:?}");
+    let told = String::from_utf8_lossy(&checked.stderr).into_owned();
+    assert!(
+        told.contains("agents[2].generation.temperature") && told.contains("it takes 0 to 1"),
+        "{told}"
+    );
+}
