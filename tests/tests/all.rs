@@ -48,6 +48,7 @@ mod all {
     mod ledger;
     mod lists;
     mod manifest;
+    mod memory;
     mod mistakes;
     mod narrowing;
     mod network;

@@ -3,6 +3,7 @@
 mod chat;
 mod lifetime;
 mod local;
+mod memory;
 mod scopes;
 mod serve;
 mod session;
@@ -13,6 +14,7 @@ use crate::failure::{Exit, Failure};
 pub(crate) use chat::Chat;
 pub(crate) use lifetime::Lifetime;
 pub(crate) use local::{Completions, Doctor, Man};
+pub(crate) use memory::Memory;
 pub(crate) use scopes::{describe, parse};
 pub(crate) use serve::{Dev, Serve};
 pub(crate) use session::Session;
@@ -103,6 +105,9 @@ pub(crate) enum Command {
     /// Look at the sessions of a running host
     #[command(subcommand)]
     Session(Session),
+    /// Look at the notes that agents keep, and forget them
+    #[command(subcommand)]
+    Memory(Memory),
     /// Look at the events of a running host
     #[command(subcommand)]
     Events(Events),

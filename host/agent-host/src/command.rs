@@ -15,6 +15,7 @@ mod grants;
 mod import;
 mod key;
 mod local;
+mod memory;
 mod model;
 mod rebuild;
 mod session;
@@ -59,6 +60,7 @@ pub(crate) async fn run(
         Command::Chat(options) => chat::chat(&load()?, options, terminal).await,
         Command::Component(what) => component::run(what, load, terminal).await,
         Command::Session(what) => session::run(&load()?, what, terminal).await,
+        Command::Memory(what) => memory::run(&load()?, what, terminal).await,
         Command::Events(what) => events::run(&load()?, what, terminal).await,
         Command::Audit(what) => audit::run(&load()?, what, terminal).await,
         Command::Model(what) => model::run(&load()?, what, terminal).await,

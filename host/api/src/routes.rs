@@ -15,6 +15,7 @@ mod keys;
 mod labels;
 mod lists;
 mod me;
+mod memory;
 mod messages;
 mod models;
 mod operator;
@@ -109,6 +110,9 @@ fn guarded() -> OpenApiRouter<Api> {
         .routes(routes!(labels::change, labels::delete))
         .routes(routes!(labels::clear))
         .routes(routes!(compacting::compact))
+        .routes(routes!(memory::read))
+        .routes(routes!(memory::list))
+        .routes(routes!(memory::forget))
         .routes(routes!(labels::fork))
         .routes(routes!(trees::show))
         .routes(routes!(trees::tree))

@@ -6,6 +6,7 @@ use domain::authority::is_system;
 use domain::definition::{Definition, DefinitionId};
 use domain::delegate;
 use domain::grant::Grant;
+use domain::memory;
 use domain::persona::{Persona, PersonaId};
 use domain::talk;
 use domain::tool::ToolDefinition;
@@ -87,6 +88,17 @@ pub enum Misfit {
         /// The definition that it names.
         agent: DefinitionId,
     },
+    /// Nobody could read the chats of a definition, or search its memory.
+    #[error(
+        "agents[{index}].memory: there is no agent `{agent}` in `agents`; add one, or name another \
+             in `agent` or `search`"
+    )]
+    MemoryWithoutAgent {
+        /// The place of the definition in the list, from 0.
+        index: usize,
+        /// The definition that it names.
+        agent: DefinitionId,
+    },
     /// Two components offer a tool under one name.
     #[error(
         "components.{second}: it offers the tool `{tool}`, which `{first}` offers already; \
@@ -122,6 +134,19 @@ pub enum Misfit {
         /// The tool, the schema, the place in it, and the fault.
         problem: String,
     },
+}
+
+/// Returns the definitions of the agents that read chats or search memories, each with the place of
+/// the definition that names it.
+fn readers_of(definitions: &[Definition]) -> Vec<(usize, DefinitionId)> {
+    let mut readers = Vec::new();
+    for (index, definition) in definitions.iter().enumerate() {
+        if let Some(memory) = &definition.memory {
+            readers.push((index, memory.agent.clone()));
+            readers.extend(memory.search.iter().map(|search| (index, search.clone())));
+        }
+    }
+    readers
 }
 
 impl Catalogue {
@@ -170,6 +195,7 @@ impl Catalogue {
                     if is_system(&tool.name)
                         || tool.name == delegate::NAME
                         || talk::NAMES.contains(&tool.name.as_str())
+                        || memory::NAMES.contains(&tool.name.as_str())
                     {
                         return Err(Misfit::ToolOfTheHost {
                             tool: tool.name.clone(),
@@ -190,8 +216,14 @@ impl Catalogue {
             }
             catalogue.entries.insert(entry.name.clone(), entry);
         }
+        let readers = readers_of(&definitions);
         for (index, definition) in definitions.into_iter().enumerate() {
             catalogue.add(index, definition)?;
+        }
+        for (index, agent) in readers {
+            if !catalogue.definitions.contains_key(&agent) {
+                return Err(Misfit::MemoryWithoutAgent { index, agent });
+            }
         }
         Ok(catalogue)
     }

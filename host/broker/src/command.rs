@@ -20,6 +20,7 @@
 //! - ends of runs and structured sessions: `command/ending.rs`, `command/reason.rs`
 //! - work that agents handed to each other: `command/tasks.rs`
 //! - compaction on request: `command/compacting.rs`
+//! - notes, and reading a session into notes on request: `command/memory.rs`
 //! - forks and comparisons: `command/trees.rs`
 //! - export and import of threads: `command/transcripts.rs`
 //! - files that users hand over: `command/files.rs`
@@ -51,6 +52,7 @@ mod guards;
 mod import;
 mod keys;
 mod labels;
+mod memory;
 mod messages;
 mod once;
 mod opening;
@@ -85,6 +87,7 @@ pub(crate) use files::uploaded;
 pub(crate) use guards::{allowed, room_for};
 pub use import::Imported;
 pub use keys::{IssuedKey, KeysOf};
+pub use memory::WantedNotes;
 pub use messages::PostOutcome;
 pub use once::By;
 pub(crate) use once::{AnswerAt, Request};

@@ -31,6 +31,7 @@
 //! - agents that talk, and work that is handed over: `driver/talk.rs`, `driver/handover.rs`
 //! - delegations that wait for room: `driver/held.rs`
 //! - compaction: `driver/compacting.rs`; cuts of prompts during a run: `driver/cutting.rs`
+//! - notes, and reading a session into them: `driver/memory.rs`, `driver/reading.rs`
 //! - events of structured sessions: `driver/session_events.rs`
 //! - the end of a run: `driver/end.rs`, on a command's request: `driver/abort.rs`
 //! - recovery after a crash or a panic: `driver/recovered.rs`, `driver/panicked.rs`
@@ -57,11 +58,13 @@ mod handover;
 mod held;
 mod late_replies;
 mod limits;
+mod memory;
 mod panicked;
 mod phase;
 mod place;
 mod prepare;
 mod queue;
+mod reading;
 mod record;
 mod recovered;
 mod refresh;
@@ -392,7 +395,10 @@ impl Driver {
             }
             if !self.refresh().await? {
                 self.end_place();
-                if self.expire_idle().await? || self.compact_if_due().await? {
+                if self.expire_idle().await?
+                    || self.read_if_due().await?
+                    || self.compact_if_due().await?
+                {
                     continue;
                 }
                 let opening = self.context.opening().await?;

@@ -77,7 +77,7 @@ pub use command::{
     IssuedKey, KeysOf, Meant, NewSession, Other, PathEntry, PathFilter, PostMessage, PostOutcome,
     PostRouted, PurgeOf, QueueSaid, Reading, Respond, Routed, RoutedReceipt, SessionNumbers,
     SessionView, Setup, TRANSCRIPT_BYTES_MAX, Target, TaskList, TaskQuery, TaskStats, Template,
-    TurnOutcome, TurnReport, UploadFile, WaitingInputs,
+    TurnOutcome, TurnReport, UploadFile, WaitingInputs, WantedNotes,
 };
 pub use core::{Limits, Stats, UserLimits};
 pub use live::{Frame, Joined, Live, SharedText, Show};

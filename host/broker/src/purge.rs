@@ -75,12 +75,30 @@ async fn next_open(core: &Core) -> Result<Option<Stream>, Error> {
     Ok(Some(if open.contains(&root) { root } else { first }))
 }
 
-/// Records that a session is purged from here on, unless that is recorded already.
+/// Records that a session is purged from here on, unless that is recorded already, and with it the
+/// session in which a memory agent reads it.
 pub(crate) async fn begin_session(core: &Core, session: SessionId) -> Result<(), Error> {
-    match core.store.session(session).await?.filter(|row| !row.purged) {
-        Some(row) => begin(core, vec![session_remains(&row)]).await,
-        None => Ok(()),
+    let mut rows = Vec::new();
+    rows.extend(core.store.session(session).await?);
+    // The memory agent has what was said in its own session.
+    if let Some(Stream::Session(reader)) = reader_of(core, session).await? {
+        rows.extend(core.store.session(reader).await?);
     }
+    let remains: Vec<_> = rows
+        .iter()
+        .filter(|row| !row.purged)
+        .map(session_remains)
+        .collect();
+    if remains.is_empty() {
+        return Ok(());
+    }
+    begin(core, remains).await
+}
+
+/// Returns the stream of the session in which a memory agent reads a session, if one does.
+pub(crate) async fn reader_of(core: &Core, session: SessionId) -> Result<Option<Stream>, Error> {
+    let reading = core.store.reading_of(session).await?;
+    Ok(reading.map(|reading| Stream::Session(reading.reader)))
 }
 
 /// Records that an agent is purged from here on, with all agents below it and their sessions.

@@ -1,7 +1,7 @@
 //! The broker's refusals, in the words of the designs.
 
 use domain::digest::Digest;
-use domain::id::{InputId, SessionId, TurnId};
+use domain::id::{InputId, NoteId, SessionId, TurnId};
 use domain::path::PathVerdict;
 use domain::queue::QueueFull;
 use domain::refusal::{Refusal, RefusalKind};
@@ -187,6 +187,16 @@ pub(crate) fn nothing_to_compact() -> Refusal {
     let message = "there is nothing to summarise: no turn was added since the thread began, or \
                    since it was compacted";
     conflict("NOTHING_TO_COMPACT", message)
+}
+
+pub(crate) fn memory_not_configured() -> Refusal {
+    let message = "no agent reads the sessions of this agent; its definition needs `memory`";
+    conflict("MEMORY_NOT_CONFIGURED", message)
+}
+
+pub(crate) fn note_not_found(note: NoteId) -> Refusal {
+    let message = format!("there is no note `{note}` of this agent that you see");
+    not_found("NOTE_NOT_FOUND", message)
 }
 
 pub(crate) fn session_structured(only: &str) -> Refusal {

@@ -15,6 +15,7 @@ use domain::delegate;
 use domain::digest::Digest;
 use domain::event::RunStarted;
 use domain::grant::Grant;
+use domain::memory;
 use domain::talk::{self, Reachable};
 use domain::tool::ToolDefinition;
 use serde_json::{Map, Value};
@@ -212,7 +213,8 @@ impl ResolvedConfigs {
         Ok(Some(resolved))
     }
 
-    /// Returns the tools that the host builds itself, where there are agents that they lead to.
+    /// Returns the tools that the host builds itself: those of the memory, and those that lead to
+    /// agents where there are such.
     pub(crate) fn own_tools(&self) -> impl Iterator<Item = ToolDefinition> {
         let delegate = (!self.delegates.is_empty()).then(|| delegate::definition(&self.delegates));
         let others: Vec<Reachable<'_>> = self
@@ -228,7 +230,10 @@ impl ResolvedConfigs {
         } else {
             Vec::new()
         };
-        delegate.into_iter().chain(talk)
+        delegate
+            .into_iter()
+            .chain(talk)
+            .chain(memory::definitions(true))
     }
 
     /// Returns the grant of a component, as the ledger names it.
@@ -327,11 +332,18 @@ impl Offered<'_> {
             })
             .collect();
         let own = talk::definitions(&reachable, may_be_called(caller.agent, self.catalogue));
+        let allowlist = caller.agent.tool_allowlist.as_ref();
+        let settings = caller.agent.memory.as_ref();
+        let deep = settings.is_some_and(|settings| settings.search.is_some());
+        let of_memory = memory::definitions(deep)
+            .into_iter()
+            .filter(|tool| memory::is_listed(allowlist, &tool.name));
         let mut tools: Vec<ToolDefinition> = self
             .tools
             .iter()
             .map(|tool| ToolDefinition::clone(tool))
             .chain(own)
+            .chain(of_memory)
             .filter(|tool| caller.may_call(tool).is_ok())
             .collect();
         tools.sort_by(|a, b| a.name.cmp(&b.name));

@@ -39,8 +39,8 @@ pub use values::{
     chain, clock, digest, file, id, json, limits, ranges, refusal, schema, shown, time,
 };
 pub use work::{
-    account, approval, basis, budget, delegate, dispatch, operation, price, queue, step, talk,
-    task, usage, widget,
+    account, approval, basis, budget, delegate, dispatch, hints, memory, operation, price, queue,
+    step, talk, task, usage, widget,
 };
 
 // The model of the queue in `tests/models/` names this crate as other crates do.

@@ -17,6 +17,8 @@
 //! - tasks, as people look at work that was handed over: `task.rs`
 //! - what all work of one message may use, and what work that is handed over may: `account.rs`,
 //!   `budget.rs`
+//! - `memory_search`, `memory_save`, `memory_forget`, reading a session into notes: `memory.rs`;
+//!   notes that stand in a prompt: `hints.rs`
 //! - costs of models: `price.rs`; what settled work used, by day and model: `usage.rs`
 //! - widgets: `widget.rs` (`shapes.rs`: what each is shown and answers, `document.rs`: their part
 //!   of `/openapi.json`, `upload.rs`: answers that name files)
@@ -27,6 +29,8 @@ pub mod basis;
 pub mod budget;
 pub mod delegate;
 pub mod dispatch;
+pub mod hints;
+pub mod memory;
 pub mod operation;
 pub mod price;
 pub mod queue;

@@ -19,6 +19,7 @@ mod labels;
 mod messages;
 mod operations;
 mod purges;
+mod readings;
 mod recall;
 mod runs;
 mod sessions;
@@ -31,16 +32,19 @@ mod wakes;
 
 pub(crate) use blobs::{named as name_blobs, names_any as names_blobs};
 pub(crate) use buckets::scope_name;
-pub(crate) use recall::{body as indexed_body, owner_token, rows_of as recall_rows_of};
+pub(crate) use recall::{
+    Details as NoteDetails, body as indexed_body, owner_token, position_of as note_position,
+    rows_of as recall_rows_of,
+};
 pub(crate) use sessions::needs_snippet;
 
 use crate::sql::Sql;
 use domain::account;
 use domain::budget::Amount;
 use domain::event::{
-    AgentRenamed, Event, InputAccepted, InputCancelled, InputDead, InputsDropped,
-    OperationAttempted, PreferencesCarried, PreferencesUpdated, PromptOverridden, Recorded,
-    RunEnded, RunSettled, RunStarted, RunStepped, SettingsUpdated, Source, TurnCommitted,
+    AgentRenamed, Event, InputAccepted, InputCancelled, InputDead, InputsDropped, MemoryDue,
+    MemoryRead, OperationAttempted, PreferencesCarried, PreferencesUpdated, PromptOverridden,
+    Recorded, RunEnded, RunSettled, RunStarted, RunStepped, SettingsUpdated, Source, TurnCommitted,
     TurnsImported,
 };
 use domain::id::{InputId, OperationId, SessionId};
@@ -64,6 +68,7 @@ pub(crate) const PROJECTIONS: &[&str] = &[
     "messages",
     "wakes",
     "recall",
+    "readings",
     "blob_references",
     "spawned",
     "buckets",
@@ -107,6 +112,9 @@ pub(crate) fn project(sql: &Sql<'_>, recorded: &Recorded) -> rusqlite::Result<()
         Event::FileUploaded(it) => files::uploaded(sql, it)?,
         Event::ItemRecorded(it) => items::recorded(sql, it.session, recorded.position)?,
         Event::NoteRemembered(note) => recall::remember(sql, note, recorded.position)?,
+        Event::NoteForgotten(it) => recall::forget(sql, it)?,
+        Event::MemoryDue(it) => memory_due(sql, it)?,
+        Event::MemoryRead(it) => memory_read(sql, it)?,
         Event::SessionOpened(opened) => sessions::opened(sql, opened, recorded)?,
         Event::SessionRenamed(it) => labels::renamed(sql, it)?,
         Event::SessionPinned(it) => labels::pinned(sql, it)?,
@@ -159,6 +167,18 @@ fn input_dead(sql: &Sql<'_>, dead: &InputDead, position: u64) -> rusqlite::Resul
     inputs::died(sql, dead.input, position)?;
     wakes::remove(sql, &dead.input)?;
     wakes::debounce(sql, dead.session)
+}
+
+fn memory_read(sql: &Sql<'_>, it: &MemoryRead) -> rusqlite::Result<()> {
+    readings::read(sql, it)?;
+    wakes::remove_kind(sql, &it.session, wakes::MEMORY)
+}
+
+fn memory_due(sql: &Sql<'_>, it: &MemoryDue) -> rusqlite::Result<()> {
+    match it.due {
+        Some(due) => wakes::set(sql, &it.session, wakes::MEMORY, it.session, Some(due)),
+        None => wakes::remove_kind(sql, &it.session, wakes::MEMORY),
+    }
 }
 
 fn turn_committed(sql: &Sql<'_>, committed: &TurnCommitted, position: u64) -> rusqlite::Result<()> {

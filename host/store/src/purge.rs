@@ -30,7 +30,7 @@ use crate::read::agents::root;
 use crate::sql::{Columns, Sql, int, limit, to_json};
 use crate::store::Store;
 use crate::user_storage;
-use domain::event::{Erased, Event, KeptByPurge, Purged};
+use domain::event::{Erased, Event, KeptByPurge, NoteForgotten, Purged};
 use domain::grant::BucketScope;
 use domain::id::{AgentId, RunId, SessionId, Stream};
 use domain::time::Timestamp;
@@ -265,8 +265,22 @@ pub(crate) fn note(sql: &Sql<'_>, event: &Event) -> rusqlite::Result<()> {
                 },
             )
         }
+        Event::NoteForgotten(it) => forget_note(sql, it),
         _ => Ok(()),
     }
+}
+
+/// Erases what one note said, in the transaction that records that it is forgotten.
+fn forget_note(sql: &Sql<'_>, forgotten: &NoteForgotten) -> rusqlite::Result<()> {
+    let kept = "SELECT 1 FROM events WHERE position = ?1 AND stream = ?2 AND kind = \
+                'agent.note.remembered.v1' AND payload IS NOT NULL";
+    let stream = format!("agent/{}", forgotten.agent);
+    if !sql.exists(kept, params![int(forgotten.position), stream])? {
+        return Ok(());
+    }
+    searchable_rows::forget(sql, forgotten.position)?;
+    erase_event(sql, forgotten.position, &mut Tally::default())?;
+    rewrite::due(sql)
 }
 
 /// Returns whether any purge was begun and has not finished. Until it has, the projections differ

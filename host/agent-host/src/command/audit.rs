@@ -13,6 +13,7 @@ use domain::delegate;
 use domain::event::OPERATOR_READ;
 use domain::grant::capability::{ENV_READ, FILES_READ, FILES_WRITE, NET_HTTP, SECRETS_USE};
 use domain::id::AgentId;
+use domain::memory;
 use domain::ruling::{AGENT_CALL, MODEL_CALL, STEP, TOOL_CALL};
 use domain::talk;
 use serde_json::Value;
@@ -138,7 +139,13 @@ impl Known {
             "agent" => &self.agents,
             "component" => &self.components,
             // The host's own calls are on record as well.
-            "tool" if name == delegate::NAME || talk::NAMES.contains(&name) => return None,
+            "tool"
+                if name == delegate::NAME
+                    || talk::NAMES.contains(&name)
+                    || memory::NAMES.contains(&name) =>
+            {
+                return None;
+            }
             "tool" => &self.tools,
             // Interfaces stand for what no capability stands for.
             _ if name.contains(':') => return None,

@@ -41,6 +41,7 @@ pub(super) fn check(config: &Config, findings: &mut Vec<Finding>) {
             let key = key(&format!("generation.{}", unfit.field));
             findings.push(error(key, unfit.message));
         }
+        check_memory(config, definition, &key, findings);
         check_lists(definition, &key, findings);
         if definition.agent_type == AgentType::External {
             findings.push(error(
@@ -74,6 +75,33 @@ pub(super) fn check(config: &Config, findings: &mut Vec<Finding>) {
             findings.push(error(key("model"), no_model(config, model)));
         } else if let Err(message) = chat_provider::model(config, definition) {
             findings.push(error(key("chat.provider"), message));
+        }
+    }
+}
+
+/// Finds numbers of an agent's memory that are out of their ranges, and agents that are not there.
+fn check_memory(
+    config: &Config,
+    definition: &Definition,
+    key: &dyn Fn(&str) -> String,
+    findings: &mut Vec<Finding>,
+) {
+    if let Some(hints) = &definition.memory_hints {
+        findings.extend(ranges::check(&key("memoryHints"), hints));
+    }
+    let Some(memory) = &definition.memory else {
+        return;
+    };
+    findings.extend(ranges::check(&key("memory"), memory));
+    let named = std::iter::once(("memory.agent", &memory.agent))
+        .chain(memory.search.iter().map(|search| ("memory.search", search)));
+    for (name, agent) in named {
+        if config.agents.iter().all(|other| other.agent_id != *agent) {
+            let message = format!(
+                "there is no agent `{agent}` in `agents`; add one, such as one whose `component` is \
+                 `memory`, or name another"
+            );
+            findings.push(error(key(name), message));
         }
     }
 }

@@ -10,13 +10,14 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// Components that come with the host, by their names in the configuration.
-pub(crate) const BUILT_INS: [&str; 11] = [
+pub(crate) const BUILT_INS: [&str; 12] = [
     "assistant",
     "worker",
     "researcher",
     "tutor",
     "thought",
     "evaluator",
+    "memory",
     "files",
     "web",
     "lists",
@@ -25,13 +26,14 @@ pub(crate) const BUILT_INS: [&str; 11] = [
 ];
 
 /// The built-in components that are agents.
-const BUILT_IN_AGENTS: [&str; 7] = [
+const BUILT_IN_AGENTS: [&str; 8] = [
     "assistant",
     "worker",
     "researcher",
     "tutor",
     "thought",
     "evaluator",
+    "memory",
     "coder",
 ];
 

@@ -963,3 +963,41 @@ fn the_configured_queue_reaches_the_broker_in_every_spelling() {
         assert!(refused.contains(expected), "{text}: {refused}");
     }
 }
+
+#[test]
+fn a_memory_names_agents_that_there_are_and_numbers_within_their_ranges() {
+    let text = r#"
+        [[agents]]
+        agentId = "reader"
+        displayName = "x"
+        memory = { idleS = 0, search = "searcher" }
+        memoryHints = { max = 21 }
+    "#;
+    let found = findings(&format!("{MODELS}{text}"));
+    let found: Vec<(&str, &str)> = found
+        .iter()
+        .filter(|(severity, key, _)| *severity == Severity::Error && key.starts_with("agents"))
+        .map(|(_, key, message)| (key.as_str(), message.as_str()))
+        .collect();
+    let missing = |agent: &str| {
+        format!(
+            "there is no agent `{agent}` in `agents`; add one, such as one whose `component` is \
+             `memory`, or name another"
+        )
+    };
+    assert_eq!(
+        found,
+        [
+            (
+                "agents[0].memoryHints.max",
+                "21 is out of its range: it must be from 1 to 20"
+            ),
+            (
+                "agents[0].memory.idleS",
+                "0 is out of its range: it must be from 1 to 31536000"
+            ),
+            ("agents[0].memory.agent", missing("memory-agent").as_str()),
+            ("agents[0].memory.search", missing("searcher").as_str()),
+        ]
+    );
+}

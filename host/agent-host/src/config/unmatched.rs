@@ -7,6 +7,7 @@ use domain::authority::Asked;
 use domain::definition::Definition;
 use domain::delegate::{self, Target};
 use domain::grant::PatternList;
+use domain::memory;
 use domain::talk;
 use domain::tool::ToolDefinition;
 use std::collections::BTreeSet;
@@ -84,6 +85,12 @@ pub(super) fn with_own_tools<'a>(
     names.extend(agents.iter().any(is_target).then_some(delegate::NAME));
     // And these for whoever may have somebody to talk to.
     names.extend(talk::NAMES.into_iter().filter(|_| agents.len() > 1));
+    // And these for whoever lists them.
+    let lists = |tool: &&str| {
+        let mut lists = agents.iter().map(|agent| agent.tool_allowlist.as_ref());
+        lists.any(|list| memory::is_listed(list, tool))
+    };
+    names.extend(memory::NAMES.into_iter().filter(lists));
     names
 }
 

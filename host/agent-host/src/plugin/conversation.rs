@@ -381,6 +381,7 @@ fn started(component: Digest, session_type: &str) -> Result<RunStarted, NotAnId>
         priority: Default::default(),
         denies: Default::default(),
         untrusted: false,
+        hints: Vec::new(),
         user_id: UserId::local(),
         model: None,
         generation: domain::sampling::GenerationSettings::default(),

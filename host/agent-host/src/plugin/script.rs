@@ -64,6 +64,7 @@ impl Script {
             Performer::Tool { .. }
             | Performer::Agent { .. }
             | Performer::Detached { .. }
+            | Performer::Memory { .. }
             | Performer::Reply { .. } => Ended::Gave {
                 parts: vec![Part::text("done, as scripted")],
                 untrusted: false,
@@ -156,6 +157,8 @@ impl Requests<'_> {
                 Performer::Recall {
                     query: query.clone(),
                     limit: *limit,
+                    of: None,
+                    notes: false,
                 },
                 EffectClass::ReadOnly,
             ),

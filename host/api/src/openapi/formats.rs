@@ -51,6 +51,7 @@ const FIELDS: [(Form, &[&str]); 4] = [
             "id",
             "input_id",
             "input_ids",
+            "note_id",
             "parent_id",
             "run_id",
             "session_id",

@@ -523,6 +523,7 @@ fn run_started(agent: AgentId, session: SessionId, run: RunId) -> Event {
         priority: Priority::default(),
         denies: Default::default(),
         untrusted: false,
+        hints: Vec::new(),
         user_id: UserId::local(),
         model: None,
         generation: domain::sampling::GenerationSettings::default(),

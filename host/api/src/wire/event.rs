@@ -96,6 +96,9 @@ fn data(event: &event::Event) -> Value {
         | E::SlotTerminated(_) => agent_event::data(event),
         E::UiSaved(_)
         | E::NoteRemembered(_)
+        | E::NoteForgotten(_)
+        | E::MemoryDue(_)
+        | E::MemoryRead(_)
         | E::SessionOpened(_)
         | E::InputAccepted(_)
         | E::TurnCommitted(_)
@@ -148,8 +151,8 @@ fn session_data(event: &event::Event) -> Value {
             "session_id": it.session, "tool_call_id": it.tool_call_id,
             "widget_partial_state": it.partial_state,
         }),
-        E::NoteRemembered(it) => {
-            json!({ "session_id": it.session, "note": it.note, "untrusted": it.untrusted })
+        E::NoteRemembered(_) | E::NoteForgotten(_) | E::MemoryDue(_) | E::MemoryRead(_) => {
+            memory_data(event)
         }
         E::SessionOpened(it) => json!({
             "session_id": it.session, "session_type": it.session_type, "name": it.name,
@@ -163,6 +166,47 @@ fn session_data(event: &event::Event) -> Value {
         E::InputDead(it) => json!({ "input_id": it.input, "reason": it.reason }),
         E::InputRequeued(it) => json!({ "input_id": it.input }),
         E::TurnsImported(it) => imported(it),
+        _ => Value::Null,
+    }
+}
+
+/// Returns the data of an event of an agent's memory; null for other kinds.
+fn memory_data(event: &event::Event) -> Value {
+    use event::Event as E;
+    match event {
+        E::NoteRemembered(it) => {
+            let mut data = json!({
+                "session_id": it.session, "note": it.note, "untrusted": it.untrusted,
+            });
+            let from = it.provenance.as_ref();
+            let more = [
+                ("note_id", it.id.map(|id| json!(id))),
+                ("about", it.about.as_ref().map(|about| json!(about))),
+                ("user_id", from.map(|from| json!(from.user_id))),
+                ("written_by", from.map(|from| json!(from.written_by))),
+                (
+                    "turn_id",
+                    from.and_then(|from| from.turn).map(|turn| json!(turn)),
+                ),
+            ];
+            if let Some(fields) = data.as_object_mut() {
+                fields.extend(
+                    more.into_iter()
+                        .filter_map(|(name, value)| Some((name.to_owned(), value?))),
+                );
+            }
+            data
+        }
+        E::NoteForgotten(it) => json!({
+            "session_id": it.session, "note_id": it.note, "user_id": it.user_id,
+        }),
+        E::MemoryDue(it) => json!({
+            "session_id": it.session, "due": it.due.map(|time| time.to_string()),
+        }),
+        E::MemoryRead(it) => json!({
+            "session_id": it.session, "agent_id": it.agent, "reader_session_id": it.reader,
+            "through_turn_id": it.through, "input_id": it.input, "because": it.because,
+        }),
         _ => Value::Null,
     }
 }

@@ -101,6 +101,7 @@ fn asked(operation: &Operation) -> Option<Value> {
         | Performer::Agent { .. }
         | Performer::Detached { .. }
         | Performer::Recall { .. }
+        | Performer::Memory { .. }
         | Performer::Timer { .. }
         | Performer::Refused { .. }
         | Performer::Reply { .. } => None,

@@ -2,7 +2,7 @@
 
 use super::{Broker, By, Error, Request, Target};
 use crate::boxed::boxed;
-use crate::purge::{begin_agent, begin_session, finish};
+use crate::purge::{begin_agent, begin_session, finish, reader_of};
 use crate::refusals::{
     agent_not_archived, agent_not_found, busy, session_not_deleted, session_not_found, spawned,
 };
@@ -92,7 +92,15 @@ impl Broker {
         self.core.spawn(async move {
             let purged = async {
                 match stream {
-                    Stream::Session(session) => begin_session(&core, session).await?,
+                    Stream::Session(session) => {
+                        begin_session(&core, session).await?;
+                        // The purge of the session forgets which one this is, so it comes first.
+                        if let Some(reader) = reader_of(&core, session).await?
+                            && core.store.open_purges().await?.contains(&reader)
+                        {
+                            finish(&core, reader, None).await?;
+                        }
+                    }
                     Stream::Agent(agent) => begin_agent(&core, agent).await?,
                     Stream::Run(_) | Stream::Host => {}
                 }

@@ -11,6 +11,7 @@ use domain::budget::Budget;
 use domain::definition::DefinitionId;
 use domain::delegate::{self, CacheScope, Delegation};
 use domain::limits::TIMER_MS_MAX;
+use domain::memory;
 use domain::message::Part;
 use domain::operation::Performer;
 use domain::ruling::{AGENT_CALL, Rule, TOOL_CALL};
@@ -75,11 +76,12 @@ impl SessionContext {
             Err(fault) => return Ok(failed("invalid-arguments", fault)),
         };
         // Faults in the arguments of these tools are reported in the tools' own terms.
-        if hands_over(name) {
+        if hands_over(name) || memory::NAMES.contains(&name) {
             scope.left.calls -= 1;
-            return match name == delegate::NAME {
-                true => self.resolve_delegate(scope, arguments, sent).await,
-                false => self.resolve_talk(scope, name, parsed, sent).await,
+            return match name {
+                delegate::NAME => self.resolve_delegate(scope, arguments, sent).await,
+                _ if hands_over(name) => self.resolve_talk(scope, name, parsed, sent).await,
+                _ => self.resolve_memory(scope, name, parsed, sent).await,
             };
         }
         let parsed = Value::Object(parsed);
@@ -314,8 +316,13 @@ impl SessionContext {
 }
 
 /// Returns whether calls of a tool become work of another agent.
-pub(super) fn hands_over(tool: &str) -> bool {
+fn hands_over(tool: &str) -> bool {
     tool == delegate::NAME || talk::NAMES.contains(&tool)
+}
+
+/// Returns whether calls of a tool may become work of another agent.
+pub(super) fn may_lead_to_agents(tool: &str) -> bool {
+    hands_over(tool) || tool == memory::SEARCH
 }
 
 /// Returns the arguments of a call. The error is the fault, for people.

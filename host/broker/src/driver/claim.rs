@@ -21,10 +21,14 @@ use domain::delegate::Priority;
 use domain::digest::Digest;
 use domain::dispatch::Depth;
 use domain::event::{InputAccepted, RunStarted, Source};
+use domain::hints::{Hint, choose};
 use domain::id::TurnId;
+use domain::limits::RECALL_HITS_MAX;
+use domain::message::text_of;
 use domain::operation::ReplyTo;
 use domain::persona::Persona;
 use domain::queue::OverflowNotice;
+use domain::role::AgentRole;
 use domain::run::Run;
 use domain::sampling::GenerationSettings;
 use domain::time::Timestamp;
@@ -126,6 +130,8 @@ impl SessionContext {
             .unwrap_or_default()
             .both(&agent.agent.permissions)
             .both(&begun.permissions);
+        let user_id = begun.user_id.unwrap_or_else(|| session.user_id.clone());
+        let hints = self.hints(agent, led, &user_id, claim.inputs).await?;
         Ok(RunStarted {
             claimed: claim.inputs.iter().map(|input| input.input).collect(),
             collected: claim.collected,
@@ -140,13 +146,54 @@ impl SessionContext {
             priority: begun.priority,
             denies: own.both(&begun.denies),
             permissions,
-            untrusted: agent.agent.remembers_untrusted || bare.untrusted,
-            user_id: begun.user_id.unwrap_or_else(|| session.user_id.clone()),
+            untrusted: agent.agent.remembers_untrusted
+                || bare.untrusted
+                || hints.iter().any(|hint| hint.untrusted),
+            hints,
+            user_id,
             overrides: claim.overrides,
             generation: claim.generation,
             model: self.model(begun.model.as_ref(), session, agent, led.definition),
             ..bare
         })
+    }
+
+    /// Returns the notes that the models of a run see beside the user's words, as far as its
+    /// definition asks for any: the best of those that the user may see.
+    async fn hints(
+        &self,
+        agent: &AgentRow,
+        led: &Led<'_>,
+        user: &UserId,
+        inputs: &[InputAccepted],
+    ) -> Result<Vec<Hint>, DriverError> {
+        let Some(settings) = led.definition.memory_hints else {
+            return Ok(Vec::new());
+        };
+        let words: Vec<String> = inputs
+            .iter()
+            .filter(|input| matches!(input.source, Source::Api))
+            .filter_map(|input| input.message.as_ref())
+            .map(|message| text_of(&message.parts))
+            .collect();
+        if words.is_empty() {
+            return Ok(Vec::new());
+        }
+        let of = agent.agent.id;
+        let role = self.store().role(user, of).await?;
+        let only = (!role.is_some_and(AgentRole::sees_all_sessions)).then_some(user);
+        let found = self
+            .store()
+            .recall_notes(of, only, &words.join(" "), RECALL_HITS_MAX)
+            .await?;
+        let hints = found.iter().filter_map(|hit| {
+            Some(Hint {
+                note: hit.note?,
+                bytes: hit.text.len() as u64,
+                untrusted: hit.untrusted,
+            })
+        });
+        Ok(choose(settings, hints))
     }
 
     /// Returns the start of a run that claims nothing and is given nothing beyond its session.
@@ -188,6 +235,7 @@ impl SessionContext {
             denies: agent.agent.denies.clone(),
             permissions: Permissions::default(),
             untrusted: self.thread_is_untrusted(session.head).await?,
+            hints: Vec::new(),
             user_id: session.user_id.clone(),
             session_config: session.config,
             session_expires_at: session.expires_at,
@@ -320,7 +368,7 @@ pub(super) struct Led<'a> {
     pub(super) definition: &'a Definition,
     pub(super) entry: &'a Entry,
     /// The persona that its session is led as.
-    persona: Option<&'a Persona>,
+    pub(super) persona: Option<&'a Persona>,
 }
 
 /// The properties that a run takes over from its inputs.

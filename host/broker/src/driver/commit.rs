@@ -270,6 +270,10 @@ impl Driver {
             self.context.core.timers.notify_one();
         }
         if ended {
+            let started = &run.started;
+            if self.context.due_after(started, plan.time).is_some() {
+                self.context.core.timers.notify_one();
+            }
             return self.let_go().await;
         }
         let now = self.context.core.now();

@@ -62,7 +62,7 @@ impl Driver {
                 .context
                 .compaction(&session, head, window, Occasion::Due { tokens })
                 .await?
-            && self.begin_compaction(&session, compaction).await?
+            && self.begin_after_reading(&session, compaction).await?
         {
             return Ok(true);
         }
@@ -101,7 +101,7 @@ impl Driver {
         let Some(compaction) = compaction else {
             return Err(DriverError::Refused(nothing_to_compact()));
         };
-        if !self.begin_compaction(&session, compaction).await? {
+        if !self.begin_after_reading(&session, compaction).await? {
             return Err(DriverError::Refused(session_closed()));
         }
         let Some(run) = self.phase.driving().map(|driving| driving.run.started.run) else {
@@ -124,6 +124,16 @@ impl Driver {
                 })
             }
         }
+    }
+
+    /// Begins the run, after the memory agent was handed what it has not read of the thread.
+    async fn begin_after_reading(
+        &mut self,
+        session: &SessionRow,
+        compaction: Compaction,
+    ) -> Result<bool, DriverError> {
+        self.read_before_compaction(session).await?;
+        self.begin_compaction(session, compaction).await
     }
 
     /// Begins the run. Returns false when no turn of the session can be led, or none will follow.

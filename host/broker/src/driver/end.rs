@@ -202,6 +202,9 @@ impl SessionContext {
             &context,
             committed,
         );
+        if let Some(due) = self.due_after(started, time) {
+            add_last(commit, Stream::Session(started.session), &context, due);
+        }
         if !commit
             .guards
             .iter()

@@ -21,7 +21,7 @@ use domain::id::{AgentId, InputId, OperationId, SessionId, Stream};
 use domain::limits::WAITING_INPUTS_MAX;
 use domain::message::{Draft, Part, Role};
 use domain::operation::{Performer, ReplyTo};
-use domain::path::{self, AgentConfig, AgentPath};
+use domain::path::{AgentConfig, AgentPath, PathKind};
 use domain::ruling::AGENT_CALL;
 use domain::run::decide::Resolved;
 use domain::step::Failure;
@@ -57,6 +57,8 @@ pub(super) struct Handover {
 pub(super) enum To {
     /// A worker that is made for it, below the caller.
     Worker(Arc<Definition>),
+    /// An agent that is made for it, below the caller, and searches the caller's memory.
+    Searcher(Arc<Definition>),
     /// An agent of the user's, in a session of its own.
     There(Box<Place>),
 }
@@ -275,7 +277,14 @@ impl SessionContext {
         let waits = handover.waits;
         let budget = handover.budget.or_half_of(left);
         let mut begun = match handover.to {
-            To::Worker(target) => scope.worker(&target, self.served.catalogue.agent_type(&target)),
+            To::Worker(target) => {
+                let agent_type = self.served.catalogue.agent_type(&target);
+                scope.worker(&target, agent_type, PathKind::Sub)
+            }
+            To::Searcher(target) => {
+                let agent_type = self.served.catalogue.agent_type(&target);
+                scope.worker(&target, agent_type, PathKind::Search)
+            }
             To::There(place) => scope.place(*place, waits.waits()),
         };
         begun.guards.extend(of_tree);
@@ -413,7 +422,7 @@ impl Scope<'_> {
     }
 
     /// Makes a new agent below this one, with a session.
-    fn worker(&mut self, target: &Definition, agent_type: String) -> Begun {
+    fn worker(&mut self, target: &Definition, agent_type: String, kind: PathKind) -> Begun {
         self.grant(AGENT_CALL, &target.agent_id.0);
         let caller = &self.agent.agent;
         let now = self.now;
@@ -432,8 +441,8 @@ impl Scope<'_> {
         let created = AgentCreated {
             agent,
             definition: target.agent_id.clone(),
-            path: below(&caller.path, count),
-            kind: Some(path::PathKind::Sub),
+            path: below(&caller.path, kind, count),
+            kind: Some(kind),
             config: AgentConfig::default(),
             parent: Some(caller.id),
             agent_type: Some(agent_type),
@@ -529,13 +538,16 @@ impl Scope<'_> {
 ///
 /// Below a path from before paths had their form it is put together as text. Agents do not call
 /// each other so deep that such a path could be too long.
-fn below(parent: &str, index: u64) -> String {
+fn below(parent: &str, kind: PathKind, index: u64) -> String {
     let built = parent
         .parse::<AgentPath>()
         .ok()
         .zip(u32::try_from(index).ok())
-        .and_then(|(parent, index)| parent.sub(index).ok());
-    built.map_or_else(|| format!("{parent}/sub/{index}"), String::from)
+        .and_then(|(parent, index)| match kind {
+            PathKind::Search => parent.search(index).ok(),
+            _ => parent.sub(index).ok(),
+        });
+    built.map_or_else(|| format!("{parent}/{kind}/{index}"), String::from)
 }
 
 /// Returns the refusal that too many inputs wait in a session. That passes.

@@ -10,6 +10,7 @@ use crate::resolved_config::ResolvedConfig;
 use domain::budget::{Amount, Available};
 use domain::compaction::{estimated_tokens, parts_tokens, text_tokens};
 use domain::event::RunStarted;
+use domain::hints::estimated_bytes;
 use domain::message::{Message, MessageId};
 use domain::price::Price;
 use domain::run::intake::Intake;
@@ -194,8 +195,10 @@ impl SessionContext {
                     .sum()
             }
         };
+        let noted = usize::try_from(estimated_bytes(&started.hints)).unwrap_or(usize::MAX);
         let prompt = in_thread
             .saturating_add(in_run)
+            .saturating_add(text_tokens(noted))
             .saturating_add(text_tokens(system + tools))
             .saturating_add(parts_tokens(&request.also));
         let reserved_tokens = self.core.limits.reserved_tokens;

@@ -3,7 +3,7 @@
 //! It is decided from the grants of this moment, and recorded.
 
 use super::budget::Affords;
-use super::calls::hands_over;
+use super::calls::may_lead_to_agents;
 use super::context::SessionContext;
 use super::driving::Driving;
 use super::error::DriverError;
@@ -62,10 +62,13 @@ fn may_hand_over(work: &Work, config: &ResolvedConfig) -> bool {
         Work::Agent(_) => true,
         Work::Tool {
             call: Call::Own { name, .. },
-        } => hands_over(name),
+        } => may_lead_to_agents(name),
         Work::Tool {
             call: Call::OfModel { .. },
-        } => config.tool_list.iter().any(|tool| hands_over(&tool.name)),
+        } => {
+            let mut tools = config.tool_list.iter();
+            tools.any(|tool| may_lead_to_agents(&tool.name))
+        }
         Work::Model(_) | Work::Client(_) | Work::Recall { .. } | Work::Timer { .. } => false,
     }
 }
@@ -145,9 +148,13 @@ impl SessionContext {
                     Box::pin(self.resolve_dispatch(&mut scope, dispatch, sent)).await?
                 }
                 Work::Recall { query, limit } => {
-                    let query = query.clone();
-                    let limit = (*limit).min(RECALL_HITS_MAX);
-                    simply(Performer::Recall { query, limit }, EffectClass::ReadOnly)
+                    let performer = Performer::Recall {
+                        query: query.clone(),
+                        limit: (*limit).min(RECALL_HITS_MAX),
+                        of: None,
+                        notes: false,
+                    };
+                    simply(performer, EffectClass::ReadOnly)
                 }
                 Work::Timer { ms } => {
                     let due = asked.now.plus_ms((*ms).min(TIMER_MS_MAX));

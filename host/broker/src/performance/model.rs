@@ -18,6 +18,7 @@ use domain::cut_off::CutOff;
 use domain::digest::Salt;
 use domain::event::{BoundaryVerdict, RunStarted};
 use domain::grant::capability;
+use domain::hints::{self, Noted};
 use domain::limits::REPLY_REPAIRS_MAX;
 use domain::message::{Draft, Message, MessageId, Part, Role, text_of};
 use domain::model::{Prompt, Reply, arrange};
@@ -249,6 +250,7 @@ impl Model<'_> {
             Some(summary) => shown(summary, said),
             None => arrange(said),
         };
+        self.add_hints(&mut messages).await?;
         if !self.request.also.is_empty() {
             let draft = Draft {
                 role: Role::User,
@@ -260,6 +262,44 @@ impl Model<'_> {
             messages.push(draft.at(self.through + 1, Salt::default()));
         }
         messages
+    }
+
+    /// Adds the notes that the run began with, before its own first message: what was said before
+    /// stays the beginning of the prompt, which a provider may have kept.
+    ///
+    /// A note that was forgotten meanwhile is left out.
+    async fn add_hints(&self, messages: &mut Vec<Message>) -> Result<(), PromptError> {
+        if self.started.hints.is_empty() {
+            return Ok(());
+        }
+        let named = self.started.hints.iter().map(|hint| hint.note).collect();
+        let notes = self
+            .core
+            .store
+            .notes_named(self.started.agent, named)
+            .await?;
+        let noted: Vec<Noted<'_>> = notes
+            .iter()
+            .map(|note| Noted {
+                text: &note.text,
+                time: note.time,
+                untrusted: note.untrusted,
+            })
+            .collect();
+        let Some(text) = hints::block(&noted) else {
+            return Ok(());
+        };
+        let draft = Draft {
+            untrusted: notes.iter().any(|note| note.untrusted),
+            ..Draft::text(Role::User, hints::ORIGIN, text)
+        };
+        let base_message = self.started.base_message;
+        let place = messages
+            .iter()
+            .position(|message| message.id > base_message)
+            .unwrap_or(messages.len());
+        messages.insert(place, draft.at(base_message, Salt::default()));
+        Ok(())
     }
 
     /// Returns the messages from one on, of the thread and of the run.

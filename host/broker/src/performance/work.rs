@@ -12,8 +12,10 @@ use crate::performance::result::{CameTo, Performed, Thread};
 use crate::performance::stopwatch::Stopwatch;
 use crate::performance::tool::{Ran, Tool};
 use domain::event::{BoundaryDecided, RunStarted};
-use domain::message::{Message, MessageId};
+use domain::id::AgentId;
+use domain::message::{Message, MessageId, Part};
 use domain::operation::Performer;
+use domain::role::AgentRole;
 use domain::run::settle::Ended;
 use domain::run::{Open, Run};
 use domain::step::{Failure, ModelRequest};
@@ -156,13 +158,24 @@ impl Work {
                 .perform()
                 .await
             }
-            Performer::Recall { query, limit } => {
-                recall(&self.core, &self.started, query, *limit).await
+            Performer::Recall {
+                query,
+                limit,
+                of,
+                notes,
+            } => {
+                let looked_for = LookedFor {
+                    query,
+                    limit: *limit,
+                    notes: *notes,
+                };
+                recall(&self.core, &self.started, looked_for, *of).await
             }
             // These are settled by others: people, clocks, agents, rules.
             Performer::Client { .. }
             | Performer::Agent { .. }
             | Performer::Detached { .. }
+            | Performer::Memory { .. }
             | Performer::Timer { .. }
             | Performer::Refused { .. }
             | Performer::Reply { .. } => Performed::ended(Ended::Unknown),
@@ -188,24 +201,54 @@ impl Work {
     }
 }
 
-/// Searches the agent's threads and notes, as far as the user of the run could see them.
-async fn recall(core: &Core, started: &RunStarted, query: &str, limit: u32) -> Performed {
-    let agent = started.agent;
+/// The words of a search, and the most hits.
+struct LookedFor<'a> {
+    query: &'a str,
+    limit: u32,
+    /// True if only notes are looked for.
+    notes: bool,
+}
+
+/// Searches an agent's threads and notes, as far as the user of the run could see them.
+///
+/// A tool's call names the agent (`of`), and its result is a text; else it is the run's own.
+async fn recall(
+    core: &Core,
+    started: &RunStarted,
+    looked_for: LookedFor<'_>,
+    of: Option<AgentId>,
+) -> Performed {
+    let agent = of.unwrap_or(started.agent);
     let user = &started.user_id;
+    let LookedFor {
+        query,
+        limit,
+        notes,
+    } = looked_for;
     let hits = match core.store.role(user, agent).await {
-        Ok(Some(role)) if role.sees_all_sessions() => {
-            core.store.recall(agent, None, query, limit).await
+        Ok(role) => {
+            let sees_all = role.is_some_and(AgentRole::sees_all_sessions);
+            let only = (!sees_all).then_some(user);
+            if notes {
+                core.store.recall_notes(agent, only, query, limit).await
+            } else {
+                core.store.recall(agent, only, query, limit).await
+            }
         }
-        Ok(_) => core.store.recall(agent, Some(user), query, limit).await,
         Err(error) => Err(error),
     };
     match hits {
         Ok(hits) => {
             let untrusted = hits.iter().any(|hit| hit.untrusted);
             let hits: Vec<Value> = hits.iter().map(describe).collect();
-            Performed::ended(Ended::Recalled {
-                hits: json!({ "hits": hits }),
-                untrusted,
+            let hits = json!({ "hits": hits });
+            Performed::ended(if of.is_some() {
+                Ended::Gave {
+                    parts: vec![Part::text(hits.to_string())],
+                    untrusted,
+                }
+            } else {
+                Ended::Recalled { hits, untrusted }
             })
         }
         Err(error) => {
@@ -218,8 +261,8 @@ async fn recall(core: &Core, started: &RunStarted, query: &str, limit: u32) -> P
     }
 }
 
-/// Returns a hit as the agent is told of it. It has a mark only if it rests on content from
-/// outside.
+/// Returns a hit as the agent is told of it. It has an id only if it is a note, and a mark only if
+/// it rests on content from outside.
 fn describe(hit: &Hit) -> Value {
     let mut described = json!({
         "text": hit.text,
@@ -227,8 +270,12 @@ fn describe(hit: &Hit) -> Value {
         "session": hit.session,
         "time": hit.time.to_string(),
     });
-    if let Some(fields) = described.as_object_mut().filter(|_| hit.untrusted) {
-        fields.insert("untrusted".to_owned(), true.into());
+    if let Some(fields) = described.as_object_mut() {
+        let note = hit.note.map(|note| ("note", json!(note)));
+        let about = hit.about.as_ref().map(|about| ("about", json!(about)));
+        let mark = hit.untrusted.then(|| ("untrusted", true.into()));
+        let more = [note, about, mark].into_iter().flatten();
+        fields.extend(more.map(|(name, value)| (name.to_owned(), value)));
     }
     described
 }

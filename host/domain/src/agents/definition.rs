@@ -250,6 +250,63 @@ pub struct Definition {
     /// have no limits.
     #[serde(default)]
     pub sessions: BTreeMap<String, SessionPolicy>,
+    /// The agent that reads its chats and keeps notes of them. Without it, nobody does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory: Option<MemorySettings>,
+    /// Notes that stand in the prompt beside the user's words. Without it, none do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_hints: Option<HintSettings>,
+}
+
+/// The reading of a definition's chats into notes, and the search in them by agents.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct MemorySettings {
+    /// The definition of the agent at `<agent>/memory` that reads. It needs the tools
+    /// `memory_search` and `memory_save` in its `toolAllowlist`.
+    pub agent: DefinitionId,
+    /// Seconds without another turn after which a chat is read, from 1 to 31,536,000 (a year).
+    #[schemars(range(min = 1, max = 31_536_000))]
+    pub idle_s: u32,
+    /// True if a chat is also read before its thread is compacted. The compaction does not wait for
+    /// it.
+    pub before_compaction: bool,
+    /// The definition of agents at `<agent>/search/<n>`, made one by one for searches that
+    /// `memory_search` calls `deep`. Without it there are no such searches.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub search: Option<DefinitionId>,
+}
+
+impl Default for MemorySettings {
+    fn default() -> Self {
+        Self {
+            agent: DefinitionId("memory-agent".to_owned()),
+            idle_s: 600,
+            before_compaction: true,
+            search: None,
+        }
+    }
+}
+
+/// The notes that stand in a prompt beside the user's words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct HintSettings {
+    /// Number of notes, from 1 to 20.
+    #[schemars(range(min = 1, max = 20))]
+    pub max: u32,
+    /// Bytes of their texts together, from 64 to 65,536. A note that does not fit is left out.
+    #[schemars(range(min = 64, max = 65_536))]
+    pub bytes_max: u32,
+}
+
+impl Default for HintSettings {
+    fn default() -> Self {
+        Self {
+            max: 3,
+            bytes_max: 2_048,
+        }
+    }
 }
 
 fn yes() -> bool {

@@ -22,9 +22,10 @@ pub mod upcast;
 
 pub use agent::{
     ActionRequested, ActionWithdrawn, AgentArchived, AgentConfigured, AgentCreated, AgentRenamed,
-    ExecutionResumed, ExecutionSuspended, NoteRemembered, PreferencesCarried, PreferencesUpdated,
-    PromptOverridden, ResponseReceived, RoleChanged, SessionImported, SettingsUpdated,
-    SlotCompleted, SlotTaken, SlotTerminated, UserAssigned, UserUnassigned,
+    ExecutionResumed, ExecutionSuspended, NoteForgotten, NoteRemembered, PreferencesCarried,
+    PreferencesUpdated, PromptOverridden, Provenance, ResponseReceived, RoleChanged,
+    SessionImported, SettingsUpdated, SlotCompleted, SlotTaken, SlotTerminated, UserAssigned,
+    UserUnassigned,
 };
 pub use boundary::{
     BoundaryDecided, BoundaryDecision, BoundaryVerdict, ComponentAdmitted, DECISIONS_RECORDED_MAX,
@@ -47,7 +48,9 @@ pub use run::{
     OperationAttempted, OperationStarted, PluginEmitted, RunCut, RunEnded, RunRecovered,
     RunSettled, RunStarted, RunStepped, StepFailed,
 };
-pub use session::{FileUploaded, ItemRecorded, SessionOpened, TurnCommitted, UiSaved};
+pub use session::{
+    FileUploaded, ItemRecorded, MemoryDue, MemoryRead, SessionOpened, TurnCommitted, UiSaved,
+};
 
 use crate::work::approval::ApprovalAnswered;
 use crate::work::operation::{Answer, Continuation};
@@ -120,6 +123,9 @@ pub enum Event {
     /// A note was kept for recall.
     #[serde(rename = "agent.note.remembered.v1")]
     NoteRemembered(NoteRemembered),
+    /// A note was forgotten: what it said is erased from the event that kept it.
+    #[serde(rename = "agent.note.forgotten.v1")]
+    NoteForgotten(NoteForgotten),
     /// A session exists.
     #[serde(rename = "session.opened.v1")]
     SessionOpened(SessionOpened),
@@ -148,6 +154,13 @@ pub enum Event {
     /// A turn joined the tree and the session's head moved to it.
     #[serde(rename = "session.turn.committed.v1")]
     TurnCommitted(TurnCommitted),
+    /// A session has turns that its memory agent has not read, and will get when it is idle; or it
+    /// is not to be read after all.
+    #[serde(rename = "session.memory.due.v1")]
+    MemoryDue(MemoryDue),
+    /// Turns of a session were handed to its memory agent. No later reading begins before them.
+    #[serde(rename = "session.memory.read.v1")]
+    MemoryRead(MemoryRead),
     /// A structured session's item went on record.
     #[serde(rename = "session.item.recorded.v2")]
     ItemRecorded(ItemRecorded),

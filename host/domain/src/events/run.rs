@@ -432,8 +432,11 @@ impl Run {
             );
         }
         self.spending.tool_calls += u32::from(account::is_call(&operation.performer));
-        self.shares |= !matches!(operation.performer, Performer::Tool { .. })
-            && account::is_call(&operation.performer);
+        let stays = matches!(
+            operation.performer,
+            Performer::Tool { .. } | Performer::Memory { .. } | Performer::Recall { .. }
+        );
+        self.shares |= !stays && account::is_call(&operation.performer);
         self.replied |= matches!(operation.performer, Performer::Reply { .. });
         let pause = if operation.approval.is_some() {
             Pause::Approving

@@ -85,6 +85,9 @@ uuid_ids! {
     InputId
     /// One event. A UUIDv7.
     EventId
+    /// A note of an agent's memory: half of a hash of where it was made, so that the same step that
+    /// is taken again makes the same note.
+    NoteId
     /// An account (`work/account.rs`): the id of the run that a message began, or of the input
     /// that handed work over.
     AccountId
@@ -137,6 +140,29 @@ impl OperationId {
     #[must_use]
     pub fn idempotency_key(self, segment: u32) -> String {
         format!("{}-{segment}", self.0.short())
+    }
+}
+
+impl NoteId {
+    /// The id of the note that an operation saves.
+    #[must_use]
+    pub fn of_operation(operation: OperationId) -> Self {
+        Self::half_of(Digest::of_parts(&[b"note", &operation.0.0]))
+    }
+
+    /// The id of a note that was kept without one, by the position of its event.
+    #[must_use]
+    pub fn of_position(agent: AgentId, position: u64) -> Self {
+        Self::half_of(Digest::of_parts(&[
+            b"note at",
+            agent.0.as_bytes(),
+            &position.to_be_bytes(),
+        ]))
+    }
+
+    fn half_of(digest: Digest) -> Self {
+        let half = digest.0.first_chunk::<16>().copied().unwrap_or_default();
+        Self(Uuid::from_bytes(half))
     }
 }
 
@@ -206,6 +232,18 @@ mod tests {
             OperationId::mint(run, 1, "a"),
             OperationId::mint(run, 1, "b")
         );
+    }
+
+    #[test]
+    fn notes_of_different_operations_and_events_have_different_ids() {
+        let run = RunId(Uuid::from_u128(7));
+        let of = |key| NoteId::of_operation(OperationId::mint(run, 1, key));
+        assert_eq!(of("a"), of("a"));
+        assert_ne!(of("a"), of("b"));
+        let agent = AgentId(Uuid::from_u128(1));
+        let at = |position| NoteId::of_position(agent, position);
+        assert_ne!(at(1), at(2));
+        assert_eq!(at(1).to_string().parse::<NoteId>().unwrap(), at(1));
     }
 
     #[test]

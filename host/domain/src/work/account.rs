@@ -204,12 +204,12 @@ pub fn is_call(performer: &Performer) -> bool {
         Performer::Tool { .. }
         | Performer::Agent { .. }
         | Performer::Detached { .. }
+        | Performer::Memory { .. }
         | Performer::Reply { .. } => true,
+        // What an agent looks up by itself is no call.
+        Performer::Recall { of, .. } => of.is_some(),
         Performer::Refused { outcome, .. } => matches!(outcome, OperationOutcome::Parts { .. }),
-        Performer::Model { .. }
-        | Performer::Client { .. }
-        | Performer::Recall { .. }
-        | Performer::Timer { .. } => false,
+        Performer::Model { .. } | Performer::Client { .. } | Performer::Timer { .. } => false,
     }
 }
 

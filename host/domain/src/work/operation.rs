@@ -89,6 +89,18 @@ pub enum Performer {
         query: String,
         /// The most hits to return.
         limit: u32,
+        /// The agent whose memory it is, where a tool was called; none for what an agent looks up
+        /// by itself, in its own.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        of: Option<AgentId>,
+        /// True if only notes are looked for, and no messages.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        notes: bool,
+    },
+    /// A note was kept or forgotten, in the commit that started the operation. It settles at once.
+    Memory {
+        /// The result as JSON.
+        told: String,
     },
     /// Time passes.
     Timer {
@@ -160,6 +172,7 @@ impl Performer {
             | Self::Agent { .. }
             | Self::Detached { .. }
             | Self::Recall { .. }
+            | Self::Memory { .. }
             | Self::Refused { .. }
             | Self::Reply { .. } => false,
         }

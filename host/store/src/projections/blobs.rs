@@ -5,7 +5,7 @@ use crate::EMPTY_STATE;
 use crate::sql::Sql;
 use domain::digest::Digest;
 use domain::event::{
-    Event, ExecutionResumed, ImportedTurn, ResponseReceived, RunStarted, RunStepped,
+    Event, ExecutionResumed, ImportedTurn, InputAccepted, ResponseReceived, RunStarted, RunStepped,
 };
 use domain::message::{Message, Part};
 use domain::operation::{Kept, Settlement};
@@ -54,11 +54,7 @@ impl Named {
     fn from_event(event: &Event) -> Self {
         let mut named = Self::default();
         match event {
-            Event::InputAccepted(accepted) => {
-                let drafts = accepted.message.iter();
-                let of_drafts = drafts.flat_map(|draft| blobs(&draft.parts));
-                named.kept.extend(of_drafts);
-            }
+            Event::InputAccepted(accepted) => named.accept(accepted),
             Event::TurnsImported(imported) if imported.erased.is_none() => {
                 named.import(&imported.turns);
             }
@@ -115,6 +111,9 @@ impl Named {
             | Event::SlotCompleted(_)
             | Event::SlotTerminated(_)
             | Event::NoteRemembered(_)
+            | Event::NoteForgotten(_)
+            | Event::MemoryDue(_)
+            | Event::MemoryRead(_)
             | Event::UiSaved(_)
             | Event::ItemRecorded(_)
             | Event::InputDead(_)
@@ -139,6 +138,12 @@ impl Named {
             | Event::PluginEmitted(_) => {}
         }
         named
+    }
+
+    fn accept(&mut self, accepted: &InputAccepted) {
+        let drafts = accepted.message.iter();
+        self.kept
+            .extend(drafts.flat_map(|draft| blobs(&draft.parts)));
     }
 
     fn import(&mut self, turns: &[ImportedTurn]) {

@@ -1,10 +1,11 @@
 //! Searchable text of committed turns and of notes. Its words are indexed later, by
 //! [`full_text`](crate::full_text).
 
-use crate::sql::{Sql, int};
-use domain::event::{NoteRemembered, TurnCommitted, TurnsImported};
-use domain::id::AgentId;
+use crate::sql::{Sql, int, to_json};
+use domain::event::{NoteForgotten, NoteRemembered, Provenance, TurnCommitted, TurnsImported};
+use domain::id::{AgentId, NoteId};
 use rusqlite::params;
+use serde::{Deserialize, Serialize};
 
 /// Rows that one event may have: a row's number is that of its event with its place among them, so
 /// that it does not depend on what became of others.
@@ -31,18 +32,53 @@ pub(super) fn remember(
     position: u64,
 ) -> rusqlite::Result<()> {
     let (row, _) = rows_of(position);
+    let id = note
+        .id
+        .unwrap_or_else(|| NoteId::of_position(note.agent, position));
+    let details = Details {
+        about: note.about.clone(),
+        provenance: note.provenance.clone(),
+    };
+    // An operation keeps its note in the one commit that starts it, so no id comes twice.
     sql.write(
-        "INSERT INTO recall (id, session, note, untrusted, time, agent) VALUES (?1, ?2, ?3, ?4, \
-         ?5, ?6)",
+        "INSERT INTO recall (id, session, note, untrusted, time, agent, note_id, details) VALUES \
+         (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
         params![
             row,
             note.session.to_string(),
             note.note,
             note.untrusted,
             int(note.time.0),
-            note.agent.to_string()
+            note.agent.to_string(),
+            id.to_string(),
+            to_json(&details)?,
         ],
     )
+}
+
+/// A note is found no more. The writer has taken its words out of the index before.
+pub(super) fn forget(sql: &Sql<'_>, forgotten: &NoteForgotten) -> rusqlite::Result<()> {
+    let (row, _) = rows_of(forgotten.position);
+    sql.write(
+        "DELETE FROM recall WHERE id = ?1 AND note_id = ?2 AND agent = ?3",
+        params![row, forgotten.note.to_string(), forgotten.agent.to_string()],
+    )
+}
+
+/// What a note's row keeps beside its text, as JSON.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub(crate) struct Details {
+    /// See [`NoteRemembered::about`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) about: Option<String>,
+    /// See [`NoteRemembered::provenance`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) provenance: Option<Provenance>,
+}
+
+/// The position of the event that kept the note of a row.
+pub(crate) fn position_of(row: u64) -> u64 {
+    row / ROWS_OF_EVENT
 }
 
 /// Makes the user's and the assistant's messages of a turn searchable, in the name of its session's

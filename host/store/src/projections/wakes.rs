@@ -8,6 +8,8 @@ use std::fmt::Display;
 
 /// The wake of a queue whose debounce is over.
 const DEBOUNCE: &str = "debounce";
+/// The wake of a session that its memory agent is to read.
+pub(super) const MEMORY: &str = "memory";
 
 /// A subject becomes due, or does not.
 pub(super) fn set(
@@ -93,7 +95,12 @@ pub(super) fn unpause(sql: &Sql<'_>, operation: OperationId) -> rusqlite::Result
     remove_kind(sql, &operation, "pause")
 }
 
-fn remove_kind(sql: &Sql<'_>, subject: &impl Display, kind: &'static str) -> rusqlite::Result<()> {
+/// Removes the wake of one kind.
+pub(super) fn remove_kind(
+    sql: &Sql<'_>,
+    subject: &impl Display,
+    kind: &'static str,
+) -> rusqlite::Result<()> {
     sql.write(
         "DELETE FROM wakes WHERE subject = ?1 AND kind = ?2",
         [&subject.to_string(), kind],

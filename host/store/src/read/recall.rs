@@ -1,10 +1,10 @@
 //! Full-text search over what an agent's threads and notes hold.
 
 use super::ReadError;
-use crate::projections::owner_token;
+use crate::projections::{NoteDetails, owner_token};
 use crate::sql::Columns;
 use crate::store::Store;
-use domain::id::{AgentId, SessionId, TurnId};
+use domain::id::{AgentId, NoteId, SessionId, TurnId};
 use domain::limits::RECALL_HITS_MAX;
 use domain::message::{Message, MessageId, Role};
 use domain::time::Timestamp;
@@ -19,16 +19,39 @@ const WORDS_MAX: usize = 64;
 pub struct Hit {
     /// The message's text, or the note.
     pub text: String,
-    /// The turn in which it was said; none for a note.
+    /// The turn in which it was said; of a note, the last turn that it was taken from, if it was
+    /// taken from turns.
     pub turn: Option<TurnId>,
     /// The message's place in its thread; none for a note.
     pub message: Option<MessageId>,
     /// The session in which it was said.
     pub session: SessionId,
+    /// The note's id; none for a message.
+    pub note: Option<NoteId>,
+    /// The subject of the note, if it names one.
+    pub about: Option<String>,
     /// True if it rests on content from outside the user's and the operator's control.
     pub untrusted: bool,
     /// Time of the message or note.
     pub time: Timestamp,
+}
+
+/// The texts among which a recall looks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Texts {
+    /// Messages of committed turns, and notes.
+    All,
+    /// Notes only.
+    Notes,
+}
+
+/// The place where a recall looks.
+#[derive(Clone, Copy)]
+struct Place<'a> {
+    texts: Texts,
+    agent: AgentId,
+    /// The user to whose sessions it is restricted.
+    of: Option<&'a UserId>,
 }
 
 impl Store {
@@ -43,21 +66,52 @@ impl Store {
         query: &str,
         limit: u32,
     ) -> Result<Vec<Hit>, ReadError> {
-        let Some(expression) = expression(agent, query) else {
+        let place = Place {
+            texts: Texts::All,
+            agent,
+            of,
+        };
+        self.recall_in(place, query, limit).await
+    }
+
+    /// Searches this agent's notes in the same way.
+    pub async fn recall_notes(
+        &self,
+        agent: AgentId,
+        of: Option<&UserId>,
+        query: &str,
+        limit: u32,
+    ) -> Result<Vec<Hit>, ReadError> {
+        let place = Place {
+            texts: Texts::Notes,
+            agent,
+            of,
+        };
+        self.recall_in(place, query, limit).await
+    }
+
+    async fn recall_in(
+        &self,
+        place: Place<'_>,
+        query: &str,
+        limit: u32,
+    ) -> Result<Vec<Hit>, ReadError> {
+        let Some(expression) = expression(place.agent, query) else {
             return Ok(Vec::new());
         };
-        let of = of.map(|user| user.as_str().to_owned());
+        let of = place.of.map(|user| user.as_str().to_owned());
+        let all = place.texts == Texts::All;
         self.index_all().await;
         self.read(move |sql| {
             let hits = sql.rows(
                 "SELECT r.session, r.turn, r.message, r.untrusted, r.time, r.note, m.message, \
-                 COALESCE(t.untrusted, FALSE) FROM recall_index JOIN recall r ON r.id = \
-                 recall_index.rowid LEFT JOIN turns t ON t.id = r.turn LEFT JOIN messages m ON \
-                 m.run = r.run AND m.id = r.message WHERE recall_index MATCH ?1 AND EXISTS (SELECT \
-                 1 FROM sessions s WHERE s.id = r.session AND (?3 IS NULL OR s.user_id = ?3) AND \
-                 (r.note IS NOT NULL OR s.status != 'deleted')) ORDER BY bm25(recall_index, 0.0, \
-                 1.0), r.id DESC LIMIT ?2",
-                params![expression, limit.min(RECALL_HITS_MAX), of],
+                 COALESCE(t.untrusted, FALSE), r.note_id, r.details FROM recall_index JOIN recall \
+                 r ON r.id = recall_index.rowid LEFT JOIN turns t ON t.id = r.turn LEFT JOIN \
+                 messages m ON m.run = r.run AND m.id = r.message WHERE recall_index MATCH ?1 AND \
+                 (?4 OR r.note IS NOT NULL) AND EXISTS (SELECT 1 FROM sessions s WHERE s.id = \
+                 r.session AND (?3 IS NULL OR s.user_id = ?3) AND (r.note IS NOT NULL OR s.status \
+                 != 'deleted')) ORDER BY bm25(recall_index, 0.0, 1.0), r.id DESC LIMIT ?2",
+                params![expression, limit.min(RECALL_HITS_MAX), of, all],
                 read,
             )?;
             Ok(hits)
@@ -92,6 +146,8 @@ pub(super) fn any_of(query: &str) -> Option<String> {
 
 fn read(row: &Row<'_>) -> rusqlite::Result<Hit> {
     let note: Option<String> = row.get(5)?;
+    let details: NoteDetails = row.json_opt(9)?.unwrap_or_default();
+    let taken_from = details.provenance.and_then(|provenance| provenance.turn);
     // What an agent says rests on all that its turn rests on; what people say is their own.
     let (text, by_agent, untrusted) = match note {
         Some(note) => (note, false, row.get(3)?),
@@ -106,9 +162,11 @@ fn read(row: &Row<'_>) -> rusqlite::Result<Hit> {
     };
     Ok(Hit {
         text,
-        turn: row.digest_opt(1)?.map(TurnId),
+        turn: row.digest_opt(1)?.map(TurnId).or(taken_from),
         message: row.uint_opt(2)?,
         session: row.id(0)?,
+        note: row.id_opt(8)?,
+        about: details.about,
         untrusted: untrusted || (by_agent && row.get::<_, bool>(7)?),
         time: Timestamp(row.uint(4)?),
     })

@@ -765,6 +765,9 @@ async fn projections_are_the_same_when_they_are_folded_again() {
         session: session(1),
         note: "likes tea".to_owned(),
         untrusted: true,
+        id: None,
+        about: None,
+        provenance: None,
         time: NOON,
     };
     let preferences = json!({ "tone": "dry" });

@@ -4,7 +4,7 @@ use super::purging::erase_all;
 use super::sample::{NOON, Sample, agent, begin, created, opened, run, session, take_turn};
 use crate::Piece;
 use crate::fault::UNINDEXABLE_IN_TESTS;
-use domain::event::{Event, NoteRemembered, SessionDeleted};
+use domain::event::{Event, NoteForgotten, NoteRemembered, SessionDeleted};
 use domain::id::Stream;
 use rusqlite::Connection;
 use std::time::Duration;
@@ -15,6 +15,9 @@ pub(super) fn note(of: u128, text: &str) -> Event {
         session: session(of),
         note: text.to_owned(),
         untrusted: true,
+        id: None,
+        about: None,
+        provenance: None,
         time: NOON,
     };
     Event::NoteRemembered(note)
@@ -444,4 +447,62 @@ async fn a_purge_of_words_that_could_not_be_indexed_leaves_the_index_whole() {
             [],
         )
         .unwrap();
+}
+
+/// The notes of the first agent.
+async fn notes_of(sample: &Sample) -> Vec<crate::NoteRow> {
+    sample.store.notes(agent(1), None, None, 10).await.unwrap()
+}
+
+#[tokio::test]
+async fn a_forgotten_note_is_erased_and_another_agents_stays() {
+    let sample = sample().await;
+    let [noted]: [crate::NoteRow; 1] = notes_of(&sample).await.try_into().unwrap();
+    assert_eq!(
+        sample.store.note(agent(1), noted.id).await.unwrap(),
+        Some(noted.clone())
+    );
+    assert_eq!(sample.store.note(agent(2), noted.id).await.unwrap(), None);
+    let forget = |of: u128| {
+        Event::NoteForgotten(NoteForgotten {
+            agent: agent(of),
+            note: noted.id,
+            position: noted.position,
+            session: session(1),
+            user_id: super::sample::ada(),
+            time: NOON,
+        })
+    };
+    // An event of another stream erases nothing.
+    sample
+        .append(Stream::Agent(agent(2)), vec![forget(2)])
+        .await;
+    let event = || async {
+        let events = sample
+            .store
+            .stream(Stream::Agent(agent(1)), 0, 100)
+            .await
+            .unwrap();
+        let found = events.into_iter().find(|it| it.position == noted.position);
+        found.unwrap().event
+    };
+    assert!(event().await.is_some());
+    sample
+        .append(Stream::Agent(agent(1)), vec![forget(1)])
+        .await;
+    assert!(event().await.is_none(), "what it said is gone");
+    assert!(notes_of(&sample).await.is_empty());
+    let hits = sample
+        .store
+        .recall_notes(agent(1), None, "tea", 10)
+        .await
+        .unwrap();
+    assert!(hits.is_empty(), "{hits:?}");
+    let theirs = sample
+        .store
+        .recall_notes(agent(2), None, "dragon", 10)
+        .await
+        .unwrap();
+    assert_eq!(theirs.len(), 1);
+    assert_eq!(sample.store.verify().await.unwrap().fault, None);
 }

@@ -245,6 +245,7 @@ pub(super) fn run_started(
         priority: Priority::default(),
         denies: Default::default(),
         untrusted: false,
+        hints: Vec::new(),
         user_id: ada(),
         model: None,
         generation: domain::sampling::GenerationSettings::default(),

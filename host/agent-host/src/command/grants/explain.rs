@@ -14,6 +14,7 @@ use domain::definition::{Definition, DefinitionId};
 use domain::delegate::{self, Target};
 use domain::digest::Digest;
 use domain::grant::{Access, Bound, Grant};
+use domain::memory;
 use domain::ruling::{Rule, Ruling};
 use domain::talk::{self, Reachable};
 use domain::tool::ToolDefinition;
@@ -191,6 +192,12 @@ fn offered(catalogue: &Catalogue, tool: &str) -> Result<Offered, Failure> {
     if others.len() > 1 {
         own.extend(talk::definitions(&others, true));
     }
+    let lists = |tool: &ToolDefinition| {
+        catalogue
+            .definitions()
+            .any(|agent| memory::is_listed(agent.tool_allowlist.as_ref(), &tool.name))
+    };
+    own.extend(memory::definitions(true).into_iter().filter(lists));
     let names: Vec<&str> = catalogue
         .tools()
         .map(|(_, tool)| &**tool)

@@ -7,7 +7,7 @@ use crate::agents::path::{self, AgentConfig};
 use crate::agents::role::AgentRole;
 use crate::agents::session::Withdrawal;
 use crate::agents::session::{Execution, PastSession, PendingAction};
-use crate::values::id::{AgentId, ConversationId, OperationId, SessionId};
+use crate::values::id::{AgentId, ConversationId, NoteId, OperationId, RunId, SessionId, TurnId};
 use crate::values::time::Timestamp;
 use crate::work::operation::Kept;
 use serde::{Deserialize, Serialize};
@@ -342,6 +342,48 @@ pub struct NoteRemembered {
     pub note: String,
     /// True if the note rests on content from outside: it then never becomes a system prompt.
     pub untrusted: bool,
+    /// The id under which it is found and forgotten. None of a note that an effect of a step kept:
+    /// its id follows from the event's position ([`NoteId::of_position`]).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<NoteId>,
+    /// The subject of the note, in a few words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub about: Option<String>,
+    /// The place that the note comes from; none of a note that an effect of a step kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provenance: Option<Provenance>,
     /// Time at which the note was kept.
+    pub time: Timestamp,
+}
+
+/// The place that a note comes from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Provenance {
+    /// The user for whom the run worked that kept it.
+    pub user_id: UserId,
+    /// The agent that wrote it: the one that remembers it, or one that read its session for it.
+    pub written_by: AgentId,
+    /// The run that wrote it.
+    pub run: RunId,
+    /// The last turn that it was taken from; none of a note that was kept in the turn itself, whose
+    /// run says which that is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turn: Option<TurnId>,
+}
+
+/// See [`super::Event::NoteForgotten`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NoteForgotten {
+    /// The agent.
+    pub agent: AgentId,
+    /// The note.
+    pub note: NoteId,
+    /// The position of the event that kept it, whose content is erased with this.
+    pub position: u64,
+    /// The session in which it was made.
+    pub session: SessionId,
+    /// The user who had it forgotten, or for whom the agent worked that forgot it.
+    pub user_id: UserId,
+    /// Time at which it was forgotten.
     pub time: Timestamp,
 }

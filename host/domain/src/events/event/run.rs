@@ -16,6 +16,7 @@ use crate::work::account::Accounts;
 use crate::work::basis::{Basis, ResolvedConfigDigests};
 use crate::work::budget::Amount;
 use crate::work::delegate::Priority;
+use crate::work::hints::Hint;
 use crate::work::operation::Attempt;
 use crate::work::operation::{CallUsage, Operation, ReplyTo, Settlement};
 use crate::work::queue::OverflowNotice;
@@ -91,6 +92,10 @@ pub struct RunStarted {
     /// ([`crate::events::run::Run::is_untrusted`]).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub untrusted: bool,
+    /// The notes that its models see beside the user's words ([`crate::work::hints`]), best first.
+    /// A note that is forgotten meanwhile is left out from then on.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hints: Vec<Hint>,
     /// The user for whom it works: from whom its first input is.
     #[serde(default = "UserId::local")]
     pub user_id: UserId,

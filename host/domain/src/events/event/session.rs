@@ -7,6 +7,7 @@ use crate::thread::turn::TurnNode;
 use crate::values::digest::Digest;
 use crate::values::id::{AgentId, ConversationId, InputId, OperationId, RunId, SessionId, TurnId};
 use crate::values::time::Timestamp;
+use crate::work::memory::Occasion;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -65,6 +66,39 @@ pub struct TurnCommitted {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub compacts: bool,
     /// Time of the commit.
+    pub time: Timestamp,
+}
+
+/// See [`super::Event::MemoryDue`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MemoryDue {
+    /// The session.
+    pub session: SessionId,
+    /// Time from which on it is read, unless another turn ends before; none when it is not to be
+    /// read any more.
+    pub due: Option<Timestamp>,
+    /// Time at which this was decided.
+    pub time: Timestamp,
+}
+
+/// See [`super::Event::MemoryRead`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MemoryRead {
+    /// The session.
+    pub session: SessionId,
+    /// The memory agent that got the words.
+    pub agent: AgentId,
+    /// The session of that agent in which it reads them: the same for all readings of a session.
+    pub reader: SessionId,
+    /// The last turn that was read.
+    pub through: TurnId,
+    /// The last message of that turn.
+    pub through_message: u64,
+    /// The input that carries the words.
+    pub input: InputId,
+    /// The occasion.
+    pub because: Occasion,
+    /// Time of the reading.
     pub time: Timestamp,
 }
 

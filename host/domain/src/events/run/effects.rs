@@ -111,6 +111,9 @@ impl EffectContext<'_> {
             session: self.run.started.session,
             note: note.to_owned(),
             untrusted: self.untrusted,
+            id: None,
+            about: None,
+            provenance: None,
             time: self.time,
         };
         (Stream::Agent(agent), Event::NoteRemembered(note))

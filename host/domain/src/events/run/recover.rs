@@ -62,7 +62,7 @@ pub fn next(open: &Open, now: Timestamp) -> Next {
             Next::Settle(Box::new(settled.marked(*untrusted)))
         }
         (Performer::Reply { settled, .. }, _) => settle(replied(*settled)),
-        (Performer::Detached { told, .. }, _) => settle(Ended::Gave {
+        (Performer::Detached { told, .. } | Performer::Memory { told }, _) => settle(Ended::Gave {
             parts: vec![Part::text(told.as_str())],
             untrusted: false,
         }),
@@ -119,6 +119,7 @@ pub fn would_be_sent(open: &Open, now: Timestamp) -> bool {
         | Performer::Agent { .. }
         | Performer::Detached { .. }
         | Performer::Recall { .. }
+        | Performer::Memory { .. }
         | Performer::Timer { .. }
         | Performer::Refused { .. }
         | Performer::Reply { .. } => false,

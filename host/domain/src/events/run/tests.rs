@@ -68,6 +68,7 @@ fn begun() -> Run {
         priority: Priority::default(),
         denies: Denies::default(),
         untrusted: false,
+        hints: Vec::new(),
         user_id: UserId::local(),
         model: None,
         generation: crate::sampling::GenerationSettings::default(),

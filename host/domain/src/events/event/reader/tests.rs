@@ -63,7 +63,7 @@ const AUTHORITY: &[Pinned] = &[
     (
         names::<RunStarted>,
         "accounts agent base base_message claimed collected compacted compacts component \
-         deadline definition denies depth generation hops limits model outfit overflow overrides \
+         deadline definition denies depth generation hints hops limits model outfit overflow overrides \
          permissions priority reply_to revision run session session_config \
          session_expires_at session_state session_type spawn_depth time untrusted user_id",
     ),
@@ -81,7 +81,10 @@ const AUTHORITY: &[Pinned] = &[
         names::<PreferencesUpdated>,
         "agent preferences untrusted updated_at user_id",
     ),
-    (names::<NoteRemembered>, "agent note session time untrusted"),
+    (
+        names::<NoteRemembered>,
+        "about agent id note provenance session time untrusted",
+    ),
     (
         names::<Settlement>,
         "active_ms attempts operation outcome result spent time untrusted usage",
@@ -112,8 +115,8 @@ const AUTHORITY: &[Pinned] = &[
         names::<Definition>,
         "agentAllowlist agentDenylist agentId agentType apiExposed capabilityAllowlist \
          capabilityDenylist chat component confirm contextWindowSize description displayName \
-         fixedSettings generation limits maxConcurrentMessages maxSessionMessages \
-         messageTimeout model sessionTimeout sessions settings skillAllowlist skillDenylist systemPrompt \
+         fixedSettings generation limits maxConcurrentMessages maxSessionMessages memory \
+         memoryHints messageTimeout model sessionTimeout sessions settings skillAllowlist skillDenylist systemPrompt \
          toolAllowlist toolDenylist toolExposure type uiVisible",
     ),
     (names::<SessionPolicy>, "itemTimeLimitS itemsMax timeLimitS"),

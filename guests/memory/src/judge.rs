@@ -1,0 +1,74 @@
+//! Judgements about a note: whether it is known already, and whether it looks like a secret.
+
+use std::collections::BTreeSet;
+
+/// Words that stand beside secrets.
+const BESIDE_SECRETS: [&str; 14] = [
+    "password",
+    "passwort",
+    "passphrase",
+    "passcode",
+    "api key",
+    "api-key",
+    "apikey",
+    "secret key",
+    "private key",
+    "access token",
+    "bearer ",
+    "-----begin",
+    "credit card number",
+    "cvv",
+];
+/// Characters from which on a word of letters and digits is taken for a key.
+const KEY_CHARS_MIN: usize = 20;
+/// Digits in a row, with spaces or hyphens between them, from which on they are taken for the
+/// number of a card or an account.
+const DIGITS_MIN: usize = 13;
+
+/// Returns whether a text looks like it holds a secret. It would rather leave out a note that holds
+/// none.
+pub(crate) fn looks_secret(text: &str) -> bool {
+    let lower = text.to_lowercase();
+    BESIDE_SECRETS.iter().any(|word| lower.contains(word))
+        || text.split_whitespace().any(is_key)
+        || has_long_number(text)
+}
+
+fn is_key(word: &str) -> bool {
+    let word = word.trim_matches(|letter: char| !letter.is_alphanumeric());
+    let allowed = |letter: char| letter.is_ascii_alphanumeric() || "_-+=".contains(letter);
+    word.len() >= KEY_CHARS_MIN
+        && word.chars().all(allowed)
+        && word.chars().any(|letter| letter.is_ascii_digit())
+        && word.chars().any(|letter| letter.is_ascii_alphabetic())
+}
+
+fn has_long_number(text: &str) -> bool {
+    let mut digits = 0;
+    for letter in text.chars() {
+        match letter {
+            '0'..='9' => digits += 1,
+            ' ' | '-' => {}
+            _ => digits = 0,
+        }
+        if digits >= DIGITS_MIN {
+            return true;
+        }
+    }
+    false
+}
+
+/// Returns whether a note says the same as another one, as far as their words tell: all of its
+/// words are in the other one.
+pub(crate) fn is_known(note: &str, other: &str) -> bool {
+    let other = words(other);
+    let note = words(note);
+    !note.is_empty() && note.is_subset(&other)
+}
+
+fn words(text: &str) -> BTreeSet<String> {
+    text.split(|letter: char| !letter.is_alphanumeric())
+        .filter(|word| !word.is_empty())
+        .map(str::to_lowercase)
+        .collect()
+}

@@ -1,0 +1,124 @@
+//! The memory agent and what it keeps.
+
+use crate::Memory;
+use crate::judge::{is_known, looks_secret};
+use agent_host_sdk::ToolError;
+use agent_host_sdk::harness::{Conversation, Standing};
+use serde_json::{Value, json};
+
+const WORDS: &str = "Read this part of a conversation.\n\n> user: I drink tea, never coffee.";
+
+/// A memory that holds these notes.
+fn with_notes(notes: &'static [&'static str]) -> Conversation<Memory> {
+    Conversation::new(Memory)
+        .tool("memory_search", move |_: Value| {
+            let hits: Vec<Value> = notes
+                .iter()
+                .map(|text| json!({ "text": text, "note": "n" }))
+                .collect();
+            Ok(json!({ "hits": hits }).to_string())
+        })
+        .tool("memory_save", |arguments: Value| {
+            Ok(json!({ "saved": arguments["text"] }).to_string())
+        })
+}
+
+fn replied(notes: &Value) -> String {
+    json!({ "notes": notes }).to_string()
+}
+
+fn saved(talk: &Conversation<Memory>) -> Vec<Value> {
+    talk.calls()
+        .iter()
+        .filter(|(tool, _)| tool == "memory_save")
+        .map(|(_, arguments)| arguments.clone())
+        .collect()
+}
+
+#[test]
+fn what_is_new_is_searched_for_and_saved() {
+    let mut talk = with_notes(&["The user lives in Graz."]).model_says(&replied(&json!([
+        { "text": "The user drinks tea, never coffee.", "about": "drinks" },
+        { "text": "The user lives in Graz" },
+    ])));
+    assert_eq!(talk.say(WORDS).words(), "Kept 1 note.");
+    assert_eq!(
+        saved(&talk),
+        [json!({ "text": "The user drinks tea, never coffee.", "about": "drinks" })]
+    );
+    let request = &talk.requests()[0];
+    assert!(request.reply_schema.is_some(), "{request:?}");
+    assert_eq!(talk.calls().len(), 3, "two searches and a note");
+}
+
+#[test]
+fn nothing_is_saved_of_a_conversation_without_anything_to_keep() {
+    let mut talk = with_notes(&[]).model_says(&replied(&json!([])));
+    assert_eq!(talk.say(WORDS).words(), "Nothing to keep.");
+    assert!(talk.calls().is_empty());
+}
+
+#[test]
+fn a_secret_is_not_saved_even_if_the_model_wants_it() {
+    let mut talk = with_notes(&[]).model_says(&replied(&json!([
+        { "text": "The user's password is swordfish." },
+        { "text": "The deploy key is sk_live_51Hq8sLkd93kfPq0." },
+        { "text": "The user pays with 4111 1111 1111 1111." },
+        { "text": "The user sails.", "about": "api key" },
+    ])));
+    assert_eq!(talk.say(WORDS).words(), "Nothing to keep.");
+    assert!(talk.calls().is_empty());
+}
+
+#[test]
+fn a_memory_that_cannot_be_searched_fails_the_turn_and_saves_nothing() {
+    let mut talk = Conversation::new(Memory)
+        .tool("memory_search", |_: Value| {
+            Err::<String, _>(ToolError::NotFound("it is gone".to_owned()))
+        })
+        .tool("memory_save", |_: Value| Ok("{}".to_owned()))
+        .model_says(&replied(&json!([{ "text": "The user sails." }])));
+    match talk.say(WORDS) {
+        Standing::Failed(reason) => assert!(reason.contains("could not be searched"), "{reason}"),
+        other => panic!("it did not fail: {other:?}"),
+    }
+    assert!(saved(&talk).is_empty());
+}
+
+#[test]
+fn a_note_that_comes_twice_is_saved_once() {
+    let mut talk = with_notes(&[]).model_says(&replied(&json!([
+        { "text": "The user sails." }, { "text": " the user sails " },
+    ])));
+    assert_eq!(talk.say(WORDS).words(), "Kept 1 note.");
+    assert_eq!(saved(&talk).len(), 1);
+}
+
+#[test]
+fn secrets_are_told_from_ordinary_facts() {
+    for (text, secret) in [
+        ("The user's birthday is 1990-04-01.", false),
+        ("The project is called internationalization-toolkit.", false),
+        (
+            "The address is https://example.org/2026/some-long-page.",
+            false,
+        ),
+        ("The user has 12 hens and 3 goats.", false),
+        ("Das Passwort lautet rose.", true),
+        ("Token: ghp_abcdEFGH1234567890ab", true),
+        ("-----BEGIN OPENSSH PRIVATE KEY-----", true),
+    ] {
+        assert_eq!(looks_secret(text), secret, "{text}");
+    }
+}
+
+#[test]
+fn a_note_is_known_if_another_one_says_all_of_it() {
+    for (note, other, known) in [
+        ("Likes tea", "The user likes green tea.", true),
+        ("Likes tea and coffee", "The user likes tea.", false),
+        ("…", "The user likes tea.", false),
+    ] {
+        assert_eq!(is_known(note, other), known, "{note}");
+    }
+}

@@ -1,0 +1,174 @@
+//! An agent's notes: list, search, forget, and the reading of a session into notes.
+
+use crate::caller::Caller;
+use crate::codes::{self, AGENT, AGENT_COMMAND, RECORDING, SESSION};
+use crate::input::{
+    Idempotency, IdempotencyKey, InPath, Params, SessionInPath, TargetAgent, TargetSession,
+    existing, limit, read_path,
+};
+use crate::problem::Problem;
+use crate::state::Api;
+use crate::wire;
+use axum::extract::State;
+use broker::WantedNotes;
+use domain::id::NoteId;
+use http::StatusCode;
+use serde::{Deserialize, Serialize};
+
+/// Notes in one answer, unless others are asked for, and at most.
+const NOTES: (usize, usize) = (20, 50);
+
+/// Query for notes.
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(super) struct NoteParams {
+    /// Words to search for. A note with any of them is found, the best first. Without it, the
+    /// latest notes come first.
+    q: Option<String>,
+    /// Only notes before this one: the `before` of the answer that came before.
+    before: Option<u64>,
+    /// Maximum number of notes, from 1 to 50; 20 by default.
+    #[param(minimum = 1, maximum = 50)]
+    limit: Option<usize>,
+}
+
+/// Notes of an agent.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub(super) struct Notes {
+    /// The notes.
+    notes: Vec<wire::NoteView>,
+    /// The place to go on from, if there may be more: the next request's `before`. Never after a
+    /// search.
+    before: Option<u64>,
+}
+
+/// A note that is gone.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub(super) struct Forgotten {
+    /// The note.
+    note_id: String,
+    /// Always true.
+    forgotten: bool,
+}
+
+/// A session that is to be read.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub(super) struct ToBeRead {
+    /// The session.
+    session_id: String,
+}
+
+/// Lists an agent's notes, or searches them.
+///
+/// You see the notes of your own sessions, and those of all sessions that your role shows you. A
+/// mentee sees their own alone.
+#[utoipa::path(
+    get, path = "/api/agents/{id}/memory", tag = "agents",
+    operation_id = "listNotes",
+    security(("token" = ["read"])),
+    params(("id" = String, Path, description = "UUID or path of the agent."), NoteParams),
+    responses((status = 200, description = "The notes.", body = Notes)),
+    extensions(("x-codes" = json!(codes::join(&[AGENT])))),
+)]
+pub(super) async fn list(
+    State(api): State<Api>,
+    caller: Caller,
+    TargetAgent(target): TargetAgent,
+    Params(NoteParams {
+        q,
+        before,
+        limit: asked,
+    }): Params<NoteParams>,
+) -> Result<axum::Json<Notes>, Problem> {
+    let (without, max) = NOTES;
+    let limit = limit(asked, without, max)?;
+    let pages = q.is_none();
+    let wanted = WantedNotes {
+        words: q,
+        before,
+        limit,
+    };
+    let notes = caller
+        .reading(&api)?
+        .notes(&caller.user, &target, wanted)
+        .await?;
+    let last = notes.last().map(|note| note.position);
+    Ok(axum::Json(Notes {
+        notes: notes.iter().map(wire::note).collect(),
+        before: last.filter(|_| pages && notes.len() == limit),
+    }))
+}
+
+/// Forgets a note.
+///
+/// What it said is erased from the store; that there was a note stays on record. The conversation
+/// that it was taken from stays as it is. You may forget the notes of your own sessions; as primary
+/// or shared, all that you see.
+#[utoipa::path(
+    delete, path = "/api/agents/{id}/memory/{note}", tag = "agents",
+    operation_id = "forgetNote",
+    security(("token" = ["write"])),
+    params(
+        ("id" = String, Path, description = "UUID or path of the agent."),
+        ("note" = String, Path, description = "The `note_id`."),
+        IdempotencyKey,
+    ),
+    responses((status = 200, description = "It is forgotten.", body = Forgotten)),
+    extensions(("x-codes" = json!(codes::join(&[
+        RECORDING, AGENT,
+        &[(403, "PATH_FORBIDDEN"), (403, "ROLE_FORBIDS"), (404, "NOTE_NOT_FOUND")],
+    ])))),
+)]
+pub(super) async fn forget(
+    State(api): State<Api>,
+    caller: Caller,
+    InPath((id, note)): InPath<(String, String)>,
+    key: Idempotency,
+) -> Result<axum::Json<Forgotten>, Problem> {
+    let note: NoteId = read_path("note", &note)?;
+    api.command()?
+        .forget_note(key.by(&caller.user), &existing(&id)?, note)
+        .await?;
+    Ok(axum::Json(Forgotten {
+        note_id: note.to_string(),
+        forgotten: true,
+    }))
+}
+
+/// Has a chat read into notes now.
+///
+/// The memory agent of the session's agent (`memory` in its definition) is handed what it has not
+/// read yet, as soon as no turn is open. A chat that is idle for some time is read automatically.
+#[utoipa::path(
+    post, path = "/api/agents/{id}/sessions/{sid}/memory", tag = "sessions",
+    operation_id = "readSession",
+    security(("token" = ["write"])),
+    params(SessionInPath, IdempotencyKey),
+    responses((status = 202, description = "It will be read.", body = ToBeRead)),
+    extensions(("x-codes" = json!(codes::join(&[
+        RECORDING, AGENT_COMMAND, SESSION,
+        &[
+            (409, "MEMORY_NOT_CONFIGURED"),
+            (409, "SESSION_CLOSED"),
+            (409, "SESSION_QUARANTINED"),
+            (409, "SESSION_STRUCTURED"),
+        ],
+    ])))),
+)]
+pub(super) async fn read(
+    State(api): State<Api>,
+    caller: Caller,
+    TargetSession(target, session): TargetSession,
+    key: Idempotency,
+) -> Result<(StatusCode, axum::Json<ToBeRead>), Problem> {
+    api.command()?
+        .read_into_memory(key.by(&caller.user), &target, session)
+        .await?;
+    Ok((
+        StatusCode::ACCEPTED,
+        axum::Json(ToBeRead {
+            session_id: session.to_string(),
+        }),
+    ))
+}

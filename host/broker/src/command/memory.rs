@@ -1,0 +1,177 @@
+//! An agent's notes, looked at and forgotten, and the reading of a session on request.
+
+use super::quarantine::driven;
+use super::{Broker, By, Error, Request, Target};
+use crate::boxed::boxed;
+use crate::catalogue::CHAT;
+use crate::journal::Context;
+use crate::refusals::{memory_not_configured, note_not_found, session_closed, session_structured};
+use domain::event::{Event, MemoryDue, NoteForgotten};
+use domain::id::{NoteId, SessionId, Stream};
+use domain::limits::RECALL_HITS_MAX;
+use domain::memory::{may_forget, may_see};
+use domain::role::Right;
+use domain::user::UserId;
+use serde_json::json;
+use store::{Commit, Expected, NoteRow, SessionGuard, SessionStatus};
+
+/// The notes that are asked for.
+#[derive(Debug, Clone, Default)]
+pub struct WantedNotes {
+    /// Words of which a note has any; the best notes come first then, else the latest.
+    pub words: Option<String>,
+    /// Only notes that were kept before this position; not with words.
+    pub before: Option<u64>,
+    /// Number of notes at most. With words it is never more than [`RECALL_HITS_MAX`].
+    pub limit: usize,
+}
+
+impl Broker {
+    /// Returns notes of an agent, as far as the user may see them.
+    ///
+    /// # Errors
+    /// There is no such agent.
+    #[boxed]
+    pub async fn notes(
+        &self,
+        user: &UserId,
+        target: &Target,
+        wanted: WantedNotes,
+    ) -> Result<Vec<NoteRow>, Error> {
+        let (row, role) = self.find(user, target).await?;
+        let agent = row.agent.id;
+        let only = (!role.sees_all_sessions()).then_some(user);
+        let Some(words) = &wanted.words else {
+            let notes = self
+                .store()
+                .notes(agent, only, wanted.before, wanted.limit)
+                .await?;
+            return Ok(notes);
+        };
+        let limit = u32::try_from(wanted.limit).unwrap_or(RECALL_HITS_MAX);
+        let hits = self.store().recall_notes(agent, only, words, limit).await?;
+        let named = hits.iter().filter_map(|hit| hit.note).collect();
+        Ok(self.store().notes_named(agent, named).await?)
+    }
+
+    /// Forgets a note: what it said is erased.
+    ///
+    /// # Errors
+    /// There is no such note that the user sees; their role does not allow it.
+    #[boxed]
+    pub async fn forget_note<'a>(
+        &'a self,
+        by: By<'a>,
+        target: &Target,
+        note: NoteId,
+    ) -> Result<(), Error> {
+        let request = Request::of(by, &json!({ "forget": note, "target": target.named() }))?;
+        let act = self.try_forgetting(by.user, target, note, request.as_ref());
+        self.once(request.as_ref(), act).await?.either();
+        // What was erased is not to stay in the store's log. A failure is made up for at the next
+        // start.
+        if let Err(error) = self.store().rewrite_erased().await {
+            tracing::warn!(
+                error = &error as &dyn std::error::Error,
+                "a forgotten note may be in the store's files still"
+            );
+        }
+        Ok(())
+    }
+
+    async fn try_forgetting(
+        &self,
+        user: &UserId,
+        target: &Target,
+        note: NoteId,
+        request: Option<&Request>,
+    ) -> Result<(), Error> {
+        let (row, role) = self.find(user, target).await?;
+        self.may_command(user, &row.agent.path)?;
+        let agent = row.agent.id;
+        let found = self.store().note(agent, note).await?;
+        let found = found
+            .filter(|found| may_see(Some(role), found.user_id == *user))
+            .ok_or_else(|| note_not_found(note))?;
+        if !may_forget(Some(role), found.user_id == *user) {
+            role.permits(Right::Teach)?;
+        }
+        let now = self.core.now();
+        let context = Context::by(user, now).about(agent, Some(found.session), None);
+        let forgotten = NoteForgotten {
+            agent,
+            note,
+            position: found.position,
+            session: found.session,
+            user_id: user.clone(),
+            time: now,
+        };
+        let mut commit = Commit::new().append(
+            Stream::Agent(agent),
+            Expected::Any,
+            vec![context.event(Event::NoteForgotten(forgotten))],
+        );
+        commit.key = request.map(|request| request.answered(&()));
+        self.store().commit(commit).await?;
+        Ok(())
+    }
+
+    /// Has the memory agent read what it has not read of a chat, as soon as no turn of it is open.
+    ///
+    /// # Errors
+    /// There is no such session, or it is no open chat; its agent's definition has no memory agent;
+    /// the user may not.
+    #[boxed]
+    pub async fn read_into_memory<'a>(
+        &'a self,
+        by: By<'a>,
+        target: &Target,
+        session: SessionId,
+    ) -> Result<(), Error> {
+        let request = Request::of(by, &json!({ "read": session, "target": target.named() }))?;
+        let act = self.try_reading(by.user, target, session, request.as_ref());
+        self.once(request.as_ref(), act).await?.either();
+        self.core.wake(session);
+        Ok(())
+    }
+
+    async fn try_reading(
+        &self,
+        user: &UserId,
+        target: &Target,
+        session: SessionId,
+        request: Option<&Request>,
+    ) -> Result<(), Error> {
+        let row = self.session_for(user, target, session).await?;
+        driven(&self.core, row.id)?;
+        if row.status != SessionStatus::Open {
+            return Err(session_closed().into());
+        }
+        if row.session_type != CHAT {
+            return Err(session_structured("only chats are read into notes").into());
+        }
+        let agent = self.store().agent(row.agent).await?;
+        let served = self.core.served();
+        let definition = agent
+            .as_ref()
+            .and_then(|agent| served.catalogue.definition(&agent.agent.definition));
+        if !definition.is_some_and(|definition| definition.memory.is_some()) {
+            return Err(memory_not_configured().into());
+        }
+        let now = self.core.now();
+        let context = Context::by(user, now).about(row.agent, Some(session), None);
+        let due = MemoryDue {
+            session,
+            due: Some(now),
+            time: now,
+        };
+        let mut commit = Commit::new().guard(SessionGuard::Open(session)).append(
+            Stream::Session(session),
+            Expected::Any,
+            vec![context.event(Event::MemoryDue(due))],
+        );
+        commit.key = request.map(|request| request.answered(&()));
+        self.store().commit(commit).await?;
+        Ok(())
+    }
+}

@@ -1,0 +1,266 @@
+//! The host's own tools by which an agent keeps notes: whose memory is meant, the rules, and the
+//! result.
+//!
+//! What is saved and forgotten is part of the commit that decides it, so it happens once. An agent
+//! at `<agent>/memory` or `<agent>/search/<n>` works for the agent above it: whose memory it is,
+//! and of which session a note is made, the host decides.
+
+use super::context::SessionContext;
+use super::error::DriverError;
+use super::handover::{Handover, Sent, To, Waits};
+use super::scope::{Scope, failed, simply};
+use crate::journal::Context;
+use domain::budget::Budget;
+use domain::event::{Event, NoteForgotten, NoteRemembered, Provenance};
+use domain::id::{AgentId, NoteId, SessionId, Stream, TurnId};
+use domain::memory::{
+    self, FORGET, INVALID_ARGUMENTS, MEMORY_FULL, NOTE_FORBIDDEN, NOTE_NOT_FOUND,
+    NOTES_OF_USER_MAX, NOTHING_READ, SAVE, SEARCH, SaveCall, may_forget, may_see,
+};
+use domain::message::Part;
+use domain::operation::Performer;
+use domain::path::PathKind;
+use domain::ruling::{AGENT_CALL, TOOL_CALL};
+use domain::run::decide::Resolved;
+use domain::tool::EffectClass;
+use serde_json::{Map, Value, json};
+use store::AgentRow;
+
+/// The place where a note of a run belongs.
+struct Place {
+    session: SessionId,
+    /// The last turn that it is taken from, if the run reads another session.
+    turn: Option<TurnId>,
+}
+
+/// What a call does to a memory.
+struct Change {
+    tool: &'static str,
+    /// The session of the note.
+    of: SessionId,
+    event: Event,
+    /// The result of the call.
+    told: Value,
+}
+
+/// Returns the agent whose memory an agent works with: the one above it, if it is there for that
+/// one's memory, else its own.
+pub(super) fn owner(agent: &AgentRow) -> AgentId {
+    let works_for = match agent.kind {
+        PathKind::Memory | PathKind::Search => agent.parent,
+        PathKind::Connector
+        | PathKind::Agent
+        | PathKind::Cron
+        | PathKind::Task
+        | PathKind::Subuser
+        | PathKind::System
+        | PathKind::Sub => None,
+    };
+    works_for.unwrap_or(agent.agent.id)
+}
+
+impl SessionContext {
+    /// Resolves a call of one of these tools.
+    pub(super) async fn resolve_memory(
+        &self,
+        scope: &mut Scope<'_>,
+        name: &str,
+        arguments: Map<String, Value>,
+        sent: &mut Vec<Sent>,
+    ) -> Result<Resolved, DriverError> {
+        let invalid = |invalid: memory::Invalid| Ok(failed(INVALID_ARGUMENTS, invalid.to_string()));
+        match name {
+            SAVE => match memory::save(arguments) {
+                Ok(call) => self.resolve_save(scope, call, sent).await,
+                Err(wrong) => invalid(wrong),
+            },
+            FORGET => match memory::forget(arguments) {
+                Ok(note) => self.resolve_forget(scope, note, sent).await,
+                Err(wrong) => invalid(wrong),
+            },
+            _ => match memory::search(arguments) {
+                Ok(call) if call.deep => self.resolve_deep_search(scope, call.query, sent).await,
+                Ok(call) => {
+                    scope.grant(TOOL_CALL, name);
+                    let performer = Performer::Recall {
+                        query: call.query,
+                        limit: call.limit,
+                        of: Some(owner(scope.agent)),
+                        notes: call.notes,
+                    };
+                    Ok(simply(performer, EffectClass::ReadOnly))
+                }
+                Err(wrong) => invalid(wrong),
+            },
+        }
+    }
+
+    /// Resolves a search that an agent of its own makes, in the memory of the agent that asks.
+    async fn resolve_deep_search(
+        &self,
+        scope: &mut Scope<'_>,
+        query: String,
+        sent: &mut Vec<Sent>,
+    ) -> Result<Resolved, DriverError> {
+        let searcher = scope.definition.memory.as_ref();
+        let searcher = searcher.and_then(|settings| settings.search.as_ref());
+        let searcher = searcher.and_then(|id| self.served.catalogue.definition(id));
+        let Some(searcher) = searcher.cloned() else {
+            return Ok(failed(
+                INVALID_ARGUMENTS,
+                "there is no agent that searches; leave out `deep`",
+            ));
+        };
+        if let Err(denied) = scope.caller().may_hand_over(&searcher, &scope.own) {
+            return Ok(scope.deny(Some(SEARCH), AGENT_CALL, &denied));
+        }
+        let handover = Handover {
+            to: To::Searcher(searcher),
+            content: vec![Part::text(query)],
+            waits: Waits::Attached {
+                timeout_ms: self.core.limits.dispatch_ms,
+            },
+            delegation: None,
+            priority: scope.driving.run.started.priority,
+            budget: Budget::default(),
+            tool: Some(SEARCH),
+        };
+        Box::pin(self.hand_over(scope, handover, sent)).await
+    }
+
+    async fn resolve_save(
+        &self,
+        scope: &mut Scope<'_>,
+        call: SaveCall,
+        sent: &mut Vec<Sent>,
+    ) -> Result<Resolved, DriverError> {
+        let started = &scope.driving.run.started;
+        let agent = owner(scope.agent);
+        let Some(place) = self.place_of_note(scope).await? else {
+            return Ok(failed(
+                NOTHING_READ,
+                "this agent keeps notes of sessions that the host has it read, and this session \
+                 reads none",
+            ));
+        };
+        let count = self.store().note_count(agent, &started.user_id).await?;
+        if count >= NOTES_OF_USER_MAX {
+            return Ok(failed(
+                MEMORY_FULL,
+                format!(
+                    "{NOTES_OF_USER_MAX} notes are kept in the sessions of this user, and no more \
+                     are; forget some first (memory_forget)"
+                ),
+            ));
+        }
+        let id = NoteId::of_operation(scope.operation);
+        let note = NoteRemembered {
+            agent,
+            session: place.session,
+            note: call.text,
+            untrusted: scope.is_untrusted(),
+            id: Some(id),
+            about: call.about,
+            provenance: Some(Provenance {
+                user_id: started.user_id.clone(),
+                written_by: scope.agent.agent.id,
+                run: started.run,
+                turn: place.turn,
+            }),
+            time: scope.now,
+        };
+        let event = Event::NoteRemembered(note);
+        let change = Change {
+            tool: SAVE,
+            of: place.session,
+            event,
+            told: json!({ "saved": id }),
+        };
+        Ok(scope.remembers(change, sent))
+    }
+
+    /// Returns the place where a note of this run belongs; none for a memory agent that reads
+    /// nothing.
+    async fn place_of_note(&self, scope: &Scope<'_>) -> Result<Option<Place>, DriverError> {
+        let session = scope.driving.run.started.session;
+        if owner(scope.agent) == scope.agent.agent.id {
+            return Ok(Some(Place {
+                session,
+                turn: None,
+            }));
+        }
+        let reading = self.store().reading_by(session).await?;
+        Ok(reading.map(|reading| Place {
+            session: reading.session,
+            turn: Some(reading.through),
+        }))
+    }
+
+    async fn resolve_forget(
+        &self,
+        scope: &mut Scope<'_>,
+        note: NoteId,
+        sent: &mut Vec<Sent>,
+    ) -> Result<Resolved, DriverError> {
+        let user = &scope.driving.run.started.user_id;
+        let agent = owner(scope.agent);
+        let role = self.store().role(user, agent).await?;
+        let found = self.store().note(agent, note).await?;
+        // A note that the user may not see looks absent.
+        let Some(found) = found.filter(|found| may_see(role, found.user_id == *user)) else {
+            return Ok(failed(NOTE_NOT_FOUND, format!("there is no note {note}")));
+        };
+        if !may_forget(role, found.user_id == *user) {
+            return Ok(failed(
+                NOTE_FORBIDDEN,
+                "the user's role does not allow to have this note forgotten",
+            ));
+        }
+        let event = Event::NoteForgotten(NoteForgotten {
+            agent,
+            note,
+            position: found.position,
+            session: found.session,
+            user_id: user.clone(),
+            time: scope.now,
+        });
+        let change = Change {
+            tool: FORGET,
+            of: found.session,
+            event,
+            told: json!({ "forgotten": note }),
+        };
+        Ok(scope.remembers(change, sent))
+    }
+}
+
+impl Scope<'_> {
+    /// Adds what a call does to a memory to the step's commit. Returns the call with its result.
+    fn remembers(&mut self, change: Change, sent: &mut Vec<Sent>) -> Resolved {
+        let Change {
+            tool,
+            of,
+            event,
+            told,
+        } = change;
+        self.grant(TOOL_CALL, tool);
+        let started = &self.driving.run.started;
+        let agent = owner(self.agent);
+        // Whoever may see the session may see the event.
+        let context = Context::of_run(started, self.now);
+        let context = if of == started.session {
+            context
+        } else {
+            context.about(agent, Some(of), None)
+        };
+        sent.push(Sent {
+            session: started.session,
+            guards: Vec::new(),
+            events: vec![(Stream::Agent(agent), event)],
+            blobs: Vec::new(),
+            context,
+        });
+        let told = told.to_string();
+        simply(Performer::Memory { told }, EffectClass::Idempotent)
+    }
+}

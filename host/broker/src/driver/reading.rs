@@ -1,0 +1,434 @@
+//! Reading a session into notes: what its memory agent has not read is handed to that agent.
+//!
+//! Whether it is due, and how far it was read, is stored. The words, the session that gets them,
+//! and how far they go are one commit, so a crash in between changes nothing, and no turn is
+//! handed over twice. Nothing waits for the memory agent.
+
+use super::context::SessionContext;
+use super::end::add;
+use super::error::DriverError;
+use super::phase::Phase;
+use super::state::Driver;
+use crate::catalogue::CHAT;
+use crate::core::fresh;
+use crate::journal::Context;
+use domain::account::Accounts;
+use domain::agent::Agent;
+use domain::authority::Permissions;
+use domain::budget::Budget;
+use domain::compaction::{Mark, material};
+use domain::definition::{Definition, MemorySettings};
+use domain::delegate::Priority;
+use domain::event::{
+    AgentCreated, Event, InputAccepted, MemoryDue, MemoryRead, RunStarted, SessionOpened, Source,
+};
+use domain::hints;
+use domain::id::{AgentId, InputId, SessionId, Stream, TurnId};
+use domain::limits::WAITING_INPUTS_MAX;
+use domain::memory::{Occasion, READING_BYTES_MAX, reading, unread};
+use domain::message::{Draft, Role};
+use domain::path::{AgentConfig, AgentPath, PathKind};
+use domain::persona::Persona;
+use domain::time::Timestamp;
+use std::sync::Arc;
+use store::{
+    AgentGuard, AgentRow, Commit, Guard, QueueGuard, ReadingRow, SessionGuard, SessionRow,
+    SessionStatus,
+};
+
+/// The most turns of a thread that was left for another one; a longer one is read from its
+/// beginning.
+const LEFT_TURNS_MAX: usize = 4_096;
+
+/// The session of a memory agent that gets the words, and what has to be made for it.
+struct Reader {
+    agent: AgentId,
+    session: SessionId,
+    guards: Vec<Guard>,
+    events: Vec<(Stream, Event)>,
+}
+
+/// A session that is to be read, with those who deal with it.
+#[derive(Clone, Copy)]
+struct ToRead<'a> {
+    session: &'a SessionRow,
+    agent: &'a Agent,
+    definition: &'a Definition,
+    memory: &'a Arc<Definition>,
+    now: Timestamp,
+}
+
+impl Driver {
+    /// Hands what was not read to the memory agent if that is due, now that no run is open. Returns
+    /// whether it did, or found that nothing is to be read after all.
+    pub(super) async fn read_if_due(&mut self) -> Result<bool, DriverError> {
+        let Some(session) = self.phase.idle() else {
+            return Ok(false);
+        };
+        let now = self.context.core.now();
+        let due = self.context.store().memory_due(session.id).await?;
+        if !due.is_some_and(|due| due <= now) {
+            return Ok(false);
+        }
+        let session = session.clone();
+        let handed = Box::pin(self.context.reading(&session, Occasion::Due, now)).await?;
+        let Some((commit, reader)) = handed else {
+            // It would stay due for ever.
+            let event = Event::MemoryDue(MemoryDue {
+                session: session.id,
+                due: None,
+                time: now,
+            });
+            let context =
+                Context::new(hints::ORIGIN, now).about(session.agent, Some(session.id), None);
+            let mut commit = Commit::new();
+            add(&mut commit, Stream::Session(session.id), &context, event);
+            self.commit(commit).await?;
+            self.phase = Phase::Unknown;
+            return Ok(true);
+        };
+        store::point("broker.memory.before");
+        self.commit(commit).await?;
+        self.context.wake(vec![reader]);
+        store::point("broker.memory.after");
+        self.phase = Phase::Unknown;
+        Ok(true)
+    }
+
+    /// Hands what was not read of a session to the memory agent, if its thread is to be read before
+    /// it is compacted.
+    pub(super) async fn read_before_compaction(
+        &mut self,
+        session: &SessionRow,
+    ) -> Result<(), DriverError> {
+        let now = self.context.core.now();
+        let handed = Box::pin(self.context.reading(session, Occasion::Compaction, now)).await?;
+        if let Some((commit, reader)) = handed {
+            self.commit(commit).await?;
+            self.context.wake(vec![reader]);
+        }
+        Ok(())
+    }
+}
+
+impl SessionContext {
+    /// Returns the event that a session is to be read once it is idle, if a run ends whose
+    /// definition has its chats read.
+    pub(super) fn due_after(&self, started: &RunStarted, time: Timestamp) -> Option<Event> {
+        if started.session_type != CHAT || started.compacts.is_some() {
+            return None;
+        }
+        let definition = self.served.catalogue.definition(&started.definition)?;
+        let memory = definition.memory.as_ref()?;
+        Some(Event::MemoryDue(MemoryDue {
+            session: started.session,
+            due: Some(time.plus_ms(u64::from(memory.idle_s) * 1_000)),
+            time,
+        }))
+    }
+
+    /// Returns the commit that hands over what was not read of a session, and the session that it
+    /// wakes. None when nothing is to be read.
+    async fn reading(
+        &self,
+        session: &SessionRow,
+        because: Occasion,
+        now: Timestamp,
+    ) -> Result<Option<(Commit, SessionId)>, DriverError> {
+        let Some(head) = session.head.filter(|_| session.session_type == CHAT) else {
+            return Ok(None);
+        };
+        let Some(agent) = self.store().agent(session.agent).await? else {
+            return Ok(None);
+        };
+        // What memory agents say to themselves is no conversation with anybody.
+        if matches!(agent.kind, PathKind::Memory | PathKind::Search) {
+            return Ok(None);
+        }
+        let Ok(led) = self.leads(&agent, session) else {
+            return Ok(None);
+        };
+        let Some((settings, memory)) = self.memory_of(led.definition) else {
+            return Ok(None);
+        };
+        if because == Occasion::Compaction && !settings.before_compaction {
+            return Ok(None);
+        }
+        let before = self.store().reading_of(session.id).await?;
+        let read = match &before {
+            Some(before) => self.still_read(head, before).await?,
+            None => None,
+        };
+        let Some(said) = self.said_since(session, head, read).await? else {
+            return Ok(None);
+        };
+        let to_read = ToRead {
+            session,
+            agent: &agent.agent,
+            definition: led.definition,
+            memory,
+            now,
+        };
+        let Some(reader) = self.reader(to_read, before.as_ref()).await? else {
+            return Ok(None);
+        };
+        let permissions = led.persona.map(Persona::permissions).unwrap_or_default();
+        let draft = Draft {
+            untrusted: self.thread_is_untrusted(Some(head)).await?,
+            ..Draft::text(
+                Role::User,
+                hints::ORIGIN,
+                reading(session.user_id.as_str(), &said),
+            )
+        };
+        let handed = Handed {
+            draft,
+            permissions: permissions.both(&agent.agent.permissions),
+            because,
+            head,
+        };
+        Ok(Some(to_read.commit(reader, &handed)))
+    }
+
+    /// Returns how the chats of a definition are read, and by which definition's agent.
+    fn memory_of<'a>(
+        &'a self,
+        definition: &'a Definition,
+    ) -> Option<(&'a MemorySettings, &'a Arc<Definition>)> {
+        let settings = definition.memory.as_ref()?;
+        let memory = self.served.catalogue.definition(&settings.agent)?;
+        Some((settings, memory))
+    }
+
+    /// Returns the last message of the turns that were read and are in the thread still; none when
+    /// there is none.
+    async fn still_read(
+        &self,
+        head: TurnId,
+        before: &ReadingRow,
+    ) -> Result<Option<u64>, DriverError> {
+        let there = self.store().turn_at(head, before.through_message).await?;
+        if there.is_some_and(|there| there.id == before.through) {
+            return Ok(Some(before.through_message));
+        }
+        // The session shows another thread now.
+        let parting = self
+            .store()
+            .parting(Some(before.through), Some(head), LEFT_TURNS_MAX)
+            .await?;
+        let Some(common) = parting.and_then(|parting| parting.common) else {
+            return Ok(None);
+        };
+        let common = self.store().turn(common).await?;
+        Ok(common.map(|common| common.last_message))
+    }
+
+    /// Returns what was said in a thread since a message, as text; none when that is nothing.
+    async fn said_since(
+        &self,
+        session: &SessionRow,
+        head: TurnId,
+        read: Option<u64>,
+    ) -> Result<Option<String>, DriverError> {
+        let Some(unread) = unread(read, session.head_message) else {
+            return Ok(None);
+        };
+        let mut messages = self
+            .store()
+            .messages(Some(head), unread.first, unread.last)
+            .await?;
+        messages.retain(|message| Mark::of(message).is_none());
+        if !messages.iter().any(|message| message.role == Role::User) {
+            return Ok(None);
+        }
+        Ok(Some(material(None, &messages, READING_BYTES_MAX)))
+    }
+
+    /// Returns the session in which a session is read: the same as before, or one that is opened
+    /// for it. None when the memory agent cannot be made.
+    async fn reader(
+        &self,
+        to_read: ToRead<'_>,
+        before: Option<&ReadingRow>,
+    ) -> Result<Option<Reader>, DriverError> {
+        let ToRead { agent, .. } = to_read;
+        let Some(path) = agent
+            .path
+            .parse::<AgentPath>()
+            .ok()
+            .and_then(|path| path.memory().ok())
+        else {
+            tracing::warn!(
+                path = %agent.path,
+                "a session is not read: no path below its agent's fits"
+            );
+            return Ok(None);
+        };
+        let path = String::from(path);
+        let there: Option<AgentRow> = self.store().agent_at(&path).await?;
+        let there = there.map(|row| row.agent.id);
+        if let (Some(before), Some(there)) = (before, there)
+            && let Some(row) = self.store().session(before.reader).await?
+            && row.agent == there
+            && row.status == SessionStatus::Open
+        {
+            return Ok(Some(Reader {
+                agent: there,
+                session: row.id,
+                guards: vec![
+                    Guard::Agent(AgentGuard::Active(there)),
+                    Guard::Session(SessionGuard::Open(row.id)),
+                    Guard::Queue(QueueGuard::WaitingAtMost {
+                        session: row.id,
+                        max: WAITING_INPUTS_MAX as u64 - 1,
+                    }),
+                ],
+                events: Vec::new(),
+            }));
+        }
+        let session = fresh::session();
+        let (made, guard) = match there {
+            Some(there) => (None, Guard::Agent(AgentGuard::Active(there))),
+            None => {
+                let agent_type = self.served.catalogue.agent_type(to_read.memory);
+                let made = to_read.made(path.clone(), agent_type);
+                (Some(made), Guard::Agent(AgentGuard::PathFree(path)))
+            }
+        };
+        let reader = there
+            .or(made.as_ref().map(|made| made.agent))
+            .unwrap_or_else(fresh::agent);
+        let mut events = Vec::new();
+        events.extend(made.map(|made| (Stream::Agent(reader), Event::AgentCreated(made))));
+        events.push((
+            Stream::Session(session),
+            Event::SessionOpened(to_read.opened(reader, session)),
+        ));
+        Ok(Some(Reader {
+            agent: reader,
+            session,
+            guards: vec![guard],
+            events,
+        }))
+    }
+}
+
+/// What a memory agent is handed.
+struct Handed {
+    draft: Draft,
+    permissions: Permissions,
+    because: Occasion,
+    head: TurnId,
+}
+
+impl ToRead<'_> {
+    /// Returns the event that makes the memory agent.
+    fn made(&self, path: String, agent_type: String) -> AgentCreated {
+        AgentCreated {
+            agent: fresh::agent(),
+            definition: self.memory.agent_id.clone(),
+            path,
+            kind: Some(PathKind::Memory),
+            config: AgentConfig::default(),
+            parent: Some(self.agent.id),
+            agent_type: Some(agent_type),
+            owner_user_id: self.agent.owner_user_id.clone(),
+            name: self.memory.display_name.clone(),
+            denies: self.agent.denies.and_of(self.definition),
+            permissions: self.agent.permissions.clone(),
+            created_at: self.now,
+        }
+    }
+
+    fn opened(&self, agent: AgentId, session: SessionId) -> SessionOpened {
+        SessionOpened {
+            session,
+            agent,
+            session_type: CHAT.to_owned(),
+            conversation: fresh::conversation(),
+            user_id: self.session.user_id.clone(),
+            config: None,
+            name: None,
+            head: None,
+            persona: None,
+            model: None,
+            started_by: format!("agent:{}", self.agent.path),
+            time: self.now,
+        }
+    }
+
+    fn accepted(&self, reader: SessionId, input: InputId, handed: &Handed) -> InputAccepted {
+        InputAccepted {
+            input,
+            session: reader,
+            source: Source::Dispatch {
+                reply_to: None,
+                from: self.agent.path.clone(),
+                deadline: None,
+                depth: 0,
+                hops: 0,
+                priority: Priority::default(),
+                spawn_depth: 0,
+                budget: Budget::default(),
+                denies: self.agent.denies.and_of(self.definition),
+                permissions: handed.permissions.clone(),
+                accounts: Accounts::default(),
+            },
+            user_id: Some(self.session.user_id.clone()),
+            message: Some(handed.draft.clone()),
+            model: None,
+            waits_for: None,
+            priority: None,
+            time: self.now,
+        }
+    }
+
+    /// Returns the commit that hands the words over, and the session that gets them.
+    fn commit(&self, reader: Reader, handed: &Handed) -> (Commit, SessionId) {
+        let session = self.session;
+        let input = fresh::input();
+        let context = Context::new(hints::ORIGIN, self.now);
+        let of_reader = context
+            .clone()
+            .about(reader.agent, Some(reader.session), None);
+        let of_session = context.about(session.agent, Some(session.id), None);
+        let mut commit = Commit::new();
+        commit.guards = reader.guards;
+        commit.guards.extend([
+            Guard::Session(SessionGuard::Open(session.id)),
+            Guard::Session(SessionGuard::Head {
+                session: session.id,
+                head: session.head,
+                revision: session.revision,
+            }),
+        ]);
+        for (stream, event) in reader.events {
+            add(&mut commit, stream, &of_reader, event);
+        }
+        let accepted = self.accepted(reader.session, input, handed);
+        let stream = Stream::Session(reader.session);
+        add(
+            &mut commit,
+            stream,
+            &of_reader.following(Some(input)),
+            Event::InputAccepted(accepted),
+        );
+        let read = MemoryRead {
+            session: session.id,
+            agent: reader.agent,
+            reader: reader.session,
+            through: handed.head,
+            through_message: session.head_message,
+            input,
+            because: handed.because,
+            time: self.now,
+        };
+        add(
+            &mut commit,
+            Stream::Session(session.id),
+            &of_session,
+            Event::MemoryRead(read),
+        );
+        (commit, reader.session)
+    }
+}

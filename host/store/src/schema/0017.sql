@@ -1,0 +1,17 @@
+-- Layout 17.
+
+-- The id under which a note is forgotten, and where it comes from, as JSON; null for messages. All events are folded again.
+ALTER TABLE recall ADD COLUMN note_id TEXT;
+ALTER TABLE recall ADD COLUMN details TEXT;
+CREATE INDEX recall_by_note ON recall (note_id) WHERE note_id IS NOT NULL;
+CREATE INDEX recall_notes ON recall (agent) WHERE note_id IS NOT NULL;
+
+-- How far the memory agent of a session's agent has read it, and the session in which that agent reads. What is due is in wakes.
+CREATE TABLE readings (
+    session         TEXT    NOT NULL PRIMARY KEY,
+    reader          TEXT    NOT NULL,
+    agent           TEXT    NOT NULL,
+    through         BLOB    NOT NULL,
+    through_message INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX readings_by_reader ON readings (reader);

@@ -1,0 +1,284 @@
+//! The tools of the memory, called by an agent that does what it is told.
+
+use super::{ask, get};
+use agent_host_tests::process::{Folder, Host, Line, PATIENCE, puppets};
+use agent_host_tests::world::{Setup, World};
+use domain::event::Event;
+use domain::path::PathKind;
+use reqwest::Method;
+use serde_json::{Value, json};
+use std::time::Duration;
+use store::EventFilter;
+
+fn with_tools(allowlist: &Value) -> Setup {
+    Setup {
+        definitions: vec![
+            json!({
+                "agentId": "puppet", "displayName": "Puppet", "component": "puppet",
+                "toolAllowlist": allowlist,
+            }),
+            json!({ "agentId": "other", "displayName": "Other", "component": "puppet" }),
+        ],
+        ..Setup::default()
+    }
+}
+
+fn call(tool: &str, arguments: &Value) -> Value {
+    json!([{ "start": [{ "key": "c", "tool": tool, "args": arguments }] }])
+}
+
+/// What the call of a tool came to, as the puppet reports it.
+async fn called(world: &World, tool: &str, arguments: &Value) -> String {
+    let told = world.play(call(tool, arguments)).await;
+    let line = told.into_iter().find(|line| line.starts_with("c "));
+    line.unwrap()
+}
+
+/// A field of the JSON that a call gave.
+fn field(told: &str, name: &str) -> String {
+    let start = told.find('{').unwrap_or_else(|| panic!("{told}"));
+    let end = told.rfind('}').unwrap_or_else(|| panic!("{told}"));
+    let result: Value = serde_json::from_str(&told[start..=end]).unwrap();
+    result[name].as_str().unwrap().to_owned()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_note_is_saved_found_and_forgotten_by_the_tools() {
+    let world = World::new(with_tools(&json!(["memory_*", "look"]))).await;
+    let saved = called(
+        &world,
+        "memory_save",
+        &json!({ "text": "Ada likes zebras.", "about": "animals" }),
+    )
+    .await;
+    let id = field(&saved, "saved");
+    let found = called(&world, "memory_search", &json!({ "query": "zebras" })).await;
+    assert!(
+        found.contains("Ada likes zebras.") && found.contains(&id) && found.contains("animals"),
+        "{found}"
+    );
+    assert!(!found.contains("untrusted"), "{found}");
+    let forgotten = called(&world, "memory_forget", &json!({ "id": id })).await;
+    assert_eq!(field(&forgotten, "forgotten"), id);
+    let notes = json!({ "query": "zebras", "notes": true });
+    let found = called(&world, "memory_search", &notes).await;
+    assert!(found.contains(r#"{"hits":[]}"#), "{found}");
+    let again = called(&world, "memory_forget", &json!({ "id": id })).await;
+    assert!(again.contains("note_not_found"), "{again}");
+    let events = world
+        .store()
+        .events(0, EventFilter::default(), 10_000)
+        .await
+        .unwrap();
+    let left = events
+        .iter()
+        .filter(|recorded| matches!(recorded.event, Some(Event::NoteRemembered(_))));
+    assert_eq!(left.count(), 0, "what the note said is erased");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_note_that_rests_on_content_from_outside_is_marked_and_marks_who_finds_it() {
+    let world = World::new(with_tools(&json!(["memory_*", "look"]))).await;
+    let save = json!({ "key": "s", "tool": "memory_save", "args": { "text": "derivednote" } });
+    world
+        .play(json!([
+            { "start": [{ "key": "t", "tool": "look" }] }, { "start": [save] },
+        ]))
+        .await;
+    let search = json!({ "key": "f", "tool": "memory_search", "args": { "query": "derivednote" } });
+    let save = json!({ "key": "s", "tool": "memory_save", "args": { "text": "again" } });
+    let told = world
+        .play(json!([{ "start": [search] }, { "start": [save] }]))
+        .await;
+    assert!(
+        told.iter().any(|line| line.contains(r#""untrusted":true"#)),
+        "{told:?}"
+    );
+    let events = world
+        .store()
+        .events(0, EventFilter::default(), 10_000)
+        .await
+        .unwrap();
+    let marks: Vec<(String, bool)> = events
+        .into_iter()
+        .filter_map(|recorded| match recorded.event {
+            Some(Event::NoteRemembered(note)) => Some((note.note, note.untrusted)),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(
+        marks,
+        [("derivednote".to_owned(), true), ("again".to_owned(), true)]
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_whose_list_does_not_name_them_has_no_memory_tools() {
+    for allowlist in [json!(null), json!(["*"]), json!(["look"])] {
+        let world = World::new(with_tools(&allowlist)).await;
+        let told = called(&world, "memory_save", &json!({ "text": "a" })).await;
+        assert!(
+            told.contains("TOOL_NOT_AVAILABLE") || told.contains("denied"),
+            "{allowlist}: {told}"
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_deep_search_is_made_by_an_agent_below_in_the_memory_of_the_one_above() {
+    let mut setup = with_tools(&json!(["memory_*"]));
+    setup.definitions = vec![
+        json!({
+            "agentId": "puppet", "displayName": "Puppet", "component": "puppet",
+            "toolAllowlist": ["memory_*"], "memory": { "agent": "other", "search": "other" },
+        }),
+        json!({
+            "agentId": "other", "displayName": "Other", "component": "puppet",
+            "toolAllowlist": ["memory_search", "memory_save"],
+        }),
+    ];
+    let world = World::new(setup).await;
+    called(
+        &world,
+        "memory_save",
+        &json!({ "text": "Ada likes zebras." }),
+    )
+    .await;
+    let looks = json!({ "key": "s", "tool": "memory_search", "args": { "query": "zebras" } });
+    let saves = json!({ "key": "k", "tool": "memory_save", "args": { "text": "mine" } });
+    for index in 0..2 {
+        let query = json!({ "steps": [{ "start": [looks, saves], "until": "all" }] }).to_string();
+        let told = world
+            .play(call(
+                "memory_search",
+                &json!({ "query": query, "deep": true }),
+            ))
+            .await
+            .join("\n");
+        assert!(told.contains("Ada likes zebras."), "{told}");
+        assert!(
+            told.contains("nothing_read"),
+            "who searches keeps no notes: {told}"
+        );
+        let path = format!("/local/agent/puppet/search/{index}");
+        let row = world.store().agent_at(&path).await.unwrap().unwrap();
+        assert_eq!(row.kind, PathKind::Search);
+    }
+    let none = World::new(with_tools(&json!(["memory_*"]))).await;
+    let told = called(
+        &none,
+        "memory_search",
+        &json!({ "query": "zebras", "deep": true }),
+    )
+    .await;
+    assert!(told.contains("invalid_arguments"), "{told}");
+}
+
+struct Shared {
+    _folder: Folder,
+    host: Host,
+    agent: String,
+}
+
+async fn shared() -> Shared {
+    let folder = Folder::new(puppets(&json!([{
+        "agentId": "puppet", "displayName": "Puppet", "component": "puppet",
+        "toolAllowlist": ["memory_*"],
+    }])));
+    folder.warm(&["puppet"]).await;
+    let host = folder.start(None).await.unwrap();
+    let alice = host.user("alice", &["read", "write"]).await;
+    let made = json!({ "definition": "puppet" });
+    let made = ask(&alice, Method::POST, "/api/agents", &made).await;
+    assert_eq!(made.status, 201, "{made:?}");
+    Shared {
+        agent: format!("/api/agents/{}", made.text("id")),
+        host,
+        _folder: folder,
+    }
+}
+
+impl Shared {
+    async fn user(&self, name: &str, role: Option<&str>) -> Line {
+        let line = self.host.user(name, &["read", "write"]).await;
+        if let Some(role) = role {
+            let alice = self.host.user("alice", &["read", "write"]).await;
+            let path = format!("{}/assign", self.agent);
+            let assigned = json!({ "user_id": name, "role": role });
+            let assigned = ask(&alice, Method::POST, &path, &assigned).await;
+            assert_eq!(assigned.status, 201, "{assigned:?}");
+        }
+        line
+    }
+
+    /// What a call in a chat of this user's came to.
+    async fn called(&self, line: &Line, tool: &str, arguments: &Value) -> String {
+        let path = format!("{}/sessions", self.agent);
+        let opened = ask(line, Method::POST, &path, &json!({})).await;
+        assert_eq!(opened.status, 201, "{opened:?}");
+        let session = format!("{path}/{}", opened.text("id"));
+        let steps = json!({ "steps": call(tool, arguments) }).to_string();
+        let said = json!({ "content": steps });
+        let said = ask(line, Method::POST, &format!("{session}/messages"), &said).await;
+        assert_eq!(said.status, 202, "{said:?}");
+        let waiting = async {
+            loop {
+                let seen = get(line, &session).await;
+                if seen["revision"].as_u64() == Some(1) && seen["run_id"].is_null() {
+                    return seen["messages"].to_string();
+                }
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, waiting).await.unwrap()
+    }
+
+    async fn ids(&self, line: &Line) -> Vec<String> {
+        let listed = get(line, &format!("{}/memory", self.agent)).await;
+        let notes = listed["notes"].as_array().unwrap().iter();
+        notes
+            .map(|note| note["note_id"].as_str().unwrap().to_owned())
+            .collect()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_private_to_a_mentee_is_seen_and_forgotten_by_them_and_their_mentor_alone() {
+    let shared = shared().await;
+    let alice = shared.user("alice", None).await;
+    let bob = shared.user("bob", Some("mentee")).await;
+    let carol = shared.user("carol", Some("mentee")).await;
+    let dana = shared.user("dana", Some("observer")).await;
+    for text in ["Bob fears fractions.", "Bob likes fractals."] {
+        shared
+            .called(&bob, "memory_save", &json!({ "text": text }))
+            .await;
+    }
+    let ids = shared.ids(&bob).await;
+    assert_eq!(ids.len(), 2);
+    assert!(shared.ids(&carol).await.is_empty());
+    let query = json!({ "query": "Bob fractions fractals" });
+    let found = shared.called(&carol, "memory_search", &query).await;
+    assert!(!found.contains("fears"), "{found}");
+    let forget = json!({ "id": ids[0] });
+    let refused = shared.called(&carol, "memory_forget", &forget).await;
+    assert!(refused.contains("note_not_found"), "{refused}");
+    let path = format!("{}/memory/{}", shared.agent, ids[0]);
+    let refused = carol.ask(Method::DELETE, &path, None).await.unwrap();
+    assert_eq!(refused.status, 404, "{refused:?}");
+    // Who sees everything and teaches nothing may not have it forgotten.
+    assert_eq!(shared.ids(&dana).await.len(), 2);
+    let refused = dana.ask(Method::DELETE, &path, None).await.unwrap();
+    assert_eq!(
+        (refused.status, refused.text("code").as_str()),
+        (403, "ROLE_FORBIDS"),
+        "{refused:?}"
+    );
+    let found = shared.called(&alice, "memory_search", &query).await;
+    assert!(found.contains("fears"), "{found}");
+    let gone = alice.ask(Method::DELETE, &path, None).await.unwrap();
+    assert_eq!(gone.status, 200, "{gone:?}");
+    let forget = json!({ "id": ids[1] });
+    shared.called(&bob, "memory_forget", &forget).await;
+    assert!(shared.ids(&bob).await.is_empty());
+}
