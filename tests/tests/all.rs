@@ -63,6 +63,7 @@ mod all {
     mod plugin_test;
     mod poison;
     mod purge;
+    mod purity;
     mod queue;
     mod quota;
     mod races;
@@ -84,6 +85,7 @@ mod all {
     mod structured;
     mod talk;
     mod tasks;
+    mod telemetry;
     mod torture;
     mod unstorable;
     mod uploads;

@@ -8,6 +8,7 @@ mod scopes;
 mod serve;
 mod session;
 mod task;
+mod telemetry;
 mod usage;
 
 use crate::failure::{Exit, Failure};
@@ -19,6 +20,7 @@ pub(crate) use scopes::{describe, parse};
 pub(crate) use serve::{Dev, Serve};
 pub(crate) use session::Session;
 pub(crate) use task::Task;
+pub(crate) use telemetry::Telemetry;
 pub(crate) use usage::{Usage, UsageKey};
 
 use anyhow::anyhow;
@@ -111,6 +113,14 @@ pub(crate) enum Command {
     /// Look at the events of a running host
     #[command(subcommand)]
     Events(Events),
+    /// Watch a running host as it works: messages, calls of models and tools, sessions, agents
+    #[command(
+        after_help = "Nothing of it is stored: it begins when the command does. `events tail` shows \
+                      what was stored.\n\nExamples:\n  agent-host telemetry\n  \
+                      agent-host telemetry --type 'llm.*' --type error\n  agent-host telemetry \
+                      --type message.processed --count 1 --json"
+    )]
+    Telemetry(Telemetry),
     /// Look at what the boundary decided: what was granted, refused and limited, and what left the
     /// host
     #[command(

@@ -22,6 +22,7 @@ mod session;
 mod status;
 mod store;
 mod task;
+mod telemetry;
 mod token;
 mod usage;
 
@@ -62,6 +63,7 @@ pub(crate) async fn run(
         Command::Session(what) => session::run(&load()?, what, terminal).await,
         Command::Memory(what) => memory::run(&load()?, what, terminal).await,
         Command::Events(what) => events::run(&load()?, what, terminal).await,
+        Command::Telemetry(what) => telemetry::watch(&load()?, what, terminal).await,
         Command::Audit(what) => audit::run(&load()?, what, terminal).await,
         Command::Model(what) => model::run(&load()?, what, terminal).await,
         Command::Usage(what) => usage::run(&load()?, what, terminal).await,

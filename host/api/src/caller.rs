@@ -94,7 +94,9 @@ impl Caller {
             "this credential lacks the required scope: {}",
             names.join(" or ")
         );
-        Err(Problem::new(StatusCode::FORBIDDEN, "SCOPE_MISSING", detail))
+        let words: Vec<&str> = scopes.iter().map(|scope| scope.as_str()).collect();
+        let problem = Problem::new(StatusCode::FORBIDDEN, "SCOPE_MISSING", detail);
+        Err(problem.with("scopes", words))
     }
 
     /// Returns the caller as an issuer of keys.

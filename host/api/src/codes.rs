@@ -131,6 +131,13 @@ pub(crate) const STREAM: &[Code] = &[
     (429, "USER_STREAM_LIMIT"),
 ];
 
+/// Codes of the stream of telemetry, which is never resumed.
+pub(crate) const TELEMETRY: &[Code] = &[
+    (429, "KEY_STREAM_LIMIT"),
+    (429, "TOO_MANY_STREAMS"),
+    (429, "USER_STREAM_LIMIT"),
+];
+
 /// Joins the groups of codes of one route.
 pub(crate) fn join(groups: &[&[Code]]) -> Vec<Code> {
     groups.concat()

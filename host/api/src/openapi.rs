@@ -12,7 +12,7 @@ pub(crate) use headers::announce_deprecation;
 
 use crate::codes::{self, Reads};
 use crate::problem::{Details, MEDIA_TYPE};
-use crate::wire::{CodedSchema, EphemeralName, FrameName};
+use crate::wire::{CodedSchema, EphemeralName, FrameName, telemetry_schemas};
 use http::Method;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,6 +26,8 @@ use utoipa::{Modify, OpenApi};
 pub(crate) const TOKEN: &str = "token";
 /// The tag of the operations that are deprecated.
 const DEPRECATED: &str = "deprecated";
+/// The path of the stream of telemetry, which has frames of its own.
+const TELEMETRY: &str = "/api/telemetry";
 /// The extension in which a route lists its own codes, and a response those of its status.
 const CODES: &str = "x-codes";
 /// The media type of the operations that answer with an event stream.
@@ -269,9 +271,14 @@ fn describe_streams(document: &mut utoipa::openapi::OpenApi) {
     let session = add_schemas(document, FrameName::schemas());
     let mut log = add_schemas(document, EphemeralName::schemas());
     log.insert("*".to_owned(), reference("Event"));
-    let gets = document.paths.paths.values_mut();
-    for operation in gets.filter_map(|item| item.get.as_mut()) {
+    let telemetry = add_schemas(document, telemetry_schemas());
+    let paths = document.paths.paths.iter_mut();
+    for (path, operation) in paths.filter_map(|(path, item)| Some((path, item.get.as_mut()?))) {
         if !is_stream(operation) {
+            continue;
+        }
+        if path == TELEMETRY {
+            extend(&mut operation.extensions, "x-events", json!(telemetry));
             continue;
         }
         // A stream without a choice of views has one of them.

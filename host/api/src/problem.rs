@@ -1,10 +1,12 @@
 //! Problem details (RFC 9457), the only form of this API's errors.
 
 use axum::response::{IntoResponse, Response};
+use domain::error_code::{self, ErrorCategory};
 use domain::refusal::{Refusal, RefusalKind};
 use http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderValue, StatusCode};
 use serde::Serialize;
+use serde_json::{Map, Value};
 use std::fmt;
 use store::ReadError;
 
@@ -34,6 +36,8 @@ pub(crate) struct Problem {
     /// The part of the request that is at fault; see [`RequestPart`] for how it is written.
     pub(crate) field: Option<String>,
     retry_after_s: Option<u64>,
+    /// Further facts by name, for programs.
+    details: Map<String, Value>,
 }
 
 /// The part of a request that is at fault. Domain and broker write the same forms in their
@@ -90,6 +94,19 @@ pub(crate) struct Details {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(example = "/content")]
     field: Option<String>,
+    /// True if the same request may succeed later without a correction. It depends on `code`
+    /// alone.
+    #[schema(example = false)]
+    retryable: bool,
+    /// The stage at which it went wrong; none for codes without one. It depends on `code` alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(example = "MESSAGE_INVALID")]
+    category: Option<&'static str>,
+    /// Further facts, where there are any. `retry_after_s`: the seconds after which another try
+    /// makes sense. `scopes`: the scopes of which the credential lacks all.
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    #[schema(value_type = Option<Object>)]
+    details: Map<String, Value>,
 }
 
 impl Problem {
@@ -101,6 +118,7 @@ impl Problem {
             detail: cut(detail.into()),
             field: None,
             retry_after_s: None,
+            details: Map::new(),
         }
     }
 
@@ -201,6 +219,12 @@ impl Problem {
         self.retry_after_s = Some(seconds);
         self
     }
+
+    /// The same, with a further fact for programs.
+    pub(crate) fn with(mut self, name: &str, fact: impl Into<Value>) -> Self {
+        self.details.insert(name.to_owned(), fact.into());
+        self
+    }
 }
 
 /// Shortens a text. A detail repeats its input, which may be megabytes.
@@ -274,7 +298,11 @@ impl IntoResponse for Problem {
             detail,
             field,
             retry_after_s,
+            mut details,
         } = self;
+        if let Some(seconds) = retry_after_s {
+            details.insert("retry_after_s".to_owned(), seconds.into());
+        }
         let kind = format!(
             "urn:agent-host:problem:{}",
             code.to_ascii_lowercase().replace('_', "-")
@@ -286,6 +314,9 @@ impl IntoResponse for Problem {
             detail,
             code,
             field,
+            retryable: error_code::is_retryable(code),
+            category: error_code::category(code).map(ErrorCategory::as_str),
+            details,
         };
         // A record of text and numbers always has a JSON form.
         let body = serde_json::to_string(&details).unwrap_or_default();

@@ -81,6 +81,7 @@ fn guarded() -> OpenApiRouter<Api> {
         .routes(routes!(route::post))
         .routes(routes!(route::personas))
         .routes(routes!(stream::follow))
+        .routes(routes!(stream::telemetry::follow_telemetry))
         .routes(routes!(events::list))
         .routes(routes!(audit::list))
         .routes(routes!(usage::list))

@@ -11,6 +11,7 @@ pub(crate) mod held;
 mod outbox;
 mod scope;
 pub(crate) mod tail;
+pub(crate) mod telemetry;
 #[cfg(test)]
 mod tests;
 mod viewer;

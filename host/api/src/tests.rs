@@ -2,6 +2,7 @@
 
 mod described;
 mod document;
+mod error_codes;
 mod files;
 mod host;
 pub(crate) mod issuer;
@@ -12,6 +13,7 @@ mod routes;
 mod scopes;
 mod status;
 mod streams;
+mod telemetry;
 mod tokens;
 mod usage;
 mod widgets;

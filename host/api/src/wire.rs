@@ -28,6 +28,7 @@ mod session;
 mod session_event;
 mod spawned;
 mod task;
+mod telemetry;
 #[cfg(test)]
 mod tests;
 mod turn;
@@ -56,6 +57,7 @@ pub(crate) use session::{
 pub(crate) use session_event::{SessionEvent, session_events, session_frame};
 pub(crate) use spawned::{Spawned, spawned};
 pub(crate) use task::{TaskSumView, TaskView, task, task_sum};
+pub(crate) use telemetry::{LAG, telemetry_event, telemetry_schemas};
 pub(crate) use turn::{
     FoundView, PartingView, TreeTurnView, TurnView, found, parting, tree_turn, turn,
 };

@@ -15,6 +15,7 @@ use crate::recovering::Recovering;
 use crate::schemas::Schemas;
 use crate::serving::{Served, Serving};
 use crate::signal::Signal;
+use crate::telemetry::Telemetry;
 use domain::delegate::CacheLimits;
 use domain::digest::Digest;
 use domain::dispatch;
@@ -161,6 +162,7 @@ pub(crate) struct Core {
     pub(crate) live: Live,
     /// Results of delegations that only read.
     pub(crate) kept_results: KeptResults,
+    pub(crate) telemetry: Telemetry,
     /// Number of API keys that were revoked since the start.
     pub(crate) revocations: watch::Sender<u64>,
     pub(crate) model_calls: Arc<FairSemaphore>,
@@ -288,6 +290,7 @@ impl Core {
             clock: parts.clock,
             live: Live::default(),
             kept_results: KeptResults::new(parts.limits.delegation_cache),
+            telemetry: Telemetry::default(),
             revocations: watch::Sender::default(),
             model_calls: FairSemaphore::new(parts.limits.model_calls_max),
             steps: FairSemaphore::new(guests_max),

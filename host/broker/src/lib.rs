@@ -26,6 +26,7 @@
 //! - the same rules for tests of a component without a host: `conformance.rs`
 //! - the order of a purge: `purge.rs`
 //! - the live feed: `live.rs`
+//! - telemetry for whoever listens: `telemetry.rs`, `telemetry/`
 //! - another run of a recorded step: `replay.rs`
 
 mod admission;
@@ -64,6 +65,7 @@ mod schemas;
 mod serving;
 mod signal;
 mod start;
+mod telemetry;
 #[cfg(test)]
 mod tests;
 mod timers;
@@ -85,6 +87,7 @@ pub use paths::PathSettings;
 pub use quarantine::{Quarantined, Why};
 pub use restored::AfterRestore;
 pub use start::Parts;
+pub use telemetry::{Heard, Listener, TELEMETRY_WAITING_MAX};
 
 /// The crash points of this crate, for a test that goes through all of them: see `store::point`.
 pub const CRASH_POINTS: &[&str] = &[

@@ -12,11 +12,13 @@
 //! - one piece of work in its task, and its result: `performance/work.rs`, `performance/result.rs`
 //! - work under way, with its entry in the ledger: `performance/busy.rs`
 //! - active time: `performance/stopwatch.rs`
+//! - telemetry of calls of models: `performance/telling.rs`
 
 pub(crate) mod attempts;
 pub(crate) mod busy;
 mod model;
 pub(crate) mod result;
 pub(crate) mod stopwatch;
+mod telling;
 mod tool;
 pub(crate) mod work;

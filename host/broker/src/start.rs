@@ -14,6 +14,7 @@ use crate::quarantine::{Quarantined, Why};
 use crate::recovery;
 use crate::refusals::session_unknown;
 use crate::restored::{self, AfterRestore};
+use crate::telemetry;
 use crate::timers;
 use domain::id::SessionId;
 use llm::Gateway;
@@ -98,6 +99,7 @@ impl Broker {
         core.recovering.begin(&core.store, was_ended, &work).await;
         let found = recovery::look_at_suspects(&core, was_ended, work).await;
         let recovered = core.spawn(recovery::go_on(core.clone(), found));
+        core.spawn(telemetry::relay(core.clone()));
         let watched = core.clone();
         core.spawn(async move {
             if !was_ended {

@@ -19,6 +19,7 @@
 //!   spent (`spending.rs`), content from outside (`taint.rs`), the steps of a compaction
 //!   (`compact.rs`)
 //! - sessions as labels on a thread: `session_label.rs`
+//! - telemetry, which is told of events and not stored: `telemetry.rs`, `telemetry/`
 //! - import of the old system's sessions (can go): `import.rs`,
 //!   `import/`
 
@@ -27,3 +28,4 @@ pub mod event;
 pub mod import;
 pub mod run;
 pub mod session_label;
+pub mod telemetry;

@@ -30,13 +30,13 @@ pub use access::{
     bucket, confirm, egress, glob, grant, key, manifest, redact, ruling, secret, tool, user,
 };
 pub use agents::{authority, definition, path, persona, residency, role, routing, session};
-pub use events::{agent, event, import, run, session_label};
+pub use events::{agent, event, import, run, session_label, telemetry};
 pub use thread::{
     compaction, cut_off, message, message_labels, model, prompt_cut, sampling, spill, transcript,
     turn,
 };
 pub use values::{
-    chain, clock, digest, file, id, json, limits, ranges, refusal, schema, shown, time,
+    chain, clock, digest, error_code, file, id, json, limits, ranges, refusal, schema, shown, time,
 };
 pub use work::{
     account, approval, basis, budget, delegate, dispatch, hints, memory, operation, price, queue,

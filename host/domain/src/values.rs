@@ -10,6 +10,7 @@
 //! - JSON Schemas that are taken: `schema.rs` (`graph.rs`: of which schemas one is made,
 //!   `count.rs`: comparisons, `pattern.rs`: regular expressions); the broker's `schemas.rs`
 //!   compares documents with them
+//! - error codes, what each says of another try, and their categories: `error_code.rs`
 //! - files that a user hands over: `file.rs`; widgets that take files are in
 //!   `work/widget/upload.rs`
 //! - limits of a turn, a step or an input, and ranges of configured numbers: `limits.rs`,
@@ -22,6 +23,7 @@
 pub mod chain;
 pub mod clock;
 pub mod digest;
+pub mod error_code;
 pub mod file;
 pub mod id;
 pub mod json;

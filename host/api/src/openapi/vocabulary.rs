@@ -4,11 +4,13 @@
 use super::fields::{for_each_field, for_each_parameter, schemas, text};
 use super::reference;
 use domain::delegate::Priority;
+use domain::error_code::ErrorCategory;
 use domain::path::{FetchStrategy, ModelRole, PathKind};
 use domain::queue::{DropPolicy, Mode};
 use domain::residency::Residency;
 use domain::role::AgentRole;
 use domain::task::{TaskKind, TaskStatus};
+use domain::telemetry::TelemetryKind;
 use domain::turn::TurnEnd;
 use domain::user::Scope;
 use serde_json::{Value, json};
@@ -91,6 +93,7 @@ fn all() -> Vec<Words> {
     all.extend(of_turns());
     all.extend(of_models());
     all.extend(of_the_host());
+    all.extend(of_errors_and_telemetry());
     all
 }
 
@@ -415,5 +418,26 @@ fn of_the_host() -> Vec<Words> {
             &["folding", "comparing", "replacing"],
         )
         .at(&["Rebuild.stage"]),
+    ]
+}
+
+fn of_errors_and_telemetry() -> Vec<Words> {
+    vec![
+        Words::new(
+            "ErrorCategory",
+            "The stage at which something went wrong.",
+            &ErrorCategory::ALL.map(ErrorCategory::as_str),
+        )
+        .at(&[
+            "ErrorFrame.category",
+            "Problem.category",
+            "TelemetryError.category",
+        ]),
+        Words::new(
+            "TelemetryType",
+            "The type of an event of telemetry.",
+            &TelemetryKind::ALL.map(TelemetryKind::as_str),
+        )
+        .at(&["TelemetryEvent.type"]),
     ]
 }

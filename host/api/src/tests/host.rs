@@ -333,6 +333,28 @@ impl Host {
         (agent, session)
     }
 
+    /// Has so many messages be accepted for a session, which nobody begins a turn with.
+    pub(super) async fn hears(&self, agent: AgentId, session: SessionId, messages: usize) {
+        let accepted = || {
+            Event::InputAccepted(InputAccepted {
+                user_id: None,
+                input: InputId(Uuid::now_v7()),
+                session,
+                source: Source::Api,
+                message: None,
+                model: None,
+                waits_for: None,
+                priority: None,
+                time: Timestamp(1),
+            })
+        };
+        let events = (0..messages)
+            .map(|_| new(accepted(), agent, Some(session)))
+            .collect();
+        let commit = Commit::new().append(Stream::Session(session), Expected::Any, events);
+        self.store.commit(commit).await.unwrap();
+    }
+
     /// Makes an agent below another one, with a session that this one's session began as if by
     /// handing it work.
     pub(super) async fn spawn_below(

@@ -89,6 +89,7 @@ const ROUTES: &[&str] = &[
     "GET /api/tasks/stats",
     "GET /api/tasks/{task_id}",
     "POST /api/tasks/{task_id}/cancel",
+    "GET /api/telemetry",
     "GET /api/turns/{turn_id}",
     "GET /api/usage",
     "GET /api/users/{user}/connectors",
@@ -152,7 +153,7 @@ fn every_operation_says_what_it_answers_when_something_is_wrong() {
     let required = document["components"]["schemas"]["Problem"]["required"]
         .as_array()
         .unwrap();
-    for field in ["type", "title", "status", "detail", "code"] {
+    for field in ["type", "title", "status", "detail", "code", "retryable"] {
         assert!(required.contains(&field.into()), "{field}");
     }
     for place in ["JSON pointer", "header:", "query:", "path:"] {
@@ -298,6 +299,24 @@ fn every_frame_of_an_event_stream_is_described_under_its_name() {
     );
 }
 
+#[test]
+fn the_frames_of_telemetry_are_described_and_told_for_people() {
+    let document = description();
+    let operation = &document["paths"]["/api/telemetry"]["get"];
+    assert_eq!(
+        operation["x-events"],
+        serde_json::json!({
+            "*": { "$ref": "#/components/schemas/TelemetryEvent" },
+            "lag": { "$ref": "#/components/schemas/TelemetryLag" },
+        })
+    );
+    let told = operation["description"].as_str().unwrap();
+    for kind in domain::telemetry::TelemetryKind::ALL {
+        assert!(told.contains(&format!("`{kind}`")), "{kind}");
+    }
+    assert!(told.contains("`lag`"), "{told}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn every_documented_route_is_served_and_needs_the_token_unless_it_says_otherwise() {
     let host = Host::start().await;
@@ -329,6 +348,7 @@ async fn every_documented_route_is_served_and_needs_the_token_unless_it_says_oth
             "{method} {path}: {}",
             without.status
         );
+        let path = super::scopes::ending(&path);
         let with = host.send(&method, &path, &[], "").await;
         assert!(
             ![404, 405].contains(&with.status) || with.json()["code"] != "ROUTE_NOT_FOUND",

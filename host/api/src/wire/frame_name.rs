@@ -338,6 +338,10 @@ frames! {
         stored Error = "error" {
             /// A stable code.
             code: Option<String>,
+            /// True if the same message may have a reply when it is sent again.
+            retryable: bool,
+            /// The stage at which it went wrong.
+            category: String,
             /// The reason.
             message: Option<String>,
             /// The inputs that the turn answers.

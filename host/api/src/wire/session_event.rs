@@ -11,6 +11,7 @@ use super::session::pending_action;
 use super::turn::turn_end;
 use broker::{Frame, Show};
 use domain::agent::end_session::EXPIRED;
+use domain::error_code;
 use domain::event::{Event, Recorded, RunEnded, RunStepped};
 use domain::id::{InputId, OperationId};
 use domain::message::{Message, Role};
@@ -240,7 +241,12 @@ fn end(ended: &RunEnded) -> Vec<SessionEvent> {
         .collect();
     let of = turn_of(&ended.inputs, ended.compacts);
     if matches!(ended.end, TurnEnd::Failed | TurnEnd::Aborted) {
-        let error = json!({ "code": ended.code, "message": ended.reason });
+        let code = ended.code.as_deref().unwrap_or_default();
+        let error = json!({
+            "code": ended.code, "message": ended.reason,
+            "retryable": error_code::is_retryable(code),
+            "category": error_code::category_of_turn(code).as_str(),
+        });
         events.push((FrameName::Error, extended(error, of.clone())));
     }
     // Otherwise its turn follows, and with that it is complete.

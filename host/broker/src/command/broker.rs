@@ -8,6 +8,8 @@ use crate::command::Error;
 use crate::core::{Core, Stats};
 use crate::live::Live;
 use crate::serving::Served;
+use crate::telemetry::Listener;
+use domain::telemetry::TelemetryFilter;
 use std::sync::Arc;
 use store::Store;
 use tokio::sync::watch;
@@ -89,6 +91,14 @@ impl Broker {
     #[must_use]
     pub fn stats(&self) -> Stats {
         self.core.stats()
+    }
+
+    /// Listens to telemetry from now on. With `content`, pieces of replies come with their text:
+    /// the caller has the reading on record.
+    #[must_use]
+    pub fn listen(&self, filter: TelemetryFilter, content: bool) -> Listener {
+        let from = *self.core.store.durable().borrow();
+        self.core.telemetry.listen(from, filter, content)
     }
 
     /// Returns the feed of ephemeral frames.

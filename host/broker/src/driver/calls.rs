@@ -6,7 +6,7 @@ use super::handover::{Handover, Sent, To, Waits};
 use super::scope::{Scope, at_once, failed, refused, simply};
 use crate::kept_results::Looked;
 use crate::serving::Offering;
-use domain::authority::Denied;
+use domain::authority::{Denied, only_delegates};
 use domain::budget::Budget;
 use domain::definition::DefinitionId;
 use domain::delegate::{self, CacheScope, Delegation};
@@ -154,15 +154,16 @@ impl SessionContext {
     /// Refuses a call of a tool that the agent has not got. Each refusal is on record.
     ///
     /// An existing tool that a rule keeps from the agent is denied. Any other is said not to exist:
-    /// one that is unknown, or that did not belong to the agent yet when the turn began.
+    /// one that is unknown, or that did not belong to the agent yet when the turn began. To an
+    /// agent that only delegates, every other tool is said not to exist.
     pub(super) fn not_available(&self, scope: &mut Scope<'_>, name: &str) -> Resolved {
-        if let Some(denied) = self.denied_tool(scope, name) {
-            return scope.deny_tool(name, &denied);
-        }
-        let rule = if self.offered(name).is_some() {
-            Rule::Ceiling
-        } else {
-            Rule::Unknown
+        let denied = self.denied_tool(scope, name);
+        let is_hidden = only_delegates(scope.definition) && name != delegate::NAME;
+        let rule = match denied {
+            Some(denied) if !is_hidden => return scope.deny_tool(name, &denied),
+            Some(denied) => denied.rule,
+            None if self.offered(name).is_some() => Rule::Ceiling,
+            None => Rule::Unknown,
         };
         // The name of a tool that does not exist is arbitrary text of a model or a guest.
         let name = &*visible(name, NAME_CHARS_SHOWN);

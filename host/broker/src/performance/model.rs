@@ -10,6 +10,7 @@ use crate::live::{Frame, Show};
 use crate::performance::attempts::Attempts;
 use crate::performance::result::{Performed, Thread};
 use crate::performance::stopwatch::Stopwatch;
+use crate::performance::telling::Telling;
 use crate::schemas::GivenUp;
 use domain::compaction::{
     Compacted, Compaction, Mark, bytes_for, estimated_tokens, material, shown,
@@ -111,6 +112,7 @@ impl Model<'_> {
             operation: self.operation,
             stopwatch: self.stopwatch,
             watched,
+            telling: Telling::new(self.core, self.started, self.operation, watched),
         };
         deltas.show(
             self.attempts.number(),
@@ -141,12 +143,15 @@ impl Model<'_> {
         let mut repairs = 0;
         let mut is_refused = false;
         loop {
+            let model = self.request.model.as_deref();
+            deltas.telling.asked(self.attempts.number(), model);
             let completion = self
                 .core
                 .gateway
                 .complete_leaving(&draw.prompt, deltas, trail, &self.payer())
                 .await;
             self.attempts.completed(&completion.attempts);
+            deltas.telling.answered(&completion);
             let reply = match completion.result {
                 Ok(reply) => reply,
                 Err(failure) => {
@@ -506,6 +511,8 @@ struct Watchers<'a> {
     operation: &'a Operation,
     stopwatch: &'a Stopwatch,
     watched: bool,
+    /// The telemetry of the call.
+    telling: Telling<'a>,
 }
 
 impl Watchers<'_> {
@@ -535,6 +542,7 @@ impl Drop for Watchers<'_> {
 impl DeltaSink for Watchers<'_> {
     fn delta(&self, attempt: u32, seq: u64, delta: Delta) {
         self.stopwatch.progressed();
+        self.telling.said(attempt, seq, &delta);
         let show = match delta {
             Delta::Text(text) => Show::Text(text),
             Delta::Thinking(text) => Show::Thinking(text),
@@ -544,6 +552,7 @@ impl DeltaSink for Watchers<'_> {
     }
 
     fn discarded(&self, attempt: u32) {
+        self.telling.discarded(attempt);
         self.show(attempt, 0, Show::Discarded);
     }
 }

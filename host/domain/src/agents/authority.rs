@@ -143,17 +143,17 @@ pub struct Caller<'a> {
 }
 
 impl Caller<'_> {
-    /// Checks whether the lists let the agent call a tool at all. `system_*`
-    /// tools pass allow lists; a deny wins over everything. A tool needs all of the capabilities
-    /// that it asks for, and those that they bring with them.
+    /// Checks whether the lists let the agent call a tool at all. `system_*` tools pass allow
+    /// lists, but for that of an agent that only delegates; a deny wins over everything. A tool
+    /// needs all of the capabilities that it asks for, and those that they bring with them.
     ///
     /// # Errors
     /// The rule that decided.
     pub fn may_call<'a>(&self, asked: impl Into<Asked<'a>>) -> Result<Rule, Denied> {
         let asked = asked.into();
         let tool = asked.tool;
-        let system = is_system(tool);
         let agent = self.agent;
+        let system = is_system(tool) && !only_delegates(agent);
         refuse_by(
             tool,
             [
@@ -307,6 +307,19 @@ fn has(list: Option<&PatternList>, name: &str) -> bool {
 /// Returns whether a list is there and lacks a name.
 fn lacks(list: Option<&PatternList>, name: &str) -> bool {
     list.is_some_and(|list| !list.matches(name))
+}
+
+/// The name of the tool that hands work to another agent.
+pub const DELEGATE: &str = "delegate";
+
+/// Returns whether an agent's list has the tool `delegate` and nothing else. Such an agent is told
+/// of no other tool, not even that there is one.
+#[must_use]
+pub fn only_delegates(agent: &Definition) -> bool {
+    agent
+        .tool_allowlist
+        .as_ref()
+        .is_some_and(|list| list.0 == [DELEGATE])
 }
 
 /// Returns whether a name is reserved for tools of the host's own, which pass allow lists. No

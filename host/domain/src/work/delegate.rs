@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 /// The tool's name.
-pub const NAME: &str = "delegate";
+pub const NAME: &str = crate::agents::authority::DELEGATE;
 /// Bytes of a path in an operation's parameters.
 pub const PATH_BYTES_MAX: usize = 4_096;
 /// Bytes of a URL in an operation's parameters.

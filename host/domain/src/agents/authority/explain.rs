@@ -1,7 +1,7 @@
 //! Explanation of a decision: every list and grant that has a say in a call. They are in the order
 //! in which they are checked.
 
-use super::{Asked, Caller, Needed, granted, is_system};
+use super::{Asked, Caller, Needed, granted, is_system, only_delegates};
 use crate::access::grant::{Grant, PatternList};
 use crate::access::ruling::Rule;
 use serde::{Deserialize, Serialize};
@@ -58,7 +58,7 @@ impl Caller<'_> {
     pub fn explain<'a>(&self, asked: impl Into<Asked<'a>>, grant: &Grant) -> Vec<Look> {
         let asked = asked.into();
         let tool = asked.tool;
-        let system = is_system(tool);
+        let system = is_system(tool) && !only_delegates(self.agent);
         let mut looks = vec![
             deny(Rule::CallersDenylist, Some(&self.denies.tools), tool),
             deny(Rule::ToolDenylist, self.agent.tool_denylist.as_ref(), tool),

@@ -122,6 +122,24 @@ fn system_tools_pass_allow_lists_and_nothing_passes_a_deny_list() {
 }
 
 #[test]
+fn an_agent_that_only_delegates_may_call_nothing_else_not_even_a_system_tool() {
+    let alone = json!({ "toolAllowlist": ["delegate"] });
+    let among_others = json!({ "toolAllowlist": ["delegate", "look"] });
+    for (keys, name, rule) in [
+        (&alone, "delegate", None),
+        (&alone, "look", Some("toolAllowlist")),
+        (&alone, "system_status", Some("toolAllowlist")),
+        (&alone, "system_delegate", Some("toolAllowlist")),
+        (&alone, "delegate2", Some("toolAllowlist")),
+        (&alone, "", Some("toolAllowlist")),
+        (&among_others, "system_status", None),
+        (&among_others, "look", None),
+    ] {
+        assert_eq!(call(keys, &tool(name, &[])), rule, "{keys} {name}");
+    }
+}
+
+#[test]
 fn every_capability_of_a_tool_must_be_allowed_and_none_denied() {
     for (keys, capabilities, rule) in [
         (json!({ "capabilityAllowlist": [] }), vec![], None),

@@ -1,0 +1,176 @@
+//! Error codes: each that a route may answer with is in the table that says of it whether another
+//! try makes sense, and every problem says so.
+
+use super::host::{Host, TOKEN};
+use super::scopes::key;
+use crate::problem::Problem;
+use crate::routes::description;
+use axum::response::IntoResponse;
+use domain::delegate;
+use domain::error_code::{self, ErrorCategory};
+use domain::user::Scope;
+use http::StatusCode;
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+
+/// Codes in capitals that no operation lists: those of requests without an operation, of the
+/// start, and of tools.
+const ELSEWHERE: [&str; 5] = [
+    "METHOD_NOT_ALLOWED",
+    "RESTORED_FROM_BACKUP",
+    "ROUTE_NOT_FOUND",
+    "TOOL_NOT_AVAILABLE",
+    "TOO_MANY_CONNECTIONS",
+];
+
+/// The codes of all operations.
+fn described() -> BTreeSet<String> {
+    let document = description();
+    let mut codes = BTreeSet::new();
+    for item in document["paths"].as_object().unwrap().values() {
+        for operation in item.as_object().unwrap().values() {
+            let Some(responses) = operation["responses"].as_object() else {
+                continue;
+            };
+            let listed = responses
+                .values()
+                .filter_map(|response| response["x-codes"].as_array());
+            codes.extend(
+                listed
+                    .flatten()
+                    .map(|code| code.as_str().unwrap().to_owned()),
+            );
+        }
+    }
+    codes
+}
+
+#[test]
+fn the_table_of_error_codes_has_those_of_all_routes_and_no_other() {
+    let described = described();
+    for code in &described {
+        assert!(
+            error_code::find(code).is_some(),
+            "add `{code}` to the table"
+        );
+    }
+    for known in error_code::ALL {
+        let is_elsewhere = ELSEWHERE.contains(&known.code)
+            || delegate::Code::from_word(known.code).is_some()
+            || known
+                .code
+                .starts_with(|first: char| first.is_ascii_lowercase());
+        assert_ne!(
+            described.contains(known.code),
+            is_elsewhere,
+            "`{}` is not a code of a route, or is one now",
+            known.code
+        );
+    }
+}
+
+#[test]
+fn a_delegation_has_no_code_that_the_table_lacks() {
+    for code in delegate::Code::ALL {
+        assert_eq!(
+            error_code::category(code.as_str()),
+            Some(ErrorCategory::ToolExecutionFailed),
+            "{code}"
+        );
+    }
+}
+
+/// The document of a problem.
+async fn document(problem: Problem) -> Value {
+    let body = problem.into_response().into_body();
+    let bytes = axum::body::to_bytes(body, 1 << 16).await.unwrap();
+    serde_json::from_slice(&bytes).unwrap()
+}
+
+#[tokio::test]
+async fn every_code_becomes_a_problem_that_says_whether_to_try_again() {
+    for known in error_code::ALL {
+        let told = document(Problem::new(StatusCode::CONFLICT, known.code, "why")).await;
+        assert_eq!(told["retryable"], json!(known.retryable), "{}", known.code);
+        assert_eq!(
+            told["category"].as_str(),
+            known.category.map(ErrorCategory::as_str),
+            "{}",
+            known.code
+        );
+        assert_eq!(told.get("details"), None, "{}", known.code);
+    }
+    let told = document(Problem::starting()).await;
+    assert_eq!(told["details"], json!({ "retry_after_s": 2 }));
+    assert_eq!(told["category"], json!("NOT_READY"));
+    let told = document(Problem::shutting_down()).await;
+    assert_eq!(told["category"], json!("SHUTDOWN_IN_PROGRESS"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_is_told_whether_to_try_again_and_what_would_help() {
+    let host = Host::start().await;
+    let reads = key(&host, "alice", &[Scope::Read]).await;
+    let (agent, _) = host.agent_with_session().await;
+    for (credential, method, path, body, expected) in [
+        (
+            TOKEN,
+            "GET",
+            format!("/api/agents/{agent}/sessions/x"),
+            "",
+            json!({ "code": "INVALID_ID", "retryable": false, "category": "MESSAGE_INVALID" }),
+        ),
+        (
+            TOKEN,
+            "POST",
+            "/api/agents/nobody/sessions".to_owned(),
+            "",
+            json!({
+                "code": "DEFINITION_NOT_FOUND", "retryable": false, "category": "INIT_FAILED",
+            }),
+        ),
+        (
+            reads.as_str(),
+            "GET",
+            "/api/events".to_owned(),
+            "",
+            json!({
+                "code": "SCOPE_MISSING", "retryable": false, "details": { "scopes": ["admin"] },
+            }),
+        ),
+        (
+            "nobody's",
+            "GET",
+            "/api/agents".to_owned(),
+            "",
+            json!({ "code": "UNAUTHORIZED", "retryable": false }),
+        ),
+    ] {
+        let answer = host.send_with(credential, method, &path, &[], body).await;
+        let told = answer.json();
+        let said: Value = ["code", "retryable", "category", "details"]
+            .into_iter()
+            .filter_map(|name| Some((name.to_owned(), told.get(name)?.clone())))
+            .collect::<serde_json::Map<_, _>>()
+            .into();
+        assert_eq!(said, expected, "{path}");
+    }
+    host.api.drain();
+    let told = host
+        .send(
+            "POST",
+            "/api/agents",
+            &["content-type: application/json"],
+            r#"{"definition":"x"}"#,
+        )
+        .await
+        .json();
+    assert_eq!(
+        (&told["code"], &told["retryable"], &told["category"]),
+        (
+            &json!("SHUTTING_DOWN"),
+            &json!(true),
+            &json!("SHUTDOWN_IN_PROGRESS")
+        )
+    );
+}

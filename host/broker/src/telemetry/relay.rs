@@ -1,0 +1,233 @@
+//! The task that tells listeners what happens.
+
+use super::{Telemetry, Untold};
+use crate::core::Core;
+use crate::panics::caught;
+use domain::event::{Event, Recorded};
+use domain::id::{RunId, Stream};
+use domain::telemetry::{RunTally, telemetry_of};
+use std::collections::HashMap;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+use store::{EventFilter, ReadError, Store};
+use tokio::sync::{mpsc, watch};
+
+/// Number of events that are read at a time: one of them may be megabytes.
+const PAGE: usize = 32;
+/// Number of runs of which it is remembered what their later events do not repeat. With more, the
+/// list is begun anew, and a run's events are read again.
+const RUNS_MAX: usize = 1_024;
+/// Milliseconds until events are read again after too many reads waited.
+const BUSY_MS: u64 = 50;
+/// Milliseconds after a panic until it goes on.
+const PAUSE_MS: u64 = 1_000;
+
+/// Tells until the broker stops. Does nothing while nobody listens.
+pub(crate) async fn relay(core: Arc<Core>) {
+    let telemetry = core.telemetry.clone();
+    let Some(to_tell) = telemetry.receiver() else {
+        return;
+    };
+    let mut relay = Relay {
+        durable: core.store.durable(),
+        store: core.store.clone(),
+        telemetry: telemetry.clone(),
+        to_tell,
+        position: 0,
+        runs: HashMap::new(),
+    };
+    let telling = async {
+        loop {
+            let ended = caught(relay.run()).await;
+            let Err(panic) = ended else { return };
+            tracing::error!(panic, "telling of telemetry panicked; it goes on");
+            relay.runs.clear();
+            relay.position = *relay.durable.borrow();
+            tokio::time::sleep(Duration::from_millis(PAUSE_MS)).await;
+        }
+    };
+    tokio::select! {
+        () = core.stopping.cancelled() => {}
+        () = telling => {}
+    }
+    telemetry.close();
+}
+
+impl Telemetry {
+    /// Takes the receiving end of what is to be told; none if it is taken.
+    fn receiver(&self) -> Option<mpsc::Receiver<Untold>> {
+        self.shared
+            .to_tell
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take()
+    }
+
+    /// Lets all listeners come to their end.
+    fn close(&self) {
+        self.shared.places().clear();
+    }
+}
+
+struct Relay {
+    store: Store,
+    durable: watch::Receiver<u64>,
+    telemetry: Telemetry,
+    to_tell: mpsc::Receiver<Untold>,
+    /// The last stored event that was told of.
+    position: u64,
+    runs: HashMap<RunId, RunTally>,
+}
+
+impl Relay {
+    /// Tells whenever somebody listens. Ends with the store.
+    async fn run(&mut self) {
+        loop {
+            while !self.telemetry.is_heard() {
+                self.telemetry.shared.begun.notified().await;
+            }
+            while self.telemetry.is_heard() {
+                if !self.tell_next().await {
+                    return;
+                }
+            }
+            self.runs.clear();
+            while self.to_tell.try_recv().is_ok() {}
+        }
+    }
+
+    /// Tells of what happens next. Returns false when nothing more will.
+    async fn tell_next(&mut self) -> bool {
+        // Nothing is told of what happened before the first of those who listen now came.
+        let from = self.telemetry.shared.from.load(Ordering::Relaxed);
+        self.position = self.position.max(from);
+        let until = *self.durable.borrow_and_update();
+        self.tell_stored(until).await;
+        tokio::select! {
+            changed = self.durable.changed() => if changed.is_err() {
+                return false;
+            },
+            untold = self.to_tell.recv() => match untold {
+                Some(Untold { after, event }) => {
+                    // What was decided is told before what is done of it.
+                    self.tell_stored(after).await;
+                    self.telemetry.shared.spread(after, &event);
+                }
+                None => return false,
+            },
+            // The last listener may have gone meanwhile.
+            () = self.telemetry.shared.begun.notified() => {}
+        }
+        let unheard = self.telemetry.shared.unheard.swap(0, Ordering::Relaxed);
+        if unheard > 0 {
+            self.telemetry.shared.spread_loss(unheard);
+        }
+        true
+    }
+
+    /// Tells of stored events up to a position.
+    async fn tell_stored(&mut self, until: u64) {
+        while self.position < until && self.telemetry.is_heard() {
+            let read = self
+                .store
+                .events(self.position, EventFilter::default(), PAGE);
+            match read.await {
+                Ok(page) if page.is_empty() => self.position = until,
+                Ok(page) => {
+                    for recorded in page {
+                        self.tell_of(&recorded).await;
+                        self.position = recorded.position;
+                    }
+                }
+                Err(ReadError::Busy) => tokio::time::sleep(Duration::from_millis(BUSY_MS)).await,
+                Err(error) => {
+                    tracing::warn!(
+                        error = &error as &dyn std::error::Error,
+                        "stored events cannot be read for telemetry"
+                    );
+                    let lost = until.saturating_sub(self.position);
+                    self.telemetry.shared.spread_loss(lost);
+                    self.position = until;
+                }
+            }
+        }
+    }
+
+    async fn tell_of(&mut self, recorded: &Recorded) {
+        let nothing = RunTally::default();
+        let run = recorded.subject.run.filter(|_| is_of_run(recorded));
+        if let Some(run) = run {
+            self.note(run, recorded).await;
+        }
+        let tally = run.and_then(|run| self.runs.get(&run)).unwrap_or(&nothing);
+        for event in telemetry_of(recorded, tally) {
+            let after = recorded.position.saturating_sub(1);
+            self.telemetry.shared.spread(after, &event);
+        }
+        if let (Some(run), Some(Event::RunEnded(_))) = (run, &recorded.event) {
+            self.runs.remove(&run);
+        }
+    }
+
+    /// Takes up an event of a run. Of a run that began before anybody listened, its earlier events
+    /// are read first.
+    async fn note(&mut self, run: RunId, recorded: &Recorded) {
+        let is_known = self.runs.contains_key(&run);
+        if !is_known && self.runs.len() >= RUNS_MAX {
+            self.runs.clear();
+        }
+        if !is_known {
+            let earlier = match recorded.event {
+                Some(Event::RunStarted(_)) => RunTally::default(),
+                _ => self.earlier(run, recorded.version).await,
+            };
+            self.runs.insert(run, earlier);
+        }
+        if let (Some(tally), Some(event)) = (self.runs.get_mut(&run), &recorded.event) {
+            tally.note(event);
+        }
+    }
+
+    /// Reads the events of a run before a version of its stream, as far as they can be read.
+    async fn earlier(&self, run: RunId, before: u64) -> RunTally {
+        let mut tally = RunTally::default();
+        let mut after = 0;
+        loop {
+            match self.store.stream(Stream::Run(run), after, PAGE).await {
+                Ok(page) => {
+                    let earlier = page.iter().take_while(|it| it.version < before);
+                    earlier
+                        .filter_map(|it| it.event.as_ref())
+                        .for_each(|event| tally.note(event));
+                    after = page.last().map_or(before, |last| last.version);
+                    if page.len() < PAGE || after >= before {
+                        return tally;
+                    }
+                }
+                Err(ReadError::Busy) => tokio::time::sleep(Duration::from_millis(BUSY_MS)).await,
+                Err(error) => {
+                    tracing::warn!(
+                        error = &error as &dyn std::error::Error,
+                        "the events of a run cannot be read for telemetry"
+                    );
+                    return tally;
+                }
+            }
+        }
+    }
+}
+
+/// Returns whether an event is one of those that tell how a run goes.
+fn is_of_run(recorded: &Recorded) -> bool {
+    matches!(
+        recorded.event,
+        Some(
+            Event::RunStarted(_)
+                | Event::RunStepped(_)
+                | Event::RunSettled(_)
+                | Event::StepFailed(_)
+                | Event::RunEnded(_)
+        )
+    )
+}

@@ -1,0 +1,150 @@
+//! Telemetry: what happens on the host in the terms of the designs, for whoever watches it.
+//!
+//! It is apart from the stored events: nothing of it is stored or read back, and nothing depends on
+//! it. Most of it follows from stored events ([`telemetry_of`]); the calls of models are told as
+//! they are made. It has ids, numbers, names of tools and models, and codes, and nothing that
+//! users, models or tools said.
+
+mod filter;
+#[cfg(test)]
+mod tests;
+mod told;
+
+pub use filter::{KINDS_ASKED_MAX, TelemetryFilter, kinds_matching};
+pub use told::{RunTally, telemetry_of};
+
+use crate::events::event::Subject;
+use crate::values::error_code::ErrorCategory;
+use crate::values::text::words;
+use crate::values::time::Timestamp;
+use serde_json::{Map, Value};
+use std::sync::Arc;
+
+/// Characters of a tool's name. What a model writes for one may be longer.
+pub const TOOL_CHARS_MAX: usize = 80;
+
+/// A kind of event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum TelemetryKind {
+    /// An agent was made of its definition.
+    AgentInitialized,
+    /// An agent has its address.
+    AgentRegistered,
+    /// An agent takes messages.
+    AgentReady,
+    /// An agent gave up its address.
+    AgentUnregistered,
+    /// An agent takes nothing more.
+    AgentShutdown,
+    /// A message was accepted.
+    MessageReceived,
+    /// A turn claimed a message.
+    MessageProcessing,
+    /// A turn answered a message.
+    MessageProcessed,
+    /// A message has no answer, and will have none.
+    MessageFailed,
+    /// A model is about to be asked.
+    LlmRequestStart,
+    /// The first piece of a reply came.
+    LlmStreamStart,
+    /// A piece of a reply came.
+    LlmStreamChunk,
+    /// The last piece of a reply came.
+    LlmStreamEnd,
+    /// A model replied.
+    LlmRequestComplete,
+    /// No model gave a reply.
+    LlmError,
+    /// A tool's call was decided.
+    ToolCallStart,
+    /// A tool's call has a result.
+    ToolCallComplete,
+    /// A tool's call has no result.
+    ToolCallFailed,
+    /// A session was opened.
+    SessionCreated,
+    /// A step of an agent's code failed.
+    Error,
+}
+
+words!(TelemetryKind {
+    AgentInitialized = "agent.initialized",
+    AgentRegistered = "agent.registered",
+    AgentReady = "agent.ready",
+    AgentUnregistered = "agent.unregistered",
+    AgentShutdown = "agent.shutdown",
+    MessageReceived = "message.received",
+    MessageProcessing = "message.processing",
+    MessageProcessed = "message.processed",
+    MessageFailed = "message.failed",
+    LlmRequestStart = "llm.request_start",
+    LlmStreamStart = "llm.stream_start",
+    LlmStreamChunk = "llm.stream_chunk",
+    LlmStreamEnd = "llm.stream_end",
+    LlmRequestComplete = "llm.request_complete",
+    LlmError = "llm.error",
+    ToolCallStart = "tool.call_start",
+    ToolCallComplete = "tool.call_complete",
+    ToolCallFailed = "tool.call_failed",
+    SessionCreated = "session.created",
+    Error = "error",
+});
+
+/// The error that an event tells of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TelemetryError {
+    /// A stable code, or one that an agent or a tool chose.
+    pub code: String,
+    /// The stage at which it went wrong.
+    pub category: ErrorCategory,
+    /// True if the same may succeed later.
+    pub retryable: bool,
+}
+
+/// An event.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TelemetryEvent {
+    /// Its kind.
+    pub kind: TelemetryKind,
+    /// Time at which it happened.
+    pub time: Timestamp,
+    /// The agent, session and run that it is about.
+    pub subject: Subject,
+    /// Further ids and numbers by name.
+    pub data: Map<String, Value>,
+    /// The error, of an event that tells of one.
+    pub error: Option<TelemetryError>,
+    /// The text of a piece of a reply. Shown only to an operator who asked for it and whose reading
+    /// is on record.
+    pub content: Option<Arc<str>>,
+}
+
+impl TelemetryEvent {
+    /// An event without further data.
+    #[must_use]
+    pub fn new(kind: TelemetryKind, subject: Subject, time: Timestamp) -> Self {
+        Self {
+            kind,
+            time,
+            subject,
+            data: Map::new(),
+            error: None,
+            content: None,
+        }
+    }
+
+    /// The same, with an id, a number or a name.
+    #[must_use]
+    pub fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
+        self.data.insert(name.to_owned(), value.into());
+        self
+    }
+
+    /// The same, with the error that it tells of.
+    #[must_use]
+    pub fn failing(mut self, error: TelemetryError) -> Self {
+        self.error = Some(error);
+        self
+    }
+}

@@ -1,0 +1,266 @@
+//! The telemetry that is told of stored events.
+
+use super::{TOOL_CHARS_MAX, TelemetryError, TelemetryEvent, TelemetryKind};
+use crate::events::event::{Event, Recorded, RunEnded, RunStepped, Source, StepFailed};
+use crate::events::run::end::NOT_BEGUN;
+use crate::thread::turn::TurnEnd;
+use crate::values::error_code::{self, ErrorCategory};
+use crate::values::id::{InputId, OperationId};
+use crate::values::shown::visible;
+use crate::values::time::Timestamp;
+use crate::work::operation::{Operation, Performer, Settlement};
+use crate::work::step::OperationOutcome;
+use std::collections::HashMap;
+
+/// The code of a call that an agent may not make.
+const DENIED: &str = "denied";
+/// The code of a call that took too long.
+const TIMED_OUT: &str = "timed-out";
+/// The code of a call, or a message, that was cancelled.
+const CANCELLED: &str = "cancelled";
+/// The code of a call of which it is not known whether it happened.
+const UNKNOWN: &str = "unknown";
+/// The code of a message that a full queue dropped.
+const DROPPED: &str = "dropped";
+
+/// The facts about a run that its later events do not repeat: when it began, and its calls of
+/// tools.
+#[derive(Debug, Clone, Default)]
+pub struct RunTally {
+    begun: Option<Timestamp>,
+    calls: HashMap<OperationId, Call>,
+}
+
+#[derive(Debug, Clone)]
+struct Call {
+    tool: String,
+    since: Timestamp,
+}
+
+impl RunTally {
+    /// Takes up an event of the run. They come in their order.
+    pub fn note(&mut self, event: &Event) {
+        match event {
+            Event::RunStarted(started) => self.begun = Some(started.time),
+            Event::RunStepped(stepped) => {
+                let calls = stepped.started.iter().filter_map(|operation| {
+                    let call = Call {
+                        tool: tool_of(operation)?,
+                        since: stepped.time,
+                    };
+                    Some((operation.id, call))
+                });
+                self.calls.extend(calls);
+            }
+            _ => {}
+        }
+    }
+
+    /// Returns the number of calls of tools so far.
+    #[must_use]
+    pub fn tool_calls(&self) -> usize {
+        self.calls.len()
+    }
+}
+
+/// Returns the tool that an operation calls: the one that a model named, or that the agent's code
+/// calls by itself. None of anything else. A model may write anything for a name, so it is cut.
+fn tool_of(operation: &Operation) -> Option<String> {
+    let name = match (&operation.answers, &operation.performer) {
+        (Some(answers), _) => &answers.name,
+        (None, Performer::Tool { tool, .. }) => tool,
+        (None, _) => return None,
+    };
+    Some(visible(name, TOOL_CHARS_MAX))
+}
+
+/// Returns what is told of a stored event, in order. `tally` has taken up the run's events up to
+/// and with this one.
+#[must_use]
+pub fn telemetry_of(recorded: &Recorded, tally: &RunTally) -> Vec<TelemetryEvent> {
+    let Some(event) = &recorded.event else {
+        return Vec::new();
+    };
+    let teller = Teller { recorded, tally };
+    match event {
+        Event::AgentCreated(created) => [
+            TelemetryKind::AgentInitialized,
+            TelemetryKind::AgentRegistered,
+            TelemetryKind::AgentReady,
+        ]
+        .into_iter()
+        .map(|kind| {
+            teller
+                .event(kind)
+                .with("definition", created.definition.0.as_str())
+                .with("path", created.path.as_str())
+        })
+        .collect(),
+        Event::AgentArchived(_) => vec![
+            teller.event(TelemetryKind::AgentUnregistered),
+            teller.event(TelemetryKind::AgentShutdown),
+        ],
+        Event::SessionOpened(opened) => vec![
+            teller
+                .event(TelemetryKind::SessionCreated)
+                .with("sessionType", opened.session_type.as_str()),
+        ],
+        Event::InputAccepted(accepted) => vec![
+            teller
+                .message(TelemetryKind::MessageReceived, accepted.input)
+                .with("source", source(&accepted.source)),
+        ],
+        Event::InputCancelled(it) => vec![teller.lost(it.input, CANCELLED)],
+        Event::InputsDropped(it) => teller.all_lost(&it.inputs, DROPPED),
+        // The end of its run tells of an input that a run had claimed.
+        Event::InputDead(it) if recorded.subject.run.is_none() => {
+            vec![teller.lost(it.input, NOT_BEGUN)]
+        }
+        Event::RunStarted(started) => teller.processing(&started.claimed),
+        Event::RunStepped(stepped) => teller.stepped(stepped),
+        Event::RunSettled(settled) => teller.settled(&settled.settled),
+        Event::StepFailed(failed) => vec![teller.step_failed(failed)],
+        Event::RunEnded(ended) => teller.ended(ended),
+        _ => Vec::new(),
+    }
+}
+
+fn source(source: &Source) -> &'static str {
+    match source {
+        Source::Api => "api",
+        Source::Opening => "opening",
+        Source::Dispatch { .. } => "dispatch",
+        Source::LateReply { .. } => "late_reply",
+        Source::Reminder { .. } => "reminder",
+    }
+}
+
+/// The event that is told of.
+struct Teller<'a> {
+    recorded: &'a Recorded,
+    tally: &'a RunTally,
+}
+
+impl Teller<'_> {
+    fn event(&self, kind: TelemetryKind) -> TelemetryEvent {
+        TelemetryEvent::new(kind, self.recorded.subject, self.recorded.time)
+    }
+
+    fn message(&self, kind: TelemetryKind, input: InputId) -> TelemetryEvent {
+        self.event(kind).with("messageId", input.to_string())
+    }
+
+    /// A message without an answer, by the code of the reason.
+    fn lost(&self, input: InputId, code: &str) -> TelemetryEvent {
+        self.message(TelemetryKind::MessageFailed, input)
+            .failing(TelemetryError {
+                code: code.to_owned(),
+                category: error_code::category_of_turn(code),
+                retryable: error_code::is_retryable(code),
+            })
+    }
+
+    fn all_lost(&self, inputs: &[InputId], code: &str) -> Vec<TelemetryEvent> {
+        inputs.iter().map(|input| self.lost(*input, code)).collect()
+    }
+
+    fn processing(&self, inputs: &[InputId]) -> Vec<TelemetryEvent> {
+        inputs
+            .iter()
+            .map(|input| self.message(TelemetryKind::MessageProcessing, *input))
+            .collect()
+    }
+
+    fn stepped(&self, stepped: &RunStepped) -> Vec<TelemetryEvent> {
+        let mut events = self.settled(&stepped.settled);
+        events.extend(self.processing(&stepped.claimed));
+        events.extend(stepped.started.iter().filter_map(|operation| {
+            let tool = tool_of(operation)?;
+            Some(
+                self.event(TelemetryKind::ToolCallStart)
+                    .with("tool", tool)
+                    .with("operationId", operation.id.to_string()),
+            )
+        }));
+        events.extend(self.settled(&stepped.stopped));
+        events
+    }
+
+    fn settled(&self, settlements: &[Settlement]) -> Vec<TelemetryEvent> {
+        settlements
+            .iter()
+            .filter_map(|settlement| self.call_ended(settlement))
+            .collect()
+    }
+
+    /// The end of a tool's call; none for other operations.
+    fn call_ended(&self, settlement: &Settlement) -> Option<TelemetryEvent> {
+        let call = self.tally.calls.get(&settlement.operation)?;
+        let error = call_error(&settlement.outcome);
+        let kind = if error.is_some() {
+            TelemetryKind::ToolCallFailed
+        } else {
+            TelemetryKind::ToolCallComplete
+        };
+        let event = self
+            .event(kind)
+            .with("tool", call.tool.as_str())
+            .with("operationId", settlement.operation.to_string())
+            .with("durationMs", settlement.time.since_ms(call.since));
+        Some(TelemetryEvent { error, ..event })
+    }
+
+    fn step_failed(&self, failed: &StepFailed) -> TelemetryEvent {
+        self.event(TelemetryKind::Error)
+            .with("step", failed.step)
+            .with("attempt", failed.attempt)
+            .failing(TelemetryError {
+                code: failed.outcome.clone(),
+                category: ErrorCategory::MessageProcessingFailed,
+                retryable: false,
+            })
+    }
+
+    fn ended(&self, ended: &RunEnded) -> Vec<TelemetryEvent> {
+        let mut events = self.settled(&ended.stopped);
+        let begun = self.tally.begun.unwrap_or(ended.time);
+        for input in &ended.inputs {
+            let event = match ended.end {
+                TurnEnd::Replied | TurnEnd::Completed => {
+                    self.message(TelemetryKind::MessageProcessed, *input)
+                }
+                TurnEnd::Failed | TurnEnd::Aborted => {
+                    self.lost(*input, ended.code.as_deref().unwrap_or_default())
+                }
+            };
+            events.push(
+                event
+                    .with("durationMs", ended.time.since_ms(begun))
+                    .with("toolCallCount", self.tally.tool_calls()),
+            );
+        }
+        events
+    }
+}
+
+/// Returns the error of a tool's call; none of one with a result.
+fn call_error(outcome: &OperationOutcome) -> Option<TelemetryError> {
+    let of = |code: &str, retryable| {
+        Some(TelemetryError {
+            code: code.to_owned(),
+            category: error_code::category_of_tool(code),
+            retryable,
+        })
+    };
+    match outcome {
+        OperationOutcome::Failed { failure } => of(&failure.code, failure.retryable),
+        OperationOutcome::Denied => of(DENIED, false),
+        OperationOutcome::TimedOut => of(TIMED_OUT, true),
+        OperationOutcome::Cancelled => of(CANCELLED, false),
+        OperationOutcome::Unknown => of(UNKNOWN, false),
+        OperationOutcome::Message { .. }
+        | OperationOutcome::Parts { .. }
+        | OperationOutcome::Value { .. }
+        | OperationOutcome::Elapsed => None,
+    }
+}

@@ -1,0 +1,272 @@
+//! The stable error codes of the host: whether the same request may succeed later, and the category
+//! of each in the terms of the designs.
+//!
+//! A code keeps its meaning for ever. It is more exact than its category, which only says at which
+//! stage something went wrong. Codes in capitals are those of problems and of tool results; codes
+//! in lower case are those of failed operations and turns.
+
+use crate::values::text::words;
+
+#[cfg(test)]
+mod tests;
+
+/// The stage at which something went wrong, as the designs name it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum ErrorCategory {
+    /// An agent cannot be made of what is configured.
+    InitFailed,
+    /// An agent, or another name, cannot be entered where it was to be.
+    RegistrationFailed,
+    /// The host, the agent or the session takes nothing now.
+    NotReady,
+    /// The request, or the message in it, makes no sense.
+    MessageInvalid,
+    /// A message was accepted, and its turn has no reply.
+    MessageProcessingFailed,
+    /// The host is about to end.
+    ShutdownInProgress,
+    /// No model gave a reply.
+    LlmRequestFailed,
+    /// A model's reply broke off, or is none.
+    LlmStreamFailed,
+    /// The agent has no such tool.
+    ToolNotAvailable,
+    /// A tool, or an agent that was handed work, has no result.
+    ToolExecutionFailed,
+}
+
+words!(ErrorCategory {
+    InitFailed = "INIT_FAILED",
+    RegistrationFailed = "REGISTRATION_FAILED",
+    NotReady = "NOT_READY",
+    MessageInvalid = "MESSAGE_INVALID",
+    MessageProcessingFailed = "MESSAGE_PROCESSING_FAILED",
+    ShutdownInProgress = "SHUTDOWN_IN_PROGRESS",
+    LlmRequestFailed = "LLM_REQUEST_FAILED",
+    LlmStreamFailed = "LLM_STREAM_FAILED",
+    ToolNotAvailable = "TOOL_NOT_AVAILABLE",
+    ToolExecutionFailed = "TOOL_EXECUTION_FAILED",
+});
+
+/// The properties that all errors with one code share.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ErrorCode {
+    /// The code.
+    pub code: &'static str,
+    /// True if the same request, sent again later, may succeed without anything being corrected.
+    pub retryable: bool,
+    /// The category; none for what the designs have no word for.
+    pub category: Option<ErrorCategory>,
+}
+
+/// Returns the properties of a code; none of a code that an agent or a tool chose itself.
+#[must_use]
+pub fn find(code: &str) -> Option<&'static ErrorCode> {
+    ALL.binary_search_by(|known| known.code.cmp(code))
+        .ok()
+        .and_then(|place| ALL.get(place))
+}
+
+/// Returns whether the same request may succeed later. An unknown code is not worth another try.
+#[must_use]
+pub fn is_retryable(code: &str) -> bool {
+    find(code).is_some_and(|known| known.retryable)
+}
+
+/// Returns the category of a code.
+#[must_use]
+pub fn category(code: &str) -> Option<ErrorCategory> {
+    find(code).and_then(|known| known.category)
+}
+
+/// Returns the category of the end of a turn without a reply. Every such end has one.
+#[must_use]
+pub fn category_of_turn(code: &str) -> ErrorCategory {
+    category(code).unwrap_or(ErrorCategory::MessageProcessingFailed)
+}
+
+/// Returns the category of a tool's call without a result. Every such end has one, whatever code
+/// the tool chose.
+#[must_use]
+pub fn category_of_tool(code: &str) -> ErrorCategory {
+    match category(code) {
+        Some(ErrorCategory::ToolNotAvailable) => ErrorCategory::ToolNotAvailable,
+        _ => ErrorCategory::ToolExecutionFailed,
+    }
+}
+
+const fn lasting(code: &'static str, category: Option<ErrorCategory>) -> ErrorCode {
+    ErrorCode {
+        code,
+        retryable: false,
+        category,
+    }
+}
+
+const fn passing(code: &'static str, category: Option<ErrorCategory>) -> ErrorCode {
+    ErrorCode {
+        code,
+        retryable: true,
+        category,
+    }
+}
+
+const INIT: Option<ErrorCategory> = Some(ErrorCategory::InitFailed);
+const REGISTRATION: Option<ErrorCategory> = Some(ErrorCategory::RegistrationFailed);
+const NOT_READY: Option<ErrorCategory> = Some(ErrorCategory::NotReady);
+const MESSAGE: Option<ErrorCategory> = Some(ErrorCategory::MessageInvalid);
+const PROCESSING: Option<ErrorCategory> = Some(ErrorCategory::MessageProcessingFailed);
+const SHUTDOWN: Option<ErrorCategory> = Some(ErrorCategory::ShutdownInProgress);
+const REQUEST: Option<ErrorCategory> = Some(ErrorCategory::LlmRequestFailed);
+const STREAM: Option<ErrorCategory> = Some(ErrorCategory::LlmStreamFailed);
+const NO_TOOL: Option<ErrorCategory> = Some(ErrorCategory::ToolNotAvailable);
+const TOOL: Option<ErrorCategory> = Some(ErrorCategory::ToolExecutionFailed);
+
+/// Every code, in the order of its bytes.
+pub const ALL: &[ErrorCode] = &[
+    lasting("AGENT_ARCHIVED", NOT_READY),
+    lasting("AGENT_DEAD", NOT_READY),
+    lasting("AGENT_EXISTS", REGISTRATION),
+    lasting("AGENT_NOT_ARCHIVED", None),
+    lasting("AGENT_NOT_FOUND", None),
+    lasting("AGENT_PURGED", None),
+    lasting("AGENT_SPAWNED", None),
+    passing("AGENT_UNAVAILABLE", TOOL),
+    lasting("ANSWER_TOO_LARGE", MESSAGE),
+    lasting("BACKUP_FAILED", None),
+    passing("BODY_BROKEN", MESSAGE),
+    passing("BODY_TIMEOUT", MESSAGE),
+    lasting("BODY_TOO_LARGE", MESSAGE),
+    passing("BUSY", NOT_READY),
+    lasting("CONNECTOR_KEY_BOUND", REGISTRATION),
+    lasting("CONNECTOR_KEY_NOT_FOUND", None),
+    lasting("DEAD_LETTER_NOT_FOUND", None),
+    lasting("DEFINITION_NOT_FOUND", INIT),
+    passing("DISK_FULL", NOT_READY),
+    lasting("EXPORT_TOO_LARGE", None),
+    lasting("FILE_NOT_FOUND", None),
+    lasting("FILE_TOO_LARGE", MESSAGE),
+    lasting("HOST_NOT_ALLOWED", None),
+    lasting("IDEMPOTENCY_KEY_REUSED", MESSAGE),
+    passing("IDENTITY_UNAVAILABLE", NOT_READY),
+    lasting("INDICES_USED_UP", None),
+    passing("INPUTS_WAIT", None),
+    lasting("INPUT_NOT_FOUND", None),
+    lasting("INPUT_NOT_WAITING", None),
+    lasting("INPUT_NOT_WORDS", None),
+    lasting("INVALID", MESSAGE),
+    lasting("INVALID_ASSIGNMENT_ROLE", MESSAGE),
+    lasting("INVALID_FIELD", MESSAGE),
+    lasting("INVALID_FILE_NAME", MESSAGE),
+    lasting("INVALID_ID", MESSAGE),
+    lasting("INVALID_IDEMPOTENCY_KEY", MESSAGE),
+    lasting("INVALID_LAST_EVENT_ID", MESSAGE),
+    lasting("INVALID_MEDIA_TYPE", MESSAGE),
+    lasting("INVALID_OPERATION", TOOL),
+    lasting("INVALID_PARAMETERS", TOOL),
+    lasting("INVALID_QUERY", MESSAGE),
+    lasting("INVALID_RESPONSE", MESSAGE),
+    lasting("INVALID_SESSION_TYPE", MESSAGE),
+    lasting("INVALID_TARGET", TOOL),
+    lasting("INVALID_TOOL_CALL_ID", MESSAGE),
+    lasting("KEY_ISSUED_BEFORE", None),
+    lasting("KEY_NOT_FOUND", None),
+    passing("KEY_REQUEST_LIMIT", NOT_READY),
+    lasting("KEY_REVOKED", None),
+    passing("KEY_SESSION_LIMIT", NOT_READY),
+    passing("KEY_STREAM_LIMIT", NOT_READY),
+    lasting("LAST_PRIMARY", None),
+    lasting("MALFORMED_JSON", MESSAGE),
+    lasting("MESSAGE_TOO_LARGE", MESSAGE),
+    lasting("METHOD_NOT_ALLOWED", None),
+    lasting("MISSING_FIELD", MESSAGE),
+    lasting("NESTED_TOO_DEEP", MESSAGE),
+    lasting("NOTHING_TO_COMPACT", None),
+    lasting("NOT_EXPORTABLE", None),
+    lasting("NOT_QUARANTINED", None),
+    lasting("NOT_STORABLE", MESSAGE),
+    lasting("NOT_SUSPENDED", None),
+    lasting("NO_ACTIVE_SESSION", None),
+    lasting("NO_REPLY_TARGET", None),
+    lasting("NO_THREAD_FOUND", None),
+    lasting("OPERATOR_ONLY", None),
+    lasting("ORIGIN_NOT_ALLOWED", None),
+    lasting("PATH_FORBIDDEN", None),
+    lasting("PATH_TAKEN", REGISTRATION),
+    lasting("PERSONA_NOT_FOUND", INIT),
+    passing("PURGE_RUNNING", None),
+    passing("QUEUE_FULL", NOT_READY),
+    passing("REBUILD_RUNNING", None),
+    lasting("RESTORED_FROM_BACKUP", None),
+    lasting("ROLE_FORBIDS", None),
+    lasting("ROUTE_NOT_FOUND", None),
+    passing("RUN_OPEN", None),
+    lasting("SCOPE_MISSING", None),
+    lasting("SESSION_ALREADY_ACTIVE", REGISTRATION),
+    lasting("SESSION_CLOSED", NOT_READY),
+    lasting("SESSION_FILES_FULL", None),
+    lasting("SESSION_NOT_DELETED", None),
+    lasting("SESSION_NOT_FOUND", None),
+    lasting("SESSION_PURGED", None),
+    lasting("SESSION_QUARANTINED", NOT_READY),
+    lasting("SESSION_STRUCTURED", None),
+    lasting("SETTING_FIXED", None),
+    passing("SHUTTING_DOWN", SHUTDOWN),
+    passing("STARTING", NOT_READY),
+    passing("STORE_UNAVAILABLE", NOT_READY),
+    lasting("TASK_FAILED", TOOL),
+    passing("TASK_TIMEOUT", TOOL),
+    lasting("THREADS_APART", None),
+    lasting("THREAD_EMPTY", None),
+    lasting("TOOL_NOT_AVAILABLE", NO_TOOL),
+    passing("TOO_MANY_CONNECTIONS", NOT_READY),
+    lasting("TOO_MANY_CONNECTOR_KEYS", REGISTRATION),
+    lasting("TOO_MANY_KEYS", REGISTRATION),
+    passing("TOO_MANY_STREAMS", NOT_READY),
+    passing("TOO_MANY_UPLOADS", NOT_READY),
+    lasting("TOO_MANY_USERS", REGISTRATION),
+    lasting("TURN_CONFLICT", None),
+    lasting("TURN_NOT_FOUND", None),
+    lasting("UNAUTHORIZED", None),
+    lasting("UNKNOWN_FIELD", MESSAGE),
+    lasting("UNSUPPORTED_MEDIA_TYPE", MESSAGE),
+    lasting("USER_ALREADY_ASSIGNED", REGISTRATION),
+    lasting("USER_NOT_ASSIGNED", None),
+    passing("USER_REQUEST_LIMIT", NOT_READY),
+    passing("USER_SESSION_LIMIT", NOT_READY),
+    passing("USER_STORAGE_LIMIT", NOT_READY),
+    passing("USER_STREAM_LIMIT", NOT_READY),
+    lasting("WORK_SETTLED", None),
+    lasting("aborted", PROCESSING),
+    lasting("agent-failed", PROCESSING),
+    passing("busy", TOOL),
+    lasting("cancelled", PROCESSING),
+    lasting("denied", TOOL),
+    lasting("dropped", PROCESSING),
+    lasting("host-failed", PROCESSING),
+    lasting("invalid-arguments", TOOL),
+    lasting("invalid-reply", STREAM),
+    lasting("limit-reached", PROCESSING),
+    lasting("model-barred", REQUEST),
+    lasting("model-failed", REQUEST),
+    passing("model-garbage", STREAM),
+    lasting("model-prompt-too-long", REQUEST),
+    passing("model-rate-limited", REQUEST),
+    lasting("model-refused", REQUEST),
+    passing("model-unavailable", REQUEST),
+    lasting("model-unknown", REQUEST),
+    lasting("not-begun", PROCESSING),
+    lasting("not-configured", TOOL),
+    lasting("not-found", TOOL),
+    lasting("out-of-cpu", TOOL),
+    lasting("out-of-memory", TOOL),
+    passing("rate-limited", TOOL),
+    lasting("refused", TOOL),
+    passing("retry-later", TOOL),
+    lasting("step-failed", PROCESSING),
+    passing("timed-out", PROCESSING),
+    lasting("tool-failed", TOOL),
+    lasting("trapped", TOOL),
+    passing("unavailable", TOOL),
+    lasting("unknown", TOOL),
+];

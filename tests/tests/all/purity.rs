@@ -1,0 +1,281 @@
+//! The view of an assistant that only delegates: the prompts that a provider really received, over
+//! a conversation with delegations, failures, and a worker that asks a model and calls tools.
+
+use agent_host_tests::process::{Folder, Host, PATIENCE};
+use agent_host_tests::prompt::prompt;
+use serde_json::{Value, json};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::io::AsyncWriteExt;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::time::{Instant, sleep};
+
+/// Content of a file that the worker reads and says nothing of.
+const RAW: &str = "raw-content-of-a-file-7c1e";
+/// The name of that file, which only a listing has.
+const NAME: &str = "listed-only-9d2f.txt";
+/// The worker's reply about both.
+const FOUND: &str = "the notes say: buy milk";
+
+/// The prompts that were received, in order.
+type Received = Arc<Mutex<Vec<Value>>>;
+
+fn said(text: &str) -> Value {
+    json!({ "role": "assistant", "content": text })
+}
+
+/// A reply that calls tools.
+fn calling(calls: &[(&str, Value)]) -> Value {
+    let calls: Vec<Value> = calls
+        .iter()
+        .enumerate()
+        .map(|(index, call)| {
+            let function = json!({ "name": call.0, "arguments": call.1.to_string() });
+            json!({ "id": format!("call-{index}"), "type": "function", "function": function })
+        })
+        .collect();
+    json!({ "role": "assistant", "content": null, "tool_calls": calls })
+}
+
+fn delegating(operation: &str) -> Value {
+    let parameters = json!({ "path": "notes.txt" });
+    let arguments = json!({ "target": "worker", "operation": operation, "parameters": parameters });
+    calling(&[("delegate", arguments)])
+}
+
+/// Returns whether a prompt is the assistant's: it has one tool.
+fn is_assistants(prompt: &Value) -> bool {
+    let tools = prompt["tools"].as_array().into_iter().flatten();
+    tools.clone().count() == 1
+        && tools
+            .clone()
+            .all(|tool| tool["function"]["name"] == "delegate")
+}
+
+fn texts(message: &Value) -> String {
+    message["content"]
+        .as_str()
+        .map_or_else(|| message["content"].to_string(), str::to_owned)
+}
+
+/// Answers as the assistant's model, or as the worker's.
+fn answer(prompt: &Value) -> Value {
+    let messages = prompt["messages"].as_array().unwrap();
+    let last = messages.last().unwrap();
+    let is_told = last["role"] == "tool";
+    if !is_assistants(prompt) {
+        return if is_told {
+            said(FOUND)
+        } else {
+            calling(&[
+                ("read_file", json!({ "path": "notes.txt" })),
+                ("list_files", json!({ "path": "." })),
+            ])
+        };
+    }
+    if is_told {
+        return said("That is what came of it.");
+    }
+    let asked = texts(last);
+    match asked.split_once(' ') {
+        Some(("delegate", operation)) => delegating(operation),
+        Some(("call", name)) => calling(&[(name, json!({}))]),
+        _ => said("Hello."),
+    }
+}
+
+async fn serve(mut stream: TcpStream, received: Received) -> std::io::Result<()> {
+    let Some(prompt) = prompt(&mut stream).await? else {
+        return Ok(());
+    };
+    let message = answer(&prompt);
+    received.lock().unwrap().push(prompt);
+    let finish = if message["tool_calls"].is_array() {
+        "tool_calls"
+    } else {
+        "stop"
+    };
+    let body = json!({
+        "choices": [{ "index": 0, "message": message, "finish_reason": finish }], "model": "m",
+    });
+    let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close\r\n\r\n";
+    stream.write_all(head.as_bytes()).await?;
+    stream.write_all(body.to_string().as_bytes()).await?;
+    stream.shutdown().await
+}
+
+/// A host whose model is such a provider. Its worker asks the model too, and has real files.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the tasks end with the test's runtime"
+)]
+async fn started() -> (Folder, Host, Received) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let received = Received::default();
+    let shared = received.clone();
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            tokio::spawn(serve(stream, shared.clone()));
+        }
+    });
+    let folder = Folder::new(json!({
+        "agents": [
+            {
+                "agentId": "assistant", "displayName": "Assistant",
+                "toolAllowlist": ["delegate"],
+            },
+            {
+                "agentId": "worker", "displayName": "Worker", "component": "assistant",
+                "toolAllowlist": ["read_file", "list_files"], "agentAllowlist": [],
+            },
+        ],
+        "components": {
+            "files": {
+                "directories": [{ "path": "files", "at": "/workspace", "access": "read-write" }],
+            },
+        },
+        "providers": {
+            "own": { "kind": "openai-compatible", "baseUrl": format!("http://{address}/v1") },
+        },
+        "models": { "m": { "provider": "own", "model": "m" } },
+    }));
+    std::fs::write(folder.path().join("files/notes.txt"), RAW).unwrap();
+    std::fs::write(folder.path().join("files").join(NAME), "x").unwrap();
+    folder.warm(&["assistant", "files"]).await;
+    let host = folder.start(None).await.unwrap();
+    (folder, host, received)
+}
+
+/// Opens a session with the assistant; its path.
+async fn opened(host: &Host) -> String {
+    let answer = host
+        .post("/api/agents/assistant/sessions", &json!({}))
+        .await
+        .unwrap();
+    assert_eq!(answer.status, 201, "{answer:?}");
+    format!(
+        "/api/agents/{}/sessions/{}",
+        answer.text("agent_id"),
+        answer.text("id")
+    )
+}
+
+/// Says something, and waits until the session has nothing to do.
+async fn say(host: &Host, session: &str, text: &str) {
+    let accepted = host
+        .post(&format!("{session}/messages"), &json!({ "content": text }))
+        .await
+        .unwrap();
+    assert_eq!(accepted.status, 202, "{accepted:?}");
+    let end = Instant::now() + PATIENCE;
+    loop {
+        let shown = host.get(session).await.unwrap().body;
+        if shown["run_id"].is_null() && shown["waiting"] == json!(0) {
+            return;
+        }
+        assert!(Instant::now() < end, "{text}: {shown}");
+        sleep(Duration::from_millis(20)).await;
+    }
+}
+
+/// The last message that the assistant's model was shown, which is a result of a call.
+fn last_result(received: &Received) -> String {
+    let received = received.lock().unwrap();
+    let prompt = received.iter().rev().find(|it| is_assistants(it)).unwrap();
+    let last = prompt["messages"].as_array().unwrap().last().unwrap();
+    assert_eq!(last["role"], "tool", "{prompt}");
+    texts(last)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_assistants_model_never_sees_what_the_worker_did_to_get_there() {
+    let (_folder, host, received) = started().await;
+    let session = opened(&host).await;
+    for text in [
+        "hello",
+        "delegate read_file",
+        "delegate no_such_operation",
+        "call read_file",
+        "delegate read_file",
+    ] {
+        say(&host, &session, text).await;
+    }
+    let received = received.lock().unwrap();
+    let worker: Vec<String> = received
+        .iter()
+        .filter(|it| !is_assistants(it))
+        .map(|it| it["messages"].to_string())
+        .collect();
+    for raw in [RAW, NAME] {
+        assert!(
+            worker.iter().any(|it| it.contains(raw)),
+            "{raw}: {worker:?}"
+        );
+    }
+    let prompts: Vec<&Value> = received.iter().filter(|it| is_assistants(it)).collect();
+    // Five messages, four of them with a call whose result it was shown.
+    assert_eq!(prompts.len(), 9, "{prompts:#?}");
+    for prompt in &prompts {
+        let text = prompt["messages"].to_string();
+        for raw in [RAW, NAME] {
+            assert!(!text.contains(raw), "{raw}: {text}");
+        }
+        for message in prompt["messages"].as_array().unwrap() {
+            let role = message["role"].as_str().unwrap();
+            assert!(
+                ["system", "user", "assistant", "tool"].contains(&role),
+                "{message}"
+            );
+            // The only calls are its own, and every result is paired with one of them.
+            for call in message["tool_calls"].as_array().into_iter().flatten() {
+                let name = call["function"]["name"].as_str().unwrap();
+                assert!(["delegate", "read_file"].contains(&name), "{message}");
+            }
+            if role == "tool" {
+                let told = texts(message);
+                assert!(
+                    told.contains(FOUND)
+                        || told.contains("INVALID_OPERATION")
+                        || told.contains("TOOL_NOT_AVAILABLE"),
+                    "{message}"
+                );
+            }
+        }
+    }
+    let last = prompts.last().unwrap()["messages"].to_string();
+    assert!(
+        last.contains(FOUND) && last.contains("INVALID_OPERATION"),
+        "{last}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_assistant_that_only_delegates_is_told_that_no_other_tool_exists() {
+    let (_folder, host, received) = started().await;
+    let session = opened(&host).await;
+    for name in [
+        // There are such tools, and other agents have them.
+        "read_file",
+        "write_file",
+        "list_files",
+        // Tools of the host, and names that it keeps for itself.
+        "agents_message",
+        "dispatch_to_agent",
+        "reply_to_caller",
+        "system_status",
+        "system_delegate",
+        // There are no such tools.
+        "no_such_tool",
+        "delegate2",
+        "Delegate",
+    ] {
+        say(&host, &session, &format!("call {name}")).await;
+        let told = last_result(&received);
+        assert!(
+            told.contains(&format!("TOOL_NOT_AVAILABLE): there is no tool `{name}`")),
+            "{name}: {told}"
+        );
+        assert!(told.ends_with("available are: delegate"), "{name}: {told}");
+    }
+}
