@@ -115,7 +115,7 @@ pub(crate) async fn run(size: Size) -> anyhow::Result<Vec<Row>> {
 }
 
 /// Returns a measurement that has nothing to compare with.
-fn alone(ours: f64) -> Pair {
+pub(crate) fn alone(ours: f64) -> Pair {
     Pair { ours, peer: 1.0 }
 }
 
@@ -124,8 +124,11 @@ fn kib(more: u64, less: u64, sessions: usize) -> f64 {
     more.saturating_sub(less) as f64 / 1024.0 / sessions as f64
 }
 
-/// Anonymous memory of a host that gets no requests.
-async fn held(host: &Host) -> anyhow::Result<u64> {
+/// Anonymous memory of a host that gets no requests, in bytes, after some seconds of rest.
+///
+/// # Errors
+/// It has ended, or this is not Linux.
+pub(crate) async fn held(host: &Host) -> anyhow::Result<u64> {
     tokio::time::sleep(REST).await;
     anonymous_bytes(served::process(host))
 }

@@ -2,10 +2,12 @@
 //! run; see `README.md`.
 
 mod acceptance;
+mod active;
 mod again;
 mod agents;
 mod backlog;
 mod boundary;
+mod delegation;
 mod depth;
 mod disk;
 mod first_token;
@@ -41,11 +43,12 @@ use size::Size;
 use std::path::Path;
 
 /// Every benchmark, in the order in which they run.
-const NAMES: [&str; 19] = [
+const NAMES: [&str; 21] = [
     "instance",
     "transcript",
     "syncs",
     "turn",
+    "delegation",
     "first-token",
     "healthz",
     "load",
@@ -58,6 +61,7 @@ const NAMES: [&str; 19] = [
     "storm",
     "agents",
     "idle",
+    "active",
     "streams",
     "ready",
     "backlog",
@@ -153,12 +157,14 @@ async fn measured(name: &str, size: Size) -> anyhow::Result<Vec<Row>> {
         "transcript" => Box::pin(transcript::run()).await,
         "syncs" => syncs::run(),
         "turn" => Box::pin(turn::run()).await,
+        "delegation" => Box::pin(delegation::run(size)).await,
         "first-token" => Box::pin(first_token::run()).await,
         "healthz" => Box::pin(healthz::run()).await,
         "load" => Box::pin(load::run()).await,
         "replay" => Box::pin(replay::run()).await,
         "boundary" => Box::pin(boundary::run()).await,
         "agents" => Box::pin(agents::run(size)).await,
+        "active" => Box::pin(active::run(size)).await,
         "idle" => Box::pin(idle::run(size)).await,
         "streams" => Box::pin(streams::run(size)).await,
         "ready" => Box::pin(ready::run(size)).await,

@@ -8,7 +8,7 @@ mod frames;
 mod host;
 mod line;
 
-pub use folder::{Folder, Printed};
+pub use folder::{DEMO_COMPONENTS, Folder, Printed};
 pub use frames::{Frame, Frames};
 pub use host::Host;
 pub use line::{Answer, Line, Reply, http};

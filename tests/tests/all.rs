@@ -25,6 +25,7 @@ mod all {
     mod crash;
     mod cut_off;
     mod delegation;
+    mod demo;
     mod described;
     mod dev;
     mod disk;
@@ -84,6 +85,7 @@ mod all {
     mod storm;
     mod structured;
     mod talk;
+    mod targets;
     mod tasks;
     mod telemetry;
     mod torture;

@@ -25,6 +25,20 @@ const CONFIG: &str = "agent-host.json";
 const CACHE: &str = "component-cache";
 /// The folder of the demo, from the repository's root.
 const DEMO: &str = "examples/demo";
+/// The components that the demo's configuration names, and those that they are made of.
+pub const DEMO_COMPONENTS: [&str; 11] = [
+    "assistant",
+    "worker",
+    "researcher",
+    "coder",
+    "memory",
+    "tutor",
+    "thought",
+    "evaluator",
+    "files",
+    "web",
+    "code",
+];
 /// The files of the demo, from its folder.
 const DEMO_FILES: [&str; 3] = [
     "agent-host.toml",

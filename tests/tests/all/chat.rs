@@ -6,7 +6,7 @@
 
 mod terminal;
 
-use agent_host_tests::process::{Folder, Host, PATIENCE};
+use agent_host_tests::process::{DEMO_COMPONENTS, Folder, Host, PATIENCE};
 use serde_json::{Value, json};
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Output, Stdio};
@@ -309,6 +309,7 @@ async fn what_happens_meanwhile_is_shown_above_the_line_that_is_typed() {
 #[tokio::test(flavor = "multi_thread")]
 async fn sessions_of_workers_are_folded_away_unless_all_are_wanted() {
     let folder = Folder::demo();
+    folder.warm(&DEMO_COMPONENTS).await;
     let host = folder
         .start_with(&["--listen", "127.0.0.1:0"], None)
         .await

@@ -6,7 +6,7 @@
 //! `AGENT_HOST` the program, which is on the `PATH` too.
 
 use agent_host_tests::guests::root;
-use agent_host_tests::process::{Folder, program};
+use agent_host_tests::process::{DEMO_COMPONENTS, Folder, program};
 use agent_host_tests::skip::{WITHOUT_CURL, needed};
 use std::ffi::OsString;
 use std::fs::File;
@@ -25,16 +25,6 @@ const BEGIN: &str = "```sh";
 const END: &str = "```";
 /// The beginning of the line that is printed before each block, with the number of its first line.
 const MARK: &str = "--- the block at line ";
-/// The components of the demo, and the one that the guide looks at besides.
-const COMPONENTS: [&str; 7] = [
-    "assistant",
-    "worker",
-    "tutor",
-    "thought",
-    "evaluator",
-    "files",
-    "web",
-];
 
 /// One block of a page.
 #[derive(Debug, PartialEq)]
@@ -174,7 +164,7 @@ async fn every_command_of_the_readme_and_the_guide_runs_against_the_demo() {
         return;
     }
     let folder = Folder::demo();
-    folder.warm(&COMPONENTS).await;
+    folder.warm(&DEMO_COMPONENTS).await;
     let host = folder
         .start_with(&["--listen", "127.0.0.1:0"], None)
         .await

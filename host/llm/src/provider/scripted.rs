@@ -11,6 +11,7 @@
 //! when.last = "user"              # whose message is the last: user, assistant, tool or notice
 //! when.agent = "the assistant"    # text in the system prompt
 //! when.user = '(?i)write (.+) to (\S+)'  # a pattern in the last message of the user's; or userContains = "text"
+//! when.said = 'likes (\w+)'        # a pattern in an earlier message of the user's, or in notes
 //! when.resultOf = "delegate"      # the tool of the newest result since then
 //! when.result = '"status":"ok"'   # a pattern in that result; or resultContains = "text"
 //! when.results = 0                # how many results since then; or { min = 1, max = 3 }
@@ -58,6 +59,8 @@ pub(super) struct Situation<'a> {
     pub(super) system: String,
     pub(super) last: Option<Role>,
     pub(super) user: String,
+    /// The messages of the user's before that, notes from memory included, the newest first.
+    pub(super) said: Vec<String>,
     /// Tool results since the last message of the user's, the newest last.
     pub(super) results: Vec<&'a Message>,
     pub(super) tools: Vec<&'a str>,
@@ -84,6 +87,15 @@ impl<'a> Situation<'a> {
                 .and_then(|at| prompt.messages.get(at))
                 .map(Message::text)
                 .unwrap_or_default(),
+            said: prompt
+                .messages
+                .get(..user.unwrap_or_default())
+                .unwrap_or_default()
+                .iter()
+                .rev()
+                .filter(|message| message.role == Role::User)
+                .map(Message::text)
+                .collect(),
             results: since
                 .iter()
                 .filter(|message| message.role == Role::Tool)

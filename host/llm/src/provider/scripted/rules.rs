@@ -37,6 +37,9 @@ struct When {
     user: Option<Pattern>,
     /// Text in the last message of the user's, whatever its case.
     user_contains: Option<String>,
+    /// A regular expression somewhere in one of the user's messages before that, of which notes
+    /// from memory are one.
+    said: Option<Pattern>,
     /// The tool of the newest result since then.
     result_of: Option<String>,
     /// A regular expression somewhere in that result.
@@ -190,6 +193,7 @@ impl Rule {
             last,
             user,
             user_contains,
+            said,
             result_of,
             result,
             result_contains,
@@ -229,10 +233,19 @@ impl Rule {
             (Some(_), None) => return None,
             (None, _) => None,
         };
+        let of_said = match said {
+            Some(Pattern(pattern)) => {
+                let mut said = situation.said.iter();
+                Some(said.find_map(|text| captures(pattern, text))?)
+            }
+            None => None,
+        };
         let of_user = match user {
             Some(Pattern(pattern)) => Some(captures(pattern, &situation.user)?),
             None => None,
         };
+        // What a name or number stands for is looked up from the front.
+        let all_caught = [of_user, of_said, of_result];
         let all = situation
             .results
             .iter()
@@ -240,7 +253,7 @@ impl Rule {
             .collect::<Vec<_>>()
             .join("\n");
         Some(Fill {
-            captures: of_user.or(of_result).unwrap_or_default(),
+            captures: all_caught.into_iter().flatten().flatten().collect(),
             user: &situation.user,
             result: newest.map(|(text, _)| text).unwrap_or_default(),
             results: all,

@@ -1,10 +1,10 @@
 //! Templates of a rule's reply.
 //!
-//! `$1` and `${name}` are what the rule's pattern caught (`user`'s if it has one, else `result`'s),
-//! `$$` is a dollar sign, `{user}` is the last message of the user's, `{result}` the newest tool
-//! result, `{results}` all since then, and `{result.a.b}` the field `b` of the field `a` of a
-//! result that is JSON. What stands for nothing is left as it is. What was filled in is not looked
-//! at again.
+//! `$1` and `${name}` are what the rule's patterns caught (`user`'s, or what it has not, `said`'s,
+//! or else `result`'s), `$$` is a dollar sign, `{user}` is the last message of the user's,
+//! `{result}` the newest tool result, `{results}` all since then, and `{result.a.b}` the field `b`
+//! of the field `a` of a result that is JSON. What stands for nothing is left as it is. What was
+//! filled in is not looked at again.
 
 use serde_json::Value;
 

@@ -1,0 +1,201 @@
+//! The demo as a newcomer has it: its configuration, its script, its components and its site. It
+//! asks nobody outside of this machine.
+
+use agent_host_demo_site::Site;
+use agent_host_tests::guests::root;
+use agent_host_tests::process::{DEMO_COMPONENTS, Folder, Host, PATIENCE};
+use serde_json::{Value, json};
+use std::net::{Ipv4Addr, TcpListener};
+use std::time::{Duration, Instant};
+
+/// The port of the site in the demo's configuration.
+const PORT: &str = "7779";
+/// The fact that the demo is told.
+const FACT: &str = "my sister is called Ada";
+
+/// A demo whose site has a port of its own, so that several may run.
+struct Demo {
+    folder: Folder,
+    host: Host,
+    port: u16,
+}
+
+/// A listener on any free port, with the port.
+fn listener() -> (TcpListener, u16) {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    (listener, port)
+}
+
+impl Demo {
+    /// The demo with its site, as `./x demo` starts the two. The site goes with the test's process.
+    async fn with_site() -> Self {
+        let (listener, port) = listener();
+        let site = Site::read(&root().join("examples/demo/site")).unwrap();
+        std::thread::spawn(move || site.serve(&listener));
+        Self::at(port).await
+    }
+
+    /// The demo with nobody where its site would be.
+    async fn without_site() -> Self {
+        let (listener, port) = listener();
+        drop(listener);
+        Self::at(port).await
+    }
+
+    async fn at(port: u16) -> Self {
+        let folder = Folder::demo();
+        let config = std::fs::read_to_string(folder.config_file()).unwrap();
+        assert_eq!(config.matches(PORT).count(), 2, "its address and its grant");
+        let config = config.replace(PORT, &port.to_string());
+        std::fs::write(folder.config_file(), config).unwrap();
+        folder.warm(&DEMO_COMPONENTS).await;
+        let host = folder
+            .start_with(&["--listen", "127.0.0.1:0"], None)
+            .await
+            .unwrap();
+        Self { folder, host, port }
+    }
+
+    /// Opens a chat with the assistant; its path.
+    async fn open(&self) -> String {
+        let opened = self.host.post("/api/agents/assistant/sessions", &json!({}));
+        let opened = opened.await.unwrap();
+        assert_eq!(opened.status, 201, "{opened:?}");
+        format!(
+            "/api/agents/{}/sessions/{}",
+            opened.text("agent_id"),
+            opened.text("id")
+        )
+    }
+
+    /// Says something, and returns the reply.
+    async fn say(&self, session: &str, words: &str) -> String {
+        let path = format!("{session}/messages?wait_s=60");
+        let said = self.host.post(&path, &json!({ "content": words }));
+        let said = said.await.unwrap();
+        assert_eq!(said.status, 200, "{said:?}");
+        let reply = said.body["reply"]["text"].as_str();
+        reply.unwrap_or_else(|| panic!("{said:?}")).to_owned()
+    }
+
+    /// Waits until the agent of a chat has a note with this text.
+    async fn until_noted(&self, session: &str, text: &str) {
+        let patience = Instant::now() + PATIENCE;
+        let agent = session.split("/sessions/").next().unwrap_or_default();
+        loop {
+            let notes = self.host.get(&format!("{agent}/memory")).await.unwrap();
+            assert_eq!(notes.status, 200, "{notes:?}");
+            if notes.body["notes"].to_string().contains(text) {
+                return;
+            }
+            assert!(Instant::now() < patience, "{notes:?} {}", self.folder.log());
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    }
+
+    async fn stop(self) {
+        assert!(self.host.stop().await.success(), "{}", self.folder.log());
+    }
+}
+
+/// Checks that a claim in a report has the number of the source with this title and address.
+fn check_cited(report: &str, claim: &str, source: &str) {
+    let number = report
+        .split(&format!("{claim} ["))
+        .nth(1)
+        .and_then(|rest| rest.split(']').next())
+        .unwrap_or_else(|| panic!("`{claim}` has no number: {report}"));
+    assert!(
+        report.contains(&format!("[{number}] {source}")),
+        "[{number}] is not {source}: {report}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_demo_researches_runs_a_program_and_lists_both_as_tasks() {
+    let demo = Demo::with_site().await;
+    let session = demo.open().await;
+    let report = demo.say(&session, "research the tides").await;
+    let at = |title: &str, name: &str| format!("{title} – http://127.0.0.1:{}/{name}", demo.port);
+    for (claim, source) in [
+        (
+            "The Moon pulls at the sea, and makes most of the tides.",
+            at("The Moon", "moon"),
+        ),
+        (
+            "A coast has high tide twice a day, because the Earth turns below two bulges of the sea.",
+            at("Tides", "tides"),
+        ),
+        (
+            "When Sun and Moon pull along the same line, tides are highest: these are the springs.",
+            at("Springs and neaps", "springs"),
+        ),
+    ] {
+        check_cited(&report, claim, &source);
+    }
+    assert!(report.contains("[no source]"), "{report}");
+    assert!(!report.contains("bread"), "{report}");
+    for (words, value) in [
+        ("run: 6*7", "The program's value is 42."),
+        (
+            "compute [1, 2, 3].map(n => n * n).join('-')",
+            "The program's value is 1-4-9.",
+        ),
+    ] {
+        assert_eq!(demo.say(&session, words).await, value);
+    }
+    let printed = demo.say(&session, "run: console.log('hello')").await;
+    assert!(printed.contains("hello"), "{printed}");
+    let thrown = demo.say(&session, "run: nobody()").await;
+    assert!(thrown.contains("nobody"), "{thrown}");
+    let listed = demo.folder.run(&["task", "list", "--json"]).await;
+    assert!(listed.status.success(), "{listed:?}");
+    let listed: Value = serde_json::from_slice(&listed.stdout).unwrap();
+    let mut tasks: Vec<String> = listed["tasks"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|task| task["kind"] == "delegate")
+        .map(|task| {
+            let text = |name: &str| task[name].as_str().unwrap_or_default().to_owned();
+            [text("target"), text("operation"), text("state")].join(" ")
+        })
+        .collect();
+    tasks.sort();
+    let ran = "coder execute_code COMPLETED";
+    let researched = "researcher deep_research COMPLETED";
+    assert_eq!(tasks, [ran, ran, ran, ran, researched]);
+    demo.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_demos_memory_agent_keeps_a_fact_for_the_next_chat() {
+    let demo = Demo::without_site().await;
+    let session = demo.open().await;
+    let asked = "what is my sister called?";
+    let before = demo.say(&session, asked).await;
+    assert!(before.starts_with("I know nothing"), "{before}");
+    demo.say(&session, &format!("remember that {FACT}")).await;
+    demo.until_noted(&session, FACT).await;
+    let next = demo.open().await;
+    let told = demo.say(&next, asked).await;
+    assert_eq!(told, format!("From an earlier chat: You said that {FACT}."));
+    demo.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_research_of_the_demo_says_what_failed_when_its_site_is_away() {
+    let demo = Demo::without_site().await;
+    let session = demo.open().await;
+    let told = demo.say(&session, "research the tides").await;
+    assert!(
+        told.starts_with("That could not be done:") && told.contains("A search failed"),
+        "{told}"
+    );
+    assert_eq!(
+        demo.say(&session, "run: 6*7").await,
+        "The program's value is 42."
+    );
+    demo.stop().await;
+}

@@ -1,0 +1,175 @@
+//! The targets of the design that any machine meets: memory of sessions, messages and delegations
+//! in progress, and the time until a delegation begins. `bench` has the figures.
+
+use agent_host_tests::process::{Folder, Host, PATIENCE};
+use agent_host_tests::{Setup, World};
+use serde_json::{Value, json};
+use std::time::{Duration, Instant};
+use tokio::time::sleep;
+
+/// Sessions, messages in progress and open delegations.
+const OPEN: usize = 8;
+/// Bytes that each of these may take.
+const SESSION_BYTES_MAX: u64 = 5 << 20;
+const MESSAGE_BYTES_MAX: u64 = 10 << 20;
+/// Milliseconds until a delegation begins.
+const BEGINS_MS_MAX: u64 = 1_000;
+/// Attempts at that: tests share their machine.
+const ATTEMPTS: usize = 5;
+/// Time for which a host is left alone before its memory is read.
+const REST: Duration = Duration::from_secs(1);
+
+/// A model that delegates, and is slow for whoever is to wait.
+const SCRIPT: &str = r#"
+[[rule]]
+when = { last = "tool" }
+reply.text = "It is done."
+
+[[rule]]
+when = { user = "^delegate$", tools = ["delegate"] }
+[[rule.reply.calls]]
+tool = "delegate"
+arguments = { target = "worker", operation = "read_file", parameters = { path = "a" } }
+
+[[rule]]
+when.userContains = "hello"
+reply.text = "Hello."
+
+[[rule]]
+reply = { text = "At last.", firstDelayMs = 25000 }
+"#;
+
+async fn host() -> (Folder, Host) {
+    let folder = Folder::new(json!({
+        "agents": [
+            { "agentId": "assistant", "displayName": "Assistant", "toolAllowlist": ["delegate"] },
+            {
+                "agentId": "worker", "displayName": "Worker", "toolAllowlist": [],
+                "agentAllowlist": [],
+            },
+        ],
+        "providers": { "scripted": {
+            "kind": "scripted", "script": "script.toml", "concurrentMax": 100,
+        } },
+        "models": { "m": { "provider": "scripted", "model": "m" } },
+    }));
+    std::fs::write(folder.path().join("script.toml"), SCRIPT).unwrap();
+    folder.warm(&["assistant"]).await;
+    let host = folder.start(None).await.unwrap();
+    (folder, host)
+}
+
+/// Bytes of anonymous memory of a host that gets no requests; none where the system does not tell.
+async fn held(host: &Host) -> Option<u64> {
+    sleep(REST).await;
+    let process = host.process().as_raw_nonzero();
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).ok()?;
+    let line = status.lines().find_map(|it| it.strip_prefix("RssAnon:"))?;
+    let kib: u64 = line.trim().trim_end_matches(" kB").trim().parse().ok()?;
+    Some(kib << 10)
+}
+
+/// Makes an agent of its own and opens a chat with it; the chat's path. So no limit of one agent
+/// keeps the chats from being busy together.
+async fn open(host: &Host, number: usize) -> String {
+    let path = format!("/local/agent/assistant-{number}");
+    let made = json!({ "definition": "assistant", "path": path });
+    let made = host.post("/api/agents", &made).await.unwrap();
+    assert_eq!(made.status, 201, "{made:?}");
+    let sessions = format!("/api/agents/{}/sessions", made.text("id"));
+    let opened = host.post(&sessions, &json!({})).await.unwrap();
+    assert_eq!(opened.status, 201, "{opened:?}");
+    format!("{sessions}/{}", opened.text("id"))
+}
+
+async fn say(host: &Host, chat: &str, words: &str) {
+    let path = format!("{chat}/messages");
+    let said = host.post(&path, &json!({ "content": words })).await;
+    let said = said.unwrap();
+    assert_eq!(said.status, 202, "{said:?}");
+}
+
+/// Waits until what is read at a path is like this.
+async fn until(host: &Host, path: &str, is: impl Fn(&Value) -> bool) {
+    let patience = Instant::now() + PATIENCE;
+    loop {
+        let seen = host.get(path).await.unwrap().body;
+        if is(&seen) {
+            return;
+        }
+        assert!(Instant::now() < patience, "{seen}");
+        sleep(Duration::from_millis(20)).await;
+    }
+}
+
+/// Checks what each of those takes that were opened between two looks at the memory.
+fn check_each(looks: [Option<u64>; 2], bytes_max: u64, what: &str) {
+    // Only Linux tells it.
+    let [Some(before), Some(after)] = looks else {
+        assert!(!cfg!(target_os = "linux"), "{looks:?}");
+        return;
+    };
+    let each = after.saturating_sub(before) / OPEN as u64;
+    assert!(each <= bytes_max, "{each} bytes for each {what}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sessions_messages_and_delegations_in_progress_take_megabytes_at_most() {
+    let (folder, host) = host().await;
+    let before = held(&host).await;
+    let mut chats = Vec::new();
+    for number in 0..2 * OPEN {
+        let chat = open(&host, number).await;
+        say(&host, &chat, "hello").await;
+        until(&host, &chat, |seen| seen["revision"].as_u64() == Some(1)).await;
+        chats.push(chat);
+    }
+    let idle = held(&host).await;
+    // There are twice as many.
+    check_each([before, idle], 2 * SESSION_BYTES_MAX, "two sessions");
+
+    let (waiting, delegating) = chats.split_at(OPEN);
+    for chat in waiting {
+        say(&host, chat, "wait").await;
+        until(&host, chat, |seen| seen["run_id"].is_string()).await;
+    }
+    let busy = held(&host).await;
+    check_each([idle, busy], MESSAGE_BYTES_MAX, "message in progress");
+
+    for chat in delegating {
+        say(&host, chat, "delegate").await;
+    }
+    until(&host, "/api/tasks?state=RUNNING", |seen| {
+        seen["tasks"].as_array().map(Vec::len) == Some(OPEN)
+    })
+    .await;
+    let delegated = held(&host).await;
+    check_each([busy, delegated], MESSAGE_BYTES_MAX, "open delegation");
+    host.kill().await;
+    drop(folder);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_delegation_begins_within_a_second_of_the_decision() {
+    let world = World::new(Setup::default()).await;
+    let session = world.open("assistant").await;
+    let mut taken = Vec::new();
+    for _ in 0..ATTEMPTS {
+        let before = *world.store().durable().borrow();
+        world.say("assistant", session, "read /data/a").await;
+        world.idle(session).await;
+        let filter = store::EventFilter::default();
+        let events = world.store().events(before, filter, 1_000).await.unwrap();
+        let begun = events
+            .iter()
+            .find(|event| event.kind == "run.started.v1" && event.subject.session != Some(session))
+            .unwrap();
+        let decided = events
+            .iter()
+            .rfind(|event| event.kind == "run.stepped.v1" && event.position < begun.position)
+            .unwrap();
+        taken.push(begun.time.0.saturating_sub(decided.time.0));
+    }
+    let least = taken.iter().min().unwrap();
+    assert!(*least <= BEGINS_MS_MAX, "{taken:?} ms");
+}
