@@ -172,6 +172,7 @@ impl Conversation {
         RunStarted {
             compacts: None,
             compacted: None,
+            hints: Vec::new(),
             overrides: None,
             session_config: None,
             session_expires_at: None,

@@ -104,6 +104,8 @@ pub const CRASH_POINTS: &[&str] = &[
     "broker.attempt.after",
     "broker.cut.before",
     "broker.cut.after",
+    "broker.memory.before",
+    "broker.memory.after",
     "broker.perform.before",
     "broker.perform.after",
     "broker.settle.before",

@@ -338,6 +338,7 @@ impl Host {
         let accepted = || {
             Event::InputAccepted(InputAccepted {
                 user_id: None,
+                labels: domain::message_labels::MessageLabels::default(),
                 input: InputId(Uuid::now_v7()),
                 session,
                 source: Source::Api,

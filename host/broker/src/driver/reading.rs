@@ -27,6 +27,7 @@ use domain::id::{AgentId, InputId, SessionId, Stream, TurnId};
 use domain::limits::WAITING_INPUTS_MAX;
 use domain::memory::{Occasion, READING_BYTES_MAX, reading, unread};
 use domain::message::{Draft, Role};
+use domain::message_labels::MessageLabels;
 use domain::path::{AgentConfig, AgentPath, PathKind};
 use domain::persona::Persona;
 use domain::time::Timestamp;
@@ -360,6 +361,7 @@ impl ToRead<'_> {
     fn accepted(&self, reader: SessionId, input: InputId, handed: &Handed) -> InputAccepted {
         InputAccepted {
             input,
+            labels: MessageLabels::default(),
             session: reader,
             source: Source::Dispatch {
                 reply_to: None,

@@ -217,7 +217,7 @@ impl Model<'_> {
             },
             None => self.source().await?,
         };
-        let messages = self.shown(source, &cut);
+        let messages = self.shown(source, &cut).await?;
         Ok(Draw {
             said: messages.len(),
             prompt: Prompt {
@@ -249,7 +249,10 @@ impl Model<'_> {
 
     /// Returns the messages of the prompt: the conversation without what is cut, and what is said
     /// for this call only.
-    fn shown(&self, source: Source, cut: &PromptCut) -> Vec<Message> {
+    ///
+    /// # Errors
+    /// The notes that it hints at could not be read.
+    async fn shown(&self, source: Source, cut: &PromptCut) -> Result<Vec<Message>, PromptError> {
         let said = cut.apply(source.said);
         let mut messages = match source.summary {
             Some(summary) => shown(summary, said),
@@ -266,7 +269,7 @@ impl Model<'_> {
             };
             messages.push(draft.at(self.through + 1, Salt::default()));
         }
-        messages
+        Ok(messages)
     }
 
     /// Adds the notes that the run began with, before its own first message: what was said before

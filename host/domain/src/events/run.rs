@@ -555,6 +555,7 @@ fn asked_model(performer: &Performer) -> &str {
         | Performer::Agent { .. }
         | Performer::Detached { .. }
         | Performer::Recall { .. }
+        | Performer::Memory { .. }
         | Performer::Timer { .. }
         | Performer::Refused { .. }
         | Performer::Reply { .. } => "",

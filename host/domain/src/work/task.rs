@@ -187,6 +187,7 @@ pub fn content(operation: &Operation) -> Option<TaskContent> {
         | Performer::Tool { .. }
         | Performer::Client { .. }
         | Performer::Recall { .. }
+        | Performer::Memory { .. }
         | Performer::Timer { .. }
         | Performer::Refused { .. }
         | Performer::Reply { .. } => None,

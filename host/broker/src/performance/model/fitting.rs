@@ -158,7 +158,10 @@ impl Model<'_> {
             operation.id = %self.operation.id, tokens.before = cut.tokens_before,
             tokens.after = cut.tokens_after, "a prompt was cut to fit its model's window"
         );
-        draw.prompt.messages = self.shown(source, &cut);
+        draw.prompt.messages = self
+            .shown(source, &cut)
+            .await
+            .map_err(super::PromptError::failure)?;
         draw.said = draw.prompt.messages.len();
         draw.cut = cut;
         Ok(true)
