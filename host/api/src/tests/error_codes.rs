@@ -12,15 +12,27 @@ use domain::user::Scope;
 use http::StatusCode;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
+use std::path::Path;
 
 /// Codes in capitals that no operation lists: those of requests without an operation, of the
 /// start, and of tools.
-const ELSEWHERE: [&str; 5] = [
+const ELSEWHERE: [&str; 6] = [
     "METHOD_NOT_ALLOWED",
     "RESTORED_FROM_BACKUP",
     "ROUTE_NOT_FOUND",
     "TOOL_NOT_AVAILABLE",
     "TOO_MANY_CONNECTIONS",
+    "WAITS_FOR_CYCLE",
+];
+
+/// The texts after which a source names a code: of a failure, of a turn's end, of a refusal.
+const BEFORE_CODES: [&str; 6] = [
+    "Failure::lasting(",
+    "Failure::passing(",
+    " failed(",
+    "(failed(",
+    " code: ",
+    "_GONE: (&str, &str) = (",
 ];
 
 /// The codes of all operations.
@@ -67,6 +79,82 @@ fn the_table_of_error_codes_has_those_of_all_routes_and_no_other() {
             known.code
         );
     }
+}
+
+/// Returns what a source says outside its tests.
+fn without_tests(source: &str) -> &str {
+    source
+        .split_once("#[cfg(test)]\nmod tests {")
+        .map_or(source, |(before, _)| before)
+}
+
+/// The text in quotes with which something begins, after white space.
+fn quoted(text: &str) -> Option<&str> {
+    let (quoted, _) = text.trim_start().strip_prefix('"')?.split_once('"')?;
+    Some(quoted)
+}
+
+/// The codes that a source names where it makes failures, and those of its constants whose docs
+/// call them codes.
+fn codes_of(source: &str) -> BTreeSet<String> {
+    let mut codes: BTreeSet<String> = BEFORE_CODES
+        .iter()
+        .flat_map(|before| source.split(before).skip(1))
+        .filter_map(quoted)
+        .map(str::to_owned)
+        .collect();
+    let mut is_code = false;
+    for line in source.lines().map(str::trim_start) {
+        if line.starts_with("///") {
+            is_code |= line.starts_with("/// The code ");
+            continue;
+        }
+        let value = line.split_once(": &str = ").filter(|_| is_code);
+        codes.extend(value.and_then(|value| quoted(value.1)).map(str::to_owned));
+        is_code = false;
+    }
+    codes
+}
+
+/// The codes that the sources below a folder name.
+fn codes_below(folder: &Path) -> BTreeSet<String> {
+    let mut codes = BTreeSet::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_stem().unwrap();
+        if name == "tests" {
+            continue;
+        }
+        if path.is_dir() {
+            codes.append(&mut codes_below(&path));
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            let source = std::fs::read_to_string(&path).unwrap();
+            codes.append(&mut codes_of(without_tests(&source)));
+        }
+    }
+    codes
+}
+
+#[test]
+fn the_table_has_every_code_that_turns_and_operations_end_with() {
+    let host = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let mut named = codes_below(&host.join("domain/src"));
+    named.append(&mut codes_below(&host.join("broker/src")));
+    // One of each way to name it, so that the test notices when it finds nothing any more.
+    for code in [
+        "approval-denied",
+        "busy",
+        "component-gone",
+        "not-found",
+        "state-gone",
+    ] {
+        assert!(named.contains(code), "`{code}` is not found: {named:?}");
+    }
+    let missing: Vec<&String> = named
+        .iter()
+        .filter(|code| error_code::find(code).is_none())
+        .collect();
+    assert!(missing.is_empty(), "add to the table: {missing:?}");
 }
 
 #[test]

@@ -41,15 +41,15 @@ pub const HITS: u32 = 8;
 pub const READING_BYTES_MAX: usize = 48 << 10;
 
 /// The code of a call whose arguments make no sense.
-pub const INVALID_ARGUMENTS: &str = "invalid_arguments";
+pub const INVALID_ARGUMENTS: &str = "invalid-arguments";
 /// The code when there is no such note, or none that the user may see.
-pub const NOTE_NOT_FOUND: &str = "note_not_found";
+pub const NOTE_NOT_FOUND: &str = "note-not-found";
 /// The code when the user's role does not allow it.
-pub const NOTE_FORBIDDEN: &str = "note_forbidden";
+pub const NOTE_FORBIDDEN: &str = "note-forbidden";
 /// The code when the user has as many notes as there may be.
-pub const MEMORY_FULL: &str = "memory_full";
+pub const MEMORY_FULL: &str = "memory-full";
 /// The code of a note that a memory agent would keep outside of a reading.
-pub const NOTHING_READ: &str = "nothing_read";
+pub const NOTHING_READ: &str = "nothing-read";
 
 /// The occasion on which a session is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

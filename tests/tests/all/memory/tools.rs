@@ -64,7 +64,7 @@ async fn a_note_is_saved_found_and_forgotten_by_the_tools() {
     let found = called(&world, "memory_search", &notes).await;
     assert!(found.contains(r#"{"hits":[]}"#), "{found}");
     let again = called(&world, "memory_forget", &json!({ "id": id })).await;
-    assert!(again.contains("note_not_found"), "{again}");
+    assert!(again.contains("note-not-found"), "{again}");
     let events = world
         .store()
         .events(0, EventFilter::default(), 10_000)
@@ -157,7 +157,7 @@ async fn a_deep_search_is_made_by_an_agent_below_in_the_memory_of_the_one_above(
             .join("\n");
         assert!(told.contains("Ada likes zebras."), "{told}");
         assert!(
-            told.contains("nothing_read"),
+            told.contains("nothing-read"),
             "who searches keeps no notes: {told}"
         );
         let path = format!("/local/agent/puppet/search/{index}");
@@ -171,7 +171,7 @@ async fn a_deep_search_is_made_by_an_agent_below_in_the_memory_of_the_one_above(
         &json!({ "query": "zebras", "deep": true }),
     )
     .await;
-    assert!(told.contains("invalid_arguments"), "{told}");
+    assert!(told.contains("invalid-arguments"), "{told}");
 }
 
 struct Shared {
@@ -262,7 +262,7 @@ async fn what_is_private_to_a_mentee_is_seen_and_forgotten_by_them_and_their_men
     assert!(!found.contains("fears"), "{found}");
     let forget = json!({ "id": ids[0] });
     let refused = shared.called(&carol, "memory_forget", &forget).await;
-    assert!(refused.contains("note_not_found"), "{refused}");
+    assert!(refused.contains("note-not-found"), "{refused}");
     let path = format!("{}/memory/{}", shared.agent, ids[0]);
     let refused = carol.ask(Method::DELETE, &path, None).await.unwrap();
     assert_eq!(refused.status, 404, "{refused:?}");
