@@ -6,12 +6,14 @@
 //! in lower case are those of failed operations and turns.
 
 use crate::values::text::words;
+use serde::Serialize;
 
 #[cfg(test)]
 mod tests;
 
 /// The stage at which something went wrong, as the designs name it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum ErrorCategory {
     /// An agent cannot be made of what is configured.
     InitFailed,
@@ -53,7 +55,8 @@ words!(ErrorCategory {
 pub struct ErrorCode {
     /// The code.
     pub code: &'static str,
-    /// True if the same request, sent again later, may succeed without anything being corrected.
+    /// True if the same request, sent again later, may succeed without anything being corrected. A
+    /// failure that knows more of its cause may say otherwise.
     pub retryable: bool,
     /// The category; none for what the designs have no word for.
     pub category: Option<ErrorCategory>,
@@ -131,7 +134,7 @@ pub const ALL: &[ErrorCode] = &[
     lasting("AGENT_NOT_FOUND", None),
     lasting("AGENT_PURGED", None),
     lasting("AGENT_SPAWNED", None),
-    passing("AGENT_UNAVAILABLE", TOOL),
+    lasting("AGENT_UNAVAILABLE", TOOL),
     lasting("ANSWER_TOO_LARGE", MESSAGE),
     lasting("BACKUP_FAILED", None),
     passing("BODY_BROKEN", MESSAGE),
@@ -226,7 +229,7 @@ pub const ALL: &[ErrorCode] = &[
     lasting("TASK_NOT_FOUND", None),
     passing("TASK_NOT_STARTED", TOOL),
     lasting("TASK_SETTLED", None),
-    passing("TASK_TIMEOUT", TOOL),
+    lasting("TASK_TIMEOUT", TOOL),
     lasting("TASK_UNKNOWN", TOOL),
     lasting("THREADS_APART", None),
     lasting("THREAD_EMPTY", None),

@@ -40,7 +40,7 @@ fn what_passes_may_be_tried_again_and_what_is_wrong_may_not() {
         ("PATH_TAKEN", false, Some(ErrorCategory::RegistrationFailed)),
         (
             "TASK_TIMEOUT",
-            true,
+            false,
             Some(ErrorCategory::ToolExecutionFailed),
         ),
         (

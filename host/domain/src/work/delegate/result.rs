@@ -1,12 +1,13 @@
 //! The result of a delegation, as the JSON that goes back to the model as the call's result.
 
 use super::{Code, Delegation, Target};
+use crate::values::error_code::{ErrorCategory, category_of_tool, is_retryable};
 use crate::values::id::{AgentId, OperationId};
 use crate::values::text::words;
 use crate::values::time::Timestamp;
 use crate::work::step::Failure;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 use std::fmt;
 
 /// The code of a failure for a limit that is met, in the host's own terms.
@@ -55,8 +56,14 @@ pub struct DelegateError {
     pub code: String,
     /// The message for people and models.
     pub message: String,
-    /// True if the same call may succeed when it is made again.
+    /// True if the same call may succeed when it is made again. As the table of codes says, except
+    /// for a task of which nothing was done and a limit that will have room again: those may.
     pub retryable: bool,
+    /// The stage at which it went wrong.
+    pub category: ErrorCategory,
+    /// Further facts by name, for programs: `timeoutMs` of a task that took too long.
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    pub details: Map<String, Value>,
 }
 
 /// The known facts about a delegation. Empty if it was refused before there was a task.
@@ -158,18 +165,20 @@ impl DelegateResult {
             "Operation {operation} of {target} agent took longer than {timeout_ms} \
                      milliseconds and was stopped."
         );
-        let code = Code::TaskTimeout.as_str();
-        Self::ended(delegation, task, TaskState::Timeout).because(code, &reason, false)
+        let mut result = Self::ended(delegation, task, TaskState::Timeout)
+            .because_of(Code::TaskTimeout, &reason);
+        if let Some(error) = &mut result.error {
+            let details = &mut error.details;
+            details.insert("timeoutMs".to_owned(), json!(timeout_ms));
+        }
+        result
     }
 
     /// The task was stopped.
     #[must_use]
     pub fn cancelled(delegation: &Delegation, task: &Task) -> Self {
-        Self::ended(delegation, task, TaskState::Cancelled).because(
-            Code::TaskFailed.as_str(),
-            "The task was cancelled.",
-            false,
-        )
+        Self::ended(delegation, task, TaskState::Cancelled)
+            .because_of(Code::TaskFailed, "The task was cancelled.")
     }
 
     /// The host lost the task while it ran.
@@ -177,8 +186,7 @@ impl DelegateResult {
     pub fn unknown(delegation: &Delegation, task: &Task) -> Self {
         let message = "The host stopped while the task ran and cannot tell whether it took \
                        effect. Check before repeating it.";
-        let code = Code::TaskUnknown.as_str();
-        Self::ended(delegation, task, TaskState::Failed).because(code, message, false)
+        Self::ended(delegation, task, TaskState::Failed).because_of(Code::TaskUnknown, message)
     }
 
     /// The call was refused before there was a task.
@@ -195,15 +203,13 @@ impl DelegateResult {
     /// A rule of the operator's does not allow the call.
     #[must_use]
     pub fn denied() -> Self {
-        let code = Code::NotAllowed.as_str();
-        Self::without_task(None).because(code, "This is not allowed here.", false)
+        Self::without_task(None).because_of(Code::NotAllowed, "This is not allowed here.")
     }
 
     /// The call was passed over, and nothing happened.
     #[must_use]
     pub fn not_started(why: &str) -> Self {
-        let code = Code::TaskNotStarted.as_str();
-        Self::without_task(Some(TaskState::Cancelled)).because(code, why, true)
+        Self::without_task(Some(TaskState::Cancelled)).because_of(Code::TaskNotStarted, why)
     }
 
     /// Returns the JSON text of a result that was kept and is used again after so many
@@ -248,11 +254,18 @@ impl DelegateResult {
         }
     }
 
+    fn because_of(self, code: Code, message: &str) -> Self {
+        let code = code.as_str();
+        self.because(code, message, is_retryable(code))
+    }
+
     fn because(mut self, code: &str, message: &str, retryable: bool) -> Self {
         self.error = Some(DelegateError {
             code: code.to_owned(),
             message: message.to_owned(),
             retryable,
+            category: category_of_tool(code),
+            details: Map::new(),
         });
         self
     }

@@ -5,6 +5,7 @@ use super::{
     Target, Task, definition, parse,
 };
 use crate::values::digest::Digest;
+use crate::values::error_code::{category_of_tool, is_retryable};
 use crate::values::id::{AgentId, OperationId};
 use crate::values::time::Timestamp;
 use crate::work::step::Failure;
@@ -346,14 +347,56 @@ fn the_tool_offers_only_the_targets_that_are_configured() {
     );
 }
 
-#[test]
-fn a_result_says_how_the_task_ended() {
-    let task = Task {
+fn task() -> Task {
+    Task {
         operation: OperationId(Digest::of(b"operation")),
         agent: AgentId(Uuid::nil()),
         created: Timestamp(1_700_000_000_000),
         completed: Timestamp(1_700_000_001_500),
-    };
+    }
+}
+
+/// The error of a result, as the model reads it.
+fn error(code: &str, message: &str, retryable: bool) -> Value {
+    json!({
+        "code": code, "message": message, "retryable": retryable,
+        "category": "TOOL_EXECUTION_FAILED",
+    })
+}
+
+/// A result with a code, made as the host makes it.
+fn result_with(code: Code) -> DelegateResult {
+    let delegation = delegation();
+    let task = task();
+    match code {
+        Code::InvalidTarget
+        | Code::InvalidOperation
+        | Code::InvalidParameters
+        | Code::AgentUnavailable => {
+            DelegateResult::refused(&Failure::lasting(code.as_str(), "why"))
+        }
+        Code::TaskTimeout => DelegateResult::timed_out(&delegation, &task),
+        Code::TaskFailed => DelegateResult::failed(&delegation, &task, "why", true),
+        Code::TaskUnknown => DelegateResult::unknown(&delegation, &task),
+        Code::TaskNotStarted => DelegateResult::not_started("why"),
+        Code::NotAllowed => DelegateResult::denied(),
+        Code::LimitReached => DelegateResult::refused(&Failure::lasting("limit-reached", "why")),
+    }
+}
+
+#[test]
+fn every_code_of_a_result_says_what_the_table_of_codes_says() {
+    for code in Code::ALL {
+        let error = result_with(code).error.unwrap();
+        assert_eq!(error.code, code.as_str());
+        assert_eq!(error.retryable, is_retryable(code.as_str()), "{code}");
+        assert_eq!(error.category, category_of_tool(code.as_str()), "{code}");
+    }
+}
+
+#[test]
+fn a_result_says_how_the_task_ended() {
+    let task = task();
     let metadata = json!({
         "target": "worker", "operation": "read_file", "agentId": "00000000-0000-0000-0000-000000000000",
         "createdAt": "2023-11-14T22:13:20.000Z", "completedAt": "2023-11-14T22:13:21.500Z", "duration": 1500,
@@ -362,6 +405,8 @@ fn a_result_says_how_the_task_ended() {
     let id = task.operation.to_string();
     let late =
         "Operation read_file of worker agent took longer than 60000 milliseconds and was stopped.";
+    let mut timed_out = error("TASK_TIMEOUT", late, false);
+    timed_out["details"] = json!({ "timeoutMs": 60_000 });
     for (result, expected) in [
         (
             DelegateResult::succeeded(&delegation, &task, "three lines"),
@@ -377,22 +422,19 @@ fn a_result_says_how_the_task_ended() {
         ),
         (
             DelegateResult::failed(&delegation, &task, "no such file", true),
-            json!({ "success": false, "error": { "code": "TASK_FAILED", "message": "no such \
-                file", "retryable": false }, "taskState": "FAILED" }),
+            json!({ "success": false, "error": error("TASK_FAILED", "no such file", false), "taskState": "FAILED" }),
         ),
         (
             DelegateResult::timed_out(&delegation, &task),
-            json!({ "success": false, "error": { "code": "TASK_TIMEOUT", "message": late, "retryable": false }, "taskState": "TIMEOUT" }),
+            json!({ "success": false, "error": timed_out, "taskState": "TIMEOUT" }),
         ),
         (
             DelegateResult::cancelled(&delegation, &task),
-            json!({ "success": false, "error": { "code": "TASK_FAILED", "message": "The task was \
-                cancelled.", "retryable": false }, "taskState": "CANCELLED" }),
+            json!({ "success": false, "error": error("TASK_FAILED", "The task was cancelled.", false), "taskState": "CANCELLED" }),
         ),
         (
             DelegateResult::failed(&delegation, &task, "no turn began", false),
-            json!({ "success": false, "error": { "code": "TASK_FAILED", "message": "no turn \
-                began", "retryable": true }, "taskState": "FAILED" }),
+            json!({ "success": false, "error": error("TASK_FAILED", "no turn began", true), "taskState": "FAILED" }),
         ),
     ] {
         let mut expected = expected;
@@ -409,33 +451,32 @@ fn a_result_says_how_the_task_ended() {
 fn a_refused_call_is_a_result_without_a_task() {
     let invalid = parse("{}", &[Target::Worker]).unwrap_err();
     let invalid = Failure::lasting(invalid.code(), invalid.to_string());
-    let error = |code: &str, message: &str, retryable: bool| {
-        let error = json!({ "code": code, "message": message, "retryable": retryable });
-        json!({ "success": false, "error": error, "metadata": {} })
-    };
+    let refused = |error: Value| json!({ "success": false, "error": error, "metadata": {} });
+    let mut no_tool = error("TOOL_NOT_AVAILABLE", "no such tool", false);
+    no_tool["category"] = json!("TOOL_NOT_AVAILABLE");
     let missing = "`target` is missing. Supported: worker.";
-    let skipped = json!({ "success": false, "taskState": "CANCELLED", "metadata": {}, "error": {
-        "code": "TASK_NOT_STARTED", "message": "Skipped.", "retryable": true } });
+    let mut skipped = refused(error("TASK_NOT_STARTED", "Skipped.", true));
+    skipped["taskState"] = json!("CANCELLED");
     for (result, expected) in [
         (
             DelegateResult::refused(&invalid),
-            error("INVALID_TARGET", missing, false),
+            refused(error("INVALID_TARGET", missing, false)),
         ),
         (
             DelegateResult::refused(&Failure::passing("limit-reached", "too many")),
-            error("LIMIT_REACHED", "too many", true),
+            refused(error("LIMIT_REACHED", "too many", true)),
         ),
         (
             DelegateResult::refused(&Failure::lasting("invalid-arguments", "no JSON")),
-            error("INVALID_PARAMETERS", "no JSON", false),
+            refused(error("INVALID_PARAMETERS", "no JSON", false)),
         ),
         (
             DelegateResult::refused(&Failure::lasting("TOOL_NOT_AVAILABLE", "no such tool")),
-            error("TOOL_NOT_AVAILABLE", "no such tool", false),
+            refused(no_tool),
         ),
         (
             DelegateResult::denied(),
-            error("NOT_ALLOWED", "This is not allowed here.", false),
+            refused(error("NOT_ALLOWED", "This is not allowed here.", false)),
         ),
         (DelegateResult::not_started("Skipped."), skipped),
     ] {
