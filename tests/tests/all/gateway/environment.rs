@@ -1,0 +1,67 @@
+//! Keys of the configuration that the environment sets: where the host listens, the model by
+//! default and the level of the log.
+
+use super::{Peer, folder, open, say};
+use serde_json::{Value, json};
+
+/// A line of a host that stops, at the level `info`.
+const STOPPING: &str = "stopping: turns in progress";
+
+/// The default among the models that a host lists.
+fn default_of(shown: &Value) -> &str {
+    let models = shown["models"].as_array().unwrap();
+    let default = models.iter().find(|model| model["is_default"] == true);
+    default.unwrap()["alias"].as_str().unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn address_default_model_and_log_level_come_from_file_or_environment() {
+    let peer = Peer::start().await;
+    let folder = folder(&peer, json!({})).await;
+    let mut logged = 0;
+    for (variable, address, model, is_told) in [
+        (None, "http://127.0.0.1:", "main", true),
+        (
+            Some(("AGENT_HOST__SERVER__LISTEN", "127.0.0.2:0")),
+            "http://127.0.0.2:",
+            "main",
+            true,
+        ),
+        (
+            Some(("AGENT_HOST__DEFAULT_MODEL", "s")),
+            "http://127.0.0.1:",
+            "s",
+            true,
+        ),
+        (
+            Some(("RUST_LOG", "error")),
+            "http://127.0.0.1:",
+            "main",
+            false,
+        ),
+    ] {
+        let host = folder.start_in(&[], variable).await.unwrap();
+        assert!(
+            host.base.starts_with(address),
+            "{variable:?}: {}",
+            host.base
+        );
+        let shown = host.get("/api/models").await.unwrap();
+        assert_eq!(shown.status, 200, "{shown:?}");
+        assert_eq!(default_of(&shown.body), model, "{variable:?}");
+        let asked = peer.bodies().len();
+        let session = open(&host, "plain", &json!({})).await;
+        assert_eq!(say(&host, &session, "hello").await["outcome"], "replied");
+        // The other model answers from a script.
+        let is_peers = model == "main";
+        assert_eq!(peer.bodies().len() > asked, is_peers, "{variable:?}");
+        assert!(host.stop().await.success(), "{}", folder.log());
+        let log = folder.log();
+        assert_eq!(
+            log.get(logged..).unwrap().contains(STOPPING),
+            is_told,
+            "{variable:?}: {log}"
+        );
+        logged = log.len();
+    }
+}
