@@ -4,6 +4,7 @@
 use agent_host_tests::process::{Folder, Host, PATIENCE};
 use agent_host_tests::prompt::prompt;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::io::AsyncWriteExt;
@@ -16,6 +17,15 @@ const RAW: &str = "raw-content-of-a-file-7c1e";
 const NAME: &str = "listed-only-9d2f.txt";
 /// The worker's reply about both.
 const FOUND: &str = "the notes say: buy milk";
+
+/// The tools of the worker: a component's, and the host's own for notes.
+const WORKERS: [&str; 5] = [
+    "read_file",
+    "list_files",
+    "memory_search",
+    "memory_save",
+    "memory_forget",
+];
 
 /// The prompts that were received, in order.
 type Received = Arc<Mutex<Vec<Value>>>;
@@ -127,7 +137,7 @@ async fn started() -> (Folder, Host, Received) {
             },
             {
                 "agentId": "worker", "displayName": "Worker", "component": "assistant",
-                "toolAllowlist": ["read_file", "list_files"], "agentAllowlist": [],
+                "toolAllowlist": WORKERS, "agentAllowlist": [],
             },
         ],
         "components": {
@@ -250,26 +260,40 @@ async fn the_assistants_model_never_sees_what_the_worker_did_to_get_there() {
     );
 }
 
+/// The names of the tools that the worker's model was last offered.
+fn tools_of_worker(received: &Received) -> BTreeSet<String> {
+    let received = received.lock().unwrap();
+    let prompt = received.iter().rev().find(|it| !is_assistants(it)).unwrap();
+    let tools = prompt["tools"].as_array().into_iter().flatten();
+    tools
+        .map(|tool| tool["function"]["name"].as_str().unwrap().to_owned())
+        .collect()
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn an_assistant_that_only_delegates_is_told_that_no_other_tool_exists() {
     let (_folder, host, received) = started().await;
     let session = opened(&host).await;
-    for name in [
-        // There are such tools, and other agents have them.
-        "read_file",
+    say(&host, &session, "delegate read_file").await;
+    let offered = tools_of_worker(&received);
+    assert_eq!(offered, BTreeSet::from(WORKERS.map(str::to_owned)));
+    let others = [
+        // A tool of a component that no agent here has.
         "write_file",
-        "list_files",
-        // Tools of the host, and names that it keeps for itself.
+        // Tools of the host.
         "agents_message",
         "dispatch_to_agent",
         "reply_to_caller",
+        // Names that the host keeps for tools of its own: no component may offer one.
         "system_status",
         "system_delegate",
         // There are no such tools.
         "no_such_tool",
         "delegate2",
         "Delegate",
-    ] {
+    ];
+    // Those of the worker are there: it was offered them.
+    for name in WORKERS.into_iter().chain(others) {
         say(&host, &session, &format!("call {name}")).await;
         let told = last_result(&received);
         assert!(
