@@ -12,10 +12,18 @@ use tokio::io::AsyncReadExt;
 use tokio::time::{Instant, sleep, timeout};
 
 const PATH: &str = "/api/telemetry";
+/// Turns with a client that does not read, and the words of the reply in each.
+const TURNS: usize = 24;
+const WORDS: usize = 500;
 /// Content of a file that a worker reads; no telemetry may have it.
 const CONTENT: &str = "milk and bread";
 
 async fn started() -> (Folder, Host) {
+    started_with(&json!({}), None).await
+}
+
+/// A host with these limits of its server, and a script of its model if not the usual one.
+async fn started_with(limits: &Value, script: Option<String>) -> (Folder, Host) {
     let puppet = root().join("tests/programs/target/wasm32-wasip2/release/puppet.wasm");
     let folder = Folder::new(json!({
         "agents": [
@@ -37,7 +45,11 @@ async fn started() -> (Folder, Host) {
         },
         "providers": { "scripted": { "kind": "scripted", "script": "script.toml" } },
         "models": { "m": { "provider": "scripted", "model": "m" } },
+        "server": { "listen": "127.0.0.1:0", "dataDir": "data", "limits": limits },
     }));
+    if let Some(script) = script {
+        std::fs::write(folder.path().join("script.toml"), script).unwrap();
+    }
     std::fs::write(folder.path().join("files/notes.txt"), CONTENT).unwrap();
     folder
         .warm(&["assistant", "worker", "files", "puppet"])
@@ -78,14 +90,14 @@ async fn until(frames: &mut Frames, kind: &str, session: &str) -> Vec<Frame> {
     }
 }
 
-/// The types of the frames about a session, each run of equal ones once.
+/// The types of the frames about a session, each run of pieces of a reply once.
 fn course(frames: &[Frame], session: &str) -> Vec<String> {
     let mut kinds: Vec<String> = frames
         .iter()
         .filter(|frame| frame.data["data"]["sessionId"] == session)
         .map(|frame| frame.event.clone())
         .collect();
-    kinds.dedup();
+    kinds.dedup_by(|next, last| next == last && *next == "llm.stream_chunk");
     kinds
 }
 
@@ -246,21 +258,32 @@ async fn a_call_and_a_turn_that_fail_are_told_with_code_and_category() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_that_never_reads_telemetry_slows_no_turn() {
-    let (_folder, host) = started().await;
-    let mut unread = host
-        .request(Method::GET, PATH)
-        .send()
-        .await
-        .expect("a stream");
-    let mut watched = host.follow(&format!("{PATH}?type=message.*"), None).await;
+    // Each word is an event. Those of a turn fit into what waits for a client that reads, and those
+    // of all turns are much more than all buffers on the way hold.
+    let words = "word ".repeat(WORDS);
+    let script = format!("[[rule]]\nreply = {{ text = \"{words}\" }}\n");
+    let limits = json!({
+        "sendBufferBytes": 16_384, "streamWaitingBytesMax": 16_384, "streamStallMsMax": 600_000,
+        "writeMsMax": 600_000,
+    });
+    let (_folder, host) = started_with(&limits, Some(script)).await;
+    let mut unread = host.follow(PATH, None).await;
+    let mut watched = host.follow(PATH, None).await;
     let session = opened(&host, "assistant").await;
-    let begun = Instant::now();
-    for _ in 0..20 {
-        send(&host, &session, "hello").await;
-        until(&mut watched, "message.processed", &session.1).await;
+    let mut told = 0;
+    for _ in 0..TURNS {
+        let message = send(&host, &session, "hello").await;
+        let seen = until(&mut watched, "message.processed", &session.1).await;
+        let processed = of(&seen, "message.processed", &session.1);
+        assert_eq!(processed["data"]["messageId"], json!(message));
+        assert!(seen.iter().all(|frame| frame.event != "lag"), "it reads");
+        told += seen.len();
     }
-    assert!(begun.elapsed() < PATIENCE, "{:?}", begun.elapsed());
-    assert!(unread.chunk().await.unwrap().is_some());
+    assert!(told > TURNS * WORDS, "{told}");
+    // All turns have ended, and the client that never read has lost events by then.
+    let seen = unread.until("lag").await;
+    let lost = seen.last().unwrap().data["dropped"].as_u64().unwrap();
+    assert!(lost > 0 && seen.len() < told, "{lost} of {told}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
