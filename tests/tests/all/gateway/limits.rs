@@ -1,8 +1,9 @@
 //! The limits of a definition on messages and sessions.
 
 use super::{Peer, folder, open, say};
-use agent_host_tests::process::Host;
+use agent_host_tests::process::{Host, Line};
 use futures::future::join_all;
+use reqwest::Method;
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -47,6 +48,65 @@ async fn an_agent_works_on_five_messages_at_once_or_as_many_as_its_definition_sa
         }
         assert_eq!(peer.open_most(), most, "{agent}");
     }
+}
+
+/// Sends something as a user, and returns what came of it.
+async fn sent(line: &Line, path: &str, body: &Value) -> Value {
+    let answer = line.ask(Method::POST, path, Some(body)).await.unwrap();
+    assert!((200..300).contains(&answer.status), "{answer:?}");
+    answer.body
+}
+
+/// Waits until the peer was asked so often.
+async fn asked(peer: &Peer, times: usize) {
+    let asked = async {
+        while peer.bodies().len() < times {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(30), asked)
+        .await
+        .expect("requests");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn users_take_turns_with_the_messages_of_an_agent() {
+    let peer = Peer::start().await;
+    let folder = folder(&peer, limited("maxConcurrentMessages", 1)).await;
+    let host = folder.start(None).await.unwrap();
+    let alice = host.user("alice", &["read", "write"]).await;
+    let bob = host.user("bob", &["read", "write"]).await;
+    let made = sent(&alice, "/api/agents", &json!({ "definition": "limited" })).await;
+    let agent = format!("/api/agents/{}", made["id"].as_str().unwrap());
+    let shared = json!({ "user_id": "bob", "role": "shared" });
+    sent(&alice, &format!("{agent}/assign"), &shared).await;
+    let mut posts = Vec::new();
+    for (line, words) in [
+        (&alice, "first of alice"),
+        (&alice, "second of alice"),
+        (&alice, "third of alice"),
+        (&alice, "fourth of alice"),
+        (&bob, "words of bob"),
+    ] {
+        let opened = sent(line, &format!("{agent}/sessions"), &json!({})).await;
+        let session = opened["id"].as_str().unwrap();
+        let path = format!("{agent}/sessions/{session}/messages");
+        posts.push((line, path, json!({ "content": words })));
+    }
+    // The first is at work until all others wait; Bob's is the last to come.
+    peer.slow_ms(4_000);
+    for (line, path, body) in &posts {
+        sent(line, path, body).await;
+        asked(&peer, 1).await;
+        peer.slow_ms(0);
+    }
+    assert_eq!(peer.bodies().len(), 1, "the others wait");
+    asked(&peer, posts.len()).await;
+    let asked: Vec<String> = peer.bodies().iter().map(Value::to_string).collect();
+    let place = |words: &str| asked.iter().position(|body| body.contains(words)).unwrap();
+    assert_eq!(place("first of alice"), 0);
+    assert!(place("words of bob") <= 2, "{asked:#?}");
+    assert_eq!(peer.open_most(), 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
