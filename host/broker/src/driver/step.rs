@@ -41,10 +41,18 @@ const FAULTED_ATTEMPTS_MAX: u32 = 10;
 const FAULTED_PAUSE_MS: u64 = 100;
 /// The longest such pause, in milliseconds.
 const FAULTED_PAUSE_MS_MAX: u64 = 10_000;
-/// The recorded outcome of such an attempt.
+/// The code of such an attempt.
 const FAULTED: &str = "faulted";
-/// The recorded outcome of an attempt that returned something unacceptable.
+/// The code of an attempt that returned something unacceptable.
 const REFUSED: &str = "refused";
+/// The code of an attempt that crashed.
+const TRAPPED: &str = "trapped";
+/// The code of an attempt that took more memory than it may.
+const OUT_OF_MEMORY: &str = "out_of_memory";
+/// The code of an attempt that computed for longer than it may.
+const OUT_OF_CPU: &str = "out_of_cpu";
+/// The code of an attempt that took too long.
+const TIMED_OUT: &str = "timed_out";
 
 impl Driver {
     /// Takes the next step: the agent's, or in a run that compacts its thread the host's own. False
@@ -496,10 +504,10 @@ fn judged(outcome: Outcome<StepResult>) -> Result<StepResult, NotTaken> {
         }
         Outcome::Faulted { detail } => (FAULTED, detail),
         Outcome::Refused { detail } => (REFUSED, detail),
-        Outcome::Trapped { message, .. } => ("trapped", message),
-        Outcome::OutOfMemory => ("out_of_memory", String::new()),
-        Outcome::OutOfCpu => ("out_of_cpu", String::new()),
-        Outcome::TimedOut => ("timed_out", String::new()),
+        Outcome::Trapped { message, .. } => (TRAPPED, message),
+        Outcome::OutOfMemory => (OUT_OF_MEMORY, String::new()),
+        Outcome::OutOfCpu => (OUT_OF_CPU, String::new()),
+        Outcome::TimedOut => (TIMED_OUT, String::new()),
     };
     Err(NotTaken::Failed(outcome, detail))
 }
