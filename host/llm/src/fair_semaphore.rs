@@ -17,7 +17,7 @@ use domain::event::RunStarted;
 use domain::id::AgentId;
 use domain::user::UserId;
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::hash::Hash;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::oneshot;
@@ -65,6 +65,9 @@ struct Queue {
     free: usize,
     /// Each section by its name, and all that is in none.
     sections: HashMap<Option<Arc<str>>, Occupancy>,
+    /// The sections that have room and for which somebody waits. Most often there are none, however
+    /// many sections are in use.
+    callable: HashSet<Option<Arc<str>>>,
     /// Nobody waits while a permit is free that they may have.
     waiting: Users,
 }
@@ -81,6 +84,11 @@ struct Occupancy {
 impl Occupancy {
     fn has_room(&self) -> bool {
         self.acquired < self.permits
+    }
+
+    /// Returns whether a free permit would be given to somebody who waits for this section.
+    fn is_callable(&self) -> bool {
+        self.waiting > 0 && self.has_room()
     }
 }
 
@@ -160,14 +168,12 @@ impl Queue {
         let Self {
             free,
             sections,
+            callable,
             waiting,
         } = self;
-        // So that a section that is full costs those in others nothing, however many wait for it.
-        if *free == 0
-            || !sections
-                .values()
-                .any(|section| section.waiting > 0 && section.has_room())
-        {
+        // So that a section that is full costs those in others nothing, however many wait for it,
+        // and one in which nobody waits costs nothing at all.
+        if *free == 0 || callable.is_empty() {
             return None;
         }
         let mut first = |waiting: &mut VecDeque<QueuedRequest>| -> Option<QueuedRequest> {
@@ -178,9 +184,12 @@ impl Queue {
                     return None;
                 }
                 section.waiting = section.waiting.saturating_sub(1);
+                section.acquired += usize::from(!is_gone);
+                if !section.is_callable() {
+                    callable.remove(&next.section);
+                }
                 let next = waiting.pop_front();
                 if !is_gone {
-                    section.acquired += 1;
                     return next;
                 }
             }
@@ -207,6 +216,8 @@ impl Queue {
             section.acquired = section.acquired.saturating_sub(1);
             if section.acquired == 0 && section.waiting == 0 {
                 self.sections.remove(name);
+            } else if section.is_callable() {
+                self.callable.insert(name.clone());
             }
         }
     }
@@ -268,6 +279,7 @@ impl FairSemaphore {
         Arc::new(Self(Mutex::new(Queue {
             free: permits,
             sections: HashMap::new(),
+            callable: HashSet::new(),
             waiting: Users::default(),
         })))
     }
@@ -290,6 +302,7 @@ impl FairSemaphore {
         let Queue {
             free,
             sections,
+            callable,
             waiting,
         } = &mut *queue;
         let name = party.section.as_ref().map(|section| section.name.clone());
@@ -301,12 +314,18 @@ impl FairSemaphore {
         if *free > 0 && section.has_room() {
             *free -= 1;
             section.acquired += 1;
+            if !section.has_room() {
+                callable.remove(&name);
+            }
             return Ticket::Called(Permit(Some(Held {
                 semaphore: self.clone(),
                 section: name,
             })));
         }
         section.waiting += 1;
+        if section.is_callable() {
+            callable.insert(name.clone());
+        }
         let (sender, called) = oneshot::channel();
         let waits = waiting
             .entry(&party.user)

@@ -252,3 +252,29 @@ fn a_section_that_nobody_uses_or_waits_for_is_forgotten() {
     assert_eq!(semaphore.queue().sections.len(), 0);
     assert!(matches!(ask("agent"), Ticket::Called(_)));
 }
+
+/// There is a section for each agent at work, so a permit that is given back may cost nothing for
+/// each of them.
+#[test]
+fn a_release_looks_only_at_sections_with_room_that_somebody_waits_for() {
+    let semaphore = FairSemaphore::new(1_001);
+    let ask = |name: &str| semaphore.ask(&within(one(Normal), name, 1));
+    let mut held: Vec<_> = (0..1_000).map(|index| ask(&index.to_string())).collect();
+    let candidates = || semaphore.queue().callable.len();
+    assert_eq!(semaphore.queue().sections.len(), 1_000);
+    assert_eq!(candidates(), 0, "nobody waits");
+    let mut full = ask("0");
+    assert_eq!(candidates(), 0, "its section is full");
+    let last = ask("last");
+    let mut waits = ask("other");
+    assert_eq!(candidates(), 1, "only a permit is missing");
+    drop(held.pop());
+    assert!(waits.called().now_or_never().is_some());
+    assert_eq!(candidates(), 0, "it was called");
+    drop(held.swap_remove(0));
+    assert!(full.called().now_or_never().is_some());
+    assert_eq!(candidates(), 0);
+    drop((held, last, full, waits));
+    let queue = semaphore.queue();
+    assert_eq!((queue.sections.len(), queue.callable.len()), (0, 0));
+}
