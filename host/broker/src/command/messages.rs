@@ -16,7 +16,8 @@ use crate::core::fresh;
 use crate::driver::load_run;
 use crate::journal::Context;
 use crate::refusals::{
-    busy, changing, queue_full, session_closed, session_full, session_not_found, too_large,
+    busy, changing, queue_full, session_closed, session_expired, session_full, session_not_found,
+    too_large,
 };
 use domain::delegate::Priority;
 use domain::event::{Event, InputAccepted, InputsDropped, Source};
@@ -145,7 +146,7 @@ impl Broker {
             request: request.as_ref(),
             route: None,
             labels,
-            limit: None,
+            limits: Vec::new(),
         };
         let act = self.accept(accepting);
         // Only the commit itself refuses what is accepted at once, so a look beforehand would be
@@ -163,7 +164,7 @@ impl Broker {
 
     /// Accepts a message of a session that takes words, under the key of its request.
     pub(super) async fn accept(&self, mut accepting: Accepting<'_>) -> Result<InputReceipt, Error> {
-        accepting.limit = self.session_limits(&accepting).await?;
+        accepting.limits = self.session_limits(&accepting).await?;
         let Some(kind) = self.at_once(&accepting.command, accepting.to) else {
             return self.queue_up(&accepting).await;
         };
@@ -313,6 +314,7 @@ impl Broker {
             ))
             .into(),
             Clash::Guard(Guard::Queue(QueueGuard::MessagesAtMost { .. })) => session_full().into(),
+            Clash::Guard(Guard::Queue(QueueGuard::ActiveAfter { .. })) => session_expired().into(),
             Clash::Guard(Guard::Session(SessionGuard::Open(_))) => session_closed().into(),
             // The user's role was taken away in between.
             Clash::Guard(Guard::Agent(AgentGuard::Role { .. })) => match self
@@ -336,8 +338,8 @@ pub(super) struct Accepting<'a> {
     pub(super) route: Option<Route>,
     /// Labels that the sender put on the message.
     pub(super) labels: MessageLabels,
-    /// The guard of the session's limit of messages, once it was looked up.
-    pub(super) limit: Option<Guard>,
+    /// The guards of the session's limits, once they were looked up.
+    pub(super) limits: Vec<Guard>,
 }
 
 /// The reason why a message was not accepted.
@@ -390,7 +392,7 @@ impl Accepting<'_> {
             })
             .append(Stream::Session(session), Expected::Any, events);
         commit.guards.extend(broker.may_store(user));
-        commit.guards.extend(self.limit.clone());
+        commit.guards.extend(self.limits.iter().cloned());
         commit.guards.extend(seen.map(|seen| {
             Guard::Queue(QueueGuard::Unchanged {
                 session,

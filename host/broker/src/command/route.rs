@@ -249,7 +249,7 @@ impl Broker {
                 request,
                 route,
                 labels: MessageLabels::default(),
-                limit: None,
+                limits: Vec::new(),
             };
             PostOutcome::Accepted(self.accept(accepting).await?)
         };

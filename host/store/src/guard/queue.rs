@@ -43,6 +43,14 @@ pub enum QueueGuard {
         /// Maximum number of messages.
         max: u64,
     },
+    /// The session was active after some time, has an open run, or has an input that waits,
+    /// reminders included, before this commit.
+    ActiveAfter {
+        /// The session.
+        session: SessionId,
+        /// The time.
+        after: Timestamp,
+    },
     /// The session's queue is as it was read ([`crate::Store::queue`]): what arrives was decided
     /// upon it.
     Unchanged {
@@ -106,6 +114,12 @@ impl Condition for QueueGuard {
                  sessions.number AND i.state = 'waiting' AND i.words) FROM sessions WHERE id = ?1",
                 [Value::id(session)],
             ),
+            Self::ActiveAfter { session, .. } => ask(
+                "SELECT updated_at, open_run IS NOT NULL OR EXISTS (SELECT 1 FROM inputs i WHERE \
+                 i.session_number = sessions.number AND i.state = 'waiting') FROM sessions WHERE \
+                 id = ?1",
+                [Value::id(session)],
+            ),
             Self::Unchanged { session, .. } => [
                 Some(Question::Other(standing_query(*session))),
                 Some(Question::Other(Query::new(
@@ -147,6 +161,16 @@ impl Condition for QueueGuard {
                 let messages = messages.unwrap_or(0);
                 unless(messages <= *max, || format!("it has {messages} messages"))
             }
+            Self::ActiveAfter { after, .. } => match rows.first() {
+                Some(row) => {
+                    let updated_at = Timestamp(row.uint(0)?);
+                    let is_busy: bool = row.column(1)?;
+                    unless(is_busy || updated_at > *after, || {
+                        format!("it has been idle since {updated_at}")
+                    })
+                }
+                None => Some("there is no such session".to_owned()),
+            },
             Self::Unchanged { seen, .. } => {
                 let queued = queued.iter().map(|row| row.id::<InputId>(0));
                 let found = match read_standing(rows)? {
@@ -180,6 +204,7 @@ impl Condition for QueueGuard {
             Self::NothingWaiting { session, .. }
             | Self::WaitingAtMost { session, .. }
             | Self::MessagesAtMost { session, .. }
+            | Self::ActiveAfter { session, .. }
             | Self::Unchanged { session, .. }
             | Self::Unreported { session, .. } => vec![Resource::Session(*session)],
             Self::InputWaiting(input) | Self::InputDead(input) => vec![Resource::Input(*input)],

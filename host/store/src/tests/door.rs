@@ -12,6 +12,7 @@ use crate::{
 use domain::event::{AgentArchived, Event, InputCancelled, NewEvent, SessionDeleted, Source};
 use domain::id::Stream;
 use domain::role::Right;
+use domain::time::Timestamp;
 use domain::user::UserId;
 use rusqlite::Connection;
 use std::time::Duration;
@@ -119,6 +120,35 @@ async fn what_waits_is_counted_through_all_that_may_become_of_it() {
         refused(&sample, words(16, 1, 2)).await,
         Guard::Queue(QueueGuard::WaitingAtMost { .. })
     ));
+}
+
+/// The idle time is judged with the commit, so that nothing can come in between.
+#[tokio::test]
+async fn a_session_is_idle_only_without_an_open_run_and_without_words_that_wait() {
+    let sample = Sample::new();
+    begin(&sample).await;
+    let stream = Stream::Session(session(1));
+    let active_after = |after: Timestamp| QueueGuard::ActiveAfter {
+        session: session(1),
+        after,
+    };
+    let before_noon = Timestamp(NOON.0 - 1);
+    assert_eq!(
+        refused(&sample, words(10, 1, 9).guard(active_after(NOON))).await,
+        Guard::Queue(active_after(NOON))
+    );
+    let commit = words(10, 1, 9).guard(active_after(before_noon));
+    sample.store.commit(commit).await.unwrap();
+    let commit = words(11, 1, 9).guard(active_after(NOON));
+    sample.store.commit(commit).await.unwrap();
+    let gone = vec![cancelled(10, 1), cancelled(11, 1)];
+    sample.append(stream, gone).await;
+    refused(&sample, words(12, 1, 9).guard(active_after(NOON))).await;
+    sample.store.commit(words(12, 1, 9)).await.unwrap();
+    let started = run_started(run(1), 1, None, vec![input(12)]);
+    sample.append(Stream::Run(run(1)), vec![started]).await;
+    let commit = words(13, 1, 9).guard(active_after(NOON));
+    sample.store.commit(commit).await.unwrap();
 }
 
 #[tokio::test]
