@@ -90,14 +90,18 @@ impl Tally {
         if self.calls.len() >= CALLS_MAX {
             return;
         }
-        // One that a rule refused has its outcome from the start.
-        let is_refused = matches!(operation.performer, Performer::Refused { .. });
-        if !is_refused {
-            self.open.insert(operation.id, self.calls.len());
-        }
+        // One that a rule refused, or whose result was kept from before, has its outcome from the
+        // start.
+        let is_ok = match &operation.performer {
+            Performer::Refused { outcome, .. } => is_result(outcome),
+            _ => {
+                self.open.insert(operation.id, self.calls.len());
+                false
+            }
+        };
         let call = CallReport {
             name: name.clone(),
-            is_ok: false,
+            is_ok,
             duration_ms: 0,
         };
         self.calls.push((call, time));
@@ -110,7 +114,10 @@ impl Tally {
             }
             let cost = attempt.cost_micros.unwrap_or(0);
             self.cost_micros = self.cost_micros.saturating_add(cost);
-            self.models.insert(attempt.model.clone());
+            // Which model a lost one asked is not known: only the name that was asked for is.
+            if !attempt.is_lost() {
+                self.models.insert(attempt.model.clone());
+            }
         }
         let call = self
             .open
@@ -145,11 +152,16 @@ fn is_ok(settlement: &Settlement) -> bool {
         .as_ref()
         .and_then(|result| result.answers.as_ref())
         .is_some_and(|answers| answers.failed);
-    match settlement.outcome {
+    !has_failed && is_result(&settlement.outcome)
+}
+
+/// Returns whether an outcome is a result, and neither a failure nor a refusal.
+fn is_result(outcome: &OperationOutcome) -> bool {
+    match outcome {
         OperationOutcome::Message { .. }
         | OperationOutcome::Parts { .. }
         | OperationOutcome::Value { .. }
-        | OperationOutcome::Elapsed => !has_failed,
+        | OperationOutcome::Elapsed => true,
         OperationOutcome::Failed { .. }
         | OperationOutcome::Denied
         | OperationOutcome::TimedOut
@@ -180,5 +192,90 @@ impl Broker {
                 return Ok(tally.report(row));
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use domain::budget::Amount;
+    use domain::digest::Digest;
+    use domain::message::{Answers, Part};
+    use domain::operation::Attempt;
+    use domain::step::Failure;
+    use domain::tool::EffectClass;
+
+    const NOON: Timestamp = Timestamp(1_700_000_000_000);
+
+    fn id() -> OperationId {
+        OperationId(Digest([7; 32]))
+    }
+
+    /// A call of a tool that had its outcome from the start.
+    fn refused(outcome: OperationOutcome) -> Operation {
+        Operation {
+            id: id(),
+            key: "key".to_owned(),
+            step: 1,
+            place: 0,
+            performer: Performer::Refused {
+                outcome,
+                untrusted: false,
+            },
+            effect: EffectClass::ReadOnly,
+            time_limit_ms: None,
+            deadline: None,
+            answers: Some(Answers {
+                message: 2,
+                index: 0,
+                call_id: "call".to_owned(),
+                name: "delegate".to_owned(),
+                failed: false,
+            }),
+            in_thread: true,
+            reserved: Amount::default(),
+            approval: None,
+        }
+    }
+
+    #[test]
+    fn a_call_with_a_result_from_before_is_a_success_and_a_refused_one_is_none() {
+        let parts = vec![Part::text("found before")];
+        let failure = Failure::lasting("limit-reached", "no tokens are left");
+        for (outcome, is_ok) in [
+            (OperationOutcome::Parts { parts }, true),
+            (OperationOutcome::Failed { failure }, false),
+            (OperationOutcome::Denied, false),
+        ] {
+            let mut tally = Tally::default();
+            tally.started(&refused(outcome.clone()), NOON);
+            let [(call, _)] = tally.calls.as_slice() else {
+                panic!("{tally:?}")
+            };
+            assert_eq!(call.is_ok, is_ok, "{outcome:?}");
+            assert_eq!(call.name, "delegate");
+        }
+    }
+
+    #[test]
+    fn models_are_those_that_ended_an_attempt_and_not_the_names_of_lost_ones() {
+        let attempt = |provider: &str, model: &str| Attempt {
+            provider: provider.to_owned(),
+            model: model.to_owned(),
+            usage: None,
+            cost_micros: None,
+            wall_ms: 1,
+            error: None,
+            reserved: None,
+        };
+        let mut settlement = Settlement::new(id(), OperationOutcome::Message { id: 3 }, NOON);
+        settlement.attempts = vec![
+            attempt("", ""),
+            attempt("", "default"),
+            attempt("local", "m-1"),
+        ];
+        let mut tally = Tally::default();
+        tally.settled(&settlement);
+        assert_eq!(tally.models, BTreeSet::from(["m-1".to_owned()]));
     }
 }
