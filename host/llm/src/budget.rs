@@ -32,7 +32,10 @@ pub trait AttemptBudget: fmt::Debug + Send + Sync {
     /// Begins to measure the active time of an attempt. Called once for each, with its place at the
     /// provider held: neither waiting for that, nor what a provider wants to be left alone, nor the
     /// pause before another attempt is work.
-    fn measure(&self) -> Measuring<'_>;
+    ///
+    /// `quiet_ms` is the time limit of an attempt that shows nothing until its model is done; none
+    /// for one whose reply is streamed.
+    fn measure(&self, quiet_ms: Option<u64>) -> Measuring<'_>;
 }
 
 /// A call that may be tried as often as its limits say. Its attempts are counted from 0, its time
@@ -59,7 +62,7 @@ impl AttemptBudget for Unbudgeted {
         }
     }
 
-    fn measure(&self) -> Measuring<'_> {
+    fn measure(&self, _quiet_ms: Option<u64>) -> Measuring<'_> {
         Box::new(())
     }
 }

@@ -410,7 +410,7 @@ impl Course<'_> {
             trail: self.trail,
         };
         let feed = Feed::new(self.deltas, number, &upstream.provider.redactor());
-        let measuring = self.budget.measure();
+        let measuring = self.budget.measure(upstream.provider.quiet_ms(mode));
         let started = Instant::now();
         let asked = upstream.provider.ask(&ask, mode, &feed);
         let result = timeout_at(self.deadline, asked)

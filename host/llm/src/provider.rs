@@ -139,6 +139,15 @@ impl Provider {
         }
     }
 
+    /// Returns the milliseconds for which an attempt may show nothing because its reply comes in
+    /// one piece; none for one that is streamed.
+    pub(crate) fn quiet_ms(&self, mode: Mode) -> Option<u64> {
+        match (self, mode) {
+            (Self::Remote(remote), Mode::Whole) => Some(remote.timeouts.whole_ms),
+            (Self::Remote(_), Mode::Stream) | (Self::Scripted(_), _) => None,
+        }
+    }
+
     /// Returns the tokens of a reply that it is asked for if nothing limits it; none if it is then
     /// asked for no limit.
     pub(crate) fn default_output_tokens(&self) -> Option<u32> {

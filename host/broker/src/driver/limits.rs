@@ -114,7 +114,8 @@ impl Driver {
 
 impl SessionContext {
     /// Returns the milliseconds after which a run that comes no further ends (`messageTimeout` of
-    /// its definition). A model that is writing comes further, and so does whatever is recorded.
+    /// its definition). A model that is asked again or is writing comes further, and so does
+    /// whatever is recorded.
     fn message_timeout_ms(&self, driving: &Driving) -> u64 {
         self.served
             .catalogue

@@ -502,8 +502,13 @@ impl AttemptBudget for Payer<'_> {
         self.started.into()
     }
 
-    fn measure(&self) -> Measuring<'_> {
-        Box::new(self.stopwatch.start())
+    /// A new attempt is a step further, however long those before it took.
+    fn measure(&self, quiet_ms: Option<u64>) -> Measuring<'_> {
+        self.stopwatch.progressed();
+        Box::new(match quiet_ms {
+            Some(limit_ms) => self.stopwatch.start_quiet(limit_ms),
+            None => self.stopwatch.start(),
+        })
     }
 }
 

@@ -3,6 +3,7 @@
 //! Work side by side counts once.
 
 use egress::awake::Instant;
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -35,6 +36,10 @@ struct Measured {
     before: Duration,
     /// The unrecorded time that had passed when the work last came further.
     progress: Duration,
+    /// The unrecorded time up to which each piece of quiet work counts as coming further.
+    quiet: BTreeMap<u64, Duration>,
+    /// The number of the next piece of quiet work.
+    next_quiet: u64,
 }
 
 impl Measured {
@@ -53,7 +58,25 @@ impl Stopwatch {
         let mut measured = self.measured();
         measured.at_work += 1;
         measured.since.get_or_insert_with(self.now);
-        AtWork(self.clone())
+        AtWork {
+            stopwatch: self.clone(),
+            quiet: None,
+        }
+    }
+
+    /// Counts one more piece of work, as [`Self::start`] does. It shows nothing while it is at work
+    /// and has a time limit of its own: until that is over, the run is not idle.
+    pub(crate) fn start_quiet(&self, limit_ms: u64) -> AtWork {
+        let mut at_work = self.start();
+        let mut measured = self.measured();
+        let until = measured
+            .unrecorded((self.now)())
+            .saturating_add(Duration::from_millis(limit_ms));
+        let number = measured.next_quiet;
+        measured.next_quiet += 1;
+        measured.quiet.insert(number, until);
+        at_work.quiet = Some(number);
+        at_work
     }
 
     /// Returns the milliseconds that are measured and not recorded.
@@ -69,12 +92,12 @@ impl Stopwatch {
     }
 
     /// Returns the milliseconds that are measured since something was recorded, or work came
-    /// further.
+    /// further. Quiet work comes further until its time limit is over.
     pub(crate) fn idle_ms(&self) -> u64 {
         let measured = self.measured();
-        let idle = measured
-            .unrecorded((self.now)())
-            .saturating_sub(measured.progress);
+        let progress = measured.quiet.values().copied();
+        let progress = progress.fold(measured.progress, Duration::max);
+        let idle = measured.unrecorded((self.now)()).saturating_sub(progress);
         u64::try_from(idle.as_millis()).unwrap_or(u64::MAX)
     }
 
@@ -90,10 +113,17 @@ impl Stopwatch {
         let recorded = Duration::from_millis(ms);
         measured.before = measured.before.saturating_sub(recorded);
         measured.progress = measured.progress.saturating_sub(recorded);
+        for until in measured.quiet.values_mut() {
+            *until = until.saturating_sub(recorded);
+        }
     }
 
-    fn stop(&self) {
+    fn stop(&self, quiet: Option<u64>) {
         let mut measured = self.measured();
+        if let Some(until) = quiet.and_then(|number| measured.quiet.remove(&number)) {
+            let ended = until.min(measured.unrecorded((self.now)()));
+            measured.progress = measured.progress.max(ended);
+        }
         measured.at_work = measured.at_work.saturating_sub(1);
         if measured.at_work == 0
             && let Some(since) = measured.since.take()
@@ -109,11 +139,15 @@ impl Stopwatch {
 
 /// A guard for work of the run. The work counts until it is dropped.
 #[derive(Debug)]
-pub(crate) struct AtWork(Stopwatch);
+pub(crate) struct AtWork {
+    stopwatch: Stopwatch,
+    /// Its number, if it is quiet work.
+    quiet: Option<u64>,
+}
 
 impl Drop for AtWork {
     fn drop(&mut self) {
-        self.0.stop();
+        self.stopwatch.stop(self.quiet);
     }
 }
 
@@ -187,5 +221,26 @@ mod tests {
         pass(5);
         drop(working);
         assert_eq!(stopwatch.idle_ms(), 5);
+    }
+
+    #[test]
+    fn quiet_work_is_idle_only_once_its_own_time_limit_is_over() {
+        let stopwatch = stopwatch();
+        let working = stopwatch.start_quiet(100);
+        pass(30);
+        assert_eq!(stopwatch.idle_ms(), 0);
+        stopwatch.recorded(30);
+        pass(70);
+        assert_eq!(stopwatch.idle_ms(), 0);
+        pass(20);
+        assert_eq!((stopwatch.idle_ms(), stopwatch.unrecorded_ms()), (20, 90));
+        let beside = stopwatch.start_quiet(u64::MAX);
+        pass(1_000);
+        assert_eq!(stopwatch.idle_ms(), 0, "one of them has time left");
+        drop((working, beside));
+        let working = stopwatch.start();
+        pass(7);
+        drop(working);
+        assert_eq!(stopwatch.idle_ms(), 7, "what has ended has no time left");
     }
 }

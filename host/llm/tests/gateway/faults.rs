@@ -361,9 +361,12 @@ async fn fault_24_waiting_for_a_place_takes_nothing_of_a_calls_time() {
     );
 }
 
-/// A payer that adds up for how long it was measured.
+/// A payer that notes for how long it was measured, and for how long it was to be quiet.
 #[derive(Debug, Default)]
-struct Timed(Mutex<Vec<Duration>>);
+struct Timed {
+    measured: Mutex<Vec<Duration>>,
+    quiet_ms: Mutex<Vec<Option<u64>>>,
+}
 
 /// One measurement of a payer's.
 struct Measured<'a> {
@@ -373,7 +376,7 @@ struct Measured<'a> {
 
 impl Drop for Measured<'_> {
     fn drop(&mut self) {
-        self.of.0.lock().unwrap().push(self.since.elapsed());
+        self.of.measured.lock().unwrap().push(self.since.elapsed());
     }
 }
 
@@ -390,7 +393,8 @@ impl AttemptBudget for Timed {
         Unbudgeted.party()
     }
 
-    fn measure(&self) -> Measuring<'_> {
+    fn measure(&self, quiet_ms: Option<u64>) -> Measuring<'_> {
+        self.quiet_ms.lock().unwrap().push(quiet_ms);
         Box::new(Measured {
             of: self,
             since: Instant::now(),
@@ -432,7 +436,7 @@ async fn fault_24_neither_a_pause_nor_waiting_for_a_place_is_measured() {
         "{a:?} {b:?} {c:?}"
     );
     for (payer, attempts) in payers.iter().zip([2, 1, 1]) {
-        let measured = payer.0.lock().unwrap();
+        let measured = payer.measured.lock().unwrap();
         assert_eq!(measured.len(), attempts, "{measured:?}");
         let sum: Duration = measured.iter().sum();
         assert!(
@@ -500,6 +504,16 @@ async fn fault_25_a_stream_that_stalls_is_discarded_and_asked_for_in_one_piece()
     assert!(watcher.told().contains(&Told::Discarded(0)));
     assert_eq!(watcher.text(), "all of it");
     assert_eq!(server.requests()[1].body.get("stream"), None);
+}
+
+#[tokio::test]
+async fn fault_25_only_an_attempt_in_one_piece_is_measured_as_quiet() {
+    let server = Server::start(vec![broken(&["half"], End::Cut), whole("all of it")]).await;
+    let gateway = gateway(config("openai-compatible", &[&server.url]));
+    let payer = Timed::default();
+    let completion = paid_by(&payer, &gateway, "m").await;
+    assert!(completion.result.is_ok(), "{completion:?}");
+    assert_eq!(*payer.quiet_ms.lock().unwrap(), [None, Some(2_000)]);
 }
 
 #[tokio::test]

@@ -155,6 +155,29 @@ async fn a_turn_that_comes_no_further_fails_as_timed_out() {
     assert!(events.contains("messageTimeout"), "{events}");
 }
 
+/// Each attempt is given up before the turn would be, and begins its time anew.
+#[tokio::test(flavor = "multi_thread")]
+async fn attempts_that_together_take_longer_than_a_turn_may_rest_lead_to_a_reply() {
+    let peer = Peer::start().await;
+    let mut config = limited("messageTimeout", 2);
+    config["timeouts"] = json!({ "firstTokenMs": 1_300 });
+    let folder = folder(&peer, config).await;
+    let host = folder.start(None).await.unwrap();
+    let session = open(&host, "limited", &json!({})).await;
+    peer.slow_ms(20_000);
+    let mended = async {
+        // Both of the first attempts have come, and neither gets an answer in time.
+        while peer.bodies().len() < 2 {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        peer.slow_ms(0);
+    };
+    let both = futures::future::join(say(&host, &session, "hello"), mended);
+    let outcome = both.await.0;
+    assert_eq!(outcome["outcome"], "replied", "{outcome}");
+    assert_eq!(peer.bodies().len(), 3);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_that_is_full_or_was_idle_for_too_long_takes_no_more_messages() {
     for (key, value, code) in [

@@ -5,6 +5,7 @@
 //! is made all the same.
 
 use super::{Draw, Model, Payer, Trail};
+use crate::performance::stopwatch::Stopwatch;
 use domain::budget::Amount;
 use domain::compaction::{BLOB_TOKENS, bytes_for, estimated_tokens, is_due, material, text_tokens};
 use domain::cut_off::CutOff;
@@ -20,7 +21,7 @@ use domain::run::compact::{INSTRUCTION, SYSTEM};
 use domain::sampling::Sampling;
 use domain::step::Failure;
 use llm::fair_semaphore::Party;
-use llm::{Afforded, AttemptBudget, Measuring, NoDeltas, ResolvedModel};
+use llm::{Afforded, AttemptBudget, Delta, DeltaSink, Measuring, ResolvedModel};
 
 /// Part of the window by which a prompt and its reply may exceed it together before that counts: a
 /// twentieth. Both are estimates.
@@ -205,10 +206,13 @@ impl Model<'_> {
         );
         let prompt = summary_prompt(model, text, summary_tokens_max);
         let payer = OnlyOnce(self.payer());
+        let unseen = Unseen {
+            stopwatch: self.stopwatch,
+        };
         let completion = self
             .core
             .gateway
-            .complete_leaving(&prompt, &NoDeltas, trail, &payer)
+            .complete_leaving(&prompt, &unseen, trail, &payer)
             .await;
         self.attempts.summarised(&completion.attempts, beside);
         // From here on the reservation is that of the call alone.
@@ -326,7 +330,20 @@ impl AttemptBudget for OnlyOnce<'_> {
         self.0.party()
     }
 
-    fn measure(&self) -> Measuring<'_> {
-        self.0.measure()
+    fn measure(&self, quiet_ms: Option<u64>) -> Measuring<'_> {
+        self.0.measure(quiet_ms)
     }
+}
+
+/// The sink of a summary, which nobody is shown: the run comes further with it all the same.
+struct Unseen<'a> {
+    stopwatch: &'a Stopwatch,
+}
+
+impl DeltaSink for Unseen<'_> {
+    fn delta(&self, _attempt: u32, _seq: u64, _delta: Delta) {
+        self.stopwatch.progressed();
+    }
+
+    fn discarded(&self, _attempt: u32) {}
 }
