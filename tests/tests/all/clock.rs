@@ -185,3 +185,18 @@ async fn active_time_is_recorded_with_what_the_work_came_to() {
     assert!(of(true).iter().sum::<u64>() >= 200, "{recorded:?}");
     assert_eq!(of(false), [0], "a timer is nobody's work: {recorded:?}");
 }
+
+/// A setup whose agent's turns may come no further for a second.
+fn hasty() -> Setup {
+    let mut setup = Setup::default();
+    setup.definitions[0]["messageTimeout"] = json!(1);
+    setup
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_that_says_nothing_has_its_own_time_whatever_its_turn_may_rest() {
+    let world = World::new(hasty()).await;
+    let call = json!({ "key": "t", "tool": "look", "args": { "sleep": 2_500 } });
+    let told = world.play(json!([{ "start": [call] }])).await;
+    assert_eq!(told, ["t parts look done"]);
+}

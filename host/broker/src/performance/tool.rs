@@ -89,7 +89,7 @@ impl Tool<'_> {
             Ok(answer) => answer,
             Err(failure) => return Performed::ended(Ended::Failed(failure)),
         };
-        let notes = Arc::new(self.watchers());
+        let notes = Arc::new(self.watchers(bound.limits.wall_ms_max));
         let buckets = Arc::new(CallBuckets::new(
             self.core,
             &offering.entry.name,
@@ -435,12 +435,13 @@ impl Tool<'_> {
         performed
     }
 
-    /// Returns the watchers of the call, who are shown that it is about to run.
-    fn watchers(&self) -> Watchers {
+    /// Returns the watchers of a call with a time limit, who are shown that it is about to run.
+    fn watchers(&self, limit_ms: u64) -> Watchers {
         let watchers = Watchers {
             core: self.core.clone(),
             frame: self.frame(),
             stopwatch: self.stopwatch.clone(),
+            limit_ms,
             at_work: OnceLock::new(),
         };
         watchers.show(Show::Performing {
@@ -472,6 +473,8 @@ struct Watchers {
     core: Arc<Core>,
     frame: Frame,
     stopwatch: Stopwatch,
+    /// The call's own time limit, which it may use without a word.
+    limit_ms: u64,
     /// The guard of the stopwatch, from when the call was let in.
     at_work: OnceLock<AtWork>,
 }
@@ -487,7 +490,8 @@ impl Watchers {
 
 impl Notes for Watchers {
     fn begun(&self) {
-        self.at_work.get_or_init(|| self.stopwatch.start());
+        self.at_work
+            .get_or_init(|| self.stopwatch.start_quiet(self.limit_ms));
     }
 
     fn note(&self, message: &str) {
