@@ -2,7 +2,7 @@
 
 use super::peer::{Peer, texts};
 use super::{Stage, config, started};
-use agent_host_tests::process::{Folder, PATIENCE};
+use agent_host_tests::process::{Folder, Frame, PATIENCE};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
@@ -113,6 +113,32 @@ async fn a_turn_with_forty_large_results_goes_on_to_its_reply_within_the_window(
         let through = |cut: &Value| cut["left_out_through"].as_u64().unwrap();
         assert!(through(&pair[0]) <= through(&pair[1]), "{pair:?}");
     }
+    stage.over().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_model_that_summarises_what_is_left_out_is_told_of_by_telemetry() {
+    let stage = reader(None).await;
+    let mut frames = stage.host.follow("/api/telemetry", None).await;
+    stage.peer.reads(READS);
+    let session = stage.open().await;
+    stage.say(&session, WORDS).await;
+    let seen = frames.until("message.processed").await;
+    let run = &seen.last().unwrap().data["data"]["runId"];
+    assert!(run.is_string(), "{seen:?}");
+    let count = |event: &str, model: &str| {
+        let of_run = seen.iter().filter(|frame| {
+            let data = &frame.data["data"];
+            frame.event == event && data["runId"] == *run && data["model"] == model
+        });
+        of_run.count()
+    };
+    let summaries = count("llm.request_complete", "memory");
+    assert!(summaries > 0, "{seen:?}");
+    assert_eq!(count("llm.request_start", "memory"), summaries);
+    assert_eq!(count("llm.request_complete", "chat"), READS as usize + 1);
+    let is_told = |frame: &Frame| frame.data.to_string().contains("summary 1");
+    assert!(!seen.iter().any(is_told), "no word of it is told: {seen:?}");
     stage.over().await;
 }
 

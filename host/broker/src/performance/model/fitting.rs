@@ -6,6 +6,7 @@
 
 use super::{Draw, Model, Payer, Trail};
 use crate::performance::stopwatch::Stopwatch;
+use crate::performance::telling::Telling;
 use domain::budget::Amount;
 use domain::compaction::{BLOB_TOKENS, bytes_for, estimated_tokens, is_due, material, text_tokens};
 use domain::cut_off::CutOff;
@@ -208,13 +209,17 @@ impl Model<'_> {
         let payer = OnlyOnce(self.payer());
         let unseen = Unseen {
             stopwatch: self.stopwatch,
+            telling: Telling::new(self.core, self.started, self.operation, false),
         };
+        let asked = prompt.model.as_deref();
+        unseen.telling.asked(self.attempts.number(), asked);
         let completion = self
             .core
             .gateway
             .complete_leaving(&prompt, &unseen, trail, &payer)
             .await;
         self.attempts.summarised(&completion.attempts, beside);
+        unseen.telling.answered(&completion);
         // From here on the reservation is that of the call alone.
         if let Err(told) = self.attempts.again(0).await {
             return Err(Failure::lasting("limit-reached", told));
@@ -335,15 +340,20 @@ impl AttemptBudget for OnlyOnce<'_> {
     }
 }
 
-/// The sink of a summary, which nobody is shown: the run comes further with it all the same.
+/// The sink of a summary, which nobody is shown: the run comes further with it all the same, and
+/// telemetry tells of it.
 struct Unseen<'a> {
     stopwatch: &'a Stopwatch,
+    telling: Telling<'a>,
 }
 
 impl DeltaSink for Unseen<'_> {
-    fn delta(&self, _attempt: u32, _seq: u64, _delta: Delta) {
+    fn delta(&self, attempt: u32, seq: u64, delta: Delta) {
         self.stopwatch.progressed();
+        self.telling.said(attempt, seq, &delta);
     }
 
-    fn discarded(&self, _attempt: u32) {}
+    fn discarded(&self, attempt: u32) {
+        self.telling.discarded(attempt);
+    }
 }
