@@ -13,6 +13,7 @@ use domain::event::RunStarted;
 use domain::hints::estimated_bytes;
 use domain::message::{Message, MessageId};
 use domain::price::Price;
+use domain::prompt_cut::PromptCut;
 use domain::run::intake::Intake;
 use domain::step::{Context, ModelRequest, Toolset};
 use llm::ResolvedModel;
@@ -143,6 +144,16 @@ pub(super) struct RoutedCall<'a> {
     pub(super) route: &'a ResolvedModel,
 }
 
+/// The part of a conversation that a call is about.
+struct Said<'a> {
+    /// Its first message.
+    first: MessageId,
+    /// True if it is the whole conversation.
+    is_whole: bool,
+    /// The messages of the run among them.
+    own: Vec<&'a Message>,
+}
+
 impl SessionContext {
     /// Returns the wish of a model's call: the estimate of its prompt, and the most of its reply.
     pub(super) async fn wish(
@@ -158,29 +169,20 @@ impl SessionContext {
             (Context::Whole, Some(compacted)) => compacted.kept_from,
             (context, _) => context.first(),
         };
-        let in_thread = match (request.context, driving.thread_tokens.get()) {
-            (Context::Whole, Some(tokens)) => *tokens,
-            (context, _) => {
-                let (tokens, messages) = self
-                    .thread_before(started, first, context == Context::Whole)
-                    .await?;
-                if context == Context::Whole {
-                    let _ = driving.thread_tokens.set(tokens);
-                    if tokens <= THREAD_TOKENS_KEPT {
-                        // The prompt is made of the same messages.
-                        let _ = driving.thread.set(Arc::new(Thread { first, messages }));
-                    }
-                }
-                tokens
-            }
-        };
         let own = driving
             .run
             .messages
             .iter()
             .map(Arc::as_ref)
             .chain(&intake.heard);
-        let in_run = estimated_tokens(own.filter(|message| message.id >= first));
+        let said = Said {
+            first,
+            is_whole: request.context == Context::Whole,
+            own: own.filter(|message| message.id >= first).collect(),
+        };
+        let asked = request.model.as_deref().or(started.model.as_deref());
+        let cut = driving.run.cuts.get(asked.unwrap_or_default());
+        let conversation = self.conversation_tokens(driving, &said, cut).await?;
         let system = request.system.iter().map(String::len).sum::<usize>();
         let tools = match &request.tools {
             Toolset::All => resolved.tools.bytes.len(),
@@ -196,13 +198,55 @@ impl SessionContext {
             }
         };
         let noted = usize::try_from(estimated_bytes(&started.hints)).unwrap_or(usize::MAX);
-        let prompt = in_thread
-            .saturating_add(in_run)
+        let prompt = conversation
             .saturating_add(text_tokens(noted))
             .saturating_add(text_tokens(system + tools))
             .saturating_add(parts_tokens(&request.also));
         let reserved_tokens = self.core.limits.reserved_tokens;
         Ok(Wish::of(request, route, prompt, reserved_tokens))
+    }
+
+    /// Returns the estimated tokens of a conversation as a model is shown it, with the cut that its
+    /// prompts are made with.
+    async fn conversation_tokens(
+        &self,
+        driving: &Driving,
+        said: &Said<'_>,
+        cut: Option<&PromptCut>,
+    ) -> Result<u64, DriverError> {
+        let kept = driving.thread.get().cloned();
+        let mut thread = kept.filter(|thread| said.is_whole && thread.first == said.first);
+        let known = driving.thread_tokens.get().filter(|_| said.is_whole);
+        let in_thread = match known {
+            // What a cut takes away is counted message by message.
+            Some(tokens) if cut.is_none() || thread.is_some() => *tokens,
+            _ => {
+                let (tokens, messages) = self
+                    .thread_before(&driving.run.started, said.first, said.is_whole)
+                    .await?;
+                let read = Arc::new(Thread {
+                    first: said.first,
+                    messages,
+                });
+                if said.is_whole {
+                    let _ = driving.thread_tokens.set(tokens);
+                    if tokens <= THREAD_TOKENS_KEPT {
+                        // The prompt is made of the same messages.
+                        let _ = driving.thread.set(read.clone());
+                    }
+                }
+                thread = Some(read);
+                tokens
+            }
+        };
+        let own = || said.own.iter().copied();
+        let uncut = in_thread.saturating_add(estimated_tokens(own()));
+        Ok(match cut.zip(thread) {
+            Some((cut, thread)) => {
+                uncut.saturating_sub(cut.saved_tokens(thread.messages.iter().chain(own())))
+            }
+            None => uncut,
+        })
     }
 
     /// Returns the estimated tokens of a run's thread before it, from a message on, and those

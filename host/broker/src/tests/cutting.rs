@@ -3,6 +3,7 @@
 use super::host::{Host, SMALL_WINDOW, events, gives, model, replies, works};
 use domain::compaction::is_due;
 use domain::event::Event;
+use domain::operation::Performer;
 use domain::prompt_cut::PromptCut;
 use domain::step::{Call, OperationOutcome, Work};
 use domain::turn::TurnEnd;
@@ -88,6 +89,32 @@ async fn a_turn_whose_results_outgrow_the_window_goes_on_with_recorded_cuts() {
         .iter()
         .filter(|message| message.answers.is_some() && message.text().len() == RESULT_BYTES);
     assert_eq!(whole.count(), 8);
+}
+
+/// What is shown no more is not counted, so a reply may have all the room that it leaves.
+#[tokio::test]
+async fn a_call_after_a_cut_reserves_for_the_prompt_that_it_sends() {
+    let host = Host::new().await;
+    looks(&host, "small", 8);
+    host.say("gather").await;
+    assert_eq!(host.ended().await.end, TurnEnd::Replied);
+    let events = events(host.broker.store(), host.session).await;
+    let events = events.into_iter().filter_map(|recorded| recorded.event);
+    let mut after_cut = events.skip_while(|event| !matches!(event, Event::RunCut(_)));
+    let reply = after_cut.find_map(|event| match event {
+        Event::RunStepped(stepped) => {
+            let mut performers = stepped.started.into_iter().map(|started| started.performer);
+            performers.find_map(|performer| match performer {
+                Performer::Model { request, .. } => request.max_tokens,
+                _ => None,
+            })
+        }
+        _ => None,
+    });
+    assert!(
+        reply.map(u64::from) > Some(SMALL_WINDOW / 10),
+        "more than it has in any case: {reply:?}"
+    );
 }
 
 #[tokio::test]

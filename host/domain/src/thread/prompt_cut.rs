@@ -128,6 +128,23 @@ impl PromptCut {
         shown
     }
 
+    /// Returns the estimated tokens by which it makes a conversation shorter.
+    #[must_use]
+    pub fn saved_tokens<'m>(&self, messages: impl IntoIterator<Item = &'m Message>) -> u64 {
+        let mut saved = 0_u64;
+        let mut left_out = 0_u64;
+        for message in messages {
+            if self.leaves_out(message) {
+                left_out += 1;
+                saved += tokens(message);
+            } else if self.stubs.contains(&message.id) {
+                saved += tokens(message).saturating_sub(tokens(&stub(message)));
+            }
+        }
+        let told = (left_out > 0).then(|| tokens(&self.notice(left_out)));
+        saved.saturating_sub(told.unwrap_or_default())
+    }
+
     /// Returns the messages that it leaves out and another does not: what a summary is made of,
     /// beside the summary of the other.
     #[must_use]

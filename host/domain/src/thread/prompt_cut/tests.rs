@@ -185,6 +185,21 @@ fn a_cut_that_leaves_nothing_out_changes_nothing() {
 }
 
 #[test]
+fn a_cut_saves_the_tokens_by_which_it_makes_a_conversation_shorter() {
+    let messages = turn(12, 4_000);
+    for target in [100_000, 9_000, 4_500, 2_000] {
+        let cut = extended(&PromptCut::default(), &messages, room(target, target));
+        let cut = cut.summarised("a summary", 50);
+        let shown = estimated_tokens(&cut.apply(messages.clone()));
+        assert_eq!(
+            cut.saved_tokens(&messages),
+            estimated_tokens(&messages) - shown,
+            "{cut:?}"
+        );
+    }
+}
+
+#[test]
 fn without_a_summary_a_notice_says_what_is_missing() {
     let messages = turn(20, 800);
     let cut = extended(&PromptCut::default(), &messages, room(600, 900));
