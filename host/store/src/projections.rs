@@ -199,8 +199,15 @@ fn input_accepted(sql: &Sql<'_>, accepted: &InputAccepted, position: u64) -> rus
         Source::Api | Source::Opening | Source::Dispatch { .. } | Source::LateReply { .. } => None,
     };
     inputs::accepted(sql, accepted, due, position)?;
-    if let Source::Dispatch { reply_to, .. } = &accepted.source {
-        inputs::handed_over(sql, accepted, reply_to.map(|reply_to| reply_to.run))?;
+    if let Source::Dispatch {
+        reply_to, depth, ..
+    } = &accepted.source
+    {
+        // What the host itself has an agent do, such as the reading of a chat, has no caller. It
+        // takes no place from the dispatches of agents, and its end gives none back.
+        if reply_to.is_some() || *depth > 0 {
+            inputs::handed_over(sql, accepted, reply_to.map(|reply_to| reply_to.run))?;
+        }
         if let Some(deadline) = accepted.source.deadline() {
             wakes::held(sql, accepted.input, accepted.session, deadline)?;
         }

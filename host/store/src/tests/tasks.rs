@@ -165,6 +165,54 @@ async fn a_task_is_known_from_its_hand_over_to_its_end_and_folds_again() {
 }
 
 #[tokio::test]
+async fn work_that_the_host_gives_an_agent_takes_no_place_of_its_tree() {
+    let sample = Sample::new();
+    let [first, _] = two_tasks(&sample).await;
+    let by_host = |depth| match carried(first) {
+        Source::Dispatch {
+            from,
+            deadline,
+            hops,
+            priority,
+            spawn_depth,
+            budget,
+            denies,
+            permissions,
+            accounts,
+            ..
+        } => Source::Dispatch {
+            reply_to: None,
+            from,
+            deadline,
+            depth,
+            hops,
+            priority,
+            spawn_depth,
+            budget,
+            denies,
+            permissions,
+            accounts,
+        },
+        other => other,
+    };
+    let in_tree = async || {
+        let found = sample.store.handed_over(run(1), agent(1)).await.unwrap();
+        found.in_tree
+    };
+    assert_eq!(in_tree().await, 1);
+    let stream = Stream::Session(session(1));
+    let reading = accepted(8, 1, by_host(0), "read this");
+    sample.append(stream, vec![reading]).await;
+    assert_eq!(in_tree().await, 1);
+    // Without a known caller, work that an agent handed over counts still.
+    let detached = accepted(9, 1, by_host(1), "work");
+    sample.append(stream, vec![detached]).await;
+    assert_eq!(in_tree().await, 2);
+    sample.store.rebuild().await.unwrap();
+    assert_eq!(in_tree().await, 2);
+}
+
+#[tokio::test]
 async fn tasks_are_listed_from_the_newest_on_for_whoever_sees_their_session() {
     let sample = Sample::new();
     let ids = two_tasks(&sample).await;
