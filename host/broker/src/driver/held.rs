@@ -37,6 +37,9 @@ impl SessionContext {
         if overdue {
             return Ok(Some(Vec::new()));
         }
+        if !self.store().waits_for_room(input.input).await? {
+            return Ok(Some(Vec::new()));
+        }
         let Some((tree, queue)) = self.store().held_beside(input.input).await? else {
             return Ok(Some(Vec::new()));
         };

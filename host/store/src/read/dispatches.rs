@@ -52,15 +52,10 @@ impl Store {
         &self,
         input: InputId,
     ) -> Result<Option<(AgentId, HeldQueue)>, ReadError> {
+        let Some(tree) = self.tree_with_held(input).await? else {
+            return Ok(None);
+        };
         self.read(move |sql| {
-            let tree = sql.row(
-                "SELECT tree FROM inputs WHERE id = ?1",
-                [input.to_string()],
-                |row| row.id_opt(0),
-            )?;
-            let Some(tree) = tree.flatten() else {
-                return Ok(None);
-            };
             let waiting = waiting_for_room(sql, tree)?;
             if waiting.is_empty() {
                 return Ok(None);
@@ -77,6 +72,30 @@ impl Store {
                 waiting,
             };
             Ok(Some((tree, queue)))
+        })
+        .await
+    }
+
+    /// Returns the tree of agents that an input counts against, if delegations wait for room there.
+    async fn tree_with_held(&self, input: InputId) -> Result<Option<AgentId>, ReadError> {
+        self.point_read(move |sql| {
+            let tree = sql.row(
+                "SELECT i.tree FROM inputs i WHERE i.id = ?1 AND EXISTS (SELECT 1 FROM inputs h \
+                 WHERE h.tree = i.tree AND h.state = 'waiting' AND h.held > 0)",
+                [input.to_string()],
+                |row| row.id_opt(0),
+            )?;
+            Ok(tree.flatten())
+        })
+        .await
+    }
+
+    /// Returns whether an input was accepted to wait for room. Where that is no, nothing else has
+    /// to be looked at before its turn begins.
+    pub async fn waits_for_room(&self, input: InputId) -> Result<bool, ReadError> {
+        self.point_read(move |sql| {
+            let text = "SELECT 1 FROM inputs WHERE id = ?1 AND held > 0";
+            sql.exists(text, [input.to_string()])
         })
         .await
     }

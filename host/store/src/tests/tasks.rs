@@ -260,6 +260,10 @@ async fn a_delegation_that_waits_for_room_counts_apart_until_its_turn_begins() {
     assert_eq!((found, queue.open_in_tree), (tree, 1));
     assert_eq!(waiting, [(input(3), session(3), run(1))]);
     assert_eq!(queue.open_by_run.get(&run(1)), Some(&1));
+    for (n, expected) in [(2, false), (3, true), (9, false)] {
+        let held = sample.store.waits_for_room(input(n)).await.unwrap();
+        assert_eq!(held, expected, "input {n}");
+    }
     for (guard, holds) in [
         (AgentGuard::HeldAtMost { tree, max: 1 }, true),
         (AgentGuard::HeldAtMost { tree, max: 0 }, false),
