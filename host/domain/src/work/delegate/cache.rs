@@ -6,11 +6,19 @@ use crate::access::user::UserId;
 use crate::agents::authority::{Denies, Permissions};
 use crate::values::digest::Digest;
 use crate::values::id::AgentId;
+use crate::values::limits::INLINE_TEXT_BYTES_MAX;
 use crate::values::time::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, HashMap};
+
+/// Bytes by which a result grows at most when it says that it was kept.
+const MARK_BYTES_MAX: usize = 64;
+
+/// Bytes of a result that is kept, at most. With its mark it still stands whole in an event. A
+/// longer one is moved to a blob, and is read again instead.
+const KEPT_BYTES_MAX: usize = INLINE_TEXT_BYTES_MAX - MARK_BYTES_MAX;
 
 /// The limits of the cache for results of delegations that only read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -72,11 +80,22 @@ pub struct Hit {
     pub untrusted: bool,
 }
 
-/// The kept results, in the order in which they came.
+/// The kept results, by their keys and in the order in which they came.
 #[derive(Debug, Default)]
 pub struct Cache {
-    entries: VecDeque<Kept>,
+    entries: HashMap<Digest, Placed>,
+    /// The key of the result at each place.
+    places: BTreeMap<u64, Digest>,
+    /// The place of the next result.
+    next: u64,
     bytes: u64,
+}
+
+/// A kept result, with its place in the order in which they came.
+#[derive(Debug)]
+struct Placed {
+    kept: Kept,
+    place: u64,
 }
 
 impl Delegation {
@@ -135,7 +154,7 @@ impl Cache {
     /// Returns the result that is kept under a key, if it is not too old.
     #[must_use]
     pub fn get(&self, key: Digest, limits: CacheLimits, now: Timestamp) -> Option<Hit> {
-        let entry = self.entries.iter().rev().find(|entry| entry.key == key)?;
+        let entry = &self.entries.get(&key)?.kept;
         let age_ms = now.since_ms(entry.time);
         if age_ms >= limits.ttl_s.saturating_mul(1_000) || now < entry.time {
             return None;
@@ -146,35 +165,44 @@ impl Cache {
         })
     }
 
-    /// Keeps a result. One that is larger than all of the cache is not kept.
+    /// Keeps a result. One that is larger than all of the cache is not kept, and none that would
+    /// not stand whole in an event.
     pub fn put(&mut self, kept: Kept, limits: CacheLimits) {
-        let bytes = kept.hit.result.len() as u64;
-        if bytes > limits.bytes_max {
+        let bytes = kept.hit.result.len();
+        if bytes > KEPT_BYTES_MAX || bytes as u64 > limits.bytes_max {
             return;
         }
-        self.retain(|entry| entry.key != kept.key);
-        self.bytes += bytes;
-        self.entries.push_back(kept);
+        self.remove(kept.key);
+        self.bytes += bytes as u64;
+        let place = self.next;
+        self.next += 1;
+        self.places.insert(place, kept.key);
+        self.entries.insert(kept.key, Placed { kept, place });
         while self.entries.len() as u64 > limits.entries_max || self.bytes > limits.bytes_max {
-            let Some(oldest) = self.entries.pop_front() else {
+            let Some((_, oldest)) = self.places.pop_first() else {
                 return;
             };
-            self.bytes -= oldest.hit.result.len() as u64;
+            self.remove(oldest);
         }
     }
 
     /// Forgets the results that were kept for a user, because something of theirs may change.
     pub fn forget(&mut self, user: &UserId) {
-        self.retain(|entry| entry.user != *user);
+        let theirs = |placed: &&Placed| placed.kept.user == *user;
+        let keys: Vec<Digest> = self
+            .entries
+            .values()
+            .filter(theirs)
+            .map(|placed| placed.kept.key)
+            .collect();
+        keys.into_iter().for_each(|key| self.remove(key));
     }
 
-    fn retain(&mut self, keeps: impl Fn(&Kept) -> bool) {
-        self.entries.retain(|entry| keeps(entry));
-        self.bytes = self
-            .entries
-            .iter()
-            .map(|entry| entry.hit.result.len() as u64)
-            .sum();
+    fn remove(&mut self, key: Digest) {
+        if let Some(removed) = self.entries.remove(&key) {
+            self.places.remove(&removed.place);
+            self.bytes -= removed.kept.hit.result.len() as u64;
+        }
     }
 }
 
@@ -293,5 +321,31 @@ mod tests {
         assert!(cache.get(key(2), LIMITS, at).is_some());
         cache.put(kept(4, "ada", &"x".repeat(200)), LIMITS);
         assert_eq!(cache.get(key(4), LIMITS, at), None, "it is too large");
+        // What was forgotten or replaced takes no room.
+        cache.put(kept(2, "eve", "two"), LIMITS);
+        cache.put(kept(5, "ada", "5"), LIMITS);
+        assert!(
+            [2, 5]
+                .map(key)
+                .iter()
+                .all(|key| cache.get(*key, LIMITS, at).is_some())
+        );
+    }
+
+    #[test]
+    fn a_result_is_kept_only_if_it_stands_whole_in_an_event_with_its_mark() {
+        let limits = CacheLimits {
+            ttl_s: 86_400,
+            ..CacheLimits::default()
+        };
+        let around = kept(1, "ada", "").hit.result.len();
+        for (bytes, expected) in [(KEPT_BYTES_MAX, true), (KEPT_BYTES_MAX + 1, false)] {
+            let mut cache = Cache::default();
+            cache.put(kept(1, "ada", &"x".repeat(bytes - around)), limits);
+            let late = Timestamp(1_000 + 86_399_999);
+            let hit = cache.get(Digest([1; 32]), limits, late);
+            assert_eq!(hit.is_some(), expected, "{bytes}");
+            assert!(hit.is_none_or(|hit| hit.result.len() <= INLINE_TEXT_BYTES_MAX));
+        }
     }
 }
