@@ -7,14 +7,28 @@
 use crate::serving::Served;
 use domain::delegate::{Cache, CacheLimits, CacheScope, Delegation, Hit, Kept};
 use domain::digest::Digest;
-use domain::id::OperationId;
+use domain::id::{InputId, OperationId};
 use domain::time::Timestamp;
 use domain::user::UserId;
-use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 /// Delegations under way whose results are to be kept, at most: the oldest are forgotten.
 const AWAITED_MAX: usize = 1_024;
+
+/// Delegations under way that do more than read, at most. While there are more, nothing is kept.
+pub(crate) const WRITING_MAX: usize = 1_024;
+
+/// A delegation under way that may change what others of its user read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Writing {
+    pub(crate) operation: OperationId,
+    pub(crate) user: UserId,
+    /// The input that carries its work; none before that is handed over.
+    pub(crate) input: Option<InputId>,
+    /// Time from which it is over if the store has no such input.
+    pub(crate) until: Timestamp,
+}
 
 /// See the module. Without limits nothing is kept.
 pub(crate) struct KeptResults {
@@ -29,6 +43,10 @@ struct State {
     cache: Cache,
     /// Delegations under way, with the keys of their results.
     awaited: VecDeque<(OperationId, Digest, UserId)>,
+    /// Delegations that do more than read, of whatever catalogue.
+    writing: HashMap<OperationId, Writing>,
+    /// True if those are among them that were under way when the host started.
+    knows_earlier: bool,
 }
 
 impl State {
@@ -37,10 +55,30 @@ impl State {
         if !Weak::ptr_eq(&self.served, &Arc::downgrade(served)) {
             *self = Self {
                 served: Arc::downgrade(served),
+                writing: std::mem::take(&mut self.writing),
+                knows_earlier: self.knows_earlier,
                 ..Self::default()
             };
         }
         self
+    }
+
+    /// Notes a delegation that does more than read.
+    fn note(&mut self, writing: Writing) {
+        self.cache.forget(&writing.user);
+        // What is read meanwhile may be of before.
+        self.awaited.retain(|awaited| awaited.2 != writing.user);
+        self.writing.insert(writing.operation, writing);
+    }
+
+    /// Returns the delegations because of which nothing is kept for a user.
+    fn in_the_way_of(&self, user: &UserId) -> Vec<Writing> {
+        let is_full = self.writing.len() >= WRITING_MAX;
+        self.writing
+            .values()
+            .filter(|writing| is_full || writing.user == *user)
+            .cloned()
+            .collect()
     }
 }
 
@@ -62,7 +100,54 @@ impl KeptResults {
         }
     }
 
-    /// Looks a delegation up. One that does more than read has the results of its user forgotten.
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns whether the delegations are still to be learned that were under way when the host
+    /// started ([`Self::learn`]).
+    pub(crate) fn wants_earlier(&self) -> bool {
+        self.limits.is_some() && !self.state().knows_earlier
+    }
+
+    /// Learns of delegations that were under way when the host started. It is unknown whether they
+    /// do more than read.
+    pub(crate) fn learn(&self, earlier: Vec<Writing>) {
+        let mut state = self.state();
+        state.knows_earlier = true;
+        earlier.into_iter().for_each(|writing| state.note(writing));
+    }
+
+    /// Notes a delegation that does more than read, before it is handed over. The results of its
+    /// user are forgotten.
+    pub(crate) fn begin_writing(&self, writing: Writing) {
+        if self.limits.is_some() {
+            self.state().note(writing);
+        }
+    }
+
+    /// Notes the input that carries a delegation which does more than read. Without one it was
+    /// refused.
+    pub(crate) fn handed_over(&self, operation: OperationId, input: Option<InputId>) {
+        let mut state = self.state();
+        if input.is_none() {
+            state.writing.remove(&operation);
+        } else if let Some(writing) = state.writing.get_mut(&operation) {
+            writing.input = input;
+        }
+    }
+
+    /// Returns the delegations because of which nothing is kept for a user, unless they are over.
+    pub(crate) fn in_the_way_of(&self, user: &UserId) -> Vec<Writing> {
+        self.state().in_the_way_of(user)
+    }
+
+    /// Notes that a delegation which did more than read is over.
+    pub(crate) fn written(&self, operation: OperationId) {
+        self.state().writing.remove(&operation);
+    }
+
+    /// Looks up a delegation that only reads.
     pub(crate) fn look(
         &self,
         served: &Arc<Served>,
@@ -73,12 +158,9 @@ impl KeptResults {
         let Some(limits) = self.limits else {
             return Looked::Never;
         };
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state();
         let state = state.belonging_to(served);
-        if !delegation.is_read_only() {
-            state.cache.forget(scope.user);
-            // What is read meanwhile may be of before.
-            state.awaited.retain(|awaited| awaited.2 != *scope.user);
+        if !state.in_the_way_of(scope.user).is_empty() {
             return Looked::Never;
         }
         let key = delegation.cache_key(scope);
@@ -96,7 +178,7 @@ impl KeptResults {
         key: Digest,
         user: &UserId,
     ) {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state();
         let state = state.belonging_to(served);
         if state.awaited.len() >= AWAITED_MAX {
             state.awaited.pop_front();
@@ -115,7 +197,7 @@ impl KeptResults {
         let Some(limits) = self.limits else {
             return;
         };
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state();
         let state = state.belonging_to(served);
         let place = state
             .awaited

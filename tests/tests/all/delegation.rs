@@ -270,3 +270,34 @@ async fn nothing_that_was_read_is_used_again_with_other_code_or_grants() {
     let told = world.play(twice()).await.join("\n");
     assert_eq!(world.runs().await.len(), before + 2, "{told}");
 }
+
+/// A write and a read of one step run side by side, and nobody knows which of them was first.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_read_beside_a_write_is_read_again() {
+    let cache = Some(CacheLimits::default());
+    let world = World::new(with(|setup| setup.limits.delegation_cache = cache)).await;
+    let write = json!({
+        "operation": "write_file", "parameters": { "path": "/data/w.txt", "content": "new" },
+    });
+    let told = world
+        .play(json!([
+            { "until": "all", "start": [delegate("w", &write), delegate("a", &json!({}))] },
+            { "start": [delegate("b", &json!({}))] },
+            { "start": [delegate("c", &json!({}))] },
+        ]))
+        .await;
+    let of = |key: &str| {
+        let line = told.iter().find(|line| line.starts_with(key));
+        line.unwrap_or_else(|| panic!("nothing about {key}: {told:?}"))
+    };
+    for (key, is_kept) in [("w ", false), ("a ", false), ("b ", false), ("c ", true)] {
+        assert!(of(key).contains(r#""success":true"#), "{told:?}");
+        assert_eq!(of(key).contains(r#""cached":true"#), is_kept, "{told:?}");
+    }
+    assert!(
+        of("b ").contains("w.txt") && of("c ").contains("w.txt"),
+        "{told:?}"
+    );
+    // The agent, the write and two reads.
+    assert_eq!(world.runs().await.len(), 4, "{told:?}");
+}

@@ -4,7 +4,7 @@ use super::context::SessionContext;
 use super::error::DriverError;
 use super::handover::{Handover, Sent, To, Waits};
 use super::scope::{Scope, at_once, failed, refused, simply};
-use crate::kept_results::Looked;
+use crate::kept_results::{Looked, WRITING_MAX, Writing};
 use crate::serving::Offering;
 use domain::authority::{Denied, only_delegates};
 use domain::budget::Budget;
@@ -22,6 +22,7 @@ use domain::talk;
 use domain::tool::{EffectClass, ToolDefinition};
 use serde_json::{Map, Value};
 use std::sync::Arc;
+use store::InputState;
 
 /// Number of characters that are repeated of an unknown tool's name.
 const NAME_CHARS_SHOWN: usize = 80;
@@ -226,7 +227,7 @@ impl SessionContext {
         if let Err(denied) = scope.caller().may_hand_over(&target, &scope.own) {
             return Ok(scope.deny(Some(delegate::NAME), AGENT_CALL, &denied));
         }
-        let to_keep = match self.kept_result(scope, &delegation) {
+        let to_keep = match self.kept_result(scope, &delegation).await? {
             Looked::Kept(hit) => {
                 scope.grant(AGENT_CALL, &target.agent_id.0);
                 let parts = vec![Part::text(hit.result)];
@@ -247,25 +248,74 @@ impl SessionContext {
             tool: Some(delegate::NAME),
         };
         let resolved = self.hand_over(scope, handover, sent).await?;
-        if let (Some(key), Performer::Agent { .. }) = (to_keep, &resolved.performer) {
-            let user = &scope.driving.run.started.user_id;
-            let kept_results = &self.core.kept_results;
-            kept_results.expect(&self.served, scope.operation, key, user);
+        let kept_results = &self.core.kept_results;
+        let input = match &resolved.performer {
+            Performer::Agent { input, .. } => Some(*input),
+            _ => None,
+        };
+        match to_keep {
+            Some(key) if input.is_some() => {
+                let user = &scope.driving.run.started.user_id;
+                kept_results.expect(&self.served, scope.operation, key, user);
+            }
+            Some(_) => {}
+            None => kept_results.handed_over(scope.operation, input),
         }
         Ok(resolved)
     }
 
-    /// Looks for the kept result of a delegation.
-    fn kept_result(&self, scope: &Scope<'_>, delegation: &Delegation) -> Looked {
+    /// Looks for the kept result of a delegation. One that does more than read is noted instead.
+    async fn kept_result(
+        &self,
+        scope: &Scope<'_>,
+        delegation: &Delegation,
+    ) -> Result<Looked, DriverError> {
         let started = &scope.driving.run.started;
+        let kept_results = &self.core.kept_results;
+        if kept_results.wants_earlier() {
+            let earlier = self.store().delegations_under_way(WRITING_MAX).await?;
+            let earlier = earlier.into_iter().map(|(operation, user, input)| Writing {
+                operation,
+                user,
+                input: Some(input),
+                until: scope.now,
+            });
+            kept_results.learn(earlier.collect());
+        }
+        for writing in kept_results.in_the_way_of(&started.user_id) {
+            if self.is_over(&writing, scope).await? {
+                kept_results.written(writing.operation);
+            }
+        }
+        if !delegation.is_read_only() {
+            kept_results.begin_writing(Writing {
+                operation: scope.operation,
+                user: started.user_id.clone(),
+                input: None,
+                until: scope.now.plus_ms(delegation.timeout_ms),
+            });
+            return Ok(Looked::Never);
+        }
         let of = CacheScope {
             user: &started.user_id,
             agent: scope.agent.agent.id,
             denies: &started.denies.and_of(scope.definition),
             permissions: scope.permissions,
         };
-        let kept_results = &self.core.kept_results;
-        kept_results.look(&self.served, delegation, of, scope.now)
+        Ok(kept_results.look(&self.served, delegation, of, scope.now))
+    }
+
+    /// Returns whether the work of a delegation has ended, whatever its caller was told and when.
+    async fn is_over(&self, writing: &Writing, scope: &Scope<'_>) -> Result<bool, DriverError> {
+        let found = match writing.input {
+            Some(input) => self.store().input(input).await?,
+            None => None,
+        };
+        Ok(match found {
+            Some((_, state)) => !matches!(state, InputState::Waiting | InputState::Claimed { .. }),
+            // It is not stored yet, or never will be.
+            None => writing.until <= scope.now,
+        })
     }
 
     /// Resolves work for another agent that the agent itself asks for.

@@ -130,6 +130,23 @@ impl Store {
         .await
     }
 
+    /// Returns delegations whose callers wait for them, at most `limit`: for whom they work, and
+    /// the inputs that carry them.
+    pub async fn delegations_under_way(
+        &self,
+        limit: usize,
+    ) -> Result<Vec<(OperationId, UserId, InputId)>, ReadError> {
+        self.read(move |sql| {
+            sql.rows(
+                "SELECT id, user_id, input FROM tasks WHERE state IS NULL AND kind = 'delegate' \
+                 LIMIT ?1",
+                [rows(limit)],
+                |row| Ok((OperationId(row.digest(0)?), row.id(1)?, row.id(2)?)),
+            )
+        })
+        .await
+    }
+
     /// Returns a task, if it is in a session that the user sees; of any user without one.
     pub async fn task(
         &self,

@@ -29,6 +29,7 @@ CREATE TABLE tasks (
 CREATE INDEX tasks_by_time ON tasks (created_at, id);
 CREATE INDEX tasks_by_run ON tasks (run);
 CREATE INDEX tasks_by_input ON tasks (input);
+CREATE INDEX tasks_under_way ON tasks (id) WHERE state IS NULL AND kind = 'delegate';
 
 -- How urgent an input is that waits until the limits on dispatches leave room for it; 0 for all others. And whether an operation waits for a
 -- person.

@@ -84,6 +84,12 @@ const LOOKED_THROUGH: &[LookedThrough] = &[
         _reason: "the index is partial: it has dead letters, of which the last ones are read",
     },
     LookedThrough {
+        statement: "SELECT id, user_id, input FROM tasks WHERE state IS NULL AND kind = 'delegate' \
+                    LIMIT ?1",
+        scans: &["SCAN tasks USING INDEX tasks_under_way"],
+        _reason: "the index is partial: it has what is under way, and all of it is wanted",
+    },
+    LookedThrough {
         statement: "SELECT count(*) FROM sessions WHERE status = 'open'",
         scans: &["SCAN sessions"],
         _reason: "an operator asks how many there are, now and then",

@@ -98,6 +98,13 @@ async fn a_task_is_known_from_its_hand_over_to_its_end_and_folds_again() {
     let [first, second] = two_tasks(&sample).await;
     assert_eq!(status(&sample, first).await, TaskStatus::Pending);
     assert_eq!(status(&sample, second).await, TaskStatus::Queued);
+    let under_way = async || {
+        let found = sample.store.delegations_under_way(10).await.unwrap();
+        let mut inputs: Vec<_> = found.into_iter().map(|(_, _, input)| input).collect();
+        inputs.sort();
+        inputs
+    };
+    assert_eq!(under_way().await, [input(2), input(3)]);
     let row = sample.store.task(first, None).await.unwrap().unwrap();
     assert_eq!(
         (row.kind, row.target.as_deref(), row.operation.as_deref()),
@@ -159,6 +166,7 @@ async fn a_task_is_known_from_its_hand_over_to_its_end_and_folds_again() {
             (session(3), TaskStatus::Timeout, 7, ended)
         ]
     );
+    assert_eq!(under_way().await, []);
     let before = everything(&sample.database());
     sample.store.rebuild().await.unwrap();
     assert_eq!(everything(&sample.database()), before);
