@@ -26,7 +26,7 @@ mod search;
 mod session_stats;
 mod sessions;
 mod spawned;
-mod tasks;
+pub(crate) mod tasks;
 mod transcripts;
 pub(crate) mod trees;
 pub(crate) mod turns;

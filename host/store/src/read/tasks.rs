@@ -1,7 +1,7 @@
 //! Tasks: work that agents handed to each other, a page at a time, with what became of it.
 
 use super::ReadError;
-use crate::sql::{Columns, int, limit as rows, unreadable};
+use crate::sql::{Columns, Sql, int, limit as rows, unreadable};
 use crate::store::Store;
 use domain::delegate::TaskState;
 use domain::digest::Digest;
@@ -11,6 +11,7 @@ use domain::time::Timestamp;
 use domain::turn::TurnEnd;
 use domain::user::UserId;
 use rusqlite::{Row, params};
+use std::cmp::Reverse;
 
 /// A task with what is known about it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -79,19 +80,96 @@ pub struct TaskFilter {
 }
 
 macro_rules! select {
-    ($rest:literal) => {
+    ($of:literal) => {
         concat!(
             "SELECT t.id, t.run, t.session, t.agent, c.path, t.user_id, t.kind, coalesce(t.target, \
-             CASE WHEN json_valid(w.agent) THEN json_extract(w.agent, '$.definition') END), t.operation, t.parameters, t.to_agent, \
-             t.to_session, t.input, i.run, t.detached, t.deadline, t.created_at, r.started_at, \
-             coalesce(t.ended_at, r.ended_at), t.state, i.state, i.held, r.outcome, EXISTS (SELECT \
-             1 FROM operations o WHERE o.run = i.run AND o.asks), coalesce(t.tokens, r.tokens, 0), \
-             coalesce(t.calls, r.calls, 0), coalesce(t.cost_micros, r.cost_micros, 0) FROM tasks t \
-             LEFT JOIN inputs i ON i.id = t.input LEFT JOIN runs r ON r.id = i.run LEFT JOIN agents \
-             c ON c.id = t.agent LEFT JOIN agents w ON w.id = t.to_agent ",
-            $rest
+             CASE WHEN json_valid(w.agent) THEN json_extract(w.agent, '$.definition') END), \
+             t.operation, t.parameters, t.to_agent, t.to_session, t.input, i.run, t.detached, \
+             t.deadline, t.created_at, r.started_at, coalesce(t.ended_at, r.ended_at), t.state, \
+             i.state, i.held, r.outcome, EXISTS (SELECT 1 FROM operations o WHERE o.run = i.run \
+             AND o.asks), coalesce(t.tokens, r.tokens, 0), coalesce(t.calls, r.calls, 0), \
+             coalesce(t.cost_micros, r.cost_micros, 0) FROM (",
+            $of,
+            ") CROSS JOIN tasks t ON t.id = which LEFT JOIN inputs i ON i.id = t.input LEFT JOIN \
+             runs r ON r.id = i.run LEFT JOIN agents c ON c.id = t.agent LEFT JOIN agents w ON \
+             w.id = t.to_agent"
         )
     };
+}
+
+/// A page of all tasks.
+pub(crate) const OF_ALL: &str = select!(
+    "SELECT id AS which FROM tasks WHERE (created_at, id) < (?1, ?2) AND created_at >= ?3 AND \
+     created_at < ?4 ORDER BY created_at DESC, id DESC LIMIT ?5"
+);
+
+/// A page of the tasks that were handed over in a session.
+pub(crate) const OF_SESSION: &str = select!(
+    "SELECT k.id AS which FROM tasks k WHERE k.session = ?6 AND (?7 IS NULL OR k.agent = ?7 OR \
+     k.to_agent = ?7) AND (?8 IS NULL OR EXISTS (SELECT 1 FROM access a CROSS JOIN sessions s ON \
+     s.id = k.session WHERE a.user_id = ?8 AND a.agent = k.agent AND s.status <> 'deleted' AND \
+     (a.role <> 'mentee' OR s.user_id = ?8))) AND (k.created_at, k.id) < (?1, ?2) AND \
+     k.created_at >= ?3 AND k.created_at < ?4 ORDER BY k.created_at DESC, k.id DESC LIMIT ?5"
+);
+
+/// A page of the tasks in sessions that a user sees, from the agents on that the user reaches.
+pub(crate) const OF_USER: &str = select!(
+    "SELECT k.id AS which FROM access a CROSS JOIN tasks k ON k.agent = a.agent CROSS JOIN \
+     sessions s ON s.id = k.session WHERE a.user_id = ?6 AND (?7 IS NULL OR k.agent = ?7 OR \
+     k.to_agent = ?7) AND s.status <> 'deleted' AND (a.role <> 'mentee' OR s.user_id = ?6) AND \
+     (k.created_at, k.id) < (?1, ?2) AND k.created_at >= ?3 AND k.created_at < ?4 ORDER BY \
+     k.created_at DESC, k.id DESC LIMIT ?5"
+);
+
+/// A page of the tasks that an agent handed over, or does.
+pub(crate) const OF_AGENT: &str = select!(
+    "SELECT id AS which FROM (SELECT id, created_at FROM tasks WHERE agent = ?6 AND (created_at, \
+     id) < (?1, ?2) AND created_at >= ?3 AND created_at < ?4 UNION SELECT id, created_at FROM \
+     tasks WHERE to_agent = ?6 AND (created_at, id) < (?1, ?2) AND created_at >= ?3 AND \
+     created_at < ?4) ORDER BY created_at DESC, id DESC LIMIT ?5"
+);
+
+/// A task, if it is in a session that a user sees; of any user without one.
+const OF_ID: &str = select!(
+    "SELECT k.id AS which FROM tasks k WHERE k.id = ?1 AND (?2 IS NULL OR EXISTS (SELECT 1 FROM \
+     access a CROSS JOIN sessions s ON s.id = k.session WHERE a.user_id = ?2 AND a.agent = k.agent \
+     AND s.status <> 'deleted' AND (a.role <> 'mentee' OR s.user_id = ?2)))"
+);
+
+/// Reads a page of the tasks that are meant, by the narrowest field that is given.
+fn listed(
+    sql: &Sql<'_>,
+    filter: &TaskFilter,
+    after: (Timestamp, OperationId),
+    limit: usize,
+) -> rusqlite::Result<Vec<TaskRow>> {
+    let time = int(after.0.0);
+    let id = after.1.0.0;
+    let from = int(filter.from.map_or(0, |from| from.0));
+    let to = int(filter.to.map_or(u64::MAX >> 1, |to| to.0));
+    let limit = rows(limit);
+    let session = filter.session.map(|session| session.to_string());
+    let agent = filter.agent.map(|agent| agent.to_string());
+    let user = filter.user.as_ref().map(UserId::as_str);
+    let mut found = match (session, user, agent) {
+        (Some(session), user, agent) => sql.rows(
+            OF_SESSION,
+            params![time, id, from, to, limit, session, agent, user],
+            read,
+        ),
+        (None, Some(user), agent) => sql.rows(
+            OF_USER,
+            params![time, id, from, to, limit, user, agent],
+            read,
+        ),
+        (None, None, Some(agent)) => {
+            sql.rows(OF_AGENT, params![time, id, from, to, limit, agent], read)
+        }
+        (None, None, None) => sql.rows(OF_ALL, params![time, id, from, to, limit], read),
+    }?;
+    // They come in this order as SQLite works, and no statement promises it.
+    found.sort_by_key(|row| Reverse((row.created_at, row.id)));
+    Ok(found)
 }
 
 impl Store {
@@ -102,32 +180,9 @@ impl Store {
         after: Option<(Timestamp, OperationId)>,
         limit: usize,
     ) -> Result<Vec<TaskRow>, ReadError> {
-        let (time, id) =
-            after.unwrap_or((Timestamp(u64::MAX >> 1), OperationId(Digest([u8::MAX; 32]))));
-        self.read(move |sql| {
-            sql.rows(
-                select!(
-                    "WHERE (t.created_at, t.id) < (?1, ?2) AND (?3 IS NULL OR t.session = ?3) AND \
-                     (?4 IS NULL OR t.agent = ?4 OR t.to_agent = ?4) AND t.created_at >= ?5 AND \
-                     t.created_at < ?6 AND (?7 IS NULL OR EXISTS (SELECT 1 FROM access a CROSS \
-                     JOIN sessions s ON s.id = t.session WHERE a.user_id = ?7 AND a.agent = \
-                     t.agent AND s.status <> 'deleted' AND (a.role <> 'mentee' OR s.user_id = \
-                     ?7))) ORDER BY t.created_at DESC, t.id DESC LIMIT ?8"
-                ),
-                params![
-                    int(time.0),
-                    id.0.0,
-                    filter.session.map(|session| session.to_string()),
-                    filter.agent.map(|agent| agent.to_string()),
-                    int(filter.from.map_or(0, |from| from.0)),
-                    int(filter.to.map_or(u64::MAX >> 1, |to| to.0)),
-                    filter.user.as_ref().map(UserId::as_str),
-                    rows(limit),
-                ],
-                read,
-            )
-        })
-        .await
+        let after = after.unwrap_or((Timestamp(u64::MAX >> 1), OperationId(Digest([u8::MAX; 32]))));
+        self.read(move |sql| listed(sql, &filter, after, limit))
+            .await
     }
 
     /// Returns delegations whose callers wait for them, at most `limit`: for whom they work, and
@@ -156,11 +211,7 @@ impl Store {
         let user = user.cloned();
         self.read(move |sql| {
             sql.row(
-                select!(
-                    "WHERE t.id = ?1 AND (?2 IS NULL OR EXISTS (SELECT 1 FROM access a CROSS JOIN \
-                     sessions s ON s.id = t.session WHERE a.user_id = ?2 AND a.agent = t.agent AND \
-                     s.status <> 'deleted' AND (a.role <> 'mentee' OR s.user_id = ?2)))"
-                ),
+                OF_ID,
                 params![id.0.0, user.as_ref().map(UserId::as_str)],
                 read,
             )

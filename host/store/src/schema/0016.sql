@@ -27,6 +27,9 @@ CREATE TABLE tasks (
     cost_micros INTEGER
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX tasks_by_time ON tasks (created_at, id);
+CREATE INDEX tasks_by_session ON tasks (session, created_at, id);
+CREATE INDEX tasks_by_agent ON tasks (agent, created_at, id);
+CREATE INDEX tasks_by_doer ON tasks (to_agent, created_at, id);
 CREATE INDEX tasks_by_run ON tasks (run);
 CREATE INDEX tasks_by_input ON tasks (input);
 CREATE INDEX tasks_under_way ON tasks (id) WHERE state IS NULL AND kind = 'delegate';

@@ -5,6 +5,7 @@ use super::sample::{
     NOON, Sample, accepted, agent, begin, input, opened, run, run_ended, run_started, session,
     stepped, timer, turn_after,
 };
+use crate::read::tasks::{OF_AGENT, OF_SESSION, OF_USER};
 use crate::{AgentGuard, Commit, TaskFilter};
 use domain::budget::Amount;
 use domain::delegate::{Priority, TaskState};
@@ -14,6 +15,7 @@ use domain::operation::{Operation, Performer, ReplyTo, Settlement};
 use domain::step::OperationOutcome;
 use domain::task::{TaskKind, TaskStatus};
 use domain::user::UserId;
+use rusqlite::Connection;
 
 /// Arguments of an urgent delegation.
 const ARGUMENTS: &str =
@@ -239,6 +241,33 @@ async fn tasks_are_listed_from_the_newest_on_for_whoever_sees_their_session() {
         ..TaskFilter::default()
     };
     assert_eq!(all(elsewhere).await.unwrap(), []);
+    // Whatever else is given, an agent's tasks are those that it handed over or does.
+    for (filter, by, expected) in [
+        (TaskFilter::default(), 1, 2),
+        (TaskFilter::default(), 7, 0),
+        (of("ada"), 1, 2),
+        (of("ada"), 7, 0),
+        (of("eve"), 1, 0),
+    ] {
+        let of_agent = TaskFilter {
+            agent: Some(agent(by)),
+            ..filter
+        };
+        let in_session = TaskFilter {
+            session: Some(session(1)),
+            ..of_agent.clone()
+        };
+        for filter in [of_agent, in_session] {
+            let found = all(filter.clone()).await.unwrap();
+            assert_eq!(found.len(), expected, "{filter:?}");
+        }
+    }
+    let newest = all(TaskFilter::default()).await.unwrap();
+    let until = TaskFilter {
+        to: Some(newest[1].created_at),
+        ..of("ada")
+    };
+    assert_eq!(all(until).await.unwrap(), []);
     // A page goes on after the last row of the one before.
     let first = sample.store.tasks(TaskFilter::default(), None, 1).await;
     let first = first.unwrap();
@@ -247,6 +276,27 @@ async fn tasks_are_listed_from_the_newest_on_for_whoever_sees_their_session() {
     let second = second.unwrap();
     assert_eq!(second.len(), 1);
     assert_ne!(first[0].id, second[0].id);
+}
+
+#[tokio::test]
+async fn nobodys_tasks_are_found_by_walking_everybodys() {
+    let sample = Sample::new();
+    begin(&sample).await;
+    let connection = Connection::open(sample.database()).unwrap();
+    for statement in [OF_SESSION, OF_USER, OF_AGENT] {
+        let text = format!("EXPLAIN QUERY PLAN {statement}");
+        let mut plan = connection.prepare(&text).unwrap();
+        let mut rows = plan.raw_query();
+        let mut steps = Vec::new();
+        while let Some(row) = rows.next().unwrap() {
+            steps.push(row.get::<_, String>(3).unwrap());
+        }
+        let of_one = ["tasks_by_session", "tasks_by_agent", "tasks_by_doer"];
+        let is_narrow = |step: &String| of_one.iter().any(|index| step.contains(index));
+        assert!(steps.iter().any(is_narrow), "{statement}: {steps:?}");
+        let is_wide = |step: &String| step.contains("tasks_by_time") || step.contains("SCAN k");
+        assert!(!steps.iter().any(is_wide), "{statement}: {steps:?}");
+    }
 }
 
 #[tokio::test]
