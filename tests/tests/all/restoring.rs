@@ -293,3 +293,79 @@ async fn a_choice_that_is_cut_off_is_made_again() {
     assert_eq!(choices(&host).await.len(), 1);
     assert!(host.stop().await.success(), "{}", folder.log());
 }
+
+/// A model that hands two pieces of work over at once, and then repeats the last result.
+const TWO_DELEGATIONS: &str = r#"
+[[rule]]
+when = { last = "tool" }
+reply = { text = "It says: {result}" }
+
+[[rule]]
+[rule.reply]
+text = "Let me look."
+[[rule.reply.calls]]
+tool = "delegate"
+arguments = { target = "worker", operation = "read_file", parameters = { path = "a" } }
+[[rule.reply.calls]]
+tool = "delegate"
+arguments = { target = "worker", operation = "read_file", parameters = { path = "b" } }
+"#;
+
+/// What waited for room in the backup may have been done since. Its caller is told that nobody
+/// knows.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_delegation_that_waited_in_the_backup_ends_as_unknown() {
+    let work = json!([{ "start": [{ "key": "t", "timer": 3_000 }] }, { "reply": "done" }]);
+    let mut config = config();
+    // The agent is called as the helpers call it.
+    config["agents"] = json!([
+        {
+            "agentId": "puppet", "displayName": "Assistant", "component": "assistant",
+            "toolAllowlist": ["delegate"],
+        },
+        {
+            "agentId": "worker", "displayName": "Worker", "component": "puppet",
+            "settings": { "script": { "steps": work } },
+        },
+    ]);
+    config["defaultModel"] = json!("m");
+    config["limits"] = json!({ "childrenMax": 1 });
+    let folder = Folder::new(config);
+    std::fs::write(folder.path().join("script.toml"), TWO_DELEGATIONS).unwrap();
+    folder.warm(&["assistant", "puppet", "effects"]).await;
+    let host = folder.start(None).await.unwrap();
+    let (messages, session) = open(&host).await;
+    let said_to = json!({ "content": "go" });
+    let answer = host.post(&messages, &said_to).await.unwrap();
+    assert_eq!(answer.status, 202, "{answer:?}");
+    timeout(PATIENCE, async {
+        loop {
+            let queued = host.get("/api/tasks?state=QUEUED").await.unwrap();
+            if queued.body["tasks"].get(0).is_some() {
+                return;
+            }
+            sleep(Duration::from_millis(5)).await;
+        }
+    })
+    .await
+    .expect("a delegation that waits");
+    back_up(&folder).await;
+    assert!(host.stop().await.success(), "{}", folder.log());
+
+    restore(&folder).await;
+    folder.warm(&["assistant"]).await;
+    let host = folder
+        .start_with(&["--settle-unknown"], None)
+        .await
+        .unwrap();
+    rest(&host, &session).await.unwrap();
+    let told = said(&host, &session).await;
+    for expected in [
+        r#"\"code\":\"TASK_UNKNOWN\""#,
+        r#"\"taskState\":\"FAILED\""#,
+        r#"\"success\":true"#,
+    ] {
+        assert!(told.contains(expected), "{expected}: {told}");
+    }
+    assert!(host.stop().await.success(), "{}", folder.log());
+}

@@ -180,6 +180,45 @@ async fn a_task_is_shown_summed_up_and_cancelled_and_goes_with_its_session() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_model_whose_delegation_is_cancelled_is_told_so_as_a_result() {
+    let hour = json!([{ "start": [{ "key": "t", "timer": 3_600_000 }] }]);
+    let mut config = puppets(&json!([
+        { "agentId": "assistant", "displayName": "Assistant", "toolAllowlist": ["delegate"] },
+        {
+            "agentId": "worker", "displayName": "Worker", "component": "puppet",
+            "settings": { "script": { "steps": hour } },
+        },
+    ]));
+    config["defaultModel"] = json!("m");
+    let folder = Folder::new(config);
+    folder.warm(&["assistant", "puppet"]).await;
+    let host = folder.start(None).await.unwrap();
+    let opened = host
+        .post("/api/agents/assistant/sessions", &json!({}))
+        .await;
+    let opened = opened.unwrap();
+    let session = opened.text("id");
+    let at = format!("/api/agents/{}/sessions/{session}", opened.text("agent_id"));
+    let said = json!({ "content": "read a" });
+    let said = host.post(&format!("{at}/messages"), &said).await.unwrap();
+    assert_eq!(said.status, 202, "{said:?}");
+    let task = task_in(&host, "RUNNING").await;
+    let id = task["task_id"].as_str().unwrap();
+    let cancel = format!("/api/tasks/{id}/cancel");
+    let cancelled = host.post(&cancel, &json!({})).await.unwrap();
+    assert_eq!(cancelled.status, 200, "{cancelled:?}");
+    idle(&host, &at).await;
+    let path = format!("/api/sessions/{session}?from=1&to=100");
+    let said = host.get(&path).await.unwrap().body["messages"].to_string();
+    for told in [
+        r#"\"code\":\"TASK_FAILED\""#,
+        r#"\"taskState\":\"CANCELLED\""#,
+    ] {
+        assert!(said.contains(told), "{told}: {said}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_task_whose_turn_waits_for_a_person_is_paused() {
     let asks = json!([{ "start": [{ "key": "q", "client": "confirmation" }] }]);
     let (folder, host) = started(asks).await;

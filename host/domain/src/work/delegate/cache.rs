@@ -280,7 +280,20 @@ mod tests {
             agent: AgentId(Uuid::from_u128(1)),
             ..scope(&ada)
         };
+        let denied: Denies = serde_json::from_value(json!({ "tools": ["web_*"] })).unwrap();
+        let denies = CacheScope {
+            denies: &denied,
+            ..scope(&ada)
+        };
+        let permitted: Permissions = serde_json::from_value(json!({ "tools": ["web_*"] })).unwrap();
+        let permissions = CacheScope {
+            permissions: &permitted,
+            ..scope(&ada)
+        };
+        assert_ne!(read.cache_key(denies), read.cache_key(permissions));
         for other in [
+            read.cache_key(denies),
+            read.cache_key(permissions),
             read.cache_key(scope(&eve)),
             read.cache_key(others_agent),
             other.cache_key(scope(&ada)),
