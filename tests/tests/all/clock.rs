@@ -200,3 +200,25 @@ async fn a_call_that_says_nothing_has_its_own_time_whatever_its_turn_may_rest() 
     let told = world.play(json!([{ "start": [call] }])).await;
     assert_eq!(told, ["t parts look done"]);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_turn_waits_for_a_persons_answer_for_longer_than_it_may_rest() {
+    let mut setup = hasty();
+    setup.definitions[0]["confirm"] = json!(["put"]);
+    let world = World::new(setup).await;
+    let session = world.open("puppet").await;
+    let call =
+        |key: &str, tool: &str| json!({ "key": key, "tool": tool, "args": { "sleep": 300 } });
+    // The clock runs first, and stops with the call that needs no answer.
+    let start = [call("looked", "look"), call("agreed", "put")];
+    let steps = json!({ "steps": [{ "until": "all", "start": start }] });
+    world.say("puppet", session, &steps.to_string()).await;
+    let (question, action) = world.question("puppet", session).await;
+    sleep(Duration::from_millis(2_500)).await;
+    let answer = json!({ "approve": true, "call": action.props["call"] });
+    world.answer("puppet", question, answer).await.unwrap();
+    world.idle(session).await;
+    let told = world.last_reply(session).await;
+    assert!(told.contains("looked parts look done"), "{told}");
+    assert!(told.contains("agreed parts put done"), "{told}");
+}
