@@ -4,12 +4,13 @@
 
 use async_trait::async_trait;
 use domain::digest::Digest;
+use domain::file::UNKNOWN_MEDIA_TYPE;
 use domain::id::{SessionId, TurnId};
 use domain::message::{Message, MessageId, Part};
 use runtime::{View, ViewError, ViewStatic};
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
-use store::Store;
+use store::{ReadError, Store};
 
 /// A frozen view of a run.
 pub(crate) struct StepView {
@@ -69,10 +70,10 @@ impl View for StepView {
         offset: u64,
         length: u32,
     ) -> Result<Option<Vec<u8>>, ViewError> {
-        if !self.mentions(digest).await? {
+        if !self.mentions(digest).await.map_err(unreadable)? {
             return Ok(None);
         }
-        let Some(bytes) = self.blob(digest).await? else {
+        let Some(bytes) = self.blob(digest).await.map_err(unreadable)? else {
             return Ok(None);
         };
         let from = usize::try_from(offset)
@@ -83,19 +84,19 @@ impl View for StepView {
     }
 }
 
-fn unreadable(error: store::ReadError) -> ViewError {
+fn unreadable(error: ReadError) -> ViewError {
     ViewError(Box::new(error))
 }
 
 impl StepView {
     /// Returns a blob, whole.
-    async fn blob(&self, digest: Digest) -> Result<Option<Arc<Vec<u8>>>, ViewError> {
+    async fn blob(&self, digest: Digest) -> Result<Option<Arc<Vec<u8>>>, ReadError> {
         if let Some(read) = self.last_read.get(digest) {
             return Ok(Some(read));
         }
         let bytes = match self.fresh.iter().find(|(fresh, _)| *fresh == digest) {
             Some((_, bytes)) => Some(bytes.clone()),
-            None => self.store.blob(digest).await.map_err(unreadable)?,
+            None => self.store.blob(digest).await?,
         };
         let bytes = bytes.map(Arc::new);
         if let Some(bytes) = &bytes {
@@ -109,29 +110,79 @@ impl StepView {
     /// It may if the thread or a result has shown the blob, or if the session's users handed it
     /// over. A guest cannot read what its conversation never showed it, whatever digests it
     /// guesses.
-    async fn mentions(&self, digest: Digest) -> Result<bool, ViewError> {
-        let names = |message: &Arc<Message>| {
-            message
-                .parts
-                .iter()
-                .any(|part| matches!(part, Part::Blob { digest: there, .. } if *there == digest))
-        };
-        if self.shown.contains(&digest) || self.own.iter().any(names) {
+    async fn mentions(&self, digest: Digest) -> Result<bool, ReadError> {
+        if self.shown.contains(&digest) || self.own_part(digest).is_some() {
             return Ok(true);
         }
         let (session, count) = self.files;
-        if count > 0
-            && self
-                .store
-                .is_file(session, digest, count)
-                .await
-                .map_err(unreadable)?
-        {
+        if count > 0 && self.store.is_file(session, digest, count).await? {
             return Ok(true);
         }
         match self.base {
-            Some(base) => self.store.mentions(base, digest).await.map_err(unreadable),
+            Some(base) => self.store.mentions(base, digest).await,
             None => Ok(false),
         }
     }
+
+    /// Returns the part that hands a blob on to another agent. None for a blob that the step may
+    /// not read, and for one that is not stored any more.
+    ///
+    /// Its media type is that under which the step knows it; results outside the thread leave none.
+    pub(crate) async fn part(&self, digest: Digest) -> Result<Option<Part>, ReadError> {
+        if !self.mentions(digest).await? {
+            return Ok(None);
+        }
+        if let Some(part) = self.own_part(digest) {
+            return Ok(Some(part.clone()));
+        }
+        if self.files.1 > 0 {
+            let files = self.store.files(self.files.0).await?;
+            if let Some(row) = files.into_iter().find(|row| row.file.digest == digest) {
+                return Ok(Some(Part::Blob {
+                    digest,
+                    media_type: row.file.media_type,
+                    size: row.file.bytes,
+                }));
+            }
+        }
+        if let Some(part) = self.thread_part(digest).await? {
+            return Ok(Some(part));
+        }
+        Ok(self.blob(digest).await?.map(|bytes| Part::Blob {
+            digest,
+            media_type: UNKNOWN_MEDIA_TYPE.to_owned(),
+            size: bytes.len() as u64,
+        }))
+    }
+
+    /// Returns the part of the run's own messages that shows a blob.
+    fn own_part(&self, digest: Digest) -> Option<&Part> {
+        self.own
+            .iter()
+            .flat_map(|message| &message.parts)
+            .find(|part| shows(part, digest))
+    }
+
+    /// Returns the part of the turns before this one that shows a blob.
+    async fn thread_part(&self, digest: Digest) -> Result<Option<Part>, ReadError> {
+        let Some(base) = self.base else {
+            return Ok(None);
+        };
+        let Some(turn) = self.store.shown_in(base, digest).await? else {
+            return Ok(None);
+        };
+        let messages = self
+            .store
+            .messages(Some(turn.id), turn.first_message, turn.last_message)
+            .await?;
+        Ok(messages
+            .into_iter()
+            .flat_map(|message| message.parts)
+            .find(|part| shows(part, digest)))
+    }
+}
+
+/// Returns whether a part shows a blob.
+fn shows(part: &Part, digest: Digest) -> bool {
+    matches!(part, Part::Blob { digest: there, .. } if *there == digest)
 }

@@ -2,8 +2,10 @@
 
 use agent_host_tests::world::target;
 use agent_host_tests::{Setup, World};
-use broker::PostMessage;
+use broker::{PostMessage, UploadFile};
 use domain::delegate::{CacheLimits, Priority};
+use domain::digest::Digest;
+use domain::message::Part;
 use domain::user::UserId;
 use serde_json::{Value, json};
 
@@ -226,6 +228,55 @@ async fn a_delegation_that_waits_for_room_ends_at_its_deadline() {
         "{told}"
     );
     world.quiet().await;
+}
+
+/// Returns a setup whose worker is a puppet that does this at every task.
+fn worker_that(steps: &Value) -> Setup {
+    with(|setup| {
+        setup.definitions[3]["component"] = json!("puppet");
+        setup.definitions[3]["settings"] = json!({ "script": { "steps": steps } });
+    })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_that_a_task_names_is_handed_on_if_its_caller_may_read_it() {
+    let content = b"an essay";
+    let digest = Digest::of(content);
+    let named = digest.reference();
+    let world = World::new(worker_that(&json!([{ "read": named }]))).await;
+    let session = world.open("puppet").await;
+    let file = UploadFile {
+        target: target("puppet"),
+        session,
+        name: "essay.txt".to_owned(),
+        media_type: "text/plain".to_owned(),
+        content: content.to_vec(),
+        user: UserId::local(),
+    };
+    world.broker.upload_file(file).await.unwrap();
+    let parameters = json!({ "path": "/data", "pattern": format!("in {named}") });
+    let task = json!({ "operation": "search_files", "parameters": parameters });
+    let steps = json!({ "steps": [{ "start": [delegate("a", &task)] }] }).to_string();
+    let elsewhere = world.open("puppet").await;
+    let shown = Part::Blob {
+        digest,
+        media_type: "text/plain".to_owned(),
+        size: content.len() as u64,
+    };
+    for (caller, output, blobs) in [
+        (session, "8 bytes", vec![shown]),
+        (elsewhere, "no blob", Vec::new()),
+    ] {
+        world.say("puppet", caller, &steps).await;
+        world.idle(caller).await;
+        let told = world.last_reply(caller).await;
+        assert!(told.contains(&format!(r#""output":"{output}""#)), "{told}");
+        let of_task = world.starts().await.pop().unwrap().session;
+        let messages = world.messages(of_task).await;
+        let content: Value = serde_json::from_str(&messages[0].text()).unwrap();
+        assert_eq!(content["parameters"], parameters);
+        assert_eq!(messages[0].parts[1..], blobs[..], "{output}");
+    }
 }
 
 /// Two steps that read the same one after the other.

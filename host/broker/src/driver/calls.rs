@@ -6,6 +6,7 @@ use super::handover::{Handover, Sent, To, Waits};
 use super::scope::{Scope, at_once, failed, refused, simply};
 use crate::kept_results::{Looked, WRITING_MAX, Writing};
 use crate::serving::Offering;
+use crate::view::StepView;
 use domain::authority::{Denied, only_delegates};
 use domain::budget::Budget;
 use domain::definition::DefinitionId;
@@ -236,9 +237,10 @@ impl SessionContext {
             Looked::Awaited(key) => Some(key),
             Looked::Never => None,
         };
+        let content = handed_on(scope.view, &delegation).await?;
         let handover = Handover {
             to: To::Worker(target),
-            content: vec![Part::text(delegation.content())],
+            content,
             waits: Waits::Attached {
                 timeout_ms: delegation.timeout_ms,
             },
@@ -364,6 +366,16 @@ impl SessionContext {
         };
         self.hand_over(scope, handover, sent).await
     }
+}
+
+/// Returns the content of the message to a delegation's target: the task, and the blobs that its
+/// parameters name, as far as the caller may read them. What it may not read stays text.
+async fn handed_on(view: &StepView, delegation: &Delegation) -> Result<Vec<Part>, DriverError> {
+    let mut content = vec![Part::text(delegation.content())];
+    for digest in delegation.digests() {
+        content.extend(view.part(digest).await?);
+    }
+    Ok(content)
 }
 
 /// Returns whether calls of a tool become work of another agent.

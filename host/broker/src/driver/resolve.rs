@@ -15,6 +15,7 @@ use crate::catalogue::CHAT;
 use crate::ledger::{Through, entry, ledger_event};
 use crate::performance::attempts::Short;
 use crate::resolved_config::ResolvedConfig;
+use crate::view::StepView;
 use domain::authority::Denied;
 use domain::budget::Amount;
 use domain::digest::Digest;
@@ -41,6 +42,8 @@ pub(super) struct Asked<'a> {
     /// The resolved config that the agent was shown when the run began.
     pub(super) config: &'a ResolvedConfig,
     pub(super) intake: &'a Intake,
+    /// The view that the step was taken with.
+    pub(super) view: &'a StepView,
     pub(super) now: Timestamp,
 }
 
@@ -203,6 +206,7 @@ impl SessionContext {
             config: asked.config,
             granted,
             intake: asked.intake,
+            view: asked.view,
             now: asked.now,
             left,
             of,

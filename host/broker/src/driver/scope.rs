@@ -2,6 +2,7 @@
 
 use super::driving::Driving;
 use crate::resolved_config::ResolvedConfig;
+use crate::view::StepView;
 use domain::approval::{Approval, Exact};
 use domain::authority::{Caller, Denied, Permissions};
 use domain::budget::{Amount, Available};
@@ -40,6 +41,8 @@ pub(super) struct Scope<'a> {
     /// The resolved config that it would be shown now. It says what the agent may do.
     pub(super) granted: &'a ResolvedConfig,
     pub(super) intake: &'a Intake,
+    /// The view that the step was taken with.
+    pub(super) view: &'a StepView,
     pub(super) now: Timestamp,
     /// The rest of the turn's limits and of the accounts, the less of both.
     pub(super) left: Available,

@@ -6,12 +6,14 @@
 //! and dispatches the work to another agent. Validation comes before anything happens, and every
 //! refusal names what would have been allowed, so that a model can mend its call.
 
+mod blobs;
 mod cache;
 mod operations;
 mod result;
 #[cfg(test)]
 mod tests;
 
+pub use blobs::BLOBS_MAX;
 pub use cache::{Cache, CacheLimits, CacheScope, Hit, Kept};
 pub use operations::{OPERATIONS, OperationRule, ParameterKind, ParameterRule};
 pub use result::{DelegateError, DelegateMetadata, DelegateResult, Task, TaskState};

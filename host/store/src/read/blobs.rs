@@ -1,12 +1,13 @@
 //! Reads of the threads and streams that name a blob.
 
 use super::ReadError;
-use super::turns::holder;
+use super::turns::{holder, node};
 use crate::EMPTY_STATE;
 use crate::sql::{Columns, Sql, limit as rows};
 use crate::store::Store;
 use domain::digest::Digest;
 use domain::id::TurnId;
+use domain::turn::TurnNode;
 use rusqlite::params;
 
 impl Store {
@@ -14,6 +15,16 @@ impl Store {
     /// thread that shows this very content costs a walk of logarithmic length; the length of the
     /// thread does not matter.
     pub async fn mentions(&self, head: TurnId, digest: Digest) -> Result<bool, ReadError> {
+        Ok(self.shown_in(head, digest).await?.is_some())
+    }
+
+    /// Returns the turn of the thread that ends in `head` one of whose messages names a blob; none
+    /// when the thread does not show it.
+    pub async fn shown_in(
+        &self,
+        head: TurnId,
+        digest: Digest,
+    ) -> Result<Option<TurnNode>, ReadError> {
         self.read(move |sql| {
             let turns = sql.rows(
                 "SELECT t.id, t.last_message FROM blob_references b JOIN runs r ON r.id = \
@@ -24,10 +35,10 @@ impl Store {
             )?;
             for (turn, last_message) in turns {
                 if holder(sql, head, last_message)?.is_some_and(|holder| holder.id == turn) {
-                    return Ok(true);
+                    return node(sql, turn);
                 }
             }
-            Ok(false)
+            Ok(None)
         })
         .await
     }
