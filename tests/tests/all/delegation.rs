@@ -5,7 +5,7 @@ use agent_host_tests::{Setup, World};
 use broker::{PostMessage, UploadFile};
 use domain::delegate::{CacheLimits, Priority};
 use domain::digest::Digest;
-use domain::message::Part;
+use domain::message::{Part, Role};
 use domain::user::UserId;
 use serde_json::{Value, json};
 
@@ -277,6 +277,67 @@ async fn a_file_that_a_task_names_is_handed_on_if_its_caller_may_read_it() {
         assert_eq!(content["parameters"], parameters);
         assert_eq!(messages[0].parts[1..], blobs[..], "{output}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_long_report_reaches_the_model_as_json_that_names_its_blob() {
+    // The worker repeats what its model says.
+    let asks = json!([{ "start": [{ "key": "m", "model": "x" }] }]);
+    let said = format!("begin{}end", "x".repeat(100 << 10));
+    let script = format!(
+        "[[rule]]\nwhen.userContains = '\"operation\"'\nreply.text = \"{said}\"\n{}",
+        calling(READ)
+    );
+    let world = World::new(Setup {
+        script,
+        ..worker_that(&asks)
+    })
+    .await;
+    let whole = format!("m message {said}");
+    let digest = Digest::of(whole.as_bytes());
+    let bytes = whole.len();
+    let session = world.open("assistant").await;
+    world.say("assistant", session, "go").await;
+    world.idle(session).await;
+    let messages = world.messages(session).await;
+    let told = messages
+        .iter()
+        .find(|message| message.role == Role::Tool)
+        .unwrap();
+    let result: Value = serde_json::from_str(&told.text()).unwrap();
+    let output = result["output"].as_str().unwrap();
+    assert!(
+        output.starts_with("m message begin") && output.ends_with("end") && output.len() < 10_000,
+        "{output}"
+    );
+    assert_eq!(
+        (&result["success"], &result["taskState"], &result["blob"]),
+        (
+            &json!(true),
+            &json!("COMPLETED"),
+            &json!({ "digest": digest.reference(), "bytes": bytes, "mediaType": "text/plain" })
+        )
+    );
+    assert!(result["taskId"].is_string() && result["metadata"]["agentId"].is_string());
+    assert_eq!(
+        told.parts[1],
+        Part::Blob {
+            digest,
+            media_type: "text/plain".to_owned(),
+            size: bytes as u64,
+        }
+    );
+    assert_eq!(
+        world.store().blob(digest).await.unwrap(),
+        Some(whole.into_bytes())
+    );
+    // An agent that delegates by itself reads it too.
+    let told = world
+        .play(json!([{ "start": [delegate("a", &json!({}))] }]))
+        .await
+        .join("\n");
+    assert!(told.ends_with(&format!(" ({bytes} bytes)")), "{told}");
+    assert!(world.store().unnamed_blobs(10).await.unwrap().is_empty());
 }
 
 /// Two steps that read the same one after the other.

@@ -255,12 +255,12 @@ impl SessionContext {
             .get(&reply_to.operation)
             .filter(|open| matches!(open.operation.performer, Performer::Agent { .. }))
         {
-            let settlement = settlement_for_parent(&open.operation, run, closing, cause, time);
+            let (settlement, blobs) =
+                settlement_for_parent(&open.operation, run, closing, cause, time);
             if *cause == Cause::Replied {
                 let kept_results = &self.core.kept_results;
                 kept_results.keep(&self.served, reply_to.operation, || hit(&settlement), time);
             }
-            let (settlement, blobs) = settlement.spilled();
             commit.blobs.extend(blobs);
             let event = Event::RunSettled(domain::event::RunSettled {
                 run: reply_to.run,
@@ -444,13 +444,17 @@ fn add_last(commit: &mut Commit, stream: Stream, context: &Context, event: Event
     });
 }
 
-/// Returns the result of a settlement as it may be kept.
+/// Returns the result of a settlement as it may be kept. None for one with blobs, which go with the
+/// sessions that show them.
 fn hit(settlement: &Settlement) -> Option<Hit> {
     let parts = match (&settlement.result, &settlement.outcome) {
         (Some(result), _) => &result.parts,
         (None, OperationOutcome::Parts { parts }) => parts,
         (None, _) => return None,
     };
+    if parts.iter().any(|part| matches!(part, Part::Blob { .. })) {
+        return None;
+    }
     Some(Hit {
         result: text_of(parts),
         untrusted: settlement.is_untrusted(),

@@ -453,9 +453,8 @@ fn settle(reply: &mut Sent, open: &Open, to: ReplyTo, reply_given: Given<'_>) {
     // The run may go on and use more, so at least the whole reserve counts as used.
     let spent = run.spent_so_far().at_least(open.operation.reserved);
     let calls = run.spending.tool_calls;
-    let (settlement, blobs) = given(&open.operation, calls, parts, reply_given.untrusted, time)
-        .spending(spent)
-        .spilled();
+    let (settlement, blobs) = given(&open.operation, calls, parts, reply_given.untrusted, time);
+    let settlement = settlement.spending(spent);
     reply.blobs = blobs;
     reply.guards.push(Guard::Run(RunGuard::OperationOpen {
         run: to.run,

@@ -47,27 +47,38 @@ pub fn spill_value(value: &Value) -> Option<(Vec<Part>, Vec<u8>)> {
 
 /// Head and tail of a long text, and where the whole is.
 fn edges(text: &str, media_type: &str) -> Vec<Part> {
+    vec![
+        Part::text(shortened(text, SPILL_EDGE_BYTES)),
+        blob_of(text, media_type),
+    ]
+}
+
+/// Returns head and tail of a text, each of at most so many bytes and a quarter of it, with the
+/// handle to the whole between them.
+pub(crate) fn shortened(text: &str, edge_bytes: usize) -> String {
+    let edge_bytes = edge_bytes.min(text.len() / 4);
     let head = text
-        .get(..text.floor_char_boundary(SPILL_EDGE_BYTES))
+        .get(..text.floor_char_boundary(edge_bytes))
         .unwrap_or_default();
     let tail = text
-        .get(text.ceil_char_boundary(text.len() - SPILL_EDGE_BYTES)..)
+        .get(text.ceil_char_boundary(text.len() - edge_bytes)..)
         .unwrap_or_default();
-    let digest = Digest::of(text.as_bytes());
     let omitted = text.len() - head.len() - tail.len();
     let handle = format!(
         "[… {omitted} of {} bytes are left out here; the whole is {} …]",
         text.len(),
-        digest.reference()
+        Digest::of(text.as_bytes()).reference()
     );
-    vec![
-        Part::text(format!("{head}\n{handle}\n{tail}")),
-        Part::Blob {
-            digest,
-            media_type: media_type.to_owned(),
-            size: text.len() as u64,
-        },
-    ]
+    format!("{head}\n{handle}\n{tail}")
+}
+
+/// Returns the part that shows a text as a blob.
+pub(crate) fn blob_of(text: &str, media_type: &str) -> Part {
+    Part::Blob {
+        digest: Digest::of(text.as_bytes()),
+        media_type: media_type.to_owned(),
+        size: text.len() as u64,
+    }
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ mod tests;
 pub use blobs::BLOBS_MAX;
 pub use cache::{Cache, CacheLimits, CacheScope, Hit, Kept};
 pub use operations::{OPERATIONS, OperationRule, ParameterKind, ParameterRule};
-pub use result::{DelegateError, DelegateMetadata, DelegateResult, Task, TaskState};
+pub use result::{DelegateBlob, DelegateError, DelegateMetadata, DelegateResult, Task, TaskState};
 
 use crate::access::tool::{EffectClass, ToolDefinition};
 use crate::values::limits::INPUT_BYTES_MAX;

@@ -225,8 +225,9 @@ pub struct Closing<'a> {
 }
 
 /// Returns the settlement for the operation of another run that waits for this run when this run
-/// ends. The reply of a turn is the agent's last message. A delegation is reported in the terms of
-/// the tool `delegate`, a message in those of `agents_message`.
+/// ends, and the blobs that are to be stored with it. The reply of a turn is the agent's last
+/// message. A delegation is reported in the terms of the tool `delegate`, a message in those of
+/// `agents_message`.
 #[must_use]
 pub fn settlement_for_parent(
     operation: &Operation,
@@ -234,7 +235,7 @@ pub fn settlement_for_parent(
     closing: Closing<'_>,
     cause: &Cause,
     time: Timestamp,
-) -> Settlement {
+) -> (Settlement, Vec<Vec<u8>>) {
     let untrusted = run.is_untrusted();
     let parts = match cause {
         Cause::Replied => Some(reply(run, closing.said)),
@@ -243,7 +244,8 @@ pub fn settlement_for_parent(
     };
     let spent = run.spent_with(closing.stopped);
     if let Some(parts) = parts {
-        return given(operation, spent.calls, parts, untrusted, time).spending(spent);
+        let (settlement, blobs) = given(operation, spent.calls, parts, untrusted, time);
+        return (settlement.spending(spent), blobs);
     }
     // The reason for it may be given in the agent's own words.
     settlement(
@@ -254,6 +256,7 @@ pub fn settlement_for_parent(
     .marked(untrusted)
     .spending(spent)
     .ending(state_of(cause))
+    .spilled()
 }
 
 /// Returns the state of a task whose work ended with this cause.
@@ -317,7 +320,7 @@ fn failed_without_reply(
 
 /// Returns the settlement for the waiting operation of another run when it is replied to. The reply
 /// may come at the end of a turn or in the middle of it. `calls` is the number of calls made for
-/// it.
+/// it. What is too long has become blobs, which are to be stored with it.
 #[must_use]
 pub fn given(
     operation: &Operation,
@@ -325,7 +328,8 @@ pub fn given(
     parts: Vec<Part>,
     untrusted: bool,
     time: Timestamp,
-) -> Settlement {
+) -> (Settlement, Vec<Vec<u8>>) {
+    let mut blobs = Vec::new();
     let parts = match &operation.performer {
         Performer::Agent {
             session,
@@ -345,14 +349,17 @@ pub fn given(
         }
         _ => match delegation(operation, time) {
             Some((delegation, task)) => {
-                vec![Part::text(
-                    DelegateResult::succeeded(&delegation, &task, &text_of(&parts)).to_string(),
-                )]
+                let (parts, blob) = DelegateResult::parts(&delegation, &task, parts);
+                blobs.extend(blob);
+                parts
             }
             None => parts,
         },
     };
-    settlement(operation, Ended::Gave { parts, untrusted }, time)
+    let (settlement, spilled) =
+        settlement(operation, Ended::Gave { parts, untrusted }, time).spilled();
+    blobs.extend(spilled);
+    (settlement, blobs)
 }
 
 /// Returns the end of a delegation that was not done in time; none for any other operation.

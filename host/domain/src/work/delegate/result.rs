@@ -1,8 +1,12 @@
 //! The result of a delegation, as the JSON that goes back to the model as the call's result.
 
 use super::{Code, Delegation, Target};
+use crate::thread::message::{Part, text_of};
+use crate::thread::spill::{blob_of, shortened};
+use crate::values::digest::Digest;
 use crate::values::error_code::{ErrorCategory, category_of_tool, is_retryable};
 use crate::values::id::{AgentId, OperationId};
+use crate::values::limits::{INLINE_TEXT_BYTES_MAX, SPILL_EDGE_BYTES};
 use crate::values::text::words;
 use crate::values::time::Timestamp;
 use crate::work::step::Failure;
@@ -66,6 +70,18 @@ pub struct DelegateError {
     pub details: Map<String, Value>,
 }
 
+/// The whole of a reply that is too long to stand in a result.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DelegateBlob {
+    /// The digest under which it can be read: `sha256:` and 64 hexadecimal digits.
+    pub digest: String,
+    /// Its size in bytes.
+    pub bytes: u64,
+    /// Its media type: `application/json` for an object or array, otherwise `text/plain`.
+    pub media_type: &'static str,
+}
+
 /// The known facts about a delegation. Empty if it was refused before there was a task.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -102,9 +118,12 @@ pub struct DelegateResult {
     /// The result, when it is a JSON object or array.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub data: Option<Value>,
-    /// The result, when it is text.
+    /// The result, when it is text; its head and tail, when it is too long.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output: Option<String>,
+    /// The whole of a result that is too long.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub blob: Option<DelegateBlob>,
     /// The reason why there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<DelegateError>,
@@ -139,6 +158,55 @@ impl DelegateResult {
             data,
             output,
             ..Self::ended(delegation, task, TaskState::Completed)
+        }
+    }
+
+    /// Returns the result of a reply as the parts that its caller gets, and the bytes to be stored
+    /// with them. The result is JSON of at most [`INLINE_TEXT_BYTES_MAX`] bytes, whatever the reply
+    /// is: of one that is too long head and tail stay, and the whole becomes a blob. The blobs that
+    /// the reply shows stay with it.
+    #[must_use]
+    pub fn parts(
+        delegation: &Delegation,
+        task: &Task,
+        mut reply: Vec<Part>,
+    ) -> (Vec<Part>, Option<Vec<u8>>) {
+        let text = text_of(&reply);
+        reply.retain(|part| matches!(part, Part::Blob { .. }));
+        let mut result = Self::succeeded(delegation, task, &text);
+        let blob = result.shorten(&text);
+        let bytes = blob.is_some().then(|| text.into_bytes());
+        let mut parts = vec![Part::text(result.to_string())];
+        parts.extend(blob);
+        parts.append(&mut reply);
+        (parts, bytes)
+    }
+
+    /// Leaves head and tail of a reply that is too long, and names its blob. Returns the part that
+    /// shows the blob; none for a reply that fits.
+    fn shorten(&mut self, reply: &str) -> Option<Part> {
+        if self.to_string().len() <= INLINE_TEXT_BYTES_MAX {
+            return None;
+        }
+        let media_type = if self.data.is_some() {
+            "application/json"
+        } else {
+            "text/plain"
+        };
+        self.data = None;
+        self.blob = Some(DelegateBlob {
+            digest: Digest::of(reply.as_bytes()).reference(),
+            bytes: reply.len() as u64,
+            media_type,
+        });
+        // What JSON has to escape is several times as long there.
+        let mut edge_bytes = SPILL_EDGE_BYTES;
+        loop {
+            self.output = Some(shortened(reply, edge_bytes));
+            if edge_bytes == 0 || self.to_string().len() <= INLINE_TEXT_BYTES_MAX {
+                return Some(blob_of(reply, media_type));
+            }
+            edge_bytes /= 2;
         }
     }
 
@@ -229,6 +297,7 @@ impl DelegateResult {
             task_id: None,
             data: None,
             output: None,
+            blob: None,
             error: None,
             task_state,
             metadata: DelegateMetadata::default(),
@@ -241,6 +310,7 @@ impl DelegateResult {
             task_id: Some(task.operation.to_string()),
             data: None,
             output: None,
+            blob: None,
             error: None,
             task_state: Some(state),
             metadata: DelegateMetadata {

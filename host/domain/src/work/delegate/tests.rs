@@ -4,9 +4,11 @@ use super::{
     Code, DelegateResult, Delegation, INPUT_BYTES_MAX, NAME, OPERATIONS, PATH_BYTES_MAX, Priority,
     Target, Task, definition, parse,
 };
+use crate::thread::message::{Part, text_of};
 use crate::values::digest::Digest;
 use crate::values::error_code::{category_of_tool, is_retryable};
 use crate::values::id::{AgentId, OperationId};
+use crate::values::limits::INLINE_TEXT_BYTES_MAX;
 use crate::values::time::Timestamp;
 use crate::work::step::Failure;
 use serde_json::{Value, json};
@@ -391,6 +393,60 @@ fn every_code_of_a_result_says_what_the_table_of_codes_says() {
         assert_eq!(error.code, code.as_str());
         assert_eq!(error.retryable, is_retryable(code.as_str()), "{code}");
         assert_eq!(error.category, category_of_tool(code.as_str()), "{code}");
+    }
+}
+
+#[test]
+fn a_result_is_json_within_the_limit_however_long_the_reply_is() {
+    let file = Part::Blob {
+        digest: Digest::of(b"file"),
+        media_type: "image/png".into(),
+        size: 4,
+    };
+    let long = format!("begin{}end", "ä".repeat(60_000));
+    let list = json!(["begin", "x".repeat(40_000)]).to_string();
+    let escaped = "\u{1}".repeat(7_000);
+    for (reply, media_type) in [
+        ("short", None),
+        (long.as_str(), Some("text/plain")),
+        (list.as_str(), Some("application/json")),
+        (escaped.as_str(), Some("text/plain")),
+    ] {
+        let given = vec![Part::text(reply), file.clone()];
+        let (parts, bytes) = DelegateResult::parts(&delegation(), &task(), given);
+        let text = text_of(&parts);
+        assert!(text.len() <= INLINE_TEXT_BYTES_MAX, "{}", text.len());
+        let result: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(result["success"], true);
+        assert_eq!(result["taskId"], json!(task().operation.to_string()));
+        assert_eq!(result["metadata"]["duration"], 1_500);
+        assert!(result.get("data").is_none());
+        let output = result["output"].as_str().unwrap();
+        assert_eq!(parts.last(), Some(&file), "the reply's own blobs stay");
+        let Some(media_type) = media_type else {
+            assert_eq!((output, bytes, parts.len()), (reply, None, 2));
+            continue;
+        };
+        let digest = Digest::of(reply.as_bytes());
+        let size = reply.len() as u64;
+        let blob = json!({
+            "digest": digest.reference(), "bytes": size, "mediaType": media_type,
+        });
+        assert_eq!(result["blob"], blob);
+        assert_eq!(bytes.as_deref(), Some(reply.as_bytes()));
+        let media_type = media_type.to_owned();
+        assert_eq!(
+            parts[1],
+            Part::Blob {
+                digest,
+                media_type,
+                size
+            }
+        );
+        assert!(
+            output.starts_with(&reply[..5]) && output.ends_with(&reply[reply.len() - 3..]),
+            "{output}"
+        );
     }
 }
 

@@ -49,7 +49,7 @@ fn a_delegation_that_is_not_done_in_time_is_told_the_same_whoever_says_so_first(
         code: "timed-out".into(),
         reason: "it was not done by its deadline".into(),
     };
-    let by_work = settlement_for_parent(&operation, &begun(), Closing::default(), &cause, NOW);
+    let (by_work, _) = settlement_for_parent(&operation, &begun(), Closing::default(), &cause, NOW);
     assert_eq!(
         (&by_caller.outcome, &by_caller.result),
         (&by_work.outcome, &by_work.result)
