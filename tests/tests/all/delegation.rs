@@ -280,6 +280,25 @@ async fn a_file_that_a_task_names_is_handed_on_if_its_caller_may_read_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_task_is_told_its_time_and_no_more_than_its_caller_has() {
+    let world = World::new(worker_that(&json!([{ "reply": "done" }]))).await;
+    let own = json!({ "start": [delegate("a", &json!({ "timeout": 50_000 }))] });
+    let inner = json!({ "steps": [own] }).to_string();
+    let below = json!({
+        "start": [{ "key": "d", "agent": "other", "text": inner, "timeout": 20_000 }],
+    });
+    for (step, within_ms) in [(own, 50_000..=50_000), (below, 1..=20_000)] {
+        let told = world.play(json!([step])).await.join("\n");
+        assert!(told.contains(r#""output":"done""#), "{told}");
+        let of_task = world.starts().await.pop().unwrap().session;
+        let messages = world.messages(of_task).await;
+        let content: Value = serde_json::from_str(&messages[0].text()).unwrap();
+        let time_ms = content["timeoutMs"].as_u64().unwrap();
+        assert!(within_ms.contains(&time_ms), "{content}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_long_report_reaches_the_model_as_json_that_names_its_blob() {
     // The worker repeats what its model says.
     let asks = json!([{ "start": [{ "key": "m", "model": "x" }] }]);

@@ -237,7 +237,7 @@ impl SessionContext {
             Looked::Awaited(key) => Some(key),
             Looked::Never => None,
         };
-        let content = handed_on(scope.view, &delegation).await?;
+        let content = handed_on(scope.view, &delegation, time_of(scope, &delegation)).await?;
         let handover = Handover {
             to: To::Worker(target),
             content,
@@ -368,10 +368,22 @@ impl SessionContext {
     }
 }
 
+/// Returns the milliseconds that a delegation has: its own, or what is left of its caller's.
+fn time_of(scope: &Scope<'_>, delegation: &Delegation) -> u64 {
+    let of_caller = scope.driving.run.started.deadline;
+    of_caller.map_or(delegation.timeout_ms, |deadline| {
+        delegation.timeout_ms.min(deadline.since_ms(scope.now))
+    })
+}
+
 /// Returns the content of the message to a delegation's target: the task, and the blobs that its
 /// parameters name, as far as the caller may read them. What it may not read stays text.
-async fn handed_on(view: &StepView, delegation: &Delegation) -> Result<Vec<Part>, DriverError> {
-    let mut content = vec![Part::text(delegation.content())];
+async fn handed_on(
+    view: &StepView,
+    delegation: &Delegation,
+    within_ms: u64,
+) -> Result<Vec<Part>, DriverError> {
+    let mut content = vec![Part::text(delegation.content(within_ms))];
     for digest in delegation.digests() {
         content.extend(view.part(digest).await?);
     }

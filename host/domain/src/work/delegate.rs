@@ -119,10 +119,14 @@ pub struct Delegation {
 }
 
 impl Delegation {
-    /// Returns the content of the message to the target: JSON text of `operation` and `parameters`.
+    /// Returns the content of the message to the target: JSON text of `operation`, `parameters` and
+    /// `timeoutMs`, the milliseconds that it has from the hand-over on.
     #[must_use]
-    pub fn content(&self) -> String {
-        json!({ "operation": self.operation, "parameters": self.parameters }).to_string()
+    pub fn content(&self, within_ms: u64) -> String {
+        json!({
+            "operation": self.operation, "parameters": self.parameters, "timeoutMs": within_ms,
+        })
+        .to_string()
     }
 }
 
@@ -310,7 +314,7 @@ pub fn parse(arguments: &str, targets: &[Target]) -> Result<Delegation, Invalid>
         timeout_ms,
         priority,
     };
-    if delegation.content().len() > INPUT_BYTES_MAX {
+    if delegation.content(timeout_ms).len() > INPUT_BYTES_MAX {
         return Err(Invalid::parameters(format!(
             "The parameters are longer than {INPUT_BYTES_MAX} bytes."
         )));

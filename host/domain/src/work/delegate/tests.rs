@@ -66,11 +66,14 @@ fn a_valid_call_becomes_a_delegation_with_the_defaults_of_its_target() {
 }
 
 #[test]
-fn the_target_is_told_operation_and_parameters_and_nothing_else() {
-    let content: Value = serde_json::from_str(&delegation().content()).unwrap();
+fn the_target_is_told_operation_parameters_and_time_and_nothing_else() {
+    let content: Value = serde_json::from_str(&delegation().content(1_500)).unwrap();
     assert_eq!(
         content,
-        json!({ "operation": "read_file", "parameters": { "path": "notes/today.md" } })
+        json!({
+            "operation": "read_file", "parameters": { "path": "notes/today.md" },
+            "timeoutMs": 1_500,
+        })
     );
 }
 
