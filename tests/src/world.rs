@@ -576,6 +576,7 @@ fn gateway(dir: &Path, setup: &Setup) -> Gateway {
                 "provider": "scripted", "model": "m", "price": price,
                 "maxTokens": setup.max_tokens,
             },
+            "deep": { "provider": "scripted", "model": "deep" },
         },
         "defaultModel": "m",
     });

@@ -9,7 +9,8 @@ use std::collections::BTreeMap;
 pub struct PathSettings {
     /// Rules on subtrees, user by user.
     pub rules: UserRules,
-    /// The models of the roles that agents have by their paths: aliases. The model of a message or
-    /// a session goes before them, and that of a definition comes after.
+    /// The models of the roles that agents have by their paths or as targets of delegations:
+    /// aliases. The model of a message or a session goes before them, and that of a definition
+    /// comes after.
     pub models: BTreeMap<ModelRole, String>,
 }

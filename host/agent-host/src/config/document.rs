@@ -63,7 +63,9 @@ pub(crate) struct Config {
     pub(crate) path_rules: Vec<UserRule>,
     /// The models of the roles that agents have by their paths, by alias: `user`, `subagent`,
     /// `memory`, `memorySearch`, `task`. The model of a message or a session takes precedence over
-    /// them; that of an agent's definition comes after them.
+    /// them; that of an agent's definition comes after them. Two more roles, `research` and `code`,
+    /// are those of agents to which work for a `researcher` or `coder` is handed: they go before
+    /// `subagent`, for a definition that names no model.
     pub(crate) roles: BTreeMap<ModelRole, String>,
 }
 

@@ -34,8 +34,8 @@ pub(crate) struct AgentView {
     /// The kind of agent, as its address gives it: `connector`, `agent`, `cron`, `task`, `subuser`,
     /// `system`, `sub`, `memory` or `search`.
     pub(crate) kind: &'static str,
-    /// The role by which it has its model, if the configuration gives one: `user`, `subagent`,
-    /// `memory`, `memorySearch` or `task`.
+    /// The role by its address, for the model that the configuration may give it: `user`,
+    /// `subagent`, `memory`, `memorySearch` or `task`.
     pub(crate) model_role: Option<&'static str>,
     /// The label shown to people: its name with its user name, or a label made from its address.
     pub(crate) label: String,

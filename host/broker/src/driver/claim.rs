@@ -17,7 +17,7 @@ use domain::authority::{Denies, Permissions};
 use domain::basis::Overrides;
 use domain::budget::Budget;
 use domain::definition::Definition;
-use domain::delegate::Priority;
+use domain::delegate::{Priority, Target};
 use domain::digest::Digest;
 use domain::dispatch::Depth;
 use domain::event::{InputAccepted, RunStarted, Source};
@@ -26,6 +26,7 @@ use domain::id::TurnId;
 use domain::limits::RECALL_HITS_MAX;
 use domain::message::text_of;
 use domain::operation::ReplyTo;
+use domain::path::PathKind;
 use domain::persona::Persona;
 use domain::queue::OverflowNotice;
 use domain::role::AgentRole;
@@ -303,8 +304,8 @@ impl SessionContext {
 
     /// Returns the model of a turn; none for the host's own.
     ///
-    /// The first that names one decides: the message, the session, the role that the agent has by
-    /// its path, its definition.
+    /// The first that names one decides: the message, the session, the role of a delegation's
+    /// target whose definition names none, the role that the agent has by its path, its definition.
     pub(super) fn model(
         &self,
         message: Option<&String>,
@@ -312,9 +313,16 @@ impl SessionContext {
         agent: &AgentRow,
         definition: &Definition,
     ) -> Option<String> {
+        let of_target = || {
+            let target = Target::from_word(&definition.agent_id.0)?;
+            let is_open = agent.kind == PathKind::Sub && definition.model.is_none();
+            let role = target.model_role().filter(|_| is_open)?;
+            self.core.paths.models.get(&role)
+        };
         let of_role = || self.core.paths.models.get(&agent.kind.model_role()?);
         message
             .or(session.model.as_ref())
+            .or_else(of_target)
             .or_else(of_role)
             .or(definition.model.as_ref())
             .cloned()

@@ -19,6 +19,7 @@ pub use operations::{OPERATIONS, OperationRule, ParameterKind, ParameterRule};
 pub use result::{DelegateBlob, DelegateError, DelegateMetadata, DelegateResult, Task, TaskState};
 
 use crate::access::tool::{EffectClass, ToolDefinition};
+use crate::agents::path::ModelRole;
 use crate::values::limits::INPUT_BYTES_MAX;
 use crate::values::text::words;
 use schemars::JsonSchema;
@@ -66,6 +67,16 @@ impl Target {
             Self::Worker => 300_000,
             Self::Researcher => 900_000,
             Self::Coder => 600_000,
+        }
+    }
+
+    /// Returns the model role of its work, which goes before that of the path; none for a worker.
+    #[must_use]
+    pub fn model_role(self) -> Option<ModelRole> {
+        match self {
+            Self::Worker => None,
+            Self::Researcher => Some(ModelRole::Research),
+            Self::Coder => Some(ModelRole::Code),
         }
     }
 

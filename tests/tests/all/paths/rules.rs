@@ -4,6 +4,7 @@ use super::{ask, at, get, make, make_below, script, started, talk};
 use agent_host_tests::process::PATIENCE;
 use agent_host_tests::{Setup, World};
 use domain::event::Event;
+use domain::message::Role;
 use domain::path::ModelRole;
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -197,6 +198,57 @@ async fn the_role_of_a_path_has_its_model_unless_message_or_session_say_another(
         models,
         ["large", "small", "m"].map(|model| Some(model.to_owned()))
     );
+}
+
+/// Returns the model that was asked in a task for this target.
+async fn asked_by(target: &str, model: Option<&str>, roles: &[(ModelRole, &str)]) -> String {
+    let script = json!({ "steps": [{ "start": [{ "key": "m", "model": "x" }] }] });
+    let mut setup = Setup::default();
+    setup.definitions.push(json!({
+        "agentId": target, "displayName": target, "component": "puppet", "model": model,
+        "settings": { "script": script },
+    }));
+    setup.paths.models = roles
+        .iter()
+        .map(|(role, alias)| (*role, (*alias).to_owned()))
+        .collect();
+    let world = World::new(setup).await;
+    let task = match target {
+        "coder" => json!({ "operation": "generate_code", "parameters": { "spec": "a sum" } }),
+        _ => json!({ "operation": "deep_research", "parameters": { "query": "the tides" } }),
+    };
+    let mut arguments = json!({ "target": target });
+    let task = task.as_object().unwrap().clone();
+    arguments.as_object_mut().unwrap().extend(task);
+    let call = json!({ "key": "a", "tool": "delegate", "args": arguments });
+    world.play(json!([{ "start": [call] }])).await;
+    let of_task = world.starts().await.pop().unwrap().session;
+    let messages = world.messages(of_task).await;
+    let said = messages
+        .into_iter()
+        .find(|message| message.role == Role::Assistant);
+    said.unwrap().origin
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_target_of_delegations_asks_the_model_of_its_role_if_its_definition_has_none() {
+    let research = (ModelRole::Research, "deep");
+    let code = (ModelRole::Code, "deep");
+    let other = (ModelRole::Subagent, "m");
+    for (target, model, roles, asked) in [
+        ("researcher", None, vec![research, other], "model:deep"),
+        ("coder", None, vec![code, other], "model:deep"),
+        ("coder", Some("m"), vec![code], "model:m"),
+        ("researcher", None, vec![code], "model:m"),
+        (
+            "researcher",
+            None,
+            vec![(ModelRole::Subagent, "deep")],
+            "model:deep",
+        ),
+    ] {
+        assert_eq!(asked_by(target, model, &roles).await, asked, "{roles:?}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

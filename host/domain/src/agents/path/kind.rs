@@ -50,6 +50,10 @@ pub enum ModelRole {
     MemorySearch,
     /// `task`: who does work once.
     Task,
+    /// `research`: the target `researcher` of a delegation.
+    Research,
+    /// `code`: the target `coder` of a delegation.
+    Code,
 }
 
 words!(PathKind {
@@ -126,6 +130,8 @@ words!(ModelRole {
     Memory = "memory",
     MemorySearch = "memorySearch",
     Task = "task",
+    Research = "research",
+    Code = "code",
 });
 
 impl AgentPath {
