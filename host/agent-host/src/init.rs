@@ -126,6 +126,7 @@ fn taken(path: &Path) -> Failure {
 #[cfg(test)]
 mod tests {
     use super::{CONFIG, CONFIG_FILE, SCRIPT, SCRIPT_FILE, data_lines, write};
+    use crate::config::Config;
     use std::fs;
     use std::path::{Path, PathBuf};
 
@@ -146,6 +147,19 @@ mod tests {
             }
             assert!(lines.iter().all(|line| line.chars().count() <= 100));
         }
+    }
+
+    #[test]
+    fn a_first_configuration_shows_how_programs_get_time_to_compute() {
+        let config = config("/srv/x");
+        let table = config
+            .lines()
+            .skip_while(|line| *line != "# [components.code]")
+            .map_while(|line| line.strip_prefix("# "));
+        let table = table.collect::<Vec<_>>().join("\n");
+        let config: Config = toml::from_str(&table).unwrap();
+        let limits = config.components["code"].limits;
+        assert_eq!((limits.cpu_ms_max, limits.wall_ms_max), (30_000, 30_000));
     }
 
     #[test]
