@@ -145,7 +145,9 @@ impl StepView {
                 }));
             }
         }
-        if let Some(part) = self.thread_part(digest).await? {
+        if let Some(base) = self.base
+            && let Some(part) = thread_part(&self.store, base, digest).await?
+        {
             return Ok(Some(part));
         }
         Ok(self.blob(digest).await?.map(|bytes| Part::Blob {
@@ -162,24 +164,24 @@ impl StepView {
             .flat_map(|message| &message.parts)
             .find(|part| shows(part, digest))
     }
+}
 
-    /// Returns the part of the turns before this one that shows a blob.
-    async fn thread_part(&self, digest: Digest) -> Result<Option<Part>, ReadError> {
-        let Some(base) = self.base else {
-            return Ok(None);
-        };
-        let Some(turn) = self.store.shown_in(base, digest).await? else {
-            return Ok(None);
-        };
-        let messages = self
-            .store
-            .messages(Some(turn.id), turn.first_message, turn.last_message)
-            .await?;
-        Ok(messages
-            .into_iter()
-            .flat_map(|message| message.parts)
-            .find(|part| shows(part, digest)))
-    }
+/// Returns the part of the thread that ends in `head` that shows a blob.
+pub(crate) async fn thread_part(
+    store: &Store,
+    head: TurnId,
+    digest: Digest,
+) -> Result<Option<Part>, ReadError> {
+    let Some(turn) = store.shown_in(head, digest).await? else {
+        return Ok(None);
+    };
+    let messages = store
+        .messages(Some(turn.id), turn.first_message, turn.last_message)
+        .await?;
+    Ok(messages
+        .into_iter()
+        .flat_map(|message| message.parts)
+        .find(|part| shows(part, digest)))
 }
 
 /// Returns whether a part shows a blob.

@@ -350,6 +350,17 @@ async fn a_long_report_reaches_the_model_as_json_that_names_its_blob() {
         world.store().blob(digest).await.unwrap(),
         Some(whole.into_bytes())
     );
+    // Whoever sees the session may fetch it there, and not in another one.
+    let user = UserId::local();
+    let agent = target("assistant");
+    let fetch = |session| world.broker.file(&user, &agent, session, digest, None);
+    let (file, content) = fetch(session).await.unwrap();
+    assert_eq!(
+        (file.media_type.as_str(), content.len()),
+        ("text/plain", bytes)
+    );
+    let elsewhere = world.open("assistant").await;
+    assert!(fetch(elsewhere).await.is_err());
     // An agent that delegates by itself reads it too.
     let told = world
         .play(json!([{ "start": [delegate("a", &json!({}))] }]))

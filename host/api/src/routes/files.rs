@@ -166,7 +166,8 @@ pub(super) struct DownloadParams {
     name: Option<String>,
 }
 
-/// Downloads a file of a session, as it was uploaded and with its media type.
+/// Downloads a file of a session, as it was uploaded and with its media type, or what a message of
+/// the session shows as a blob.
 ///
 /// Its `ETag` is its digest: with that in `If-None-Match`, the response is 304.
 /// `Content-Disposition` is `attachment`, so that browsers save the file instead of showing it.
@@ -226,9 +227,9 @@ pub(super) async fn show(
     };
     let digest = Digest::from_reference(&digest).ok_or_else(no_digest)?;
     let name = params.name.as_deref();
-    let (row, content) = caller
+    let (file, content) = caller
         .reading(&api)?
         .file(&caller.user, &target, session, digest, name)
         .await?;
-    Ok(download::response(&row.file, content, &headers))
+    Ok(download::response(&file, content, &headers))
 }

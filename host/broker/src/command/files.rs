@@ -5,10 +5,12 @@ use super::{Broker, Error, Target, UploadFile};
 use crate::boxed::boxed;
 use crate::journal::Context;
 use crate::refusals::{busy, file_not_found, session_closed};
+use crate::view::thread_part;
 use domain::digest::Digest;
 use domain::event::{Event, FileUploaded};
 use domain::file::{FILE_BYTES_MAX, File, check_media_type, check_name, full};
 use domain::id::{SessionId, Stream};
+use domain::message::Part;
 use domain::refusal::{Refusal, RefusalKind};
 use domain::time::Timestamp;
 use domain::user::UserId;
@@ -149,9 +151,11 @@ impl Broker {
         Ok(self.store().files(row.id).await?)
     }
 
-    /// Returns a file of a session with its bytes.
+    /// Returns a file of a session with its bytes: one that was handed over, or a blob that a
+    /// message shows.
     ///
     /// Content may have several names: the file is that under the given name, or under the first.
+    /// What only a message shows is named by its digest.
     ///
     /// # Errors
     /// There is no such session, or no such file in it.
@@ -163,19 +167,42 @@ impl Broker {
         session: SessionId,
         digest: Digest,
         name: Option<&str>,
-    ) -> Result<(FileRow, Vec<u8>), Error> {
-        let files = self.files(user, target, session).await?;
-        let is_it = |row: &FileRow| {
-            row.file.digest == digest && name.is_none_or(|name| row.file.name == name)
+    ) -> Result<(File, Vec<u8>), Error> {
+        let (row, _) = self.session_of(user, target, session).await?;
+        let files = self.store().files(row.id).await?;
+        let is_it =
+            |file: &File| file.digest == digest && name.is_none_or(|name| file.name == name);
+        let handed_over = files.into_iter().map(|row| row.file).find(is_it);
+        let file = match (handed_over, row.head) {
+            (Some(file), _) => Some(file),
+            (None, Some(head)) if name.is_none() => {
+                let part = thread_part(self.store(), head, digest).await?;
+                part.and_then(shown_file)
+            }
+            (None, _) => None,
         };
-        let row = files
-            .into_iter()
-            .find(is_it)
-            .ok_or_else(|| file_not_found(digest))?;
+        let file = file.ok_or_else(|| file_not_found(digest))?;
         // An erased content is gone, though its row remains.
         let content = self.store().blob(digest).await?;
         let content = content.ok_or_else(|| file_not_found(digest))?;
-        Ok((row, content))
+        Ok((file, content))
+    }
+}
+
+/// Returns what a message shows as a file; none for a part that is no blob.
+fn shown_file(part: Part) -> Option<File> {
+    match part {
+        Part::Blob {
+            digest,
+            media_type,
+            size,
+        } => Some(File {
+            digest,
+            name: digest.short(),
+            media_type,
+            bytes: size,
+        }),
+        Part::Text { .. } | Part::Call { .. } | Part::Opaque { .. } => None,
     }
 }
 
