@@ -207,6 +207,60 @@ async fn what_was_said_is_a_hint_in_the_users_next_chat_and_in_no_mentees() {
     stage.over().await;
 }
 
+/// A role that shows everybody's sessions puts nobody's notes beside somebody else's words.
+#[tokio::test(flavor = "multi_thread")]
+async fn no_hint_crosses_between_a_mentee_and_the_mentor_whoever_speaks() {
+    let stage = stage(1).await;
+    let bob = stage.assign("bob", "mentee").await;
+    let carol = stage.assign("carol", "mentee").await;
+    for (line, fact) in [
+        (&bob, "FACT: Bob drinks Assam tea."),
+        (&carol, "FACT: Carol drinks Oolong tea."),
+    ] {
+        let session = stage.open(line).await;
+        stage.say(line, &session, fact, 1).await;
+        stage.notes(line, 1).await;
+    }
+    stage.notes(&stage.alice, 2).await;
+    let own = stage.open(&stage.alice).await;
+    stage.say(&stage.alice, &own, QUESTION, 1).await;
+    let theirs = stage.open(&bob).await;
+    stage.say(&stage.alice, &theirs, QUESTION, 1).await;
+    for prompt in stage.peer.asked("chat").iter().rev().take(2) {
+        assert!(
+            prompt.contains(QUESTION) && !prompt.contains("Assam") && !prompt.contains("Oolong"),
+            "{prompt}"
+        );
+    }
+    stage.say(&bob, &theirs, QUESTION, 2).await;
+    let prompt = stage.peer.asked("chat").pop().unwrap();
+    assert!(
+        prompt.contains("Assam") && !prompt.contains("Oolong"),
+        "{prompt}"
+    );
+    stage.over().await;
+}
+
+/// A memory agent compares with the notes of the user alone whose chat it reads.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_same_note_of_two_users_is_kept_for_each_of_them() {
+    let stage = stage(1).await;
+    let bob = stage.assign("bob", "mentee").await;
+    for line in [&bob, &stage.alice] {
+        let session = stage.open(line).await;
+        let fact = "FACT: The meeting is on Monday.";
+        stage.say(line, &session, fact, 1).await;
+        stage.notes(&bob, 1).await;
+    }
+    let notes = stage.notes(&stage.alice, 2).await;
+    assert_eq!(
+        (&notes[0]["user_id"], &notes[1]["user_id"]),
+        (&json!("alice"), &json!("bob")),
+        "{notes:?}"
+    );
+    stage.over().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_note_that_is_forgotten_is_in_no_prompt_and_no_event_any_more() {
     let stage = stage(1).await;

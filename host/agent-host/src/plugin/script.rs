@@ -159,6 +159,7 @@ impl Requests<'_> {
                     limit: *limit,
                     of: None,
                     notes: false,
+                    own: false,
                 },
                 EffectClass::ReadOnly,
             ),

@@ -29,7 +29,6 @@ use domain::operation::ReplyTo;
 use domain::path::PathKind;
 use domain::persona::Persona;
 use domain::queue::OverflowNotice;
-use domain::role::AgentRole;
 use domain::run::Run;
 use domain::sampling::GenerationSettings;
 use domain::time::Timestamp;
@@ -132,7 +131,7 @@ impl SessionContext {
             .both(&agent.agent.permissions)
             .both(&begun.permissions);
         let user_id = begun.user_id.unwrap_or_else(|| session.user_id.clone());
-        let hints = self.hints(agent, led, &user_id, claim.inputs).await?;
+        let hints = self.hints(session, led, claim.inputs).await?;
         Ok(RunStarted {
             claimed: claim.inputs.iter().map(|input| input.input).collect(),
             collected: claim.collected,
@@ -160,17 +159,28 @@ impl SessionContext {
     }
 
     /// Returns the notes that the models of a run see beside the user's words, as far as its
-    /// definition asks for any: the best of those that the user may see.
+    /// definition asks for any: the best of the notes from that user's own sessions.
+    ///
+    /// A role that shows everybody's sessions does not count here. Nobody asks for these notes, so
+    /// what one user said would be put before another one's words. Where somebody else speaks in
+    /// the session there are none.
     async fn hints(
         &self,
-        agent: &AgentRow,
+        session: &SessionRow,
         led: &Led<'_>,
-        user: &UserId,
         inputs: &[InputAccepted],
     ) -> Result<Vec<Hint>, DriverError> {
         let Some(settings) = led.definition.memory_hints else {
             return Ok(Vec::new());
         };
+        let user = &session.user_id;
+        if inputs
+            .iter()
+            .filter_map(|input| input.user_id.as_ref())
+            .any(|by| by != user)
+        {
+            return Ok(Vec::new());
+        }
         let words: Vec<String> = inputs
             .iter()
             .filter(|input| matches!(input.source, Source::Api))
@@ -180,12 +190,9 @@ impl SessionContext {
         if words.is_empty() {
             return Ok(Vec::new());
         }
-        let of = agent.agent.id;
-        let role = self.store().role(user, of).await?;
-        let only = (!role.is_some_and(AgentRole::sees_all_sessions)).then_some(user);
         let found = self
             .store()
-            .recall_notes(of, only, &words.join(" "), RECALL_HITS_MAX)
+            .recall_notes(session.agent, Some(user), &words.join(" "), RECALL_HITS_MAX)
             .await?;
         let hints = found.iter().filter_map(|hit| {
             Some(Hint {

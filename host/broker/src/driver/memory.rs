@@ -87,6 +87,9 @@ impl SessionContext {
                         limit: call.limit,
                         of: Some(owner(scope.agent)),
                         notes: call.notes,
+                        // Who reads for one user compares with that user's notes: another one's
+                        // that says the same is no reason to leave one out.
+                        own: scope.agent.kind == PathKind::Memory,
                     };
                     Ok(simply(performer, EffectClass::ReadOnly))
                 }

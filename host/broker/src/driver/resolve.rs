@@ -156,6 +156,7 @@ impl SessionContext {
                         limit: (*limit).min(RECALL_HITS_MAX),
                         of: None,
                         notes: false,
+                        own: false,
                     };
                     simply(performer, EffectClass::ReadOnly)
                 }

@@ -163,11 +163,13 @@ impl Work {
                 limit,
                 of,
                 notes,
+                own,
             } => {
                 let looked_for = LookedFor {
                     query,
                     limit: *limit,
                     notes: *notes,
+                    own: *own,
                 };
                 recall(&self.core, &self.started, looked_for, *of).await
             }
@@ -207,6 +209,8 @@ struct LookedFor<'a> {
     limit: u32,
     /// True if only notes are looked for.
     notes: bool,
+    /// True if only the user's own sessions are looked in.
+    own: bool,
 }
 
 /// Searches an agent's threads and notes, as far as the user of the run could see them.
@@ -224,10 +228,11 @@ async fn recall(
         query,
         limit,
         notes,
+        own,
     } = looked_for;
     let hits = match core.store.role(user, agent).await {
         Ok(role) => {
-            let sees_all = role.is_some_and(AgentRole::sees_all_sessions);
+            let sees_all = !own && role.is_some_and(AgentRole::sees_all_sessions);
             let only = (!sees_all).then_some(user);
             if notes {
                 core.store.recall_notes(agent, only, query, limit).await
@@ -261,13 +266,14 @@ async fn recall(
     }
 }
 
-/// Returns a hit as the agent is told of it. It has an id only if it is a note, and a mark only if
-/// it rests on content from outside.
+/// Returns a hit as the agent is told of it, with the user in whose session it was said. It has an
+/// id only if it is a note, and a mark only if it rests on content from outside.
 fn describe(hit: &Hit) -> Value {
     let mut described = json!({
         "text": hit.text,
         "turn": hit.turn,
         "session": hit.session,
+        "user": hit.user_id,
         "time": hit.time.to_string(),
     });
     if let Some(fields) = described.as_object_mut() {

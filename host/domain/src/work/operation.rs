@@ -96,6 +96,10 @@ pub enum Performer {
         /// True if only notes are looked for, and no messages.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         notes: bool,
+        /// True if only the sessions of the run's user are looked in, whatever that user's role
+        /// shows.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        own: bool,
     },
     /// A note was kept or forgotten, in the commit that started the operation. It settles at once.
     Memory {

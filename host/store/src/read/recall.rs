@@ -26,6 +26,8 @@ pub struct Hit {
     pub message: Option<MessageId>,
     /// The session in which it was said.
     pub session: SessionId,
+    /// The user of that session.
+    pub user_id: UserId,
     /// The note's id; none for a message.
     pub note: Option<NoteId>,
     /// The subject of the note, if it names one.
@@ -105,12 +107,12 @@ impl Store {
         self.read(move |sql| {
             let hits = sql.rows(
                 "SELECT r.session, r.turn, r.message, r.untrusted, r.time, r.note, m.message, \
-                 COALESCE(t.untrusted, FALSE), r.note_id, r.details FROM recall_index JOIN recall \
-                 r ON r.id = recall_index.rowid LEFT JOIN turns t ON t.id = r.turn LEFT JOIN \
-                 messages m ON m.run = r.run AND m.id = r.message WHERE recall_index MATCH ?1 AND \
-                 (?4 OR r.note IS NOT NULL) AND EXISTS (SELECT 1 FROM sessions s WHERE s.id = \
-                 r.session AND (?3 IS NULL OR s.user_id = ?3) AND (r.note IS NOT NULL OR s.status \
-                 != 'deleted')) ORDER BY bm25(recall_index, 0.0, 1.0), r.id DESC LIMIT ?2",
+                 COALESCE(t.untrusted, FALSE), r.note_id, r.details, s.user_id FROM recall_index \
+                 JOIN recall r ON r.id = recall_index.rowid JOIN sessions s ON s.id = r.session \
+                 LEFT JOIN turns t ON t.id = r.turn LEFT JOIN messages m ON m.run = r.run AND m.id \
+                 = r.message WHERE recall_index MATCH ?1 AND (?4 OR r.note IS NOT NULL) AND (?3 IS \
+                 NULL OR s.user_id = ?3) AND (r.note IS NOT NULL OR s.status != 'deleted') ORDER \
+                 BY bm25(recall_index, 0.0, 1.0), r.id DESC LIMIT ?2",
                 params![expression, limit.min(RECALL_HITS_MAX), of, all],
                 read,
             )?;
@@ -165,6 +167,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<Hit> {
         turn: row.digest_opt(1)?.map(TurnId).or(taken_from),
         message: row.uint_opt(2)?,
         session: row.id(0)?,
+        user_id: row.id(10)?,
         note: row.id_opt(8)?,
         about: details.about,
         untrusted: untrusted || (by_agent && row.get::<_, bool>(7)?),

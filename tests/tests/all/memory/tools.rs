@@ -275,7 +275,10 @@ async fn what_is_private_to_a_mentee_is_seen_and_forgotten_by_them_and_their_men
         "{refused:?}"
     );
     let found = shared.called(&alice, "memory_search", &query).await;
-    assert!(found.contains("fears"), "{found}");
+    assert!(
+        found.contains("fears") && found.contains(r#"\"user\":\"bob\""#),
+        "whose it is: {found}"
+    );
     let gone = alice.ask(Method::DELETE, &path, None).await.unwrap();
     assert_eq!(gone.status, 200, "{gone:?}");
     let forget = json!({ "id": ids[1] });
