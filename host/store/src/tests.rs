@@ -15,6 +15,7 @@ mod guards;
 mod key_storage;
 mod keys;
 mod log;
+mod notes;
 mod opening;
 pub(crate) mod plans;
 mod power;

@@ -67,8 +67,8 @@ impl Driver {
             return Ok(false);
         };
         let now = self.context.core.now();
-        let due = self.context.store().memory_due(session.id).await?;
-        if !due.is_some_and(|due| due <= now) {
+        // The row was just read, so a message to an agent without memory costs no read of this.
+        if !session.memory_due.is_some_and(|due| due <= now) {
             return Ok(false);
         }
         let session = session.clone();

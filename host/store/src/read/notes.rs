@@ -153,18 +153,6 @@ impl Store {
         })
         .await
     }
-
-    /// Returns the time from which on a session is to be read by its memory agent, if it is.
-    pub async fn memory_due(&self, session: SessionId) -> Result<Option<Timestamp>, ReadError> {
-        self.point_read(move |sql| {
-            sql.row(
-                "SELECT due FROM wakes WHERE subject = ?1 AND kind = 'memory'",
-                [session.to_string()],
-                |row| row.uint(0).map(Timestamp),
-            )
-        })
-        .await
-    }
 }
 
 fn one(sql: &Sql<'_>, agent: AgentId, note: NoteId) -> rusqlite::Result<Option<NoteRow>> {

@@ -128,6 +128,8 @@ pub struct SessionRow {
     pub overflow: Overflow,
     /// True if it was purged, or is about to be. Then nothing of it is left except that it existed.
     pub purged: bool,
+    /// Time from which on its memory agent is to read it; none when it is not.
+    pub memory_due: Option<Timestamp>,
 }
 
 /// A session of a user's, as a list of all of them has it.
@@ -159,7 +161,8 @@ macro_rules! select {
              FROM inputs WHERE inputs.session_number = sessions.number AND inputs.state = \
              'waiting'), user_id, conversation, config, expires_at, ended_at, ended_reason, \
              summary, items, interactions, partial_state, pinned_at, attributes, persona, base, \
-             queue, overflow, purged",
+             queue, overflow, purged, (SELECT due FROM wakes WHERE wakes.subject = sessions.id AND \
+             wakes.kind = 'memory')",
             $more,
             " FROM sessions ",
             $rest
@@ -278,7 +281,7 @@ impl Store {
             let read = |row: &Row<'_>| {
                 Ok(EndedSession {
                     row: read(row)?,
-                    untrusted: row.get(33)?,
+                    untrusted: row.get(34)?,
                 })
             };
             sql.rows(text, params, read)
@@ -314,7 +317,7 @@ impl Store {
             let read = |row: &Row<'_>| {
                 Ok(UserSession {
                     row: read(row)?,
-                    awaits_client: row.get(33)?,
+                    awaits_client: row.get(34)?,
                 })
             };
             sql.rows(
@@ -486,5 +489,6 @@ fn read(row: &Row<'_>) -> rusqlite::Result<SessionRow> {
         queue: row.json_opt(30)?.unwrap_or_default(),
         overflow: row.json_opt(31)?.unwrap_or_default(),
         purged: row.get(32)?,
+        memory_due: row.uint_opt(33)?.map(Timestamp),
     })
 }
