@@ -56,6 +56,7 @@ mod fold;
 mod frozen;
 mod handover;
 mod held;
+mod hinting;
 mod late_replies;
 mod limits;
 mod memory;

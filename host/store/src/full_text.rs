@@ -21,8 +21,15 @@ const BYTES_MAX: usize = 256 << 10;
 /// Name of the note of the last row that was indexed.
 const INDEXED: &str = "indexed";
 
-/// An agent and a text that belongs to it.
-type Words = (AgentId, String);
+/// The words of a row.
+pub(crate) struct Words {
+    /// The agent that they belong to.
+    pub(crate) agent: AgentId,
+    /// The text.
+    pub(crate) text: String,
+    /// True if they are a note's, which the index of notes has as well.
+    pub(crate) is_note: bool,
+}
 
 /// The last row that was indexed, or had nothing to be indexed; 0 before the first.
 pub(crate) fn cursor(sql: &Sql<'_>) -> rusqlite::Result<i64> {
@@ -66,7 +73,8 @@ pub(crate) fn index_some(sql: &Sql<'_>, last: i64) -> rusqlite::Result<bool> {
         if bytes >= BYTES_MAX {
             break;
         }
-        // A row is written by one statement, so no half of it is left to undo.
+        // Nothing that panics comes between the statements that write a row, so no half of it is
+        // left to undo.
         match caught(|| index_row(sql, *id)) {
             Ok(added) => bytes += added?,
             Err(panic) => tracing::error!(
@@ -85,12 +93,18 @@ pub(crate) fn index_some(sql: &Sql<'_>, last: i64) -> rusqlite::Result<bool> {
 
 /// Indexes a row, and returns the bytes of its words.
 fn index_row(sql: &Sql<'_>, id: i64) -> rusqlite::Result<usize> {
-    let Some((agent, text)) = readable(words_of(sql, id), id)? else {
+    let Some(words) = readable(words_of(sql, id), id)? else {
         return Ok(0);
     };
-    fault::index(&text);
+    let text = &words.text;
+    fault::index(text);
+    let owner = owner_token(words.agent);
     let put = "INSERT INTO recall_index (rowid, agent, body) VALUES (?1, ?2, ?3)";
-    sql.execute(put, params![id, owner_token(agent), indexed_body(&text)])?;
+    sql.execute(put, params![id, owner, indexed_body(text)])?;
+    if words.is_note {
+        let put = "INSERT INTO notes_index (rowid, agent, body) VALUES (?1, ?2, ?3)";
+        sql.execute(put, params![id, owner, indexed_body(text)])?;
+    }
     Ok(text.len())
 }
 
@@ -121,24 +135,46 @@ pub(crate) fn clear(sql: &Sql<'_>) -> rusqlite::Result<()> {
         "INSERT INTO recall_index (recall_index) VALUES ('delete-all')",
         [],
     )?;
+    clear_notes(sql)?;
     meta::remove(sql, INDEXED)
 }
 
-/// Returns the agent and the text of a row; none where the row has no text.
+/// Clears the index of notes, if it has none any more: one that lost its last words is not quite as
+/// one that never had any.
+pub(crate) fn clear_empty_notes(sql: &Sql<'_>) -> rusqlite::Result<()> {
+    if sql.exists("SELECT 1 FROM notes_index_docsize", [])? {
+        return Ok(());
+    }
+    clear_notes(sql)
+}
+
+fn clear_notes(sql: &Sql<'_>) -> rusqlite::Result<()> {
+    sql.write(
+        "INSERT INTO notes_index (notes_index) VALUES ('delete-all')",
+        [],
+    )
+}
+
+/// Returns the words of a row; none where the row has no text.
 pub(crate) fn words_of(sql: &Sql<'_>, id: i64) -> rusqlite::Result<Option<Words>> {
     let found = sql.row(
         "SELECT r.agent, r.note, m.message FROM recall r LEFT JOIN messages m ON m.run = r.run AND \
          m.id = r.message WHERE r.id = ?1",
         [id],
         |row| {
+            let agent: Option<AgentId> = row.id_opt(0)?;
             let note: Option<String> = row.get(1)?;
             let message: Option<Message> = row.json_opt(2)?;
-            Ok((
-                row.id_opt(0)?,
-                note.or_else(|| message.map(|message| message.text())),
-            ))
+            let is_note = note.is_some();
+            let text = note.or_else(|| message.map(|message| message.text()));
+            Ok(agent.zip(text).map(|(agent, text)| Words {
+                agent,
+                text,
+                is_note,
+            }))
         },
     )?;
-    let words = found.and_then(|(agent, text)| agent.zip(text));
-    Ok(words.filter(|(_, text)| !text.trim().is_empty()))
+    Ok(found
+        .flatten()
+        .filter(|words| !words.text.trim().is_empty()))
 }

@@ -4,6 +4,7 @@ use super::budget::{Begins, keep_of_one_message, of_earlier_work};
 use super::context::SessionContext;
 use super::driving::Driving;
 use super::error::DriverError;
+use super::hinting::ToHint;
 use super::phase::{Phase, Starting};
 use super::queue::Opening;
 use super::state::Driver;
@@ -21,10 +22,8 @@ use domain::delegate::{Priority, Target};
 use domain::digest::Digest;
 use domain::dispatch::Depth;
 use domain::event::{InputAccepted, RunStarted, Source};
-use domain::hints::{Hint, choose};
+use domain::hints::Hint;
 use domain::id::TurnId;
-use domain::limits::RECALL_HITS_MAX;
-use domain::message::text_of;
 use domain::operation::ReplyTo;
 use domain::path::PathKind;
 use domain::persona::Persona;
@@ -74,8 +73,15 @@ impl Driver {
             mut begins_under,
         } = opening;
         begins_under.extend(guard);
+        let to_hint = ToHint {
+            session: &session,
+            definition: led.definition,
+            inputs: &inputs,
+        };
+        let hints = self.context.hints(to_hint, &mut self.hinted).await?;
         let claim = Claim {
             inputs: &inputs,
+            hints,
             collected,
             notice,
             accounts,
@@ -99,6 +105,7 @@ impl Driver {
 /// The claim with which a run begins.
 struct Claim<'a> {
     inputs: &'a [InputAccepted],
+    hints: Vec<Hint>,
     /// True if the inputs are one message.
     collected: bool,
     notice: Option<OverflowNotice>,
@@ -131,7 +138,7 @@ impl SessionContext {
             .both(&agent.agent.permissions)
             .both(&begun.permissions);
         let user_id = begun.user_id.unwrap_or_else(|| session.user_id.clone());
-        let hints = self.hints(session, led, claim.inputs).await?;
+        let hints = claim.hints;
         Ok(RunStarted {
             claimed: claim.inputs.iter().map(|input| input.input).collect(),
             collected: claim.collected,
@@ -156,52 +163,6 @@ impl SessionContext {
             model: self.model(begun.model.as_ref(), session, agent, led.definition),
             ..bare
         })
-    }
-
-    /// Returns the notes that the models of a run see beside the user's words, as far as its
-    /// definition asks for any: the best of the notes from that user's own sessions.
-    ///
-    /// A role that shows everybody's sessions does not count here. Nobody asks for these notes, so
-    /// what one user said would be put before another one's words. Where somebody else speaks in
-    /// the session there are none.
-    async fn hints(
-        &self,
-        session: &SessionRow,
-        led: &Led<'_>,
-        inputs: &[InputAccepted],
-    ) -> Result<Vec<Hint>, DriverError> {
-        let Some(settings) = led.definition.memory_hints else {
-            return Ok(Vec::new());
-        };
-        let user = &session.user_id;
-        if inputs
-            .iter()
-            .filter_map(|input| input.user_id.as_ref())
-            .any(|by| by != user)
-        {
-            return Ok(Vec::new());
-        }
-        let words: Vec<String> = inputs
-            .iter()
-            .filter(|input| matches!(input.source, Source::Api))
-            .filter_map(|input| input.message.as_ref())
-            .map(|message| text_of(&message.parts))
-            .collect();
-        if words.is_empty() {
-            return Ok(Vec::new());
-        }
-        let found = self
-            .store()
-            .recall_notes(session.agent, Some(user), &words.join(" "), RECALL_HITS_MAX)
-            .await?;
-        let hints = found.iter().filter_map(|hit| {
-            Some(Hint {
-                note: hit.note?,
-                bytes: hit.text.len() as u64,
-                untrusted: hit.untrusted,
-            })
-        });
-        Ok(choose(settings, hints))
     }
 
     /// Returns the start of a run that claims nothing and is given nothing beyond its session.

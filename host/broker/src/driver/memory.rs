@@ -24,7 +24,7 @@ use domain::ruling::{AGENT_CALL, TOOL_CALL};
 use domain::run::decide::Resolved;
 use domain::tool::EffectClass;
 use serde_json::{Map, Value, json};
-use store::AgentRow;
+use store::{AgentRow, Guard, UserGuard};
 
 /// The place where a note of a run belongs.
 struct Place {
@@ -39,6 +39,8 @@ struct Change {
     /// The session of the note.
     of: SessionId,
     event: Event,
+    /// The bound under which it is done.
+    guard: Option<Guard>,
     /// The result of the call.
     told: Value,
 }
@@ -146,8 +148,16 @@ impl SessionContext {
                  reads none",
             ));
         };
+        // The guard counts what is stored, so what this step keeps besides comes off its bound.
+        let kept = sent
+            .iter()
+            .flat_map(|sent| &sent.events)
+            .filter(
+                |(_, event)| matches!(event, Event::NoteRemembered(note) if note.agent == agent),
+            )
+            .count() as u64;
         let count = self.store().note_count(agent, &started.user_id).await?;
-        if count >= NOTES_OF_USER_MAX {
+        if count.saturating_add(kept) >= NOTES_OF_USER_MAX {
             return Ok(failed(
                 MEMORY_FULL,
                 format!(
@@ -156,6 +166,11 @@ impl SessionContext {
                 ),
             ));
         }
+        let guard = UserGuard::NotesAtMost {
+            user: started.user_id.clone(),
+            agent,
+            max: NOTES_OF_USER_MAX.saturating_sub(kept + 1),
+        };
         let id = NoteId::of_operation(scope.operation);
         let note = NoteRemembered {
             agent,
@@ -177,6 +192,7 @@ impl SessionContext {
             tool: SAVE,
             of: place.session,
             event,
+            guard: Some(guard.into()),
             told: json!({ "saved": id }),
         };
         Ok(scope.remembers(change, sent))
@@ -231,6 +247,7 @@ impl SessionContext {
             tool: FORGET,
             of: found.session,
             event,
+            guard: None,
             told: json!({ "forgotten": note }),
         };
         Ok(scope.remembers(change, sent))
@@ -244,6 +261,7 @@ impl Scope<'_> {
             tool,
             of,
             event,
+            guard,
             told,
         } = change;
         self.grant(TOOL_CALL, tool);
@@ -258,7 +276,7 @@ impl Scope<'_> {
         };
         sent.push(Sent {
             session: started.session,
-            guards: Vec::new(),
+            guards: guard.into_iter().collect(),
             events: vec![(Stream::Agent(agent), event)],
             blobs: Vec::new(),
             context,

@@ -4,6 +4,7 @@ use super::backoff::Backoff;
 use super::context::SessionContext;
 use super::driving::Owed;
 use super::error::DriverError;
+use super::hinting::Hinted;
 use super::phase::Phase;
 use super::place::MessagePlace;
 use super::ticket::StepTicket;
@@ -44,6 +45,8 @@ pub(crate) struct Driver {
     pub(super) phase: Phase,
     /// The newest turn after which the thread needs no compaction, or no further attempt at one.
     pub(super) roomy: Option<TurnId>,
+    /// The hints of the latest opening, which its start takes again if it is begun anew.
+    pub(super) hinted: Option<Hinted>,
     /// True if others may have written to the run's stream since it was folded.
     pub(super) stale: bool,
     /// Failures in a row, with nothing recorded in between.
@@ -77,6 +80,7 @@ impl Driver {
             place: None,
             phase: Phase::Unknown,
             roomy: None,
+            hinted: None,
             stale: true,
             failures: Failures::default(),
             refused_attempt: None,

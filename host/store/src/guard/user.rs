@@ -1,4 +1,4 @@
-//! Guards on a user: how much of the host they take, and which chats they have.
+//! Guards on a user: how much of the host they take, which chats they have, and how many notes.
 
 use super::question::{Answers, Question, Questions, ask};
 use super::{Condition, Footprint, Resource, unless};
@@ -29,6 +29,15 @@ pub enum UserGuard {
         /// Up to this time: what the clock before a jump back opened is not counted for ever.
         until: Timestamp,
         /// The limit on sessions.
+        max: u64,
+    },
+    /// An agent has at most so many notes in the sessions of the user, before this commit.
+    NotesAtMost {
+        /// The user.
+        user: UserId,
+        /// The agent.
+        agent: AgentId,
+        /// Maximum number of notes.
         max: u64,
     },
     /// The user has no open chat that messages to this addressee would go to.
@@ -66,6 +75,11 @@ impl Condition for UserGuard {
                     Value::number(until.0),
                 ],
             ),
+            Self::NotesAtMost { user, agent, .. } => ask(
+                "SELECT count(*) FROM recall WHERE agent = ?1 AND user_id = ?2 AND note_id IS NOT \
+                 NULL",
+                [Value::id(agent), Value::text(user.as_str())],
+            ),
             Self::NoChat { user, with } => [Some(Question::Other(chat_query(user, with))), None],
         }
     }
@@ -80,6 +94,10 @@ impl Condition for UserGuard {
                 let opened = rows.number()?;
                 unless(opened < *max, || format!("they have opened {opened}"))
             }
+            Self::NotesAtMost { max, .. } => {
+                let notes = rows.number()?;
+                unless(notes <= *max, || format!("there are {notes}"))
+            }
             Self::NoChat { .. } => {
                 read_chat(rows)?.map(|(_, session)| format!("the chat {session} is there"))
             }
@@ -90,6 +108,9 @@ impl Condition for UserGuard {
         match self {
             Self::StoredBelow { user, .. } | Self::SessionsOpenedBelow { user, .. } => {
                 vec![Resource::User(user.clone())]
+            }
+            Self::NotesAtMost { user, agent, .. } => {
+                vec![Resource::User(user.clone()), Resource::Agent(*agent)]
             }
             Self::NoChat { user, with } => {
                 let chats = Resource::User(user.clone());

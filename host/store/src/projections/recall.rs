@@ -41,8 +41,9 @@ pub(super) fn remember(
     };
     // An operation keeps its note in the one commit that starts it, so no id comes twice.
     sql.write(
-        "INSERT INTO recall (id, session, note, untrusted, time, agent, note_id, details) VALUES \
-         (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+        "INSERT INTO recall (id, session, note, untrusted, time, agent, note_id, details, \
+         user_id) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, (SELECT user_id FROM sessions WHERE id = \
+         ?2))",
         params![
             row,
             note.session.to_string(),

@@ -17,27 +17,40 @@ pub(super) fn forget(sql: &Sql<'_>, position: u64) -> rusqlite::Result<()> {
     if rows.is_empty() {
         return Ok(());
     }
-    // Without this the index would note that the words are gone, and keep them.
-    sql.execute(
+    // Without this an index would note that the words are gone, and keep them.
+    for secure in [
         "INSERT INTO recall_index (recall_index, rank) VALUES ('secure-delete', 1)",
-        [],
-    )?;
+        "INSERT INTO notes_index (notes_index, rank) VALUES ('secure-delete', 1)",
+    ] {
+        sql.execute(secure, [])?;
+    }
+    let mut lost_note = false;
     for row in rows {
         // To take away what the index does not have would spoil its totals.
         if full_text::has(sql, row)?
-            && let Some((agent, text)) = full_text::words_of(sql, row)?
+            && let Some(words) = full_text::words_of(sql, row)?
         {
             sql.execute(
                 "INSERT INTO recall_index (recall_index, rowid, agent, body) VALUES ('delete', ?1, \
                  ?2, ?3)",
-                params![row, owner_token(agent), indexed_body(&text)],
+                params![row, owner_token(words.agent), indexed_body(&words.text)],
             )?;
+            if words.is_note {
+                lost_note = true;
+                sql.execute(
+                    "INSERT INTO notes_index (notes_index, rowid, agent, body) VALUES ('delete', \
+                     ?1, ?2, ?3)",
+                    params![row, owner_token(words.agent), indexed_body(&words.text)],
+                )?;
+            }
         }
         sql.execute("DELETE FROM recall WHERE id = ?1", [row])?;
     }
     // An index that lost its last words is not quite as one that never had any.
     if !sql.exists("SELECT 1 FROM recall", [])? {
         full_text::clear(sql)?;
+    } else if lost_note {
+        full_text::clear_empty_notes(sql)?;
     }
     Ok(())
 }

@@ -120,8 +120,8 @@ impl Store {
         let of = of.as_str().to_owned();
         self.read(move |sql| {
             let count = sql.row(
-                "SELECT count(*) FROM recall r JOIN sessions s ON s.id = r.session WHERE r.agent = \
-                 ?1 AND r.note_id IS NOT NULL AND s.user_id = ?2",
+                "SELECT count(*) FROM recall WHERE agent = ?1 AND user_id = ?2 AND note_id IS NOT \
+                 NULL",
                 params![agent.to_string(), of],
                 |row| row.uint(0),
             )?;

@@ -38,19 +38,43 @@ pub struct Hit {
     pub time: Timestamp,
 }
 
-/// The texts among which a recall looks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Texts {
-    /// Messages of committed turns, and notes.
-    All,
-    /// Notes only.
-    Notes,
+/// The columns of a hit.
+macro_rules! hits {
+    ($message:literal, $untrusted:literal, $rest:literal) => {
+        concat!(
+            "SELECT r.session, r.turn, r.message, r.untrusted, r.time, r.note, ",
+            $message,
+            ", ",
+            $untrusted,
+            ", r.note_id, r.details, s.user_id FROM ",
+            $rest
+        )
+    };
 }
+
+/// Messages of committed turns, and notes.
+const ALL: &str = hits!(
+    "m.message",
+    "COALESCE(t.untrusted, FALSE)",
+    "recall_index JOIN recall r ON r.id = recall_index.rowid JOIN sessions s ON s.id = r.session \
+     LEFT JOIN turns t ON t.id = r.turn LEFT JOIN messages m ON m.run = r.run AND m.id = r.message \
+     WHERE recall_index MATCH ?1 AND (?3 IS NULL OR s.user_id = ?3) AND (r.note IS NOT NULL OR \
+     s.status != 'deleted') ORDER BY bm25(recall_index, 0.0, 1.0), r.id DESC LIMIT ?2"
+);
+/// Notes only, by an index that has nothing else.
+const NOTES: &str = hits!(
+    "NULL",
+    "FALSE",
+    "notes_index JOIN recall r ON r.id = notes_index.rowid JOIN sessions s ON s.id = r.session \
+     WHERE notes_index MATCH ?1 AND (?3 IS NULL OR s.user_id = ?3) ORDER BY bm25(notes_index, 0.0, \
+     1.0), r.id DESC LIMIT ?2"
+);
 
 /// The place where a recall looks.
 #[derive(Clone, Copy)]
 struct Place<'a> {
-    texts: Texts,
+    /// The statement that looks.
+    text: &'static str,
     agent: AgentId,
     /// The user to whose sessions it is restricted.
     of: Option<&'a UserId>,
@@ -69,14 +93,14 @@ impl Store {
         limit: u32,
     ) -> Result<Vec<Hit>, ReadError> {
         let place = Place {
-            texts: Texts::All,
+            text: ALL,
             agent,
             of,
         };
         self.recall_in(place, query, limit).await
     }
 
-    /// Searches this agent's notes in the same way.
+    /// Searches this agent's notes in the same way. What messages say costs it nothing.
     pub async fn recall_notes(
         &self,
         agent: AgentId,
@@ -85,7 +109,7 @@ impl Store {
         limit: u32,
     ) -> Result<Vec<Hit>, ReadError> {
         let place = Place {
-            texts: Texts::Notes,
+            text: NOTES,
             agent,
             of,
         };
@@ -102,21 +126,14 @@ impl Store {
             return Ok(Vec::new());
         };
         let of = place.of.map(|user| user.as_str().to_owned());
-        let all = place.texts == Texts::All;
+        let text = place.text;
         self.index_all().await;
         self.read(move |sql| {
-            let hits = sql.rows(
-                "SELECT r.session, r.turn, r.message, r.untrusted, r.time, r.note, m.message, \
-                 COALESCE(t.untrusted, FALSE), r.note_id, r.details, s.user_id FROM recall_index \
-                 JOIN recall r ON r.id = recall_index.rowid JOIN sessions s ON s.id = r.session \
-                 LEFT JOIN turns t ON t.id = r.turn LEFT JOIN messages m ON m.run = r.run AND m.id \
-                 = r.message WHERE recall_index MATCH ?1 AND (?4 OR r.note IS NOT NULL) AND (?3 IS \
-                 NULL OR s.user_id = ?3) AND (r.note IS NOT NULL OR s.status != 'deleted') ORDER \
-                 BY bm25(recall_index, 0.0, 1.0), r.id DESC LIMIT ?2",
-                params![expression, limit.min(RECALL_HITS_MAX), of, all],
+            sql.rows(
+                text,
+                params![expression, limit.min(RECALL_HITS_MAX), of],
                 read,
-            )?;
-            Ok(hits)
+            )
         })
         .await
     }

@@ -169,13 +169,14 @@ fn rank(value: ValueRef<'_>) -> u8 {
     }
 }
 
-/// Returns whether two full-text indices have the same content. Their page layout depends on when
-/// the words were written and is not compared.
+/// Returns whether the full-text indices of two databases have the same content. Their page layout
+/// depends on when the words were written and is not compared.
 pub(super) fn same_index(left: &Connection, right: &Connection) -> rusqlite::Result<bool> {
     for connection in [left, right] {
         connection.execute_batch(
             "CREATE VIRTUAL TABLE IF NOT EXISTS temp.recall_words USING fts5vocab(main, \
-             recall_index, instance)",
+             recall_index, instance); CREATE VIRTUAL TABLE IF NOT EXISTS temp.note_words USING \
+             fts5vocab(main, notes_index, instance)",
         )?;
     }
     for text in [
@@ -183,6 +184,9 @@ pub(super) fn same_index(left: &Connection, right: &Connection) -> rusqlite::Res
         // The totals by which hits are ranked.
         "SELECT block FROM recall_index_data WHERE id = 1",
         "SELECT term, doc, col, offset FROM temp.recall_words",
+        "SELECT id, sz FROM notes_index_docsize ORDER BY id",
+        "SELECT block FROM notes_index_data WHERE id = 1",
+        "SELECT term, doc, col, offset FROM temp.note_words",
     ] {
         match same_rows(left, right, text) {
             Ok(true) => {}

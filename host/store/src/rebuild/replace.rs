@@ -17,12 +17,16 @@ use std::time::Instant;
 
 /// Columns of the notes that hold a key.
 const KEY: [&str; KEY_COLUMNS_MAX] = ["first", "second", "third", "fourth"];
-/// The tables behind the full-text index.
-const INDEX: [&str; 4] = [
+/// The tables behind the full-text index, and behind that of notes.
+const INDEX: [&str; 8] = [
     "recall_index_data",
     "recall_index_idx",
     "recall_index_docsize",
     "recall_index_config",
+    "notes_index_data",
+    "notes_index_idx",
+    "notes_index_docsize",
+    "notes_index_config",
 ];
 
 /// Differences beside the rows that were noted.

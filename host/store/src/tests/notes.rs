@@ -1,9 +1,13 @@
 //! Notes and readings: what is due, how much there is, and what was handed over.
 
-use super::sample::{NOON, Sample, begin, session};
-use domain::event::{Event, MemoryDue};
+use super::recalling::note;
+use super::sample::{NOON, Sample, agent, begin, created, opened, session, take_turn};
+use crate::{Commit, CommitError, Guard, UserGuard};
+use domain::event::{Event, MemoryDue, NoteForgotten};
 use domain::id::Stream;
 use domain::time::Timestamp;
+use domain::user::UserId;
+use rusqlite::Connection;
 
 fn due(due: Option<Timestamp>) -> Event {
     Event::MemoryDue(MemoryDue {
@@ -24,4 +28,91 @@ async fn the_row_of_a_session_says_when_it_is_to_be_read() {
         let row = sample.store.session(session(1)).await.unwrap().unwrap();
         assert_eq!(row.memory_due, time);
     }
+}
+
+/// Whether a commit holds that wants at most so many notes of the first agent in its user's
+/// sessions.
+async fn has_at_most(sample: &Sample, max: u64) -> bool {
+    let guard = Guard::User(UserGuard::NotesAtMost {
+        user: UserId::local(),
+        agent: agent(1),
+        max,
+    });
+    match sample.store.commit(Commit::new().guard(guard)).await {
+        Ok(_) => true,
+        Err(CommitError::Conflict(_)) => false,
+        Err(error) => panic!("{error}"),
+    }
+}
+
+#[tokio::test]
+async fn notes_are_counted_by_agent_and_user_and_a_commit_can_rest_on_it() {
+    let sample = Sample::new();
+    begin(&sample).await;
+    let other = vec![created(2, "/ada/other", None)];
+    sample.append(Stream::Agent(agent(2)), other).await;
+    let theirs = vec![opened(2, 2, None)];
+    sample.append(Stream::Session(session(2)), theirs).await;
+    for (of, text) in [(1, "likes tea"), (1, "likes cake"), (2, "likes rain")] {
+        let notes = vec![note(of, text)];
+        sample.append(Stream::Agent(agent(of)), notes).await;
+    }
+    let count = async |user: UserId| sample.store.note_count(agent(1), &user).await.unwrap();
+    assert_eq!(count(UserId::local()).await, 2);
+    assert_eq!(count("bob".parse().unwrap()).await, 0);
+    assert!(has_at_most(&sample, 2).await);
+    assert!(!has_at_most(&sample, 1).await);
+    assert_eq!(sample.store.verify().await.unwrap().fault, None);
+}
+
+/// The number of rows whose words the index of notes has.
+fn in_the_index_of_notes(sample: &Sample) -> i64 {
+    let connection = Connection::open(sample.database()).unwrap();
+    let text = "SELECT count(*) FROM notes_index_docsize";
+    connection.query_row(text, [], |row| row.get(0)).unwrap()
+}
+
+#[tokio::test]
+async fn the_index_of_notes_has_notes_alone_and_loses_those_that_are_forgotten() {
+    let sample = Sample::new();
+    begin(&sample).await;
+    take_turn(&sample.store, 1, None, 1, "I like tea.", "Tea it is.").await;
+    let notes = vec![note(1, "likes tea")];
+    sample.append(Stream::Agent(agent(1)), notes).await;
+    let found = sample.store.recall_notes(agent(1), None, "tea", 10).await;
+    let found: Vec<String> = found.unwrap().into_iter().map(|hit| hit.text).collect();
+    assert_eq!(found, ["likes tea"]);
+    assert_eq!(in_the_index_of_notes(&sample), 1);
+    let all = sample
+        .store
+        .recall(agent(1), None, "tea", 10)
+        .await
+        .unwrap();
+    assert_eq!(all.len(), 3);
+    let rebuilt = sample.store.rebuild().await.unwrap();
+    assert_eq!(
+        (rebuilt.replaced, rebuilt.index_replaced),
+        (Vec::new(), false)
+    );
+    let [noted]: [crate::NoteRow; 1] = (sample.store.notes(agent(1), None, None, 10).await)
+        .unwrap()
+        .try_into()
+        .unwrap();
+    let forgotten = NoteForgotten {
+        agent: agent(1),
+        note: noted.id,
+        position: noted.position,
+        session: session(1),
+        user_id: super::sample::ada(),
+        time: NOON,
+    };
+    let forgotten = vec![Event::NoteForgotten(forgotten)];
+    sample.append(Stream::Agent(agent(1)), forgotten).await;
+    assert_eq!(in_the_index_of_notes(&sample), 0);
+    let rebuilt = sample.store.rebuild().await.unwrap();
+    assert_eq!(
+        (rebuilt.replaced, rebuilt.index_replaced),
+        (Vec::new(), false)
+    );
+    assert_eq!(sample.store.verify().await.unwrap().fault, None);
 }

@@ -64,6 +64,11 @@ const LOOKED_THROUGH: &[LookedThrough] = &[
         _reason: "the scan ends at the first row",
     },
     LookedThrough {
+        statement: "SELECT 1 FROM notes_index_docsize",
+        scans: &["SCAN notes_index_docsize"],
+        _reason: "the scan ends at the first row",
+    },
+    LookedThrough {
         statement: "SELECT id FROM sessions WHERE open_run IS NOT NULL UNION SELECT sessions.id \
                     FROM (SELECT DISTINCT session_number FROM inputs WHERE state = 'waiting' AND \
                     (due IS NULL OR due <= ?1)) AS waiting CROSS JOIN sessions ON sessions.number \

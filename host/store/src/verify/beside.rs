@@ -38,10 +38,12 @@ fn damage(sql: &Sql<'_>) -> rusqlite::Result<Option<String>> {
     // structure, and takes a later commit for damage (SQLite 3.54's `fts5IntegrityMethod` leaves
     // out what every search does first: looking whether the structure is still the same). So a
     // search goes before it.
-    sql.exists(
+    for search in [
         "SELECT 1 FROM recall_index WHERE recall_index MATCH 'body : \"\"'",
-        [],
-    )?;
+        "SELECT 1 FROM notes_index WHERE notes_index MATCH 'body : \"\"'",
+    ] {
+        sql.exists(search, [])?;
+    }
     let found: String = sql
         .connection()
         .query_row("PRAGMA integrity_check(1)", [], |row| row.get(0))?;
