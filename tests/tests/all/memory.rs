@@ -59,7 +59,12 @@ async fn stage(idle_s: u64) -> Stage {
 
 async fn stage_that_dies(idle_s: u64, at: Option<&str>) -> Stage {
     let peer = Peer::start().await;
-    let folder = Folder::new(config(&peer, idle_s));
+    let config = config(&peer, idle_s);
+    stage_of(peer, config, at).await
+}
+
+async fn stage_of(peer: Peer, config: Value, at: Option<&str>) -> Stage {
+    let folder = Folder::new(config);
     folder.warm(&["assistant", "memory"]).await;
     let host = folder
         .start(at)
@@ -363,6 +368,41 @@ async fn only_what_is_new_is_read_the_next_time_and_on_demand_at_once() {
     sleep(Duration::from_millis(300)).await;
     assert_eq!(stage.peer.asked("memory").len(), 2);
     assert_eq!(stage.events("session.memory.read.v1").await.len(), 2);
+    stage.over().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_long_chat_is_read_from_its_beginning_in_pieces() {
+    let peer = Peer::start().await;
+    let mut config = config(&peer, 3_600);
+    config["models"]["chat"]["contextWindow"] = json!(200_000);
+    let stage = stage_of(peer, config, None).await;
+    let session = stage.open(&stage.alice).await;
+    let around = "x".repeat(1_500);
+    let first = format!("{around}\n{FACT}\n{around}");
+    stage.say(&stage.alice, &session, &first, 1).await;
+    // More than 48 KiB with what was said first.
+    let long = "y".repeat(3_900);
+    for turn in 2..=14 {
+        stage.say(&stage.alice, &session, &long, turn).await;
+    }
+    let last = "FACT: Alice rides a red bicycle.";
+    stage.say(&stage.alice, &session, last, 15).await;
+    let path = format!("{session}/memory");
+    let read = ask(&stage.alice, Method::POST, &path, &json!({})).await;
+    assert_eq!(read.status, 202, "{read:?}");
+    let notes = stage.notes(&stage.alice, 2).await;
+    assert_eq!(
+        (&notes[0]["text"], &notes[1]["text"]),
+        (&json!("Alice rides a red bicycle."), &json!(NOTE)),
+        "{notes:?}"
+    );
+    let read = stage.events("session.memory.read.v1").await;
+    assert_eq!(read.len(), 2, "{read:?}");
+    assert_ne!(
+        read[0]["through_turn_id"], read[1]["through_turn_id"],
+        "{read:?}"
+    );
     stage.over().await;
 }
 

@@ -16,7 +16,7 @@ use domain::account::Accounts;
 use domain::agent::Agent;
 use domain::authority::Permissions;
 use domain::budget::Budget;
-use domain::compaction::{Mark, material};
+use domain::compaction::{Mark, fitting_messages, material};
 use domain::definition::{Definition, MemorySettings};
 use domain::delegate::Priority;
 use domain::event::{
@@ -25,7 +25,7 @@ use domain::event::{
 use domain::hints;
 use domain::id::{AgentId, InputId, SessionId, Stream, TurnId};
 use domain::limits::WAITING_INPUTS_MAX;
-use domain::memory::{Occasion, READING_BYTES_MAX, reading, unread};
+use domain::memory::{Occasion, READING_BYTES_MAX, READING_MESSAGES_MAX, reading, unread};
 use domain::message::{Draft, Role};
 use domain::message_labels::MessageLabels;
 use domain::path::{AgentConfig, AgentPath, PathKind};
@@ -47,6 +47,16 @@ struct Reader {
     session: SessionId,
     guards: Vec<Guard>,
     events: Vec<(Stream, Event)>,
+}
+
+/// A piece of a thread that was not read.
+struct Piece {
+    said: String,
+    /// The turn that its last message is of.
+    through: TurnId,
+    through_message: u64,
+    /// True if more comes after it that was not read.
+    is_cut: bool,
 }
 
 /// A session that is to be read, with those who deal with it.
@@ -160,7 +170,7 @@ impl SessionContext {
             Some(before) => self.still_read(head, before).await?,
             None => None,
         };
-        let Some(said) = self.said_since(session, head, read).await? else {
+        let Some(piece) = self.piece_since(session, head, read).await? else {
             return Ok(None);
         };
         let to_read = ToRead {
@@ -179,14 +189,14 @@ impl SessionContext {
             ..Draft::text(
                 Role::User,
                 hints::ORIGIN,
-                reading(session.user_id.as_str(), &said),
+                reading(session.user_id.as_str(), &piece.said),
             )
         };
         let handed = Handed {
             draft,
             permissions: permissions.both(&agent.agent.permissions),
             because,
-            head,
+            piece,
         };
         Ok(Some(to_read.commit(reader, &handed)))
     }
@@ -224,25 +234,42 @@ impl SessionContext {
         Ok(common.map(|common| common.last_message))
     }
 
-    /// Returns what was said in a thread since a message, as text; none when that is nothing.
-    async fn said_since(
+    /// Returns the oldest piece that was said in a thread since a message, with something of a
+    /// person's in it; none when there is nothing of that kind.
+    async fn piece_since(
         &self,
         session: &SessionRow,
         head: TurnId,
         read: Option<u64>,
-    ) -> Result<Option<String>, DriverError> {
+    ) -> Result<Option<Piece>, DriverError> {
         let Some(unread) = unread(read, session.head_message) else {
             return Ok(None);
         };
-        let mut messages = self
-            .store()
-            .messages(Some(head), unread.first, unread.last)
-            .await?;
-        messages.retain(|message| Mark::of(message).is_none());
-        if !messages.iter().any(|message| message.role == Role::User) {
-            return Ok(None);
+        let mut first = unread.first;
+        while first <= unread.last {
+            let last = first.saturating_add(READING_MESSAGES_MAX - 1);
+            let last = last.min(unread.last);
+            let mut messages = self.store().messages(Some(head), first, last).await?;
+            messages.retain(|message| Mark::of(message).is_none());
+            let fitting = fitting_messages(&messages, READING_BYTES_MAX);
+            let is_cut = fitting < messages.len();
+            messages.truncate(fitting);
+            let through_message = messages
+                .last()
+                .filter(|_| is_cut)
+                .map_or(last, |message| message.id);
+            if messages.iter().any(|message| message.role == Role::User) {
+                let through = self.store().turn_at(head, through_message).await?;
+                return Ok(through.map(|through| Piece {
+                    said: material(None, &messages, READING_BYTES_MAX),
+                    through: through.id,
+                    through_message,
+                    is_cut: through_message < unread.last,
+                }));
+            }
+            first = through_message.saturating_add(1);
         }
-        Ok(Some(material(None, &messages, READING_BYTES_MAX)))
+        Ok(None)
     }
 
     /// Returns the session in which a session is read: the same as before, or one that is opened
@@ -319,7 +346,7 @@ struct Handed {
     draft: Draft,
     permissions: Permissions,
     because: Occasion,
-    head: TurnId,
+    piece: Piece,
 }
 
 impl ToRead<'_> {
@@ -388,6 +415,7 @@ impl ToRead<'_> {
     /// Returns the commit that hands the words over, and the session that gets them.
     fn commit(&self, reader: Reader, handed: &Handed) -> (Commit, SessionId) {
         let session = self.session;
+        let piece = &handed.piece;
         let input = fresh::input();
         let context = Context::new(hints::ORIGIN, self.now);
         let of_reader = context
@@ -419,8 +447,8 @@ impl ToRead<'_> {
             session: session.id,
             agent: reader.agent,
             reader: reader.session,
-            through: handed.head,
-            through_message: session.head_message,
+            through: piece.through,
+            through_message: piece.through_message,
             input,
             because: handed.because,
             time: self.now,
@@ -431,6 +459,14 @@ impl ToRead<'_> {
             &of_session,
             Event::MemoryRead(read),
         );
+        if piece.is_cut {
+            let due = Event::MemoryDue(MemoryDue {
+                session: session.id,
+                due: Some(self.now),
+                time: self.now,
+            });
+            add(&mut commit, Stream::Session(session.id), &of_session, due);
+        }
         (commit, reader.session)
     }
 }

@@ -17,7 +17,7 @@ mod tests;
 
 pub use cut::{Cut, Piece, cut, pieces};
 pub(crate) use material::clipped;
-pub use material::{bytes_for, material};
+pub use material::{bytes_for, fitting_messages, material};
 
 use crate::access::user::UserId;
 use crate::thread::message::{Message, MessageId, Part, Role};

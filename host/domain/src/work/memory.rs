@@ -36,9 +36,11 @@ pub const NOTES_OF_USER_MAX: u64 = 2_000;
 pub const QUERY_BYTES_MAX: usize = 4 << 10;
 /// Hits of a search that names no limit.
 pub const HITS: u32 = 8;
-/// Bytes of a session that are handed to its memory agent at a time. The oldest words of a longer
-/// piece are left out.
+/// Bytes of a session that are handed to its memory agent at a time. What is left is handed over in
+/// further pieces.
 pub const READING_BYTES_MAX: usize = 48 << 10;
+/// Messages of a session that are handed to its memory agent at a time.
+pub const READING_MESSAGES_MAX: u64 = 64;
 
 /// The code of a call whose arguments make no sense.
 pub const INVALID_ARGUMENTS: &str = "invalid-arguments";

@@ -43,9 +43,9 @@ pub struct ReadingRow {
     pub reader: SessionId,
     /// The memory agent.
     pub agent: AgentId,
-    /// The last turn that was read.
+    /// The last turn of which something was read.
     pub through: TurnId,
-    /// The last message of that turn.
+    /// The last message that was read: one of that turn.
     pub through_message: MessageId,
 }
 

@@ -90,9 +90,9 @@ pub struct MemoryRead {
     pub agent: AgentId,
     /// The session of that agent in which it reads them: the same for all readings of a session.
     pub reader: SessionId,
-    /// The last turn that was read.
+    /// The last turn of which something was read.
     pub through: TurnId,
-    /// The last message of that turn.
+    /// The last message that was read: one of that turn.
     pub through_message: u64,
     /// The input that carries the words.
     pub input: InputId,

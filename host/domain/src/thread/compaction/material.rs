@@ -70,6 +70,21 @@ pub fn material(former: Option<&str>, messages: &[Message], bytes_max: usize) ->
     text
 }
 
+/// Returns how many of some messages, from the first on, stand in material of at most `bytes_max`
+/// bytes with none left out and none cut more than it always is. At least one, if there are any.
+#[must_use]
+pub fn fitting_messages(messages: &[Message], bytes_max: usize) -> usize {
+    let [piece_bytes_max, ..] = PIECE_BYTES_MAX;
+    let room = bytes_max.saturating_sub(SAID.0.len() + SAID.1.len() + LEFT_OUT_BYTES);
+    let mut used = 0;
+    let fitting = messages.iter().take_while(|message| {
+        let said: Vec<String> = lines(message, piece_bytes_max).collect();
+        used += bytes(&said);
+        used <= room
+    });
+    fitting.count().max(1).min(messages.len())
+}
+
 /// Around a former summary.
 const FORMER: (&str, &str) = ("<former-summary>\n", "\n</former-summary>\n\n");
 /// Markers around the conversation.

@@ -211,3 +211,23 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn messages_are_taken_from_the_oldest_on_as_long_as_they_stand_there_whole() {
+    let long = "x".repeat(900);
+    let messages: Vec<Message> = (1..=10).map(|id| said(id, Role::User, &long)).collect();
+    assert_eq!(fitting_messages(&[], 4_000), 0);
+    for bytes_max in [100, 1_500, 4_000, 6_000, 20_000] {
+        let fitting = fitting_messages(&messages, bytes_max);
+        let first: Vec<Message> = messages.iter().take(fitting).cloned().collect();
+        let text = material(None, &first, bytes_max);
+        assert!((1..=10).contains(&fitting), "{bytes_max}");
+        let whole = fitting == 1 || text.matches(&long).count() == fitting;
+        assert!(
+            whole && text.len() <= bytes_max.max(200),
+            "{bytes_max}: {text}"
+        );
+    }
+    assert_eq!(fitting_messages(&messages, 4_000), 4);
+    assert_eq!(fitting_messages(&messages, 20_000), 10);
+}
