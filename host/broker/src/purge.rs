@@ -57,6 +57,21 @@ async fn try_finishing(core: &Core) -> Result<(), Error> {
     Ok(())
 }
 
+/// Takes what was erased out of the store's log. A failure is logged, and made up for at the next
+/// start.
+pub(crate) async fn rewrite(core: &Core) {
+    match core.store.rewrite_erased().await {
+        Ok(Rewritten::Yes) => {}
+        Ok(Rewritten::NotYet { reason }) => {
+            tracing::warn!(reason, "what was erased may be in the store's files still")
+        }
+        Err(error) => tracing::warn!(
+            error = &error as &dyn std::error::Error,
+            "what was erased may be in the store's files still"
+        ),
+    }
+}
+
 /// Returns an open purge that no other one includes.
 async fn next_open(core: &Core) -> Result<Option<Stream>, Error> {
     let open = core.store.open_purges().await?;

@@ -5,6 +5,7 @@ use super::{Broker, By, Error, Request, Target};
 use crate::boxed::boxed;
 use crate::catalogue::CHAT;
 use crate::journal::Context;
+use crate::purge::rewrite;
 use crate::refusals::{memory_not_configured, note_not_found, session_closed, session_structured};
 use domain::event::{Event, MemoryDue, NoteForgotten};
 use domain::id::{NoteId, SessionId, Stream};
@@ -68,14 +69,7 @@ impl Broker {
         let request = Request::of(by, &json!({ "forget": note, "target": target.named() }))?;
         let act = self.try_forgetting(by.user, target, note, request.as_ref());
         self.once(request.as_ref(), act).await?.either();
-        // What was erased is not to stay in the store's log. A failure is made up for at the next
-        // start.
-        if let Err(error) = self.store().rewrite_erased().await {
-            tracing::warn!(
-                error = &error as &dyn std::error::Error,
-                "a forgotten note may be in the store's files still"
-            );
-        }
+        rewrite(&self.core).await;
         Ok(())
     }
 

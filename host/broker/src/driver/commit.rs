@@ -6,11 +6,13 @@ use super::driving::Driving;
 use super::end::{Last, Wake, add, is_fruitless};
 use super::error::DriverError;
 use super::fold::snapshot;
+use super::memory::forgets;
 use super::phase::Phase;
 use super::session_events::{RunChange, session_events};
 use super::state::Driver;
 use crate::core::fresh;
 use crate::driver::handover::Sent;
+use crate::purge::rewrite;
 use crate::resolved_config::Sealed;
 use domain::agent::Agent;
 use domain::agent::memory::{OfWhom, right_for};
@@ -268,6 +270,10 @@ impl Driver {
             .any(|effect| matches!(effect, Effect::Schedule { .. }));
         if timed || reminded {
             self.context.core.timers.notify_one();
+        }
+        if forgets(&plan.sent) {
+            let core = self.context.core.clone();
+            self.context.core.spawn(async move { rewrite(&core).await });
         }
         if ended {
             let started = &run.started;

@@ -61,6 +61,13 @@ pub(super) fn owner(agent: &AgentRow) -> AgentId {
     works_for.unwrap_or(agent.agent.id)
 }
 
+/// Returns whether a note is forgotten by what a step sends: its words are to go from the store's
+/// files once that is durable.
+pub(super) fn forgets(sent: &[Sent]) -> bool {
+    let mut events = sent.iter().flat_map(|sent| &sent.events);
+    events.any(|(_, event)| matches!(event, Event::NoteForgotten(_)))
+}
+
 impl SessionContext {
     /// Resolves a call of one of these tools.
     pub(super) async fn resolve_memory(

@@ -6,6 +6,7 @@ use agent_host_tests::world::{Setup, World};
 use domain::event::Event;
 use domain::path::PathKind;
 use reqwest::Method;
+use rusqlite::Connection;
 use serde_json::{Value, json};
 use std::time::Duration;
 use store::EventFilter;
@@ -74,6 +75,20 @@ async fn a_note_is_saved_found_and_forgotten_by_the_tools() {
         .iter()
         .filter(|recorded| matches!(recorded.event, Some(Event::NoteRemembered(_))));
     assert_eq!(left.count(), 0, "what the note said is erased");
+    let database = Connection::open(world.dir.path().join("data/store.db")).unwrap();
+    let rewritten = async {
+        let due = "SELECT count(*) FROM meta WHERE name = 'rewrite'";
+        while database
+            .query_row(due, [], |row| row.get::<_, i64>(0))
+            .unwrap()
+            > 0
+        {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, rewritten)
+        .await
+        .expect("its words go from the store's files, too");
 }
 
 #[tokio::test(flavor = "multi_thread")]
