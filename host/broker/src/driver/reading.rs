@@ -33,13 +33,16 @@ use domain::persona::Persona;
 use domain::time::Timestamp;
 use std::sync::Arc;
 use store::{
-    AgentGuard, AgentRow, Commit, Guard, QueueGuard, ReadingRow, SessionGuard, SessionRow,
-    SessionStatus,
+    AgentGuard, AgentRow, Clash, Commit, CommitError, Guard, QueueGuard, ReadingRow, SessionGuard,
+    SessionRow, SessionStatus,
 };
 
 /// The most turns of a thread that was left for another one; a longer one is read from its
 /// beginning.
 const LEFT_TURNS_MAX: usize = 4_096;
+
+/// Time after which a reading is tried again that the memory agent did not take, in milliseconds.
+const RETRY_MS: u64 = 60_000;
 
 /// The session of a memory agent that gets the words, and what has to be made for it.
 struct Reader {
@@ -83,25 +86,11 @@ impl Driver {
         }
         let session = session.clone();
         let handed = Box::pin(self.context.reading(&session, Occasion::Due, now)).await?;
-        let Some((commit, reader)) = handed else {
+        match handed {
+            Some(handed) => self.hand_to_reader(&session, handed).await?,
             // It would stay due for ever.
-            let event = Event::MemoryDue(MemoryDue {
-                session: session.id,
-                due: None,
-                time: now,
-            });
-            let context =
-                Context::new(hints::ORIGIN, now).about(session.agent, Some(session.id), None);
-            let mut commit = Commit::new();
-            add(&mut commit, Stream::Session(session.id), &context, event);
-            self.commit(commit).await?;
-            self.phase = Phase::Unknown;
-            return Ok(true);
-        };
-        store::point("broker.memory.before");
-        self.commit(commit).await?;
-        self.context.wake(vec![reader]);
-        store::point("broker.memory.after");
+            None => self.set_due(&session, None).await?,
+        }
         self.phase = Phase::Unknown;
         Ok(true)
     }
@@ -114,11 +103,67 @@ impl Driver {
     ) -> Result<(), DriverError> {
         let now = self.context.core.now();
         let handed = Box::pin(self.context.reading(session, Occasion::Compaction, now)).await?;
-        if let Some((commit, reader)) = handed {
-            self.commit(commit).await?;
-            self.context.wake(vec![reader]);
+        match handed {
+            Some(handed) => self.hand_to_reader(session, handed).await,
+            None => Ok(()),
         }
+    }
+
+    /// Commits what is handed over, and wakes the memory agent. If that agent takes nothing just
+    /// now, it is put off: whoever speaks in the session does not wait for it.
+    async fn hand_to_reader(
+        &mut self,
+        session: &SessionRow,
+        handed: (Commit, SessionId),
+    ) -> Result<(), DriverError> {
+        let (commit, reader) = handed;
+        store::point("broker.memory.before");
+        match self.commit(commit).await {
+            Ok(_) => {
+                self.context.wake(vec![reader]);
+                store::point("broker.memory.after");
+                Ok(())
+            }
+            Err(failure) if is_of_reader(&failure, session.id) => {
+                tracing::warn!(session.id = %session.id, error = &failure as &dyn std::error::Error,
+                    "a session is not read just now: its memory agent takes nothing; trying again later");
+                let later = self.context.core.now().plus_ms(RETRY_MS);
+                self.set_due(session, Some(later)).await
+            }
+            Err(failure) => Err(failure.into()),
+        }
+    }
+
+    /// Records when a session is to be read.
+    async fn set_due(
+        &mut self,
+        session: &SessionRow,
+        due: Option<Timestamp>,
+    ) -> Result<(), DriverError> {
+        let now = self.context.core.now();
+        let event = Event::MemoryDue(MemoryDue {
+            session: session.id,
+            due,
+            time: now,
+        });
+        let context = Context::new(hints::ORIGIN, now).about(session.agent, Some(session.id), None);
+        let mut commit = Commit::new();
+        add(&mut commit, Stream::Session(session.id), &context, event);
+        self.commit(commit).await?;
         Ok(())
+    }
+}
+
+/// Returns whether a reading is refused for the state of the memory agent and its session, and not
+/// because the session that is read has moved on.
+fn is_of_reader(failure: &CommitError, session: SessionId) -> bool {
+    let CommitError::Conflict(conflict) = failure else {
+        return false;
+    };
+    match &conflict.clash {
+        Clash::Guard(Guard::Session(SessionGuard::Open(of))) => *of != session,
+        Clash::Guard(Guard::Agent(_) | Guard::Queue(_)) => true,
+        Clash::Guard(_) | Clash::Stream(_) | Clash::Row => false,
     }
 }
 
@@ -468,5 +513,44 @@ impl ToRead<'_> {
             add(&mut commit, Stream::Session(session.id), &of_session, due);
         }
         (commit, reader.session)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use store::Conflict;
+
+    #[test]
+    fn what_the_memory_agent_refuses_is_told_from_what_became_of_the_session() {
+        let read = fresh::session();
+        let reader = fresh::session();
+        let head = SessionGuard::Head {
+            session: read,
+            head: None,
+            revision: 1,
+        };
+        let full = QueueGuard::WaitingAtMost {
+            session: reader,
+            max: 1,
+        };
+        for (guard, expected) in [
+            (Guard::from(full), true),
+            (Guard::from(SessionGuard::Open(reader)), true),
+            (Guard::from(AgentGuard::Active(fresh::agent())), true),
+            (
+                Guard::from(AgentGuard::PathFree("/a/memory".to_owned())),
+                true,
+            ),
+            (Guard::from(SessionGuard::Open(read)), false),
+            (Guard::from(head), false),
+        ] {
+            let told = format!("{guard:?}");
+            let failure = CommitError::Conflict(Conflict {
+                clash: Clash::Guard(guard),
+                detail: String::new(),
+            });
+            assert_eq!(is_of_reader(&failure, read), expected, "{told}");
+        }
     }
 }
