@@ -69,6 +69,7 @@ pub(crate) const PROJECTIONS: &[&str] = &[
     "wakes",
     "recall",
     "readings",
+    "reading_pieces",
     "blob_references",
     "spawned",
     "buckets",

@@ -42,7 +42,7 @@ pub use events::EventFilter;
 pub use files::FileRow;
 pub use inputs::{DeadInput, InputState};
 pub use keys::KeyRow;
-pub use notes::{NoteRow, ReadingRow};
+pub use notes::{NoteRow, PieceRow, ReadingRow};
 pub use paths::LivingAgent;
 pub use queue::QueueRow;
 pub use recall::Hit;

@@ -403,6 +403,11 @@ async fn a_long_chat_is_read_from_its_beginning_in_pieces() {
         read[0]["through_turn_id"], read[1]["through_turn_id"],
         "{read:?}"
     );
+    assert_eq!(
+        (&notes[0]["turn_id"], &notes[1]["turn_id"]),
+        (&read[1]["through_turn_id"], &read[0]["through_turn_id"]),
+        "each names the end of its own piece: {notes:?}"
+    );
     stage.over().await;
 }
 

@@ -215,10 +215,20 @@ impl SessionContext {
                 turn: None,
             }));
         }
+        // A later piece may have been handed over while this one is being read.
+        for input in &scope.driving.run.started.claimed {
+            if let Some(piece) = self.store().piece_read(*input).await? {
+                return Ok(Some(Place {
+                    session: piece.session,
+                    turn: Some(piece.through),
+                }));
+            }
+        }
+        // Somebody speaks with the memory agent itself.
         let reading = self.store().reading_by(session).await?;
         Ok(reading.map(|reading| Place {
             session: reading.session,
-            turn: Some(reading.through),
+            turn: None,
         }))
     }
 

@@ -17,5 +17,13 @@ pub(super) fn read(sql: &Sql<'_>, read: &MemoryRead) -> rusqlite::Result<()> {
             read.through.0.0,
             int(read.through_message),
         ],
+    )?;
+    sql.write(
+        "INSERT INTO reading_pieces (input, session, through) VALUES (?1, ?2, ?3)",
+        params![
+            read.input.to_string(),
+            read.session.to_string(),
+            read.through.0.0,
+        ],
     )
 }

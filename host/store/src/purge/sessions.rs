@@ -62,6 +62,7 @@ pub(super) fn erase(
         "DELETE FROM files WHERE session = ?1",
         "DELETE FROM wakes WHERE subject = ?1",
         "DELETE FROM readings WHERE session = ?1",
+        "DELETE FROM reading_pieces WHERE session = ?1",
         "DELETE FROM operations WHERE session = ?1",
         "DELETE FROM spawned WHERE session = ?1",
         "DELETE FROM snapshots WHERE stream = 'session/' || ?1",

@@ -5,7 +5,7 @@ use crate::projections::{NoteDetails, note_position};
 use crate::sql::{Columns, Sql, limit as rows};
 use crate::store::Store;
 use domain::event::Provenance;
-use domain::id::{AgentId, NoteId, SessionId, TurnId};
+use domain::id::{AgentId, InputId, NoteId, SessionId, TurnId};
 use domain::message::MessageId;
 use domain::time::Timestamp;
 use domain::user::UserId;
@@ -47,6 +47,15 @@ pub struct ReadingRow {
     pub through: TurnId,
     /// The last message that was read: one of that turn.
     pub through_message: MessageId,
+}
+
+/// A piece of a session that was handed to a memory agent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PieceRow {
+    /// The session that is read.
+    pub session: SessionId,
+    /// The turn that the last message of the piece is of.
+    pub through: TurnId,
 }
 
 macro_rules! note {
@@ -149,6 +158,26 @@ impl Store {
                 reading!("WHERE reader = ?1"),
                 [reader.to_string()],
                 read_reading,
+            )
+        })
+        .await
+    }
+}
+
+impl Store {
+    /// Returns the piece of a session that an input carries; none for another input, and for a
+    /// session that was purged.
+    pub async fn piece_read(&self, input: InputId) -> Result<Option<PieceRow>, ReadError> {
+        self.point_read(move |sql| {
+            sql.row(
+                "SELECT session, through FROM reading_pieces WHERE input = ?1",
+                [input.to_string()],
+                |row| {
+                    Ok(PieceRow {
+                        session: row.id(0)?,
+                        through: TurnId(row.digest(1)?),
+                    })
+                },
             )
         })
         .await

@@ -21,3 +21,11 @@ CREATE TABLE readings (
     through_message INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX readings_by_reader ON readings (reader);
+
+-- The pieces that were handed over, by the input that carries each, so that a note names the end of the piece that it was taken from.
+CREATE TABLE reading_pieces (
+    input   TEXT NOT NULL PRIMARY KEY,
+    session TEXT NOT NULL,
+    through BLOB NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX reading_pieces_by_session ON reading_pieces (session);

@@ -1,10 +1,11 @@
 //! Notes and readings: what is due, how much there is, and what was handed over.
 
 use super::recalling::note;
-use super::sample::{NOON, Sample, agent, begin, created, opened, session, take_turn};
+use super::sample::{NOON, Sample, agent, begin, created, input, opened, session, take_turn};
 use crate::{Commit, CommitError, Guard, UserGuard};
-use domain::event::{Event, MemoryDue, NoteForgotten};
+use domain::event::{Event, MemoryDue, MemoryRead, NoteForgotten};
 use domain::id::Stream;
+use domain::memory::Occasion;
 use domain::time::Timestamp;
 use domain::user::UserId;
 use rusqlite::Connection;
@@ -114,5 +115,36 @@ async fn the_index_of_notes_has_notes_alone_and_loses_those_that_are_forgotten()
         (rebuilt.replaced, rebuilt.index_replaced),
         (Vec::new(), false)
     );
+    assert_eq!(sample.store.verify().await.unwrap().fault, None);
+}
+
+#[tokio::test]
+async fn each_piece_that_was_handed_over_is_known_by_its_input() {
+    let sample = Sample::new();
+    begin(&sample).await;
+    let first = take_turn(&sample.store, 1, None, 1, "I like tea.", "Good.").await;
+    let second = take_turn(&sample.store, 1, Some(&first), 2, "And cake.", "Good.").await;
+    let turns = [first, second];
+    for (n, turn) in (1..).zip(&turns) {
+        let read = MemoryRead {
+            session: session(1),
+            agent: agent(2),
+            reader: session(2),
+            through: turn.id,
+            through_message: turn.last_message,
+            input: input(n),
+            because: Occasion::Due,
+            time: NOON,
+        };
+        let read = vec![Event::MemoryRead(read)];
+        sample.append(Stream::Session(session(1)), read).await;
+    }
+    for (n, turn) in (1..).zip(&turns) {
+        let piece = sample.store.piece_read(input(n)).await.unwrap().unwrap();
+        assert_eq!((piece.session, piece.through), (session(1), turn.id));
+    }
+    assert_eq!(sample.store.piece_read(input(3)).await.unwrap(), None);
+    let newest = sample.store.reading_of(session(1)).await.unwrap().unwrap();
+    assert_eq!(newest.through, turns[1].id);
     assert_eq!(sample.store.verify().await.unwrap().fault, None);
 }
