@@ -437,6 +437,68 @@ async fn a_thread_is_handed_over_before_it_is_compacted() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_thread_is_handed_over_once_before_compaction_wherever_the_host_dies() {
+    for point in ["broker.memory.before", "broker.memory.after"] {
+        let mut stage = stage_that_dies(3_600, Some(point)).await;
+        let session = stage.open(&stage.alice).await;
+        stage.say(&stage.alice, &session, FACT, 1).await;
+        for turn in [2, 3] {
+            let long = "x".repeat(4_000);
+            stage.say(&stage.alice, &session, &long, turn).await;
+        }
+        let path = format!("{session}/messages");
+        let full = json!({ "content": "It is full. fill:3600" });
+        let said = ask(&stage.alice, Method::POST, &path, &full).await;
+        assert_eq!(said.status, 202, "{said:?}");
+        assert!(stage.host.died(PATIENCE).await.is_some(), "{point}");
+        stage.host = stage
+            .folder
+            .start(None)
+            .await
+            .unwrap_or_else(|ended| panic!("{}", ended.said));
+        stage.alice = stage.host.user("alice", &["read", "write"]).await;
+        stage
+            .until(&stage.alice, &session, |seen| {
+                seen["revision"].as_u64() == Some(5) && seen["run_id"].is_null()
+            })
+            .await;
+        let notes = stage.notes(&stage.alice, 1).await;
+        assert_eq!(notes[0]["text"], NOTE, "{point}");
+        let read = stage.events("session.memory.read.v1").await;
+        assert_eq!(read.len(), 1, "{point}: {read:?}");
+        assert_eq!(read[0]["because"], "compaction", "{point}");
+        stage.over().await;
+    }
+}
+
+/// The new thread has as many messages as the one that was read, and none of them was read.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_chat_that_begins_anew_is_read_from_its_new_beginning() {
+    let stage = stage(3_600).await;
+    let session = stage.open(&stage.alice).await;
+    let path = format!("{session}/memory");
+    stage.say(&stage.alice, &session, FACT, 1).await;
+    ask(&stage.alice, Method::POST, &path, &json!({})).await;
+    stage.notes(&stage.alice, 1).await;
+    let clear = format!("{session}/clear");
+    let cleared = ask(&stage.alice, Method::POST, &clear, &Value::Null).await;
+    assert_eq!(cleared.status, 200, "{cleared:?}");
+    let anew = "FACT: Alice rides a red bicycle.";
+    stage.say(&stage.alice, &session, anew, 3).await;
+    ask(&stage.alice, Method::POST, &path, &json!({})).await;
+    let notes = stage.notes(&stage.alice, 2).await;
+    assert_eq!(notes[0]["text"], "Alice rides a red bicycle.");
+    let read = stage.peer.asked("memory");
+    assert_eq!(read.len(), 2, "{read:?}");
+    assert!(
+        read[1].contains("red bicycle") && !read[1].contains("> User: FACT: Alice drinks"),
+        "{}",
+        read[1]
+    );
+    stage.over().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn purging_a_chat_purges_its_notes_and_what_the_memory_agent_was_told() {
     let stage = stage(1).await;
     let session = stage.open(&stage.alice).await;

@@ -1,5 +1,6 @@
 //! The tools of the memory, called by an agent that does what it is told.
 
+use super::peer::Peer;
 use super::{ask, get};
 use agent_host_tests::process::{Folder, Host, Line, PATIENCE, puppets};
 use agent_host_tests::world::{Setup, World};
@@ -196,11 +197,16 @@ struct Shared {
 }
 
 async fn shared() -> Shared {
-    let folder = Folder::new(puppets(&json!([{
+    let config = puppets(&json!([{
         "agentId": "puppet", "displayName": "Puppet", "component": "puppet",
         "toolAllowlist": ["memory_*"],
-    }])));
-    folder.warm(&["puppet"]).await;
+    }]));
+    shared_of(config, &["puppet"]).await
+}
+
+async fn shared_of(config: Value, components: &[&str]) -> Shared {
+    let folder = Folder::new(config);
+    folder.warm(components).await;
     let host = folder.start(None).await.unwrap();
     let alice = host.user("alice", &["read", "write"]).await;
     let made = json!({ "definition": "puppet" });
@@ -255,6 +261,38 @@ impl Shared {
             .map(|note| note["note_id"].as_str().unwrap().to_owned())
             .collect()
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_deep_search_asks_the_model_of_its_role() {
+    let peer = Peer::start().await;
+    let mut config = puppets(&json!([
+        {
+            "agentId": "puppet", "displayName": "Puppet", "component": "puppet",
+            "toolAllowlist": ["memory_*"],
+            "memory": { "agent": "searcher", "search": "searcher" },
+        },
+        {
+            "agentId": "searcher", "displayName": "Searcher",
+            "toolAllowlist": ["memory_search", "memory_save"],
+        },
+    ]));
+    config["providers"]["peer"] = json!({ "kind": "openai-compatible", "baseUrl": peer.base() });
+    for model in ["chat", "search"] {
+        config["models"][model] =
+            json!({ "provider": "peer", "model": model, "contextWindow": 64_000 });
+    }
+    config["defaultModel"] = json!("chat");
+    config["roles"] = json!({ "memorySearch": "search" });
+    let shared = shared_of(config, &["puppet", "assistant"]).await;
+    let alice = shared.user("alice", None).await;
+    let query = json!({ "query": "Who likes zebras?", "deep": true });
+    let told = shared.called(&alice, "memory_search", &query).await;
+    assert!(told.contains("I see."), "{told}");
+    let asked = peer.asked("search");
+    assert_eq!(asked.len(), 1, "{asked:?}");
+    assert!(asked[0].contains("Who likes zebras?"), "{asked:?}");
+    assert_eq!(peer.asked("chat"), Vec::<String>::new());
 }
 
 #[tokio::test(flavor = "multi_thread")]
