@@ -19,6 +19,9 @@ const TIMEOUT_MS_MAX: u64 = 3_600_000;
 const GRACE_MS: u64 = 500;
 /// Bytes of a stream's or a value's beginning, and of its end, in a reply.
 const EDGE_BYTES: usize = 5 << 10;
+/// Words of a crash by which a value was asked for that no memory can hold: the interpreter gives up
+/// before it asks the host.
+const NO_ROOM: [&str; 2] = ["capacity overflow", "memory allocation of"];
 
 pub(crate) fn begin(turn: Turn<'_>, asked: ExecuteCode) -> Result<Step, String> {
     need_tools(turn, &[TOOL])?;
@@ -65,13 +68,11 @@ pub(crate) fn finish(turn: Turn<'_>, settled: &[Settlement]) -> Result<Step, Str
                 "out-of-memory",
                 "the program used more memory than it may",
             )),
-            "trapped" => Ok(stopped(
-                "crashed",
-                &format!(
-                    "the interpreter stopped, most likely because calls are nested too deeply: {}",
-                    failure.message
-                ),
+            "trapped" if NO_ROOM.iter().any(|sign| failure.message.contains(sign)) => Ok(stopped(
+                "out-of-memory",
+                "the program asked for more memory at once than there can be",
             )),
+            "trapped" => Ok(stopped("crashed", &format!("crashed: {}", failure.message))),
             _ => Err(failure.to_string()),
         },
         outcome => Err(outcome.to_string()),

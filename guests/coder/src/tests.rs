@@ -1,8 +1,10 @@
 //! The coder and its tasks.
 
 use crate::Coder;
-use agent_host_sdk::harness::{Conversation, Reply, Standing};
-use agent_host_sdk::{LimitsLeft, Part, ToolError, text_of};
+use agent_host_sdk::harness::{Conversation, Reply, Scene, Standing};
+use agent_host_sdk::{
+    Agent as _, Decision, Failure, LimitsLeft, Outcome, Part, Settlement, ToolError, text_of,
+};
 use serde_json::{Value, json};
 
 fn task(operation: &str, parameters: &Value) -> String {
@@ -254,6 +256,46 @@ fn a_language_that_is_not_there_fails_the_task_with_those_that_are() {
     });
     let reason = failure(talk.say(&task("execute_code", &json!({ "code": "1" }))));
     assert!(reason.contains("installed: javascript"), "{reason}");
+}
+
+#[test]
+fn a_crash_for_want_of_memory_is_told_from_any_other() {
+    for (message, status, said) in [
+        (
+            "the tool crashed: panicked at raw_vec.rs:1:1: capacity overflow (unreachable)",
+            "out-of-memory",
+            "more memory at once",
+        ),
+        (
+            "the tool crashed: memory allocation of 99 bytes failed (unreachable)",
+            "out-of-memory",
+            "more memory at once",
+        ),
+        (
+            "the tool crashed: call stack exhausted",
+            "crashed",
+            "crashed: the tool crashed: call stack exhausted",
+        ),
+    ] {
+        let work = json!(crate::task::Work::Execute);
+        let scene = Scene::new().said("a task").state(work);
+        let settlement = Settlement {
+            key: "run".to_owned(),
+            outcome: Outcome::Failed(Failure {
+                code: "trapped".to_owned(),
+                message: message.to_owned(),
+                retryable: false,
+            }),
+        };
+        let step = Coder.on_settled(scene.turn(), &[settlement]);
+        let Decision::Reply(parts) = &step.decision else {
+            panic!("{step:?}");
+        };
+        let told: Value = serde_json::from_str(&text_of(parts)).unwrap();
+        assert_eq!(told["status"], status, "{message}");
+        let words = told["error"]["message"].as_str().unwrap();
+        assert!(words.contains(said), "{words}");
+    }
 }
 
 #[test]
