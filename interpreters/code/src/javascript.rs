@@ -1,8 +1,9 @@
 //! JavaScript: one program in a context of its own.
 //!
 //! The program is run in slices, and the clock is read between them, so that one that does not end
-//! is stopped here and its output returned. What a function of the engine itself runs, such as a
-//! sort or a regular expression, has no slices: there the host's limit on computing ends the call.
+//! is stopped here and its output returned; so are timers. What the engine itself runs, such as a
+//! sort, a regular expression, `eval`, or a reaction to a promise with all that follows an `await`,
+//! has no slices: there the host's limit on computing ends the call.
 
 mod clock;
 mod console;

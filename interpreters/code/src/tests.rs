@@ -147,11 +147,27 @@ fn timers_run_in_order_and_nobody_waits_for_them() {
 }
 
 #[test]
+fn a_timer_that_throws_has_its_place_and_leaves_what_was_printed() {
+    let result = run(
+        "let n = 0;\nsetInterval(function (step) {\n  console.log(this === undefined || \
+         this === globalThis, n);\n  if ((n += step) > 2) throw new Error('late');\n}, 5, 1);",
+    );
+    assert_eq!(result.status, Ending::Failed, "{result:?}");
+    assert_eq!(result.stdout, "true 0\ntrue 1\ntrue 2\n");
+    let error = result.error.unwrap();
+    assert_eq!((error.message.as_str(), error.line), ("late", Some(4)));
+}
+
+#[test]
 fn a_program_without_an_end_is_stopped_at_its_time_and_keeps_its_output() {
     for code in [
         "console.log('begun'); while (true);",
         "console.log('begun'); for (;;) { (() => 1)() }",
         "console.log('begun'); function* f() { while (true) yield 1 } for (const x of f()) ;",
+        "setTimeout(() => { console.log('begun'); while (true); })",
+        "setInterval((word) => { console.log(word); for (;;) { (() => 1)() } }, 1, 'begun')",
+        "await null; console.log('begun'); setTimeout(() => { while (true); })",
+        "(async () => { while (true) await null })(); console.log('begun')",
     ] {
         let result = run_with(json!({ "code": code, "timeout": 50 }));
         assert_eq!(result.status, Ending::TimedOut, "{code}");
