@@ -14,6 +14,7 @@ mod timers;
 mod world;
 
 use crate::output::{Ending, RunResult, Thrown};
+use crate::request::Allowance;
 use boa_engine::builtins::promise::PromiseState;
 use boa_engine::module::IdleModuleLoader;
 use boa_engine::{Context, JsError, JsResult, JsValue, Script, Source};
@@ -22,7 +23,6 @@ use std::path::Path;
 use std::pin::pin;
 use std::rc::Rc;
 use std::task::{self, Poll, Waker};
-use std::time::Duration;
 use world::{Rejections, World};
 
 /// The program's name in its errors.
@@ -68,8 +68,8 @@ enum Ended {
 }
 
 /// Runs a program for at most so long.
-pub(crate) fn run(code: &str, time: Duration) -> RunResult {
-    let world = Rc::new(World::new(time));
+pub(crate) fn run(code: &str, allowance: Allowance) -> RunResult {
+    let world = Rc::new(World::new(allowance));
     let ended = ran(code, &world);
     let mut result = RunResult {
         status: Ending::Completed,
@@ -91,7 +91,7 @@ pub(crate) fn run(code: &str, time: Duration) -> RunResult {
         }
         Ended::TimedOut => {
             result.status = Ending::TimedOut;
-            result.error = Some(errors::timed_out(time));
+            result.error = Some(errors::timed_out(allowance));
         }
     }
     result

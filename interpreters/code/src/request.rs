@@ -11,6 +11,10 @@ const MARGIN_MS: u64 = 250;
 /// Milliseconds of a program in a call without a deadline, such as one in a test.
 const TIME_MS_MAX: u64 = 600_000;
 
+/// Milliseconds that a program computes unless its call says otherwise: less than the second that a
+/// component has by default, after which the host ends the call and what was printed is lost.
+const COMPUTING_MS: u64 = 800;
+
 /// The languages by the names that a call may use, the first of each being its own.
 const LANGUAGES: [(Language, &[&str]); 1] =
     [(Language::JavaScript, &["javascript", "js", "ecmascript"])];
@@ -29,9 +33,19 @@ pub(crate) struct Arguments {
     code: String,
     /// Its language; `javascript` if omitted.
     language: Option<String>,
-    /// Milliseconds after which it is stopped. The operator's limit applies when it is shorter.
+    /// Milliseconds after which it is stopped, timers included. Without it, it may compute for 800
+    /// ms. The operator's limits apply where they are shorter.
     #[schemars(range(min = 1))]
     timeout: Option<u64>,
+}
+
+/// The time that a program has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Allowance {
+    /// Its time in all, what its timers skip included. Below that of the call.
+    pub(crate) whole: Duration,
+    /// The time that it may run for.
+    pub(crate) computing: Duration,
 }
 
 /// Arguments that passed every check.
@@ -39,8 +53,7 @@ pub(crate) struct Arguments {
 pub(crate) struct Request {
     pub(crate) code: String,
     pub(crate) language: Language,
-    /// The time of the program, below that of the call.
-    pub(crate) time: Duration,
+    pub(crate) allowance: Allowance,
 }
 
 impl Arguments {
@@ -62,19 +75,23 @@ impl Arguments {
         let language = self.language.as_deref().unwrap_or("javascript");
         Ok(Request {
             language: language_of(language)?,
-            time: time(self.timeout, deadline_ms),
+            allowance: allowance(self.timeout, deadline_ms),
             code: self.code,
         })
     }
 }
 
 /// Returns the time of a program: what the call asks for, within what the host leaves.
-fn time(timeout_ms: Option<u64>, deadline_ms: u32) -> Duration {
+fn allowance(timeout_ms: Option<u64>, deadline_ms: u32) -> Allowance {
     let host_ms = match u64::from(deadline_ms) {
         0 => TIME_MS_MAX,
         ms => ms.saturating_sub(MARGIN_MS.min(ms / 10)).max(1),
     };
-    Duration::from_millis(timeout_ms.unwrap_or(host_ms).min(host_ms))
+    let within = |ms: u64| Duration::from_millis(ms.min(host_ms));
+    Allowance {
+        whole: within(timeout_ms.unwrap_or(host_ms)),
+        computing: within(timeout_ms.unwrap_or(COMPUTING_MS)),
+    }
 }
 
 fn language_of(name: &str) -> Result<Language, ToolError> {
@@ -99,22 +116,25 @@ fn language_of(name: &str) -> Result<Language, ToolError> {
 
 #[cfg(test)]
 mod tests {
-    use super::time;
+    use super::allowance;
     use std::time::Duration;
 
     #[test]
     fn a_program_ends_before_its_call_does() {
-        for (timeout, deadline, expected) in [
-            (None, 30_000, 29_750),
-            (Some(100), 30_000, 100),
-            (Some(60_000), 30_000, 29_750),
-            (None, 100, 90),
-            (Some(5), 0, 5),
+        for (timeout, deadline, whole, computing) in [
+            (None, 30_000, 29_750, 800),
+            (Some(100), 30_000, 100, 100),
+            (Some(60_000), 30_000, 29_750, 29_750),
+            (None, 100, 90, 90),
+            (Some(5), 0, 5, 5),
         ] {
+            let allowed = allowance(timeout, deadline);
+            let case = format!("{timeout:?} of {deadline}");
+            assert_eq!(allowed.whole, Duration::from_millis(whole), "{case}");
             assert_eq!(
-                time(timeout, deadline),
-                Duration::from_millis(expected),
-                "{timeout:?} of {deadline}"
+                allowed.computing,
+                Duration::from_millis(computing),
+                "{case}"
             );
         }
     }

@@ -6,7 +6,8 @@ use agent_host_sdk::harness::Bench;
 use serde_json::{Value, json};
 
 fn run(code: &str) -> RunResult {
-    run_with(json!({ "code": code }))
+    // A build that is not optimized has time as well.
+    run_with(json!({ "code": code, "timeout": 20_000 }))
 }
 
 fn run_with(arguments: Value) -> RunResult {
@@ -177,6 +178,20 @@ fn a_program_without_an_end_is_stopped_at_its_time_and_keeps_its_output() {
             "the program was stopped: it had 50 ms, timers included"
         );
     }
+}
+
+#[test]
+fn a_program_without_a_timeout_is_stopped_before_the_hosts_own_limit() {
+    let result = run_with(json!({ "code": "console.log('begun'); while (true);" }));
+    assert_eq!(result.status, Ending::TimedOut);
+    assert_eq!(result.stdout, "begun\n");
+    assert!(result.duration_ms < 10_000, "{}", result.duration_ms);
+    let error = result.error.unwrap();
+    assert!(
+        error.message.contains("it had 800 ms to compute"),
+        "{error:?}"
+    );
+    assert!(error.hint.unwrap().contains("`timeout`"));
 }
 
 #[test]

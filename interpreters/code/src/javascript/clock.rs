@@ -1,5 +1,6 @@
 //! The clock of a program: real time, and the time that its timers would have waited.
 
+use crate::request::Allowance;
 use boa_engine::context::time::{Clock, JsInstant};
 use std::cell::Cell;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -8,16 +9,16 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 #[derive(Debug)]
 pub(super) struct ProgramClock {
     started: Instant,
-    time: Duration,
+    allowance: Allowance,
     skipped_ms: Cell<u64>,
 }
 
 impl ProgramClock {
     /// A clock of a program that has so much time, which begins now.
-    pub(super) fn new(time: Duration) -> Self {
+    pub(super) fn new(allowance: Allowance) -> Self {
         Self {
             started: Instant::now(),
-            time,
+            allowance,
             skipped_ms: Cell::new(0),
         }
     }
@@ -39,10 +40,12 @@ impl ProgramClock {
             .set(self.skipped_ms.get().saturating_add(ahead_ms));
     }
 
-    /// Returns true if the program's time is up, skipped time included.
+    /// Returns true if the program's time is up: that of its computing, or that in all, skipped time
+    /// included.
     pub(super) fn is_over(&self) -> bool {
         let skipped = Duration::from_millis(self.skipped_ms.get());
-        self.started.elapsed().saturating_add(skipped) >= self.time
+        let ran = self.started.elapsed();
+        ran >= self.allowance.computing || ran.saturating_add(skipped) >= self.allowance.whole
     }
 }
 

@@ -4,8 +4,8 @@ use super::PROGRAM;
 use super::rendering::text_of;
 use super::world::World;
 use crate::output::Thrown;
+use crate::request::Allowance;
 use boa_engine::{Context, JsError, JsObject, JsString, JsValue, js_string};
-use std::time::Duration;
 
 /// Bytes of a message.
 const MESSAGE_BYTES_MAX: usize = 8 << 10;
@@ -75,13 +75,19 @@ pub(super) fn unnamed(message: &str) -> Thrown {
 }
 
 /// The error of a program whose time was up.
-pub(super) fn timed_out(time: Duration) -> Thrown {
+pub(super) fn timed_out(allowance: Allowance) -> Thrown {
+    let whole_ms = allowance.whole.as_millis();
+    let computing_ms = allowance.computing.as_millis();
+    let is_bounded_twice = computing_ms < whole_ms;
+    let had = if is_bounded_twice {
+        format!("{computing_ms} ms to compute, and {whole_ms} ms with its timers")
+    } else {
+        format!("{whole_ms} ms, timers included")
+    };
     Thrown {
         name: "TimedOut".to_owned(),
-        ..unnamed(&format!(
-            "the program was stopped: it had {} ms, timers included",
-            time.as_millis()
-        ))
+        hint: is_bounded_twice.then(|| "A call with a `timeout` may have more.".to_owned()),
+        ..unnamed(&format!("the program was stopped: it had {had}"))
     }
 }
 

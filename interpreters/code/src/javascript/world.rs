@@ -4,13 +4,13 @@ use super::clock::ProgramClock;
 use super::jobs::Jobs;
 use super::timers::Timers;
 use crate::output::Stream;
+use crate::request::Allowance;
 use boa_engine::builtins::promise::{OperationType, Promise, PromiseState};
 use boa_engine::context::HostHooks;
 use boa_engine::object::builtins::JsPromise;
 use boa_engine::{Context, JsObject, JsValue};
 use std::cell::{Cell, RefCell};
 use std::rc::{Rc, Weak};
-use std::time::Duration;
 
 /// Rejected promises that are kept to see whether somebody handles them.
 const REJECTED_MAX: usize = 1_000;
@@ -34,9 +34,9 @@ pub(super) struct World {
 }
 
 impl World {
-    pub(super) fn new(time: Duration) -> Self {
+    pub(super) fn new(allowance: Allowance) -> Self {
         Self {
-            clock: Rc::new(ProgramClock::new(time)),
+            clock: Rc::new(ProgramClock::new(allowance)),
             jobs: Rc::default(),
             timers: RefCell::default(),
             stdout: RefCell::default(),
