@@ -15,8 +15,9 @@ const RUN: &str = "run";
 /// Milliseconds of the longest timeout that has a timer: longer than any task of the coder's.
 const TIMEOUT_MS_MAX: u64 = 3_600_000;
 /// Milliseconds after a program's time at which its call is given up. The tool looks at the clock
-/// between instructions, and one of them may take for ever.
-const GRACE_MS: u64 = 500;
+/// between instructions, and one of them may take for ever. The timer runs from the step on, and the
+/// call may have to wait for its place before its own time begins.
+const GRACE_MS: u64 = 5_000;
 /// Bytes of a stream's or a value's beginning, and of its end, in a reply.
 const EDGE_BYTES: usize = 5 << 10;
 /// Words of a crash by which a value was asked for that no memory can hold: the interpreter gives up

@@ -3,7 +3,7 @@
 use crate::Coder;
 use agent_host_sdk::harness::{Conversation, Reply, Scene, Standing};
 use agent_host_sdk::{
-    Agent as _, Decision, Failure, LimitsLeft, Outcome, Part, Settlement, ToolError, text_of,
+    Agent as _, Decision, Failure, LimitsLeft, Outcome, Part, Settlement, ToolError, Work, text_of,
 };
 use serde_json::{Value, json};
 
@@ -20,6 +20,21 @@ fn failure(standing: Standing) -> String {
         Standing::Failed(reason) => reason,
         other => panic!("it did not fail: {other:?}"),
     }
+}
+
+/// The milliseconds of the timers that the steps started.
+fn timers(talk: &Conversation<Coder>) -> Vec<u64> {
+    let decisions = talk.steps().iter().map(|step| &step.decision);
+    let started = decisions.flat_map(|decision| match decision {
+        Decision::Wait(wait) => wait.start.as_slice(),
+        _ => &[],
+    });
+    started
+        .filter_map(|operation| match operation.work {
+            Work::TimerMs(ms) => Some(ms),
+            _ => None,
+        })
+        .collect()
 }
 
 const MAIN: &str = "//! Says hello.\nfn main() {\n    // TODO: more\n}\n";
@@ -243,6 +258,8 @@ fn a_program_is_run_by_the_tool_and_its_result_is_the_reply() {
         &json!({ "code": "1+1", "language": "js", "timeout": 500 }),
     ));
     assert_eq!(result(&told)["value"], 2);
+    // The call is given up long after the tool itself would have stopped the program.
+    assert_eq!(timers(&talk), [5_500]);
     assert!(talk.requests().is_empty());
 }
 
