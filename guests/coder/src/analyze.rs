@@ -22,6 +22,10 @@ const HITS_MAX: usize = 200;
 const HIT_BYTES_MAX: usize = 200;
 /// Bytes of a path in a result.
 const PATH_BYTES_MAX: usize = 250;
+/// Bytes of a path that is read.
+const READ_PATH_BYTES_MAX: usize = 1_000;
+/// Notes on files that could not be read.
+const NOTES_MAX: usize = 20;
 /// Files that are read.
 const FILES_MAX: usize = 60;
 /// Bytes of a file that is read.
@@ -63,6 +67,9 @@ enum Phase {
 pub(crate) struct Analysis {
     phase: Phase,
     path: String,
+    /// True if the path is that of a folder.
+    #[serde(default)]
+    is_folder: bool,
     patterns: Vec<Pattern>,
     files: Vec<File>,
     /// Files that were listed and are not read, because they are of no known language.
@@ -133,6 +140,9 @@ pub(crate) fn begin(turn: Turn<'_>, asked: AnalyzeCode) -> Result<Step, String> 
             "each of `patterns` must have 1 to {PATTERN_BYTES_MAX} bytes"
         ));
     }
+    if asked.path.len() > READ_PATH_BYTES_MAX {
+        return Err(format!("`path` has more than {READ_PATH_BYTES_MAX} bytes"));
+    }
     let list = json!({ "path": asked.path, "maxDepth": DEPTH_MAX });
     let mut start = vec![Operation::tool("list", "list_files", list)];
     for (at, pattern) in patterns.iter().enumerate() {
@@ -142,6 +152,7 @@ pub(crate) fn begin(turn: Turn<'_>, asked: AnalyzeCode) -> Result<Step, String> 
     let analysis = Analysis {
         phase: Phase::Listing,
         path: asked.path,
+        is_folder: false,
         patterns: patterns
             .into_iter()
             .map(|pattern| Pattern {
@@ -182,6 +193,7 @@ pub(crate) fn go_on(
         Phase::Summing => return Ok(analysis.end(turn, settled.first())),
     }
     let reads = analysis.next_reads(turn);
+    analysis.fit_state();
     if !reads.is_empty() {
         return Ok(Work::Analyze(Box::new(analysis)).kept_by(Step::start(reads)));
     }
@@ -192,7 +204,10 @@ pub(crate) fn go_on(
         return Ok(analysis.reported(None));
     }
     analysis.phase = Phase::Summing;
-    let shown = shortened(&analysis.data().to_string(), SHOWN_BYTES_MAX);
+    let shown = shortened(
+        &analysis.data(&analysis.languages()).to_string(),
+        SHOWN_BYTES_MAX,
+    );
     let request = hidden_request(turn, RULES, format!("The data:\n{}", fenced(&shown)));
     let work = Work::Analyze(Box::new(analysis));
     Ok(work.kept_by(Step::start([Operation::model("summary", request)])))
@@ -209,7 +224,7 @@ impl Analysis {
             let text = match text_from(turn, found) {
                 Ok(text) => text,
                 Err(reason) => {
-                    pattern.error = Some(shortened(&reason, HIT_BYTES_MAX));
+                    pattern.error = Some(shortened(&plain(&reason), HIT_BYTES_MAX));
                     continue;
                 }
             };
@@ -218,9 +233,9 @@ impl Analysis {
             is_cut |= has_more || hits.len() > room;
             for hit in hits.into_iter().take(room) {
                 pattern.hits.push(Hit {
-                    file: shortened(&below(&self.path, hit.file), PATH_BYTES_MAX),
+                    file: shortened(&plain(&below(&self.path, hit.file)), PATH_BYTES_MAX),
                     line: hit.line,
-                    text: shortened(hit.text, HIT_BYTES_MAX),
+                    text: shortened(&plain(hit.text), HIT_BYTES_MAX),
                 });
                 self.hits += 1;
             }
@@ -247,6 +262,7 @@ impl Analysis {
                 return;
             }
         };
+        self.is_folder = true;
         let (listed, has_more) = listing::files(&text);
         if has_more {
             self.notes
@@ -262,16 +278,19 @@ impl Analysis {
         chosen.sort_by_key(|(_, language)| !language.has_symbols());
         let mut left_out = 0;
         for (file, language) in chosen {
-            if self.files.len() == FILES_MAX || file.bytes > FILE_BYTES_MAX {
+            let path = below(&self.path, &file.path);
+            let is_named_well =
+                path.len() <= READ_PATH_BYTES_MAX && !path.contains(char::is_control);
+            if self.files.len() == FILES_MAX || file.bytes > FILE_BYTES_MAX || !is_named_well {
                 left_out += 1;
             } else {
-                self.add_file(below(&self.path, &file.path), language, file.bytes);
+                self.add_file(path, language, file.bytes);
             }
         }
         if left_out > 0 {
             self.notes.push(format!(
                 "{left_out} files were not read: {FILES_MAX} files are the most, each of at most \
-                 {FILE_BYTES_MAX} bytes"
+                 {FILE_BYTES_MAX} bytes, with a path of at most {READ_PATH_BYTES_MAX} bytes"
             ));
         }
         self.waiting.reverse();
@@ -297,7 +316,7 @@ impl Analysis {
     /// Takes parts of files in.
     ///
     /// # Errors
-    /// The only file cannot be read.
+    /// What was asked for is no folder and cannot be read.
     fn take_parts(&mut self, turn: Turn<'_>, settled: &[Settlement]) -> Result<(), String> {
         let mut reading = std::mem::take(&mut self.reading);
         for settlement in settled {
@@ -307,12 +326,15 @@ impl Analysis {
             match text_from(turn, settlement) {
                 Ok(text) => self.take_part(piece, &text),
                 // What was asked for is neither a folder nor a file.
-                Err(reason) if self.files.len() == 1 && self.others == 0 => return Err(reason),
+                Err(reason) if !self.is_folder => return Err(reason),
                 Err(reason) => {
                     if let Some(file) = self.files.get_mut(piece.file) {
                         file.cut = true;
                         let path = shortened(&file.path, PATH_BYTES_MAX);
-                        self.notes.push(format!("`{path}` was not read: {reason}"));
+                        let reason = shortened(&plain(&reason), HIT_BYTES_MAX);
+                        if self.notes.len() < NOTES_MAX {
+                            self.notes.push(format!("`{path}` was not read: {reason}"));
+                        }
                     }
                 }
             }
@@ -417,11 +439,17 @@ impl Analysis {
                 self.reported(None)
             }
             Err(reason) => {
+                let reason = shortened(&plain(&reason), HIT_BYTES_MAX);
                 self.notes.push(format!("there is no summary: {reason}"));
                 self.reported(None)
             }
         }
     }
+}
+
+/// The text with a space for each control character, which JSON writes six times as long.
+fn plain(text: &str) -> String {
+    text.replace(char::is_control, " ")
 }
 
 /// The path of a file, as the file tools take it, from the folder that was asked for.

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Files of a diff.
-const FILES_MAX: usize = 500;
+const FILES_MAX: usize = 300;
 /// Ranges of lines of all files.
 const RANGES_MAX: usize = 3_000;
 /// Bytes of a path.
@@ -86,7 +86,8 @@ impl Diff {
     }
 
     fn add_file(&mut self, path: &str) {
-        if self.files.len() < FILES_MAX && path.len() <= PATH_BYTES_MAX {
+        let is_short = path.len() <= PATH_BYTES_MAX && !path.contains(char::is_control);
+        if self.files.len() < FILES_MAX && is_short {
             self.files.entry(path.to_owned()).or_default();
         } else {
             self.is_cut = true;

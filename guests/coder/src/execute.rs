@@ -4,7 +4,7 @@
 //! cannot be carried out, such as one in a language that is not installed, fails. Of long output
 //! the reply has the beginning and the end.
 
-use crate::task::{ExecuteCode, Work, need_tools, reply, text_from};
+use crate::task::{ExecuteCode, REPLY_BYTES_MAX, Work, need_tools, reply, text_from};
 use agent_host_sdk::{Operation, Outcome, Settlement, Step, Turn};
 use serde_json::{Map, Value, json};
 
@@ -18,8 +18,8 @@ const TIMEOUT_MS_MAX: u64 = 3_600_000;
 /// between instructions, and one of them may take for ever. The timer runs from the step on, and the
 /// call may have to wait for its place before its own time begins.
 const GRACE_MS: u64 = 5_000;
-/// Bytes of a stream's or a value's beginning, and of its end, in a reply.
-const EDGE_BYTES: usize = 5 << 10;
+/// Bytes of a long field's beginning, and of its end, in a reply: the first that fits.
+const EDGE_BYTES: [usize; 4] = [5 << 10, 2 << 10, 512, 128];
 /// Words of a crash by which a value was asked for that no memory can hold: the interpreter gives up
 /// before it asks the host.
 const NO_ROOM: [&str; 2] = ["capacity overflow", "memory allocation of"];
@@ -51,10 +51,9 @@ pub(crate) fn finish(turn: Turn<'_>, settled: &[Settlement]) -> Result<Step, Str
     match &settlement.outcome {
         Outcome::Parts(_) => {
             let text = text_from(turn, settlement)?;
-            let mut ran: Value = serde_json::from_str(&text)
+            let result: Value = serde_json::from_str(&text)
                 .map_err(|error| format!("the program's result cannot be read: {error}"))?;
-            shorten(&mut ran);
-            Ok(reply(&ran))
+            Ok(reply(&fitted(&result)))
         }
         Outcome::TimedOut => Ok(stopped(
             "timed-out",
@@ -80,31 +79,57 @@ pub(crate) fn finish(turn: Turn<'_>, settled: &[Settlement]) -> Result<Step, Str
     }
 }
 
-/// Leaves of long fields their beginning and their end.
-fn shorten(ran: &mut Value) {
-    let Some(fields) = ran.as_object_mut() else {
+/// The result with as much of its long fields as there is room for.
+fn fitted(result: &Value) -> Value {
+    let mut fitted = Value::Null;
+    for edge in EDGE_BYTES {
+        fitted = result.clone();
+        shorten(&mut fitted, edge);
+        if fitted.to_string().len() <= REPLY_BYTES_MAX {
+            break;
+        }
+    }
+    fitted
+}
+
+/// Leaves of long fields their beginning and their end, those of the error included.
+fn shorten(result: &mut Value, edge: usize) {
+    let Some(fields) = result.as_object_mut() else {
         return;
     };
-    for name in ["stdout", "stderr", "rendered", "value"] {
-        let Some(field) = fields.get_mut(name) else {
-            continue;
-        };
-        let text = match &*field {
-            Value::String(text) => text.clone(),
-            other => other.to_string(),
-        };
-        if text.len() <= 2 * EDGE_BYTES {
-            continue;
+    for (name, field) in fields {
+        match field {
+            Value::Object(_) if name == "error" => shorten(field, edge),
+            Value::String(text) => {
+                if let Some(short) = without_middle(text, edge) {
+                    *field = short.into();
+                }
+            }
+            // Its frames are few and short.
+            Value::Array(_) if name == "stack" => {}
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+            Value::Array(_) | Value::Object(_) => {
+                if let Some(short) = without_middle(&field.to_string(), edge) {
+                    *field = short.into();
+                }
+            }
         }
-        let head = text.get(..text.floor_char_boundary(EDGE_BYTES));
-        let tail = text.get(text.floor_char_boundary(text.len() - EDGE_BYTES)..);
-        *field = Value::from(format!(
-            "{}\n[… {} bytes in all; only the beginning and the end are here …]\n{}",
-            head.unwrap_or_default(),
-            text.len(),
-            tail.unwrap_or_default()
-        ));
     }
+}
+
+/// The beginning and the end of a long text; none of a short one.
+fn without_middle(text: &str, edge: usize) -> Option<String> {
+    if text.len() <= 2 * edge {
+        return None;
+    }
+    let head = text.get(..text.floor_char_boundary(edge));
+    let tail = text.get(text.floor_char_boundary(text.len() - edge)..);
+    Some(format!(
+        "{}\n[… {} bytes in all; only the beginning and the end are here …]\n{}",
+        head.unwrap_or_default(),
+        text.len(),
+        tail.unwrap_or_default()
+    ))
 }
 
 /// The result of a program that the host stopped. What it printed went with it.

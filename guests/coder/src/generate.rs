@@ -1,7 +1,7 @@
 //! `generate_code`: files as data, written by a model and checked before they are passed on.
 
 use crate::task::{GenerateCode, MODEL_TOKENS_MIN, Work, hidden_request, reply};
-use agent_host_sdk::{Operation, Settlement, Step, Turn, fenced};
+use agent_host_sdk::{Operation, Settlement, Step, Turn, fenced, shortened};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -14,6 +14,10 @@ const NAME_BYTES_MAX: usize = 200;
 const FILES_MAX: usize = 50;
 /// Bytes of all files of one reply.
 const FILES_BYTES_MAX: usize = 512 << 10;
+/// Refused files that are named.
+const REFUSED_MAX: usize = 20;
+/// Bytes of notes.
+const NOTES_BYTES_MAX: usize = 4_000;
 /// Bytes of a path.
 const PATH_BYTES_MAX: usize = 300;
 
@@ -110,6 +114,7 @@ pub(crate) fn finish(asked: &Generation, settled: &[Settlement]) -> Result<Step,
     let mut refused = Vec::new();
     let mut paths = BTreeSet::new();
     let mut bytes = 0;
+    let mut more_refused = 0;
     for file in written.files {
         let fault = if files.len() == FILES_MAX {
             Some(format!("{FILES_MAX} files are the most"))
@@ -126,7 +131,11 @@ pub(crate) fn finish(asked: &Generation, settled: &[Settlement]) -> Result<Step,
                 paths.insert(file.path.clone());
                 files.push(file);
             }
-            Some(reason) => refused.push(json!({ "path": file.path, "reason": reason })),
+            Some(reason) if refused.len() < REFUSED_MAX => {
+                let path = shortened(&file.path, PATH_BYTES_MAX);
+                refused.push(json!({ "path": path, "reason": reason }));
+            }
+            Some(_) => more_refused += 1,
         }
     }
     if files.is_empty() {
@@ -135,12 +144,16 @@ pub(crate) fn finish(asked: &Generation, settled: &[Settlement]) -> Result<Step,
             Value::from(refused)
         ));
     }
+    let mut notes = shortened(&written.notes, NOTES_BYTES_MAX);
+    if more_refused > 0 {
+        notes.push_str(&format!("\n[{more_refused} more files were refused]"));
+    }
     Ok(reply(&json!({
         "operation": "generate_code",
         "language": asked.language,
         "framework": asked.framework,
         "files": files,
-        "notes": written.notes,
+        "notes": notes,
         "refused": refused,
     })))
 }

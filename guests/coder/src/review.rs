@@ -1,7 +1,7 @@
 //! `review_code`: findings of a model, each held against the diff that it is about.
 
 use crate::diff::Diff;
-use crate::task::{MODEL_TOKENS_MIN, ReviewCode, Work, hidden_request, reply};
+use crate::task::{MODEL_TOKENS_MIN, REPLY_BYTES_MAX, ReviewCode, Work, hidden_request, reply};
 use agent_host_sdk::{Operation, Settlement, Step, Turn, fenced, shortened};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -12,6 +12,8 @@ const DIFF_BYTES_MAX: usize = 160 << 10;
 const GUIDELINES_BYTES_MAX: usize = 32 << 10;
 /// Findings of one review.
 const FINDINGS_MAX: usize = 100;
+/// Files that are named however long the findings are.
+const FILES_SHOWN_MIN: usize = 20;
 /// Bytes of a message or suggestion.
 const TEXT_BYTES_MAX: usize = 4_000;
 
@@ -122,7 +124,7 @@ pub(crate) fn finish(review: &Review, settled: &[Settlement]) -> Result<Step, St
     let reviewed: Reviewed = settlement
         .reply()
         .map_err(|reason| format!("nothing was reviewed: {reason}"))?;
-    let findings: Vec<Value> = reviewed
+    let mut findings: Vec<Value> = reviewed
         .findings
         .iter()
         .take(FINDINGS_MAX)
@@ -138,13 +140,38 @@ pub(crate) fn finish(review: &Review, settled: &[Settlement]) -> Result<Step, St
     if !review.diff.is_whole() {
         notes.push("the diff has more lines than are compared with the findings".to_owned());
     }
-    Ok(reply(&json!({
-        "operation": "review_code",
-        "files": review.diff.files(),
-        "findings": findings,
-        "summary": shortened(&reviewed.summary, TEXT_BYTES_MAX),
-        "notes": notes,
-    })))
+    let mut files = review.diff.files();
+    let summary = shortened(&reviewed.summary, TEXT_BYTES_MAX);
+    loop {
+        let result = json!({
+            "operation": "review_code",
+            "files": files,
+            "findings": findings,
+            "summary": summary,
+            "notes": notes,
+        });
+        let is_small = result.to_string().len() <= REPLY_BYTES_MAX;
+        if is_small || !leave_out(&mut files, &mut findings, &mut notes) {
+            return Ok(reply(&result));
+        }
+    }
+}
+
+/// Leaves out the last of many files, otherwise the last finding, and says so. Returns whether there
+/// was anything to leave out.
+fn leave_out(files: &mut Vec<&str>, findings: &mut Vec<Value>, notes: &mut Vec<String>) -> bool {
+    let note = if files.len() > FILES_SHOWN_MIN {
+        files.pop();
+        "not all files of the diff are named: there was no room for more"
+    } else if findings.pop().is_some() {
+        "not all findings are here: there was no room for more"
+    } else {
+        return false;
+    };
+    if !notes.iter().any(|known| known == note) {
+        notes.push(note.to_owned());
+    }
+    true
 }
 
 /// A finding with what the diff says about its place.

@@ -15,6 +15,10 @@ const OPERATIONS: &str = "analyze_code(path, patterns?), generate_code(spec, lan
 /// Tokens that a turn must have left for a model to be asked.
 pub(crate) const MODEL_TOKENS_MIN: u64 = 2_000;
 
+/// Bytes of a reply, so that whoever delegated sees all of it: the host keeps text over 32 KiB as a
+/// blob. Generated files may take more.
+pub(crate) const REPLY_BYTES_MAX: usize = 28 << 10;
+
 /// Bytes of a result that are read from a blob.
 const RESULT_BYTES_MAX: u64 = 4 << 20;
 /// Bytes that are read from a blob at once.

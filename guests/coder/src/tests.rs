@@ -1,5 +1,7 @@
 //! The coder and its tasks.
 
+mod limits;
+
 use crate::Coder;
 use agent_host_sdk::harness::{Conversation, Reply, Scene, Standing};
 use agent_host_sdk::{

@@ -1,0 +1,118 @@
+//! Results with more than there is room for.
+
+use super::{result, task};
+use crate::Coder;
+use agent_host_sdk::harness::Conversation;
+use agent_host_sdk::{Effect, ToolError};
+use serde_json::{Value, json};
+
+#[test]
+fn a_folder_whose_only_file_cannot_be_read_is_analyzed_all_the_same() {
+    let mut talk = Conversation::new(Coder)
+        .tool("list_files", |_| Ok("gone.rs (9 bytes)".to_owned()))
+        .tool::<String>("read_file", |_| {
+            Err(ToolError::NotFound("there is no such file".to_owned()))
+        })
+        .model_says("Nothing.");
+    let told = result(&talk.say(&task("analyze_code", &json!({ "path": "/w" }))));
+    assert_eq!(told["files"][0]["cut"], true, "{told}");
+    assert_eq!(
+        told["notes"],
+        json!(["`/w/gone.rs` was not read: there is no such file (not-found)"])
+    );
+}
+
+#[test]
+fn an_analysis_with_more_than_there_is_room_for_is_cut_and_says_so() {
+    let patterns: Vec<String> = (0..20).map(|at| format!("p{at}")).collect();
+    let files: String = (0..60)
+        .map(|at| format!("{at}{}.rs (9000 bytes)\n", "d/".repeat(400)))
+        .collect();
+    let mut talk = Conversation::new(Coder)
+        .tool("list_files", move |_| Ok(files.clone()))
+        .tool("search_files", |_| {
+            let hit = format!("{}a.rs:7: {}\n", "\"\"/".repeat(80), "\u{1}\"\\".repeat(60));
+            Ok(hit.repeat(100))
+        })
+        .tool("read_file", |_| {
+            Ok((0..150)
+                .map(|at| format!("fn a_function_of_a_rather_long_name_{at}() {{}}\n"))
+                .collect::<String>())
+        })
+        .model_says("Much.");
+    let asked = task(
+        "analyze_code",
+        &json!({ "path": "/w", "patterns": patterns }),
+    );
+    let standing = talk.say(&asked);
+    assert!(
+        standing.words().len() <= 28 << 10,
+        "{}",
+        standing.words().len()
+    );
+    let told = result(&standing);
+    assert_eq!(told["languages"]["rust"]["files"], 60);
+    assert_eq!(told["summary"], "Much.");
+    assert!(
+        told["notes"]
+            .to_string()
+            .contains("there was no room for more"),
+        "{}",
+        told["notes"]
+    );
+    assert!(!standing.words().contains("\\u0001"));
+    let states = talk.steps().iter().flat_map(|step| &step.effects);
+    let sizes = states.filter_map(|effect| match effect {
+        Effect::SessionState(state) => Some(state.to_string().len()),
+        _ => None,
+    });
+    assert!(sizes.max().is_some_and(|bytes| bytes < 250 << 10));
+}
+
+#[test]
+fn findings_beyond_the_room_of_a_reply_are_left_out_with_a_note() {
+    let findings: Vec<Value> = (1..=50)
+        .map(|line| {
+            json!({
+                "file": "a.rs", "line": line, "severity": "low", "message": "m".repeat(2_000),
+                "suggestion": null,
+            })
+        })
+        .collect();
+    let reply = json!({ "findings": findings, "summary": "Many." });
+    let mut talk = Conversation::new(Coder).model_says(&reply.to_string());
+    let diff = "--- a/a.rs\n+++ b/a.rs\n@@ -1,2 +1,3 @@\n x\n+y\n z\n";
+    let standing = talk.say(&task("review_code", &json!({ "diff": diff })));
+    assert!(standing.words().len() <= 28 << 10);
+    let told = result(&standing);
+    let count = told["findings"].as_array().unwrap().len();
+    assert!((10..=13).contains(&count), "{count}");
+    assert_eq!(
+        told["notes"],
+        json!(["not all findings are here: there was no room for more"])
+    );
+}
+
+#[test]
+fn long_output_of_a_program_leaves_its_beginning_and_its_end() {
+    let output = format!("begin{}end", "\u{1}".repeat(50_000));
+    let mut talk = Conversation::new(Coder).tool("execute_code", move |_| {
+        let result = json!({
+            "status": "failed", "stdout": output, "stderr": output, "value": [output],
+            "error": { "name": "Error", "message": output },
+        });
+        Ok(result.to_string())
+    });
+    let standing = talk.say(&task("execute_code", &json!({ "code": "1" })));
+    assert!(
+        standing.words().len() <= 28 << 10,
+        "{}",
+        standing.words().len()
+    );
+    let told = result(&standing);
+    for text in [&told["stdout"], &told["stderr"], &told["error"]["message"]] {
+        let text = text.as_str().unwrap();
+        assert!(text.starts_with("begin") && text.ends_with("end"), "{text}");
+        assert!(text.contains("50008 bytes in all"), "{text}");
+    }
+}
