@@ -122,17 +122,16 @@ impl Noted {
         })
     }
 
-    /// The notes that hold: of this source, with words that its text has. Without a text, which was
-    /// too long to be kept, nothing can be said of words.
-    pub(crate) fn held_against(self, source: u32, text: Option<&str>) -> Vec<Note> {
-        let text = text.map(plain);
+    /// The notes that hold: of this source, with words that its text has.
+    pub(crate) fn held_against(self, source: u32, text: &str) -> Vec<Note> {
+        let text = plain(text);
         let mut notes: Vec<Note> = self
             .notes
             .into_iter()
             .filter(|note| note.source == source && !note.claim.trim().is_empty())
             .filter(|note| {
                 let quote = plain(&note.quote);
-                !quote.is_empty() && text.as_ref().is_none_or(|text| text.contains(&quote))
+                !quote.is_empty() && text.contains(&quote)
             })
             .map(|note| Note {
                 claim: shortened(note.claim.trim(), WORDS_BYTES_MAX),

@@ -74,7 +74,11 @@ fn decide(desk: &mut Desk<'_>, memory: &mut Memory, settled: &[&Settlement]) -> 
         };
         let task = match Task::of(desk.turn, research.message) {
             Ok(task) => task,
-            Err(reason) => return Decision::Fail(reason),
+            Err(reason) if memory.waiting.is_empty() => return Decision::Fail(reason),
+            Err(reason) => {
+                desk.say(failed(&reason));
+                continue;
+            }
         };
         let spent_ms = desk.turn.now_ms().saturating_sub(research.started_ms);
         desk.budget.is_late = spent_ms >= desk.settings.time_ms;
@@ -93,13 +97,19 @@ fn decide(desk: &mut Desk<'_>, memory: &mut Memory, settled: &[&Settlement]) -> 
                     hear: false,
                 });
             }
-            Some(Err(reason)) => return Decision::Fail(reason),
+            Some(Err(reason)) if memory.waiting.is_empty() => return Decision::Fail(reason),
+            Some(Err(reason)) => desk.say(failed(&reason)),
             Some(Ok(report)) if memory.waiting.is_empty() => {
                 return Decision::Reply(vec![Part::Text(report)]);
             }
             Some(Ok(report)) => desk.say(report),
         }
     }
+}
+
+/// The words on one of several tasks that failed.
+fn failed(reason: &str) -> String {
+    format!("A task failed: {reason}")
 }
 
 /// The step with its memory in the memo or, when that is too small, in the session's state, which

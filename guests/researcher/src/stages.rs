@@ -175,10 +175,15 @@ impl<'w> Stages<'w, '_> {
     }
 
     fn take_notes(&mut self, number: u32, settlement: &Settlement) {
-        let text = self.research.texts.remove(&number);
+        let Some(text) = self.research.texts.remove(&number) else {
+            return self.research.remark(format!(
+                "Source {number} was too long to be checked, together with the others; it has no \
+                 notes."
+            ));
+        };
         match settlement.reply::<Noted>() {
             Ok(noted) => {
-                let notes = noted.held_against(number, text.as_deref());
+                let notes = noted.held_against(number, &text);
                 let room = NOTES_MAX.saturating_sub(self.research.notes.len());
                 self.research.notes.extend(notes.into_iter().take(room));
             }

@@ -1,10 +1,10 @@
 //! Turns with little left: there is always enough for the report.
 
-use super::{deep, deep_in, failure, has, note, plan, report, with_site};
+use super::{deep, deep_in, failure, has, note, plan, report, synthesis, with_site};
 use crate::Researcher;
 use crate::budget::{Begins, Budget};
-use agent_host_sdk::harness::Conversation;
-use agent_host_sdk::{LimitsLeft, Part, Progress};
+use agent_host_sdk::harness::{Conversation, Scene};
+use agent_host_sdk::{Agent as _, Decision, Effect, LimitsLeft, News, Part, Progress, text_of};
 use serde_json::json;
 use std::cell::Cell;
 
@@ -133,4 +133,38 @@ fn nothing_but_notes_and_the_report_is_begun_when_the_time_is_over() {
         standing.words(),
         "The research ended early: its time was over.",
     );
+}
+
+#[test]
+fn notes_on_a_text_that_could_not_be_kept_are_left_out_and_it_is_told() {
+    // Eight texts of control characters, each of which takes six bytes where it is kept.
+    let texts: Vec<String> = (1..=8)
+        .map(|number| format!("{number} ebb {}", "\u{1}".repeat(12_000)))
+        .collect();
+    let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+    let mut talk = Conversation::new(Researcher).limits(left(50));
+    for number in 1..=8 {
+        talk = talk.model_says(&note(number, "words of nobody"));
+    }
+    let standing = talk.say(&synthesis(&texts, "markdown"));
+    has(standing.words(), "# Nothing was found");
+    has(standing.words(), "was too long to be checked");
+    assert!(!standing.words().contains("words of nobody"));
+}
+
+#[test]
+fn a_task_that_fails_leaves_those_that_wait_their_turn() {
+    let bad = "this is no task";
+    let good = synthesis(&["Now: ebb"], "markdown");
+    let scene = Scene::new().said(bad).said(&good);
+    let step = Researcher.step(scene.turn(), &[News::Said(vec![1, 2])]);
+    assert!(matches!(step.decision, Decision::Wait(_)), "{step:?}");
+    let told = step.effects.iter().find_map(|effect| match effect {
+        Effect::Say(parts) => Some(text_of(parts)),
+        _ => None,
+    });
+    has(&told.unwrap(), "A task failed: this is not a task");
+    let scene = Scene::new().said(&good).said(bad);
+    let step = Researcher.step(scene.turn(), &[News::Said(vec![2])]);
+    assert!(matches!(step.decision, Decision::Fail(_)), "{step:?}");
 }
