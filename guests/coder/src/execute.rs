@@ -12,7 +12,9 @@ use serde_json::{Map, Value, json};
 const TOOL: &str = "execute_code";
 /// The key of its call.
 const RUN: &str = "run";
-/// Milliseconds of the longest timeout that has a timer: longer than any task of the coder's.
+/// The part of the task's own limit that stays for the reply: one in so many.
+const RESERVE_PART: u64 = 6;
+/// Milliseconds of the longest time that has a timer: longer than any task of the coder's.
 const TIMEOUT_MS_MAX: u64 = 3_600_000;
 /// Milliseconds after a program's time at which its call is given up. The tool looks at the clock
 /// between instructions, and one of them may take for ever. The timer runs from the step on, and the
@@ -24,7 +26,11 @@ const EDGE_BYTES: [usize; 4] = [5 << 10, 2 << 10, 512, 128];
 /// before it asks the host.
 const NO_ROOM: [&str; 2] = ["capacity overflow", "memory allocation of"];
 
-pub(crate) fn begin(turn: Turn<'_>, asked: ExecuteCode) -> Result<Step, String> {
+pub(crate) fn begin(
+    turn: Turn<'_>,
+    asked: ExecuteCode,
+    timeout_ms: Option<u64>,
+) -> Result<Step, String> {
     need_tools(turn, &[TOOL])?;
     let mut arguments = Map::from_iter([("code".to_owned(), Value::from(asked.code))]);
     if let Some(language) = asked.language {
@@ -34,8 +40,11 @@ pub(crate) fn begin(turn: Turn<'_>, asked: ExecuteCode) -> Result<Step, String> 
         arguments.insert("timeout".to_owned(), timeout.into());
     }
     let mut start = vec![Operation::tool(RUN, TOOL, arguments.into())];
-    if let Some(timeout) = asked.timeout.filter(|timeout| *timeout <= TIMEOUT_MS_MAX) {
-        start.push(Operation::timer_ms("time", timeout + GRACE_MS));
+    let own = asked.timeout.map(|ms| ms.saturating_add(GRACE_MS));
+    let before_end = timeout_ms.map(|ms| ms - ms / RESERVE_PART);
+    let time_ms = own.into_iter().chain(before_end).min();
+    if let Some(time_ms) = time_ms.filter(|time_ms| *time_ms <= TIMEOUT_MS_MAX) {
+        start.push(Operation::timer_ms("time", time_ms));
     }
     Ok(Work::Execute.kept_by(Step::start(start).until_any()))
 }

@@ -43,7 +43,7 @@ impl Agent for Coder {
             .message(*message)
             .map(|message| message.text())
             .unwrap_or_default();
-        match read_task(&text).and_then(|task| task::begin(turn, task)) {
+        match read_task(&text).and_then(|(task, timeout_ms)| task::begin(turn, task, timeout_ms)) {
             Ok(step) => step,
             Err(reason) => Step::fail(reason),
         }

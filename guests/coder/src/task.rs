@@ -87,29 +87,31 @@ impl Work {
     }
 }
 
-/// Reads a task.
+/// Reads a task, and the milliseconds after which whoever delegated gives it up, if it says so.
 ///
 /// # Errors
 /// What is wrong with it, with what a task is.
-pub(crate) fn read_task(text: &str) -> Result<Task, String> {
+pub(crate) fn read_task(text: &str) -> Result<(Task, Option<u64>), String> {
     let value: Value = serde_json::from_str(text).map_err(|error| {
         format!("this is not a task, which is {{\"operation\": …, \"parameters\": {{…}}}}: {error}")
     })?;
-    serde_json::from_value(value).map_err(|error| {
+    let timeout_ms = value.get("timeoutMs").and_then(Value::as_u64);
+    let task = serde_json::from_value(value).map_err(|error| {
         format!("the task cannot be carried out: {error}. Supported: {OPERATIONS}")
-    })
+    })?;
+    Ok((task, timeout_ms))
 }
 
 /// Begins a task.
 ///
 /// # Errors
 /// The parameter that makes no sense, or the tool that is missing.
-pub(crate) fn begin(turn: Turn<'_>, task: Task) -> Result<Step, String> {
+pub(crate) fn begin(turn: Turn<'_>, task: Task, timeout_ms: Option<u64>) -> Result<Step, String> {
     match task {
         Task::AnalyzeCode(asked) => analyze::begin(turn, asked),
         Task::GenerateCode(asked) => generate::begin(turn, &asked),
         Task::ReviewCode(asked) => review::begin(turn, &asked),
-        Task::ExecuteCode(asked) => execute::begin(turn, asked),
+        Task::ExecuteCode(asked) => execute::begin(turn, asked, timeout_ms),
     }
 }
 

@@ -266,6 +266,26 @@ fn a_program_is_run_by_the_tool_and_its_result_is_the_reply() {
 }
 
 #[test]
+fn a_program_is_given_up_before_whoever_delegated_gives_the_task_up() {
+    for (timeout, limit, expected) in [
+        (None, Some(12_000), Some(10_000)),
+        (Some(60_000), Some(12_000), Some(10_000)),
+        (Some(1_000), Some(120_000), Some(6_000)),
+        (None, None, None),
+    ] {
+        let mut talk = Conversation::new(Coder).tool("execute_code", |_| {
+            Ok(r#"{"status":"completed"}"#.to_owned())
+        });
+        let parameters = json!({ "code": "1", "timeout": timeout });
+        let asked = json!({
+            "operation": "execute_code", "parameters": parameters, "timeoutMs": limit,
+        });
+        assert_eq!(result(&talk.say(&asked.to_string()))["status"], "completed");
+        assert_eq!(timers(&talk).first().copied(), expected);
+    }
+}
+
+#[test]
 fn a_language_that_is_not_there_fails_the_task_with_those_that_are() {
     let mut talk = Conversation::new(Coder).tool::<String>("execute_code", |_| {
         Err(ToolError::invalid(

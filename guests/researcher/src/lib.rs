@@ -36,7 +36,7 @@ impl Agent for Researcher {
     }
 
     fn step(&self, turn: Turn<'_>, news: &[News]) -> Step {
-        match Settings::of(turn) {
+        match Settings::from_turn(turn) {
             Ok(settings) => session::step(turn, &settings, news),
             Err(reason) => Step::fail(reason),
         }

@@ -81,7 +81,7 @@ fn decide(desk: &mut Desk<'_>, memory: &mut Memory, settled: &[&Settlement]) -> 
             }
         };
         let spent_ms = desk.turn.now_ms().saturating_sub(research.started_ms);
-        desk.budget.is_late = spent_ms >= desk.settings.time_ms;
+        desk.budget.is_late = spent_ms >= desk.settings.reading_ms(task.timeout_ms);
         let stages = Stages {
             desk: &mut *desk,
             task: &task,

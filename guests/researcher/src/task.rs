@@ -63,12 +63,16 @@ pub(crate) struct Task {
     pub(crate) written: Vec<String>,
     /// The form of the report.
     pub(crate) format: Format,
+    /// Milliseconds until whoever delegated gives the task up, from its beginning on, if it says so.
+    pub(crate) timeout_ms: Option<u64>,
 }
 
 #[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
 struct Words {
     operation: String,
     parameters: Option<Map<String, Value>>,
+    timeout_ms: Option<u64>,
 }
 
 #[derive(Deserialize)]
@@ -104,14 +108,18 @@ impl Task {
             )
         })?;
         let parameters = words.parameters.unwrap_or_default();
-        match words.operation.as_str() {
+        let task = match words.operation.as_str() {
             DEEP => deep(parameters),
             SYNTHESIS => synthesis(parameters),
             other => Err(format!(
                 "operation `{other}` is not supported by this researcher, which has: {DEEP_FORM}, \
                  {SYNTHESIS_FORM}"
             )),
-        }
+        };
+        task.map(|task| Self {
+            timeout_ms: words.timeout_ms,
+            ..task
+        })
     }
 
     /// The question that notes and report are about, in words.
@@ -165,6 +173,7 @@ fn deep(parameters: Map<String, Value>) -> Result<Task, String> {
         places,
         written,
         format: Format::Markdown,
+        timeout_ms: None,
     })
 }
 
@@ -188,6 +197,7 @@ fn synthesis(parameters: Map<String, Value>) -> Result<Task, String> {
         places,
         written: synthesis.sources,
         format: format.unwrap_or(Format::Markdown),
+        timeout_ms: None,
     })
 }
 

@@ -5,7 +5,7 @@ use crate::Researcher;
 use crate::budget::{Begins, Budget};
 use agent_host_sdk::harness::{Conversation, Scene};
 use agent_host_sdk::{Agent as _, Decision, Effect, LimitsLeft, News, Part, Progress, text_of};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::cell::Cell;
 
 fn left(steps: u32) -> LimitsLeft {
@@ -128,6 +128,35 @@ fn nothing_but_notes_and_the_report_is_begun_when_the_time_is_over() {
         .model_says(&note(1, "the Moon"))
         .model_says(&report(&[("The Moon.", &[1])]));
     let standing = talk.say(&deep_in(&["web", "http://site.test/slow"]));
+    has(standing.words(), "The Moon. [1]");
+    has(
+        standing.words(),
+        "The research ended early: its time was over.",
+    );
+}
+
+#[test]
+fn a_task_with_a_limit_of_its_own_reads_nothing_too_late_for_it() {
+    let has_waited = Cell::new(false);
+    let mut talk = Conversation::new(Researcher)
+        .tool("web_search", |_| Ok("[]".to_owned()))
+        .tool("web_fetch", move |_| {
+            Ok(if has_waited.replace(true) {
+                Progress::Done(vec![Part::Text("It is the Moon.".to_owned())])
+            } else {
+                Progress::Later {
+                    after_ms: 25_000,
+                    state: Vec::new(),
+                }
+            })
+        })
+        .model_says(&plan(&["tides"]))
+        .model_says(&note(1, "the Moon"))
+        .model_says(&report(&[("The Moon.", &[1])]));
+    let mut task: Value =
+        serde_json::from_str(&deep_in(&["web", "http://site.test/slow"])).unwrap();
+    task["timeoutMs"] = json!(30_000);
+    let standing = talk.say(&task.to_string());
     has(standing.words(), "The Moon. [1]");
     has(
         standing.words(),
