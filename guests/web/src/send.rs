@@ -1,7 +1,7 @@
 //! `web_send`: one request that may change something, sent once.
 
 use crate::content::Media;
-use crate::fetch::{Fetched, TEXT_CHARS, checked_chars, elsewhere, page, refused};
+use crate::fetch::{Fetched, TEXT_CHARS, checked_chars, elsewhere, page, refused, said};
 use crate::network::{Answer, Network, Request, Unanswered};
 use crate::request::{self, SENT_BYTES_MAX, error_of};
 use agent_host_sdk::{Json, ToolError};
@@ -63,6 +63,7 @@ pub(crate) fn send(
     match answer.status {
         200..=299 => Ok(taken(&url, answer, chars_max)),
         300..=399 => referred(&url, &answer),
+        408 | 500..=599 => Err(uncertain(&url, answer)),
         _ => Err(refused(&url, answer)),
     }
     .map(Json)
@@ -117,14 +118,25 @@ fn referred(url: &Url, answer: &Answer) -> Result<Fetched, ToolError> {
     Ok(referred)
 }
 
+/// What is said of a request that may have been carried out although nobody says so.
+const UNCERTAIN: &str =
+    "the server may have carried the request out, so look before you send it again";
+
+/// The error of an answer that leaves open what became of the request: a server gave up in the middle
+/// of it, or one on the way did.
+fn uncertain(url: &Url, mut answer: Answer) -> ToolError {
+    let status = answer.status;
+    let said = said(url, &mut answer);
+    ToolError::Failed(format!(
+        "`{url}` answers with status {status}; {UNCERTAIN}{said}"
+    ))
+}
+
 /// The error of a request without an answer: the server may have carried it out all the same.
 fn lost(url: &Url, error: Unanswered) -> ToolError {
     match error {
         Unanswered::TimedOut | Unanswered::TooLarge | Unanswered::Broken => {
-            ToolError::Failed(format!(
-                "`{url}` {error}; the server may have carried the request out, so look before you \
-                 send it again"
-            ))
+            ToolError::Failed(format!("`{url}` {error}; {UNCERTAIN}"))
         }
         Unanswered::Denied
         | Unanswered::HeaderRefused

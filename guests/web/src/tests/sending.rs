@@ -298,6 +298,16 @@ fn a_request_that_may_have_been_carried_out_says_so() {
         };
         assert!(!message.contains("carried"), "{message}");
     }
+    for status in [408, 500, 502, 503, 504] {
+        let (network, _) = noted(status, &[("content-type", "text/plain")], b"no answer");
+        assert_eq!(
+            send(network, json!({ "url": URL, "method": "POST" })).unwrap_err(),
+            ToolError::Failed(format!(
+                "`{URL}` answers with status {status}; the server may have carried the request \
+                 out, so look before you send it again: no answer"
+            ))
+        );
+    }
     assert_eq!(error(Unanswered::Denied), ToolError::Denied);
     assert_eq!(error(Unanswered::Busy), ToolError::RetryLater(1_000));
     let (network, _) = noted(409, &[("content-type", "text/plain")], b"taken already");
