@@ -35,12 +35,16 @@ const CONNECTION: [&str; 8] = [
 /// Headers that the host sets.
 const HOSTS_OWN: [&str; 3] = ["accept-encoding", "content-length", "host"];
 /// Headers that tell a server another method, address or sender.
-const MISLEADING: [&str; 9] = [
+const MISLEADING: [&str; 13] = [
+    "cf-connecting-ip",
     "forwarded",
+    "true-client-ip",
     "via",
+    "x-client-ip",
     "x-http-method",
     "x-http-method-override",
     "x-method-override",
+    "x-original-host",
     "x-original-method",
     "x-original-url",
     "x-real-ip",
@@ -172,6 +176,9 @@ pub(crate) fn set_default(headers: &mut Vec<(String, String)>, name: &str, value
 
 /// Returns the reason why a header is not the caller's to set; none for all others.
 fn refusal(name: &str) -> Option<&'static str> {
+    // Servers hand headers to programs as variables, in whose names both signs are the same.
+    let name = name.replace('_', "-");
+    let name = name.as_str();
     if CONNECTION.contains(&name) || name.starts_with("proxy-") {
         Some("it belongs to the connection, which the host makes")
     } else if HOSTS_OWN.contains(&name) {

@@ -153,6 +153,13 @@ fn headers_that_are_not_a_callers_to_set_are_refused_by_name() {
         ("COOKIE", "carries credentials"),
         ("x-api-key", "carries credentials"),
         ("X-Forwarded-For", "another method, address or sender"),
+        ("X_Forwarded_For", "another method, address or sender"),
+        ("true-client-ip", "another method, address or sender"),
+        ("x-client-ip", "another method, address or sender"),
+        ("cf-connecting-ip", "another method, address or sender"),
+        ("x-original-host", "another method, address or sender"),
+        ("x_api-key", "carries credentials"),
+        ("content_length", "the host sets it itself"),
         (
             "x-http-method-override",
             "another method, address or sender",

@@ -31,13 +31,17 @@ const HOP_BY_HOP: &[&str] = &[
 /// Headers that change where the request goes or from which client it comes. Others are taken by
 /// servers in place of the method and the path that were checked.
 const MISLEADING: &[&str] = &[
+    "cf-connecting-ip",
     "expect",
     "forwarded",
     "host",
+    "true-client-ip",
     "via",
+    "x-client-ip",
     "x-http-method",
     "x-http-method-override",
     "x-method-override",
+    "x-original-host",
     "x-original-method",
     "x-original-url",
     "x-real-ip",
@@ -126,6 +130,9 @@ fn starts(name: &str, with: &str) -> bool {
 /// Returns the treatment of a header that a guest wants to send.
 #[must_use]
 pub fn request_header(name: &str) -> RequestHeader {
+    // Servers hand headers to programs as variables, in whose names both signs are the same.
+    let name = name.replace('_', "-");
+    let name = name.as_str();
     let misleading =
         has(MISLEADING, name) || starts(name, "x-forwarded-") || starts(name, "x-envoy-");
     if misleading || has(HOP_BY_HOP, name) || starts(name, "proxy-") {
@@ -157,7 +164,7 @@ pub fn trailer(name: &str) -> bool {
 /// searched for the secret.
 #[must_use]
 pub fn divides_echo(name: &str) -> bool {
-    has(DIVIDING, name)
+    has(DIVIDING, &name.replace('_', "-"))
 }
 
 /// Returns whether an answer of this `content-type` can be searched for a secret. It can if it has

@@ -29,6 +29,16 @@ fn a_guest_cannot_say_where_a_request_goes_how_it_is_framed_or_who_sends_it() {
         ("x-http-method-override", RequestHeader::Forbidden),
         ("x-original-url", RequestHeader::Forbidden),
         ("metadata-flavor", RequestHeader::Forbidden),
+        ("true-client-ip", RequestHeader::Forbidden),
+        ("x-client-ip", RequestHeader::Forbidden),
+        ("cf-connecting-ip", RequestHeader::Forbidden),
+        ("x-original-host", RequestHeader::Forbidden),
+        ("X_Forwarded_For", RequestHeader::Forbidden),
+        ("x_http_method-override", RequestHeader::Forbidden),
+        ("transfer_encoding", RequestHeader::Forbidden),
+        ("x_api_key", RequestHeader::Credential),
+        ("content_length", RequestHeader::HostsOwn),
+        ("x_request_id", RequestHeader::Sent),
     ] {
         assert_eq!(request_header(name), expected, "{name}");
     }
@@ -72,6 +82,7 @@ fn what_would_divide_or_recode_an_answer_is_known() {
     for (name, expected) in [
         ("range", true),
         ("If-Range", true),
+        ("if_range", true),
         ("accept-charset", true),
         ("accept", false),
         ("if-match", false),
