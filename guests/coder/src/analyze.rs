@@ -257,7 +257,7 @@ impl Analysis {
         let text = match listed {
             Ok(text) => text,
             Err(_) => {
-                let language = Language::of(&self.path).unwrap_or(Language::Data);
+                let language = Language::from_path(&self.path).unwrap_or(Language::Data);
                 self.add_file(self.path.clone(), language, 0);
                 return;
             }

@@ -184,7 +184,12 @@ fn path_of(header: &str) -> Option<String> {
 mod tests {
     use super::Diff;
 
-    const DIFF: &str = "diff --git a/src/a.rs b/src/a.rs\n--- a/src/a.rs\n+++ b/src/a.rs\n@@ -3,4 +3,5 @@ fn f()\n line\n--- gone\n+new\n+new\n line\n line\ndiff --git a/old.txt b/old.txt\n--- a/old.txt\n+++ /dev/null\n@@ -1,2 +0,0 @@\n-a\n-b\ndiff --git a/x b/y\nrename from x\nrename to y\n";
+    const DIFF: &str = concat!(
+        "diff --git a/src/a.rs b/src/a.rs\n--- a/src/a.rs\n+++ b/src/a.rs\n",
+        "@@ -3,4 +3,5 @@ fn f()\n line\n--- gone\n+new\n+new\n line\n line\n",
+        "diff --git a/old.txt b/old.txt\n--- a/old.txt\n+++ /dev/null\n",
+        "@@ -1,2 +0,0 @@\n-a\n-b\ndiff --git a/x b/y\nrename from x\nrename to y\n",
+    );
 
     #[test]
     fn a_place_is_in_a_diff_by_its_file_and_line() {

@@ -17,13 +17,13 @@ const RESERVE_PART: u64 = 6;
 /// Milliseconds of the longest time that has a timer: longer than any task of the coder's.
 const TIMEOUT_MS_MAX: u64 = 3_600_000;
 /// Milliseconds after a program's time at which its call is given up. The tool looks at the clock
-/// between instructions, and one of them may take for ever. The timer runs from the step on, and the
-/// call may have to wait for its place before its own time begins.
+/// between instructions, and one of them may take for ever. The timer runs from the step on, and
+/// the call may have to wait for its place before its own time begins.
 const GRACE_MS: u64 = 5_000;
 /// Bytes of a long field's beginning, and of its end, in a reply: the first that fits.
 const EDGE_BYTES: [usize; 4] = [5 << 10, 2 << 10, 512, 128];
-/// Words of a crash by which a value was asked for that no memory can hold: the interpreter gives up
-/// before it asks the host.
+/// Words of a crash by which a value was asked for that no memory can hold: the interpreter gives
+/// up before it asks the host.
 const NO_ROOM: [&str; 2] = ["capacity overflow", "memory allocation of"];
 
 pub(crate) fn begin(

@@ -55,7 +55,7 @@ pub(crate) fn worth_reading(path: &str) -> Option<Language> {
     {
         return None;
     }
-    Language::of(path)
+    Language::from_path(path)
 }
 
 /// A part of a file as `read_file` returned it.

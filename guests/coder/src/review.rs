@@ -157,8 +157,8 @@ pub(crate) fn finish(review: &Review, settled: &[Settlement]) -> Result<Step, St
     }
 }
 
-/// Leaves out the last of many files, otherwise the last finding, and says so. Returns whether there
-/// was anything to leave out.
+/// Leaves out the last of many files, otherwise the last finding, and says so. Returns whether
+/// there was anything to leave out.
 fn leave_out(files: &mut Vec<&str>, findings: &mut Vec<Value>, notes: &mut Vec<String>) -> bool {
     let note = if files.len() > FILES_SHOWN_MIN {
         files.pop();

@@ -365,32 +365,55 @@ mod tests {
         for (language, text, expected) in [
             (
                 Language::Rust,
-                "pub(crate) struct A;\n/* fn no() */\nimpl<T> B for A {\n    pub const fn f() {}\n    // fn no()\n}\npub const N: u8 = 1;\nmacro_rules! m {\nasync fn g() {\n/*\nfn no() {}\n*/ \nmod x;",
-                "struct A, impl impl<T> B for A, function f, constant N, macro m, function g, module x",
+                concat!(
+                    "pub(crate) struct A;\n/* fn no() */\nimpl<T> B for A {\n",
+                    "    pub const fn f() {}\n    // fn no()\n}\npub const N: u8 = 1;\n",
+                    "macro_rules! m {\nasync fn g() {\n/*\nfn no() {}\n*/ \nmod x;",
+                ),
+                concat!(
+                    "struct A, impl impl<T> B for A, function f, constant N, macro m, function g, ",
+                    "module x",
+                ),
             ),
             (
                 Language::Python,
-                "class A(B):\n    \"\"\"Text.\n    def no(self):\n    \"\"\"\n    async def f(self):\ndef g(): # '''\ndef h():\nx = 1",
+                concat!(
+                    "class A(B):\n    \"\"\"Text.\n    def no(self):\n    \"\"\"\n",
+                    "    async def f(self):\ndef g(): # '''\ndef h():\nx = 1",
+                ),
                 "class A, method f, function g, function h",
             ),
             (
                 Language::TypeScript,
-                "export default class A {\n  f() {}\n}\nexport async function g() {}\nconst h = (x) => x;\nexport interface I {}\nconst N = 1; // class no\nfunction* gen() {}\n  const inner = 1",
+                concat!(
+                    "export default class A {\n  f() {}\n}\nexport async function g() {}\n",
+                    "const h = (x) => x;\nexport interface I {}\nconst N = 1; // class no\n",
+                    "function* gen() {}\n  const inner = 1",
+                ),
                 "class A, function g, function h, interface I, constant N, function gen",
             ),
             (
                 Language::Go,
-                "package a\nfunc (s *S) M() {}\nfunc F[T any](x T) {}\ntype S struct {\n\treturn f()",
+                concat!(
+                    "package a\nfunc (s *S) M() {}\nfunc F[T any](x T) {}\ntype S struct {\n",
+                    "\treturn f()",
+                ),
                 "method M, function F, type S",
             ),
             (
                 Language::Java,
-                "public final class A {\n    private static <T> List<T> f(int x) {\n        foo.bar(1);\n    public int x = g(2);\nenum E { X }",
+                concat!(
+                    "public final class A {\n    private static <T> List<T> f(int x) {\n",
+                    "        foo.bar(1);\n    public int x = g(2);\nenum E { X }",
+                ),
                 "class A, method f, enum E",
             ),
             (
                 Language::C,
-                "#define N 1\nstruct s {\n    int x;\n};\nstatic int *f(int x)\n{\n    return g(x);\n}\nint g(int);\nvoid h(void) {",
+                concat!(
+                    "#define N 1\nstruct s {\n    int x;\n};\nstatic int *f(int x)\n{\n",
+                    "    return g(x);\n}\nint g(int);\nvoid h(void) {",
+                ),
                 "macro N, struct s, function f, function h",
             ),
             (Language::Markdown, "# fn no()", ""),

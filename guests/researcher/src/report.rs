@@ -88,7 +88,7 @@ impl Draft {
 
     /// The notes themselves as a report, for want of a better one: section by section what each
     /// source says.
-    pub(crate) fn of_notes(research: &Research) -> Self {
+    pub(crate) fn from_notes(research: &Research) -> Self {
         let section = |source: &Source| {
             let number = source.number()?;
             let notes = research.notes.iter().filter(|note| note.source == number);
@@ -128,7 +128,7 @@ impl Draft {
             section.heading = one_line(&section.heading, LINE_BYTES_MAX);
             section.claims.truncate(CLAIMS_MAX);
             for claim in &mut section.claims {
-                let cited = Cited::of(&claim.text);
+                let cited = Cited::parse(&claim.text);
                 let named = claim.sources.iter().copied().chain(cited.numbers);
                 let named: BTreeSet<u64> = named.collect();
                 self.invented.extend(named.difference(&read));
@@ -159,7 +159,7 @@ struct Cited {
 
 impl Cited {
     /// Takes `[1]`, `[1, 2]` and the mark of a missing source out of a text.
-    fn of(text: &str) -> Self {
+    fn parse(text: &str) -> Self {
         let mut kept = String::new();
         let mut numbers = Vec::new();
         let mut rest = text;

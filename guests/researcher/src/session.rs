@@ -72,7 +72,7 @@ fn decide(desk: &mut Desk<'_>, memory: &mut Memory, settled: &[&Settlement]) -> 
             None if memory.waiting.is_empty() => return Decision::Reply(Vec::new()),
             None => Research::new(memory.waiting.remove(0), desk.turn.now_ms()),
         };
-        let task = match Task::of(desk.turn, research.message) {
+        let task = match Task::from_message(desk.turn, research.message) {
             Ok(task) => task,
             Err(reason) if memory.waiting.is_empty() => return Decision::Fail(reason),
             Err(reason) => {

@@ -4,8 +4,8 @@ use agent_host_sdk::Turn;
 use serde::Deserialize;
 use std::ops::RangeInclusive;
 
-/// Milliseconds after which nothing new is read when neither the settings nor the task say more. The
-/// notes on what is under way and the report come after them.
+/// Milliseconds after which nothing new is read when neither the settings nor the task say more.
+/// The notes on what is under way and the report come after them.
 const TIME_MS: u64 = 180_000;
 /// Milliseconds of a task's own limit that stay for the notes and the report, at least, but no more
 /// than half of it.

@@ -120,7 +120,7 @@ pub(crate) struct Page {
 
 impl Page {
     /// A page of this text, no longer than what is read.
-    pub(crate) fn of(text: &str) -> Self {
+    pub(crate) fn from_text(text: &str) -> Self {
         Self {
             title: None,
             text: shortened(text, TEXT_BYTES_MAX),
@@ -207,9 +207,9 @@ pub(crate) fn found_files(
 pub(crate) fn fetched(turn: Turn<'_>, outcome: &Outcome) -> Result<Page, String> {
     let text = text(turn, outcome)?;
     let Ok(fetched) = serde_json::from_str::<Fetched>(&text) else {
-        return Ok(Page::of(&text));
+        return Ok(Page::from_text(&text));
     };
-    let page = Page::of(&fetched.text);
+    let page = Page::from_text(&fetched.text);
     Ok(Page {
         title: fetched.title,
         redirect: fetched.redirect,

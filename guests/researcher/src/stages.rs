@@ -145,7 +145,7 @@ impl<'w> Stages<'w, '_> {
                 let page = if is_page {
                     fetched(turn, outcome)
                 } else {
-                    text(turn, outcome).map(|text| Page::of(&text))
+                    text(turn, outcome).map(|text| Page::from_text(&text))
                 };
                 match page {
                     Ok(page) => self.take_page(at, page),
@@ -318,7 +318,7 @@ impl<'w> Stages<'w, '_> {
             }
             Place::File(path) => self.call("read_file", json!({ "path": path }), doing),
             Place::Blob(handle) => match read_blob(self.desk.turn, &handle) {
-                Some(text) => return self.take_page(at, Page::of(&text)),
+                Some(text) => return self.take_page(at, Page::from_text(&text)),
                 None => Some(
                     "this session shows no text with this digest; upload it here, or give its \
                      text or address"
@@ -327,7 +327,7 @@ impl<'w> Stages<'w, '_> {
             },
             Place::Text(index) => {
                 let written = self.task.written.get(index).map(String::as_str);
-                return self.take_page(at, Page::of(written.unwrap_or_default()));
+                return self.take_page(at, Page::from_text(written.unwrap_or_default()));
             }
             Place::Folder(_) => Some("it is a folder".to_owned()),
         };
@@ -434,7 +434,7 @@ impl<'w> Stages<'w, '_> {
         if draft.is_empty() {
             self.research
                 .remark("There is no written report; these are the notes.");
-            draft = Draft::of_notes(self.research).held_against(&self.research.sources);
+            draft = Draft::from_notes(self.research).held_against(&self.research.sources);
         }
         written(self.task, self.research, &draft)
     }

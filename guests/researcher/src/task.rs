@@ -36,7 +36,7 @@ pub(crate) enum Format {
 }
 
 impl Format {
-    fn of(word: &str) -> Result<Self, String> {
+    fn parse(word: &str) -> Result<Self, String> {
         match word.trim().to_lowercase().as_str() {
             "markdown" | "report" => Ok(Self::Markdown),
             "bullets" => Ok(Self::Bullets),
@@ -63,7 +63,7 @@ pub(crate) struct Task {
     pub(crate) written: Vec<String>,
     /// The form of the report.
     pub(crate) format: Format,
-    /// Milliseconds until whoever delegated gives the task up, from its beginning on, if it says so.
+    /// Milliseconds from its beginning until whoever delegated gives the task up, if it says so.
     pub(crate) timeout_ms: Option<u64>,
 }
 
@@ -95,7 +95,7 @@ impl Task {
     ///
     /// # Errors
     /// It is none, or a parameter makes no sense: which, and what it has to be.
-    pub(crate) fn of(turn: Turn<'_>, id: MessageId) -> Result<Self, String> {
+    pub(crate) fn from_message(turn: Turn<'_>, id: MessageId) -> Result<Self, String> {
         let text = turn.message(id).map(|message| message.text());
         Self::read(&text.unwrap_or_default())
     }
@@ -179,7 +179,7 @@ fn deep(parameters: Map<String, Value>) -> Result<Task, String> {
 
 fn synthesis(parameters: Map<String, Value>) -> Result<Task, String> {
     let synthesis: Synthesis = read(parameters, SYNTHESIS_FORM)?;
-    let format = synthesis.format.as_deref().map(Format::of).transpose()?;
+    let format = synthesis.format.as_deref().map(Format::parse).transpose()?;
     let places = places(&synthesis.sources)?;
     if places.is_empty() {
         return Err("sources: at least one text, address, path or digest is needed".to_owned());

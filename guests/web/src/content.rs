@@ -23,7 +23,7 @@ pub(crate) struct Media {
 }
 
 impl Media {
-    pub(crate) fn of(header: Option<&str>) -> Self {
+    pub(crate) fn parse(header: Option<&str>) -> Self {
         let header = header.unwrap_or_default();
         let (essence, parameters) = header.split_once(';').unwrap_or((header, ""));
         Self {
@@ -180,10 +180,10 @@ mod tests {
             ("", None),
             ("nonsense", None),
         ] {
-            assert_eq!(Media::of(Some(header)).kind(), kind, "{header}");
+            assert_eq!(Media::parse(Some(header)).kind(), kind, "{header}");
         }
         assert_eq!(
-            Media::of(Some("text/html; Charset=\"ISO-8859-1\""))
+            Media::parse(Some("text/html; Charset=\"ISO-8859-1\""))
                 .charset
                 .as_deref(),
             Some("ISO-8859-1")

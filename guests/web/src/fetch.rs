@@ -132,7 +132,7 @@ pub(crate) fn checked_chars(chars_max: u32) -> Result<usize, ToolError> {
 
 /// The head of an answer.
 fn head(url: &Url, answer: &Answer) -> Fetched {
-    let content_type = Media::of(answer.header("content-type")).essence;
+    let content_type = Media::parse(answer.header("content-type")).essence;
     let shown = answer.headers.iter().take(SHOWN_HEADERS_MAX);
     let shown = shown.map(|(name, value)| {
         let value = without_controls(value.chars().take(SHOWN_VALUE_CHARS_MAX).collect());
@@ -150,7 +150,7 @@ pub(crate) fn page(
     chars_max: usize,
     raw: bool,
 ) -> Result<Fetched, ToolError> {
-    let media = Media::of(answer.header("content-type"));
+    let media = Media::parse(answer.header("content-type"));
     if media.kind() == Some(Kind::Binary) {
         return Err(not_text(url, &media.essence));
     }
@@ -213,7 +213,7 @@ pub(crate) fn elsewhere(url: &Url, answer: &Answer) -> Result<Fetched, ToolError
             "`{url}` answers with status {status} and does not say where the page is"
         )));
     };
-    let content_type = Media::of(answer.header("content-type")).essence;
+    let content_type = Media::parse(answer.header("content-type")).essence;
     Ok(Fetched {
         text: format!(
             "The page is not here but at {target} . To read it, call web_fetch with that address."
@@ -226,7 +226,7 @@ pub(crate) fn elsewhere(url: &Url, answer: &Answer) -> Result<Fetched, ToolError
 /// The error of a status that is one, with the beginning of what the server says.
 pub(crate) fn refused(url: &Url, mut answer: Answer) -> ToolError {
     let status = answer.status;
-    let said = said(url, &mut answer);
+    let said = error_text(url, &mut answer);
     match status {
         404 | 410 => ToolError::NotFound(format!(
             "there is nothing at `{url}` (status {status}){said}"
@@ -237,8 +237,8 @@ pub(crate) fn refused(url: &Url, mut answer: Answer) -> ToolError {
 
 /// The beginning of what a server says in an answer that is an error, behind a colon; empty when it
 /// says nothing that is text.
-pub(crate) fn said(url: &Url, answer: &mut Answer) -> String {
-    let media = Media::of(answer.header("content-type"));
+pub(crate) fn error_text(url: &Url, answer: &mut Answer) -> String {
+    let media = Media::parse(answer.header("content-type"));
     let charset = media.charset.as_deref();
     let said = match (media.kind(), read(&mut answer.body, ERROR_BODY_BYTES_MAX)) {
         (Some(Kind::Binary), _) | (_, Err(_)) => String::new(),

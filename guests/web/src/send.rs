@@ -1,7 +1,7 @@
 //! `web_send`: one request that may change something, sent once.
 
 use crate::content::Media;
-use crate::fetch::{Fetched, TEXT_CHARS, checked_chars, elsewhere, page, refused, said};
+use crate::fetch::{Fetched, TEXT_CHARS, checked_chars, elsewhere, error_text, page, refused};
 use crate::network::{Answer, Network, Request, Unanswered};
 use crate::request::{self, SENT_BYTES_MAX, error_of};
 use agent_host_sdk::{Json, ToolError};
@@ -83,7 +83,7 @@ fn type_of(body: &str) -> &'static str {
 /// read: whoever is told that it failed would send it again.
 fn taken(url: &Url, answer: Answer, chars_max: usize) -> Fetched {
     let status = answer.status;
-    let content_type = Media::of(answer.header("content-type")).essence;
+    let content_type = Media::parse(answer.header("content-type")).essence;
     match page(url, answer, chars_max, false) {
         Ok(page) => Fetched {
             cut: page.cut.is_some().then(|| {
@@ -122,11 +122,11 @@ fn referred(url: &Url, answer: &Answer) -> Result<Fetched, ToolError> {
 const UNCERTAIN: &str =
     "the server may have carried the request out, so look before you send it again";
 
-/// The error of an answer that leaves open what became of the request: a server gave up in the middle
-/// of it, or one on the way did.
+/// The error of an answer that leaves open what became of the request: a server gave up in the
+/// middle of it, or one on the way did.
 fn uncertain(url: &Url, mut answer: Answer) -> ToolError {
     let status = answer.status;
-    let said = said(url, &mut answer);
+    let said = error_text(url, &mut answer);
     ToolError::Failed(format!(
         "`{url}` answers with status {status}; {UNCERTAIN}{said}"
     ))

@@ -70,7 +70,7 @@ enum Ended {
 /// Runs a program for at most so long.
 pub(crate) fn run(code: &str, allowance: Allowance) -> RunResult {
     let world = Rc::new(World::new(allowance));
-    let ended = ran(code, &world);
+    let ended = evaluate_in_world(code, &world);
     let mut result = RunResult {
         status: Ending::Completed,
         language: "javascript".to_owned(),
@@ -97,7 +97,7 @@ pub(crate) fn run(code: &str, allowance: Allowance) -> RunResult {
     result
 }
 
-fn ran(code: &str, world: &Rc<World>) -> Ended {
+fn evaluate_in_world(code: &str, world: &Rc<World>) -> Ended {
     let mut context = match context_of(code, world) {
         Ok(context) => context,
         Err(error) => return Ended::Threw(errors::unnamed(&error.to_string())),
@@ -120,7 +120,7 @@ fn context_of(code: &str, world: &Rc<World>) -> JsResult<Context> {
     let mut context = Context::builder()
         .clock(Rc::clone(&world.clock))
         .job_executor(Rc::clone(&world.jobs))
-        .host_hooks(Rc::new(Rejections::of(world)))
+        .host_hooks(Rc::new(Rejections::new(world)))
         .module_loader(Rc::new(IdleModuleLoader))
         .build()?;
     context.insert_data(Rc::clone(world));

@@ -74,8 +74,8 @@ impl Analysis {
         while json!(self).to_string().len() > STATE_BYTES_MAX && self.shrink() {}
     }
 
-    /// Leaves out an eighth of the longest lists of hits and symbols, or of the files when there are
-    /// none, and says so. Returns whether there was anything to leave out.
+    /// Leaves out an eighth of the longest lists of hits and symbols, or of the files when there
+    /// are none, and says so. Returns whether there was anything to leave out.
     fn shrink(&mut self) -> bool {
         let hits = self.patterns.iter().map(|pattern| pattern.hits.len());
         let symbols = self.files.iter().map(|file| file.symbols.len());

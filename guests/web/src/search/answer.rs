@@ -81,12 +81,12 @@ struct OfWeb {
 }
 
 /// Reads an answer of SearXNG.
-pub(super) fn of_searxng(bytes: &[u8]) -> Result<Vec<Found>, serde_json::Error> {
+pub(super) fn parse_searxng(bytes: &[u8]) -> Result<Vec<Found>, serde_json::Error> {
     serde_json::from_slice(bytes).map(|OfSearxng { results }| results.0)
 }
 
 /// Reads an answer of Brave.
-pub(super) fn of_brave(bytes: &[u8]) -> Result<Vec<Found>, serde_json::Error> {
+pub(super) fn parse_brave(bytes: &[u8]) -> Result<Vec<Found>, serde_json::Error> {
     serde_json::from_slice(bytes).map(|OfBrave { web }| web.unwrap_or_default().results.0)
 }
 

@@ -2,7 +2,7 @@
 
 use super::answer::{self, Found};
 use crate::content::on_one_line;
-use crate::fetch::said;
+use crate::fetch::error_text;
 use crate::network::{Answer, BUSY_MS, Unanswered};
 use crate::settings::Settings;
 use agent_host_sdk::ToolError;
@@ -104,8 +104,8 @@ impl Backend {
     /// It is no answer of such a service.
     pub(super) fn results(&self, bytes: &[u8]) -> Result<Vec<Found>, serde_json::Error> {
         match self.kind {
-            Kind::Searxng => answer::of_searxng(bytes),
-            Kind::Brave { .. } => answer::of_brave(bytes),
+            Kind::Searxng => answer::parse_searxng(bytes),
+            Kind::Brave { .. } => answer::parse_brave(bytes),
         }
     }
 
@@ -150,7 +150,7 @@ impl Backend {
                  to its present address"
             )),
             _ => {
-                let said = said(&self.base, answer);
+                let said = error_text(&self.base, answer);
                 self.failed(format_args!("answers with status {status}{said}"))
             }
         }

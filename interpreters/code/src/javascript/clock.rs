@@ -40,8 +40,8 @@ impl ProgramClock {
             .set(self.skipped_ms.get().saturating_add(ahead_ms));
     }
 
-    /// Returns true if the program's time is up: that of its computing, or that in all, skipped time
-    /// included.
+    /// Returns true if the program's time is up: that of its computing, or that in all, skipped
+    /// time included.
     pub(super) fn is_over(&self) -> bool {
         let skipped = Duration::from_millis(self.skipped_ms.get());
         let ran = self.started.elapsed();

@@ -69,7 +69,7 @@ fn assert(_: &JsValue, args: &[JsValue], context: &mut Context) -> JsResult<JsVa
 
 fn table(_: &JsValue, args: &[JsValue], context: &mut Context) -> JsResult<JsValue> {
     let data = args.get_or_undefined(0).clone();
-    let Some(world) = World::of(context) else {
+    let Some(world) = World::from_context(context) else {
         return Ok(JsValue::undefined());
     };
     if !data.is_object() {
@@ -83,21 +83,21 @@ fn group(_: &JsValue, args: &[JsValue], context: &mut Context) -> JsResult<JsVal
     if !args.is_empty() {
         print(To::Stdout, args, context)?;
     }
-    if let Some(world) = World::of(context) {
+    if let Some(world) = World::from_context(context) {
         world.groups.set(world.groups.get().saturating_add(1));
     }
     Ok(JsValue::undefined())
 }
 
 fn group_end(_: &JsValue, _: &[JsValue], context: &mut Context) -> JsResult<JsValue> {
-    if let Some(world) = World::of(context) {
+    if let Some(world) = World::from_context(context) {
         world.groups.set(world.groups.get().saturating_sub(1));
     }
     Ok(JsValue::undefined())
 }
 
 fn print(to: To, args: &[JsValue], context: &mut Context) -> JsResult<JsValue> {
-    let Some(world) = World::of(context) else {
+    let Some(world) = World::from_context(context) else {
         return Ok(JsValue::undefined());
     };
     // A line for which there is no room is not made at all.

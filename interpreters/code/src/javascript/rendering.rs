@@ -28,9 +28,9 @@ pub(super) fn render(value: &JsValue, world: &World, context: &mut Context) -> J
         return Ok(Rendered::Nothing);
     }
     let json = if value.is_object() {
-        of_object(value, world, context)?
+        object(value, world, context)?
     } else {
-        of_primitive(value)
+        primitive(value)
     };
     if let Some(json) = json {
         return Ok(Rendered::Json(json));
@@ -48,7 +48,7 @@ pub(super) fn render(value: &JsValue, world: &World, context: &mut Context) -> J
 }
 
 /// Returns the JSON of a value that is no object; none if it has none, or too much.
-fn of_primitive(value: &JsValue) -> Option<Value> {
+fn primitive(value: &JsValue) -> Option<Value> {
     if value.is_null() {
         return Some(Value::Null);
     }
@@ -68,7 +68,7 @@ fn of_primitive(value: &JsValue) -> Option<Value> {
 }
 
 /// Returns the JSON of an object; none if JSON would lose something of it, or it has too much.
-fn of_object(value: &JsValue, world: &World, context: &mut Context) -> JsResult<Option<Value>> {
+fn object(value: &JsValue, world: &World, context: &mut Context) -> JsResult<Option<Value>> {
     let json = writer("json", world, context)?;
     let json = json.call(&JsValue::undefined(), &[value.clone()], context)?;
     let text = json.as_string().and_then(|text| text.to_std_string().ok());

@@ -122,7 +122,7 @@ fn set(
     times: impl FnOnce(u64) -> (u64, Option<u64>),
 ) -> JsResult<JsValue> {
     let callback = callable(args)?;
-    let Some(world) = World::of(context) else {
+    let Some(world) = World::from_context(context) else {
         return Ok(JsValue::undefined());
     };
     let mut timers = world.timers.borrow_mut();
@@ -154,7 +154,7 @@ fn callable(args: &[JsValue]) -> JsResult<JsObject> {
 
 fn clear(_: &JsValue, args: &[JsValue], context: &mut Context) -> JsResult<JsValue> {
     let id = args.get_or_undefined(0).to_u32(context)?;
-    if let Some(world) = World::of(context) {
+    if let Some(world) = World::from_context(context) {
         world.timers.borrow_mut().clear(id);
     }
     Ok(JsValue::undefined())
@@ -168,6 +168,6 @@ fn queue_microtask(_: &JsValue, args: &[JsValue], context: &mut Context) -> JsRe
 }
 
 fn now(_: &JsValue, _: &[JsValue], context: &mut Context) -> JsResult<JsValue> {
-    let now_ms = World::of(context).map_or(0, |world| world.clock.now_ms());
+    let now_ms = World::from_context(context).map_or(0, |world| world.clock.now_ms());
     Ok(JsValue::from(now_ms as f64))
 }

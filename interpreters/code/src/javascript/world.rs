@@ -50,7 +50,7 @@ impl World {
     }
 
     /// The world of a context; none if it was made without one.
-    pub(super) fn of(context: &Context) -> Option<Rc<Self>> {
+    pub(super) fn from_context(context: &Context) -> Option<Rc<Self>> {
         context.get_data::<Rc<Self>>().cloned()
     }
 
@@ -72,7 +72,7 @@ pub(super) struct Rejections {
 }
 
 impl Rejections {
-    pub(super) fn of(world: &Rc<World>) -> Self {
+    pub(super) fn new(world: &Rc<World>) -> Self {
         Self {
             world: Rc::downgrade(world),
         }
