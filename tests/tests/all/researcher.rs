@@ -162,14 +162,59 @@ reply.text = "nothing fits"
     .replace("NOTE_MS", &note_ms.to_string())
 }
 
-/// A folder with an assistant, a researcher, and the component `web` that reaches the site.
-fn folder(site: &Site, script: &str) -> Folder {
+/// A model that has given sources brought together, notes one claim of each, and writes the report
+/// when it sees the notes on all `sources` of them.
+fn synthesis_script(arguments: &str, sources: usize) -> String {
+    let notes: String = [
+        "The Sun helps too",
+        "high tide twice a day",
+        "Neap tides are low",
+        "Spring tides are high",
+    ]
+    .iter()
+    .map(|words| {
+        format!(
+            r#"
+[[rule]]
+when = {{ agent = "You take notes", user = '(?s)Source (\d+):.*{words}' }}
+reply.text = '{{"notes":[{{"claim":"A claim.","quote":"{words}","source":$1}}]}}'
+"#
+        )
+    })
+    .collect();
+    let numbers: Vec<String> = (1..=sources).map(|number| number.to_string()).collect();
+    let numbers = numbers.join(",");
+    let all_notes = vec![r"\[\d+\] A claim"; sources].join(".*");
+    format!(
+        r#"
+[[rule]]
+when = {{ last = "tool", resultOf = "delegate" }}
+reply.text = "{{result}}"
+{notes}
+[[rule]]
+when = {{ agent = "You write the report", user = '(?s){all_notes}' }}
+reply.text = '{{"title":"Tides","sections":[{{"heading":"All","claims":[{{"text":"They agree.","sources":[{numbers}]}}]}}],"open":[]}}'
+
+[[rule]]
+when = {{ user = "^bring together: (.+)$", tools = ["delegate"] }}
+[[rule.reply.calls]]
+tool = "delegate"
+arguments = {{ target = "researcher", operation = "synthesize_sources", parameters = {{ {arguments} }} }}
+
+[[rule]]
+reply.text = "nothing fits"
+"#
+    )
+}
+
+/// The configuration of an assistant, a researcher, and the component `web` that reaches the site.
+fn config(site: &Site) -> Value {
     let network = json!([{
         "host": "127.0.0.1", "schemes": ["http"], "ports": [site.port],
         "privateAddresses": ["127.0.0.1"],
     }]);
     let environment = json!({ "WEB_SEARCH_BACKEND": "searxng", "WEB_SEARCH_URL": site.url("") });
-    let folder = Folder::new(json!({
+    json!({
         "agents": [
             {
                 "agentId": "assistant", "displayName": "Assistant",
@@ -183,7 +228,16 @@ fn folder(site: &Site, script: &str) -> Folder {
         "components": { "web": { "network": network, "environment": environment } },
         "providers": { "scripted": { "kind": "scripted", "script": "script.toml" } },
         "models": { "m": { "provider": "scripted", "model": "m" } },
-    }));
+    })
+}
+
+/// A folder with that configuration and a script.
+fn folder(site: &Site, script: &str) -> Folder {
+    with_script(config(site), script)
+}
+
+fn with_script(config: Value, script: &str) -> Folder {
+    let folder = Folder::new(config);
     std::fs::write(folder.path().join("script.toml"), script).unwrap();
     folder
 }
@@ -289,4 +343,73 @@ async fn are_notes_taken(host: &Host) -> bool {
     steps
         .iter()
         .any(|event| event["data"]["started"].to_string().contains("\"note-"))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_text_a_page_and_a_local_file_are_brought_together_in_one_report() {
+    let site = tides();
+    let mut config = config(&site);
+    config["agents"][1]["toolAllowlist"] = json!(["web_fetch", "read_file"]);
+    config["components"]["files"] = json!({
+        "directories": [{ "path": "notes", "at": "/notes", "access": "read-only" }],
+    });
+    let sources = json!([
+        "It is so: The Sun helps too.",
+        site.url("/coast"),
+        "/notes/neap.md"
+    ]);
+    let arguments = format!("sources = {sources}, format = \"$1\"");
+    let folder = with_script(config, &synthesis_script(&arguments, 3));
+    std::fs::create_dir(folder.path().join("notes")).unwrap();
+    std::fs::write(
+        folder.path().join("notes/neap.md"),
+        "# Neap\n\nNeap tides are low.\n",
+    )
+    .unwrap();
+    folder
+        .warm(&["assistant", "researcher", "web", "files"])
+        .await;
+    let host = folder.start(None).await.unwrap();
+    let session = open(&host).await;
+    let words = json!({ "content": "bring together: markdown" });
+    let said = host.post(&format!("{session}/messages?wait_s=60"), &words);
+    let said = said.await.unwrap();
+    assert_eq!(said.status, 200, "{said:?}");
+    let told = said.body.to_string();
+    for part in [
+        "They agree. [1][2][3]",
+        "[1] the given text 1",
+        "Coasts – http://127.0.0.1:",
+        "] /notes/neap.md",
+    ] {
+        assert!(told.contains(part), "`{part}` is not in {told}");
+    }
+    assert_eq!(site.asked(), ["/coast"]);
+    assert!(host.stop().await.success(), "{}", folder.log());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_that_the_caller_has_uploaded_is_read_by_its_digest() {
+    let site = tides();
+    let script = synthesis_script(r#"sources = ["$1"], format = "markdown""#, 1);
+    let folder = folder(&site, &script);
+    folder.warm(&["assistant", "researcher", "web"]).await;
+    let host = folder.start(None).await.unwrap();
+    let session = open(&host).await;
+    let file = b"Spring tides are high.\n".to_vec();
+    let uploaded = host
+        .line()
+        .upload(&format!("{session}/files?name=spring.txt"), file)
+        .await
+        .unwrap();
+    assert_eq!(uploaded.status, 201, "{uploaded:?}");
+    let digest = uploaded.text("digest");
+    let words = json!({ "content": format!("bring together: {digest}") });
+    let said = host.post(&format!("{session}/messages?wait_s=60"), &words);
+    let said = said.await.unwrap();
+    assert_eq!(said.status, 200, "{said:?}");
+    let told = said.body.to_string();
+    assert!(told.contains("They agree. [1]"), "{told}");
+    assert!(told.contains(&format!("[1] {digest}")), "{told}");
+    assert!(host.stop().await.success(), "{}", folder.log());
 }
