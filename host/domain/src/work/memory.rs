@@ -126,7 +126,7 @@ pub fn definitions(deep: bool) -> Vec<ToolDefinition> {
             FORGET,
             "Forgets a note for good, such as one that turned out wrong or that the user does not \
              want kept.",
-            json!({ "id": { "type": "string", "description": "The note's id, as a search gives \
+            &json!({ "id": { "type": "string", "description": "The note's id, as a search gives \
                 it." } }),
             &["id"],
         ),
@@ -135,7 +135,7 @@ pub fn definitions(deep: bool) -> Vec<ToolDefinition> {
             "Keeps a note that is found again in later conversations with this user: one fact or \
              wish, in whole sentences that make sense on their own. Never a password, key or other \
              secret.",
-            json!({
+            &json!({
                 "text": { "type": "string", "description": format!("The note, at most \
                     {NOTE_BYTES_MAX} bytes.") },
                 "about": { "type": "string", "description": "What it is about, in a few words." },
@@ -156,7 +156,7 @@ pub fn definitions(deep: bool) -> Vec<ToolDefinition> {
 }
 
 /// Idempotent: a note's id follows from its operation, and what is forgotten is forgotten.
-fn tool(name: &str, description: &str, properties: Value, required: &[&str]) -> ToolDefinition {
+fn tool(name: &str, description: &str, properties: &Value, required: &[&str]) -> ToolDefinition {
     ToolDefinition {
         name: name.to_owned(),
         description: description.to_owned(),

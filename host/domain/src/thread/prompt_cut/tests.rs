@@ -253,8 +253,11 @@ fn conversation(pieces: &[Piece]) -> Vec<Message> {
     messages
 }
 
+/// The places of calls.
+type Places = BTreeSet<(MessageId, u32)>;
+
 /// Calls and results of some messages, as pairs of message and index.
-fn pairs(messages: &[Message]) -> (BTreeSet<(MessageId, u32)>, BTreeSet<(MessageId, u32)>) {
+fn pairs(messages: &[Message]) -> (Places, Places) {
     let made = messages
         .iter()
         .flat_map(|message| message.calls().map(|(index, ..)| (message.id, index)));

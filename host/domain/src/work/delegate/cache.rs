@@ -248,7 +248,7 @@ mod tests {
         for (operation, parameters, expected) in [
             ("read_file", path.clone(), true),
             ("list_files", path.clone(), true),
-            ("delete_file", path.clone(), false),
+            ("delete_file", path, false),
             ("write_file", json!({ "path": "a", "content": "b" }), false),
             ("web_fetch", json!({ "url": "https://a.example" }), true),
         ] {
