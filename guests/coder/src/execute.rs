@@ -5,11 +5,16 @@
 //! the reply has the beginning and the end.
 
 use crate::task::{ExecuteCode, REPLY_BYTES_MAX, Work, need_tools, reply, text_from};
-use agent_host_sdk::{Operation, Outcome, Settlement, Step, Turn};
+use agent_host_sdk::{Failure, Operation, Outcome, Settlement, Step, Turn};
 use serde_json::{Map, Value, json};
 
 /// The tool's name.
 const TOOL: &str = "execute_code";
+/// The beginning of the names of tools that run programs in one more language, which ends them:
+/// `execute_python`. They take the same arguments and give the same results.
+const TOOL_OF_LANGUAGE: &str = "execute_";
+/// Other names of languages, each with the one that its tool has.
+const ALIASES: [(&str, &str); 2] = [("py", "python"), ("python3", "python")];
 /// The key of its call.
 const RUN: &str = "run";
 /// The part of the task's own limit that stays for the reply: one in so many.
@@ -31,7 +36,8 @@ pub(crate) fn begin(
     asked: ExecuteCode,
     timeout_ms: Option<u64>,
 ) -> Result<Step, String> {
-    need_tools(turn, &[TOOL])?;
+    let tool = tool_for(turn, asked.language.as_deref());
+    need_tools(turn, &[tool.as_str()])?;
     let mut arguments = Map::from_iter([("code".to_owned(), Value::from(asked.code))]);
     if let Some(language) = asked.language {
         arguments.insert("language".to_owned(), language.into());
@@ -39,7 +45,7 @@ pub(crate) fn begin(
     if let Some(timeout) = asked.timeout {
         arguments.insert("timeout".to_owned(), timeout.into());
     }
-    let mut start = vec![Operation::tool(RUN, TOOL, arguments.into())];
+    let mut start = vec![Operation::tool(RUN, tool, arguments.into())];
     let own = asked.timeout.map(|ms| ms.saturating_add(GRACE_MS));
     let before_end = timeout_ms.map(|ms| ms - ms / RESERVE_PART);
     let time_ms = own.into_iter().chain(before_end).min();
@@ -82,10 +88,41 @@ pub(crate) fn finish(turn: Turn<'_>, settled: &[Settlement]) -> Result<Step, Str
                 "the program asked for more memory at once than there can be",
             )),
             "trapped" => Ok(stopped("crashed", &format!("crashed: {}", failure.message))),
-            _ => Err(failure.to_string()),
+            _ => Err(refused(turn, failure)),
         },
         outcome => Err(outcome.to_string()),
     }
+}
+
+/// Returns the tool that runs a language: its own if the agent has it, otherwise the common one.
+fn tool_for(turn: Turn<'_>, language: Option<&str>) -> String {
+    let asked = language.unwrap_or_default().trim().to_lowercase();
+    let name = ALIASES
+        .iter()
+        .find(|(alias, _)| *alias == asked)
+        .map_or(asked.as_str(), |(_, name)| *name);
+    let own = format!("{TOOL_OF_LANGUAGE}{name}");
+    if turn.tool_names().contains(&own) {
+        own
+    } else {
+        TOOL.to_owned()
+    }
+}
+
+/// The failure of a call, with the languages that have a tool of their own: the tool that failed
+/// knows only those that it runs itself.
+fn refused(turn: Turn<'_>, failure: &Failure) -> String {
+    let names = turn.tool_names();
+    let others: Vec<&str> = names
+        .iter()
+        .filter(|name| *name != TOOL)
+        .filter_map(|name| name.strip_prefix(TOOL_OF_LANGUAGE))
+        .collect();
+    if others.is_empty() || failure.code != "invalid-arguments" {
+        return failure.to_string();
+    }
+    let others = others.join(", ");
+    format!("{failure}; languages with a tool of their own: {others}")
 }
 
 /// The result with as much of its long fields as there is room for.

@@ -1,5 +1,6 @@
 //! The coder and its tasks.
 
+mod languages;
 mod limits;
 
 use crate::Coder;
