@@ -149,7 +149,7 @@ impl Broker {
         let definition = agent
             .as_ref()
             .and_then(|agent| served.catalogue.definition(&agent.agent.definition));
-        if !definition.is_some_and(|definition| definition.memory.is_some()) {
+        if definition.is_none_or(|definition| definition.memory.is_none()) {
             return Err(memory_not_configured().into());
         }
         let now = self.core.now();

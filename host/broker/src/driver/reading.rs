@@ -81,7 +81,7 @@ impl Driver {
         };
         let now = self.context.core.now();
         // The row was just read, so a message to an agent without memory costs no read of this.
-        if !session.memory_due.is_some_and(|due| due <= now) {
+        if session.memory_due.is_none_or(|due| due > now) {
             return Ok(false);
         }
         let session = session.clone();
