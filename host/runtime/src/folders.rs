@@ -136,6 +136,12 @@ struct OpenFolders {
     before: HashMap<PathBuf, Arc<FolderHandle>>,
 }
 
+impl OpenFolders {
+    fn known(&self, path: &Path) -> Option<&Arc<FolderHandle>> {
+        self.granted.get(path).or_else(|| self.before.get(path))
+    }
+}
+
 impl FolderHandle {
     /// Opens a folder for good. Links on the way are followed, and are part of the chain.
     fn open(pattern: FolderPattern) -> io::Result<Self> {
@@ -191,6 +197,15 @@ impl GrantedFolders {
         Ok(())
     }
 
+    /// Returns true if one of these is a folder of an owner, which may have to be made.
+    pub(crate) fn has_owned(&self, granted: &[DirectoryGrant]) -> bool {
+        let folders = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let mut known = granted
+            .iter()
+            .filter_map(|grant| folders.known(&grant.path));
+        known.any(|handle| handle.pattern.is_owned())
+    }
+
     /// The handle of a granted folder.
     ///
     /// # Errors
@@ -201,11 +216,7 @@ impl GrantedFolders {
             source,
         };
         let folders = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        let known = folders
-            .granted
-            .get(path)
-            .or_else(|| folders.before.get(path));
-        let known = known.cloned();
+        let known = folders.known(path).cloned();
         // Not held while the file system is asked.
         drop(folders);
         let handle = known
