@@ -52,7 +52,7 @@ pub struct UserLimits {
     /// Bytes that a user has handed over and that were not purged: words, files, answers, settings,
     /// imports.
     pub stored_bytes_max: u64,
-    /// Those of these bytes that came with one API key.
+    /// Bytes of these that came with one API key.
     pub key_stored_bytes_max: u64,
 }
 

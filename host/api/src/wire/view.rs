@@ -228,7 +228,7 @@ pub(crate) struct DeadLetterView {
     pub(crate) user_id: Option<String>,
     /// The run that had taken it in; none when no run was stored for it.
     pub(crate) run_id: Option<String>,
-    /// Whether that run had begun to deal with it, before the host gave it up. What its turn did
+    /// True if that run had begun to deal with it before the host gave it up. What its turn did
     /// is kept and may be done again, so that it is requeued with `repeat` only.
     pub(crate) begun: bool,
     /// The reason why it was put aside.

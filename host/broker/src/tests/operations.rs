@@ -127,7 +127,7 @@ async fn a_turn_that_is_recovered_three_times_in_a_row_fails() {
 }
 
 #[tokio::test]
-async fn a_turn_that_is_given_up_after_a_step_is_a_dead_letter_and_repeated_only_when_told_so() {
+async fn a_turn_given_up_after_a_step_is_a_dead_letter_and_repeated_only_on_demand() {
     let mut host = Host::new().await;
     host.guest.steps([works([("ask", model())], &[])]);
     host.say("never").await;

@@ -153,7 +153,7 @@ async fn a_purge_gives_back_what_came_with_each_key() {
 
 /// The reply was remembered for a request with one key, and is replaced by one with another.
 #[tokio::test]
-async fn a_request_that_comes_again_after_its_time_gives_its_bytes_back_to_the_key_it_came_with() {
+async fn a_request_that_comes_again_late_gives_its_bytes_back_to_its_first_key() {
     let sample = Sample::new();
     let asking = |days: u64| {
         let event = NewEvent {

@@ -15,6 +15,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 fn refused(dir: &Path) -> OpenError {
     let error = Store::open(dir, options()).expect_err("it opened");
@@ -364,15 +366,22 @@ async fn everything(store: &Store) -> Result<String, ReadError> {
 async fn whoever_is_just_leaving_a_data_directory_is_waited_for() {
     let dir = tempfile::tempdir().unwrap();
     let store = open(dir.path());
+    let leaves = Arc::new(AtomicBool::new(false));
+    let has_left = leaves.clone();
     let leaving = tokio::spawn(async move {
         tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+        leaves.store(true, Ordering::SeqCst);
         store.close().await;
     });
     let path = dir.path().to_owned();
     let again = tokio::task::spawn_blocking(move || open(&path))
         .await
         .unwrap();
-    assert!(leaving.is_finished(), "two had it at the same time");
+    assert!(
+        has_left.load(Ordering::SeqCst),
+        "two had it at the same time"
+    );
+    leaving.await.unwrap();
     again
         .commit(commit(Stream::Run(run(1)), vec![noise(1)]))
         .await
