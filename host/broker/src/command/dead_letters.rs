@@ -29,8 +29,8 @@ impl Broker {
         found.ok_or_else(|| not_there(input))
     }
 
-    /// Requeues a dead letter: it waits again. If a turn had begun with it, that is done only when
-    /// what the turn did may be repeated.
+    /// Requeues a dead letter: it waits again. If a turn had begun with it, in whichever of its
+    /// runs, that is done only when what the turn did may be repeated.
     ///
     /// # Errors
     /// There is no such dead letter, or its session has ended. Or it is work that another agent
@@ -72,7 +72,10 @@ impl Broker {
             return Err(may_repeat_work(run).into());
         }
         let guarded = Commit::new()
-            .guard(QueueGuard::InputDead(input))
+            .guard(QueueGuard::InputDead {
+                input,
+                may_have_begun: may_repeat,
+            })
             .guard(SessionGuard::Open(session));
         let commit = guarded.append(
             Stream::Session(session),
@@ -86,7 +89,15 @@ impl Broker {
             {
                 return Err(session_closed().into());
             }
-            Err(CommitError::Conflict(_)) => return Err(not_there(input)),
+            Err(CommitError::Conflict(_)) => {
+                // It was requeued meanwhile, and may have died again in a turn that had begun.
+                return Err(match self.store().input(input).await? {
+                    Some((_, InputState::Dead { run: Some(run), .. })) if !may_repeat => {
+                        may_repeat_work(run).into()
+                    }
+                    _ => not_there(input),
+                });
+            }
             committed => committed?,
         };
         store::point("broker.requeue.after");

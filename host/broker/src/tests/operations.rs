@@ -173,6 +173,35 @@ async fn a_turn_given_up_after_a_step_is_a_dead_letter_and_repeated_only_on_dema
     assert!(host.broker.dead_letters(10).await.unwrap().is_empty());
 }
 
+#[tokio::test]
+async fn a_repetition_that_dies_before_its_first_step_is_repeated_only_on_demand_too() {
+    let mut host = Host::new().await;
+    host.guest.steps([works([("ask", model())], &[])]);
+    host.say("never").await;
+    host.stored("run.stepped", 1).await;
+    for count in 1..=3 {
+        host = host.crash().await;
+        host.stored("run.recovered", count).await;
+    }
+    let begun = host.ended().await.run;
+    let input = host.broker.dead_letters(10).await.unwrap()[0]
+        .accepted
+        .input;
+    // Nothing is scripted: every step traps.
+    host.broker.requeue(input, true).await.unwrap();
+    host.stored("session.input.dead", 2).await;
+    let letter = host.broker.dead_letter(input).await.unwrap();
+    assert_eq!((letter.run, letter.begun), (Some(begun), true));
+    let refused = host.broker.requeue(input, false).await;
+    assert!(
+        matches!(&refused, Err(Error::Refused(refusal)) if refusal.code == "MAY_REPEAT_WORK"),
+        "{refused:?}"
+    );
+    host.guest.steps([replies("again")]);
+    host.broker.requeue(input, true).await.unwrap();
+    host.stored("session.turn.committed", 2).await;
+}
+
 /// A call that only reads is made again, under the same key.
 #[tokio::test]
 async fn a_call_that_must_not_run_twice_is_unknown_after_a_crash() {

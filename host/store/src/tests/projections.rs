@@ -20,14 +20,14 @@ use crate::{
 };
 use domain::authority::Denies;
 use domain::delegate::Priority;
+use domain::digest::Digest;
 use domain::event::{ConnectorKeyBound, ItemRecorded};
 use domain::event::{
     Event, InputDead, InputRequeued, NoteRemembered, OperationStarted, PreferencesUpdated,
     RunSettled, RunStepped, SlotCompleted, SlotTaken, SlotTerminated, Source, TurnCommitted,
 };
 use domain::grant::BucketScope;
-use domain::id::ConversationId;
-use domain::id::Stream;
+use domain::id::{ConversationId, RunId, Stream, TurnId};
 use domain::message::Role;
 use domain::operation::{Continuation, Pause, Settlement};
 use domain::queue::WaitKind;
@@ -518,6 +518,100 @@ async fn a_dead_input_can_be_looked_at_and_requeued() {
         [input(1), input(2)]
     );
     assert!(sample.store.dead_inputs(10).await.unwrap().is_empty());
+}
+
+/// Ends a run of session 1 that took input 1 in, which dies of it.
+async fn dies_in(sample: &Sample, of: RunId, turn: Option<TurnId>) {
+    let mut ended = run_ended(of, 1, TurnId(Digest([0; 32])));
+    if let Event::RunEnded(ended) = &mut ended {
+        ended.turn = turn;
+    }
+    let started = run_started(of, 1, None, vec![input(1)]);
+    sample.append(Stream::Run(of), vec![started, ended]).await;
+    let dead = InputDead {
+        input: input(1),
+        session: session(1),
+        reason: "the host ended".to_owned(),
+        time: NOON,
+    };
+    let stream = Stream::Session(session(1));
+    sample.append(stream, vec![Event::InputDead(dead)]).await;
+}
+
+/// Requeues input 1, if that needs no permission to repeat a turn.
+async fn requeues(sample: &Sample, may_have_begun: bool) -> bool {
+    let again = InputRequeued {
+        input: input(1),
+        session: session(1),
+        time: NOON,
+    };
+    let guard = Guard::from(QueueGuard::InputDead {
+        input: input(1),
+        may_have_begun,
+    });
+    let requeued = commit(
+        Stream::Session(session(1)),
+        vec![Event::InputRequeued(again)],
+    )
+    .guard(guard.clone());
+    match sample.store.commit(requeued).await {
+        Ok(_) => true,
+        Err(CommitError::Conflict(conflict)) => {
+            assert_eq!(conflict.clash, Clash::Guard(guard));
+            false
+        }
+        Err(error) => panic!("{error}"),
+    }
+}
+
+#[tokio::test]
+async fn an_input_with_which_a_turn_had_begun_needs_consent_at_each_requeue() {
+    let sample = Sample::new();
+    begin(&sample).await;
+    let stream = Stream::Session(session(1));
+    sample
+        .append(stream, vec![accepted(1, 1, Source::Api, "poison")])
+        .await;
+    let letter = async || {
+        let letter = sample.store.dead_input(input(1)).await.unwrap().unwrap();
+        assert_eq!(
+            sample.store.dead_inputs(10).await.unwrap(),
+            [letter.clone()]
+        );
+        let state = sample.store.input(input(1)).await.unwrap().unwrap().1;
+        let expected = InputState::Dead {
+            reason: "the host ended".to_owned(),
+            run: letter.run.filter(|_| letter.begun),
+        };
+        assert_eq!(state, expected);
+        (letter.run, letter.begun)
+    };
+    // No step of the first was taken.
+    dies_in(&sample, run(1), None).await;
+    assert_eq!(letter().await, (Some(run(1)), false));
+    assert!(requeues(&sample, false).await);
+    dies_in(&sample, run(2), Some(TurnId(Digest([2; 32])))).await;
+    assert_eq!(letter().await, (Some(run(2)), true));
+    // Nor of those after the one that had begun, and one dies before it has a run.
+    for again in [Some(run(3)), Some(run(4)), None] {
+        assert!(!requeues(&sample, false).await, "{again:?}");
+        assert!(requeues(&sample, true).await, "{again:?}");
+        match again {
+            Some(again) => dies_in(&sample, again, None).await,
+            None => {
+                let dead = InputDead {
+                    input: input(1),
+                    session: session(1),
+                    reason: "the host ended".to_owned(),
+                    time: NOON,
+                };
+                sample.append(stream, vec![Event::InputDead(dead)]).await;
+            }
+        }
+        assert_eq!(letter().await, (Some(run(2)), true), "{again:?}");
+    }
+    sample.store.rebuild().await.unwrap();
+    assert_eq!(letter().await, (Some(run(2)), true));
 }
 
 #[tokio::test]
