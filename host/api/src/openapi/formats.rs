@@ -90,13 +90,14 @@ const EXCEPTIONS: [(&str, &str, Form); 11] = [
 ];
 
 /// Parameters that have a form, by the id of their operation; `*` is every operation.
-const PARAMETERS: [(&str, &str, Form); 10] = [
+const PARAMETERS: [(&str, &str, Form); 11] = [
     ("*", "digest", Form::Digest),
     ("*", "input", Form::Uuid),
     ("*", "run", Form::Uuid),
     ("*", "session", Form::Uuid),
     ("*", "sid", Form::Uuid),
     ("*", "turn_id", Form::Hash),
+    ("dropDeadLetter", "id", Form::Uuid),
     ("getDeadLetter", "id", Form::Uuid),
     ("listEvents", "agent", Form::Uuid),
     ("releaseQuarantinedSession", "id", Form::Uuid),

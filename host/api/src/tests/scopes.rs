@@ -84,6 +84,7 @@ const NEEDED: &[(&str, &[&str])] = &[
     ("GET /api/components", &["admin"]),
     ("GET /api/dead-letters", &["admin"]),
     ("GET /api/dead-letters/{id}", &["admin"]),
+    ("DELETE /api/dead-letters/{id}", &["admin"]),
     ("POST /api/dead-letters/{id}/requeue", &["admin"]),
     ("GET /api/quarantine", &["admin"]),
     ("POST /api/quarantine/{id}/release", &["admin"]),

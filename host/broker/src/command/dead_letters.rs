@@ -1,12 +1,14 @@
-//! Dead letters: inputs that could not be dealt with. They can be looked at and requeued.
+//! Dead letters: inputs that could not be dealt with. They can be looked at, requeued and dropped.
 
+use super::reason::check_reason;
 use super::{Broker, Error};
 use crate::boxed::boxed;
 use crate::journal::Context;
 use crate::refusals::{conflict, not_found, session_closed, session_not_found};
-use domain::event::{Event, InputRequeued, Source};
+use domain::event::{Event, InputCancelled, InputRequeued, Source};
 use domain::id::{InputId, RunId, Stream};
 use domain::refusal::Refusal;
+use domain::user::UserId;
 use store::{
     Clash, Commit, CommitError, DeadInput, Expected, Guard, InputState, QueueGuard, SessionGuard,
     SessionStatus,
@@ -16,7 +18,17 @@ impl Broker {
     /// Returns dead letters, the newest first.
     #[boxed]
     pub async fn dead_letters(&self, limit: usize) -> Result<Vec<DeadInput>, Error> {
-        Ok(self.store().dead_inputs(limit).await?)
+        Ok(self.store().dead_inputs(None, limit).await?)
+    }
+
+    /// Returns dead letters, the newest first, of those that died before this position.
+    #[boxed]
+    pub async fn dead_letters_before(
+        &self,
+        before: u64,
+        limit: usize,
+    ) -> Result<Vec<DeadInput>, Error> {
+        Ok(self.store().dead_inputs(Some(before), limit).await?)
     }
 
     /// Returns one dead letter.
@@ -102,6 +114,52 @@ impl Broker {
         };
         store::point("broker.requeue.after");
         Ok(())
+    }
+
+    /// Drops a dead letter: it is cancelled, listed no more, and cannot be requeued. If a turn had
+    /// begun with it, that stays. The session may have ended.
+    ///
+    /// # Errors
+    /// There is no such dead letter, or the reason is too long.
+    #[boxed]
+    pub async fn drop_dead_letter(
+        &self,
+        user: &UserId,
+        input: InputId,
+        reason: Option<String>,
+    ) -> Result<(), Error> {
+        check_reason(reason.as_deref())?;
+        let letter = self.dead_letter(input).await?;
+        let session = letter.accepted.session;
+        let now = self.core.now();
+        let mut context = Context::by(user, now).following(Some(input));
+        if let Some(agent) = letter.agent {
+            context = context.about(agent, Some(session), None);
+        }
+        let event = Event::InputCancelled(InputCancelled {
+            input,
+            session,
+            cancelled_by: user.clone(),
+            reason,
+            time: now,
+        });
+        let commit = Commit::new()
+            .guard(QueueGuard::InputDead {
+                input,
+                may_have_begun: true,
+            })
+            .append(
+                Stream::Session(session),
+                Expected::Any,
+                vec![context.event(event)],
+            );
+        match self.store().commit(commit).await {
+            Err(CommitError::Conflict(_)) => Err(not_there(input)),
+            committed => {
+                committed?;
+                Ok(())
+            }
+        }
     }
 }
 

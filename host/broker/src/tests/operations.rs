@@ -5,6 +5,7 @@ use super::host::{Host, gives, kinds, model, replies, timer, tool, works};
 use crate::{Error, TurnOutcome};
 use domain::step::OperationOutcome;
 use domain::turn::TurnEnd;
+use domain::user::UserId;
 use serde_json::json;
 use std::future::{pending, ready};
 use std::time::Duration;
@@ -200,6 +201,50 @@ async fn a_repetition_that_dies_before_its_first_step_is_repeated_only_on_demand
     host.guest.steps([replies("again")]);
     host.broker.requeue(input, true).await.unwrap();
     host.stored("session.turn.committed", 2).await;
+}
+
+#[tokio::test]
+async fn a_dead_letter_that_is_dropped_is_listed_no_more_and_cannot_be_requeued() {
+    let mut host = Host::new().await;
+    host.guest.steps([works([("ask", model())], &[])]);
+    host.say("never").await;
+    host.stored("run.stepped", 1).await;
+    for count in 1..=3 {
+        host = host.crash().await;
+        host.stored("run.recovered", count).await;
+    }
+    host.ended().await;
+    let input = host.broker.dead_letters(10).await.unwrap()[0]
+        .accepted
+        .input;
+    let user = UserId::local();
+    let too_long = "x".repeat(100_000);
+    let refused = host.broker.drop_dead_letter(&user, input, Some(too_long));
+    assert!(
+        matches!(&refused.await, Err(Error::Refused(refusal)) if refusal.code == "INVALID"),
+        "a reason is bounded"
+    );
+    let twice = [(); 2].map(|()| {
+        let reason = Some("done by hand".to_owned());
+        host.broker.drop_dead_letter(&user, input, reason)
+    });
+    let twice = futures::future::join_all(twice).await;
+    assert_eq!(twice.iter().filter(|it| it.is_ok()).count(), 1, "{twice:?}");
+    assert_eq!(host.count("session.input.cancelled").await, 1);
+    assert!(host.broker.dead_letters(10).await.unwrap().is_empty());
+    let refused = [
+        host.broker.requeue(input, true).await,
+        host.broker.drop_dead_letter(&user, input, None).await,
+    ];
+    for refused in refused {
+        assert!(
+            matches!(&refused, Err(Error::Refused(it)) if it.code == "DEAD_LETTER_NOT_FOUND"),
+            "{refused:?}"
+        );
+    }
+    host.undriven().await;
+    assert_eq!(host.count("run.started").await, 1);
+    assert_eq!(host.count("session.turn.committed").await, 1, "it stays");
 }
 
 /// A call that only reads is made again, under the same key.

@@ -33,7 +33,7 @@ pub enum InputState {
         /// any was taken.
         run: Option<RunId>,
     },
-    /// It was cancelled while it waited.
+    /// It was cancelled while it waited, or as a dead letter.
     Cancelled,
     /// It was dropped from an overfull queue; a turn reports it.
     Dropped,
@@ -53,6 +53,8 @@ pub struct DeadInput {
     pub run: Option<RunId>,
     /// True if that run left a turn: what the turn did would be done again with the input.
     pub begun: bool,
+    /// Position of the event of its death.
+    pub position: u64,
 }
 
 impl Store {
@@ -137,16 +139,21 @@ impl Store {
         .await
     }
 
-    /// Inputs that were put aside, the latest first, at most `limit`.
-    pub async fn dead_inputs(&self, limit: usize) -> Result<Vec<DeadInput>, ReadError> {
+    /// Inputs that were put aside, the latest first, at most `limit`. Only those that died before
+    /// the position `before`; of all without one.
+    pub async fn dead_inputs(
+        &self,
+        before: Option<u64>,
+        limit: usize,
+    ) -> Result<Vec<DeadInput>, ReadError> {
         self.read(move |sql| {
             let inputs = sql.rows(
                 "SELECT e.kind, e.payload, d.kind, d.payload, (SELECT agent FROM sessions WHERE id \
                  = i.session), i.run, coalesce((SELECT id FROM runs WHERE id = i.run AND turn IS \
-                 NOT NULL), i.begun_run) FROM inputs i JOIN events e ON e.position = i.position \
-                 JOIN events d ON d.position = i.died WHERE i.state = 'dead' ORDER BY i.died DESC \
-                 LIMIT ?1",
-                [rows(limit)],
+                 NOT NULL), i.begun_run, i.died FROM inputs i JOIN events e ON e.position = \
+                 i.position JOIN events d ON d.position = i.died WHERE i.state = 'dead' AND i.died \
+                 < ?2 ORDER BY i.died DESC LIMIT ?1",
+                [rows(limit), before.map_or(i64::MAX, int)],
                 dead_input,
             )?;
             Ok(inputs.into_iter().flatten().collect())
@@ -160,8 +167,9 @@ impl Store {
             let found = sql.row(
                 "SELECT e.kind, e.payload, d.kind, d.payload, (SELECT agent FROM sessions WHERE id \
                  = i.session), i.run, coalesce((SELECT id FROM runs WHERE id = i.run AND turn IS \
-                 NOT NULL), i.begun_run) FROM inputs i JOIN events e ON e.position = i.position \
-                 JOIN events d ON d.position = i.died WHERE i.id = ?1 AND i.state = 'dead'",
+                 NOT NULL), i.begun_run, i.died FROM inputs i JOIN events e ON e.position = \
+                 i.position JOIN events d ON d.position = i.died WHERE i.id = ?1 AND i.state = \
+                 'dead'",
                 [id.to_string()],
                 dead_input,
             )?;
@@ -182,6 +190,7 @@ fn dead_input(row: &Row<'_>) -> rusqlite::Result<Option<DeadInput>> {
         agent: row.id_opt(4)?,
         run: begun.or(row.id_opt(5)?),
         begun: begun.is_some(),
+        position: row.uint(7)?,
     }))
 }
 

@@ -490,7 +490,7 @@ async fn a_dead_input_can_be_looked_at_and_requeued() {
             run: None,
         }
     );
-    let letters = sample.store.dead_inputs(10).await.unwrap();
+    let letters = sample.store.dead_inputs(None, 10).await.unwrap();
     assert_eq!(
         letters
             .iter()
@@ -517,7 +517,7 @@ async fn a_dead_input_can_be_looked_at_and_requeued() {
         waiting.iter().map(|input| input.input).collect::<Vec<_>>(),
         [input(1), input(2)]
     );
-    assert!(sample.store.dead_inputs(10).await.unwrap().is_empty());
+    assert!(sample.store.dead_inputs(None, 10).await.unwrap().is_empty());
 }
 
 /// Ends a run of session 1 that took input 1 in, which dies of it.
@@ -575,7 +575,7 @@ async fn an_input_with_which_a_turn_had_begun_needs_consent_at_each_requeue() {
     let letter = async || {
         let letter = sample.store.dead_input(input(1)).await.unwrap().unwrap();
         assert_eq!(
-            sample.store.dead_inputs(10).await.unwrap(),
+            sample.store.dead_inputs(None, 10).await.unwrap(),
             [letter.clone()]
         );
         let state = sample.store.input(input(1)).await.unwrap().unwrap().1;
@@ -612,6 +612,47 @@ async fn an_input_with_which_a_turn_had_begun_needs_consent_at_each_requeue() {
     }
     sample.store.rebuild().await.unwrap();
     assert_eq!(letter().await, (Some(run(2)), true));
+}
+
+#[tokio::test]
+async fn dead_letters_are_read_page_by_page_whatever_becomes_of_those_before() {
+    let sample = Sample::new();
+    begin(&sample).await;
+    let stream = Stream::Session(session(1));
+    for n in 1..=5 {
+        let dead = InputDead {
+            input: input(n),
+            session: session(1),
+            reason: "no".to_owned(),
+            time: NOON,
+        };
+        let said = accepted(n, 1, Source::Api, "poison");
+        sample
+            .append(stream, vec![said, Event::InputDead(dead)])
+            .await;
+    }
+    let page = async |before: Option<u64>| {
+        let letters = sample.store.dead_inputs(before, 2).await.unwrap();
+        let last = letters.last().map(|letter| letter.position);
+        let inputs: Vec<_> = letters.iter().map(|it| it.accepted.input).collect();
+        (inputs, last)
+    };
+    let (first, last) = page(None).await;
+    assert_eq!(first, [input(5), input(4)]);
+    // The last of a page waits again before the next one is read.
+    let again = InputRequeued {
+        input: input(4),
+        session: session(1),
+        time: NOON,
+    };
+    sample
+        .append(stream, vec![Event::InputRequeued(again)])
+        .await;
+    let (second, last) = page(last).await;
+    assert_eq!(second, [input(3), input(2)]);
+    let (third, last) = page(last).await;
+    assert_eq!(third, [input(1)]);
+    assert_eq!(page(last).await, (Vec::new(), None));
 }
 
 #[tokio::test]

@@ -44,6 +44,7 @@ const COMMANDS: [&[&str]; 37] = [
     &["dead-letter", "list"],
     &["dead-letter", "show", SESSION],
     &["dead-letter", "requeue", SESSION],
+    &["dead-letter", "drop", SESSION],
     &["import", "sessions.json"],
     &["clock", "show"],
     &["clock", "confirm"],
