@@ -215,7 +215,15 @@ impl Cache {
     /// An API key with its number, which it gets here if it has none.
     pub(super) fn numbered(&mut self, sql: &Sql<'_>, key: &KeyId) -> rusqlite::Result<NumberedKey> {
         let number = match self.key_numbers.get(key) {
-            Some(number) => *number,
+            Some(number) => {
+                #[cfg(test)]
+                assert_eq!(
+                    Some(*number),
+                    user_storage::read_number(sql, key)?,
+                    "the number of {key}"
+                );
+                *number
+            }
             None => {
                 let number = user_storage::number_of(sql, key)?;
                 keep(&mut self.key_numbers, key.clone(), number);
