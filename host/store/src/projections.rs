@@ -28,7 +28,7 @@ mod turns;
 pub(crate) mod usage;
 mod wakes;
 
-pub(crate) use blobs::{named as name_blobs, names_any as names_blobs};
+pub(crate) use blobs::{all_named as blobs_named, names_any as names_blobs};
 pub(crate) use buckets::scope_name;
 pub(crate) use recall::{body as indexed_body, owner_token, rows_of as recall_rows_of};
 pub(crate) use sessions::needs_snippet;

@@ -1,29 +1,21 @@
 //! Purge of agents: the events about a session in an agent's own stream, and all else beside its
 //! sessions.
 
-use super::blobs::{named_again, named_no_more};
+use super::blobs::named_no_more;
 use super::searchable_rows::forget;
 use super::sessions::{REQUESTS_PER_COMMIT_MAX, forget_requests};
-use super::{BEHIND_ALL, EVENTS_PER_COMMIT_MAX, Tally, erase_entries, erase_event, for_each_left};
+use super::streams::note_loss;
+use super::{BEHIND_ALL, EVENTS_PER_COMMIT_MAX, Tally, erase_entries, erase_event};
 use crate::event_row::decode_at;
-use crate::meta;
-use crate::projections::agents::without_users;
-use crate::projections::name_blobs;
-use crate::sql::{Columns, Sql, int, limit, to_json};
-use domain::agent::Agent;
+use crate::sql::{Columns, Sql, int, limit};
 use domain::event::Event;
 use domain::grant::BucketScope;
 use domain::id::{AgentId, SessionId};
 use rusqlite::params;
 
-/// Prefix of the names of marks, in the store's metadata, that an agent is to be folded again when
-/// its stream tells nothing more of the session. They outlive a crash between two transactions.
-const FOLD_DUE: &str = "fold/";
-
 /// Erases events of an agent's stream about a session, as many as fit into one transaction. Returns
-/// whether that is all. The last transaction folds the agent again from what is left if the session
-/// is a structured one: its places in the agent's counts and history cannot be taken back
-/// otherwise.
+/// whether that is all. If the session is a structured one, the agent is to be folded again from
+/// what is left: its places in the agent's counts and history cannot be taken back otherwise.
 pub(super) fn erase_of_session(
     sql: &Sql<'_>,
     agent: AgentId,
@@ -55,20 +47,11 @@ pub(super) fn erase_of_session(
         let event = event.as_ref();
         is_other |= event.is_some_and(|event| !matches!(event, Event::NoteRemembered(_)));
     }
-    let mark = format!("{FOLD_DUE}{stream}");
-    if events.len() == EVENTS_PER_COMMIT_MAX {
-        if is_other {
-            meta::note(sql, &mark, "due")?;
-        }
-        return Ok(false);
+    // What is left of an agent that is purged itself is known.
+    if is_other && !is_purged(sql, agent)? {
+        note_loss(sql, &stream)?;
     }
-    // What is left of an agent that is purged itself is known, and the end of that goes through its
-    // stream once.
-    if (is_other || meta::is_noted(sql, &mark)?) && !is_purged(sql, agent)? {
-        fold_again(sql, agent, &stream)?;
-    }
-    meta::remove(sql, &mark)?;
-    Ok(true)
+    Ok(events.len() < EVENTS_PER_COMMIT_MAX)
 }
 
 /// Returns whether an agent is purged, or about to be.
@@ -77,25 +60,6 @@ fn is_purged(sql: &Sql<'_>, agent: AgentId) -> rusqlite::Result<bool> {
         "SELECT 1 FROM agents WHERE id = ?1 AND purged",
         [agent.to_string()],
     )
-}
-
-/// Folds an agent again from what is left of its stream, and notes anew which blobs that names.
-fn fold_again(sql: &Sql<'_>, agent: AgentId, stream: &str) -> rusqlite::Result<()> {
-    named_no_more(sql, stream)?;
-    let mut folded = None;
-    for_each_left(sql, stream, |event, _| {
-        folded = Agent::apply(folded.take(), event);
-        name_blobs(sql, stream, event)
-    })?;
-    let Some(folded) = folded else { return Ok(()) };
-    let slot = folded
-        .active_session
-        .as_ref()
-        .map(|session| session.session_id.to_string());
-    // What an agent's stream tells of its users is not erased with a session.
-    let text = "UPDATE agents SET agent = ?2, slot = ?3 WHERE id = ?1";
-    let folded = to_json(&without_users(folded))?;
-    sql.write(text, params![agent.to_string(), folded, slot])
 }
 
 /// Erases what tools keep for an agent. Looks at as many of the agent's events as one transaction
@@ -154,7 +118,8 @@ pub(super) fn erase(
     if requests >= REQUESTS_PER_COMMIT_MAX {
         return Ok(Some(BEHIND_ALL));
     }
-    named_again(sql, &stream)?;
+    // Nothing of it is left that could name a blob.
+    named_no_more(sql, &stream)?;
     sql.execute("DELETE FROM snapshots WHERE stream = ?1", [&stream])?;
     Ok(None)
 }
