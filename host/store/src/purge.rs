@@ -170,8 +170,9 @@ impl Store {
                 .await
             }
             Piece::AgentBuckets(agent) => {
+                let writes = self.bucket_writes(agent, after).await?;
                 self.transact_for(purge, move |sql, tally| {
-                    agents::erase_buckets(sql, agent, after, tally)
+                    agents::erase_buckets(sql, writes, tally)
                 })
                 .await
             }
