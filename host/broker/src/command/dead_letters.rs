@@ -51,7 +51,7 @@ impl Broker {
     #[boxed]
     pub async fn requeue(&self, input: InputId, may_repeat: bool) -> Result<(), Error> {
         let found = self.store().input(input).await?;
-        let Some((accepted, InputState::Dead { run: begun, .. })) = found else {
+        let Some((accepted, InputState::Dead { run, begun, .. })) = found else {
             return Err(not_there(input));
         };
         let now = self.core.now();
@@ -80,7 +80,7 @@ impl Broker {
         if row.status != SessionStatus::Open {
             return Err(session_closed().into());
         }
-        if let Some(run) = begun.filter(|_| !may_repeat) {
+        if let Some(run) = run.filter(|_| begun && !may_repeat) {
             return Err(may_repeat_work(run).into());
         }
         let guarded = Commit::new()
@@ -104,9 +104,14 @@ impl Broker {
             Err(CommitError::Conflict(_)) => {
                 // It was requeued meanwhile, and may have died again in a turn that had begun.
                 return Err(match self.store().input(input).await? {
-                    Some((_, InputState::Dead { run: Some(run), .. })) if !may_repeat => {
-                        may_repeat_work(run).into()
-                    }
+                    Some((
+                        _,
+                        InputState::Dead {
+                            run: Some(run),
+                            begun: true,
+                            ..
+                        },
+                    )) if !may_repeat => may_repeat_work(run).into(),
                     _ => not_there(input),
                 });
             }

@@ -29,9 +29,11 @@ pub enum InputState {
     Dead {
         /// The reason.
         reason: String,
-        /// The last run that had begun to deal with it, and whose turn is kept. None if no step of
-        /// any was taken.
+        /// The last run that had begun to deal with it, and whose turn is kept, or else the one
+        /// that had taken it in; none when no run was stored for it.
         run: Option<RunId>,
+        /// True if that run left a turn: what the turn did would be done again with the input.
+        begun: bool,
     },
     /// It was cancelled while it waited, or as a dead letter.
     Cancelled,
@@ -114,7 +116,8 @@ impl Store {
                 ("consumed", Some(run)) => InputState::Consumed { run },
                 ("dead", _) => InputState::Dead {
                     reason: reason(sql, died)?,
-                    run: begun,
+                    run: begun.or(run),
+                    begun: begun.is_some(),
                 },
                 ("cancelled", _) => InputState::Cancelled,
                 ("dropped", _) => InputState::Dropped,

@@ -452,6 +452,40 @@ async fn a_commit_says_whether_what_it_accepts_waits_for_a_run_that_does_not_hea
 }
 
 #[tokio::test]
+async fn a_dead_input_names_the_run_that_took_it_in_by_itself_and_in_the_list() {
+    let sample = Sample::new();
+    begin(&sample).await;
+    let stream = Stream::Session(session(1));
+    let waits = accepted(1, 1, Source::Api, "poison");
+    sample.append(stream, vec![waits]).await;
+    let started = run_started(run(1), 1, None, vec![input(1)]);
+    sample.append(Stream::Run(run(1)), vec![started]).await;
+    let dead = InputDead {
+        input: input(1),
+        session: session(1),
+        reason: "it always traps".to_owned(),
+        time: NOON,
+    };
+    sample.append(stream, vec![Event::InputDead(dead)]).await;
+    let named = async || {
+        let (_, state) = sample.store.input(input(1)).await.unwrap().unwrap();
+        let InputState::Dead { run, begun, .. } = state else {
+            panic!("{state:?}")
+        };
+        let letters = sample.store.dead_inputs(None, 10).await.unwrap();
+        assert_eq!(letters.len(), 1);
+        assert_eq!((letters[0].run, letters[0].begun), (run, begun));
+        (run, begun)
+    };
+    assert_eq!(named().await, (Some(run(1)), false), "no turn is kept");
+    let turn = turn_after(&sample.store, None, run(1), &[]).await;
+    sample
+        .append(Stream::Run(run(1)), vec![run_ended(run(1), 1, turn.id)])
+        .await;
+    assert_eq!(named().await, (Some(run(1)), true), "its turn is kept");
+}
+
+#[tokio::test]
 async fn a_dead_input_can_be_looked_at_and_requeued() {
     let sample = Sample::new();
     begin(&sample).await;
@@ -488,6 +522,7 @@ async fn a_dead_input_can_be_looked_at_and_requeued() {
         InputState::Dead {
             reason: "it always traps".to_owned(),
             run: None,
+            begun: false,
         }
     );
     let letters = sample.store.dead_inputs(None, 10).await.unwrap();
@@ -581,7 +616,8 @@ async fn an_input_with_which_a_turn_had_begun_needs_consent_at_each_requeue() {
         let state = sample.store.input(input(1)).await.unwrap().unwrap().1;
         let expected = InputState::Dead {
             reason: "the host ended".to_owned(),
-            run: letter.run.filter(|_| letter.begun),
+            run: letter.run,
+            begun: letter.begun,
         };
         assert_eq!(state, expected);
         (letter.run, letter.begun)
