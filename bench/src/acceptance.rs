@@ -32,16 +32,16 @@ pub(crate) fn rows() -> anyhow::Result<Vec<Row>> {
     rows.extend(parts::rows(
         whole,
         &[
-            ("statements of its commit", statements),
+            ("statements of its events", statements),
             ("encoding its events", encoding),
             ("handing its commit to the writer", wake_ups),
         ],
-        "lookups, guards, locks",
+        "guards, blobs, keys, locks, wake-ups, lookups",
     ));
     Ok(rows)
 }
 
-/// Microseconds of one acceptance and of its parts: the statements of its commit, encoding, and
+/// Microseconds of one acceptance and of its parts: the statements of its events, encoding, and
 /// handing the commit to the writer. To be asked for on a disk whose syncs take no time.
 ///
 /// # Errors

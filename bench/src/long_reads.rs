@@ -1,5 +1,5 @@
-//! The length of the write-ahead log while commits go on for seconds beside long reads, which
-//! follow one another without a pause, and beside none.
+//! The length of the write-ahead log while several times its bound is committed beside long reads,
+//! which follow one another without a pause, and beside none.
 
 use crate::measure::Pair;
 use crate::report::{Bar, Row};
@@ -12,20 +12,24 @@ use serde_json::json;
 use std::cell::Cell;
 use std::fs;
 use std::path::Path;
-use std::time::{Duration, Instant};
-use store::{Commit, Expected, Options, Store};
+use std::time::Duration;
+use store::{Commit, Expected, Options, ReadError, Store};
 use uuid::Uuid;
 
 /// Turns of the thread that is stored before.
 const TURNS: usize = 4_000;
 /// Messages of a turn.
 const MESSAGES: u64 = 2;
-/// Time for which commits go on, in milliseconds.
-const COMMITS_MS: usize = 4_000;
+/// The log's bound in bytes: a small one, so that a log which never begins anew passes it.
+const LOG_BYTES_MAX: usize = 16 << 20;
+/// Bytes that are committed.
+const COMMITTED_BYTES: usize = 4 * LOG_BYTES_MAX;
 /// Pause after each commit.
 const PAUSE: Duration = Duration::from_millis(5);
 /// Bytes of a commit.
 const COMMIT_BYTES: usize = 128 << 10;
+/// Bytes by which the log may pass its bound: the commit that reaches it, with what goes with it.
+const BEYOND_BYTES: usize = 2 * COMMIT_BYTES;
 /// One MiB.
 const MIB: f64 = (1 << 20) as f64;
 
@@ -52,32 +56,43 @@ pub(crate) async fn run(size: Size) -> anyhow::Result<Vec<Row>> {
             ours: longest_log(size, Some(read)).await?,
             peer: alone,
         };
-        // The log's bound.
-        let bar = Bar::AtMost(Options::default().log_bytes_max as f64 / MIB);
+        let bar = Bar::AtMost((LOG_BYTES_MAX + BEYOND_BYTES) as f64 / MIB);
         let name = format!("log beside {name} / alone");
         rows.push(Row::new(name, "MiB", pair, bar));
     }
     Ok(rows)
 }
 
-/// The most MiB that the log of a new store takes while commits go on, and these reads.
+/// The most MiB that the log of a store takes while commits go on, and these reads.
 async fn longest_log(size: Size, read: Option<LongRead>) -> anyhow::Result<f64> {
     let folder = tempfile::tempdir()?;
-    let store = Store::open(&folder.path().join("data"), Options::default())?;
+    let data = folder.path().join("data");
+    let store = Store::open(&data, Options::default())?;
     let said = Conversation::begin(&store).await?;
     let turns = size.scaled(TURNS);
     let head = said.talk(&store, turns, MESSAGES).await?;
-    let lasting = Duration::from_millis(size.scaled(COMMITS_MS) as u64);
+    // The log is gone with this, and what was read is not in it.
+    store.close().await;
+    drop(store);
+    let options = Options {
+        log_bytes_max: LOG_BYTES_MAX as u64,
+        ..Options::default()
+    };
+    let store = Store::open(&data, options)?;
     let is_over = Cell::new(false);
     let commits = async {
-        let most = commit_for(&store, lasting).await;
+        let most = commit_much(&store).await;
         is_over.set(true);
         most
     };
     let reads = async {
         while let Some(read) = read.filter(|_| !is_over.get()) {
-            read.whole(&store, folder.path(), head, turns as u64 * MESSAGES)
-                .await?;
+            let whole = read.whole(&store, folder.path(), head, turns as u64 * MESSAGES);
+            match whole.await {
+                // It begins again. How long the log became meanwhile is what is measured.
+                Err(error) if is_in_the_way(&error) => {}
+                whole => whole?,
+            }
         }
         anyhow::Ok(())
     };
@@ -87,12 +102,16 @@ async fn longest_log(size: Size, read: Option<LongRead>) -> anyhow::Result<f64> 
     Ok(most? as f64 / MIB)
 }
 
+/// Returns whether a read was ended because it kept a full log from beginning anew.
+fn is_in_the_way(error: &anyhow::Error) -> bool {
+    matches!(error.downcast_ref(), Some(ReadError::InTheWay))
+}
+
 /// Commits one after the other; the most bytes that the log takes.
-async fn commit_for(store: &Store, lasting: Duration) -> anyhow::Result<u64> {
+async fn commit_much(store: &Store) -> anyhow::Result<u64> {
     let stream = Stream::Run(RunId(Uuid::now_v7()));
-    let began = Instant::now();
     let mut most = 0;
-    while began.elapsed() < lasting {
+    for _ in 0..COMMITTED_BYTES / COMMIT_BYTES {
         let emitted = Event::PluginEmitted(PluginEmitted {
             name: "plugin.bench.event".to_owned(),
             data: json!({ "text": "x".repeat(COMMIT_BYTES) }),
@@ -104,6 +123,7 @@ async fn commit_for(store: &Store, lasting: Duration) -> anyhow::Result<u64> {
         most = most.max(store.log_state().bytes);
         tokio::time::sleep(PAUSE).await;
     }
+    ensure!(most > 0, "the log was never seen");
     Ok(most)
 }
 

@@ -36,7 +36,7 @@ pub(crate) fn span_at(spans: &[Span], position: u64) -> Option<usize> {
 /// Microseconds that the store takes over the events of a span, each the median of all spans.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct StoreParts {
-    /// The work of the writer: its statements, projections included.
+    /// The work of the writer on the events: its statements, projections included.
     pub(crate) statements: f64,
     /// Serialising the events, and their digests.
     pub(crate) encoding: f64,

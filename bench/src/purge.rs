@@ -1,57 +1,101 @@
-//! The cost of a purge for each event that it erases: in a store ten times larger, and of a session
-//! ten times longer.
+//! The cost of a purge for each event that it erases: in a store ten times larger, and of what is
+//! ten times longer; and how long commits wait for one, beside an agent with a long past.
+//!
+//! What the purge of an empty session takes is subtracted: every purge begins, ends, and empties
+//! the log.
 
-use crate::measure::{Pair, in_turns, us};
+use crate::measure::{Pair, in_turns, ms, us};
 use crate::report::{Bar, Row};
 use crate::size::{Grouped, Size};
-use crate::thread::Conversation;
+use crate::thread::{Conversation, new};
+use crate::view::NOON;
 use agent_host_tests::{Setup, World};
 use anyhow::ensure;
 use broker::{By, PurgeOf, Target};
+use domain::event::{
+    Erased, Event, PluginEmitted, ResponseReceived, RunEnded, SlotCompleted, SlotTaken, Subject,
+};
+use domain::id::{ConversationId, OperationId, RunId, Stream};
+use domain::operation::Kept;
+use domain::turn::TurnEnd;
 use domain::user::UserId;
 use serde_json::json;
+use std::cell::Cell;
 use std::time::{Duration, Instant};
+use store::{Commit, Expected, Store};
+use uuid::Uuid;
 
 /// Turns of a long thread, and sessions, that the larger store has beside what is purged.
 const BESIDE: usize = 10_000;
 /// Turns of the long session.
 const LONG: usize = 500;
+/// Events of the long run.
+const LONG_RUN: usize = 10_000;
 /// The factor between large and small.
 const TIMES: usize = 10;
+/// Events of the agent beside whose many events a structured session is purged.
+const LONG_PAST: usize = 100_000;
+/// Events of the one that has few.
+const SHORT_PAST: usize = 1_000;
+/// Events about the structured session in its agent's stream.
+const SLOT_EVENTS: usize = 600;
 /// Messages of a turn.
 const MESSAGES: u64 = 2;
 /// The factor by which an event may cost more.
 const TIMES_MAX: f64 = 1.2;
+/// Milliseconds by which a commit may wait longer: the disk does not always take the same time.
+const LONGER_MS: f64 = 5.0;
+
+/// The content of a session that is purged.
+#[derive(Debug, Clone, Copy)]
+enum Content {
+    /// Nothing.
+    Nothing,
+    /// So many turns.
+    Turns(usize),
+    /// One run with so many events.
+    Run(usize),
+}
 
 pub(crate) async fn run(size: Size) -> anyhow::Result<Vec<Row>> {
     let beside = size.scaled(BESIDE);
     let long = size.scaled(LONG);
-    let short = long / TIMES;
+    let long_run = size.scaled(LONG_RUN);
     let large = world_beside(beside).await?;
     let small = world_beside(beside / TIMES).await?;
+    let [short, short_run] = [long, long_run].map(|long| long / TIMES);
     let stores = in_turns(
-        async || purge(&large, short).await,
-        async || purge(&small, short).await,
+        async || purge(&large, Content::Turns(long)).await,
+        async || purge(&small, Content::Turns(long)).await,
     )
     .await?;
     let sessions = in_turns(
-        async || purge(&small, long).await,
-        async || purge(&small, short).await,
+        async || purge(&small, Content::Turns(long)).await,
+        async || purge(&small, Content::Turns(short)).await,
     )
     .await?;
+    let runs = in_turns(
+        async || purge(&small, Content::Run(long_run)).await,
+        async || purge(&small, Content::Run(short_run)).await,
+    )
+    .await?;
+    let waits = beside_agents(&small, size).await?;
     large.broker.shutdown(Duration::ZERO).await;
     small.broker.shutdown(Duration::ZERO).await;
     let row = |name: String, pair: Pair| Row::new(name, "µs", pair, Bar::Within(TIMES_MAX));
+    let [beside, few, long_run, short_run] =
+        [beside, beside / TIMES, long_run, short_run].map(Grouped);
     Ok(vec![
         row(
-            format!(
-                "erased event beside {} turns / {}",
-                Grouped(beside),
-                Grouped(beside / TIMES)
-            ),
+            format!("erased event beside {beside} turns / {few}"),
             stores,
         ),
         row(format!("erased event of {long} turns / {short}"), sessions),
+        row(
+            format!("erased event of a run of {long_run} / {short_run}"),
+            runs,
+        ),
+        waits,
     ])
 }
 
@@ -71,10 +115,65 @@ async fn world_beside(others: usize) -> anyhow::Result<World> {
     Ok(world)
 }
 
-/// Purges a session of so many turns, as the operator does; microseconds for each event.
-async fn purge(world: &World, turns: usize) -> anyhow::Result<f64> {
-    let said = Conversation::begin(world.store()).await?;
-    said.talk(world.store(), turns, MESSAGES).await?;
+/// Purges a session with some content; microseconds for each event that an empty one does not have.
+async fn purge(world: &World, content: Content) -> anyhow::Result<f64> {
+    let (nothing, of_nothing) = purge_once(world, Content::Nothing).await?;
+    let (taken, erased) = purge_once(world, content).await?;
+    ensure!(
+        taken > nothing,
+        "{taken} µs, and {nothing} µs for an empty session"
+    );
+    Ok((taken - nothing) / (erased.events - of_nothing.events) as f64)
+}
+
+/// Makes a session and purges it; how many microseconds the purge took, and what it erased.
+async fn purge_once(world: &World, content: Content) -> anyhow::Result<(f64, Erased)> {
+    let store = world.store();
+    let said = Conversation::begin(store).await?;
+    let events = match content {
+        Content::Nothing => 0,
+        Content::Turns(turns) => {
+            said.talk(store, turns, MESSAGES).await?;
+            turns
+        }
+        Content::Run(events) => {
+            let run = said.run(store, events).await?;
+            end(store, said, run).await?;
+            events
+        }
+    };
+    delete(world, said).await?;
+    let began = Instant::now();
+    let erased = purge_deleted(world, said).await?;
+    let taken = us(began.elapsed());
+    ensure!(
+        erased.events >= events as u64,
+        "{} events are erased, of {content:?}",
+        erased.events
+    );
+    Ok((taken, erased))
+}
+
+/// Ends a run without a turn.
+async fn end(store: &Store, said: Conversation, run: RunId) -> anyhow::Result<()> {
+    let ended = Event::RunEnded(RunEnded {
+        run,
+        session: said.session,
+        end: TurnEnd::Failed,
+        code: None,
+        reason: None,
+        turn: None,
+        stopped: Vec::new(),
+        said: Vec::new(),
+        inputs: Vec::new(),
+        compacts: false,
+        time: NOON,
+    });
+    append(store, Stream::Run(run), vec![ended]).await
+}
+
+/// Deletes a session, as its user does.
+async fn delete(world: &World, said: Conversation) -> anyhow::Result<()> {
     let user = UserId::local();
     let by = By {
         user: &user,
@@ -85,15 +184,120 @@ async fn purge(world: &World, turns: usize) -> anyhow::Result<f64> {
         .broker
         .delete_session(by, &target, said.session)
         .await?;
-    let what = PurgeOf::Session(target, said.session);
-    let began = Instant::now();
-    let gone = world.broker.purge(by, &what).await?;
-    let taken = us(began.elapsed());
-    let erased = gone.purged.erased;
-    ensure!(
-        erased.turns == turns as u64,
-        "{} of {turns} turns are erased",
-        erased.turns
-    );
-    Ok(taken / erased.events as f64)
+    Ok(())
+}
+
+/// Purges a session, as the operator does.
+async fn purge_deleted(world: &World, said: Conversation) -> anyhow::Result<Erased> {
+    let user = UserId::local();
+    let by = By {
+        user: &user,
+        key: None,
+    };
+    let what = PurgeOf::Session(Target::Agent(said.agent), said.session);
+    Ok(world.broker.purge(by, &what).await?.purged.erased)
+}
+
+/// Measures how long commits wait for the purge of a structured session beside many events of its
+/// agent, and beside few.
+async fn beside_agents(world: &World, size: Size) -> anyhow::Result<Row> {
+    let long = size.scaled(LONG_PAST);
+    let much = Conversation::begin(world.store()).await?;
+    much.prefer(world.store(), long).await?;
+    let little = Conversation::begin(world.store()).await?;
+    little.prefer(world.store(), SHORT_PAST).await?;
+    let waits = in_turns(
+        async || longest_wait(world, much).await,
+        async || longest_wait(world, little).await,
+    )
+    .await?;
+    Ok(Row::new(
+        format!(
+            "longest commit, purge beside {} events of an agent / {}",
+            Grouped(long),
+            Grouped(SHORT_PAST)
+        ),
+        "ms",
+        waits,
+        Bar::WithinPlus(TIMES_MAX, LONGER_MS),
+    ))
+}
+
+/// Purges a structured session of an agent; the most milliseconds that a commit took meanwhile.
+async fn longest_wait(world: &World, of: Conversation) -> anyhow::Result<f64> {
+    let store = world.store();
+    let said = of.begin_another(store).await?;
+    append(store, Stream::Agent(said.agent), of_slot(said)).await?;
+    delete(world, said).await?;
+    let is_over = Cell::new(false);
+    let purging = async {
+        let erased = purge_deleted(world, said).await;
+        is_over.set(true);
+        erased
+    };
+    let committing = async {
+        let stream = Stream::Run(RunId(Uuid::now_v7()));
+        let mut longest = 0.0_f64;
+        while !is_over.get() {
+            let emitted = Event::PluginEmitted(PluginEmitted {
+                name: "plugin.bench.event".to_owned(),
+                data: json!({}),
+            });
+            let began = Instant::now();
+            append(store, stream, vec![emitted]).await?;
+            longest = longest.max(ms(began.elapsed()));
+        }
+        anyhow::Ok(longest)
+    };
+    let (erased, longest) = tokio::join!(purging, committing);
+    let events = erased?.events;
+    ensure!(events >= SLOT_EVENTS as u64, "{events} events are erased");
+    longest
+}
+
+/// The events of the agent's stream about a structured session: a beginning, answers, and an end.
+fn of_slot(said: Conversation) -> Vec<Event> {
+    let Conversation { agent, session } = said;
+    let taken = Event::SlotTaken(SlotTaken {
+        agent,
+        session_id: session,
+        conversation_id: ConversationId(Uuid::nil()),
+        session_type: "lesson".to_owned(),
+        started_by: UserId::local(),
+        started_at: NOON,
+        expires_at: None,
+        items_imported: 0,
+    });
+    let run = RunId(Uuid::now_v7());
+    let answered = |_| {
+        Event::ResponseReceived(ResponseReceived {
+            agent,
+            session_id: session,
+            tool_call_id: OperationId::mint(run, 0, "asked"),
+            response_data: Kept::Value(json!("an answer")),
+            received_at: NOON,
+        })
+    };
+    let completed = Event::SlotCompleted(SlotCompleted {
+        agent,
+        session_id: session,
+        summary: json!("done"),
+        completed_at: NOON,
+    });
+    let answers = (2..SLOT_EVENTS).map(answered);
+    std::iter::once(taken)
+        .chain(answers)
+        .chain([completed])
+        .collect()
+}
+
+/// Appends events that are about nothing in particular.
+async fn append(store: &Store, stream: Stream, events: Vec<Event>) -> anyhow::Result<()> {
+    let events = events
+        .into_iter()
+        .map(|event| new(event, Subject::default()))
+        .collect();
+    let commit = Commit::new().append(stream, Expected::Any, events);
+    store.commit(commit).await?;
+    Ok(())
 }

@@ -219,6 +219,21 @@ impl Conversation {
         )
     }
 
+    /// Opens a further session of the agent, and returns it.
+    ///
+    /// # Errors
+    /// The store's.
+    pub(crate) async fn begin_another(self, store: &Store) -> anyhow::Result<Self> {
+        let other = Self {
+            session: SessionId(Uuid::new_v4()),
+            ..self
+        };
+        let opened = vec![other.event(other.opened(), None)];
+        let commit = Commit::new().append(Stream::Session(other.session), Expected::New, opened);
+        store.commit(commit).await?;
+        Ok(other)
+    }
+
     /// Opens so many further sessions of the agent, in which nothing is said.
     ///
     /// # Errors

@@ -76,29 +76,42 @@ pub(crate) async fn run() -> anyhow::Result<Vec<Row>> {
 /// The rows that say where the time of a turn goes beside its syncs, of which a turn took so many
 /// milliseconds with those of the real disk.
 fn part_rows(real_ms: f64) -> anyhow::Result<Vec<Row>> {
-    let [whole, statements, encoding, wake_ups, steps] = shim::again(PARTS_FLAG, Duration::ZERO)?
-        .first_chunk()
-        .copied()
-        .context("five numbers were expected")?;
+    let [whole, statements, encoding, wake_ups, steps, seen] =
+        shim::again(PARTS_FLAG, Duration::ZERO)?
+            .first_chunk()
+            .copied()
+            .context("six numbers were expected")?;
     let pair = Pair {
         ours: whole,
         peer: real_ms * 1e3,
     };
-    let mut rows = vec![Row::new(
-        "a turn whose syncs take no time / real syncs",
-        "µs",
-        pair,
-        Bar::Reported,
-    )];
+    let share = Pair {
+        ours: seen,
+        peer: (PARTS_SESSIONS * TURNS) as f64,
+    };
+    let mut rows = vec![
+        Row::new(
+            "a turn whose syncs take no time / real syncs",
+            "µs",
+            pair,
+            Bar::Reported,
+        ),
+        Row::new(
+            "of that: turns seen commit by commit / all",
+            "turns",
+            share,
+            Bar::Reported,
+        ),
+    ];
     rows.extend(parts::rows(
         whole,
         &[
-            ("statements of its commits", statements),
+            ("statements of its events", statements),
             ("encoding its events", encoding),
             ("handing its commits to the writer", wake_ups),
             ("fresh instances and their steps", steps),
         ],
-        "wake-ups, locks, reads, model",
+        "guards, blobs, keys, locks, wake-ups, reads, model",
     ));
     Ok(rows)
 }
@@ -138,32 +151,33 @@ pub(crate) async fn measure() -> anyhow::Result<[f64; 3]> {
     ])
 }
 
-/// Microseconds of a turn and of its parts: the statements of its commits, encoding, handing the
-/// commits to the writer, and the steps. To be asked for on a disk whose syncs take no time.
+/// Microseconds of a turn and of its parts: the statements of its events, encoding, handing the
+/// commits to the writer, and the steps; and the number of turns that they are the medians of. To
+/// be asked for on a disk whose syncs take no time.
 ///
 /// # Errors
 /// The store's and the runtime's, or the commits of most turns were not seen one by one.
-pub(crate) async fn measure_parts() -> anyhow::Result<[f64; 5]> {
+pub(crate) async fn measure_parts() -> anyhow::Result<[f64; 6]> {
     let world = world().await;
     let first = world.open(AGENT).await;
     turn(&world, first, &mut Vec::new()).await?;
-    let mut whole = Vec::new();
-    let mut spans = Vec::new();
-    let mut ends = Vec::new();
+    let mut turns = SeenTurns::default();
     for _ in 0..PARTS_SESSIONS {
         let session = world.open(AGENT).await;
         for _ in 0..TURNS {
-            let watched = watch(&world, session).await?;
-            whole.push(watched.taken_us);
-            spans.extend(watched.is_seen.then_some(watched.span));
-            ends.extend(watched.ends);
+            turns.add(watch(&world, session).await?);
         }
     }
+    let SeenTurns {
+        mut whole,
+        spans,
+        ends,
+    } = turns;
+    let all = PARTS_SESSIONS * TURNS;
     ensure!(
-        spans.len() as f64 >= SEEN_SHARE_MIN * whole.len() as f64,
-        "only {} turns of {} were seen commit by commit",
-        spans.len(),
-        whole.len()
+        spans.len() as f64 >= SEEN_SHARE_MIN * all as f64,
+        "only {} turns of {all} were seen commit by commit",
+        spans.len()
     );
     let events = parts::events(world.store()).await?;
     let steps = steps::take_again(&world, AGENT, &events, &spans).await?;
@@ -175,7 +189,28 @@ pub(crate) async fn measure_parts() -> anyhow::Result<[f64; 5]> {
         stored.encoding,
         stored.wake_ups,
         steps,
+        spans.len() as f64,
     ])
+}
+
+/// The turns of which every commit was seen: the whole and its parts are of the same turns.
+#[derive(Debug, Default)]
+struct SeenTurns {
+    /// Microseconds of each.
+    whole: Vec<f64>,
+    spans: Vec<Span>,
+    /// The ends of commits, those of the other turns as well: their events are committed again too.
+    ends: Vec<u64>,
+}
+
+impl SeenTurns {
+    fn add(&mut self, watched: Watched) {
+        self.ends.extend(watched.ends);
+        if watched.is_seen {
+            self.whole.push(watched.taken_us);
+            self.spans.push(watched.span);
+        }
+    }
 }
 
 /// A turn with the positions at which its commits ended.
@@ -234,5 +269,29 @@ async fn turn(world: &World, session: SessionId, ends: &mut Vec<u64>) -> anyhow:
             return Ok(began.elapsed());
         }
         durable.changed().await?;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{SeenTurns, Watched};
+    use crate::parts::Span;
+
+    #[test]
+    fn a_turn_whose_commits_were_not_all_seen_is_in_no_median() {
+        let mut turns = SeenTurns::default();
+        for (taken_us, before, is_seen) in [(9.0, 0, true), (500.0, 4, false), (11.0, 8, true)] {
+            let end = before + 4;
+            turns.add(Watched {
+                taken_us,
+                span: Span { before, end },
+                ends: vec![before, end],
+                is_seen,
+            });
+        }
+        assert_eq!(turns.whole, [9.0, 11.0]);
+        let begins: Vec<u64> = turns.spans.iter().map(|span| span.before).collect();
+        assert_eq!(begins, [0, 8]);
+        assert_eq!(turns.ends, [0, 4, 4, 8, 8, 12]);
     }
 }

@@ -44,6 +44,7 @@ mod all {
     mod http;
     mod identity;
     mod importing;
+    mod key_storage;
     mod keyvalue;
     mod languages;
     mod ledger;

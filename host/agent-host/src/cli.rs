@@ -386,6 +386,14 @@ pub(crate) enum DeadLetter {
         #[arg(long)]
         repeat: bool,
     },
+    /// Drop one for good, after whatever it asked for was done or is wanted no more
+    Drop {
+        /// Its input id
+        id: String,
+        /// The reason, for the record
+        #[arg(long)]
+        reason: Option<String>,
+    },
 }
 
 /// Commands about the configuration.

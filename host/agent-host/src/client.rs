@@ -2,7 +2,7 @@
 
 use crate::config::Loaded;
 use crate::failure::{Exit, Failure};
-use crate::fields::{list, number, text};
+use crate::fields::{list, number};
 use crate::invocation;
 use crate::serve::ADDRESS_FILE;
 use crate::token;
@@ -104,10 +104,13 @@ impl Client {
         loop {
             let page = self.get(&format!("{path}{after}")).await?;
             all.extend_from_slice(list(&page, pointer));
-            match text(&page, "/next_after") {
-                "" => return Ok(all),
-                next => after = format!("&after={}", segment(next)),
-            }
+            after = match page.get("next_after") {
+                Some(Value::String(next)) if !next.is_empty() => {
+                    format!("&after={}", segment(next))
+                }
+                Some(Value::Number(next)) => format!("&after={next}"),
+                _ => return Ok(all),
+            };
         }
     }
 

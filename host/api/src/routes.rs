@@ -94,7 +94,7 @@ fn guarded() -> OpenApiRouter<Api> {
         .routes(routes!(models::list))
         .routes(routes!(dead_letters::list))
         .routes(routes!(dead_letters::requeue))
-        .routes(routes!(dead_letters::show))
+        .routes(routes!(dead_letters::show, dead_letters::discard))
         .routes(routes!(quarantine::list))
         .routes(routes!(quarantine::release))
         .routes(routes!(operator::back_up))

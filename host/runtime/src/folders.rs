@@ -9,6 +9,7 @@
 
 mod owned;
 
+use crate::file_system::is_local;
 use domain::grant::{
     DirectoryGrant, FileId, FolderChain, FolderPattern, Nesting, Ownerless, Placed, nested,
 };
@@ -122,6 +123,9 @@ pub(crate) struct FolderHandle {
     chain: FolderChain,
     /// Its path, and the names below it that each owner has of its own.
     pub(crate) pattern: FolderPattern,
+    /// True if it is on a file system of this machine's kernel, which answers at once about what is
+    /// open.
+    is_local: bool,
 }
 
 /// The granted folders of a host, by their paths.
@@ -155,10 +159,17 @@ impl FolderHandle {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let file = File::from(openat(folder, ".", flags, Mode::empty())?);
         Ok(Self {
+            is_local: is_local(&file),
             file,
             chain,
             pattern,
         })
+    }
+
+    /// Returns true if a call may wait for it: an owner's folder may have to be made, and a server
+    /// may not answer.
+    fn may_wait(&self) -> bool {
+        self.pattern.is_owned() || !self.is_local
     }
 
     /// Returns whether the folder still has a name somewhere.
@@ -197,13 +208,14 @@ impl GrantedFolders {
         Ok(())
     }
 
-    /// Returns true if one of these is a folder of an owner, which may have to be made.
-    pub(crate) fn has_owned(&self, granted: &[DirectoryGrant]) -> bool {
+    /// Returns true if a call may wait for one of these: a folder of an owner, or one that is not
+    /// on a local file system.
+    pub(crate) fn may_wait(&self, granted: &[DirectoryGrant]) -> bool {
         let folders = self.0.read().unwrap_or_else(PoisonError::into_inner);
         let mut known = granted
             .iter()
             .filter_map(|grant| folders.known(&grant.path));
-        known.any(|handle| handle.pattern.is_owned())
+        known.any(|handle| handle.may_wait())
     }
 
     /// The handle of a granted folder.
@@ -374,5 +386,42 @@ pub(crate) fn file_id(stat: &Stat) -> FileId {
     FileId {
         device: stat.st_dev.try_into().unwrap_or(u64::MAX),
         inode: stat.st_ino.try_into().unwrap_or(u64::MAX),
+    }
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use crate::folders::GrantedFolders;
+    use domain::grant::{Access, DirectoryGrant};
+    use std::path::Path;
+    use std::sync::Arc;
+
+    fn grant(path: &str) -> DirectoryGrant {
+        DirectoryGrant::whole(path, "/in", Access::ReadOnly)
+    }
+
+    #[test]
+    fn a_call_waits_for_folders_of_owners_and_for_those_that_are_not_local() {
+        // The kernel keeps its own tables, wherever this runs.
+        let local = grant("/proc/self");
+        let owned = grant("/proc/sys/{user}");
+        let remote = grant("/proc/sys");
+        let folders = GrantedFolders::default();
+        for (granted, may_wait) in [(&local, false), (&owned, true), (&remote, false)] {
+            folders.open(&[granted], &[]).unwrap();
+            assert_eq!(
+                folders.may_wait(std::slice::from_ref(granted)),
+                may_wait,
+                "{granted:?}"
+            );
+        }
+        folders.open(&[&local, &remote], &[]).unwrap();
+        {
+            let mut open = folders.0.write().unwrap();
+            let handle = open.granted.get_mut(Path::new("/proc/sys")).unwrap();
+            Arc::get_mut(handle).unwrap().is_local = false;
+        }
+        assert!(!folders.may_wait(std::slice::from_ref(&local)));
+        assert!(folders.may_wait(&[local, remote]));
     }
 }

@@ -25,7 +25,8 @@
 //! - folders that are granted: `folders.rs`, those of single users, agents and sessions:
 //!   `folders/owned.rs`; and in `host/filesystem/` the walk, opening, changing, streams, accounts
 //!   and failures (`walk.rs`, `open.rs`, `perform.rs`, `change.rs`, `stream.rs`, `account.rs`,
-//!   `account/scan.rs`, `folders.rs`, `failed.rs`)
+//!   `account/scan.rs`, `folders.rs`, `failed.rs`); the file systems that they are on:
+//!   `file_system.rs`
 //! - a call's own view of its buckets: `host/keyvalue/write_overlay.rs`
 //! - conversion between the host's types and WIT: `bindings.rs`, `convert.rs`, and in `convert/`
 //!   one file a subject (`describe.rs`, `step.rs`, `tool.rs`, `view.rs`)
@@ -40,6 +41,7 @@ mod compile;
 mod component;
 mod config;
 mod convert;
+mod file_system;
 mod folders;
 mod guest_semaphore;
 mod host;
@@ -61,6 +63,7 @@ pub use crate::call_audit::CallAudit;
 pub use crate::compile::{COMPILE_REFUSED, CompileError, CompileLimits, Compiler, compile};
 pub use crate::component::{AgentDescription, Component, Described};
 pub use crate::config::Config;
+pub use crate::file_system::FileSystemKind;
 pub use crate::folders::{FolderError, folder_chain};
 pub use crate::guest_semaphore::Admission;
 pub use crate::host::link::KNOWN as IMPORTS;

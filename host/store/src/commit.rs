@@ -1,6 +1,7 @@
 //! Requests to the store's writer, and their possible outcomes.
 
 use crate::guard::Guard;
+use crate::read::ReadError;
 use crate::sql::Source;
 use domain::digest::Digest;
 use domain::event::NewEvent;
@@ -186,6 +187,21 @@ pub enum CommitError {
     /// The store was closed.
     #[error("the store is closed")]
     Closed,
+}
+
+/// A transaction that is not made because what comes before it could not be read.
+impl From<ReadError> for CommitError {
+    fn from(error: ReadError) -> Self {
+        match error {
+            ReadError::Busy | ReadError::InTheWay => Self::Busy,
+            ReadError::Closed => Self::Closed,
+            ReadError::Unavailable { source } => Self::Unavailable { source },
+            ReadError::Unreadable { source } => Self::Unreadable { source },
+            error @ ReadError::Missing { .. } => Self::Unreadable {
+                source: error.into(),
+            },
+        }
+    }
 }
 
 /// A condition that did not hold as a commit expected.

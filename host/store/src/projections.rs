@@ -30,7 +30,7 @@ mod turns;
 pub(crate) mod usage;
 mod wakes;
 
-pub(crate) use blobs::{named as name_blobs, names_any as names_blobs};
+pub(crate) use blobs::{all_named as blobs_named, names_any as names_blobs};
 pub(crate) use buckets::scope_name;
 pub(crate) use recall::{
     Details as NoteDetails, body as indexed_body, owner_token, position_of as note_position,

@@ -14,6 +14,7 @@ mod rewrite;
 mod runs;
 mod searchable_rows;
 mod sessions;
+mod streams;
 mod usage;
 
 pub(crate) use blobs::look_at_unnamed;
@@ -79,6 +80,8 @@ pub enum Piece {
     AgentBuckets(AgentId),
     /// Everything else that belongs to an agent.
     Agent(AgentId),
+    /// Streams that have lost events: what follows from their rest. The earlier pieces note which.
+    Streams,
     /// Blobs that were named by what was erased, and that no event names any more.
     Blobs,
 }
@@ -130,24 +133,82 @@ impl Store {
     ///
     /// `after` is what the transaction before returned, so that none goes again through what the
     /// earlier ones erased. The first one begins at 0, also after a crash: it passes over what is
-    /// gone.
+    /// gone. Of the streams that have lost events it is one stream's share, in as many transactions
+    /// as it takes.
     pub async fn erase(
         &self,
         purge: Stream,
         piece: Piece,
         after: u64,
     ) -> Result<Option<u64>, CommitError> {
+        // These find what is left without going through what is gone.
+        let next = move |is_done: bool| (!is_done).then_some(after);
+        match piece {
+            Piece::Run { run, committed } => {
+                self.transact_for(purge, move |sql, tally| {
+                    runs::erase(sql, run, committed, after, tally)
+                })
+                .await
+            }
+            Piece::Import { position } => {
+                self.transact_for(purge, move |sql, tally| {
+                    runs::erase_import(sql, position, tally)
+                })
+                .await?;
+                Ok(None)
+            }
+            Piece::OfAgent { agent, session } => {
+                self.transact_for(purge, move |sql, tally| {
+                    agents::erase_of_session(sql, agent, session, tally).map(next)
+                })
+                .await
+            }
+            Piece::Session(session) => {
+                self.transact_for(purge, move |sql, tally| {
+                    sessions::erase(sql, session, after, tally)
+                })
+                .await
+            }
+            Piece::AgentBuckets(agent) => {
+                let writes = self.bucket_writes(agent, after).await?;
+                self.transact_for(purge, move |sql, tally| {
+                    agents::erase_buckets(sql, writes, tally)
+                })
+                .await
+            }
+            Piece::Agent(agent) => {
+                self.transact_for(purge, move |sql, tally| {
+                    agents::erase(sql, agent, after, tally)
+                })
+                .await
+            }
+            Piece::Streams => self.fold_next_rest(purge).await.map(next),
+            Piece::Blobs => {
+                self.transact_for(purge, move |sql, tally| {
+                    blobs::erase_unnamed(sql, tally).map(next)
+                })
+                .await
+            }
+        }
+    }
+
+    /// Runs some work of a purge in one transaction of the writer, and counts what it erases.
+    async fn transact_for<T: Send + 'static>(
+        &self,
+        purge: Stream,
+        work: impl FnOnce(&Sql<'_>, &mut Tally) -> rusqlite::Result<T> + Send + 'static,
+    ) -> Result<T, CommitError> {
         self.in_writer(move |sql| {
             fault::point("store.purge.begin");
-            let (next, tally) = transact(sql, |sql| {
+            let (done, tally) = transact(sql, |sql| {
                 let mut tally = Tally::default();
-                let next = one(sql, &piece, after, &mut tally)?;
+                let done = work(sql, &mut tally)?;
                 add(sql, purge, &tally)?;
-                Ok((next, tally))
+                Ok((done, tally))
             })?;
             fault::point("store.purge.erased");
-            tracing::debug!(?piece, ?tally, ?next, "erased");
-            Ok(next)
+            tracing::debug!(%purge, ?tally, "erased");
+            Ok(done)
         })
         .await
     }
@@ -209,30 +270,6 @@ fn transact<T>(
     worked
 }
 
-fn one(
-    sql: &Sql<'_>,
-    piece: &Piece,
-    after: u64,
-    tally: &mut Tally,
-) -> rusqlite::Result<Option<u64>> {
-    // These find what is left without going through what is gone.
-    let next = |is_done: bool| (!is_done).then_some(after);
-    match piece {
-        Piece::Run { run, committed } => runs::erase(sql, *run, *committed, after, tally),
-        Piece::Import { position } => {
-            runs::erase_import(sql, *position, tally)?;
-            Ok(None)
-        }
-        Piece::OfAgent { agent, session } => {
-            agents::erase_of_session(sql, *agent, *session, tally).map(next)
-        }
-        Piece::Session(session) => sessions::erase(sql, *session, after, tally),
-        Piece::AgentBuckets(agent) => agents::erase_buckets(sql, *agent, after, tally),
-        Piece::Agent(agent) => agents::erase(sql, *agent, after, tally),
-        Piece::Blobs => blobs::erase_unnamed(sql, tally).map(next),
-    }
-}
-
 /// Records that a purge was begun or has finished: the writer's note beside the events, within
 /// their transaction.
 pub(crate) fn note(sql: &Sql<'_>, event: &Event) -> rusqlite::Result<()> {
@@ -287,11 +324,6 @@ fn forget_note(sql: &Sql<'_>, forgotten: &NoteForgotten) -> rusqlite::Result<()>
 /// from what folding the events gives.
 pub(crate) fn is_any_open(sql: &Sql<'_>) -> rusqlite::Result<bool> {
     sql.exists("SELECT 1 FROM meta WHERE name GLOB 'purge/*'", [])
-}
-
-/// Returns whether the purge of this stream was begun and has not finished.
-fn is_open(sql: &Sql<'_>, purge: Stream) -> rusqlite::Result<bool> {
-    sql.exists("SELECT 1 FROM meta WHERE name = ?1", [name(purge)])
 }
 
 fn name(purge: Stream) -> String {

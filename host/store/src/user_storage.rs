@@ -65,13 +65,18 @@ pub(crate) fn brought(appends: &[PreparedAppend], key: Option<&Key>) -> Option<B
 
 /// Returns the number of a key, which it gets when something comes with it first.
 pub(crate) fn number_of(sql: &Sql<'_>, key: &KeyId) -> rusqlite::Result<i64> {
-    let text = "SELECT number FROM key_storage WHERE key_id = ?1";
-    if let Some(number) = sql.row(text, [key.as_str()], |row| row.get(0))? {
+    if let Some(number) = read_number(sql, key)? {
         return Ok(number);
     }
-    let text = "INSERT INTO key_storage (key_id, bytes) VALUES (?1, 0)";
-    sql.write(text, [key.as_str()])?;
-    Ok(sql.connection().last_insert_rowid())
+    let text = "INSERT INTO key_storage (key_id, bytes) VALUES (?1, 0) RETURNING number";
+    let number = sql.row(text, [key.as_str()], |row| row.get(0))?;
+    number.ok_or(rusqlite::Error::QueryReturnedNoRows)
+}
+
+/// Returns the number of a key; none while nothing has come with it.
+pub(crate) fn read_number(sql: &Sql<'_>, key: &KeyId) -> rusqlite::Result<Option<i64>> {
+    let text = "SELECT number FROM key_storage WHERE key_id = ?1";
+    sql.row(text, [key.as_str()], |row| row.get(0))
 }
 
 /// Counts what a user has brought.
@@ -171,6 +176,7 @@ impl crate::Store {
         self.point_read(move |sql| sql.ask(&stored_bytes_query(&user))?.number())
             .await
     }
+
     /// The part of [`Self::stored_bytes`] that came with a key ([`crate::under_api_key`]).
     pub async fn stored_bytes_with(&self, key: &KeyId) -> Result<u64, crate::ReadError> {
         let key = key.clone();

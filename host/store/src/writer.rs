@@ -20,6 +20,8 @@ mod log;
 mod refused;
 mod space;
 
+#[cfg(test)]
+pub(crate) use cache::FORGOTTEN;
 pub(crate) use keys::keys_since;
 pub(crate) use space::ReservedSpace;
 
@@ -218,6 +220,7 @@ impl Writer<'_> {
                 self.index_if_much();
             }
             Request::Between(between) => {
+                let changes = self.sql.connection().total_changes();
                 // Whoever asked for it finds that it has no answer.
                 if let Err(panic) = caught(|| (between.0)(&self.sql)) {
                     tracing::error!(
@@ -227,7 +230,9 @@ impl Writer<'_> {
                     );
                     self.roll_back();
                 }
-                self.state.cache.forget();
+                if self.sql.connection().total_changes() != changes {
+                    self.state.cache.forget();
+                }
                 self.checkpoint_if_due();
             }
             Request::Index(reply) => {

@@ -285,6 +285,13 @@ async fn an_input_over_which_the_driver_keeps_panicking_is_a_requeueable_dead_le
         input.as_str(),
         "{dead}"
     );
+    let seen = host.get(&format!("{session}/inputs/{input}")).await;
+    let seen = seen.unwrap().body;
+    assert_eq!(
+        (&seen["state"], &seen["run_id"]),
+        (&json!("dead"), &dead["dead_letters"][0]["run_id"]),
+        "{seen}"
+    );
     assert!(
         dead.to_string()
             .contains("the host failed 3 times in a row"),

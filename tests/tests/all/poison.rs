@@ -261,6 +261,64 @@ async fn a_turn_that_is_given_up_is_listed_with_its_reason_until_its_session_is_
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn dead_letters_are_listed_page_by_page_and_dropped_for_good() {
+    let folder = folder().await;
+    let host = folder.start(None).await.unwrap();
+    let session = open(&host).await;
+    let traps = json!({ "steps": [{ "trap": "on purpose" }] }).to_string();
+    let mut inputs = Vec::new();
+    for count in 1..=3 {
+        let said = say(&host, &session, &traps).await;
+        assert_eq!(said.status, 202, "{said:?}");
+        inputs.insert(0, said.text("input_id"));
+        until(&host, &session, "session.input.dead.v1", count).await;
+    }
+    let mut seen = Vec::new();
+    let mut path = "/api/dead-letters?limit=1".to_owned();
+    loop {
+        let page = host.get(&path).await.unwrap().body;
+        seen.push(
+            page["dead_letters"][0]["input_id"]
+                .as_str()
+                .unwrap()
+                .to_owned(),
+        );
+        match page["next_after"].as_u64() {
+            Some(next) => path = format!("/api/dead-letters?limit=1&after={next}"),
+            None => break,
+        }
+    }
+    assert_eq!(seen, inputs, "the newest first, each once");
+
+    let dropped = &inputs[1];
+    let drops = [
+        "dead-letter",
+        "drop",
+        dropped.as_str(),
+        "--reason",
+        "done by hand",
+    ];
+    let told = folder.run(&drops).await;
+    assert!(told.status.success(), "{told:?}");
+    let data = events(&host, &session, "session.input.cancelled.v1").await;
+    let expected = json!({
+        "input_id": dropped, "cancelled_by": "local", "reason": "done by hand",
+    });
+    assert_eq!(data, [expected]);
+    let input = host.get(&format!("{session}/inputs/{dropped}")).await;
+    assert_eq!(input.unwrap().body["state"], "cancelled");
+    let listed = folder.run(&["dead-letter", "list"]).await;
+    let listed = String::from_utf8(listed.stdout).unwrap();
+    for (input, is_listed) in inputs.iter().zip([true, false, true]) {
+        assert_eq!(listed.contains(input.as_str()), is_listed, "{listed}");
+    }
+    assert!(!folder.run(&drops).await.status.success());
+    assert!(host.stop().await.success(), "{}", folder.log());
+    assert!(folder.run(&["rebuild"]).await.status.success());
+    assert!(folder.run(&["verify"]).await.status.success());
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn stops_that_somebody_wanted_count_for_nothing() {
     let folder = folder().await;
     let mut host = folder.start(None).await.unwrap();

@@ -84,6 +84,7 @@ const COMMANDS: &[(&str, Needs)] = &[
     ("dead-letter list", Needs::All(&["admin"])),
     ("dead-letter show", Needs::All(&["admin"])),
     ("dead-letter requeue", Needs::All(&["admin"])),
+    ("dead-letter drop", Needs::All(&["admin"])),
     ("import", Needs::All(&["admin"])),
     ("clock show", Needs::All(&["admin"])),
     ("clock confirm", Needs::All(&["admin"])),

@@ -1,10 +1,10 @@
-//! `dead-letter list`, `dead-letter show` and `dead-letter requeue`.
+//! `dead-letter list`, `dead-letter show`, `dead-letter requeue` and `dead-letter drop`.
 
 use crate::cli::DeadLetter;
 use crate::client::{Client, segment};
 use crate::config::Loaded;
 use crate::failure::Failure;
-use crate::fields::{is_true, list, text};
+use crate::fields::{is_true, text};
 use crate::terminal::Terminal;
 use serde_json::{Value, json};
 
@@ -17,8 +17,10 @@ pub(super) async fn run(
     let client = Client::new(loaded)?;
     match what {
         DeadLetter::List => {
-            let listed = client.get("/api/dead-letters").await?;
-            let letters = list(&listed, "/dead_letters");
+            let letters = client
+                .get_all("/api/dead-letters?limit=200", "/dead_letters")
+                .await?;
+            let listed = json!({ "dead_letters": letters });
             terminal.result(&listed, || letters.iter().map(line).collect());
             if letters.is_empty() {
                 terminal.notice("there are no dead letters");
@@ -34,6 +36,14 @@ pub(super) async fn run(
             let path = format!("/api/dead-letters/{}/requeue{repeat}", segment(&id));
             let requeued = client.post(&path, &json!({})).await?;
             terminal.result(&requeued, || vec![format!("{id} waits again")]);
+        }
+        DeadLetter::Drop { id, reason } => {
+            let reason = reason
+                .map(|reason| format!("?reason={}", segment(&reason)))
+                .unwrap_or_default();
+            let path = format!("/api/dead-letters/{}{reason}", segment(&id));
+            let dropped = client.delete(&path).await?;
+            terminal.result(&dropped, || vec![format!("{id} is dropped")]);
         }
     }
     Ok(())

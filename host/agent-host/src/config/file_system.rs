@@ -7,28 +7,17 @@
 
 use super::document::Loaded;
 use super::finding::{Finding, warning};
+use runtime::FileSystemKind;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-/// Kinds of file systems by their numbers (`statfs(2)`), each with what is wrong with it.
-const DOUBTFUL: [(u64, &str, &str); 16] = [
+/// Kinds of file systems by their numbers (`statfs(2)`), each with what is wrong with it. Those
+/// that something else than this machine's kernel keeps are known to [`FileSystemKind`].
+const VOLATILE: [(u64, &str, &str); 3] = [
     (0x0102_1994, "tmpfs", IN_MEMORY),
     (0x8584_58f6, "ramfs", IN_MEMORY),
     (0x794c_7630, "overlay", IN_LAYER),
-    (0x6969, "NFS", ELSEWHERE),
-    (0x517b, "SMB", ELSEWHERE),
-    (0xff53_4d42, "CIFS", ELSEWHERE),
-    (0xfe53_4d42, "SMB", ELSEWHERE),
-    (0x0102_1997, "9P", ELSEWHERE),
-    (0x5346_414f, "AFS", ELSEWHERE),
-    (0x00c3_6400, "Ceph", ELSEWHERE),
-    (0x7375_7245, "Coda", ELSEWHERE),
-    (0x0bd0_0bd0, "Lustre", ELSEWHERE),
-    (0x6573_5546, "FUSE", ELSEWHERE),
-    (0x786f_4256, "VirtualBox shared folders", ELSEWHERE),
-    (0x0116_1970, "GFS2", ELSEWHERE),
-    (0x4750_4653, "GPFS", ELSEWHERE),
 ];
 
 const IN_MEMORY: &str = "is kept in memory, and all of it is gone when the machine stops";
@@ -62,32 +51,23 @@ pub(super) fn check(loaded: &Loaded, findings: &mut Vec<Finding>) {
     }
 }
 
-fn doubt(kind: u64) -> Option<(&'static str, &'static str)> {
-    DOUBTFUL
+fn doubt(kind: FileSystemKind) -> Option<(&'static str, &'static str)> {
+    let volatile = VOLATILE
         .iter()
-        .find(|(number, ..)| *number == kind)
-        .map(|(_, name, what)| (*name, *what))
+        .find(|(number, ..)| *number == kind.0)
+        .map(|(_, name, what)| (*name, *what));
+    volatile.or_else(|| Some((kind.kept_elsewhere()?, ELSEWHERE)))
 }
 
-/// The number of the file system that a folder is on, or would be made on.
-#[cfg(target_os = "linux")]
-fn kind_of(folder: &Path) -> Option<u64> {
+/// The kind of the file system that a folder is on, or would be made on.
+fn kind_of(folder: &Path) -> Option<FileSystemKind> {
     let folder = std::path::absolute(folder).ok()?;
-    let found = folder
-        .ancestors()
-        .find_map(|folder| rustix::fs::statfs(folder).ok())?;
-    // The numbers have 32 bits; the field is signed and wider.
-    u64::try_from(i128::from(found.f_type) & 0xffff_ffff).ok()
-}
-
-#[cfg(not(target_os = "linux"))]
-fn kind_of(_folder: &Path) -> Option<u64> {
-    None
+    folder.ancestors().find_map(FileSystemKind::at)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{doubt, kind_of};
+    use super::{FileSystemKind, doubt, kind_of};
     use crate::config::check::check;
     use crate::config::finding::Severity;
     use crate::config::load;
@@ -99,7 +79,7 @@ mod tests {
     fn a_local_disk_is_not_doubted_and_others_are_by_name() {
         // ext4, XFS, Btrfs, ZFS.
         for local in [0xef53, 0x5846_5342, 0x9123_683e, 0x2fc1_2fc1] {
-            assert_eq!(doubt(local), None, "{local:x}");
+            assert_eq!(doubt(FileSystemKind(local)), None, "{local:x}");
         }
         for (number, name) in [
             (0x0102_1994, "tmpfs"),
@@ -107,7 +87,8 @@ mod tests {
             (0x794c_7630, "overlay"),
             (0xff53_4d42, "CIFS"),
         ] {
-            assert_eq!(doubt(number).map(|(name, _)| name), Some(name));
+            let doubted = doubt(FileSystemKind(number));
+            assert_eq!(doubted.map(|(name, _)| name), Some(name));
         }
     }
 
@@ -115,7 +96,8 @@ mod tests {
     #[test]
     fn data_in_memory_is_warned_of_by_the_name_of_the_file_system() {
         // The kernel says of its own tables that they are on `proc`, wherever this runs.
-        assert_eq!(kind_of(Path::new("/proc/self/not/there")), Some(0x9fa0));
+        let kind = kind_of(Path::new("/proc/self/not/there"));
+        assert_eq!(kind, Some(FileSystemKind(0x9fa0)));
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("c.toml");
         let warned = |data: &str| {

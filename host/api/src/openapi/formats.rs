@@ -92,7 +92,7 @@ const EXCEPTIONS: [(&str, &str, Form); 11] = [
 ];
 
 /// Parameters that have a form, by the id of their operation; `*` is every operation.
-const PARAMETERS: [(&str, &str, Form); 13] = [
+const PARAMETERS: [(&str, &str, Form); 14] = [
     ("*", "digest", Form::Digest),
     ("*", "input", Form::Uuid),
     ("*", "run", Form::Uuid),
@@ -100,6 +100,7 @@ const PARAMETERS: [(&str, &str, Form); 13] = [
     ("*", "sid", Form::Uuid),
     ("*", "task_id", Form::Hash),
     ("*", "turn_id", Form::Hash),
+    ("deleteDeadLetter", "id", Form::Uuid),
     ("getDeadLetter", "id", Form::Uuid),
     ("listEvents", "agent", Form::Uuid),
     ("listTasks", "agent", Form::Uuid),

@@ -1,9 +1,9 @@
 //! Inputs that could not be dealt with.
 
 use crate::caller::Caller;
-use crate::codes::{self, RECORDING, SESSION};
-use crate::input::{InPath, Params, limit, read_path};
-use crate::problem::Problem;
+use crate::codes::{self, INVALID, RECORDING, SESSION};
+use crate::input::{InPath, Params, Position, Reason, limit, read_path};
+use crate::problem::{Problem, RequestPart};
 use crate::reading::note_agents;
 use crate::state::Api;
 use crate::wire;
@@ -15,11 +15,14 @@ use serde::{Deserialize, Serialize};
 /// Dead letters in one list.
 const LIST_MAX: usize = 200;
 
-/// Query that limits the number of dead letters.
+/// Query that selects a page of dead letters.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ListParams {
+    /// The `next_after` of the page before.
+    #[param(inline)]
+    after: Option<Position>,
     /// Maximum number of results, from 1 to 200; 200 by default.
     #[param(minimum = 1, maximum = 200)]
     limit: Option<usize>,
@@ -30,6 +33,8 @@ pub(super) struct ListParams {
 pub(super) struct DeadLetterList {
     /// The newest first.
     dead_letters: Vec<wire::DeadLetterView>,
+    /// The `after` of the next page, which has older ones; none on the last.
+    next_after: Option<u64>,
 }
 
 /// Lists the inputs that could not be dealt with and were put aside.
@@ -48,11 +53,19 @@ pub(super) async fn list(
     Params(params): Params<ListParams>,
 ) -> Result<axum::Json<DeadLetterList>, Problem> {
     let limit = limit(params.limit, LIST_MAX, LIST_MAX)?;
-    let dead = api.broker()?.dead_letters(limit).await?;
+    let broker = api.broker()?;
+    // One more tells whether there is another page.
+    let mut dead = match params.after {
+        Some(Position(after)) => broker.dead_letters_before(after, limit + 1).await?,
+        None => broker.dead_letters(limit + 1).await?,
+    };
+    let has_more = dead.len() > limit;
+    dead.truncate(limit);
     let agents = dead.iter().filter_map(|dead| dead.agent).collect();
     note_agents(&api, &caller, "GET /api/dead-letters", agents).await?;
     Ok(axum::Json(DeadLetterList {
         dead_letters: dead.iter().map(wire::dead_letter).collect(),
+        next_after: dead.last().filter(|_| has_more).map(|last| last.position),
     }))
 }
 
@@ -131,4 +144,41 @@ pub(super) async fn requeue(
             input_id: input.to_string(),
         }),
     ))
+}
+
+/// A dead letter that is one no more.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub(super) struct DroppedLetter {
+    /// The input.
+    input_id: String,
+}
+
+/// Drops a dead letter for good.
+///
+/// It is listed no more and cannot be requeued; its input is `cancelled`. If a turn had begun with
+/// it (`begun`), the turn stays as it is. That is possible after its session has ended too.
+#[utoipa::path(
+    delete, path = "/api/dead-letters/{id}", tag = "operator",
+    operation_id = "deleteDeadLetter",
+    security(("token" = ["admin"])),
+    params(("id" = String, Path, description = "The `input_id`."), Reason),
+    responses((status = 200, description = "It is no dead letter any more.", body = DroppedLetter)),
+    extensions(("x-codes" = json!(codes::join(&[
+        RECORDING, INVALID, &[(404, "DEAD_LETTER_NOT_FOUND")],
+    ])))),
+)]
+pub(super) async fn discard(
+    State(api): State<Api>,
+    caller: Caller,
+    InPath(id): InPath<String>,
+    Params(Reason { reason }): Params<Reason>,
+) -> Result<axum::Json<DroppedLetter>, Problem> {
+    let input: InputId = read_path("id", &id)?;
+    api.command()?
+        .drop_dead_letter(&caller.user, input, reason)
+        .await
+        .map_err(|error| Problem::from(error).moved("/reason", RequestPart::Query("reason")))?;
+    Ok(axum::Json(DroppedLetter {
+        input_id: input.to_string(),
+    }))
 }

@@ -55,6 +55,7 @@ const ROUTES: &[&str] = &[
     "POST /api/clock/confirm",
     "GET /api/components",
     "GET /api/dead-letters",
+    "DELETE /api/dead-letters/{id}",
     "GET /api/dead-letters/{id}",
     "POST /api/dead-letters/{id}/requeue",
     "GET /api/definitions",
@@ -509,7 +510,7 @@ async fn agents_sessions_and_events_can_be_looked_at() {
     assert!(host.get("/api/definitions").await.json()["definitions"].is_array());
     assert_eq!(
         host.get("/api/dead-letters").await.json(),
-        serde_json::json!({ "dead_letters": [] })
+        serde_json::json!({ "dead_letters": [], "next_after": null })
     );
     assert_eq!(
         host.get("/api/quarantine").await.json(),

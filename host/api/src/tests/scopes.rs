@@ -89,6 +89,7 @@ const NEEDED: &[(&str, &[&str])] = &[
     ("POST /api/tasks/{task_id}/cancel", &["write"]),
     ("GET /api/dead-letters", &["admin"]),
     ("GET /api/dead-letters/{id}", &["admin"]),
+    ("DELETE /api/dead-letters/{id}", &["admin"]),
     ("POST /api/dead-letters/{id}/requeue", &["admin"]),
     ("GET /api/quarantine", &["admin"]),
     ("POST /api/quarantine/{id}/release", &["admin"]),

@@ -226,7 +226,8 @@ pub(crate) struct DeadLetterView {
     /// The user who sent it, or for whom the sending agent worked; none in records from before this
     /// was recorded.
     pub(crate) user_id: Option<String>,
-    /// The run that had taken it in; none when no run was stored for it.
+    /// The last run that had taken it in and begun to deal with it. If none had begun, the last
+    /// that had taken it in; none when no run was stored for it.
     pub(crate) run_id: Option<String>,
     /// True if that run had begun to deal with it before the host gave it up. What its turn did
     /// is kept and may be done again, so that it is requeued with `repeat` only.

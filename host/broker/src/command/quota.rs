@@ -69,8 +69,8 @@ pub(crate) fn passed_limit(clash: &Clash) -> Option<Refusal> {
     match clash {
         Clash::Guard(Guard::User(UserGuard::StoredBelow { bytes, .. })) => {
             let message = format!(
-                "this host stores at most {bytes} bytes for one user, and has as much of \
-                         yours; have something purged"
+                "this host stores at most {bytes} bytes for one user, and has as much of yours; \
+                 have something purged"
             );
             Some(Refusal::new(
                 RefusalKind::Busy,
@@ -81,7 +81,7 @@ pub(crate) fn passed_limit(clash: &Clash) -> Option<Refusal> {
         Clash::Guard(Guard::Key(KeyGuard::StoredBelow { key, bytes })) => {
             let message = format!(
                 "this host stores at most {bytes} bytes that came with one API key, and has as \
-                         many from `{key}`; have some of them purged, or use another key"
+                 many from `{key}`; have some of them purged, or use another key"
             );
             Some(Refusal::new(
                 RefusalKind::Busy,
@@ -91,8 +91,8 @@ pub(crate) fn passed_limit(clash: &Clash) -> Option<Refusal> {
         }
         Clash::Guard(Guard::User(UserGuard::SessionsOpenedBelow { max, .. })) => {
             let message = format!(
-                "one user opens at most {max} sessions in a minute; go on in one that is \
-                         open, or try again later"
+                "one user opens at most {max} sessions in a minute; go on in one that is open, or \
+                 try again later"
             );
             Some(Refusal::new(
                 RefusalKind::Busy,

@@ -5,6 +5,7 @@ use super::host::{Host, gives, kinds, model, replies, timer, tool, works};
 use crate::{Error, TurnOutcome};
 use domain::step::OperationOutcome;
 use domain::turn::TurnEnd;
+use domain::user::UserId;
 use serde_json::json;
 use std::future::{pending, ready};
 use std::time::Duration;
@@ -171,6 +172,79 @@ async fn a_turn_given_up_after_a_step_is_a_dead_letter_and_repeated_only_on_dema
     host.broker.requeue(input, true).await.unwrap();
     host.stored("session.turn.committed", 2).await;
     assert!(host.broker.dead_letters(10).await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn a_repetition_that_dies_before_its_first_step_is_repeated_only_on_demand_too() {
+    let mut host = Host::new().await;
+    host.guest.steps([works([("ask", model())], &[])]);
+    host.say("never").await;
+    host.stored("run.stepped", 1).await;
+    for count in 1..=3 {
+        host = host.crash().await;
+        host.stored("run.recovered", count).await;
+    }
+    let begun = host.ended().await.run;
+    let input = host.broker.dead_letters(10).await.unwrap()[0]
+        .accepted
+        .input;
+    // Nothing is scripted: every step traps.
+    host.broker.requeue(input, true).await.unwrap();
+    host.stored("session.input.dead", 2).await;
+    let letter = host.broker.dead_letter(input).await.unwrap();
+    assert_eq!((letter.run, letter.begun), (Some(begun), true));
+    let refused = host.broker.requeue(input, false).await;
+    assert!(
+        matches!(&refused, Err(Error::Refused(refusal)) if refusal.code == "MAY_REPEAT_WORK"),
+        "{refused:?}"
+    );
+    host.guest.steps([replies("again")]);
+    host.broker.requeue(input, true).await.unwrap();
+    host.stored("session.turn.committed", 2).await;
+}
+
+#[tokio::test]
+async fn a_dead_letter_that_is_dropped_is_listed_no_more_and_cannot_be_requeued() {
+    let mut host = Host::new().await;
+    host.guest.steps([works([("ask", model())], &[])]);
+    host.say("never").await;
+    host.stored("run.stepped", 1).await;
+    for count in 1..=3 {
+        host = host.crash().await;
+        host.stored("run.recovered", count).await;
+    }
+    host.ended().await;
+    let input = host.broker.dead_letters(10).await.unwrap()[0]
+        .accepted
+        .input;
+    let user = UserId::local();
+    let too_long = "x".repeat(100_000);
+    let refused = host.broker.drop_dead_letter(&user, input, Some(too_long));
+    assert!(
+        matches!(&refused.await, Err(Error::Refused(refusal)) if refusal.code == "INVALID"),
+        "a reason is bounded"
+    );
+    let twice = [(); 2].map(|()| {
+        let reason = Some("done by hand".to_owned());
+        host.broker.drop_dead_letter(&user, input, reason)
+    });
+    let twice = futures::future::join_all(twice).await;
+    assert_eq!(twice.iter().filter(|it| it.is_ok()).count(), 1, "{twice:?}");
+    assert_eq!(host.count("session.input.cancelled").await, 1);
+    assert!(host.broker.dead_letters(10).await.unwrap().is_empty());
+    let refused = [
+        host.broker.requeue(input, true).await,
+        host.broker.drop_dead_letter(&user, input, None).await,
+    ];
+    for refused in refused {
+        assert!(
+            matches!(&refused, Err(Error::Refused(it)) if it.code == "DEAD_LETTER_NOT_FOUND"),
+            "{refused:?}"
+        );
+    }
+    host.undriven().await;
+    assert_eq!(host.count("run.started").await, 1);
+    assert_eq!(host.count("session.turn.committed").await, 1, "it stays");
 }
 
 /// A call that only reads is made again, under the same key.

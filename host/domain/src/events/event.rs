@@ -176,7 +176,7 @@ pub enum Event {
     /// An input that had been put aside waits again.
     #[serde(rename = "session.input.requeued.v1")]
     InputRequeued(InputRequeued),
-    /// An input that waited was cancelled.
+    /// An input that waited was cancelled, or one that had been put aside was dropped for good.
     #[serde(rename = "session.input.cancelled.v1")]
     InputCancelled(InputCancelled),
     /// Inputs that waited were dropped, because more came than the queue holds. The next turn of

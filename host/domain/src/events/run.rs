@@ -166,6 +166,10 @@ pub struct Run {
     pub held: Option<Decision>,
     /// Inputs that it claimed.
     pub claimed: Vec<InputId>,
+    /// Number of them that the agent has answered: those claimed at its last reply, after which the
+    /// run went on with messages that had arrived meanwhile.
+    #[serde(default, skip_serializing_if = "crate::values::json::is_default")]
+    pub answered: usize,
     /// The most hops of what it claimed ([`crate::work::dispatch::DispatchLimits::hops_max`]).
     pub hops: u32,
     /// The memo that the last step left.
@@ -224,6 +228,7 @@ impl Run {
             wait: None,
             held: None,
             claimed: started.claimed.clone(),
+            answered: 0,
             hops: started.hops,
             memo: None,
             session_state: started.session_state,
@@ -357,6 +362,10 @@ impl Run {
             self.start(operation, stepped.time);
         }
         self.claimed.extend(&stepped.claimed);
+        // The reply of a compaction answers nobody: without its end, nothing has come of it.
+        if self.started.compacts.is_none() && stepped.decision.replies() {
+            self.answered = self.claimed.len();
+        }
         self.hops = self.hops.max(stepped.hops);
         self.untrusted |= stepped.history_untrusted;
         self.memo.clone_from(&stepped.memo);

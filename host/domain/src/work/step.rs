@@ -210,6 +210,15 @@ impl Decision {
             Self::Reply { .. } | Self::Complete { .. } | Self::Fail { .. } => true,
         }
     }
+
+    /// Returns whether the decision answers what the turn has heard.
+    #[must_use]
+    pub fn replies(&self) -> bool {
+        match self {
+            Self::Reply { .. } | Self::Complete { .. } => true,
+            Self::Wait(_) | Self::Fail { .. } => false,
+        }
+    }
 }
 
 /// A lasting change that comes with the decision and is stored with it.

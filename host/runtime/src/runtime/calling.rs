@@ -221,8 +221,9 @@ impl Runtime {
         result
     }
 
-    /// Opens the folders of a call. Folders of owners are made on a thread that may wait; others
-    /// are open already, and going to another thread costs nearly half as much as a short call.
+    /// Opens the folders of a call, those that may wait on a thread that may: folders of owners are
+    /// made, and others may be a server's. All others are open already, and going to another thread
+    /// costs nearly half as much as a short call.
     async fn folders(
         &self,
         granted: &[DirectoryGrant],
@@ -231,7 +232,7 @@ impl Runtime {
         if granted.is_empty() {
             return Ok(Folders::default());
         }
-        if !self.0.folders.has_owned(granted) {
+        if !self.0.folders.may_wait(granted) {
             let owners = Owners {
                 user: &call.user_id,
                 agent: &call.agent_id,

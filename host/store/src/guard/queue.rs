@@ -70,7 +70,12 @@ pub enum QueueGuard {
     /// The input was accepted and waits.
     InputWaiting(InputId),
     /// The input was put aside as a dead letter.
-    InputDead(InputId),
+    InputDead {
+        /// The input.
+        input: InputId,
+        /// False if no run that took it in may have left a turn: what that did would be repeated.
+        may_have_begun: bool,
+    },
 }
 
 /// State of the queue on which the acceptance of an input rests.
@@ -133,9 +138,14 @@ impl Condition for QueueGuard {
                 "SELECT overflow FROM sessions WHERE id = ?1",
                 [Value::id(session)],
             ),
-            Self::InputWaiting(input) | Self::InputDead(input) => {
+            Self::InputWaiting(input) => {
                 ask("SELECT state FROM inputs WHERE id = ?1", [Value::id(input)])
             }
+            Self::InputDead { input, .. } => ask(
+                "SELECT i.state, coalesce((SELECT id FROM runs WHERE id = i.run AND turn IS NOT \
+                 NULL), i.begun_run) FROM inputs i WHERE i.id = ?1",
+                [Value::id(input)],
+            ),
         }
     }
 
@@ -195,7 +205,19 @@ impl Condition for QueueGuard {
                 })
             }
             Self::InputWaiting(_) => other_state(rows, "waiting")?,
-            Self::InputDead(_) => other_state(rows, "dead")?,
+            Self::InputDead { may_have_begun, .. } => match other_state(rows, "dead")? {
+                Some(other) => Some(other),
+                None => {
+                    let begun = rows
+                        .first()
+                        .map(|row| row.text_opt(1))
+                        .transpose()?
+                        .flatten();
+                    unless(*may_have_begun || begun.is_none(), || {
+                        "a turn had begun with it".to_owned()
+                    })
+                }
+            },
         })
     }
 
@@ -207,7 +229,9 @@ impl Condition for QueueGuard {
             | Self::ActiveAfter { session, .. }
             | Self::Unchanged { session, .. }
             | Self::Unreported { session, .. } => vec![Resource::Session(*session)],
-            Self::InputWaiting(input) | Self::InputDead(input) => vec![Resource::Input(*input)],
+            Self::InputWaiting(input) | Self::InputDead { input, .. } => {
+                vec![Resource::Input(*input)]
+            }
         }
     }
 }

@@ -28,16 +28,20 @@ struct Named {
     kept: BTreeSet<Digest>,
 }
 
-/// An event of a stream was stored.
-pub(crate) fn named(sql: &Sql<'_>, stream: &str, event: &Event) -> rusqlite::Result<()> {
+/// Returns the blobs that an event names, each of them once, and whether a message of a thread
+/// shows it.
+pub(crate) fn all_named(event: &Event) -> Vec<(Digest, bool)> {
     let Named { shown, mut kept } = Named::from_event(event);
     // This one is there from the beginning and stays.
     kept.remove(&Digest::of(EMPTY_STATE));
-    let all = shown
-        .iter()
-        .map(|digest| (digest, true))
-        .chain(kept.difference(&shown).map(|digest| (digest, false)));
-    for (digest, shown) in all {
+    let shows = shown.iter().map(|digest| (*digest, true));
+    let keeps = kept.difference(&shown).map(|digest| (*digest, false));
+    shows.chain(keeps).collect()
+}
+
+/// An event of a stream was stored.
+pub(super) fn named(sql: &Sql<'_>, stream: &str, event: &Event) -> rusqlite::Result<()> {
+    for (digest, shown) in all_named(event) {
         sql.execute(
             "INSERT INTO blob_references (stream, digest, shown) VALUES (?1, ?2, ?3) \
              ON CONFLICT (stream, digest) DO UPDATE SET shown = 1 WHERE excluded.shown > shown",

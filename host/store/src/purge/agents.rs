@@ -1,29 +1,25 @@
 //! Purge of agents: the events about a session in an agent's own stream, and all else beside its
 //! sessions.
 
-use super::blobs::{named_again, named_no_more};
+use super::blobs::named_no_more;
 use super::searchable_rows::forget;
 use super::sessions::{REQUESTS_PER_COMMIT_MAX, forget_requests};
-use super::{BEHIND_ALL, EVENTS_PER_COMMIT_MAX, Tally, erase_entries, erase_event, for_each_left};
+use super::streams::note_loss;
+use super::{BEHIND_ALL, EVENTS_PER_COMMIT_MAX, Store, Tally, erase_entries, erase_event};
 use crate::event_row::decode_at;
-use crate::meta;
-use crate::projections::agents::without_users;
-use crate::projections::name_blobs;
-use crate::sql::{Columns, Sql, int, limit, to_json};
-use domain::agent::Agent;
+use crate::read::ReadError;
+use crate::sql::{Columns, Sql, int, limit};
 use domain::event::Event;
 use domain::grant::BucketScope;
 use domain::id::{AgentId, SessionId};
 use rusqlite::params;
 
-/// Prefix of the names of marks, in the store's metadata, that an agent is to be folded again when
-/// its stream tells nothing more of the session. They outlive a crash between two transactions.
-const FOLD_DUE: &str = "fold/";
+/// Events of an agent that a reader looks at in one go.
+const EVENTS_SEEN: usize = 4_096;
 
 /// Erases events of an agent's stream about a session, as many as fit into one transaction. Returns
-/// whether that is all. The last transaction folds the agent again from what is left if the session
-/// is a structured one: its places in the agent's counts and history cannot be taken back
-/// otherwise.
+/// whether that is all. If the session is a structured one, the agent is to be folded again from
+/// what is left: its places in the agent's counts and history cannot be taken back otherwise.
 pub(super) fn erase_of_session(
     sql: &Sql<'_>,
     agent: AgentId,
@@ -55,20 +51,11 @@ pub(super) fn erase_of_session(
         let event = event.as_ref();
         is_other |= event.is_some_and(|event| !matches!(event, Event::NoteRemembered(_)));
     }
-    let mark = format!("{FOLD_DUE}{stream}");
-    if events.len() == EVENTS_PER_COMMIT_MAX {
-        if is_other {
-            meta::note(sql, &mark, "due")?;
-        }
-        return Ok(false);
+    // What is left of an agent that is purged itself is known.
+    if is_other && !is_purged(sql, agent)? {
+        note_loss(sql, &stream)?;
     }
-    // What is left of an agent that is purged itself is known, and the end of that goes through its
-    // stream once.
-    if (is_other || meta::is_noted(sql, &mark)?) && !is_purged(sql, agent)? {
-        fold_again(sql, agent, &stream)?;
-    }
-    meta::remove(sql, &mark)?;
-    Ok(true)
+    Ok(events.len() < EVENTS_PER_COMMIT_MAX)
 }
 
 /// Returns whether an agent is purged, or about to be.
@@ -79,51 +66,85 @@ fn is_purged(sql: &Sql<'_>, agent: AgentId) -> rusqlite::Result<bool> {
     )
 }
 
-/// Folds an agent again from what is left of its stream, and notes anew which blobs that names.
-fn fold_again(sql: &Sql<'_>, agent: AgentId, stream: &str) -> rusqlite::Result<()> {
-    named_no_more(sql, stream)?;
-    let mut folded = None;
-    for_each_left(sql, stream, |event, _| {
-        folded = Agent::apply(folded.take(), event);
-        name_blobs(sql, stream, event)
-    })?;
-    let Some(folded) = folded else { return Ok(()) };
-    let slot = folded
-        .active_session
-        .as_ref()
-        .map(|session| session.session_id.to_string());
-    // What an agent's stream tells of its users is not erased with a session.
-    let text = "UPDATE agents SET agent = ?2, slot = ?3 WHERE id = ?1";
-    let folded = to_json(&without_users(folded))?;
-    sql.write(text, params![agent.to_string(), folded, slot])
+/// Writes of tools to the buckets of an agent, as many as one transaction erases.
+pub(super) struct Writes {
+    agent: AgentId,
+    positions: Vec<u64>,
+    /// The position up to which the agent's events were looked at.
+    seen: u64,
+    /// True if there were no further events.
+    is_all: bool,
 }
 
-/// Erases what tools keep for an agent. Looks at as many of the agent's events as one transaction
-/// may erase, those after this position: all of them go with the agent anyhow. Returns the position
-/// of the last one; none when that is all.
+impl Store {
+    /// Finds the writes after this position. All events of the agent have to be looked at, so a
+    /// reader does that, page by page.
+    pub(super) async fn bucket_writes(
+        &self,
+        agent: AgentId,
+        after: u64,
+    ) -> Result<Writes, ReadError> {
+        let mut writes = Writes {
+            agent,
+            positions: Vec::new(),
+            seen: after,
+            is_all: false,
+        };
+        while !writes.is_all && writes.positions.len() < EVENTS_PER_COMMIT_MAX {
+            let page = self.read(move |sql| {
+                writes.read_page(sql, EVENTS_SEEN)?;
+                Ok(writes)
+            });
+            writes = page.await?;
+        }
+        Ok(writes)
+    }
+}
+
+impl Writes {
+    /// Goes on through at most so many events.
+    fn read_page(&mut self, sql: &Sql<'_>, events_max: usize) -> rusqlite::Result<()> {
+        let page = sql.rows(
+            "SELECT position, iif(kind = 'keyvalue.written.v1', json_extract(CAST(payload AS TEXT), \
+             '$.place.scope') IS 'agent' AND json_extract(CAST(payload AS TEXT), '$.place.of') IS \
+             ?1, 0) FROM events WHERE agent = ?1 AND position > ?2 ORDER BY position LIMIT ?3",
+            params![self.agent.to_string(), int(self.seen), limit(events_max)],
+            |row| Ok((row.uint(0)?, row.get::<_, bool>(1)?)),
+        )?;
+        self.is_all = page.len() < events_max;
+        for (position, is_write) in page {
+            self.seen = position;
+            if is_write {
+                self.positions.push(position);
+            }
+            if self.positions.len() == EVENTS_PER_COMMIT_MAX {
+                self.is_all = false;
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Erases what tools keep for an agent: these writes to its buckets and, after the last of them,
+/// what the buckets hold. Returns the position of the last event that was looked at; none when that
+/// is all.
 pub(super) fn erase_buckets(
     sql: &Sql<'_>,
-    agent: AgentId,
-    after: u64,
+    mut writes: Writes,
     tally: &mut Tally,
 ) -> rusqlite::Result<Option<u64>> {
-    let id = agent.to_string();
-    let events = sql.rows(
-        "SELECT position, iif(kind = 'keyvalue.written.v1', json_extract(CAST(payload AS TEXT), \
-         '$.place.scope') IS 'agent' AND json_extract(CAST(payload AS TEXT), '$.place.of') IS ?1, \
-         0) FROM events WHERE agent = ?1 AND position > ?2 ORDER BY position LIMIT ?3",
-        params![id, int(after), limit(EVENTS_PER_COMMIT_MAX)],
-        |row| Ok((row.uint(0)?, row.get::<_, bool>(1)?)),
-    )?;
-    for (position, is_write) in &events {
-        if *is_write {
-            erase_event(sql, *position, tally)?;
-        }
+    if writes.is_all {
+        // Whatever came since a reader looked.
+        writes.read_page(sql, EVENTS_PER_COMMIT_MAX)?;
     }
-    if let Some((position, _)) = events.get(EVENTS_PER_COMMIT_MAX - 1) {
-        return Ok(Some(*position));
+    for position in &writes.positions {
+        erase_event(sql, *position, tally)?;
     }
-    erase_entries(sql, BucketScope::Agent, &id, tally)?;
+    if !writes.is_all {
+        return Ok(Some(writes.seen));
+    }
+    erase_entries(sql, BucketScope::Agent, &writes.agent.to_string(), tally)?;
     Ok(None)
 }
 
@@ -154,7 +175,8 @@ pub(super) fn erase(
     if requests >= REQUESTS_PER_COMMIT_MAX {
         return Ok(Some(BEHIND_ALL));
     }
-    named_again(sql, &stream)?;
+    // Nothing of it is left that could name a blob.
+    named_no_more(sql, &stream)?;
     sql.execute("DELETE FROM snapshots WHERE stream = ?1", [&stream])?;
     Ok(None)
 }

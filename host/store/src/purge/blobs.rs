@@ -1,9 +1,8 @@
 //! Blobs after an erasure: the streams that still name them, and deletion of those that are not
 //! named any more.
 
-use super::{Tally, for_each_left};
+use super::Tally;
 use crate::EMPTY_STATE;
-use crate::projections::name_blobs;
 use crate::sql::{Columns, Sql, limit};
 use crate::user_storage;
 use domain::digest::Digest;
@@ -13,8 +12,7 @@ const BLOBS_PER_COMMIT_MAX: usize = 256;
 /// Bytes of blobs after which a transaction deletes no more of them.
 const BLOB_BYTES_PER_COMMIT_MAX: u64 = 16 << 20;
 
-/// Marks the blobs that a stream names to be checked, because something of the stream is erased.
-/// What is left of the stream names its own again.
+/// Marks the blobs that a stream names to be checked, because what names them is erased.
 pub(super) fn named_no_more(sql: &Sql<'_>, stream: &str) -> rusqlite::Result<()> {
     sql.execute(
         "INSERT OR IGNORE INTO blobs_to_look_at SELECT digest FROM blob_references WHERE stream = \
@@ -43,12 +41,6 @@ fn is_named(sql: &Sql<'_>, digest: Digest) -> rusqlite::Result<bool> {
         "SELECT 1 FROM blob_references WHERE digest = ?1",
         [digest.0],
     )
-}
-
-/// Notes anew which blobs a stream names, with what is left of it.
-pub(super) fn named_again(sql: &Sql<'_>, stream: &str) -> rusqlite::Result<()> {
-    named_no_more(sql, stream)?;
-    for_each_left(sql, stream, |event, _| name_blobs(sql, stream, event))
 }
 
 /// Checks some of the marked blobs and deletes those that are not named. Returns whether none is

@@ -111,6 +111,7 @@ fn plan(sql: &Sql<'_>, agent: AgentId, session: SessionId) -> rusqlite::Result<P
     pieces.extend([
         Piece::OfAgent { agent, session },
         Piece::Session(session),
+        Piece::Streams,
         Piece::Blobs,
     ]);
     Ok(PurgePlan {

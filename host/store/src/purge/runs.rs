@@ -1,9 +1,10 @@
 //! Runs: what was said and done in them, and what they took in. What was imported counts as if it
 //! had been said in one.
 
-use super::blobs::{named_again, named_no_more};
+use super::blobs::named_no_more;
 use super::searchable_rows::forget;
-use super::{EVENTS_PER_COMMIT_MAX, Tally, erase_event, is_open, usage};
+use super::streams::note_loss;
+use super::{EVENTS_PER_COMMIT_MAX, Tally, erase_event, usage};
 use crate::event_row::decode_at;
 use crate::projections::{first_again, names_blobs};
 use crate::read::dispatches::tree_of;
@@ -11,7 +12,6 @@ use crate::sql::{Columns, Sql, int, limit};
 use domain::event::Event;
 use domain::id::{AgentId, InputId, RunId, SessionId, Stream};
 use rusqlite::params;
-use std::collections::BTreeSet;
 
 /// Erases what fits into one transaction of a run, of its events those after this version. Returns
 /// the version up to which nothing is left to erase; none when that is all.
@@ -37,15 +37,11 @@ pub(super) fn erase(
         params![stream, int(after), limit(EVENTS_PER_COMMIT_MAX)],
         |row| Ok((row.uint(0)?, row.uint(1)?, decode_at(row, 2)?)),
     )?;
-    let mut named_less = BTreeSet::new();
     for (_, position, event) in &events {
         for input in event.iter().flat_map(taken_in) {
-            named_less.extend(erase_input(sql, input, tally)?);
+            erase_input(sql, input, tally)?;
         }
         erase_event(sql, *position, tally)?;
-    }
-    for stream in &named_less {
-        named_again(sql, stream)?;
     }
     if let Some((version, ..)) = events.get(EVENTS_PER_COMMIT_MAX - 1) {
         return Ok(Some(*version));
@@ -118,13 +114,8 @@ fn taken_in(event: &Event) -> Vec<InputId> {
     }
 }
 
-/// An input of a session that was deleted goes with the run that took it in. Returns the session's
-/// stream if it has to be noted anew which blobs it names.
-fn erase_input(
-    sql: &Sql<'_>,
-    input: InputId,
-    tally: &mut Tally,
-) -> rusqlite::Result<Option<String>> {
+/// An input of a session that was deleted goes with the run that took it in.
+fn erase_input(sql: &Sql<'_>, input: InputId, tally: &mut Tally) -> rusqlite::Result<()> {
     let id = input.to_string();
     let text = "SELECT i.position, s.id, s.purged, e.kind, e.payload FROM inputs i JOIN sessions s \
                 ON s.id = i.session JOIN events e ON e.position = i.position WHERE i.id = ?1 AND \
@@ -140,12 +131,12 @@ fn erase_input(
         ))
     })?;
     let Some((position, session, purged, named)) = found else {
-        return Ok(None);
+        return Ok(());
     };
     erase_event(sql, position, tally)?;
     remove_input(sql, &id)?;
     if purged {
-        return Ok(None);
+        return Ok(());
     }
     let stream = format!("session/{session}");
     if sql.exists(
@@ -165,7 +156,10 @@ fn erase_input(
         };
         first_again(sql, session, first.as_ref())?;
     }
-    Ok(named.then_some(stream))
+    if named {
+        note_loss(sql, &stream)?;
+    }
+    Ok(())
 }
 
 /// Removes the data of an input beside its event.
@@ -200,10 +194,5 @@ pub(super) fn erase_import(
     }
     tally.erased.turns += imported.turns.len() as u64;
     erase_event(sql, position, tally)?;
-    let session = Stream::Session(imported.session);
-    // The purge of the session itself does it once, at its end.
-    if !is_open(sql, session)? {
-        named_again(sql, &session.to_string())?;
-    }
-    Ok(())
+    note_loss(sql, &Stream::Session(imported.session).to_string())
 }

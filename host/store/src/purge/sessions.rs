@@ -1,9 +1,9 @@
 //! Purge of a session's data beside its runs: inputs, items, files, buckets of tools, names, and
 //! requests about it.
 
-use super::blobs::named_again;
 use super::runs::remove_input;
 use super::searchable_rows::forget;
+use super::streams::note_loss;
 use super::{BEHIND_ALL, EVENTS_PER_COMMIT_MAX, Tally, erase_entries, erase_event};
 use crate::projections::needs_snippet;
 use crate::sql::{Columns, Sql, int, limit};
@@ -69,7 +69,7 @@ pub(super) fn erase(
     ] {
         sql.execute(text, [&id])?;
     }
-    named_again(sql, &stream)?;
+    note_loss(sql, &stream)?;
     snippets_again(sql, &id)?;
     Ok(None)
 }

@@ -29,11 +29,13 @@ pub enum InputState {
     Dead {
         /// The reason.
         reason: String,
-        /// The run that had begun to deal with it, and whose turn is kept. None if no step of it
-        /// was taken.
+        /// The last run that had begun to deal with it, and whose turn is kept, or else the one
+        /// that had taken it in; none when no run was stored for it.
         run: Option<RunId>,
+        /// True if that run left a turn: what the turn did would be done again with the input.
+        begun: bool,
     },
-    /// It was cancelled while it waited.
+    /// It was cancelled while it waited, or as a dead letter.
     Cancelled,
     /// It was dropped from an overfull queue; a turn reports it.
     Dropped,
@@ -48,10 +50,13 @@ pub struct DeadInput {
     pub accepted: InputAccepted,
     /// Agent of its session; none when that was erased.
     pub agent: Option<AgentId>,
-    /// The run that had taken it in; none when no run was stored for it.
+    /// The last run that had taken it in and left a turn. If none left one, the last that had taken
+    /// it in; none when no run was stored for it.
     pub run: Option<RunId>,
     /// True if that run left a turn: what the turn did would be done again with the input.
     pub begun: bool,
+    /// Position of the event of its death.
+    pub position: u64,
 }
 
 impl Store {
@@ -88,9 +93,9 @@ impl Store {
     ) -> Result<Option<(InputAccepted, InputState)>, ReadError> {
         self.point_read(move |sql| {
             let found = sql.row(
-                "SELECT e.kind, e.payload, i.state, i.run, i.died, (SELECT turn FROM runs WHERE id \
-                 = i.run) IS NOT NULL FROM inputs i JOIN events e ON e.position = i.position WHERE \
-                 i.id = ?1",
+                "SELECT e.kind, e.payload, i.state, i.run, i.died, coalesce((SELECT id FROM runs \
+                 WHERE id = i.run AND turn IS NOT NULL), i.begun_run) FROM inputs i JOIN events e \
+                 ON e.position = i.position WHERE i.id = ?1",
                 [id.to_string()],
                 |row| {
                     Ok((
@@ -98,7 +103,7 @@ impl Store {
                         row.get::<_, String>(2)?,
                         row.id_opt::<RunId>(3)?,
                         row.uint_opt(4)?,
-                        row.get::<_, bool>(5)?,
+                        row.id_opt::<RunId>(5)?,
                     ))
                 },
             )?;
@@ -111,7 +116,8 @@ impl Store {
                 ("consumed", Some(run)) => InputState::Consumed { run },
                 ("dead", _) => InputState::Dead {
                     reason: reason(sql, died)?,
-                    run: run.filter(|_| begun),
+                    run: begun.or(run),
+                    begun: begun.is_some(),
                 },
                 ("cancelled", _) => InputState::Cancelled,
                 ("dropped", _) => InputState::Dropped,
@@ -136,15 +142,21 @@ impl Store {
         .await
     }
 
-    /// Inputs that were put aside, the latest first, at most `limit`.
-    pub async fn dead_inputs(&self, limit: usize) -> Result<Vec<DeadInput>, ReadError> {
+    /// Inputs that were put aside, the latest first, at most `limit`. Only those that died before
+    /// the position `before`; of all without one.
+    pub async fn dead_inputs(
+        &self,
+        before: Option<u64>,
+        limit: usize,
+    ) -> Result<Vec<DeadInput>, ReadError> {
         self.read(move |sql| {
             let inputs = sql.rows(
                 "SELECT e.kind, e.payload, d.kind, d.payload, (SELECT agent FROM sessions WHERE id \
-                 = i.session), i.run, (SELECT turn FROM runs WHERE id = i.run) IS NOT NULL FROM \
-                 inputs i JOIN events e ON e.position = i.position JOIN events d ON d.position = \
-                 i.died WHERE i.state = 'dead' ORDER BY i.died DESC LIMIT ?1",
-                [rows(limit)],
+                 = i.session), i.run, coalesce((SELECT id FROM runs WHERE id = i.run AND turn IS \
+                 NOT NULL), i.begun_run), i.died FROM inputs i JOIN events e ON e.position = \
+                 i.position JOIN events d ON d.position = i.died WHERE i.state = 'dead' AND i.died \
+                 < ?2 ORDER BY i.died DESC LIMIT ?1",
+                [rows(limit), before.map_or(i64::MAX, int)],
                 dead_input,
             )?;
             Ok(inputs.into_iter().flatten().collect())
@@ -157,9 +169,10 @@ impl Store {
         self.read(move |sql| {
             let found = sql.row(
                 "SELECT e.kind, e.payload, d.kind, d.payload, (SELECT agent FROM sessions WHERE id \
-                 = i.session), i.run, (SELECT turn FROM runs WHERE id = i.run) IS NOT NULL FROM \
-                 inputs i JOIN events e ON e.position = i.position JOIN events d ON d.position = \
-                 i.died WHERE i.id = ?1 AND i.state = 'dead'",
+                 = i.session), i.run, coalesce((SELECT id FROM runs WHERE id = i.run AND turn IS \
+                 NOT NULL), i.begun_run), i.died FROM inputs i JOIN events e ON e.position = \
+                 i.position JOIN events d ON d.position = i.died WHERE i.id = ?1 AND i.state = \
+                 'dead'",
                 [id.to_string()],
                 dead_input,
             )?;
@@ -173,12 +186,14 @@ fn dead_input(row: &Row<'_>) -> rusqlite::Result<Option<DeadInput>> {
     let Some((accepted, dead)) = accepted(row, 0)?.zip(dead(row, 2)?) else {
         return Ok(None);
     };
+    let begun: Option<RunId> = row.id_opt(6)?;
     Ok(Some(DeadInput {
         dead,
         accepted,
         agent: row.id_opt(4)?,
-        run: row.id_opt(5)?,
-        begun: row.get(6)?,
+        run: begun.or(row.id_opt(5)?),
+        begun: begun.is_some(),
+        position: row.uint(7)?,
     }))
 }
 

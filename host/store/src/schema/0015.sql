@@ -11,3 +11,8 @@ CREATE TABLE key_storage (
 ALTER TABLE events ADD COLUMN brought_with INTEGER;
 ALTER TABLE blobs ADD COLUMN brought_with INTEGER;
 ALTER TABLE idempotency ADD COLUMN brought_with INTEGER;
+
+-- The last run before the present one that took an input in and left a turn: what that did may be done again. It stays when the input is requeued.
+-- All inputs are folded again.
+
+ALTER TABLE inputs ADD COLUMN begun_run TEXT;

@@ -2,7 +2,9 @@
 
 use super::sample::{NOON, Sample, agent, begin, opened, run, session, take_turn};
 use crate::guard::Answers;
+use crate::meta;
 use crate::query::{Row, Value};
+use crate::writer::FORGOTTEN;
 use crate::{
     AgentGuard, ChatWith, Clash, Commit, CommitError, Guard, Resource, RunGuard, SessionGuard,
     UserGuard,
@@ -27,6 +29,25 @@ async fn shows(sample: &Sample, session: SessionId, turn: TurnId) -> bool {
         }
         Err(error) => panic!("{error}"),
     }
+}
+
+/// The number of times that the writer forgot the rows that guards look at.
+async fn times_forgotten(sample: &Sample) -> u64 {
+    let forgotten = sample.store.in_writer(|_| Ok(FORGOTTEN.get())).await;
+    forgotten.unwrap()
+}
+
+#[tokio::test]
+async fn what_guards_look_at_is_remembered_over_work_that_changes_nothing() {
+    let sample = Sample::new();
+    begin(&sample).await;
+    let before = times_forgotten(&sample).await;
+    assert_eq!(times_forgotten(&sample).await, before);
+    let noted = sample
+        .store
+        .in_writer(|sql| meta::note(sql, "sample", "noted"));
+    noted.await.unwrap();
+    assert_eq!(times_forgotten(&sample).await, before + 1);
 }
 
 #[tokio::test]

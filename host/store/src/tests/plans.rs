@@ -81,14 +81,6 @@ const LOOKED_THROUGH: &[LookedThrough] = &[
         _reason: "both indexes are partial: they have what is open or waits, and all of it is wanted",
     },
     LookedThrough {
-        statement: "SELECT e.kind, e.payload, d.kind, d.payload, (SELECT agent FROM sessions WHERE \
-                    id = i.session), i.run, (SELECT turn FROM runs WHERE id = i.run) IS NOT NULL \
-                    FROM inputs i JOIN events e ON e.position = i.position JOIN events d ON \
-                    d.position = i.died WHERE i.state = 'dead' ORDER BY i.died DESC LIMIT ?1",
-        scans: &["SCAN i USING INDEX inputs_dead"],
-        _reason: "the index is partial: it has dead letters, of which the last ones are read",
-    },
-    LookedThrough {
         statement: "SELECT id, user_id, input FROM tasks WHERE state IS NULL AND kind = 'delegate' \
                     LIMIT ?1",
         scans: &["SCAN tasks USING INDEX tasks_under_way"],

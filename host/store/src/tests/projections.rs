@@ -20,14 +20,14 @@ use crate::{
 };
 use domain::authority::Denies;
 use domain::delegate::Priority;
+use domain::digest::Digest;
 use domain::event::{ConnectorKeyBound, ItemRecorded};
 use domain::event::{
     Event, InputDead, InputRequeued, NoteRemembered, OperationStarted, PreferencesUpdated,
     RunSettled, RunStepped, SlotCompleted, SlotTaken, SlotTerminated, Source, TurnCommitted,
 };
 use domain::grant::BucketScope;
-use domain::id::ConversationId;
-use domain::id::{RunId, Stream};
+use domain::id::{ConversationId, RunId, Stream, TurnId};
 use domain::message::Role;
 use domain::operation::{Continuation, Operation, Pause, Performer, Settlement};
 use domain::queue::WaitKind;
@@ -452,6 +452,40 @@ async fn a_commit_says_whether_what_it_accepts_waits_for_a_run_that_does_not_hea
 }
 
 #[tokio::test]
+async fn a_dead_input_names_the_run_that_took_it_in_by_itself_and_in_the_list() {
+    let sample = Sample::new();
+    begin(&sample).await;
+    let stream = Stream::Session(session(1));
+    let waits = accepted(1, 1, Source::Api, "poison");
+    sample.append(stream, vec![waits]).await;
+    let started = run_started(run(1), 1, None, vec![input(1)]);
+    sample.append(Stream::Run(run(1)), vec![started]).await;
+    let dead = InputDead {
+        input: input(1),
+        session: session(1),
+        reason: "it always traps".to_owned(),
+        time: NOON,
+    };
+    sample.append(stream, vec![Event::InputDead(dead)]).await;
+    let named = async || {
+        let (_, state) = sample.store.input(input(1)).await.unwrap().unwrap();
+        let InputState::Dead { run, begun, .. } = state else {
+            panic!("{state:?}")
+        };
+        let letters = sample.store.dead_inputs(None, 10).await.unwrap();
+        assert_eq!(letters.len(), 1);
+        assert_eq!((letters[0].run, letters[0].begun), (run, begun));
+        (run, begun)
+    };
+    assert_eq!(named().await, (Some(run(1)), false), "no turn is kept");
+    let turn = turn_after(&sample.store, None, run(1), &[]).await;
+    sample
+        .append(Stream::Run(run(1)), vec![run_ended(run(1), 1, turn.id)])
+        .await;
+    assert_eq!(named().await, (Some(run(1)), true), "its turn is kept");
+}
+
+#[tokio::test]
 async fn a_dead_input_can_be_looked_at_and_requeued() {
     let sample = Sample::new();
     begin(&sample).await;
@@ -488,9 +522,10 @@ async fn a_dead_input_can_be_looked_at_and_requeued() {
         InputState::Dead {
             reason: "it always traps".to_owned(),
             run: None,
+            begun: false,
         }
     );
-    let letters = sample.store.dead_inputs(10).await.unwrap();
+    let letters = sample.store.dead_inputs(None, 10).await.unwrap();
     assert_eq!(
         letters
             .iter()
@@ -517,7 +552,143 @@ async fn a_dead_input_can_be_looked_at_and_requeued() {
         waiting.iter().map(|input| input.input).collect::<Vec<_>>(),
         [input(1), input(2)]
     );
-    assert!(sample.store.dead_inputs(10).await.unwrap().is_empty());
+    assert!(sample.store.dead_inputs(None, 10).await.unwrap().is_empty());
+}
+
+/// Ends a run of session 1 that took input 1 in, which dies of it.
+async fn dies_in(sample: &Sample, of: RunId, turn: Option<TurnId>) {
+    let mut ended = run_ended(of, 1, TurnId(Digest([0; 32])));
+    if let Event::RunEnded(ended) = &mut ended {
+        ended.turn = turn;
+    }
+    let started = run_started(of, 1, None, vec![input(1)]);
+    sample.append(Stream::Run(of), vec![started, ended]).await;
+    let dead = InputDead {
+        input: input(1),
+        session: session(1),
+        reason: "the host ended".to_owned(),
+        time: NOON,
+    };
+    let stream = Stream::Session(session(1));
+    sample.append(stream, vec![Event::InputDead(dead)]).await;
+}
+
+/// Requeues input 1, if that needs no permission to repeat a turn.
+async fn requeues(sample: &Sample, may_have_begun: bool) -> bool {
+    let again = InputRequeued {
+        input: input(1),
+        session: session(1),
+        time: NOON,
+    };
+    let guard = Guard::from(QueueGuard::InputDead {
+        input: input(1),
+        may_have_begun,
+    });
+    let requeued = commit(
+        Stream::Session(session(1)),
+        vec![Event::InputRequeued(again)],
+    )
+    .guard(guard.clone());
+    match sample.store.commit(requeued).await {
+        Ok(_) => true,
+        Err(CommitError::Conflict(conflict)) => {
+            assert_eq!(conflict.clash, Clash::Guard(guard));
+            false
+        }
+        Err(error) => panic!("{error}"),
+    }
+}
+
+#[tokio::test]
+async fn an_input_with_which_a_turn_had_begun_needs_consent_at_each_requeue() {
+    let sample = Sample::new();
+    begin(&sample).await;
+    let stream = Stream::Session(session(1));
+    sample
+        .append(stream, vec![accepted(1, 1, Source::Api, "poison")])
+        .await;
+    let letter = async || {
+        let letter = sample.store.dead_input(input(1)).await.unwrap().unwrap();
+        assert_eq!(
+            sample.store.dead_inputs(None, 10).await.unwrap(),
+            std::slice::from_ref(&letter)
+        );
+        let state = sample.store.input(input(1)).await.unwrap().unwrap().1;
+        let expected = InputState::Dead {
+            reason: "the host ended".to_owned(),
+            run: letter.run,
+            begun: letter.begun,
+        };
+        assert_eq!(state, expected);
+        (letter.run, letter.begun)
+    };
+    // No step of the first was taken.
+    dies_in(&sample, run(1), None).await;
+    assert_eq!(letter().await, (Some(run(1)), false));
+    assert!(requeues(&sample, false).await);
+    dies_in(&sample, run(2), Some(TurnId(Digest([2; 32])))).await;
+    assert_eq!(letter().await, (Some(run(2)), true));
+    // Nor of those after the one that had begun, and one dies before it has a run.
+    for again in [Some(run(3)), Some(run(4)), None] {
+        assert!(!requeues(&sample, false).await, "{again:?}");
+        assert!(requeues(&sample, true).await, "{again:?}");
+        match again {
+            Some(again) => dies_in(&sample, again, None).await,
+            None => {
+                let dead = InputDead {
+                    input: input(1),
+                    session: session(1),
+                    reason: "the host ended".to_owned(),
+                    time: NOON,
+                };
+                sample.append(stream, vec![Event::InputDead(dead)]).await;
+            }
+        }
+        assert_eq!(letter().await, (Some(run(2)), true), "{again:?}");
+    }
+    sample.store.rebuild().await.unwrap();
+    assert_eq!(letter().await, (Some(run(2)), true));
+}
+
+#[tokio::test]
+async fn dead_letters_are_read_page_by_page_whatever_becomes_of_those_before() {
+    let sample = Sample::new();
+    begin(&sample).await;
+    let stream = Stream::Session(session(1));
+    for n in 1..=5 {
+        let dead = InputDead {
+            input: input(n),
+            session: session(1),
+            reason: "no".to_owned(),
+            time: NOON,
+        };
+        let said = accepted(n, 1, Source::Api, "poison");
+        sample
+            .append(stream, vec![said, Event::InputDead(dead)])
+            .await;
+    }
+    let page = async |before: Option<u64>| {
+        let letters = sample.store.dead_inputs(before, 2).await.unwrap();
+        let last = letters.last().map(|letter| letter.position);
+        let inputs: Vec<_> = letters.iter().map(|it| it.accepted.input).collect();
+        (inputs, last)
+    };
+    let (first, last) = page(None).await;
+    assert_eq!(first, [input(5), input(4)]);
+    // The last of a page waits again before the next one is read.
+    let again = InputRequeued {
+        input: input(4),
+        session: session(1),
+        time: NOON,
+    };
+    sample
+        .append(stream, vec![Event::InputRequeued(again)])
+        .await;
+    let (second, last) = page(last).await;
+    assert_eq!(second, [input(3), input(2)]);
+    let (third, last) = page(last).await;
+    assert_eq!(third, [input(1)]);
+    assert_eq!(page(last).await, (Vec::new(), None));
 }
 
 #[tokio::test]
@@ -810,7 +981,7 @@ async fn projections_are_the_same_when_they_are_folded_again() {
         Vec::new(),
         vec![timer(run(60), "t", NOON.plus_ms(7)), handed_over(run(60))],
     );
-    open.basis.tools = domain::digest::Digest::of(b"[]");
+    open.basis.tools = Digest::of(b"[]");
     open.settled = vec![Settlement {
         active_ms: 1,
         ..Settlement::new(

@@ -4,6 +4,7 @@
 mod inputs;
 mod long;
 mod pieces;
+mod streams;
 
 use super::buckets::{place, written};
 use super::commits::key;
@@ -444,6 +445,8 @@ async fn a_purge_that_dies_anywhere_is_open_and_comes_to_its_end_later() {
             "store.purge.erased:6",
             "store.purge.erased:7",
             "store.purge.erased:9",
+            "store.purge.erased:10",
+            "store.purge.erased:11",
         ]
         .map(str::to_owned),
     ) {

@@ -3,9 +3,9 @@
 //!
 //! It is exact: nobody but the writer changes these rows while it lasts. Each event that the writer
 //! appends is followed here; what an event changes in a way that is not followed is forgotten, and
-//! everything is when a transaction is rolled back, when something else than a commit was done on
-//! this connection, and when another connection has written. Tests compare each answer with the
-//! rows.
+//! everything is when a transaction is rolled back, when something else than a commit has changed
+//! rows on this connection, and when another connection has written. Tests compare each answer with
+//! the rows.
 
 use crate::guard::{self, Standing};
 use crate::read::runs::session_of;
@@ -20,6 +20,12 @@ use std::collections::HashMap;
 
 /// Rows of one kind that are kept; all of them are forgotten before there would be more.
 const ROWS_MAX: usize = 16_384;
+
+#[cfg(test)]
+thread_local! {
+    /// Number of times that this thread's caches were forgotten.
+    pub(crate) static FORGOTTEN: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
+}
 
 /// The rows that guards of an acceptance look at, with the last version of each stream.
 #[derive(Debug, Default)]
@@ -55,6 +61,8 @@ impl Cache {
     /// Forgets all rows: changes that it followed were not stored, or something changed that it did
     /// not follow.
     pub(super) fn forget(&mut self) {
+        #[cfg(test)]
+        FORGOTTEN.set(FORGOTTEN.get() + 1);
         self.versions.clear();
         self.key_numbers.clear();
         self.forget_rows();
@@ -222,7 +230,15 @@ impl Cache {
     /// An API key with its number, which it gets here if it has none.
     pub(super) fn numbered(&mut self, sql: &Sql<'_>, key: &KeyId) -> rusqlite::Result<NumberedKey> {
         let number = match self.key_numbers.get(key) {
-            Some(number) => *number,
+            Some(number) => {
+                #[cfg(test)]
+                assert_eq!(
+                    Some(*number),
+                    user_storage::read_number(sql, key)?,
+                    "the number of {key}"
+                );
+                *number
+            }
             None => {
                 let number = user_storage::number_of(sql, key)?;
                 keep(&mut self.key_numbers, key.clone(), number);

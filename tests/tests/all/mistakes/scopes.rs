@@ -55,6 +55,7 @@ const COMMANDS: &[&[&str]] = &[
     &["dead-letter", "list"],
     &["dead-letter", "show", SESSION],
     &["dead-letter", "requeue", SESSION],
+    &["dead-letter", "drop", SESSION],
     &["import", "sessions.json"],
     &["clock", "show"],
     &["clock", "confirm"],

@@ -84,7 +84,7 @@ async fn a_session_is_deleted_however_many_inputs_wait_in_it() {
         .unwrap();
     let row = world.store().session(session).await.unwrap().unwrap();
     assert_eq!(row.status, SessionStatus::Deleted);
-    let dead = world.store().dead_inputs(waiting * 2).await.unwrap();
+    let dead = world.store().dead_inputs(None, waiting * 2).await.unwrap();
     assert_eq!(dead.len(), waiting);
 }
 

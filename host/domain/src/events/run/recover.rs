@@ -173,7 +173,7 @@ pub fn why_given_up(cause: &Cause) -> Option<&str> {
     }
 }
 
-/// Returns the dead letters that the inputs of a run become.
+/// Returns the dead letters that the inputs of a run become: those that its agent has not answered.
 #[must_use]
 pub fn put_aside(run: &Run, reason: &str, time: Timestamp) -> Vec<InputDead> {
     let dead = |input: &InputId| InputDead {
@@ -182,7 +182,7 @@ pub fn put_aside(run: &Run, reason: &str, time: Timestamp) -> Vec<InputDead> {
         reason: reason.to_owned(),
         time,
     };
-    run.claimed.iter().map(dead).collect()
+    run.claimed.iter().skip(run.answered).map(dead).collect()
 }
 
 /// Returns the settlement of an operation whose work the host lost while it was done. Its outcome

@@ -124,7 +124,8 @@ pub(crate) struct Folders {
 }
 
 impl Folders {
-    /// The folders that are granted to a call for these owners. Waits for the disk.
+    /// The folders that are granted to a call for these owners. Waits for the disk where
+    /// [`GrantedFolders::may_wait`] says so.
     ///
     /// # Errors
     /// One of them was not opened when it was granted, or has been removed since; or one of an

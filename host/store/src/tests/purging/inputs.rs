@@ -196,23 +196,25 @@ async fn an_input_that_goes_with_its_run_wakes_nobody_any_more() {
     is_sound(&sample).await;
 }
 
+/// An input of session 1 that names some content.
+pub(super) fn naming(n: u128, contents: &[&[u8]]) -> Event {
+    let mut event = accepted(n, 1, Source::Api, "see here");
+    if let Event::InputAccepted(InputAccepted {
+        message: Some(draft),
+        ..
+    }) = &mut event
+    {
+        draft
+            .parts
+            .extend(contents.iter().map(|content| part(content)));
+    }
+    event
+}
+
 #[tokio::test]
 async fn a_blob_goes_with_the_last_input_that_names_it() {
     let sample = Sample::new();
     begin(&sample).await;
-    let naming = |n: u128, contents: &[&[u8]]| {
-        let mut event = accepted(n, 1, Source::Api, "see here");
-        if let Event::InputAccepted(InputAccepted {
-            message: Some(draft),
-            ..
-        }) = &mut event
-        {
-            draft
-                .parts
-                .extend(contents.iter().map(|content| part(content)));
-        }
-        event
-    };
     let stream = Stream::Session(session(1));
     let inputs = vec![naming(1, &[b"own", b"shared"]), naming(2, &[b"shared"])];
     let commit = commit(stream, inputs)
@@ -230,6 +232,7 @@ async fn a_blob_goes_with_the_last_input_that_names_it() {
     sample.append(stream, vec![deleted(1)]).await;
     for (n, own, shared) in [(1, None, Some(&b"shared"[..])), (2, None, None)] {
         erase(&sample, run(n)).await;
+        erase_all(&sample.store, stream, Piece::Streams).await;
         is_sound(&sample).await;
         assert_eq!(erase_all(&sample.store, stream, Piece::Blobs).await, 1);
         for (content, left) in [(&b"own"[..], own), (&b"shared"[..], shared)] {

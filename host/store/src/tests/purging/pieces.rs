@@ -6,6 +6,7 @@ use super::super::sample::{
     NOON, Sample, accepted, ada, agent, begin, commit, created, input, message, noise, opened, run,
     run_ended, run_started, session, take_turn, turn_after,
 };
+use super::inputs::naming;
 use super::{MARK, deleted, erase_all, filled, holders, is_sound, purged};
 use crate::sql::STEPS;
 use crate::{Piece, Rewritten};
@@ -86,14 +87,15 @@ async fn erase(sample: &Sample, piece: Piece) {
 }
 
 /// Returns the steps for each of so many runs of one deleted session, each of which took in an
-/// input.
+/// input that names a blob.
 async fn steps_for_each_run(runs: u64) -> u64 {
     let sample = Sample::new();
     begin(&sample).await;
     let stream = Stream::Session(session(1));
     for n in 1..=u128::from(runs) {
-        let input_n = accepted(n, 1, Source::Api, "a word");
-        sample.append(stream, vec![input_n]).await;
+        let content = n.to_be_bytes();
+        let heard = commit(stream, vec![naming(n, &[&content])]).blob(content.to_vec());
+        sample.store.commit(heard).await.unwrap();
         let turn = TurnId(Digest([0; 32]));
         let events = vec![
             run_started(run(n), 1, None, vec![input(n)]),
@@ -110,6 +112,7 @@ async fn steps_for_each_run(runs: u64) -> u64 {
         };
         erase(&sample, piece).await;
     }
+    erase(&sample, Piece::Streams).await;
     let took = steps(&sample).await - before;
     is_sound(&sample).await;
     took / runs

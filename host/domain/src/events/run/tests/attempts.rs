@@ -252,6 +252,49 @@ fn the_inputs_of_a_run_that_is_given_up_after_a_step_are_put_aside_with_its_reas
     }
 }
 
+/// The inputs that would be put aside if a run were given up now.
+fn unanswered(run: &Run) -> Vec<u128> {
+    let dead = put_aside(run, "gone", NOW);
+    dead.iter().map(|dead| dead.input.0.as_u128()).collect()
+}
+
+#[test]
+fn inputs_that_were_answered_before_a_run_was_given_up_are_not_put_aside() {
+    let said = |id: u128, text: &str| InputAccepted {
+        input: InputId(Uuid::from_u128(id)),
+        ..words(text)
+    };
+    let decides = |run: &Run, inputs: &[InputAccepted], decision: Decision| {
+        let result = StepResult {
+            decision,
+            effects: vec![],
+            memo: None,
+        };
+        step(run, vec![], inputs, result, EffectClass::ReadOnly).0
+    };
+    let reply = || Decision::Reply {
+        parts: vec![Part::text("done")],
+    };
+    let work = |key: &str| wait(vec![asking_a_model(key)], Until::Any).decision;
+    let run = decides(&begun(), &[], work("m1"));
+    let run = decides(&run, &[said(10, "and this")], work("m2"));
+    assert_eq!(unanswered(&run), [9, 10], "no reply yet");
+    // An agent that fails its turn has answered nothing.
+    let failed = Decision::Fail {
+        reason: "no".to_owned(),
+    };
+    assert_eq!(unanswered(&decides(&run, &[], failed)), [9, 10]);
+    // It had replied when more arrived, with which it goes on.
+    let run = decides(&run, &[], reply());
+    assert!(run.held.is_some());
+    let run = decides(&run, &[said(11, "one more thing")], work("m3"));
+    assert_eq!(unanswered(&run), [11]);
+    let kept: Run = serde_json::from_slice(&serde_json::to_vec(&run).unwrap()).unwrap();
+    assert_eq!(kept, run, "a snapshot has it");
+    let run = decides(&run, &[said(12, "and another")], reply());
+    assert_eq!(unanswered(&run), Vec::<u128>::new());
+}
+
 #[test]
 fn what_only_waits_beside_the_work_does_not_begin_to_count_anew() {
     let beside = |work: Work| Request {

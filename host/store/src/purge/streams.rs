@@ -1,0 +1,236 @@
+//! Streams that have lost events: what follows from their rest is made anew.
+//!
+//! A stream may be long, whatever was erased of it. So a reader goes through it page by page, and
+//! the writer looks only at what came since.
+
+use super::{EVENTS_READ, Store};
+use crate::commit::CommitError;
+use crate::event_row::decode_at;
+use crate::meta;
+use crate::projections::agents::without_users;
+use crate::projections::blobs_named;
+use crate::read::ReadError;
+use crate::sql::{Columns, Sql, int, limit, to_json};
+use domain::agent::Agent;
+use domain::digest::Digest;
+use domain::event::Event;
+use domain::id::Stream;
+use rusqlite::params;
+use std::collections::BTreeMap;
+
+/// Prefix of the names of marks, in the store's metadata, of streams that have lost events. They
+/// outlive a crash between two transactions.
+const DUE: &str = "fold/";
+/// References to blobs that are read at a time.
+const REFERENCES_READ: usize = 4_096;
+/// References to blobs that are removed in one transaction.
+const REFERENCES_PER_COMMIT_MAX: usize = 256;
+
+/// Notes that a stream has lost an event from which more follows than rows of its own.
+pub(super) fn note_loss(sql: &Sql<'_>, stream: &str) -> rusqlite::Result<()> {
+    meta::note(sql, &mark(stream), "due")
+}
+
+fn mark(stream: &str) -> String {
+    format!("{DUE}{stream}")
+}
+
+/// The rest of a stream, folded up to some version.
+pub(crate) struct Rest {
+    stream: String,
+    version: u64,
+    /// The agent whose stream it is, without its users: nothing of them is erased with a session.
+    agent: Option<Agent>,
+    /// The stream's references to blobs that no event of the rest was found for.
+    unfounded: BTreeMap<Digest, Reference>,
+}
+
+/// A reference of a stream to a blob.
+struct Reference {
+    /// True if the reference says that a message of a thread shows the blob.
+    shown: bool,
+    /// True if an event names the blob, and none shows it.
+    kept: bool,
+}
+
+impl Store {
+    /// Makes anew what follows from one of the streams that have lost events. Returns whether there
+    /// was none.
+    pub(super) async fn fold_next_rest(&self, purge: Stream) -> Result<bool, CommitError> {
+        let due = self.read(|sql| {
+            let text = "SELECT name FROM meta WHERE name GLOB 'fold/*' ORDER BY name LIMIT 1";
+            sql.row(text, [], |row| row.get::<_, String>(0))
+        });
+        let due = due.await?;
+        let Some(stream) = due.as_deref().and_then(|name| name.strip_prefix(DUE)) else {
+            return Ok(true);
+        };
+        let mut rest = self.rest_of(stream.to_owned()).await?;
+        loop {
+            rest = self.read_on(rest).await?;
+            let (written, is_done) = self.write_rest(purge, rest).await?;
+            if is_done {
+                return Ok(false);
+            }
+            rest = written;
+        }
+    }
+
+    /// Returns the rest of a stream before its first event, with all that it refers to.
+    pub(crate) async fn rest_of(&self, stream: String) -> Result<Rest, ReadError> {
+        let rest = Rest {
+            stream,
+            version: 0,
+            agent: None,
+            unfounded: BTreeMap::new(),
+        };
+        self.read_pages(rest, Rest::read_references).await
+    }
+
+    /// Goes on to the last event of the stream.
+    pub(crate) async fn read_on(&self, rest: Rest) -> Result<Rest, ReadError> {
+        self.read_pages(rest, Rest::read_events).await
+    }
+
+    /// Reads page by page, each of them by itself: none is in the way of shortening the log.
+    async fn read_pages(
+        &self,
+        mut rest: Rest,
+        read_page: fn(&mut Rest, &Sql<'_>) -> rusqlite::Result<bool>,
+    ) -> Result<Rest, ReadError> {
+        loop {
+            let page = self.read(move |sql| {
+                let is_all = read_page(&mut rest, sql)?;
+                Ok((rest, is_all))
+            });
+            let (read, is_all) = page.await?;
+            if is_all {
+                return Ok(read);
+            }
+            rest = read;
+        }
+    }
+
+    /// Writes what follows from the rest of a stream, as much as fits into one transaction. Returns
+    /// whether that is all.
+    pub(crate) async fn write_rest(
+        &self,
+        purge: Stream,
+        mut rest: Rest,
+    ) -> Result<(Rest, bool), CommitError> {
+        self.transact_for(purge, move |sql, _| {
+            let is_done = rest.write(sql)?;
+            Ok((rest, is_done))
+        })
+        .await
+    }
+}
+
+impl Rest {
+    /// Reads a page of the stream's references to blobs. Returns whether it is the last one.
+    fn read_references(&mut self, sql: &Sql<'_>) -> rusqlite::Result<bool> {
+        let after = self.unfounded.last_key_value();
+        let after = after.map_or_else(Vec::new, |(digest, _)| digest.0.to_vec());
+        let page = sql.rows(
+            "SELECT digest, shown FROM blob_references WHERE stream = ?1 AND digest > ?2 ORDER BY \
+             digest LIMIT ?3",
+            params![self.stream, after, limit(REFERENCES_READ)],
+            |row| {
+                let reference = Reference {
+                    shown: row.get(1)?,
+                    kept: false,
+                };
+                Ok((row.digest(0)?, reference))
+            },
+        )?;
+        let is_last = page.len() < REFERENCES_READ;
+        self.unfounded.extend(page);
+        Ok(is_last)
+    }
+
+    /// Reads a page of the stream's events, with those that are erased: nobody passes over them a
+    /// second time. Returns whether it is the last one.
+    fn read_events(&mut self, sql: &Sql<'_>) -> rusqlite::Result<bool> {
+        let page = sql.rows(
+            "SELECT version, kind, payload FROM events WHERE stream = ?1 AND version > ?2 ORDER BY \
+             version LIMIT ?3",
+            params![self.stream, int(self.version), limit(EVENTS_READ)],
+            |row| Ok((row.uint(0)?, decode_at(row, 1)?)),
+        )?;
+        for (version, event) in &page {
+            self.version = *version;
+            if let Some(event) = event {
+                self.apply(event);
+            }
+        }
+        Ok(page.len() < EVENTS_READ)
+    }
+
+    fn apply(&mut self, event: &Event) {
+        self.agent = Agent::apply(self.agent.take(), event).map(without_users);
+        for (digest, shown) in blobs_named(event) {
+            let Some(reference) = self.unfounded.get_mut(&digest) else {
+                continue;
+            };
+            reference.kept = true;
+            if shown || !reference.shown {
+                self.unfounded.remove(&digest);
+            }
+        }
+    }
+
+    /// See [`Store::write_rest`].
+    fn write(&mut self, sql: &Sql<'_>) -> rusqlite::Result<bool> {
+        // If much came since a reader looked, a reader goes through that as well.
+        if !self.read_events(sql)? {
+            return Ok(false);
+        }
+        for _ in 0..REFERENCES_PER_COMMIT_MAX {
+            match self.unfounded.pop_first() {
+                Some((digest, reference)) => self.write_reference(sql, digest, &reference)?,
+                None => break,
+            }
+        }
+        if !self.unfounded.is_empty() {
+            return Ok(false);
+        }
+        self.write_agent(sql)?;
+        meta::remove(sql, &mark(&self.stream))?;
+        Ok(true)
+    }
+
+    fn write_reference(
+        &self,
+        sql: &Sql<'_>,
+        digest: Digest,
+        reference: &Reference,
+    ) -> rusqlite::Result<()> {
+        if reference.kept {
+            return sql.write(
+                "UPDATE blob_references SET shown = 0 WHERE stream = ?1 AND digest = ?2",
+                params![self.stream, digest.0],
+            );
+        }
+        sql.execute(
+            "INSERT OR IGNORE INTO blobs_to_look_at (digest) VALUES (?1)",
+            [digest.0],
+        )?;
+        sql.write(
+            "DELETE FROM blob_references WHERE stream = ?1 AND digest = ?2",
+            params![self.stream, digest.0],
+        )
+    }
+
+    fn write_agent(&self, sql: &Sql<'_>) -> rusqlite::Result<()> {
+        let Some(agent) = &self.agent else {
+            return Ok(());
+        };
+        let slot = agent
+            .active_session
+            .as_ref()
+            .map(|session| session.session_id.to_string());
+        // What is left of one that is purged itself is known.
+        let text = "UPDATE agents SET agent = ?2, slot = ?3 WHERE id = ?1 AND NOT purged";
+        sql.write(text, params![agent.id.to_string(), to_json(agent)?, slot])
+    }
+}
