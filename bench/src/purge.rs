@@ -255,7 +255,7 @@ async fn longest_wait(world: &World, of: Conversation) -> anyhow::Result<f64> {
     longest
 }
 
-/// What the agent's stream tells of a structured session: a beginning, answers, and an end.
+/// The events of the agent's stream about a structured session: a beginning, answers, and an end.
 fn of_slot(said: Conversation) -> Vec<Event> {
     let Conversation { agent, session } = said;
     let taken = Event::SlotTaken(SlotTaken {

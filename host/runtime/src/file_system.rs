@@ -82,7 +82,7 @@ pub(crate) fn is_local(open: impl AsFd) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::FileSystemKind;
+    use crate::file_system::FileSystemKind;
 
     #[test]
     fn a_file_system_of_a_server_or_another_process_is_kept_elsewhere() {

@@ -391,9 +391,10 @@ pub(crate) fn file_id(stat: &Stat) -> FileId {
 
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
-    use super::{Arc, GrantedFolders};
+    use crate::folders::GrantedFolders;
     use domain::grant::{Access, DirectoryGrant};
     use std::path::Path;
+    use std::sync::Arc;
 
     fn grant(path: &str) -> DirectoryGrant {
         DirectoryGrant::whole(path, "/in", Access::ReadOnly)

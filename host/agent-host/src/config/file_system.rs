@@ -12,8 +12,8 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-/// Kinds of file systems by their numbers (`statfs(2)`), each with what is wrong with it. Those that
-/// something else than this machine's kernel keeps are known to [`FileSystemKind`].
+/// Kinds of file systems by their numbers (`statfs(2)`), each with what is wrong with it. Those
+/// that something else than this machine's kernel keeps are known to [`FileSystemKind`].
 const VOLATILE: [(u64, &str, &str); 3] = [
     (0x0102_1994, "tmpfs", IN_MEMORY),
     (0x8584_58f6, "ramfs", IN_MEMORY),

@@ -97,7 +97,7 @@ const PARAMETERS: [(&str, &str, Form); 11] = [
     ("*", "session", Form::Uuid),
     ("*", "sid", Form::Uuid),
     ("*", "turn_id", Form::Hash),
-    ("dropDeadLetter", "id", Form::Uuid),
+    ("deleteDeadLetter", "id", Form::Uuid),
     ("getDeadLetter", "id", Form::Uuid),
     ("listEvents", "agent", Form::Uuid),
     ("releaseQuarantinedSession", "id", Form::Uuid),

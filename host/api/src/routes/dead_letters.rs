@@ -159,7 +159,7 @@ pub(super) struct DroppedLetter {
 /// it (`begun`), the turn stays as it is. That is possible after its session has ended too.
 #[utoipa::path(
     delete, path = "/api/dead-letters/{id}", tag = "operator",
-    operation_id = "dropDeadLetter",
+    operation_id = "deleteDeadLetter",
     security(("token" = ["admin"])),
     params(("id" = String, Path, description = "The `input_id`."), Reason),
     responses((status = 200, description = "It is no dead letter any more.", body = DroppedLetter)),

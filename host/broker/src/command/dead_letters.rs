@@ -102,18 +102,9 @@ impl Broker {
                 return Err(session_closed().into());
             }
             Err(CommitError::Conflict(_)) => {
-                // It was requeued meanwhile, and may have died again in a turn that had begun.
-                return Err(match self.store().input(input).await? {
-                    Some((
-                        _,
-                        InputState::Dead {
-                            run: Some(run),
-                            begun: true,
-                            ..
-                        },
-                    )) if !may_repeat => may_repeat_work(run).into(),
-                    _ => not_there(input),
-                });
+                let found = self.store().input(input).await?;
+                let state = found.as_ref().map(|(_, state)| state);
+                return Err(overtaken(state, input, may_repeat));
             }
             committed => committed?,
         };
@@ -191,4 +182,17 @@ fn not_there(input: InputId) -> Error {
         format!("there is no dead letter `{input}`"),
     )
     .into()
+}
+
+/// Returns the refusal of a requeue that another one was quicker than: the input may have died
+/// again meanwhile, in a turn that had begun.
+fn overtaken(state: Option<&InputState>, input: InputId, may_repeat: bool) -> Error {
+    match state {
+        Some(InputState::Dead {
+            run: Some(run),
+            begun: true,
+            ..
+        }) if !may_repeat => may_repeat_work(*run).into(),
+        _ => not_there(input),
+    }
 }

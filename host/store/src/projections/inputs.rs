@@ -88,8 +88,8 @@ pub(super) fn died(sql: &Sql<'_>, input: InputId, position: u64) -> rusqlite::Re
     )
 }
 
-/// Makes an input wait again at its original place, and returns its due time. A run that left a turn
-/// of it is remembered.
+/// Makes an input wait again at its original place, and returns its due time. A run that left a
+/// turn of it is remembered.
 pub(super) fn requeued(sql: &Sql<'_>, input: InputId) -> rusqlite::Result<Option<Timestamp>> {
     let due = sql.row(
         "UPDATE inputs SET state = 'waiting', begun_run = coalesce((SELECT id FROM runs WHERE id = \

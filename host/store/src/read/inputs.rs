@@ -153,7 +153,7 @@ impl Store {
             let inputs = sql.rows(
                 "SELECT e.kind, e.payload, d.kind, d.payload, (SELECT agent FROM sessions WHERE id \
                  = i.session), i.run, coalesce((SELECT id FROM runs WHERE id = i.run AND turn IS \
-                 NOT NULL), i.begun_run, i.died FROM inputs i JOIN events e ON e.position = \
+                 NOT NULL), i.begun_run), i.died FROM inputs i JOIN events e ON e.position = \
                  i.position JOIN events d ON d.position = i.died WHERE i.state = 'dead' AND i.died \
                  < ?2 ORDER BY i.died DESC LIMIT ?1",
                 [rows(limit), before.map_or(i64::MAX, int)],
@@ -170,7 +170,7 @@ impl Store {
             let found = sql.row(
                 "SELECT e.kind, e.payload, d.kind, d.payload, (SELECT agent FROM sessions WHERE id \
                  = i.session), i.run, coalesce((SELECT id FROM runs WHERE id = i.run AND turn IS \
-                 NOT NULL), i.begun_run, i.died FROM inputs i JOIN events e ON e.position = \
+                 NOT NULL), i.begun_run), i.died FROM inputs i JOIN events e ON e.position = \
                  i.position JOIN events d ON d.position = i.died WHERE i.id = ?1 AND i.state = \
                  'dead'",
                 [id.to_string()],

@@ -611,7 +611,7 @@ async fn an_input_with_which_a_turn_had_begun_needs_consent_at_each_requeue() {
         let letter = sample.store.dead_input(input(1)).await.unwrap().unwrap();
         assert_eq!(
             sample.store.dead_inputs(None, 10).await.unwrap(),
-            [letter.clone()]
+            std::slice::from_ref(&letter)
         );
         let state = sample.store.input(input(1)).await.unwrap().unwrap().1;
         let expected = InputState::Dead {
@@ -961,7 +961,7 @@ async fn projections_are_the_same_when_they_are_folded_again() {
         Vec::new(),
         vec![timer(run(60), "t", NOON.plus_ms(7))],
     );
-    open.basis.tools = domain::digest::Digest::of(b"[]");
+    open.basis.tools = Digest::of(b"[]");
     open.settled = vec![Settlement {
         active_ms: 1,
         ..Settlement::new(

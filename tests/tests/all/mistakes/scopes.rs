@@ -16,7 +16,7 @@ const UUID: &str = "0b8f2f8e-6a5e-4c39-9d57-3f0c1b0b7f11";
 const LACKS: &str = "lacks the required scope";
 
 /// The commands that ask a running host, each with what it takes.
-const COMMANDS: [&[&str]; 37] = [
+const COMMANDS: &[&[&str]] = &[
     &["session", "list"],
     &["session", "show", SESSION],
     &["session", "tree", SESSION],
