@@ -105,7 +105,7 @@ pub(crate) async fn commit_again(
 }
 
 /// Divides things that have positions, in order, into groups that end at some positions, in order.
-/// What comes after the last of them is a group of its own.
+/// Events after the last of them are a group of their own.
 fn grouped<T>(
     things: impl IntoIterator<Item = T>,
     position: impl Fn(&T) -> u64,

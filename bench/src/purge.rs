@@ -1,7 +1,7 @@
 //! The cost of a purge for each event that it erases: in a store ten times larger, and of what is
 //! ten times longer; and how long commits wait for one, beside an agent with a long past.
 //!
-//! What the purge of an empty session takes is subtracted: every purge begins, ends, and empties
+//! The time of an empty session's purge is subtracted: every purge begins, ends, and empties
 //! the log.
 
 use crate::measure::{Pair, in_turns, ms, us};

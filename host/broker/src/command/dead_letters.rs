@@ -103,7 +103,7 @@ impl Broker {
             }
             Err(CommitError::Conflict(_)) => {
                 let found = self.store().input(input).await?;
-                let state = found.map(|(_, state)| state);
+                let state = found.as_ref().map(|(_, state)| state);
                 return Err(overtaken(state, input, may_repeat));
             }
             committed => committed?,
@@ -186,13 +186,13 @@ fn not_there(input: InputId) -> Error {
 
 /// Returns the refusal of a requeue that another one was quicker than: the input may have died
 /// again meanwhile, in a turn that had begun.
-fn overtaken(state: Option<InputState>, input: InputId, may_repeat: bool) -> Error {
+fn overtaken(state: Option<&InputState>, input: InputId, may_repeat: bool) -> Error {
     match state {
         Some(InputState::Dead {
             run: Some(run),
             begun: true,
             ..
-        }) if !may_repeat => may_repeat_work(run).into(),
+        }) if !may_repeat => may_repeat_work(*run).into(),
         _ => not_there(input),
     }
 }

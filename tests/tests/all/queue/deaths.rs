@@ -169,7 +169,7 @@ async fn acknowledged_messages_of_any_mode_survive_kill_nine_and_are_dealt_with_
 #[tokio::test(flavor = "multi_thread")]
 async fn a_turn_that_went_on_for_words_taken_back_ends_with_the_reply_that_it_had() {
     let script =
-        json!({ "steps": [{ "start": [{ "key": "t", "timer": 300 }] }, { "reply": "done" }] });
+        json!({ "steps": [{ "start": [{ "key": "t", "timer": 1_500 }] }, { "reply": "done" }] });
     let talker = json!({
         "agentId": "talker", "displayName": "Talker", "component": "puppet",
         "settings": { "script": script },
