@@ -54,19 +54,16 @@ async fn say(line: &Line, session: &str, key: &str) -> Answer {
 
 /// Fills the quota, until it is refused with this code.
 async fn fill(line: &Line, session: &str, code: &str) {
-    let mut accepted = 0;
-    loop {
+    let most = STORED_MAX / MESSAGE + 1;
+    for accepted in 0..=most {
         let answer = say(line, session, &format!("k{accepted}")).await;
         if answer.status != 202 {
             limited(&answer, code);
-            break;
+            assert!(accepted >= 4, "{accepted}");
+            return;
         }
-        accepted += 1;
     }
-    assert!(
-        (4..=STORED_MAX / MESSAGE + 1).contains(&accepted),
-        "{accepted}"
-    );
+    panic!("more than {most} messages were accepted");
 }
 
 /// Stops and deletes a session, and has it purged.
@@ -336,6 +333,21 @@ async fn one_key_is_stopped_at_stored_bytes_and_another_is_not() {
     // Whoever has it purged, it is given back to the key that it came with.
     purge(&host, &other, &first).await;
     assert_eq!(say(&one, &path(&second), "again").await.status, 202);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_of_the_operator_is_stopped_at_stored_bytes_and_the_token_is_not() {
+    let (_folder, host) = started(json!({ "keyStoredBytesMax": STORED_MAX })).await;
+    let program = host.user("local", &["read", "write"]).await;
+    let opened = open(&program).await;
+    fill(&program, &path(&opened), "KEY_STORAGE_LIMIT").await;
+    limited(&open(&program).await, "KEY_STORAGE_LIMIT");
+    let own = open(&host.line()).await;
+    assert_eq!(own.status, 201, "{own:?}");
+    assert_eq!(say(&host.line(), &path(&own), "own").await.status, 202);
+    // What came with the key is given back to it, as to any other.
+    purge(&host, &host.line(), &opened).await;
+    assert_eq!(open(&program).await.status, 201);
 }
 
 #[tokio::test(flavor = "multi_thread")]
