@@ -350,6 +350,49 @@ async fn a_key_of_the_operator_is_stopped_at_stored_bytes_and_the_token_is_not()
     assert_eq!(open(&program).await.status, 201);
 }
 
+/// The refusal of the spent key does not advise to make one.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_made_with_a_spent_key_is_bounded_by_its_users_limit() {
+    let limits = json!({
+        "keyStoredBytesMax": STORED_MAX, "userStoredBytesMax": STORED_MAX + 3 * MESSAGE,
+    });
+    let (_folder, host) = started(limits).await;
+    let spent = host.user("alice", &["read", "write", "keys"]).await;
+    let session = path(&open(&spent).await);
+    let other = path(&open(&spent).await);
+    fill(&spent, &session, "KEY_STORAGE_LIMIT").await;
+    let refused = say(&spent, &other, "more").await;
+    limited(&refused, "KEY_STORAGE_LIMIT");
+    let detail = refused.text("detail");
+    assert!(
+        detail.contains("purge") && !detail.contains("another key"),
+        "{detail}"
+    );
+    let wanted = json!({ "name": "next", "scopes": ["read", "write"] });
+    let issued = spent
+        .ask(Method::POST, "/api/keys", Some(&wanted))
+        .await
+        .unwrap();
+    assert_eq!(issued.status, 201, "{issued:?}");
+    let say_on = async || {
+        let request = host
+            .bare(Method::POST, &format!("{other}/messages"))
+            .bearer_auth(issued.text("key"))
+            .json(&json!({ "content": "x".repeat(MESSAGE) }));
+        host.send(request).await.unwrap()
+    };
+    let first = say_on().await;
+    assert_eq!(first.status, 202, "{first:?}");
+    for _ in 0..3 {
+        let next = say_on().await;
+        if next.status != 202 {
+            limited(&next, "USER_STORAGE_LIMIT");
+            return;
+        }
+    }
+    panic!("more than the user's limit was accepted");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_to_a_question_is_refused_at_stored_bytes_like_a_message() {
     for (limit, code) in [

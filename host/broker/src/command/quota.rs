@@ -82,7 +82,8 @@ pub(crate) fn passed_limit(clash: &Clash) -> Option<Refusal> {
         Clash::Guard(Guard::Key(KeyGuard::StoredBelow { key, bytes })) => {
             let message = format!(
                 "this host stores at most {bytes} bytes that came with one API key, and has as \
-                 many from `{key}`; have some of them purged, or use another key"
+                 many from `{key}`; delete sessions and have the operator purge them, or ask for \
+                 a higher limit"
             );
             Some(Refusal::new(
                 RefusalKind::Busy,
