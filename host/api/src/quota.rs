@@ -1,5 +1,5 @@
-//! Limits on what one user and one API key may use of the server: concurrent streams, and rates of
-//! requests and sessions.
+//! Limits on what one user and one API key may use of the server: concurrent streams and waits for
+//! replies, and rates of requests and sessions.
 //!
 //! They are kept for this process and measured by a monotonic clock: a restart begins anew, and
 //! nothing that is stored depends on them. The limits on what is stored of a user and with a key,
@@ -37,8 +37,39 @@ enum Holder {
 #[derive(Debug, Default)]
 struct Share {
     streams: usize,
+    waits: usize,
     requests: Rate,
     sessions: Rate,
+}
+
+impl Share {
+    fn lasting(&mut self, kind: Lasting) -> &mut usize {
+        match kind {
+            Lasting::Stream => &mut self.streams,
+            Lasting::Wait => &mut self.waits,
+        }
+    }
+}
+
+/// The kinds of requests that keep their connection for as long as the client likes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Lasting {
+    /// An event stream.
+    Stream,
+    /// A message whose sender waits for the reply.
+    Wait,
+}
+
+impl Lasting {
+    /// Returns how many of them a holder may have at the same time.
+    fn max(self, holder: &Holder, limits: &Limits) -> usize {
+        match (self, holder) {
+            (Self::Stream, Holder::User(_)) => limits.streams_per_user_max,
+            (Self::Stream, Holder::Key(_)) => limits.streams_per_key_max,
+            (Self::Wait, Holder::User(_)) => limits.waits_per_user_max,
+            (Self::Wait, Holder::Key(_)) => limits.waits_per_key_max,
+        }
+    }
 }
 
 /// A rate limit, stored as the time at which all past uses will be made up for.
@@ -90,7 +121,10 @@ impl Shares {
         }
         self.swept = Some(now);
         self.of.retain(|_, share| {
-            share.streams > 0 || !share.requests.is_idle(now) || !share.sessions.is_idle(now)
+            share.streams > 0
+                || share.waits > 0
+                || !share.requests.is_idle(now)
+                || !share.sessions.is_idle(now)
         });
     }
 }
@@ -121,19 +155,22 @@ impl Drop for SessionShare {
     }
 }
 
-/// One event stream of a user's and a key's; given back when it is dropped.
+/// One event stream, or one wait, of a user's and a key's; given back when it is dropped.
 #[derive(Debug)]
-pub(crate) struct StreamShare {
+#[must_use]
+pub(crate) struct LastingShare {
     quotas: Quotas,
+    kind: Lasting,
     holders: Vec<Holder>,
 }
 
-impl Drop for StreamShare {
+impl Drop for LastingShare {
     fn drop(&mut self) {
         let mut shares = self.quotas.lock();
         for holder in &self.holders {
             if let Some(share) = shares.of.get_mut(holder) {
-                share.streams = share.streams.saturating_sub(1);
+                let count = share.lasting(self.kind);
+                *count = count.saturating_sub(1);
             }
         }
     }
@@ -220,26 +257,46 @@ impl Quotas {
     ///
     /// # Errors
     /// 429: the user, or the key, has too many.
-    pub(crate) fn stream(&self, caller: &Caller, limits: &Limits) -> Result<StreamShare, Problem> {
-        let mut shares = self.lock();
-        let mut taken = StreamShare {
+    pub(crate) fn stream(&self, caller: &Caller, limits: &Limits) -> Result<LastingShare, Problem> {
+        self.lasting(caller, Lasting::Stream, limits)
+            .map_err(|holder| {
+                let code = match &holder {
+                    Holder::User(_) => "USER_STREAM_LIMIT",
+                    Holder::Key(_) => "KEY_STREAM_LIMIT",
+                };
+                let max = Lasting::Stream.max(&holder, limits) as u64;
+                let wait = Duration::from_secs(STREAM_RETRY_AFTER_S);
+                limited(code, "event streams at the same time", max, wait)
+            })
+    }
+
+    /// Takes a wait for the reply to a message, which is given back when the result is dropped;
+    /// none when the user, or the key, has too many.
+    pub(crate) fn wait(&self, caller: &Caller, limits: &Limits) -> Option<LastingShare> {
+        self.lasting(caller, Lasting::Wait, limits).ok()
+    }
+
+    /// Takes something that lasts, or returns the holder who has too many.
+    fn lasting(
+        &self,
+        caller: &Caller,
+        kind: Lasting,
+        limits: &Limits,
+    ) -> Result<LastingShare, Holder> {
+        let mut taken = LastingShare {
             quotas: self.clone(),
+            kind,
             holders: Vec::new(),
         };
         let mut refused = None;
+        let mut shares = self.lock();
         for holder in holders(caller) {
-            let (max, code) = match &holder {
-                Holder::User(_) => (limits.streams_per_user_max, "USER_STREAM_LIMIT"),
-                Holder::Key(_) => (limits.streams_per_key_max, "KEY_STREAM_LIMIT"),
-            };
-            let share = shares.of.entry(holder.clone()).or_default();
-            if share.streams >= max {
-                let wait = Duration::from_secs(STREAM_RETRY_AFTER_S);
-                let what = "event streams at the same time";
-                refused = Some(limited(code, what, max as u64, wait));
+            let count = shares.of.entry(holder.clone()).or_default().lasting(kind);
+            if *count >= kind.max(&holder, limits) {
+                refused = Some(holder);
                 break;
             }
-            share.streams += 1;
+            *count += 1;
             taken.holders.push(holder);
         }
         // Given back what was taken, if anything, only without the lock.
@@ -362,5 +419,9 @@ mod tests {
         assert_eq!(remembered(), HOLDERS_KEPT + 3);
         tokio::time::advance(Duration::from_millis(SWEEP_MS)).await;
         assert_eq!(remembered(), 2);
+        let _wait = quotas.wait(&with_key("b"), &limits).unwrap();
+        add_idle();
+        tokio::time::advance(Duration::from_millis(SWEEP_MS)).await;
+        assert_eq!(remembered(), 3, "and the key that waits for a reply");
     }
 }

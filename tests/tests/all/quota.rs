@@ -1,6 +1,8 @@
 //! The quota of one user on a host, and of one key: sessions in a minute, and bytes stored; by
 //! whichever way, and after a restart.
 
+mod waits;
+
 use agent_host_tests::process::{Answer, Folder, Host, Line, puppets};
 use futures::future::join_all;
 use reqwest::Method;

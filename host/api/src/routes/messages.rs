@@ -10,7 +10,7 @@ use crate::problem::Problem;
 use crate::state::Api;
 use crate::wire;
 use axum::extract::State;
-use broker::{Broker, PostMessage, PostOutcome, Target, TurnOutcome};
+use broker::{PostMessage, PostOutcome, Target, TurnOutcome};
 pub(super) use content::{Content, ContentShape};
 use domain::delegate::Priority;
 use domain::id::SessionId;
@@ -93,7 +93,8 @@ pub(super) struct AcceptedMessage {
 pub(super) struct Wait {
     /// Seconds to wait for the outcome of the message, from 1 to 60. When it takes longer, the
     /// response is the same as without waiting: the message is accepted, and its stream reports the
-    /// rest. So it is, with the open questions, as soon as the turn waits for the user.
+    /// rest. So it is, with the open questions, as soon as the turn waits for the user; and at once
+    /// when the user, or the API key, waits for as many messages as it may.
     #[param(minimum = 1, maximum = 60)]
     wait_s: Option<u64>,
 }
@@ -158,25 +159,30 @@ pub(super) async fn post_message(
         model: new.model,
         queue: new.queue.map(QueueOverride::from).unwrap_or_default(),
         priority: new.priority,
-        user: caller.user,
+        user: caller.user.clone(),
         idempotency_key: key,
     };
     let posted = broker.say(command).await?;
-    let (status, outcome) = awaited(broker, &posted, patience).await?;
+    let (status, outcome) = awaited(&api, &caller, &posted, patience).await?;
     let message = accepted_message(posted, &stream, session, outcome);
     Ok((status, axum::Json(message)))
 }
 
 /// Waits for the outcome of a message, if that is asked for, and returns it with the status of the
-/// response.
+/// response. It does not wait when the caller has no wait left: the message is accepted already.
 pub(super) async fn awaited(
-    broker: &Broker,
+    api: &Api,
+    caller: &Caller,
     posted: &PostOutcome,
     patience: Option<Duration>,
 ) -> Result<(StatusCode, Option<TurnOutcome>), Problem> {
     let outcome = match (posted, patience) {
         (PostOutcome::Accepted(receipt), Some(patience)) => {
-            broker.await_reply(receipt.input, patience).await?
+            match api.quotas().wait(caller, api.limits()) {
+                // Given back once the wait is over, or when the client has gone.
+                Some(_share) => api.broker()?.await_reply(receipt.input, patience).await?,
+                None => None,
+            }
         }
         _ => None,
     };
