@@ -3,6 +3,7 @@
 
 use super::host::{Host, gives, kinds, model, replies, timer, tool, works};
 use crate::{Error, TurnOutcome};
+use domain::event::RunEnded;
 use domain::step::OperationOutcome;
 use domain::turn::TurnEnd;
 use domain::user::UserId;
@@ -111,8 +112,8 @@ async fn a_run_that_only_waits_for_a_time_is_not_driven_until_then() {
     assert_eq!(host.outcome(1, "timer"), Some(OperationOutcome::Elapsed));
 }
 
-#[tokio::test]
-async fn a_turn_that_is_recovered_three_times_in_a_row_fails() {
+/// A host that ended three times over a turn that had taken a step, and the end of that turn.
+async fn given_up() -> (Host, RunEnded) {
     let mut host = Host::new().await;
     host.guest.steps([works([("ask", model())], &[])]);
     host.say("never").await;
@@ -123,21 +124,19 @@ async fn a_turn_that_is_recovered_three_times_in_a_row_fails() {
         host.stored("run.recovered", count).await;
     }
     let ended = host.ended().await;
+    (host, ended)
+}
+
+#[tokio::test]
+async fn a_turn_that_is_recovered_three_times_in_a_row_fails() {
+    let (_, ended) = given_up().await;
     assert_eq!(ended.end, TurnEnd::Failed);
     assert_eq!(ended.code.as_deref(), Some("host-failed"));
 }
 
 #[tokio::test]
 async fn a_turn_given_up_after_a_step_is_a_dead_letter_and_repeated_only_on_demand() {
-    let mut host = Host::new().await;
-    host.guest.steps([works([("ask", model())], &[])]);
-    host.say("never").await;
-    host.stored("run.stepped", 1).await;
-    for count in 1..=3 {
-        host = host.crash().await;
-        host.stored("run.recovered", count).await;
-    }
-    let ended = host.ended().await;
+    let (host, ended) = given_up().await;
     let letters = host.broker.dead_letters(10).await.unwrap();
     let [letter] = &letters[..] else {
         panic!("{letters:?}")
@@ -176,15 +175,8 @@ async fn a_turn_given_up_after_a_step_is_a_dead_letter_and_repeated_only_on_dema
 
 #[tokio::test]
 async fn a_repetition_that_dies_before_its_first_step_is_repeated_only_on_demand_too() {
-    let mut host = Host::new().await;
-    host.guest.steps([works([("ask", model())], &[])]);
-    host.say("never").await;
-    host.stored("run.stepped", 1).await;
-    for count in 1..=3 {
-        host = host.crash().await;
-        host.stored("run.recovered", count).await;
-    }
-    let begun = host.ended().await.run;
+    let (host, ended) = given_up().await;
+    let begun = ended.run;
     let input = host.broker.dead_letters(10).await.unwrap()[0]
         .accepted
         .input;
@@ -205,15 +197,7 @@ async fn a_repetition_that_dies_before_its_first_step_is_repeated_only_on_demand
 
 #[tokio::test]
 async fn a_dead_letter_that_is_dropped_is_listed_no_more_and_cannot_be_requeued() {
-    let mut host = Host::new().await;
-    host.guest.steps([works([("ask", model())], &[])]);
-    host.say("never").await;
-    host.stored("run.stepped", 1).await;
-    for count in 1..=3 {
-        host = host.crash().await;
-        host.stored("run.recovered", count).await;
-    }
-    host.ended().await;
+    let (host, _) = given_up().await;
     let input = host.broker.dead_letters(10).await.unwrap()[0]
         .accepted
         .input;
