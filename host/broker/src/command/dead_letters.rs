@@ -161,8 +161,8 @@ impl Broker {
 
 /// Returns the refusal for work whose result no caller can be given any more.
 fn work_settled() -> Refusal {
-    let message = "another agent handed this work over, and has been told that it was not done, \
-                   or its time is over: have it hand it over again";
+    let message = "another agent handed this work over, and waits for its result no more, or its \
+                   time is over: have it hand it over again";
     conflict("WORK_SETTLED", message)
 }
 
