@@ -282,7 +282,8 @@ fn catalogue(limits: &Value) -> Catalogue {
     Catalogue::new(vec![serde_json::from_value(definition).unwrap()], entries).unwrap()
 }
 
-fn target() -> Target {
+/// Returns the only agent.
+pub(super) fn target() -> Target {
     Target::Definition(DefinitionId(PUPPET.to_owned()))
 }
 

@@ -1,7 +1,7 @@
 //! Tests of the work that steps start: when it is done, what is on record before, how it ends, and
 //! what becomes of it after a crash.
 
-use super::host::{Host, gives, kinds, model, replies, timer, tool, works};
+use super::host::{Host, gives, kinds, model, replies, target, timer, tool, works};
 use crate::{Error, TurnOutcome};
 use domain::event::RunEnded;
 use domain::step::OperationOutcome;
@@ -10,6 +10,7 @@ use domain::user::UserId;
 use serde_json::json;
 use std::future::{pending, ready};
 use std::time::Duration;
+use store::InputState;
 use tokio::sync::oneshot;
 
 #[tokio::test]
@@ -229,6 +230,38 @@ async fn a_dead_letter_that_is_dropped_is_listed_no_more_and_cannot_be_requeued(
     host.undriven().await;
     assert_eq!(host.count("run.started").await, 1);
     assert_eq!(host.count("session.turn.committed").await, 1, "it stays");
+}
+
+#[tokio::test]
+async fn the_input_of_a_dropped_dead_letter_stays_with_the_turn_that_had_begun() {
+    let (host, ended) = given_up().await;
+    let input = ended.inputs[0];
+    let (user, puppet) = (UserId::local(), target());
+    let look = async || {
+        let view = host.broker.input(&user, &puppet, host.session, input);
+        let view = view.await.unwrap();
+        let became = host.broker.await_reply(input, Duration::from_secs(10));
+        (view.state, view.turn, became.await.unwrap())
+    };
+    let (_, turn, became) = look().await;
+    assert!(turn.is_some());
+    assert!(
+        matches!(
+            became,
+            Some(TurnOutcome::Answered {
+                end: TurnEnd::Failed,
+                ..
+            })
+        ),
+        "{became:?}"
+    );
+    let dropped = host.broker.drop_dead_letter(&user, input, None);
+    dropped.await.unwrap();
+    let cancelled = InputState::Cancelled {
+        run: Some(ended.run),
+        begun: true,
+    };
+    assert_eq!(look().await, (cancelled, turn, became));
 }
 
 /// A call that only reads is made again, under the same key.
