@@ -167,13 +167,24 @@ async fn a_turn_over_which_the_host_is_killed_three_times_fails_and_asks_no_mode
         "{refused:?}"
     );
     assert_eq!(events(&host, &session, "run.started.v1").await.len(), 2);
-    let repeated = host
-        .post(&format!("{requeue}?repeat=true"), &json!({}))
-        .await
-        .unwrap();
-    assert_eq!(repeated.status, 202, "{repeated:?}");
+    let run = dead_letters(&host).await[0]["run_id"].clone();
+    let repeat = format!("{requeue}?repeat={}", run.as_str().unwrap());
+    let ada = host.user("ada", &["admin"]).await;
+    for _ in 0..2 {
+        let asked = ada
+            .request(reqwest::Method::POST, &repeat)
+            .header("idempotency-key", "once")
+            .json(&json!({}));
+        let repeated = ada.send(asked).await.unwrap();
+        assert_eq!(repeated.status, 202, "{repeated:?}");
+    }
     until(&host, &session, "run.started.v1", 3).await;
     assert_eq!(dead_letters(&host).await, json!([]));
+    let requeued = json!({ "input_id": input, "requeued_by": "ada", "repeat": run });
+    assert_eq!(
+        events(&host, &session, "session.input.requeued.v1").await,
+        [requeued]
+    );
     assert!(host.stop().await.success(), "{}", folder.log());
     assert!(folder.run(&["verify"]).await.status.success());
 }

@@ -90,7 +90,7 @@ const EXCEPTIONS: [(&str, &str, Form); 11] = [
 ];
 
 /// Parameters that have a form, by the id of their operation; `*` is every operation.
-const PARAMETERS: [(&str, &str, Form); 11] = [
+const PARAMETERS: [(&str, &str, Form); 12] = [
     ("*", "digest", Form::Digest),
     ("*", "input", Form::Uuid),
     ("*", "run", Form::Uuid),
@@ -102,6 +102,7 @@ const PARAMETERS: [(&str, &str, Form); 11] = [
     ("listEvents", "agent", Form::Uuid),
     ("releaseQuarantinedSession", "id", Form::Uuid),
     ("requeueDeadLetter", "id", Form::Uuid),
+    ("requeueDeadLetter", "repeat", Form::Uuid),
 ];
 
 /// Adds the forms to a description.
