@@ -13,6 +13,7 @@ use domain::grant::Owner;
 use domain::id::{AgentId, SessionId, Stream};
 use domain::time::Timestamp;
 use domain::user::UserId;
+use std::collections::BTreeSet;
 use std::fmt;
 use store::{
     AgentRow, Commit, CommitError, Expected, Guard, Piece, Rewritten, SessionGuard, SessionRow,
@@ -237,25 +238,20 @@ async fn purge_agent(
     root: AgentId,
     request: Option<&Request>,
 ) -> Result<Purged, Error> {
-    let tree: Vec<AgentId> = core
-        .store
-        .agents_of_tree(root)
-        .await?
-        .iter()
-        .map(|row| row.agent.id)
-        .collect();
+    let rows = core.store.agents_of_tree(root).await?;
+    let tree: BTreeSet<AgentId> = rows.iter().map(|row| row.agent.id).collect();
     for agent in &tree {
         erase(core, Stream::Agent(root), Piece::AgentBuckets(*agent)).await?;
     }
-    for stream in core.store.open_purges().await? {
-        let Stream::Session(session) = stream else {
-            continue;
-        };
-        if core
-            .store
-            .session(session)
-            .await?
-            .is_some_and(|row| tree.contains(&row.agent))
+    // Read once: nobody else purges meanwhile, and it is as long as the tree is large.
+    let open = core.store.open_purges().await?;
+    for stream in &open {
+        if let Stream::Session(session) = *stream
+            && core
+                .store
+                .session(session)
+                .await?
+                .is_some_and(|row| tree.contains(&row.agent))
         {
             purge_session(core, session, None).await?;
         }
@@ -264,15 +260,13 @@ async fn purge_agent(
         remove_folders(core, Owner::Agent, *agent).await?;
     }
     // The topmost agent comes last: its purge is complete when all others are.
-    for agent in tree.iter().copied().filter(|agent| *agent != root) {
-        if core
-            .store
-            .open_purges()
-            .await?
-            .contains(&Stream::Agent(agent))
+    for stream in open {
+        if let Stream::Agent(agent) = stream
+            && agent != root
+            && tree.contains(&agent)
         {
-            erase(core, Stream::Agent(agent), Piece::Agent(agent)).await?;
-            let tally = core.store.purge_tally(Stream::Agent(agent)).await?;
+            erase(core, stream, Piece::Agent(agent)).await?;
+            let tally = core.store.purge_tally(stream).await?;
             end(core, agent, None, tally, None).await?;
         }
     }

@@ -1,0 +1,69 @@
+//! Tests of purges: their work, and their completion after a stop.
+
+use super::host::Host;
+use crate::fresh;
+use crate::journal::Context;
+use crate::purge::{begin_agent, finish};
+use domain::definition::DefinitionId;
+use domain::event::{AgentCreated, Event};
+use domain::id::{AgentId, Stream};
+use domain::user::UserId;
+use store::{Commit, Expected};
+
+/// Makes an agent with so many workers below it.
+async fn team(host: &Host, workers: usize) -> AgentId {
+    let core = &host.broker.core;
+    let now = core.now();
+    let root = fresh::agent();
+    let workers = (0..workers).map(|_| (fresh::agent(), Some(root)));
+    for (agent, parent) in [(root, None)].into_iter().chain(workers) {
+        let created = AgentCreated {
+            agent,
+            definition: DefinitionId("puppet".to_owned()),
+            agent_type: None,
+            path: format!("/local/{agent}"),
+            kind: None,
+            config: Default::default(),
+            parent,
+            owner_user_id: UserId::local(),
+            name: "Worker".to_owned(),
+            denies: Default::default(),
+            permissions: Default::default(),
+            created_at: now,
+        };
+        let context = Context::by(&UserId::local(), now).about(agent, None, None);
+        let events = vec![context.event(Event::AgentCreated(created))];
+        let commit = Commit::new().append(Stream::Agent(agent), Expected::Any, events);
+        core.store.commit(commit).await.unwrap();
+    }
+    root
+}
+
+/// Purges an agent with so many workers. Returns the number of reads that took.
+async fn reads_of_purge(workers: usize) -> u64 {
+    let host = Host::new().await;
+    let core = &host.broker.core;
+    let root = team(&host, workers).await;
+    begin_agent(core, root).await.unwrap();
+    let before = core.store.stats().reads;
+    Box::pin(finish(core, Stream::Agent(root), None))
+        .await
+        .unwrap();
+    let after = core.store.stats().reads;
+    assert!(core.store.open_purges().await.unwrap().is_empty());
+    assert!(core.store.agent(root).await.unwrap().unwrap().purged);
+    after - before
+}
+
+/// Each worker takes two reads: what tools kept for it, and the tally. The list of the open purges,
+/// which grows with their number, is none of them.
+#[tokio::test]
+async fn a_purge_reads_the_open_purges_once_however_many_workers_an_agent_has() {
+    let few = reads_of_purge(10).await;
+    let many = reads_of_purge(100).await;
+    let more = many - few;
+    assert!(
+        more < 90 * 5 / 2,
+        "{few} reads with 10 workers, {many} with 100"
+    );
+}
