@@ -25,55 +25,74 @@ const BEGUN_PER_COMMIT_MAX: usize = 100;
 /// Completes the purges that were open when the host stopped, before anything else is begun.
 ///
 /// A purge may not complete now, because the disk is full or does not answer, or because a turn is
-/// open that it would erase. It then stays open and keeps nobody from being served. Nothing of it
-/// is shown to anybody, and a repeated request completes it.
+/// open that it would erase, or a folder cannot be removed. It then stays open, and keeps nobody
+/// from being served and no other purge from its end. Nothing of it is shown to anybody, and a
+/// repeated request completes it.
 pub(crate) async fn finish_open(core: &Core) {
     if let Err(error) = Box::pin(try_finishing(core)).await {
         tracing::warn!(
             error = &error as &dyn std::error::Error,
-            "a purge that was interrupted did not come to its end"
+            "the purges that were interrupted could not be looked up"
         );
+    }
+    match core.store.rewrite_erased().await {
+        Ok(Rewritten::Yes) => {}
+        Ok(Rewritten::NotYet { reason }) => {
+            tracing::warn!(reason, "what was purged may be in the store's files still")
+        }
+        Err(error) => tracing::warn!(
+            error = &error as &dyn std::error::Error,
+            "what was purged may be in the store's files still"
+        ),
     }
 }
 
+/// Tries each of them. One that is stuck keeps no other one open.
 async fn try_finishing(core: &Core) -> Result<(), Error> {
-    while let Some(stream) = next_open(core).await? {
-        let Some(_purging) = core.store.begin_purging() else {
-            return Ok(());
-        };
-        // The purge of an agent completes those of its sessions.
-        if let Stream::Agent(agent) = stream {
-            begin_agent(core, agent).await?;
-        }
-        let purged = finish(core, stream, None).await?;
-        tracing::info!(stream = %stream, erased = ?purged.erased, "a purge that was interrupted \
-            came to its end");
-    }
-    match core.store.rewrite_erased().await? {
-        Rewritten::Yes => {}
-        Rewritten::NotYet { reason } => {
-            tracing::warn!(reason, "what was purged may be in the store's files still")
+    let Some(_purging) = core.store.begin_purging() else {
+        return Ok(());
+    };
+    let open: BTreeSet<Stream> = core.store.open_purges().await?.into_iter().collect();
+    for stream in &open {
+        match finish_interrupted(core, *stream, &open).await {
+            Ok(None) => {}
+            Ok(Some(purged)) => tracing::info!(
+                %stream,
+                erased = ?purged.erased,
+                "a purge that was interrupted came to its end"
+            ),
+            Err(error) => tracing::warn!(
+                %stream,
+                error = &error as &dyn std::error::Error,
+                "a purge that was interrupted did not come to its end"
+            ),
         }
     }
     Ok(())
 }
 
-/// Returns an open purge that no other one includes.
-async fn next_open(core: &Core) -> Result<Option<Stream>, Error> {
-    let open = core.store.open_purges().await?;
-    let Some(first) = open.first().copied() else {
-        return Ok(None);
-    };
-    let agent = match first {
+/// Completes a purge, unless another one that is open includes it.
+async fn finish_interrupted(
+    core: &Core,
+    stream: Stream,
+    open: &BTreeSet<Stream>,
+) -> Result<Option<Purged>, Error> {
+    let agent = match stream {
         Stream::Agent(agent) => Some(agent),
         Stream::Session(session) => core.store.session(session).await?.map(|row| row.agent),
         Stream::Run(_) | Stream::Host => None,
     };
-    let Some(agent) = agent else {
-        return Ok(Some(first));
-    };
-    let root = Stream::Agent(core.store.root(agent).await?);
-    Ok(Some(if open.contains(&root) { root } else { first }))
+    if let Some(agent) = agent {
+        let root = Stream::Agent(core.store.root(agent).await?);
+        if root != stream && open.contains(&root) {
+            return Ok(None);
+        }
+    }
+    // The purge of an agent completes those of its sessions.
+    if let Stream::Agent(agent) = stream {
+        begin_agent(core, agent).await?;
+    }
+    finish(core, stream, None).await.map(Some)
 }
 
 /// Records that a session is purged from here on, unless that is recorded already.

@@ -3,7 +3,7 @@
 use super::host::Host;
 use crate::fresh;
 use crate::journal::Context;
-use crate::purge::{begin_agent, finish};
+use crate::purge::{begin_agent, begin_session, finish, finish_open};
 use domain::definition::DefinitionId;
 use domain::event::{AgentCreated, Event};
 use domain::id::{AgentId, Stream};
@@ -66,4 +66,29 @@ async fn a_purge_reads_the_open_purges_once_however_many_workers_an_agent_has() 
         more < 90 * 5 / 2,
         "{few} reads with 10 workers, {many} with 100"
     );
+}
+
+#[tokio::test]
+async fn a_purge_that_is_stuck_at_a_start_keeps_no_other_one_open() {
+    let host = Host::new().await;
+    let core = &host.broker.core;
+    // They are tried in the order of their ids.
+    let mut sessions = [host.session, host.open().await];
+    sessions.sort();
+    let [stuck, sound] = sessions;
+    for session in sessions {
+        begin_session(core, session).await.unwrap();
+    }
+    host.guest.keep_folders_of(stuck);
+    let before = core.store.log_state().bytes;
+    finish_open(core).await;
+    assert_eq!(
+        core.store.open_purges().await.unwrap(),
+        [Stream::Session(stuck)]
+    );
+    let purged = core.store.purged(Stream::Session(sound)).await.unwrap();
+    assert!(purged.is_some());
+    // What was erased is not left in the log either.
+    let after = core.store.log_state().bytes;
+    assert!(after < before, "{before} bytes before, {after} after");
 }
