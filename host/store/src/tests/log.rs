@@ -9,7 +9,7 @@ use domain::id::Stream;
 use std::fs;
 use std::path::Path;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The bound of the log in these tests.
 const LOG_BYTES_MAX: u64 = 4 << 20;
@@ -115,6 +115,51 @@ async fn a_log_that_somebody_else_holds_is_told_of_until_it_begins_anew() {
     tokio::time::timeout(Duration::from_secs(20), anew)
         .await
         .expect("the writer tries by itself");
+}
+
+/// The read of another program cannot be ended: nothing is gained by ending the store's own reads,
+/// or by having commits wait.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_log_that_somebody_else_holds_ends_no_read_and_keeps_no_commit_waiting() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::open(
+        dir.path(),
+        Options {
+            log_bytes_max: LOG_BYTES_MAX,
+            ..options()
+        },
+    )
+    .unwrap();
+    let outsider = rusqlite::Connection::open(dir.path().join("store.db")).unwrap();
+    outsider
+        .execute_batch("BEGIN; SELECT position FROM head")
+        .unwrap();
+    assert!(much(&store, dir.path()).await > LOG_BYTES_MAX);
+    assert!(store.log_state().failing.is_some());
+    let read = store.read(|sql| {
+        let text = "WITH RECURSIVE n (i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n LIMIT \
+                    100000) SELECT count(*) FROM n";
+        let begun = Instant::now();
+        while begun.elapsed() < Duration::from_millis(200) {
+            sql.connection()
+                .query_row(text, [], |row| row.get::<_, i64>(0))?;
+        }
+        Ok(())
+    });
+    read.await.expect("it is not in the way");
+    assert_eq!(store.log_state().reads_ended, 0);
+    let mut quickest = Duration::MAX;
+    for n in 100..103 {
+        // The writer tries again when it has had nothing to do for a second.
+        tokio::time::sleep(Duration::from_millis(1_050)).await;
+        let begun = Instant::now();
+        store
+            .commit(commit(Stream::Run(run(1)), vec![noise(n)]))
+            .await
+            .unwrap();
+        quickest = quickest.min(begun.elapsed());
+    }
+    assert!(quickest < Duration::from_millis(250), "{quickest:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -18,6 +18,29 @@ const LONG_WAIT_MS: u64 = 20;
 /// The same for one that is full. Reads are ended meanwhile, and look several times in this time
 /// whether they are to end.
 const FULL_WAIT_MS: u64 = 500;
+/// Time from a try for which commits waited in vain, while nothing in the store was in the way, to
+/// the next one, in milliseconds. It doubles with each.
+const HELD_PAUSE_MS_MIN: u64 = 30_000;
+/// The longest such time, in milliseconds.
+const HELD_PAUSE_MS_MAX: u64 = 300_000;
+
+/// The pause before commits wait again for a full log that somebody else holds.
+#[derive(Debug, Default)]
+pub(super) struct HeldPause {
+    pause_ms: u64,
+    until_ms: u64,
+}
+
+impl HeldPause {
+    fn is_over(&self, now_ms: u64) -> bool {
+        now_ms >= self.until_ms
+    }
+
+    fn begin(&mut self, now_ms: u64) {
+        self.pause_ms = (self.pause_ms * 2).clamp(HELD_PAUSE_MS_MIN, HELD_PAUSE_MS_MAX);
+        self.until_ms = now_ms.saturating_add(self.pause_ms);
+    }
+}
 
 impl Writer<'_> {
     pub(super) fn checkpoint_if_due(&mut self) {
@@ -35,14 +58,29 @@ impl Writer<'_> {
         match length {
             Length::Short => self.checkpoint(CheckpointMode::PASSIVE),
             Length::Long => self.restart_log(Duration::from_millis(LONG_WAIT_MS)),
-            Length::Full => self.restart_log(Duration::from_millis(FULL_WAIT_MS)),
+            Length::Full => self.restart_full_log(),
         }
     }
 
     /// Tries once more what did not succeed, also while no request comes.
     pub(super) fn checkpoint_if_full(&mut self) {
         if self.log.is_full() {
-            self.restart_log(Duration::from_millis(FULL_WAIT_MS));
+            self.restart_full_log();
+        }
+    }
+
+    /// Has a full log start over. Another program that reads cannot be ended. While it goes on, no
+    /// read of the store's own is ended and most tries do not wait: neither would help.
+    fn restart_full_log(&mut self) {
+        if !self.state.held_pause.is_over(self.log.ms()) {
+            self.restart_log(Duration::ZERO);
+            return;
+        }
+        self.log.end_reads();
+        self.restart_log(Duration::from_millis(FULL_WAIT_MS));
+        if self.log.is_full() && !self.log.has_long_read() {
+            self.log.spare_reads();
+            self.state.held_pause.begin(self.log.ms());
         }
     }
 
@@ -67,6 +105,7 @@ impl Writer<'_> {
                 self.log.restarted();
                 self.log.moved(None);
                 self.state.checkpointed_pages = 0;
+                self.state.held_pause = HeldPause::default();
             }
             // Somebody reads. That is nothing to tell of as long as there is room.
             Err(error)
@@ -76,11 +115,14 @@ impl Writer<'_> {
                 self.log.moved(None)
             }
             Err(error) => {
-                tracing::warn!(
-                    error = &error as &dyn std::error::Error,
-                    bytes = self.log.state().bytes,
-                    "the log could not begin anew"
-                );
+                // Tries that do not wait are many, and repeat what one that waited has found.
+                if !patience.is_zero() {
+                    tracing::warn!(
+                        error = &error as &dyn std::error::Error,
+                        bytes = self.log.state().bytes,
+                        "the log could not begin anew"
+                    );
+                }
                 self.log.moved(Some(&error));
             }
         }
@@ -139,7 +181,7 @@ fn unless_busy(locked: rusqlite::Result<usize>) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::unless_busy;
+    use super::{HELD_PAUSE_MS_MAX, HELD_PAUSE_MS_MIN, HeldPause, unless_busy};
     use rusqlite::Connection;
     use std::time::Duration;
 
@@ -164,5 +206,20 @@ mod tests {
         assert!(unless_busy(locked()).is_ok(), "a read is not in the way");
         assert!(locked().is_err(), "it is in the transaction already");
         assert!(unless_busy(locked()).is_ok(), "and has the lock itself");
+    }
+
+    #[test]
+    fn pauses_while_somebody_else_holds_the_log_grow_to_their_maximum() {
+        let mut pause = HeldPause::default();
+        assert!(pause.is_over(0), "nobody held it yet");
+        let pauses = [(); 6].map(|()| {
+            pause.begin(1_000);
+            assert!(!pause.is_over(pause.until_ms - 1) && pause.is_over(pause.until_ms));
+            pause.until_ms - 1_000
+        });
+        assert_eq!(
+            (pauses[0], pauses[1], pauses[5]),
+            (HELD_PAUSE_MS_MIN, 2 * HELD_PAUSE_MS_MIN, HELD_PAUSE_MS_MAX)
+        );
     }
 }
