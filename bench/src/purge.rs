@@ -19,6 +19,7 @@ use domain::id::{ConversationId, OperationId, RunId, Stream};
 use domain::operation::Kept;
 use domain::turn::TurnEnd;
 use domain::user::UserId;
+use rusqlite::Connection;
 use serde_json::json;
 use std::cell::Cell;
 use std::time::{Duration, Instant};
@@ -43,6 +44,8 @@ const SLOT_EVENTS: usize = 600;
 const MESSAGES: u64 = 2;
 /// The factor by which an event may cost more.
 const TIMES_MAX: f64 = 1.2;
+/// Time that reads get to leave the log before a purge.
+const LOG_PATIENCE: Duration = Duration::from_secs(5);
 /// Milliseconds by which a commit may wait longer: the disk does not always take the same time.
 const LONGER_MS: f64 = 5.0;
 
@@ -143,6 +146,7 @@ async fn purge_once(world: &World, content: Content) -> anyhow::Result<(f64, Era
         }
     };
     delete(world, said).await?;
+    empty_log(world)?;
     let began = Instant::now();
     let erased = purge_deleted(world, said).await?;
     let taken = us(began.elapsed());
@@ -184,6 +188,17 @@ async fn delete(world: &World, said: Conversation) -> anyhow::Result<()> {
         .broker
         .delete_session(by, &target, said.session)
         .await?;
+    Ok(())
+}
+
+/// Moves the write-ahead log to the database and empties it, as the end of a purge does: none has to
+/// move what was written before it.
+fn empty_log(world: &World) -> anyhow::Result<()> {
+    let connection = Connection::open(world.dir.path().join("data/store.db"))?;
+    connection.busy_timeout(LOG_PATIENCE)?;
+    let text = "PRAGMA wal_checkpoint(TRUNCATE)";
+    let is_busy: bool = connection.query_row(text, [], |row| row.get(0))?;
+    ensure!(!is_busy, "somebody reads from the log");
     Ok(())
 }
 
@@ -229,6 +244,7 @@ async fn longest_wait(world: &World, of: Conversation) -> anyhow::Result<f64> {
     let said = of.begin_another(store).await?;
     append(store, Stream::Agent(said.agent), of_slot(said)).await?;
     delete(world, said).await?;
+    empty_log(world)?;
     let is_over = Cell::new(false);
     let purging = async {
         let erased = purge_deleted(world, said).await;
