@@ -7,11 +7,12 @@
 use crate::measure::{Pair, in_turns, ms, us};
 use crate::report::{Bar, Row};
 use crate::size::{Grouped, Size};
-use crate::thread::{Conversation, new};
+use crate::thread::{BLOBS_OF_TURN, Conversation, new};
 use crate::view::NOON;
 use agent_host_tests::{Setup, World};
 use anyhow::ensure;
 use broker::{By, PurgeOf, Target};
+use domain::digest::Digest;
 use domain::event::{
     Erased, Event, PluginEmitted, ResponseReceived, RunEnded, SlotCompleted, SlotTaken, Subject,
 };
@@ -40,6 +41,8 @@ const LONG_PAST: usize = 100_000;
 const SHORT_PAST: usize = 1_000;
 /// Events about the structured session in its agent's stream.
 const SLOT_EVENTS: usize = 600;
+/// Answers among them, each with a blob of its own: all but the beginning and the end.
+const SLOT_ANSWERS: usize = SLOT_EVENTS - 2;
 /// Messages of a turn.
 const MESSAGES: u64 = 2;
 /// The factor by which an event may cost more.
@@ -54,7 +57,7 @@ const LONGER_MS: f64 = 5.0;
 enum Content {
     /// Nothing.
     Nothing,
-    /// So many turns.
+    /// So many turns with blobs of their own, and as many requests.
     Turns(usize),
     /// One run with so many events.
     Run(usize),
@@ -102,7 +105,8 @@ pub(crate) async fn run(size: Size) -> anyhow::Result<Vec<Row>> {
     ])
 }
 
-/// A world whose store has a thread of so many turns, and as many sessions.
+/// A world whose store has a thread of so many turns, as many requests about it, and as many
+/// sessions.
 async fn world_beside(others: usize) -> anyhow::Result<World> {
     let world = World::new(Setup {
         components: vec!["assistant"],
@@ -113,7 +117,10 @@ async fn world_beside(others: usize) -> anyhow::Result<World> {
     })
     .await;
     let other = Conversation::begin(world.store()).await?;
-    other.talk(world.store(), others, MESSAGES).await?;
+    other
+        .talk_with_blobs(world.store(), others, MESSAGES)
+        .await?;
+    other.rename(world.store(), others).await?;
     other.open_more(world.store(), others).await?;
     Ok(world)
 }
@@ -133,27 +140,34 @@ async fn purge(world: &World, content: Content) -> anyhow::Result<f64> {
 async fn purge_once(world: &World, content: Content) -> anyhow::Result<(f64, Erased)> {
     let store = world.store();
     let said = Conversation::begin(store).await?;
-    let events = match content {
-        Content::Nothing => 0,
+    let mut least = Erased::default();
+    match content {
+        Content::Nothing => {}
         Content::Turns(turns) => {
-            said.talk(store, turns, MESSAGES).await?;
-            turns
+            said.talk_with_blobs(store, turns, MESSAGES).await?;
+            said.rename(store, turns).await?;
+            least.turns = turns as u64;
+            least.events = least.turns;
+            least.blobs = least.turns * BLOBS_OF_TURN;
+            least.requests = least.turns;
         }
         Content::Run(events) => {
             let run = said.run(store, events).await?;
             end(store, said, run).await?;
-            events
+            least.events = events as u64;
         }
-    };
+    }
     delete(world, said).await?;
     empty_log(world)?;
     let began = Instant::now();
     let erased = purge_deleted(world, said).await?;
     let taken = us(began.elapsed());
     ensure!(
-        erased.events >= events as u64,
-        "{} events are erased, of {content:?}",
-        erased.events
+        erased.turns >= least.turns
+            && erased.events >= least.events
+            && erased.blobs >= least.blobs
+            && erased.requests >= least.requests,
+        "{erased:?} is not all of {content:?}"
     );
     Ok((taken, erased))
 }
@@ -242,7 +256,7 @@ async fn beside_agents(world: &World, size: Size) -> anyhow::Result<Row> {
 async fn longest_wait(world: &World, of: Conversation) -> anyhow::Result<f64> {
     let store = world.store();
     let said = of.begin_another(store).await?;
-    append(store, Stream::Agent(said.agent), of_slot(said)).await?;
+    store.commit(of_slot(said)).await?;
     delete(world, said).await?;
     empty_log(world)?;
     let is_over = Cell::new(false);
@@ -266,13 +280,15 @@ async fn longest_wait(world: &World, of: Conversation) -> anyhow::Result<f64> {
         anyhow::Ok(longest)
     };
     let (erased, longest) = tokio::join!(purging, committing);
-    let events = erased?.events;
-    ensure!(events >= SLOT_EVENTS as u64, "{events} events are erased");
+    let erased = erased?;
+    let is_all = erased.events >= SLOT_EVENTS as u64 && erased.blobs >= SLOT_ANSWERS as u64;
+    ensure!(is_all, "{erased:?} is not all of the session");
     longest
 }
 
-/// The events of the agent's stream about a structured session: a beginning, answers, and an end.
-fn of_slot(said: Conversation) -> Vec<Event> {
+/// The commit of the events of the agent's stream about a structured session: a beginning, answers
+/// that are too long for an event, and an end.
+fn of_slot(said: Conversation) -> Commit {
     let Conversation { agent, session } = said;
     let taken = Event::SlotTaken(SlotTaken {
         agent,
@@ -285,12 +301,15 @@ fn of_slot(said: Conversation) -> Vec<Event> {
         items_imported: 0,
     });
     let run = RunId(Uuid::now_v7());
-    let answered = |_| {
+    let answers: Vec<Vec<u8>> = (0..SLOT_ANSWERS)
+        .map(|n| format!("\"answer {n} in {session}\"").into_bytes())
+        .collect();
+    let answered = |answer: &Vec<u8>| {
         Event::ResponseReceived(ResponseReceived {
             agent,
             session_id: session,
             tool_call_id: OperationId::mint(run, 0, "asked"),
-            response_data: Kept::Value(json!("an answer")),
+            response_data: Kept::Blob(Digest::of(answer)),
             received_at: NOON,
         })
     };
@@ -300,11 +319,14 @@ fn of_slot(said: Conversation) -> Vec<Event> {
         summary: json!("done"),
         completed_at: NOON,
     });
-    let answers = (2..SLOT_EVENTS).map(answered);
-    std::iter::once(taken)
-        .chain(answers)
+    let events = std::iter::once(taken)
+        .chain(answers.iter().map(answered))
         .chain([completed])
-        .collect()
+        .map(|event| new(event, Subject::default()))
+        .collect();
+    let mut commit = Commit::new().append(Stream::Agent(agent), Expected::Any, events);
+    commit.blobs = answers;
+    commit
 }
 
 /// Appends events that are about nothing in particular.
