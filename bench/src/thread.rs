@@ -14,7 +14,7 @@ use domain::event::{
     AgentCreated, Event, InputAccepted, NewEvent, PluginEmitted, PreferencesUpdated, SessionOpened,
     SessionRenamed, Source, Subject, UserAssigned,
 };
-use domain::id::{AgentId, ConversationId, EventId, InputId, RunId, SessionId, Stream};
+use domain::id::{AgentId, ConversationId, EventId, InputId, RunId, SessionId, Stream, TurnId};
 use domain::message::{Draft, Role};
 use domain::path::AgentConfig;
 use domain::role::AgentRole as UserRole;
@@ -66,7 +66,7 @@ impl Conversation {
             permissions: Permissions::default(),
             created_at: NOON,
         });
-        let opened = conversation.opened();
+        let opened = conversation.opened(None);
         let commit = Commit::new()
             .append(
                 Stream::Agent(agent),
@@ -94,16 +94,21 @@ impl Conversation {
         )
     }
 
-    /// Opens a further session of the agent, and returns it.
+    /// Opens a further session of the agent, which goes on from a turn if there is one, and returns
+    /// it.
     ///
     /// # Errors
     /// The store's.
-    pub(crate) async fn begin_another(self, store: &Store) -> anyhow::Result<Self> {
+    pub(crate) async fn begin_another(
+        self,
+        store: &Store,
+        head: Option<TurnId>,
+    ) -> anyhow::Result<Self> {
         let other = Self {
             session: SessionId(Uuid::new_v4()),
             ..self
         };
-        let opened = vec![other.event(other.opened(), None)];
+        let opened = vec![other.event(other.opened(head), None)];
         let commit = Commit::new().append(Stream::Session(other.session), Expected::New, opened);
         store.commit(commit).await?;
         Ok(other)
@@ -124,7 +129,7 @@ impl Conversation {
                 commit = commit.append(
                     Stream::Session(other.session),
                     Expected::New,
-                    vec![other.event(other.opened(), None)],
+                    vec![other.event(other.opened(None), None)],
                 );
             }
             store.commit(commit).await?;
@@ -309,7 +314,7 @@ impl Conversation {
         Ok(id)
     }
 
-    fn opened(self) -> Event {
+    fn opened(self, head: Option<TurnId>) -> Event {
         Event::SessionOpened(SessionOpened {
             config: None,
             conversation: ConversationId(Uuid::nil()),
@@ -318,7 +323,7 @@ impl Conversation {
             agent: self.agent,
             session_type: "chat".to_owned(),
             name: None,
-            head: None,
+            head,
             persona: None,
             model: None,
             started_by: "user:local".to_owned(),
