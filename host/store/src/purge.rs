@@ -11,6 +11,7 @@ mod agents;
 mod blobs;
 mod plan;
 mod rewrite;
+mod run_events;
 mod runs;
 mod searchable_rows;
 mod sessions;
@@ -28,13 +29,12 @@ use crate::meta;
 use crate::projections::scope_name;
 use crate::read::ReadError;
 use crate::read::agents::root;
-use crate::sql::{Columns, Sql, int, limit, to_json};
+use crate::sql::{Columns, Sql, int, to_json};
 use crate::store::Store;
 use crate::user_storage;
 use domain::event::{Erased, Event, KeptByPurge, Purged};
 use domain::grant::BucketScope;
 use domain::id::{AgentId, RunId, SessionId, Stream};
-use domain::time::Timestamp;
 use domain::usage::{UsageShare, UsageShares};
 use rusqlite::params;
 use serde::{Deserialize, Serialize};
@@ -43,6 +43,8 @@ use tokio::sync::OwnedMutexGuard;
 
 /// Events whose payloads are erased in one transaction.
 pub(crate) const EVENTS_PER_COMMIT_MAX: usize = 256;
+/// Rows beside events, of one sort, that are removed in one transaction.
+const ROWS_PER_COMMIT_MAX: usize = 256;
 /// Events that are read at a time.
 const EVENTS_READ: usize = 256;
 /// The place in a stream behind all of its events.
@@ -133,8 +135,8 @@ impl Store {
     ///
     /// `after` is what the transaction before returned, so that none goes again through what the
     /// earlier ones erased. The first one begins at 0, also after a crash: it passes over what is
-    /// gone. Of the streams that have lost events it is one stream's share, in as many transactions
-    /// as it takes.
+    /// gone. So may a later one of a run, which counts what stays. Of the streams that have lost
+    /// events it is one stream's share, in as many transactions as it takes.
     pub async fn erase(
         &self,
         purge: Stream,
@@ -145,8 +147,9 @@ impl Store {
         let next = move |is_done: bool| (!is_done).then_some(after);
         match piece {
             Piece::Run { run, committed } => {
+                let events = self.run_events(run, after).await?;
                 self.transact_for(purge, move |sql, tally| {
-                    runs::erase(sql, run, committed, after, tally)
+                    runs::erase(sql, events, committed, tally)
                 })
                 .await
             }
@@ -345,33 +348,6 @@ fn erase_event(sql: &Sql<'_>, position: u64, tally: &mut Tally) -> rusqlite::Res
     let erased = sql.execute(text, [int(position)])? > 0;
     tally.erased.events += u64::from(erased);
     Ok(erased)
-}
-
-/// Does something with each event of a stream that is left, and its time, in order.
-fn for_each_left(
-    sql: &Sql<'_>,
-    stream: &str,
-    mut work: impl FnMut(&Event, Timestamp) -> rusqlite::Result<()>,
-) -> rusqlite::Result<()> {
-    let text = "SELECT version, kind, payload, time FROM events WHERE stream = ?1 AND version > ?2 \
-                AND payload IS NOT NULL ORDER BY version LIMIT ?3";
-    let mut after = 0;
-    loop {
-        let events = sql.rows(
-            text,
-            params![stream, int(after), limit(EVENTS_READ)],
-            |row| Ok((row.uint(0)?, decode_at(row, 1)?, Timestamp(row.uint(3)?))),
-        )?;
-        let Some((last, ..)) = events.last() else {
-            return Ok(());
-        };
-        after = *last;
-        for (_, event, time) in &events {
-            if let Some(event) = event {
-                work(event, *time)?;
-            }
-        }
-    }
 }
 
 /// Erases what the buckets of one owner hold.

@@ -46,7 +46,7 @@ pub(super) fn erase_of_session(
     )?;
     let mut is_other = false;
     for (position, event) in &events {
-        forget(sql, *position)?;
+        forget(sql, *position, usize::MAX)?;
         erase_event(sql, *position, tally)?;
         let event = event.as_ref();
         is_other |= event.is_some_and(|event| !matches!(event, Event::NoteRemembered(_)));
@@ -164,7 +164,7 @@ pub(super) fn erase(
         |row| Ok((row.uint(0)?, row.uint(1)?)),
     )?;
     for (_, position) in &events {
-        forget(sql, *position)?;
+        forget(sql, *position, usize::MAX)?;
         erase_event(sql, *position, tally)?;
     }
     if let Some((version, _)) = events.get(EVENTS_PER_COMMIT_MAX - 1) {
@@ -176,7 +176,9 @@ pub(super) fn erase(
         return Ok(Some(BEHIND_ALL));
     }
     // Nothing of it is left that could name a blob.
-    named_no_more(sql, &stream)?;
+    if !named_no_more(sql, &stream)? {
+        return Ok(Some(BEHIND_ALL));
+    }
     sql.execute("DELETE FROM snapshots WHERE stream = ?1", [&stream])?;
     Ok(None)
 }

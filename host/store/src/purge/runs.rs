@@ -2,60 +2,82 @@
 //! had been said in one.
 
 use super::blobs::named_no_more;
+use super::run_events::RunEvents;
 use super::searchable_rows::forget;
 use super::streams::note_loss;
-use super::{EVENTS_PER_COMMIT_MAX, Tally, erase_event, usage};
+use super::{BEHIND_ALL, ROWS_PER_COMMIT_MAX, Tally, erase_event, usage};
 use crate::event_row::decode_at;
 use crate::projections::{first_again, names_blobs};
 use crate::read::dispatches::tree_of;
 use crate::sql::{Columns, Sql, int, limit};
 use domain::event::Event;
-use domain::id::{AgentId, InputId, RunId, SessionId, Stream};
+use domain::id::{AgentId, InputId, SessionId, Stream};
 use rusqlite::params;
 
-/// Erases what fits into one transaction of a run, of its events those after this version. Returns
-/// the version up to which nothing is left to erase; none when that is all.
+/// Erases what fits into one transaction of a run: these events and, after the last of them, what
+/// is beside them. Returns the version up to which no event is left to erase; 0 when nothing else
+/// is left but to count what stays, and none when that is all.
 pub(super) fn erase(
     sql: &Sql<'_>,
-    run: RunId,
+    mut events: RunEvents,
     committed: Option<u64>,
-    after: u64,
     tally: &mut Tally,
 ) -> rusqlite::Result<Option<u64>> {
-    if let Some(position) = committed {
-        forget(sql, position)?;
+    if !events.catch_up(sql)? {
+        return Ok(Some(events.after));
     }
-    let id = run.to_string();
-    let stream = format!("run/{id}");
-    usage::erase(sql, run, &stream, tally)?;
-    tally.erased.messages += sql.execute("DELETE FROM messages WHERE run = ?1", [&id])? as u64;
-    // What a tool keeps for others than this session is theirs.
-    let events = sql.rows(
-        "SELECT version, position, kind, payload FROM events WHERE stream = ?1 AND version > ?2 AND \
-         payload IS NOT NULL AND (kind <> 'keyvalue.written.v1' OR json_extract(CAST(payload AS \
-         TEXT), '$.place.scope') = 'session') ORDER BY version LIMIT ?3",
-        params![stream, int(after), limit(EVENTS_PER_COMMIT_MAX)],
-        |row| Ok((row.uint(0)?, row.uint(1)?, decode_at(row, 2)?)),
-    )?;
-    for (_, position, event) in &events {
-        for input in event.iter().flat_map(taken_in) {
-            erase_input(sql, input, tally)?;
+    if let Some(meter) = &events.usage {
+        usage::erase(sql, events.run, &events.stream, meter, tally)?;
+    }
+    for event in &events.to_erase {
+        for input in &event.inputs {
+            erase_input(sql, *input, tally)?;
         }
-        erase_event(sql, *position, tally)?;
+        erase_event(sql, event.position, tally)?;
     }
-    if let Some((version, ..)) = events.get(EVENTS_PER_COMMIT_MAX - 1) {
-        return Ok(Some(*version));
+    if let Some(version) = events.goes_on_after() {
+        return Ok(Some(version));
     }
-    finish(sql, &id, &stream, committed.is_some(), tally)?;
+    let id = events.run.to_string();
+    if !erase_beside(sql, &id, &events.stream, committed, tally)? {
+        return Ok(Some(BEHIND_ALL));
+    }
+    let Some(kept) = events.kept_of_all() else {
+        return Ok(Some(0));
+    };
+    finish(sql, &id, committed.is_some(), kept, tally)?;
     Ok(None)
 }
 
-/// Removes the data beside the events of a run.
-fn finish(
+/// Removes rows beside the events of a run, as many as fit into one transaction. Returns whether
+/// that is all.
+fn erase_beside(
     sql: &Sql<'_>,
     run: &str,
     stream: &str,
+    committed: Option<u64>,
+    tally: &mut Tally,
+) -> rusqlite::Result<bool> {
+    // The index needs the words of the messages that it loses.
+    if let Some(position) = committed
+        && forget(sql, position, ROWS_PER_COMMIT_MAX)? == ROWS_PER_COMMIT_MAX
+    {
+        return Ok(false);
+    }
+    let messages = sql.execute(
+        "DELETE FROM messages WHERE rowid IN (SELECT rowid FROM messages WHERE run = ?1 LIMIT ?2)",
+        params![run, limit(ROWS_PER_COMMIT_MAX)],
+    )?;
+    tally.erased.messages += messages as u64;
+    Ok(messages < ROWS_PER_COMMIT_MAX && named_no_more(sql, stream)?)
+}
+
+/// Removes what is left of a run when its events are erased, but for so many writes.
+fn finish(
+    sql: &Sql<'_>,
+    run: &str,
     has_turn: bool,
+    kept: u64,
     tally: &mut Tally,
 ) -> rusqlite::Result<()> {
     sql.execute(
@@ -64,7 +86,6 @@ fn finish(
          spawned.session)",
         [run],
     )?;
-    named_no_more(sql, stream)?;
     for text in [
         "DELETE FROM operations WHERE run = ?1",
         "DELETE FROM snapshots WHERE stream = 'run/' || ?1",
@@ -74,10 +95,7 @@ fn finish(
     // Counted once, also when it is done again after a crash.
     if sql.execute("DELETE FROM runs WHERE id = ?1", [run])? > 0 {
         tally.erased.turns += u64::from(has_turn);
-        tally.kept.bucket_writes += sql.number(
-            "SELECT count(*) FROM events WHERE stream = ?1 AND payload IS NOT NULL",
-            [stream],
-        )?;
+        tally.kept.bucket_writes += kept;
         handed_on(sql, run)?;
     }
     Ok(())
@@ -98,15 +116,6 @@ fn handed_on(sql: &Sql<'_>, run: &str) -> rusqlite::Result<()> {
         )?;
     }
     Ok(())
-}
-
-/// Returns the inputs that a run took in with an event.
-fn taken_in(event: &Event) -> Vec<InputId> {
-    match event {
-        Event::RunStarted(started) => started.claimed.clone(),
-        Event::RunStepped(stepped) => stepped.claimed.clone(),
-        _ => Vec::new(),
-    }
 }
 
 /// An input of a session that was deleted goes with the run that took it in.
@@ -180,7 +189,7 @@ pub(super) fn erase_import(
     let Some(Event::TurnsImported(imported)) = found else {
         return Ok(());
     };
-    forget(sql, position)?;
+    forget(sql, position, usize::MAX)?;
     for it in &imported.turns {
         tally.erased.messages += sql.execute(
             "DELETE FROM messages WHERE run = ?1",

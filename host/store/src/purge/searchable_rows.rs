@@ -2,30 +2,30 @@
 
 use crate::full_text;
 use crate::projections::{indexed_body, owner_token, recall_rows_of};
-use crate::sql::Sql;
+use crate::sql::{Sql, limit};
 use rusqlite::params;
 
-/// Removes the searchable rows of an event. Their words have to exist still: the index needs to
-/// know which ones it loses, as far as it has them.
-pub(super) fn forget(sql: &Sql<'_>, position: u64) -> rusqlite::Result<()> {
+/// Removes searchable rows of an event, at most so many, and returns how many. Their words have to
+/// exist still: the index needs to know which ones it loses, as far as it has them.
+pub(super) fn forget(sql: &Sql<'_>, position: u64, rows_max: usize) -> rusqlite::Result<usize> {
     let (first, end) = recall_rows_of(position);
     let rows: Vec<i64> = sql.rows(
-        "SELECT id FROM recall WHERE id >= ?1 AND id < ?2",
-        params![first, end],
+        "SELECT id FROM recall WHERE id >= ?1 AND id < ?2 ORDER BY id LIMIT ?3",
+        params![first, end, limit(rows_max)],
         |row| row.get(0),
     )?;
     if rows.is_empty() {
-        return Ok(());
+        return Ok(0);
     }
     // Without this the index would note that the words are gone, and keep them.
     sql.execute(
         "INSERT INTO recall_index (recall_index, rank) VALUES ('secure-delete', 1)",
         [],
     )?;
-    for row in rows {
+    for row in &rows {
         // To take away what the index does not have would spoil its totals.
-        if full_text::has(sql, row)?
-            && let Some((agent, text)) = full_text::words_of(sql, row)?
+        if full_text::has(sql, *row)?
+            && let Some((agent, text)) = full_text::words_of(sql, *row)?
         {
             sql.execute(
                 "INSERT INTO recall_index (recall_index, rowid, agent, body) VALUES ('delete', ?1, \
@@ -39,5 +39,5 @@ pub(super) fn forget(sql: &Sql<'_>, position: u64) -> rusqlite::Result<()> {
     if !sql.exists("SELECT 1 FROM recall", [])? {
         full_text::clear(sql)?;
     }
-    Ok(())
+    Ok(rows.len())
 }

@@ -54,7 +54,7 @@ pub(super) fn erase(
     let committed =
         "SELECT position FROM events WHERE stream = ?1 AND kind = 'session.turn.committed.v1'";
     for position in sql.rows(committed, [&stream], |row| row.uint(0))? {
-        forget(sql, position)?;
+        forget(sql, position, usize::MAX)?;
     }
     erase_buckets(sql, &id, tally)?;
     for text in [

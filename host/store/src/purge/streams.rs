@@ -3,7 +3,8 @@
 //! A stream may be long, whatever was erased of it. So a reader goes through it page by page, and
 //! the writer looks only at what came since.
 
-use super::{EVENTS_READ, Store};
+use super::blobs::not_named_by;
+use super::{EVENTS_READ, ROWS_PER_COMMIT_MAX, Store};
 use crate::commit::CommitError;
 use crate::event_row::decode_at;
 use crate::meta;
@@ -23,8 +24,6 @@ use std::collections::BTreeMap;
 const DUE: &str = "fold/";
 /// References to blobs that are read at a time.
 const REFERENCES_READ: usize = 4_096;
-/// References to blobs that are removed in one transaction.
-const REFERENCES_PER_COMMIT_MAX: usize = 256;
 
 /// Notes that a stream has lost an event from which more follows than rows of its own.
 pub(super) fn note_loss(sql: &Sql<'_>, stream: &str) -> rusqlite::Result<()> {
@@ -185,7 +184,7 @@ impl Rest {
         if !self.read_events(sql)? {
             return Ok(false);
         }
-        for _ in 0..REFERENCES_PER_COMMIT_MAX {
+        for _ in 0..ROWS_PER_COMMIT_MAX {
             match self.unfounded.pop_first() {
                 Some((digest, reference)) => self.write_reference(sql, digest, &reference)?,
                 None => break,
@@ -211,14 +210,7 @@ impl Rest {
                 params![self.stream, digest.0],
             );
         }
-        sql.execute(
-            "INSERT OR IGNORE INTO blobs_to_look_at (digest) VALUES (?1)",
-            [digest.0],
-        )?;
-        sql.write(
-            "DELETE FROM blob_references WHERE stream = ?1 AND digest = ?2",
-            params![self.stream, digest.0],
-        )
+        not_named_by(sql, &self.stream, digest)
     }
 
     fn write_agent(&self, sql: &Sql<'_>) -> rusqlite::Result<()> {

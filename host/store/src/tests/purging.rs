@@ -4,6 +4,7 @@
 mod inputs;
 mod long;
 mod pieces;
+mod runs;
 mod streams;
 
 use super::buckets::{place, written};
