@@ -9,6 +9,7 @@
 
 mod agents;
 mod blobs;
+mod buckets;
 mod plan;
 mod rewrite;
 mod run_events;
@@ -26,14 +27,12 @@ use crate::commit::CommitError;
 use crate::event_row::decode_at;
 use crate::fault;
 use crate::meta;
-use crate::projections::scope_name;
 use crate::read::ReadError;
 use crate::read::agents::root;
 use crate::sql::{Columns, Sql, int, to_json};
 use crate::store::Store;
 use crate::user_storage;
 use domain::event::{Erased, Event, KeptByPurge, Purged};
-use domain::grant::BucketScope;
 use domain::id::{AgentId, RunId, SessionId, Stream};
 use domain::usage::{UsageShare, UsageShares};
 use rusqlite::params;
@@ -45,6 +44,9 @@ use tokio::sync::OwnedMutexGuard;
 pub(crate) const EVENTS_PER_COMMIT_MAX: usize = 256;
 /// Rows beside events, of one sort, that are removed in one transaction.
 const ROWS_PER_COMMIT_MAX: usize = 256;
+/// Bytes of blobs, or of values in buckets, after which a transaction deletes no more of them: they
+/// are overwritten.
+const BYTES_PER_COMMIT_MAX: u64 = 16 << 20;
 /// Events that are read at a time.
 const EVENTS_READ: usize = 256;
 /// The place in a stream behind all of its events.
@@ -348,18 +350,4 @@ fn erase_event(sql: &Sql<'_>, position: u64, tally: &mut Tally) -> rusqlite::Res
     let erased = sql.execute(text, [int(position)])? > 0;
     tally.erased.events += u64::from(erased);
     Ok(erased)
-}
-
-/// Erases what the buckets of one owner hold.
-fn erase_entries(
-    sql: &Sql<'_>,
-    scope: BucketScope,
-    of: &str,
-    tally: &mut Tally,
-) -> rusqlite::Result<()> {
-    let text = "DELETE FROM bucket_entries WHERE bucket IN (SELECT id FROM buckets WHERE scope = \
-                ?1 AND of = ?2)";
-    let owner = [scope_name(scope), of];
-    tally.erased.bucket_keys += sql.execute(text, owner)? as u64;
-    sql.write("DELETE FROM buckets WHERE scope = ?1 AND of = ?2", owner)
 }

@@ -2,10 +2,11 @@
 //! sessions.
 
 use super::blobs::named_no_more;
+use super::buckets::erase_entries;
 use super::searchable_rows::forget;
 use super::sessions::{REQUESTS_PER_COMMIT_MAX, forget_requests};
 use super::streams::note_loss;
-use super::{BEHIND_ALL, EVENTS_PER_COMMIT_MAX, Store, Tally, erase_entries, erase_event};
+use super::{BEHIND_ALL, EVENTS_PER_COMMIT_MAX, Store, Tally, erase_event};
 use crate::event_row::decode_at;
 use crate::read::ReadError;
 use crate::sql::{Columns, Sql, int, limit};
@@ -127,8 +128,8 @@ impl Writes {
 }
 
 /// Erases what tools keep for an agent: these writes to its buckets and, after the last of them,
-/// what the buckets hold. Returns the position of the last event that was looked at; none when that
-/// is all.
+/// what the buckets hold, as much as fits. Returns the position of the last event that was looked
+/// at; none when that is all.
 pub(super) fn erase_buckets(
     sql: &Sql<'_>,
     mut writes: Writes,
@@ -144,8 +145,9 @@ pub(super) fn erase_buckets(
     if !writes.is_all {
         return Ok(Some(writes.seen));
     }
-    erase_entries(sql, BucketScope::Agent, &writes.agent.to_string(), tally)?;
-    Ok(None)
+    let agent = writes.agent.to_string();
+    let is_done = erase_entries(sql, BucketScope::Agent, &agent, tally)?;
+    Ok((!is_done).then_some(writes.seen))
 }
 
 /// Erases what fits into one transaction of an agent's stream, of its events those after this

@@ -1,7 +1,7 @@
 //! Blobs after an erasure: the streams that still name them, and deletion of those that are not
 //! named any more.
 
-use super::{ROWS_PER_COMMIT_MAX, Tally};
+use super::{BYTES_PER_COMMIT_MAX, ROWS_PER_COMMIT_MAX, Tally};
 use crate::EMPTY_STATE;
 use crate::sql::{Columns, Sql, limit};
 use crate::user_storage;
@@ -10,8 +10,6 @@ use rusqlite::params;
 
 /// Blobs that are checked in one transaction.
 const BLOBS_PER_COMMIT_MAX: usize = 256;
-/// Bytes of blobs after which a transaction deletes no more of them.
-const BLOB_BYTES_PER_COMMIT_MAX: u64 = 16 << 20;
 
 /// Marks blobs that a stream names to be checked, because what names them is erased: as many as fit
 /// into one transaction. Returns whether that is all.
@@ -71,8 +69,7 @@ pub(super) fn erase_unnamed(sql: &Sql<'_>, tally: &mut Tally) -> rusqlite::Resul
     )?;
     let mut deleted_bytes = 0;
     for (at, digest) in looked_at.iter().enumerate() {
-        // Their bytes are written over.
-        if deleted_bytes >= BLOB_BYTES_PER_COMMIT_MAX && at > 0 {
+        if deleted_bytes >= BYTES_PER_COMMIT_MAX && at > 0 {
             return Ok(false);
         }
         let is_kept = *digest == Digest::of(EMPTY_STATE) || is_named(sql, *digest)?;

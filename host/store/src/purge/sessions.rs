@@ -1,10 +1,11 @@
 //! Purge of a session's data beside its runs: inputs, items, files, buckets of tools, names, and
 //! requests about it.
 
+use super::buckets::erase_entries;
 use super::runs::remove_input;
 use super::searchable_rows::forget;
 use super::streams::note_loss;
-use super::{BEHIND_ALL, EVENTS_PER_COMMIT_MAX, Tally, erase_entries, erase_event};
+use super::{BEHIND_ALL, EVENTS_PER_COMMIT_MAX, Tally, erase_event};
 use crate::projections::needs_snippet;
 use crate::sql::{Columns, Sql, int, limit};
 use crate::user_storage;
@@ -56,7 +57,9 @@ pub(super) fn erase(
     for position in sql.rows(committed, [&stream], |row| row.uint(0))? {
         forget(sql, position, usize::MAX)?;
     }
-    erase_buckets(sql, &id, tally)?;
+    if !erase_buckets(sql, &id, tally)? {
+        return Ok(Some(BEHIND_ALL));
+    }
     for text in [
         "DELETE FROM items WHERE session = ?1",
         "DELETE FROM files WHERE session = ?1",
@@ -85,8 +88,9 @@ pub(super) fn forget_requests(sql: &Sql<'_>, about: &str) -> rusqlite::Result<u6
     Ok(forgotten + user_storage::erases_replies(sql, text, [about])?)
 }
 
-/// Erases the buckets of tools in a session, and what they wrote of it in turns that stay.
-fn erase_buckets(sql: &Sql<'_>, session: &str, tally: &mut Tally) -> rusqlite::Result<()> {
+/// Erases the buckets of tools in a session, and what they wrote of it in turns that stay. Returns
+/// whether that is all.
+fn erase_buckets(sql: &Sql<'_>, session: &str, tally: &mut Tally) -> rusqlite::Result<bool> {
     let writes = "SELECT e.position FROM runs r CROSS JOIN events e ON e.stream = 'run/' || r.id \
                   WHERE r.session = ?1 AND e.kind = 'keyvalue.written.v1' AND e.payload IS NOT \
                   NULL AND json_extract(CAST(e.payload AS TEXT), '$.place.scope') = 'session'";

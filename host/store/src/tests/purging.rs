@@ -1,6 +1,7 @@
 //! Purging: nothing of what was said is left in any file, what others point to stays, and what is
 //! left is what the events say.
 
+mod buckets;
 mod inputs;
 mod long;
 mod pieces;

@@ -8,6 +8,7 @@ use super::super::sample::{
 };
 use super::{begun, deleted, erase_all, finished, is_sound};
 use crate::Piece;
+use crate::sql::Columns;
 use domain::digest::Digest;
 use domain::event::Event;
 use domain::grant::BucketScope;
@@ -41,7 +42,7 @@ fn rows(sample: &Sample) -> u64 {
         .query_row(
             "SELECT (SELECT count(*) FROM messages) + (SELECT count(*) FROM blob_references)",
             [],
-            |row| row.get(0),
+            |row| row.uint(0),
         )
         .unwrap()
 }
