@@ -16,6 +16,7 @@ mod run_events;
 mod runs;
 mod searchable_rows;
 mod sessions;
+mod snippets;
 mod streams;
 mod usage;
 
@@ -32,6 +33,7 @@ use crate::read::agents::root;
 use crate::sql::{Columns, Sql, int, to_json};
 use crate::store::Store;
 use crate::user_storage;
+use buckets::BucketsOf;
 use domain::event::{Erased, Event, KeptByPurge, Purged};
 use domain::id::{AgentId, RunId, SessionId, Stream};
 use domain::usage::{UsageShare, UsageShares};
@@ -47,6 +49,8 @@ const ROWS_PER_COMMIT_MAX: usize = 256;
 /// Bytes of blobs, or of values in buckets, after which a transaction deletes no more of them: they
 /// are overwritten.
 const BYTES_PER_COMMIT_MAX: u64 = 16 << 20;
+/// Events of which a reader looks at the kinds in one go.
+const EVENTS_SEEN: usize = 4_096;
 /// Events that are read at a time.
 const EVENTS_READ: usize = 256;
 /// The place in a stream behind all of its events.
@@ -78,8 +82,12 @@ pub enum Piece {
         /// The session.
         session: SessionId,
     },
+    /// Data that tools keep for a session, also in turns that stay.
+    SessionBuckets(SessionId),
     /// Everything else that belongs to a session.
     Session(SessionId),
+    /// Snippets of other deleted sessions whose threads share turns with a session.
+    Snippets(SessionId),
     /// Data that tools keep for an agent.
     AgentBuckets(AgentId),
     /// Everything else that belongs to an agent.
@@ -168,18 +176,19 @@ impl Store {
                 })
                 .await
             }
-            Piece::Session(session) => {
-                self.transact_for(purge, move |sql, tally| {
-                    sessions::erase(sql, session, after, tally)
-                })
-                .await
+            Piece::SessionBuckets(session) => {
+                let owner = BucketsOf::Session(session);
+                self.erase_buckets(purge, owner, after).await
             }
+            Piece::Session(session) => {
+                let events = self.session_events(session, after).await?;
+                self.transact_for(purge, move |sql, tally| events.erase(sql, tally))
+                    .await
+            }
+            Piece::Snippets(session) => self.erase_snippets(purge, session, after).await,
             Piece::AgentBuckets(agent) => {
-                let writes = self.bucket_writes(agent, after).await?;
-                self.transact_for(purge, move |sql, tally| {
-                    agents::erase_buckets(sql, writes, tally)
-                })
-                .await
+                let owner = BucketsOf::Agent(agent);
+                self.erase_buckets(purge, owner, after).await
             }
             Piece::Agent(agent) => {
                 self.transact_for(purge, move |sql, tally| {

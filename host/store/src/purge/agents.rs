@@ -2,21 +2,15 @@
 //! sessions.
 
 use super::blobs::named_no_more;
-use super::buckets::erase_entries;
 use super::searchable_rows::forget;
 use super::sessions::{REQUESTS_PER_COMMIT_MAX, forget_requests};
 use super::streams::note_loss;
-use super::{BEHIND_ALL, EVENTS_PER_COMMIT_MAX, Store, Tally, erase_event};
+use super::{BEHIND_ALL, EVENTS_PER_COMMIT_MAX, Tally, erase_event};
 use crate::event_row::decode_at;
-use crate::read::ReadError;
 use crate::sql::{Columns, Sql, int, limit};
 use domain::event::Event;
-use domain::grant::BucketScope;
 use domain::id::{AgentId, SessionId};
 use rusqlite::params;
-
-/// Events of an agent that a reader looks at in one go.
-const EVENTS_SEEN: usize = 4_096;
 
 /// Erases events of an agent's stream about a session, as many as fit into one transaction. Returns
 /// whether that is all. If the session is a structured one, the agent is to be folded again from
@@ -65,89 +59,6 @@ fn is_purged(sql: &Sql<'_>, agent: AgentId) -> rusqlite::Result<bool> {
         "SELECT 1 FROM agents WHERE id = ?1 AND purged",
         [agent.to_string()],
     )
-}
-
-/// Writes of tools to the buckets of an agent, as many as one transaction erases.
-pub(super) struct Writes {
-    agent: AgentId,
-    positions: Vec<u64>,
-    /// The position up to which the agent's events were looked at.
-    seen: u64,
-    /// True if there were no further events.
-    is_all: bool,
-}
-
-impl Store {
-    /// Finds the writes after this position. All events of the agent have to be looked at, so a
-    /// reader does that, page by page.
-    pub(super) async fn bucket_writes(
-        &self,
-        agent: AgentId,
-        after: u64,
-    ) -> Result<Writes, ReadError> {
-        let mut writes = Writes {
-            agent,
-            positions: Vec::new(),
-            seen: after,
-            is_all: false,
-        };
-        while !writes.is_all && writes.positions.len() < EVENTS_PER_COMMIT_MAX {
-            let page = self.read(move |sql| {
-                writes.read_page(sql, EVENTS_SEEN)?;
-                Ok(writes)
-            });
-            writes = page.await?;
-        }
-        Ok(writes)
-    }
-}
-
-impl Writes {
-    /// Goes on through at most so many events.
-    fn read_page(&mut self, sql: &Sql<'_>, events_max: usize) -> rusqlite::Result<()> {
-        let page = sql.rows(
-            "SELECT position, iif(kind = 'keyvalue.written.v1', json_extract(CAST(payload AS TEXT), \
-             '$.place.scope') IS 'agent' AND json_extract(CAST(payload AS TEXT), '$.place.of') IS \
-             ?1, 0) FROM events WHERE agent = ?1 AND position > ?2 ORDER BY position LIMIT ?3",
-            params![self.agent.to_string(), int(self.seen), limit(events_max)],
-            |row| Ok((row.uint(0)?, row.get::<_, bool>(1)?)),
-        )?;
-        self.is_all = page.len() < events_max;
-        for (position, is_write) in page {
-            self.seen = position;
-            if is_write {
-                self.positions.push(position);
-            }
-            if self.positions.len() == EVENTS_PER_COMMIT_MAX {
-                self.is_all = false;
-                break;
-            }
-        }
-        Ok(())
-    }
-}
-
-/// Erases what tools keep for an agent: these writes to its buckets and, after the last of them,
-/// what the buckets hold, as much as fits. Returns the position of the last event that was looked
-/// at; none when that is all.
-pub(super) fn erase_buckets(
-    sql: &Sql<'_>,
-    mut writes: Writes,
-    tally: &mut Tally,
-) -> rusqlite::Result<Option<u64>> {
-    if writes.is_all {
-        // Whatever came since a reader looked.
-        writes.read_page(sql, EVENTS_PER_COMMIT_MAX)?;
-    }
-    for position in &writes.positions {
-        erase_event(sql, *position, tally)?;
-    }
-    if !writes.is_all {
-        return Ok(Some(writes.seen));
-    }
-    let agent = writes.agent.to_string();
-    let is_done = erase_entries(sql, BucketScope::Agent, &agent, tally)?;
-    Ok((!is_done).then_some(writes.seen))
 }
 
 /// Erases what fits into one transaction of an agent's stream, of its events those after this

@@ -41,3 +41,12 @@ pub(super) fn forget(sql: &Sql<'_>, position: u64, rows_max: usize) -> rusqlite:
     }
     Ok(rows.len())
 }
+
+/// Returns whether an event has searchable rows.
+pub(super) fn has_any(sql: &Sql<'_>, position: u64) -> rusqlite::Result<bool> {
+    let (first, end) = recall_rows_of(position);
+    sql.exists(
+        "SELECT 1 FROM recall WHERE id >= ?1 AND id < ?2",
+        params![first, end],
+    )
+}
