@@ -81,9 +81,8 @@ fn finish(
     tally: &mut Tally,
 ) -> rusqlite::Result<()> {
     sql.execute(
-        "DELETE FROM spawned WHERE by_session = (SELECT session FROM runs WHERE id = ?1) AND ?1 = \
-         (SELECT i.by_run FROM sessions s JOIN inputs i ON i.id = s.first_input WHERE s.id = \
-         spawned.session)",
+        "DELETE FROM spawned WHERE session IN (SELECT s.id FROM inputs i CROSS JOIN sessions s ON \
+         s.id = i.session WHERE i.by_run = ?1 AND s.first_input = i.id)",
         [run],
     )?;
     for text in [

@@ -6,6 +6,7 @@ use super::super::sample::{
     NOON, Sample, ada, agent, begin, commit, created, input, message, noise, opened, run,
     run_ended, run_started, session, take_turn, turn_after,
 };
+use super::super::spawned::spawn;
 use super::inputs::naming;
 use super::{MARK, deleted, erase_all, filled, holders, is_sound, purged};
 use crate::sql::STEPS;
@@ -123,6 +124,44 @@ async fn steps_for_each_run(runs: u64) -> u64 {
 async fn inputs_that_go_with_their_runs_cost_no_more_each_the_more_of_them_there_are() {
     let few = steps_for_each_run(20).await;
     let many = steps_for_each_run(200).await;
+    assert!(
+        many <= few + few / 4,
+        "{few} steps for each of 20 runs, {many} for each of 200"
+    );
+}
+
+/// Returns the steps for each of so many runs of one session, each of which began another session.
+async fn steps_for_each_spawning_run(runs: u64) -> u64 {
+    let sample = Sample::new();
+    begin(&sample).await;
+    for n in 1..=u128::from(runs) {
+        let stream = Stream::Run(run(n));
+        let started = run_started(run(n), 1, None, Vec::new());
+        sample.append(stream, vec![started]).await;
+        spawn(&sample, 1_000 + n, n, &format!("/bob/{n}"), "bob").await;
+        let ended = run_ended(run(n), 1, TurnId(Digest([0; 32])));
+        sample.append(stream, vec![ended]).await;
+    }
+    sample
+        .append(Stream::Session(session(1)), vec![deleted(1)])
+        .await;
+    let before = steps(&sample).await;
+    for n in 1..=u128::from(runs) {
+        let piece = Piece::Run {
+            run: run(n),
+            committed: None,
+        };
+        erase(&sample, piece).await;
+    }
+    let took = steps(&sample).await - before;
+    is_sound(&sample).await;
+    took / runs
+}
+
+#[tokio::test]
+async fn runs_that_began_sessions_cost_no_more_each_the_more_of_them_there_are() {
+    let few = steps_for_each_spawning_run(20).await;
+    let many = steps_for_each_spawning_run(200).await;
     assert!(
         many <= few + few / 4,
         "{few} steps for each of 20 runs, {many} for each of 200"
