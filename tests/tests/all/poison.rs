@@ -181,11 +181,8 @@ async fn a_turn_over_which_the_host_is_killed_three_times_fails_and_asks_no_mode
     let repeat = format!("{requeue}?repeat={}", run.as_str().unwrap());
     let ada = host.user("ada", &["admin"]).await;
     for _ in 0..2 {
-        let asked = ada
-            .request(reqwest::Method::POST, &repeat)
-            .header("idempotency-key", "once")
-            .json(&json!({}));
-        let repeated = ada.send(asked).await.unwrap();
+        let asked = ada.ask_under("once", reqwest::Method::POST, &repeat, Some(&json!({})));
+        let repeated = asked.await.unwrap();
         assert_eq!(repeated.status, 202, "{repeated:?}");
     }
     until(&host, &session, "run.started.v1", 3).await;
