@@ -12,6 +12,7 @@ mod blobs;
 mod buckets;
 mod plan;
 mod rewrite;
+mod room;
 mod run_events;
 mod runs;
 mod searchable_rows;
@@ -42,17 +43,20 @@ use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use tokio::sync::OwnedMutexGuard;
 
-/// Events whose payloads are erased in one transaction.
+/// Events whose payloads are erased in one transaction, with those of inputs that go with a run.
 pub(crate) const EVENTS_PER_COMMIT_MAX: usize = 256;
 /// Rows beside events, of one sort, that are removed in one transaction.
 const ROWS_PER_COMMIT_MAX: usize = 256;
-/// Bytes of blobs, or of values in buckets, after which a transaction deletes no more of them: they
-/// are overwritten.
+/// Bytes of payloads, of messages, of words in the index, of values in buckets or of blobs, after
+/// which a transaction erases no more of that sort: they are overwritten.
 const BYTES_PER_COMMIT_MAX: u64 = 16 << 20;
 /// Events of which a reader looks at the kinds in one go.
 const EVENTS_SEEN: usize = 4_096;
 /// Events that are read at a time.
 const EVENTS_READ: usize = 256;
+/// Bytes of payloads after which a page that is read ends: a read that is long is in the way of
+/// shortening the log.
+const BYTES_READ: u64 = 4 << 20;
 /// The place in a stream behind all of its events.
 const BEHIND_ALL: u64 = u64::MAX;
 /// Prefix of the names of open purges in the store's metadata.

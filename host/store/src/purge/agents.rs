@@ -2,6 +2,7 @@
 //! sessions.
 
 use super::blobs::named_no_more;
+use super::room::{Room, some_rows};
 use super::searchable_rows::forget;
 use super::sessions::{REQUESTS_PER_COMMIT_MAX, forget_requests};
 use super::streams::note_loss;
@@ -23,7 +24,7 @@ pub(super) fn erase_of_session(
 ) -> rusqlite::Result<bool> {
     let stream = format!("agent/{agent}");
     // Word for word as in the index.
-    let text = "SELECT position, kind, payload FROM events WHERE stream = ?1 AND \
+    let text = "SELECT position, length(payload), kind, payload FROM events WHERE stream = ?1 AND \
                 coalesce(json_extract(CAST(payload AS TEXT), '$.session_id'), \
                 json_extract(CAST(payload AS TEXT), '$.session.session_id'), \
                 json_extract(CAST(payload AS TEXT), '$.session')) = ?2 AND payload IS NOT NULL AND \
@@ -33,15 +34,16 @@ pub(super) fn erase_of_session(
                 'agent.client.action.requested.v1', 'agent.client.response.received.v1', \
                 'agent.client.action.withdrawn.v1', 'agent.note.remembered.v1') ORDER BY position \
                 LIMIT ?3";
-    let read = |row: &rusqlite::Row<'_>| Ok((row.uint(0)?, decode_at(row, 1)?));
-    let events = sql.rows(
+    let (events, is_all) = some_rows(
+        sql,
         text,
         params![stream, session.to_string(), limit(EVENTS_PER_COMMIT_MAX)],
-        read,
+        Room::of_commit(EVENTS_PER_COMMIT_MAX),
+        |row| Ok(((row.uint(0)?, decode_at(row, 2)?), row.uint(1)?)),
     )?;
     let mut is_other = false;
     for (position, event) in &events {
-        forget(sql, *position, usize::MAX)?;
+        forget(sql, *position, &mut Room::endless())?;
         erase_event(sql, *position, tally)?;
         let event = event.as_ref();
         is_other |= event.is_some_and(|event| !matches!(event, Event::NoteRemembered(_)));
@@ -50,7 +52,7 @@ pub(super) fn erase_of_session(
     if is_other && !is_purged(sql, agent)? {
         note_loss(sql, &stream)?;
     }
-    Ok(events.len() < EVENTS_PER_COMMIT_MAX)
+    Ok(is_all)
 }
 
 /// Returns whether an agent is purged, or about to be.
@@ -70,17 +72,20 @@ pub(super) fn erase(
     tally: &mut Tally,
 ) -> rusqlite::Result<Option<u64>> {
     let stream = format!("agent/{agent}");
-    let events = sql.rows(
-        "SELECT version, position FROM events WHERE stream = ?1 AND version > ?2 AND payload IS NOT \
-         NULL AND kind NOT IN ('purge.begun.v1', 'purge.done.v1') ORDER BY version LIMIT ?3",
+    let (events, is_all) = some_rows(
+        sql,
+        "SELECT version, position, length(payload) FROM events WHERE stream = ?1 AND version > ?2 \
+         AND payload IS NOT NULL AND kind NOT IN ('purge.begun.v1', 'purge.done.v1') ORDER BY \
+         version LIMIT ?3",
         params![stream, int(after), limit(EVENTS_PER_COMMIT_MAX)],
-        |row| Ok((row.uint(0)?, row.uint(1)?)),
+        Room::of_commit(EVENTS_PER_COMMIT_MAX),
+        |row| Ok(((row.uint(0)?, row.uint(1)?), row.uint(2)?)),
     )?;
     for (_, position) in &events {
-        forget(sql, *position, usize::MAX)?;
+        forget(sql, *position, &mut Room::endless())?;
         erase_event(sql, *position, tally)?;
     }
-    if let Some((version, _)) = events.get(EVENTS_PER_COMMIT_MAX - 1) {
+    if let Some((version, _)) = events.last().filter(|_| !is_all) {
         return Ok(Some(*version));
     }
     let requests = forget_requests(sql, &agent.to_string())?;

@@ -1,9 +1,7 @@
 //! Data that tools keep for an agent or a session that is purged.
 
-use super::{
-    BYTES_PER_COMMIT_MAX, EVENTS_PER_COMMIT_MAX, EVENTS_SEEN, ROWS_PER_COMMIT_MAX, Store, Tally,
-    erase_event,
-};
+use super::room::{Room, page_of};
+use super::{EVENTS_PER_COMMIT_MAX, EVENTS_SEEN, ROWS_PER_COMMIT_MAX, Store, Tally, erase_event};
 use crate::commit::CommitError;
 use crate::projections::scope_name;
 use crate::read::ReadError;
@@ -12,15 +10,17 @@ use domain::grant::BucketScope;
 use domain::id::{AgentId, SessionId, Stream};
 use rusqlite::params;
 
-/// The events of an agent, and whether each is a write to a bucket of its own.
+/// The events of an agent, whether each is a write to a bucket of its own, and how long a write is.
 const OF_AGENT: &str = "SELECT position, iif(kind = 'keyvalue.written.v1', \
     json_extract(CAST(payload AS TEXT), '$.place.scope') IS 'agent' AND \
-    json_extract(CAST(payload AS TEXT), '$.place.of') IS ?1, 0) FROM events WHERE agent = ?1 AND \
+    json_extract(CAST(payload AS TEXT), '$.place.of') IS ?1, 0), iif(kind = \
+    'keyvalue.written.v1', coalesce(length(payload), 0), 0) FROM events WHERE agent = ?1 AND \
     position > ?2 ORDER BY position LIMIT ?3";
 /// The same of a session. Those of its own stream are no writes.
 const OF_SESSION: &str = "SELECT position, iif(kind = 'keyvalue.written.v1', \
     json_extract(CAST(payload AS TEXT), '$.place.scope') IS 'session' AND \
-    json_extract(CAST(payload AS TEXT), '$.place.of') IS ?1, 0) FROM events WHERE session = ?1 AND \
+    json_extract(CAST(payload AS TEXT), '$.place.of') IS ?1, 0), iif(kind = \
+    'keyvalue.written.v1', coalesce(length(payload), 0), 0) FROM events WHERE session = ?1 AND \
     stream <> 'session/' || session AND position > ?2 ORDER BY position LIMIT ?3";
 
 /// The owner of buckets that are erased.
@@ -36,6 +36,8 @@ struct Writes {
     of: String,
     events: &'static str,
     positions: Vec<u64>,
+    /// What else the transaction may erase.
+    room: Room,
     /// The position up to which the owner's events were looked at.
     seen: u64,
     /// True if there were no further events.
@@ -61,7 +63,7 @@ impl Store {
     /// by page.
     async fn bucket_writes(&self, owner: BucketsOf, after: u64) -> Result<Writes, ReadError> {
         let mut writes = Writes::after(owner, after);
-        while !writes.is_all && writes.positions.len() < EVENTS_PER_COMMIT_MAX {
+        while !writes.is_all && !writes.room.is_full() {
             let page = self.read(move |sql| {
                 writes.read_page(sql, EVENTS_SEEN)?;
                 Ok(writes)
@@ -83,6 +85,7 @@ impl Writes {
             of,
             events,
             positions: Vec::new(),
+            room: Room::of_commit(EVENTS_PER_COMMIT_MAX),
             seen: after,
             is_all: false,
         }
@@ -90,18 +93,24 @@ impl Writes {
 
     /// Goes on through at most so many events.
     fn read_page(&mut self, sql: &Sql<'_>, events_max: usize) -> rusqlite::Result<()> {
-        let page = sql.rows(
+        let (page, is_last) = page_of(
+            sql,
             self.events,
             params![self.of, int(self.seen), limit(events_max)],
-            |row| Ok((row.uint(0)?, row.get::<_, bool>(1)?)),
+            events_max,
+            |row| {
+                let bytes = row.uint(2)?;
+                Ok(((row.uint(0)?, row.get::<_, bool>(1)?, bytes), bytes))
+            },
         )?;
-        self.is_all = page.len() < events_max;
-        for (position, is_write) in page {
+        self.is_all = is_last;
+        for (position, is_write, bytes) in page {
             self.seen = position;
             if is_write {
+                self.room.take(bytes);
                 self.positions.push(position);
             }
-            if self.positions.len() == EVENTS_PER_COMMIT_MAX {
+            if self.room.is_full() {
                 self.is_all = false;
                 break;
             }
@@ -137,10 +146,7 @@ fn erase_entries(
         params![scope_name(scope), of, limit(ROWS_PER_COMMIT_MAX)],
         |row| row.get::<_, i64>(0),
     )?;
-    let mut room = Room {
-        entries: ROWS_PER_COMMIT_MAX,
-        bytes: BYTES_PER_COMMIT_MAX,
-    };
+    let mut room = Room::of_commit(ROWS_PER_COMMIT_MAX);
     for bucket in &buckets {
         if !empty(sql, *bucket, &mut room, tally)? {
             return Ok(false);
@@ -150,27 +156,20 @@ fn erase_entries(
     Ok(buckets.len() < ROWS_PER_COMMIT_MAX)
 }
 
-/// The rest of a transaction's share: how much more it may delete.
-struct Room {
-    entries: usize,
-    bytes: u64,
-}
-
 /// Deletes entries of a bucket while there is room. Returns whether none is left.
 fn empty(sql: &Sql<'_>, bucket: i64, room: &mut Room, tally: &mut Tally) -> rusqlite::Result<bool> {
     let entries = sql.rows(
         "SELECT rowid, length(value) FROM bucket_entries WHERE bucket = ?1 LIMIT ?2",
-        params![bucket, limit(room.entries + 1)],
+        params![bucket, limit(room.rows + 1)],
         |row| Ok((row.get::<_, i64>(0)?, row.uint(1)?)),
     )?;
     for (entry, bytes) in entries {
-        if room.entries == 0 || room.bytes == 0 {
+        if room.is_full() {
             return Ok(false);
         }
         sql.execute("DELETE FROM bucket_entries WHERE rowid = ?1", [entry])?;
         tally.erased.bucket_keys += 1;
-        room.entries -= 1;
-        room.bytes = room.bytes.saturating_sub(bytes);
+        room.take(bytes);
     }
     Ok(true)
 }

@@ -3,6 +3,8 @@
 //! A run may be long. So a reader goes through it page by page, and the writer looks only at what
 //! came since.
 
+use super::room::{Room, page_of};
+use super::runs::input_bytes;
 use super::usage::Meter;
 use super::{EVENTS_PER_COMMIT_MAX, EVENTS_READ, Store};
 use crate::event_row::decode_at;
@@ -20,25 +22,35 @@ pub(super) struct RunEvents {
     pub(super) stream: String,
     /// The version after which the transaction begins.
     pub(super) after: u64,
+    /// Each input before the event with which the run took it in.
     pub(super) to_erase: Vec<ToErase>,
     /// Usage of the whole run, if its first event is among those to erase.
     pub(super) usage: Option<Meter>,
+    /// What else the transaction may erase.
+    room: Room,
     /// Number of writes that stay, among the events that were looked at.
     kept: u64,
     /// The version up to which the events were looked at.
     seen: u64,
     /// True if the last page was the end of the stream.
     is_read: bool,
-    /// The version of the last event to erase, if others are left for a later transaction.
+    /// The version up to which the transaction leaves nothing to erase, if it leaves anything.
     ends_at: Option<u64>,
 }
 
-/// An event that is erased.
-pub(super) struct ToErase {
+/// A part of what one transaction erases.
+pub(super) enum ToErase {
+    /// An input that the run took in, with its own event.
+    Input(InputId),
+    /// The event at this position.
+    Event(u64),
+}
+
+/// An event of a run.
+struct Found {
     version: u64,
-    pub(super) position: u64,
-    /// Inputs that the run took in with it.
-    pub(super) inputs: Vec<InputId>,
+    position: u64,
+    bytes: u64,
 }
 
 impl Store {
@@ -50,6 +62,7 @@ impl Store {
             after,
             to_erase: Vec::new(),
             usage: None,
+            room: Room::of_commit(EVENTS_PER_COMMIT_MAX),
             kept: 0,
             seen: after,
             is_read: false,
@@ -95,57 +108,91 @@ impl RunEvents {
 
     /// Reads a page of events, with those that are gone: nobody passes over them a second time.
     fn read_page(&mut self, sql: &Sql<'_>) -> rusqlite::Result<()> {
-        let page = sql.rows(
-            "SELECT version, position, time, kind, payload FROM events WHERE stream = ?1 AND \
-             version > ?2 ORDER BY version LIMIT ?3",
+        let (page, is_last) = page_of(
+            sql,
+            "SELECT version, position, time, coalesce(length(payload), 0), kind, payload FROM \
+             events WHERE stream = ?1 AND version > ?2 ORDER BY version LIMIT ?3",
             params![self.stream, int(self.seen), limit(EVENTS_READ)],
+            EVENTS_READ,
             |row| {
-                let found = ToErase {
+                let found = Found {
                     version: row.uint(0)?,
                     position: row.uint(1)?,
-                    inputs: Vec::new(),
+                    bytes: row.uint(3)?,
                 };
-                Ok((found, Timestamp(row.uint(2)?), decode_at(row, 3)?))
+                let bytes = found.bytes;
+                Ok(((found, Timestamp(row.uint(2)?), decode_at(row, 4)?), bytes))
             },
         )?;
-        self.is_read = page.len() < EVENTS_READ;
+        self.is_read = is_last;
         for (found, time, event) in page {
             self.seen = found.version;
             if let Some(event) = event {
-                self.look_at(found, time, &event);
+                self.look_at(sql, &found, time, &event)?;
             }
         }
         Ok(())
     }
 
-    fn look_at(&mut self, found: ToErase, time: Timestamp, event: &Event) {
+    fn look_at(
+        &mut self,
+        sql: &Sql<'_>,
+        found: &Found,
+        time: Timestamp,
+        event: &Event,
+    ) -> rusqlite::Result<()> {
         // What a tool keeps for others than this session is theirs.
         let is_kept = matches!(
             event,
             Event::KeyValueWritten(written) if written.place.scope != BucketScope::Session
         );
-        if found.version == 1 && !is_kept {
-            self.usage = Some(Meter::default());
+        if is_kept {
+            self.kept += 1;
+        } else if self.ends_at.is_none() {
+            self.add(sql, found, event)?;
+            // The usage moves with the first event, which may have to wait for its inputs.
+            if found.version == 1 && self.ends_at.is_none() {
+                self.usage = Some(Meter::default());
+            }
         }
         if let Some(usage) = &mut self.usage {
             usage.apply(event, time);
         }
-        if is_kept {
-            self.kept += 1;
-        } else if self.to_erase.len() < EVENTS_PER_COMMIT_MAX {
-            let inputs = taken_in(event);
-            self.to_erase.push(ToErase { inputs, ..found });
-        } else {
-            self.ends_at = self.to_erase.last().map(|last| last.version);
+        Ok(())
+    }
+
+    /// Adds the inputs that are left of an event and, after the last of them, the event itself to
+    /// what is erased. What does not fit is left for the next transaction.
+    fn add(&mut self, sql: &Sql<'_>, found: &Found, event: &Event) -> rusqlite::Result<()> {
+        for input in taken_in(event) {
+            if let Some(bytes) = input_bytes(sql, *input)?
+                && !self.fits(found, ToErase::Input(*input), bytes)
+            {
+                return Ok(());
+            }
         }
+        self.fits(found, ToErase::Event(found.position), found.bytes);
+        Ok(())
+    }
+
+    /// Adds a part of an event, and returns whether it fits. Otherwise the next transaction begins
+    /// with this event.
+    fn fits(&mut self, found: &Found, part: ToErase, bytes: u64) -> bool {
+        if self.room.is_full() {
+            self.ends_at = Some(found.version - 1);
+            return false;
+        }
+        self.room.take(bytes);
+        self.to_erase.push(part);
+        true
     }
 }
 
 /// Returns the inputs that a run took in with an event.
-fn taken_in(event: &Event) -> Vec<InputId> {
+fn taken_in(event: &Event) -> &[InputId] {
     match event {
-        Event::RunStarted(started) => started.claimed.clone(),
-        Event::RunStepped(stepped) => stepped.claimed.clone(),
-        _ => Vec::new(),
+        Event::RunStarted(started) => &started.claimed,
+        Event::RunStepped(stepped) => &stepped.claimed,
+        _ => &[],
     }
 }

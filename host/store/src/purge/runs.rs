@@ -2,7 +2,8 @@
 //! had been said in one.
 
 use super::blobs::named_no_more;
-use super::run_events::RunEvents;
+use super::room::{Room, some_rows};
+use super::run_events::{RunEvents, ToErase};
 use super::searchable_rows::forget;
 use super::streams::note_loss;
 use super::{BEHIND_ALL, ROWS_PER_COMMIT_MAX, Tally, erase_event, usage};
@@ -29,11 +30,13 @@ pub(super) fn erase(
     if let Some(meter) = &events.usage {
         usage::erase(sql, events.run, &events.stream, meter, tally)?;
     }
-    for event in &events.to_erase {
-        for input in &event.inputs {
-            erase_input(sql, *input, tally)?;
+    for part in &events.to_erase {
+        match part {
+            ToErase::Input(input) => erase_input(sql, *input, tally)?,
+            ToErase::Event(position) => {
+                erase_event(sql, *position, tally)?;
+            }
         }
-        erase_event(sql, event.position, tally)?;
     }
     if let Some(version) = events.goes_on_after() {
         return Ok(Some(version));
@@ -60,16 +63,27 @@ fn erase_beside(
 ) -> rusqlite::Result<bool> {
     // The index needs the words of the messages that it loses.
     if let Some(position) = committed
-        && forget(sql, position, ROWS_PER_COMMIT_MAX)? == ROWS_PER_COMMIT_MAX
+        && !forget(sql, position, &mut Room::of_commit(ROWS_PER_COMMIT_MAX))?
     {
         return Ok(false);
     }
-    let messages = sql.execute(
-        "DELETE FROM messages WHERE rowid IN (SELECT rowid FROM messages WHERE run = ?1 LIMIT ?2)",
+    Ok(erase_messages(sql, run, tally)? && named_no_more(sql, stream)?)
+}
+
+/// Removes messages of a run, as many as fit into one transaction. Returns whether that is all.
+fn erase_messages(sql: &Sql<'_>, run: &str, tally: &mut Tally) -> rusqlite::Result<bool> {
+    let (messages, is_all) = some_rows(
+        sql,
+        "SELECT rowid, octet_length(message) FROM messages WHERE run = ?1 LIMIT ?2",
         params![run, limit(ROWS_PER_COMMIT_MAX)],
+        Room::of_commit(ROWS_PER_COMMIT_MAX),
+        |row| Ok((row.get::<_, i64>(0)?, row.uint(1)?)),
     )?;
-    tally.erased.messages += messages as u64;
-    Ok(messages < ROWS_PER_COMMIT_MAX && named_no_more(sql, stream)?)
+    for message in &messages {
+        sql.execute("DELETE FROM messages WHERE rowid = ?1", [message])?;
+    }
+    tally.erased.messages += messages.len() as u64;
+    Ok(is_all)
 }
 
 /// Removes what is left of a run when its events are erased, but for so many writes.
@@ -115,6 +129,15 @@ fn handed_on(sql: &Sql<'_>, run: &str) -> rusqlite::Result<()> {
         )?;
     }
     Ok(())
+}
+
+/// Returns the bytes of what an input says that [`erase_input`] would erase; none if it is gone, or
+/// its session is not deleted.
+pub(super) fn input_bytes(sql: &Sql<'_>, input: InputId) -> rusqlite::Result<Option<u64>> {
+    let text = "SELECT coalesce(length(e.payload), 0) FROM inputs i JOIN sessions s ON s.id = \
+                i.session JOIN events e ON e.position = i.position WHERE i.id = ?1 AND s.status = \
+                'deleted'";
+    sql.row(text, [input.to_string()], |row| row.uint(0))
 }
 
 /// An input of a session that was deleted goes with the run that took it in.
@@ -188,7 +211,7 @@ pub(super) fn erase_import(
     let Some(Event::TurnsImported(imported)) = found else {
         return Ok(());
     };
-    forget(sql, position, usize::MAX)?;
+    forget(sql, position, &mut Room::endless())?;
     for it in &imported.turns {
         tally.erased.messages += sql.execute(
             "DELETE FROM messages WHERE run = ?1",

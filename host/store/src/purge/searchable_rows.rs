@@ -1,21 +1,22 @@
 //! Searchable rows of purged events: they go with the texts that they were made of.
 
+use super::room::Room;
 use crate::full_text;
 use crate::projections::{indexed_body, owner_token, recall_rows_of};
 use crate::sql::{Sql, limit};
 use rusqlite::params;
 
-/// Removes searchable rows of an event, at most so many, and returns how many. Their words have to
-/// exist still: the index needs to know which ones it loses, as far as it has them.
-pub(super) fn forget(sql: &Sql<'_>, position: u64, rows_max: usize) -> rusqlite::Result<usize> {
+/// Removes searchable rows of an event while there is room, and returns whether that is all. Their
+/// words have to exist still: the index needs to know which ones it loses, as far as it has them.
+pub(super) fn forget(sql: &Sql<'_>, position: u64, room: &mut Room) -> rusqlite::Result<bool> {
     let (first, end) = recall_rows_of(position);
     let rows: Vec<i64> = sql.rows(
         "SELECT id FROM recall WHERE id >= ?1 AND id < ?2 ORDER BY id LIMIT ?3",
-        params![first, end, limit(rows_max)],
+        params![first, end, limit(room.rows.saturating_add(1))],
         |row| row.get(0),
     )?;
     if rows.is_empty() {
-        return Ok(0);
+        return Ok(true);
     }
     // Without this the index would note that the words are gone, and keep them.
     sql.execute(
@@ -23,6 +24,10 @@ pub(super) fn forget(sql: &Sql<'_>, position: u64, rows_max: usize) -> rusqlite:
         [],
     )?;
     for row in &rows {
+        if room.is_full() {
+            return Ok(false);
+        }
+        let mut bytes = 0;
         // To take away what the index does not have would spoil its totals.
         if full_text::has(sql, *row)?
             && let Some((agent, text)) = full_text::words_of(sql, *row)?
@@ -32,14 +37,16 @@ pub(super) fn forget(sql: &Sql<'_>, position: u64, rows_max: usize) -> rusqlite:
                  ?2, ?3)",
                 params![row, owner_token(agent), indexed_body(&text)],
             )?;
+            bytes = text.len() as u64;
         }
         sql.execute("DELETE FROM recall WHERE id = ?1", [row])?;
+        room.take(bytes);
     }
     // An index that lost its last words is not quite as one that never had any.
     if !sql.exists("SELECT 1 FROM recall", [])? {
         full_text::clear(sql)?;
     }
-    Ok(rows.len())
+    Ok(true)
 }
 
 /// Returns whether an event has searchable rows.

@@ -1,5 +1,6 @@
 //! Purge of a session's data beside its runs: inputs, items, files, names, and requests about it.
 
+use super::room::{Room, page_of};
 use super::runs::remove_input;
 use super::searchable_rows::{forget, has_any};
 use super::streams::note_loss;
@@ -21,6 +22,8 @@ pub(super) struct SessionEvents {
     id: String,
     stream: String,
     found: Vec<Found>,
+    /// What else the transaction may erase.
+    room: Room,
     /// The version up to which the session's events were looked at.
     seen: u64,
     /// True if there were no further events.
@@ -31,6 +34,8 @@ pub(super) struct SessionEvents {
 struct Found {
     version: u64,
     position: u64,
+    /// The length of its payload.
+    bytes: u64,
     goes: Goes,
 }
 
@@ -57,10 +62,11 @@ impl Store {
             id: session.to_string(),
             stream: format!("session/{session}"),
             found: Vec::new(),
+            room: Room::of_commit(EVENTS_PER_COMMIT_MAX),
             seen: after,
             is_all: false,
         };
-        while !events.is_all && events.found.len() < EVENTS_PER_COMMIT_MAX {
+        while !events.is_all && !events.room.is_full() {
             let page = self.read(move |sql| {
                 events.read_page(sql, EVENTS_SEEN)?;
                 Ok(events)
@@ -74,27 +80,34 @@ impl Store {
 impl SessionEvents {
     /// Goes on through at most so many events.
     fn read_page(&mut self, sql: &Sql<'_>, events_max: usize) -> rusqlite::Result<()> {
-        let page = sql.rows(
+        let (page, is_last) = page_of(
+            sql,
             "SELECT version, position, kind = 'session.turn.committed.v1', payload IS NOT NULL AND \
              kind NOT IN ('session.turns.imported.v1', 'session.cleared.v1', 'session.deleted.v1', \
              'purge.begun.v1', 'purge.done.v1'), iif(kind = 'session.input.accepted.v1', \
-             json_extract(CAST(payload AS TEXT), '$.input'), NULL) FROM events WHERE stream = ?1 \
-             AND version > ?2 ORDER BY version LIMIT ?3",
+             json_extract(CAST(payload AS TEXT), '$.input'), NULL), coalesce(length(payload), 0) \
+             FROM events WHERE stream = ?1 AND version > ?2 ORDER BY version LIMIT ?3",
             params![self.stream, int(self.seen), limit(events_max)],
-            Found::read,
+            events_max,
+            |row| {
+                let found = Found::read(row)?;
+                let bytes = found.bytes;
+                Ok((found, bytes))
+            },
         )?;
-        self.is_all = page.len() < events_max;
+        self.is_all = is_last;
         for event in page {
             self.seen = event.version;
-            let is_found = match &event.goes {
-                Goes::Nothing => false,
-                Goes::Payload(_) => true,
-                Goes::Words => has_any(sql, event.position)?,
+            let bytes = match &event.goes {
+                Goes::Nothing => None,
+                Goes::Payload(_) => Some(event.bytes),
+                Goes::Words => has_any(sql, event.position)?.then_some(0),
             };
-            if is_found {
+            if let Some(bytes) = bytes {
+                self.room.take(bytes);
                 self.found.push(event);
             }
-            if self.found.len() == EVENTS_PER_COMMIT_MAX {
+            if self.room.is_full() {
                 self.is_all = false;
                 break;
             }
@@ -114,7 +127,7 @@ impl SessionEvents {
             // Whatever came since a reader looked.
             self.read_page(sql, EVENTS_PER_COMMIT_MAX)?;
         }
-        let mut rows_left = ROWS_PER_COMMIT_MAX;
+        let mut room = Room::of_commit(ROWS_PER_COMMIT_MAX);
         for event in &self.found {
             match &event.goes {
                 Goes::Nothing => {}
@@ -124,11 +137,11 @@ impl SessionEvents {
                     }
                     erase_event(sql, event.position, tally)?;
                 }
-                Goes::Words => rows_left -= forget(sql, event.position, rows_left)?,
-            }
-            if rows_left == 0 {
-                // Some of its words may be left.
-                return Ok(Some(event.version - 1));
+                Goes::Words => {
+                    if !forget(sql, event.position, &mut room)? {
+                        return Ok(Some(event.version - 1));
+                    }
+                }
             }
         }
         if !self.is_all {
@@ -154,6 +167,7 @@ impl Found {
         Ok(Self {
             version: row.uint(0)?,
             position: row.uint(1)?,
+            bytes: row.uint(5)?,
             goes,
         })
     }

@@ -4,6 +4,7 @@
 //! the writer looks only at what came since.
 
 use super::blobs::not_named_by;
+use super::room::page_of;
 use super::{EVENTS_READ, ROWS_PER_COMMIT_MAX, Store};
 use crate::commit::CommitError;
 use crate::event_row::decode_at;
@@ -150,11 +151,13 @@ impl Rest {
     /// Reads a page of the stream's events, with those that are erased: nobody passes over them a
     /// second time. Returns whether it is the last one.
     fn read_events(&mut self, sql: &Sql<'_>) -> rusqlite::Result<bool> {
-        let page = sql.rows(
-            "SELECT version, kind, payload FROM events WHERE stream = ?1 AND version > ?2 ORDER BY \
-             version LIMIT ?3",
+        let (page, is_last) = page_of(
+            sql,
+            "SELECT version, coalesce(length(payload), 0), kind, payload FROM events WHERE stream \
+             = ?1 AND version > ?2 ORDER BY version LIMIT ?3",
             params![self.stream, int(self.version), limit(EVENTS_READ)],
-            |row| Ok((row.uint(0)?, decode_at(row, 1)?)),
+            EVENTS_READ,
+            |row| Ok(((row.uint(0)?, decode_at(row, 2)?), row.uint(1)?)),
         )?;
         for (version, event) in &page {
             self.version = *version;
@@ -162,7 +165,7 @@ impl Rest {
                 self.apply(event);
             }
         }
-        Ok(page.len() < EVENTS_READ)
+        Ok(is_last)
     }
 
     fn apply(&mut self, event: &Event) {

@@ -11,10 +11,10 @@ use domain::grant::{BucketPlace, BucketScope};
 use domain::id::Stream;
 use rusqlite::Connection;
 
-/// Bytes that one transaction may delete before it takes no further value.
-const BYTES_MAX: u64 = 16 << 20;
+/// Bytes that one transaction may erase before it takes no further value, and no further event.
+pub(super) const BYTES_MAX: u64 = 16 << 20;
 /// Bytes of a large value.
-const LARGE_BYTES: usize = 9 << 20;
+pub(super) const LARGE_BYTES: usize = 9 << 20;
 
 /// A write of so many keys.
 fn many(place: &BucketPlace, keys: usize) -> Event {
@@ -59,13 +59,31 @@ fn held(sample: &Sample) -> (u64, u64) {
         .unwrap()
 }
 
+/// Bytes of the payloads of all events, and of the longest of them.
+pub(super) fn payloads(sample: &Sample) -> (u64, u64) {
+    Connection::open(sample.database())
+        .unwrap()
+        .query_row(
+            "SELECT ifnull(sum(length(payload)), 0), ifnull(max(length(payload)), 0) FROM events",
+            [],
+            |row| Ok((row.uint(0)?, row.uint(1)?)),
+        )
+        .unwrap()
+}
+
 /// Erases a piece to its end, and asserts that no transaction deletes more than it may.
-async fn erase_a_few_at_a_time(sample: &Sample, purge: Stream, piece: Piece) {
+pub(super) async fn erase_a_few_at_a_time(sample: &Sample, purge: Stream, piece: Piece) {
     let mut before = held(sample);
     let mut after = Some(0);
     while let Some(from) = after {
+        let (stored, longest) = payloads(sample);
         let erased = sample.store.erase(purge, piece.clone(), from).await;
         after = erased.unwrap();
+        let written = stored - payloads(sample).0;
+        assert!(
+            written < BYTES_MAX + longest,
+            "{written} bytes of payloads in one transaction"
+        );
         let now = held(sample);
         let (keys, bytes) = (before.0 - now.0, before.1 - now.1);
         assert!(keys <= 256, "{keys} keys in one transaction");

@@ -5,12 +5,13 @@ use super::super::sample::{
     Sample, accepted, agent, begin, commit, created, input, new, noise, opened, run, run_ended,
     run_started, session, take_turn,
 };
+use super::buckets::{LARGE_BYTES, erase_a_few_at_a_time};
 use super::pieces::{agent_begun, agent_purged, steps};
 use super::{ANSWER, begun, deleted, erase_all, finished, is_sound, of_slot};
 use crate::purge::EVENTS_PER_COMMIT_MAX;
 use crate::{Commit, Expected, Piece};
 use domain::digest::Digest;
-use domain::event::{NewEvent, Source, Subject};
+use domain::event::{Event, NewEvent, PluginEmitted, Source, Subject};
 use domain::grant::BucketScope;
 use domain::id::{Stream, TurnId};
 use domain::turn::TurnNode;
@@ -309,4 +310,26 @@ async fn a_structured_sessions_purge_does_no_more_beside_more_events_of_its_agen
             .all(|(few, many)| *many <= few + few / 4),
         "{few:?} steps beside few events, {many:?} beside ten times as many"
     );
+}
+
+#[tokio::test]
+async fn large_events_of_a_session_and_of_an_agent_go_a_few_at_a_time() {
+    let sample = Sample::new();
+    begin(&sample).await;
+    let [of_session, of_agent] = [Stream::Session(session(1)), Stream::Agent(agent(1))];
+    let large = Event::PluginEmitted(PluginEmitted {
+        name: "plugin.sample.noise".to_owned(),
+        data: serde_json::json!("x".repeat(LARGE_BYTES)),
+    });
+    for stream in [of_session, of_agent] {
+        sample.append(stream, vec![large.clone(); 3]).await;
+    }
+    sample.append(of_session, vec![deleted(1)]).await;
+    begun(&sample.store, 1).await;
+    erase_a_few_at_a_time(&sample, of_session, Piece::Session(session(1))).await;
+    finished(&sample.store, 1).await;
+    sample.append(of_agent, vec![agent_begun()]).await;
+    erase_a_few_at_a_time(&sample, of_agent, Piece::Agent(agent(1))).await;
+    sample.append(of_agent, vec![agent_purged()]).await;
+    is_sound(&sample).await;
 }
