@@ -45,7 +45,8 @@ use tokio::sync::OwnedMutexGuard;
 
 /// Events whose payloads are erased in one transaction, with those of inputs that go with a run.
 pub(crate) const EVENTS_PER_COMMIT_MAX: usize = 256;
-/// Rows beside events, of one sort, that are removed in one transaction.
+/// Rows beside events, of one sort, that are removed in one transaction; except those of an import,
+/// which goes as a whole.
 const ROWS_PER_COMMIT_MAX: usize = 256;
 /// Bytes of payloads, of messages, of words in the index, of values in buckets or of blobs, after
 /// which a transaction erases no more of that sort: they are overwritten.

@@ -194,8 +194,8 @@ pub(super) fn remove_input(sql: &Sql<'_>, input: &str) -> rusqlite::Result<()> {
     sql.write("DELETE FROM wakes WHERE subject = ?1", [input])
 }
 
-/// Erases turns that were imported, with all that came with them. Their places in the tree are kept
-/// by an event that came after.
+/// Erases turns that were imported in one commit, with all that came with them, in one transaction:
+/// one event has their words, and one that came after keeps their places in the tree.
 pub(super) fn erase_import(
     sql: &Sql<'_>,
     position: u64,
