@@ -162,7 +162,7 @@ impl Store {
         let next = move |is_done: bool| (!is_done).then_some(after);
         match piece {
             Piece::Run { run, committed } => {
-                let events = self.run_events(run, after).await?;
+                let events = self.run_events(purge, run, after).await?;
                 self.transact_for(purge, move |sql, tally| {
                     runs::erase(sql, events, committed, tally)
                 })

@@ -11,8 +11,8 @@ use crate::event_row::decode_at;
 use crate::read::ReadError;
 use crate::sql::{Columns, Sql, int, limit};
 use domain::event::Event;
-use domain::grant::BucketScope;
-use domain::id::{InputId, RunId};
+use domain::grant::{BucketPlace, BucketScope};
+use domain::id::{InputId, RunId, Stream};
 use domain::time::Timestamp;
 use rusqlite::params;
 
@@ -26,6 +26,8 @@ pub(super) struct RunEvents {
     pub(super) to_erase: Vec<ToErase>,
     /// Usage of the whole run, if its first event is among those to erase.
     pub(super) usage: Option<Meter>,
+    /// The purge that erases them: of a session, as runs have no other.
+    purge: Stream,
     /// What else the transaction may erase.
     room: Room,
     /// Number of writes that stay, among the events that were looked at.
@@ -55,13 +57,19 @@ struct Found {
 
 impl Store {
     /// Finds the events of a run that a transaction erases that begins after this version.
-    pub(super) async fn run_events(&self, run: RunId, after: u64) -> Result<RunEvents, ReadError> {
+    pub(super) async fn run_events(
+        &self,
+        purge: Stream,
+        run: RunId,
+        after: u64,
+    ) -> Result<RunEvents, ReadError> {
         let mut events = RunEvents {
             run,
             stream: format!("run/{run}"),
             after,
             to_erase: Vec::new(),
             usage: None,
+            purge,
             room: Room::of_commit(EVENTS_PER_COMMIT_MAX),
             kept: 0,
             seen: after,
@@ -141,10 +149,9 @@ impl RunEvents {
         time: Timestamp,
         event: &Event,
     ) -> rusqlite::Result<()> {
-        // What a tool keeps for others than this session is theirs.
         let is_kept = matches!(
             event,
-            Event::KeyValueWritten(written) if written.place.scope != BucketScope::Session
+            Event::KeyValueWritten(written) if !self.is_own(&written.place)
         );
         if is_kept {
             self.kept += 1;
@@ -159,6 +166,13 @@ impl RunEvents {
             usage.apply(event, time);
         }
         Ok(())
+    }
+
+    /// Returns whether a place is that of the session that is purged. What a tool keeps for others
+    /// is theirs, and goes with them: also that of another session, which made this run.
+    fn is_own(&self, place: &BucketPlace) -> bool {
+        matches!(self.purge, Stream::Session(session) if place.scope == BucketScope::Session
+            && place.of == session.to_string())
     }
 
     /// Adds the inputs that are left of an event and, after the last of them, the event itself to

@@ -1,15 +1,18 @@
 //! Purges of buckets that hold much.
 
 use super::super::buckets::{place, written};
-use super::super::sample::{Sample, agent, begin, commit, created, run, run_started, session};
+use super::super::sample::{
+    Sample, agent, begin, commit, created, opened, run, run_started, session, take_turn,
+};
 use super::pieces::{agent_begun, agent_purged};
-use super::{begun, deleted, erase_all, finished, is_sound};
+use super::{MARK, begun, deleted, erase_all, finished, holders, is_sound, purged};
 use crate::sql::Columns;
 use crate::{Piece, Store};
 use domain::event::Event;
 use domain::grant::{BucketPlace, BucketScope};
 use domain::id::Stream;
 use rusqlite::Connection;
+use std::path::PathBuf;
 
 /// Bytes that one transaction may erase before it takes no further value, and no further event.
 pub(super) const BYTES_MAX: u64 = 16 << 20;
@@ -131,5 +134,44 @@ async fn the_buckets_of_an_agent_are_emptied_a_few_keys_at_a_time() {
     assert_eq!(tally.erased.bucket_keys, keys);
     erase_all(&sample.store, stream, Piece::Agent(agent(1))).await;
     sample.append(stream, vec![agent_purged()]).await;
+    is_sound(&sample).await;
+}
+
+#[tokio::test]
+async fn what_a_tool_keeps_for_a_session_stays_when_its_turn_goes_with_a_fork() {
+    let sample = Sample::new();
+    begin(&sample).await;
+    let [origin, fork] = [2, 3].map(|n| Stream::Session(session(n)));
+    sample.append(origin, vec![opened(2, 1, None)]).await;
+    let turn = take_turn(&sample.store, 2, None, 100, "a word", "and a reply").await;
+    let own = place("shelf", BucketScope::Session, &session(2).to_string());
+    let write = written(&own, &[("key", Some(MARK.as_bytes()))]);
+    let mut write = commit(Stream::Run(run(100)), vec![write]);
+    for new in write
+        .appends
+        .iter_mut()
+        .flat_map(|append| &mut append.events)
+    {
+        new.subject.session = Some(session(2));
+    }
+    sample.store.commit(write).await.unwrap();
+    sample.append(fork, vec![opened(3, 1, Some(turn.id))]).await;
+    sample.append(origin, vec![deleted(2)]).await;
+    let tally = purged(&sample, 3).await;
+    assert_eq!(
+        (
+            tally.erased.turns,
+            tally.erased.bucket_keys,
+            tally.kept.bucket_writes
+        ),
+        (1, 0, 1)
+    );
+    let kept = sample.store.bucket_value(&own, "key").await.unwrap();
+    assert_eq!(kept.as_deref(), Some(MARK.as_bytes()));
+    is_sound(&sample).await;
+    begun(&sample.store, 2).await;
+    let tally = finished(&sample.store, 2).await;
+    assert_eq!((tally.erased.bucket_keys, tally.kept.bucket_writes), (1, 0));
+    assert_eq!(holders(sample.dir.path(), MARK), Vec::<PathBuf>::new());
     is_sound(&sample).await;
 }
