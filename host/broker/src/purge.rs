@@ -4,6 +4,8 @@
 //! A crash in between leaves an open purge. The next start completes it, or a repeated request for
 //! it.
 
+mod tries;
+
 use crate::command::{Error, Request};
 use crate::core::Core;
 use crate::journal::Context;
@@ -18,6 +20,7 @@ use std::fmt;
 use store::{
     AgentRow, Commit, CommitError, Expected, Guard, Piece, Rewritten, SessionGuard, SessionRow,
 };
+use tries::keep_first;
 
 /// Number of sessions or agents whose purge is begun in one commit.
 const BEGUN_PER_COMMIT_MAX: usize = 100;
@@ -47,7 +50,8 @@ pub(crate) async fn finish_open(core: &Core) {
     }
 }
 
-/// Tries each of them. One that is stuck keeps no other one open.
+/// Tries each of them. One that is stuck keeps no other one open, but for the agent that it is
+/// part of.
 async fn try_finishing(core: &Core) -> Result<(), Error> {
     let Some(_purging) = core.store.begin_purging() else {
         return Ok(());
@@ -264,6 +268,8 @@ async fn purge_agent(
     }
     // Read once: nobody else purges meanwhile, and it is as long as the tree is large.
     let open = core.store.open_purges().await?;
+    // One that is stuck keeps nothing of the others stored.
+    let mut stuck = None;
     for stream in &open {
         if let Stream::Session(session) = *stream
             && core
@@ -272,11 +278,16 @@ async fn purge_agent(
                 .await?
                 .is_some_and(|row| tree.contains(&row.agent))
         {
-            purge_session(core, session, None).await?;
+            let purged = purge_session(core, session, None).await;
+            keep_first(&mut stuck, *stream, purged.map(drop))?;
         }
     }
     for agent in &tree {
-        remove_folders(core, Owner::Agent, *agent).await?;
+        let removed = remove_folders(core, Owner::Agent, *agent).await;
+        keep_first(&mut stuck, Stream::Agent(*agent), removed)?;
+    }
+    if let Some(error) = stuck {
+        return Err(error);
     }
     // The topmost agent comes last: its purge is complete when all others are.
     for stream in open {

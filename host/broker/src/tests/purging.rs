@@ -92,3 +92,29 @@ async fn a_purge_that_is_stuck_at_a_start_keeps_no_other_one_open() {
     let after = core.store.log_state().bytes;
     assert!(after < before, "{before} bytes before, {after} after");
 }
+
+#[tokio::test]
+async fn a_session_whose_purge_is_stuck_keeps_no_other_one_of_its_agent_stored() {
+    let host = Host::new().await;
+    let core = &host.broker.core;
+    // They are tried in the order of their ids.
+    let mut sessions = [host.session, host.open().await];
+    sessions.sort();
+    let [stuck, sound] = sessions;
+    let agent = core.store.session(stuck).await.unwrap().unwrap().agent;
+    begin_agent(core, agent).await.unwrap();
+    host.guest.keep_folders_of(stuck);
+    finish_open(core).await;
+    assert_eq!(
+        core.store.open_purges().await.unwrap(),
+        [Stream::Agent(agent), Stream::Session(stuck)]
+    );
+    let purged = core.store.purged(Stream::Session(sound)).await.unwrap();
+    assert!(purged.is_some_and(|purged| purged.erased.events > 0));
+    host.guest.let_folders_go();
+    let purged = Box::pin(finish(core, Stream::Agent(agent), None))
+        .await
+        .unwrap();
+    assert_eq!(purged.erased.sessions, 2);
+    assert!(core.store.open_purges().await.unwrap().is_empty());
+}
