@@ -20,7 +20,7 @@ use std::fmt;
 use store::{
     AgentRow, Commit, CommitError, Expected, Guard, Piece, Rewritten, SessionGuard, SessionRow,
 };
-use tries::keep_first;
+use tries::{keep_first, retry_busy};
 
 /// Number of sessions or agents whose purge is begun in one commit.
 const BEGUN_PER_COMMIT_MAX: usize = 100;
@@ -56,7 +56,8 @@ async fn try_finishing(core: &Core) -> Result<(), Error> {
     let Some(_purging) = core.store.begin_purging() else {
         return Ok(());
     };
-    let open: BTreeSet<Stream> = core.store.open_purges().await?.into_iter().collect();
+    let open = retry_busy(|| core.store.open_purges()).await?;
+    let open: BTreeSet<Stream> = open.into_iter().collect();
     for stream in &open {
         match finish_interrupted(core, *stream, &open).await {
             Ok(None) => {}
@@ -235,22 +236,21 @@ async fn purge_session(
     request: Option<&Request>,
 ) -> Result<Purged, Error> {
     let stream = Stream::Session(session);
-    let row = core.store.session(session).await?;
+    let row = retry_busy(|| core.store.session(session)).await?;
     let row = row.ok_or_else(|| session_not_found(session))?;
-    let plan = core.store.purge_plan(row.agent, session).await?;
+    let plan = retry_busy(|| core.store.purge_plan(row.agent, session)).await?;
     for place in plan.places {
         let kept_in = place.session;
         let event =
             context(place.agent, Some(kept_in), core.now()).event(Event::TurnsImported(place));
-        core.store
-            .commit(Commit::new().append(Stream::Session(kept_in), Expected::Any, vec![event]))
-            .await?;
+        let commit = Commit::new().append(Stream::Session(kept_in), Expected::Any, vec![event]);
+        retry_busy(|| core.store.commit(commit.clone())).await?;
     }
     for piece in plan.pieces {
         erase(core, stream, piece).await?;
     }
     remove_folders(core, Owner::Session, session).await?;
-    let mut tally = core.store.purge_tally(stream).await?;
+    let mut tally = retry_busy(|| core.store.purge_tally(stream)).await?;
     tally.erased.sessions += 1;
     tally.kept.turns += plan.kept_turns;
     end(core, row.agent, Some(session), tally, request).await
@@ -261,20 +261,18 @@ async fn purge_agent(
     root: AgentId,
     request: Option<&Request>,
 ) -> Result<Purged, Error> {
-    let rows = core.store.agents_of_tree(root).await?;
+    let rows = retry_busy(|| core.store.agents_of_tree(root)).await?;
     let tree: BTreeSet<AgentId> = rows.iter().map(|row| row.agent.id).collect();
     for agent in &tree {
         erase(core, Stream::Agent(root), Piece::AgentBuckets(*agent)).await?;
     }
     // Read once: nobody else purges meanwhile, and it is as long as the tree is large.
-    let open = core.store.open_purges().await?;
+    let open = retry_busy(|| core.store.open_purges()).await?;
     // One that is stuck keeps nothing of the others stored.
     let mut stuck = None;
     for stream in &open {
         if let Stream::Session(session) = *stream
-            && core
-                .store
-                .session(session)
+            && retry_busy(|| core.store.session(session))
                 .await?
                 .is_some_and(|row| tree.contains(&row.agent))
         {
@@ -296,13 +294,13 @@ async fn purge_agent(
             && tree.contains(&agent)
         {
             erase(core, stream, Piece::Agent(agent)).await?;
-            let tally = core.store.purge_tally(stream).await?;
+            let tally = retry_busy(|| core.store.purge_tally(stream)).await?;
             end(core, agent, None, tally, None).await?;
         }
     }
     erase(core, Stream::Agent(root), Piece::Agent(root)).await?;
     erase(core, Stream::Agent(root), Piece::Blobs).await?;
-    let tally = core.store.purge_tally(Stream::Agent(root)).await?;
+    let tally = retry_busy(|| core.store.purge_tally(Stream::Agent(root))).await?;
     end(core, root, None, tally, request).await
 }
 
@@ -328,7 +326,7 @@ async fn remove_folders(core: &Core, owner: Owner, id: impl fmt::Display) -> Res
 async fn erase(core: &Core, purge: Stream, piece: Piece) -> Result<(), Error> {
     let mut after = Some(0);
     while let Some(from) = after {
-        after = erase_some(core, purge, &piece, from).await?;
+        after = retry_busy(|| erase_some(core, purge, &piece, from)).await?;
     }
     Ok(())
 }
@@ -343,7 +341,7 @@ async fn erase_some(
     purge: Stream,
     piece: &Piece,
     after: u64,
-) -> Result<Option<u64>, Error> {
+) -> Result<Option<u64>, CommitError> {
     let _alone = match piece {
         Piece::Blobs => Some(core.naming.write().await),
         _ => None,
@@ -352,7 +350,7 @@ async fn erase_some(
     if *piece == Piece::Blobs {
         core.forget_blobs();
     }
-    Ok(erased?)
+    erased
 }
 
 /// Records the result of a purge.
@@ -377,6 +375,6 @@ async fn end(
     let event = context(agent, session, now).event(Event::Purged(purged.clone()));
     let mut commit = Commit::new().append(stream, Expected::Any, vec![event]);
     commit.key = request.map(|request| request.answered(&purged));
-    core.store.commit(commit).await?;
+    retry_busy(|| core.store.commit(commit.clone())).await?;
     Ok(purged)
 }

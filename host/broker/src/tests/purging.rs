@@ -8,7 +8,14 @@ use domain::definition::DefinitionId;
 use domain::event::{AgentCreated, Event};
 use domain::id::{AgentId, Stream};
 use domain::user::UserId;
-use store::{Commit, Expected};
+use futures::FutureExt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+use store::{Commit, Expected, Store};
+
+/// The longest time for which a test keeps the store busy.
+const BUSY_MAX: Duration = Duration::from_secs(20);
 
 /// Makes an agent with so many workers below it.
 async fn team(host: &Host, workers: usize) -> AgentId {
@@ -116,5 +123,37 @@ async fn a_session_whose_purge_is_stuck_keeps_no_other_one_of_its_agent_stored()
         .await
         .unwrap();
     assert_eq!(purged.erased.sessions, 2);
+    assert!(core.store.open_purges().await.unwrap().is_empty());
+}
+
+/// Lets no place for a read stay free until it is to end.
+fn fill_with_reads(store: &Store, end: &AtomicBool) {
+    let begin = Instant::now();
+    while !end.load(Ordering::Relaxed) && begin.elapsed() < BUSY_MAX {
+        // Nobody waits for the answer.
+        let _ = store.open_purges().now_or_never();
+    }
+}
+
+#[tokio::test]
+async fn a_purge_comes_to_its_end_when_the_store_was_too_busy_for_its_reads() {
+    let host = Host::new().await;
+    let core = &host.broker.core;
+    begin_session(core, host.session).await.unwrap();
+    let end = Arc::new(AtomicBool::new(false));
+    let filled = tokio::task::spawn_blocking({
+        let store = core.store.clone();
+        let end = end.clone();
+        move || fill_with_reads(&store, &end)
+    });
+    let is = async || core.store.open_purges().await.is_err();
+    host.until("a store that is too busy", is).await;
+    let purge = Box::pin(finish(core, Stream::Session(host.session), None));
+    let (purged, ()) = tokio::join!(purge, async {
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        end.store(true, Ordering::Relaxed);
+    });
+    purged.unwrap();
+    filled.await.unwrap();
     assert!(core.store.open_purges().await.unwrap().is_empty());
 }
