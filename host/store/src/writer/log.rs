@@ -18,27 +18,29 @@ const LONG_WAIT_MS: u64 = 20;
 /// The same for one that is full. Reads are ended meanwhile, and look several times in this time
 /// whether they are to end.
 const FULL_WAIT_MS: u64 = 500;
-/// Time from a try for which commits waited in vain, while nothing in the store was in the way, to
-/// the next one, in milliseconds. It doubles with each.
-const HELD_PAUSE_MS_MIN: u64 = 30_000;
-/// The longest such time, in milliseconds.
-const HELD_PAUSE_MS_MAX: u64 = 300_000;
+/// The shortest time from a try for which commits waited in vain, while nothing in the store was in
+/// the way, to the next one, in milliseconds.
+const HELD_PAUSE_MS: u64 = 5_000;
 
-/// The pause before commits wait again for a full log that somebody else holds.
-#[derive(Debug, Default)]
-pub(super) struct HeldPause {
-    pause_ms: u64,
-    until_ms: u64,
+/// A full log that somebody else holds.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Held {
+    /// Frames of the log.
+    frames: i32,
+    /// Frames that could be moved to the database: those that the oldest read sees.
+    moved: i32,
+    /// The time, in milliseconds of the log's clock.
+    at_ms: u64,
 }
 
-impl HeldPause {
-    fn is_over(&self, now_ms: u64) -> bool {
-        now_ms >= self.until_ms
-    }
-
-    fn begin(&mut self, now_ms: u64) {
-        self.pause_ms = (self.pause_ms * 2).clamp(HELD_PAUSE_MS_MIN, HELD_PAUSE_MS_MAX);
-        self.until_ms = now_ms.saturating_add(self.pause_ms);
+impl Held {
+    /// Returns whether another try may succeed: the oldest read is not the same by now. A read of
+    /// the store's own that began with the other one, at the end of the log as it was, cannot be
+    /// told from it; so once more has been written than they see, one more try is made.
+    fn is_over(self, now: Self) -> bool {
+        let began_at_end = self.moved == self.frames;
+        let is_another = now.moved != self.moved || (began_at_end && now.frames != self.frames);
+        is_another && now.at_ms.saturating_sub(self.at_ms) >= HELD_PAUSE_MS
     }
 }
 
@@ -70,18 +72,33 @@ impl Writer<'_> {
     }
 
     /// Has a full log start over. Another program that reads cannot be ended. While it goes on, no
-    /// read of the store's own is ended and most tries do not wait: neither would help.
+    /// read of the store's own is ended and no try waits: neither would help.
     fn restart_full_log(&mut self) {
-        if !self.state.held_pause.is_over(self.log.ms()) {
+        if let Some(held) = self.state.held {
             self.restart_log(Duration::ZERO);
-            return;
+            if !self.log.is_full() || !self.look_at_reads().is_some_and(|now| held.is_over(now)) {
+                return;
+            }
         }
         self.log.end_reads();
         self.restart_log(Duration::from_millis(FULL_WAIT_MS));
         if self.log.is_full() && !self.log.has_long_read() {
             self.log.spare_reads();
-            self.state.held_pause.begin(self.log.ms());
+            self.state.held = self.look_at_reads();
         }
+    }
+
+    /// Moves as much of the log as reads permit. That tells where the oldest of them began; none if
+    /// it fails.
+    fn look_at_reads(&self) -> Option<Held> {
+        count(&self.counters.checkpoints, 1);
+        let connection = self.sql.connection();
+        let moved = connection.wal_checkpoint_v2(None::<&str>, CheckpointMode::PASSIVE);
+        moved.ok().map(|(frames, moved)| Held {
+            frames,
+            moved,
+            at_ms: self.log.ms(),
+        })
     }
 
     /// Moves the log to the database and waits until no read uses it. The next commit then starts
@@ -105,7 +122,7 @@ impl Writer<'_> {
                 self.log.restarted();
                 self.log.moved(None);
                 self.state.checkpointed_pages = 0;
-                self.state.held_pause = HeldPause::default();
+                self.state.held = None;
             }
             // Somebody reads. That is nothing to tell of as long as there is room.
             Err(error)
@@ -181,7 +198,7 @@ fn unless_busy(locked: rusqlite::Result<usize>) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::{HELD_PAUSE_MS_MAX, HELD_PAUSE_MS_MIN, HeldPause, unless_busy};
+    use super::{HELD_PAUSE_MS, Held, unless_busy};
     use rusqlite::Connection;
     use std::time::Duration;
 
@@ -209,17 +226,19 @@ mod tests {
     }
 
     #[test]
-    fn pauses_while_somebody_else_holds_the_log_grow_to_their_maximum() {
-        let mut pause = HeldPause::default();
-        assert!(pause.is_over(0), "nobody held it yet");
-        let pauses = [(); 6].map(|()| {
-            pause.begin(1_000);
-            assert!(!pause.is_over(pause.until_ms - 1) && pause.is_over(pause.until_ms));
-            pause.until_ms - 1_000
-        });
-        assert_eq!(
-            (pauses[0], pauses[1], pauses[5]),
-            (HELD_PAUSE_MS_MIN, 2 * HELD_PAUSE_MS_MIN, HELD_PAUSE_MS_MAX)
-        );
+    fn a_log_is_held_until_the_oldest_read_is_another_one() {
+        let at = |frames, moved, at_ms| Held {
+            frames,
+            moved,
+            at_ms,
+        };
+        let later_ms = 100 * HELD_PAUSE_MS;
+        let held = at(50, 20, 0);
+        assert!(!held.is_over(at(90, 20, later_ms)), "it goes on");
+        assert!(held.is_over(at(90, 60, HELD_PAUSE_MS)), "it has ended");
+        assert!(!held.is_over(at(90, 60, HELD_PAUSE_MS - 1)), "too early");
+        let at_end = at(50, 50, 0);
+        assert!(!at_end.is_over(at(50, 50, later_ms)), "nothing is written");
+        assert!(at_end.is_over(at(51, 50, later_ms)), "it may be another");
     }
 }
