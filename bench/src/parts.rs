@@ -33,15 +33,89 @@ pub(crate) fn span_at(spans: &[Span], position: u64) -> Option<usize> {
     spans.iter().position(|span| span.has(position))
 }
 
-/// Microseconds that the store takes over the events of a span, each the median of all spans.
+/// Repetitions of what is measured, of which the whole and its parts are told.
+#[derive(Debug, Default)]
+pub(crate) struct Repetitions {
+    /// Microseconds of each.
+    pub(crate) whole: Vec<f64>,
+    pub(crate) spans: Vec<Span>,
+    /// The ends of commits, also of those that belong to no span: their events are committed again
+    /// too.
+    pub(crate) ends: Vec<u64>,
+}
+
+impl Repetitions {
+    /// Divides their time into its parts, given all events of their store.
+    ///
+    /// # Errors
+    /// The store's.
+    pub(crate) async fn divide(mut self, events: Vec<Recorded>) -> anyhow::Result<Division> {
+        let [commits, encoding, wake_ups] = commit_again(events, &self.ends, &self.spans).await?;
+        Ok(Division {
+            whole: median(&mut self.whole),
+            commits,
+            encoding,
+            wake_ups,
+        })
+    }
+}
+
+/// Microseconds that something takes, and those of the store's parts of it. Each is the median of
+/// all repetitions.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct StoreParts {
-    /// The work of the writer on the events: its statements, projections included.
-    pub(crate) statements: f64,
+pub(crate) struct Division {
+    /// All of it.
+    pub(crate) whole: f64,
+    /// Committing the events once more.
+    pub(crate) commits: f64,
     /// Serialising the events, and their digests.
-    pub(crate) encoding: f64,
+    encoding: f64,
     /// The way to the writer's thread and back, with an empty transaction.
-    pub(crate) wake_ups: f64,
+    wake_ups: f64,
+}
+
+impl Division {
+    /// Reads what another process has told as [`Self::numbers`].
+    pub(crate) fn from_numbers([whole, commits, encoding, wake_ups]: [f64; 4]) -> Self {
+        Self {
+            whole,
+            commits,
+            encoding,
+            wake_ups,
+        }
+    }
+
+    /// Returns it as numbers, for the process that has started this one.
+    pub(crate) fn numbers(self) -> [f64; 4] {
+        [self.whole, self.commits, self.encoding, self.wake_ups]
+    }
+
+    /// A row for each part, with some that are not the store's, and one for what they leave of the
+    /// whole. Each stands beside the whole.
+    pub(crate) fn rows(self, others: &[(&str, f64)], left: &str) -> Vec<Row> {
+        let peer = self.whole;
+        // Medians may sum to more than the whole.
+        let row = |name: String, taken: Option<f64>| {
+            let (name, ours) = match taken {
+                Some(taken) => (name, taken),
+                None => (format!("{name} (parts sum to more)"), 0.0),
+            };
+            Row::new(name, "µs", Pair { ours, peer }, Bar::Reported)
+        };
+        let statements = rest(self.commits, &[self.encoding, self.wake_ups]);
+        let mut parts = vec![
+            ("statements of its events", statements),
+            ("encoding its events", Some(self.encoding)),
+            ("handing over to the writer", Some(self.wake_ups)),
+        ];
+        parts.extend(others.iter().map(|(name, taken)| (*name, Some(*taken))));
+        let taken: Vec<f64> = parts.iter().filter_map(|(_, taken)| *taken).collect();
+        parts
+            .iter()
+            .map(|(name, taken)| row(format!("of that: {name}"), *taken))
+            .chain([row(format!("the rest: {left}"), rest(peer, &taken))])
+            .collect()
+    }
 }
 
 /// Returns all events of a store, in order.
@@ -54,15 +128,13 @@ pub(crate) async fn events(store: &Store) -> anyhow::Result<Vec<Recorded>> {
 }
 
 /// Commits the events of a store once more, to a new one, in groups that end where their commits
-/// ended. Whoever decided on them takes no part in that.
-///
-/// # Errors
-/// The store's.
-pub(crate) async fn commit_again(
+/// ended. Whoever decided on them takes no part in that. Returns the microseconds of the commits,
+/// of encoding alone, and of empty commits, each the median of all spans.
+async fn commit_again(
     events: Vec<Recorded>,
     ends: &[u64],
     spans: &[Span],
-) -> anyhow::Result<StoreParts> {
+) -> anyhow::Result<[f64; 3]> {
     let folder = tempfile::tempdir()?;
     let store = Store::open(&folder.path().join("data"), Options::default())?;
     let mut commits = vec![0.0; spans.len()];
@@ -94,14 +166,7 @@ pub(crate) async fn commit_again(
         }
     }
     store.close().await;
-    let encoding = median(&mut encoding);
-    let wake_ups = median(&mut wake_ups);
-    let statements = rest(median(&mut commits), &[encoding, wake_ups]);
-    Ok(StoreParts {
-        statements: statements.unwrap_or_default(),
-        encoding,
-        wake_ups,
-    })
+    Ok([&mut commits, &mut encoding, &mut wake_ups].map(|sums| median(sums)))
 }
 
 /// Divides things that have positions, in order, into groups that end at some positions, in order.
@@ -156,25 +221,9 @@ fn rest(whole: f64, parts: &[f64]) -> Option<f64> {
     (rest >= 0.0).then_some(rest)
 }
 
-/// A row for each part of a whole, in microseconds, and one for what they leave of it. Each stands
-/// beside the whole.
-pub(crate) fn rows(whole: f64, parts: &[(&str, f64)], left: &str) -> Vec<Row> {
-    let row = |name: String, ours| Row::new(name, "µs", Pair { ours, peer: whole }, Bar::Reported);
-    let taken: Vec<f64> = parts.iter().map(|(_, taken)| *taken).collect();
-    let rest = match rest(whole, &taken) {
-        Some(rest) => row(format!("the rest: {left}"), rest),
-        None => row(format!("the rest: {left} (parts sum to more)"), 0.0),
-    };
-    parts
-        .iter()
-        .map(|(name, taken)| row(format!("of that: {name}"), *taken))
-        .chain(std::iter::once(rest))
-        .collect()
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{Span, grouped, rest, rows, same_commit, span_at};
+    use super::{Division, Span, grouped, rest, same_commit, span_at};
     use crate::thread::new;
     use crate::view::NOON;
     use domain::digest::Digest;
@@ -252,35 +301,69 @@ mod tests {
         assert_eq!(found, [None, Some(0), Some(0), None, Some(1), None]);
     }
 
+    /// Returns the names and the figures of the rows of 10 microseconds, divided.
+    fn told(commits: f64, others: &[(&str, f64)]) -> Vec<(String, f64)> {
+        let division = Division::from_numbers([10.0, commits, 2.0, 1.0]);
+        assert_eq!(division.numbers(), [10.0, commits, 2.0, 1.0]);
+        division
+            .rows(others, "locks")
+            .iter()
+            .map(|row| serde_json::to_value(row).unwrap())
+            .map(|row| {
+                assert_eq!([&row["peer"], &row["bar"]], [&json!(10.0), &json!("-")]);
+                let name = row["name"].as_str().unwrap().to_owned();
+                (name, row["ours"].as_f64().unwrap())
+            })
+            .collect()
+    }
+
+    /// The rows of encoding and of the way to the writer, which the division has as 2 and 1.
+    fn measured() -> [(String, f64); 2] {
+        [
+            ("of that: encoding its events".to_owned(), 2.0),
+            ("of that: handing over to the writer".to_owned(), 1.0),
+        ]
+    }
+
+    #[test]
+    fn a_whole_is_told_by_its_parts_and_what_they_leave() {
+        let [encoding, wake_ups] = measured();
+        assert_eq!(
+            told(7.0, &[("steps", 1.0)]),
+            [
+                ("of that: statements of its events".to_owned(), 4.0),
+                encoding,
+                wake_ups,
+                ("of that: steps".to_owned(), 1.0),
+                ("the rest: locks".to_owned(), 2.0),
+            ]
+        );
+    }
+
     #[test]
     fn a_rest_below_nothing_is_reported_as_nothing_with_a_note() {
         assert_eq!(rest(10.0, &[3.0, 4.0]), Some(3.0));
         assert_eq!(rest(10.0, &[10.0]), Some(0.0));
         assert_eq!(rest(10.0, &[7.0, 4.0]), None);
-        let told = |parts: &[(&str, f64)]| -> Vec<(String, f64)> {
-            rows(10.0, parts, "locks")
-                .iter()
-                .map(|row| serde_json::to_value(row).unwrap())
-                .map(|row| {
-                    assert_eq!([&row["peer"], &row["bar"]], [&json!(10.0), &json!("-")]);
-                    let name = row["name"].as_str().unwrap().to_owned();
-                    (name, row["ours"].as_f64().unwrap())
-                })
-                .collect()
-        };
         assert_eq!(
-            told(&[("statements", 7.0), ("encoding", 1.0)]),
-            [
-                ("of that: statements".to_owned(), 7.0),
-                ("of that: encoding".to_owned(), 1.0),
-                ("the rest: locks".to_owned(), 2.0),
-            ]
+            told(11.0, &[]).last(),
+            Some(&("the rest: locks (parts sum to more)".to_owned(), 0.0))
         );
+    }
+
+    #[test]
+    fn statements_below_nothing_are_reported_as_nothing_with_a_note() {
+        let [encoding, wake_ups] = measured();
         assert_eq!(
-            told(&[("statements", 11.0)]),
+            told(2.5, &[]),
             [
-                ("of that: statements".to_owned(), 11.0),
-                ("the rest: locks (parts sum to more)".to_owned(), 0.0),
+                (
+                    "of that: statements of its events (parts sum to more)".to_owned(),
+                    0.0
+                ),
+                encoding,
+                wake_ups,
+                ("the rest: locks".to_owned(), 7.0),
             ]
         );
     }

@@ -3,10 +3,10 @@
 
 use crate::measure::{median, us};
 use crate::parts::{Span, span_at};
+use crate::view::Thread;
 use agent_host_tests::World;
 use agent_host_tests::guests::wasm;
 use anyhow::{Context, anyhow, bail, ensure};
-use async_trait::async_trait;
 use domain::basis::{Basis, Scene};
 use domain::digest::Digest;
 use domain::event::{Event, Recorded, RunStarted, RunStepped};
@@ -14,7 +14,7 @@ use domain::grant::GuestLimits;
 use domain::id::{RunId, TurnId};
 use domain::message::{Message, MessageId};
 use domain::step::Memo;
-use runtime::{Component, Outcome, Runtime, View, ViewError, ViewStatic};
+use runtime::{Component, Outcome, Runtime, View, ViewStatic};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -99,14 +99,15 @@ impl Progress {
         }
     }
 
-    /// Returns the view that the next step had.
-    async fn view(&self, store: &Store, stepped: &RunStepped) -> anyhow::Result<RecordedView> {
+    /// Returns the view that the next step had. Its turn's messages are in memory, as they were
+    /// then.
+    async fn view(&self, store: &Store, stepped: &RunStepped) -> anyhow::Result<Thread> {
         let messages = self.messages.iter().chain(&stepped.heard).cloned();
-        Ok(RecordedView {
+        Ok(Thread {
             fixed: documents(store, &stepped.basis, self.memo.clone()).await?,
             store: store.clone(),
-            base: self.base,
-            base_message: self.base_message,
+            head: self.base,
+            head_message: self.base_message,
             messages: messages.collect(),
         })
     }
@@ -115,46 +116,6 @@ impl Progress {
         let new = stepped.heard.iter().chain(&stepped.said).cloned();
         self.messages.extend(new);
         self.memo.clone_from(&stepped.memo);
-    }
-}
-
-/// The view of a recorded step. Its turn's messages are in memory, as they were then.
-#[derive(Debug)]
-struct RecordedView {
-    fixed: ViewStatic,
-    store: Store,
-    base: Option<TurnId>,
-    base_message: MessageId,
-    messages: Vec<Message>,
-}
-
-#[async_trait]
-impl View for RecordedView {
-    fn basis_static(&self) -> &ViewStatic {
-        &self.fixed
-    }
-
-    async fn message(&self, id: MessageId) -> Result<Option<Message>, ViewError> {
-        if id == 0 || id > self.fixed.head.unwrap_or(0) {
-            return Ok(None);
-        }
-        if id > self.base_message {
-            let index = usize::try_from(id - self.base_message - 1).unwrap_or(usize::MAX);
-            return Ok(self.messages.get(index).cloned());
-        }
-        self.store
-            .message(self.base, id)
-            .await
-            .map_err(|error| ViewError(error.into()))
-    }
-
-    async fn read_blob(
-        &self,
-        _digest: Digest,
-        _offset: u64,
-        _length: u32,
-    ) -> Result<Option<Vec<u8>>, ViewError> {
-        Ok(None)
     }
 }
 

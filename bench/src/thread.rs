@@ -1,36 +1,36 @@
 //! Conversations of any length, made through the store's own commits.
 
-use crate::view::{NOON, basis};
+mod talk;
+
+pub(crate) use talk::BLOBS_OF_TURN;
+
+use crate::view::NOON;
+use broker::Clock;
 use broker::replay::snapshot;
 use domain::authority::Permissions;
-use domain::basis::Basis;
 use domain::definition::DefinitionId;
-use domain::delegate::Priority;
 use domain::digest::{Digest, Salt};
 use domain::event::{
-    AgentCreated, Event, InputAccepted, NewEvent, PluginEmitted, PreferencesUpdated, RunEnded,
-    RunStarted, RunStepped, SessionOpened, Source, Subject, TurnCommitted, UserAssigned,
+    AgentCreated, Event, InputAccepted, NewEvent, PluginEmitted, PreferencesUpdated, SessionOpened,
+    SessionRenamed, Source, Subject, UserAssigned,
 };
 use domain::id::{AgentId, ConversationId, EventId, InputId, RunId, SessionId, Stream, TurnId};
-use domain::limits::TurnLimits;
-use domain::message::{Draft, Message, Role};
-use domain::operation::CallUsage;
+use domain::message::{Draft, Role};
 use domain::path::AgentConfig;
 use domain::role::AgentRole as UserRole;
 use domain::run::Run;
-use domain::step::Decision;
-use domain::turn::{TurnEnd, TurnNode, TurnPlace, jumps_over};
 use domain::user::UserId;
-use store::{Commit, EMPTY_STATE, Expected, Store};
+use futures::future::try_join_all;
+use store::{Commit, EMPTY_STATE, Expected, Key, Store};
 use uuid::Uuid;
 
 /// The text of every message.
 const WORDS: &str = "A sentence of the length that people write when they ask for something, \
                      and then some more of it.";
-/// Turns of one commit.
-const TURNS_PER_COMMIT: usize = 250;
 /// Other events of one commit.
 const EVENTS_PER_COMMIT: usize = 1_000;
+/// Requests that are made at the same time.
+const REQUESTS_AT_ONCE: usize = 250;
 /// Events between two snapshots of a run, as the broker keeps them.
 const SNAPSHOT_EVENTS: u64 = 64;
 
@@ -66,7 +66,7 @@ impl Conversation {
             permissions: Permissions::default(),
             created_at: NOON,
         });
-        let opened = conversation.opened();
+        let opened = conversation.opened(None);
         let commit = Commit::new()
             .append(
                 Stream::Agent(agent),
@@ -83,131 +83,6 @@ impl Conversation {
         Ok(conversation)
     }
 
-    /// Adds turns, each of so many messages, to a conversation that has none; its head.
-    ///
-    /// # Errors
-    /// The store's.
-    pub(crate) async fn talk(
-        self,
-        store: &Store,
-        turns: usize,
-        messages: u64,
-    ) -> anyhow::Result<Option<TurnId>> {
-        let mut nodes: Vec<TurnNode> = Vec::with_capacity(turns);
-        while nodes.len() < turns {
-            let mut commit = Commit::new();
-            for _ in 0..TURNS_PER_COMMIT.min(turns - nodes.len()) {
-                let (with, node) = self.turn(commit, &nodes, messages);
-                commit = with;
-                nodes.push(node);
-            }
-            store.commit(commit).await?;
-        }
-        Ok(nodes.last().map(|node| node.id))
-    }
-
-    /// One turn, from the user's message to the reply, as the broker commits it.
-    fn turn(self, commit: Commit, before: &[TurnNode], messages: u64) -> (Commit, TurnNode) {
-        let run = RunId(Uuid::now_v7());
-        let input = InputId(Uuid::now_v7());
-        let parent = before.last();
-        let first = parent.map_or(1, |parent| parent.last_message + 1);
-        let heard = Draft::text(Role::User, "api", WORDS).at(first, Salt::default());
-        let said: Vec<Message> = (first + 1..first + messages)
-            .map(|id| Draft::text(Role::Assistant, "model:m", WORDS).at(id, Salt::default()))
-            .collect();
-        let node = after(before, run, std::iter::once(&heard).chain(&said));
-        let accepted = self.input_accepted(input);
-        let ended = RunEnded {
-            run,
-            session: self.session,
-            end: TurnEnd::Replied,
-            code: None,
-            reason: None,
-            turn: Some(node.id),
-            stopped: Vec::new(),
-            said: Vec::new(),
-            inputs: vec![input],
-            compacts: false,
-            time: NOON,
-        };
-        let events = [
-            Event::RunStarted(Box::new(self.started(run, input, parent))),
-            Event::RunStepped(Box::new(stepped(run, heard, said))),
-            Event::RunEnded(ended),
-        ];
-        let committed = TurnCommitted {
-            session: self.session,
-            turn: node.clone(),
-            revision: node.depth,
-            untrusted: Some(false),
-            inputs: vec![input],
-            compacts: false,
-            time: NOON,
-        };
-        let session = Stream::Session(self.session);
-        let commit = commit
-            .append(
-                session,
-                Expected::Any,
-                vec![self.event(Event::InputAccepted(accepted), None)],
-            )
-            .append(
-                Stream::Run(run),
-                Expected::New,
-                events
-                    .into_iter()
-                    .map(|event| self.event(event, Some(run)))
-                    .collect(),
-            )
-            .append(
-                session,
-                Expected::Any,
-                vec![self.event(Event::TurnCommitted(committed), Some(run))],
-            );
-        (commit, node)
-    }
-
-    fn started(self, run: RunId, input: InputId, parent: Option<&TurnNode>) -> RunStarted {
-        RunStarted {
-            compacts: None,
-            compacted: None,
-            hints: Vec::new(),
-            overrides: None,
-            session_config: None,
-            session_expires_at: None,
-            run,
-            session: self.session,
-            agent: self.agent,
-            definition: DefinitionId("assistant".to_owned()),
-            session_type: "chat".to_owned(),
-            component: Digest::of(b"component"),
-            resolved_config: None,
-            base: parent.map(|parent| parent.id),
-            base_message: parent.map_or(0, |parent| parent.last_message),
-            revision: parent.map_or(0, |parent| parent.depth),
-            session_state: Digest::of(EMPTY_STATE),
-            claimed: vec![input],
-            permissions: Permissions::default(),
-            collected: false,
-            overflow: None,
-            limits: TurnLimits::default(),
-            accounts: Default::default(),
-            deadline: None,
-            reply_to: None,
-            depth: 0,
-            spawn_depth: 0,
-            hops: 0,
-            priority: Priority::default(),
-            denies: Default::default(),
-            untrusted: false,
-            user_id: UserId::local(),
-            model: None,
-            generation: domain::sampling::GenerationSettings::default(),
-            time: NOON,
-        }
-    }
-
     fn event(self, event: Event, run: Option<RunId>) -> NewEvent {
         new(
             event,
@@ -219,16 +94,21 @@ impl Conversation {
         )
     }
 
-    /// Opens a further session of the agent, and returns it.
+    /// Opens a further session of the agent, which goes on from a turn if there is one, and returns
+    /// it.
     ///
     /// # Errors
     /// The store's.
-    pub(crate) async fn begin_another(self, store: &Store) -> anyhow::Result<Self> {
+    pub(crate) async fn begin_another(
+        self,
+        store: &Store,
+        head: Option<TurnId>,
+    ) -> anyhow::Result<Self> {
         let other = Self {
             session: SessionId(Uuid::new_v4()),
             ..self
         };
-        let opened = vec![other.event(other.opened(), None)];
+        let opened = vec![other.event(other.opened(head), None)];
         let commit = Commit::new().append(Stream::Session(other.session), Expected::New, opened);
         store.commit(commit).await?;
         Ok(other)
@@ -249,10 +129,47 @@ impl Conversation {
                 commit = commit.append(
                     Stream::Session(other.session),
                     Expected::New,
-                    vec![other.event(other.opened(), None)],
+                    vec![other.event(other.opened(None), None)],
                 );
             }
             store.commit(commit).await?;
+        }
+        Ok(())
+    }
+
+    /// Renames the session so often, each time by a request with an idempotency key of its own.
+    ///
+    /// That happens now and not at noon, because keys are forgotten after a week.
+    ///
+    /// # Errors
+    /// The store's.
+    pub(crate) async fn rename(self, store: &Store, times: usize) -> anyhow::Result<()> {
+        let time = Clock::system().now();
+        let renaming = |n: usize| {
+            let renamed = Event::SessionRenamed(SessionRenamed {
+                session: self.session,
+                name: Some(format!("Name {n}")),
+                time,
+            });
+            let event = NewEvent {
+                time,
+                ..self.event(renamed, None)
+            };
+            let request = format!("name {n} of {}", self.session);
+            let key = Key {
+                source: "user:local".to_owned(),
+                request: Digest::of(request.as_bytes()),
+                key: request,
+                reply: WORDS.as_bytes().to_vec(),
+                about: Some(self.session),
+            };
+            let stream = Stream::Session(self.session);
+            let commit = Commit::new().append(stream, Expected::Any, vec![event]);
+            store.commit(commit.key(key))
+        };
+        for begun in (0..times).step_by(REQUESTS_AT_ONCE) {
+            let some = begun..times.min(begun + REQUESTS_AT_ONCE);
+            try_join_all(some.map(renaming)).await?;
         }
         Ok(())
     }
@@ -398,7 +315,7 @@ impl Conversation {
         Ok(id)
     }
 
-    fn opened(self) -> Event {
+    fn opened(self, head: Option<TurnId>) -> Event {
         Event::SessionOpened(SessionOpened {
             config: None,
             conversation: ConversationId(Uuid::nil()),
@@ -407,7 +324,7 @@ impl Conversation {
             agent: self.agent,
             session_type: "chat".to_owned(),
             name: None,
-            head: None,
+            head,
             persona: None,
             model: None,
             started_by: "user:local".to_owned(),
@@ -427,67 +344,5 @@ pub(crate) fn new(event: Event, subject: Subject) -> NewEvent {
         correlation: None,
         time: NOON,
         salt: Salt(*Uuid::new_v4().as_bytes()),
-    }
-}
-
-/// The turn that follows on others.
-fn after<'a>(
-    before: &[TurnNode],
-    run: RunId,
-    messages: impl Iterator<Item = &'a Message>,
-) -> TurnNode {
-    let messages: Vec<Digest> = messages.map(Message::digest).collect();
-    let parent = before.last();
-    let find = |id: TurnId| before.iter().rev().find(|node| node.id == id);
-    let place = |node: &TurnNode| TurnPlace {
-        depth: node.depth,
-        jump_depth: node.jump.and_then(find).map_or(0, |jump| jump.depth),
-    };
-    let over = parent.and_then(|parent| {
-        let jump = find(parent.jump?)?;
-        jumps_over(place(parent), place(jump)).then_some(jump.jump)
-    });
-    let last = parent.map_or(0, |parent| parent.last_message);
-    let mut node = TurnNode {
-        id: TurnId(Digest([0; 32])),
-        parent: parent.map(|parent| parent.id),
-        jump: over.unwrap_or(parent.map(|parent| parent.id)),
-        depth: parent.map_or(0, |parent| parent.depth) + 1,
-        run,
-        first_message: last + 1,
-        last_message: last + messages.len() as u64,
-        messages,
-        session_state: Digest::of(EMPTY_STATE),
-        end: TurnEnd::Replied,
-        usage: domain::model::Usage::default(),
-        models: Vec::new(),
-    };
-    node.id = node.compute_id();
-    node
-}
-
-fn stepped(run: RunId, heard: Message, said: Vec<Message>) -> RunStepped {
-    RunStepped {
-        run,
-        step: 0,
-        basis: Basis {
-            seed: Basis::seed(run, 0),
-            ..basis()
-        },
-        settled: Vec::new(),
-        claimed: Vec::new(),
-        hops: 0,
-        news: Vec::new(),
-        heard: vec![heard],
-        history_untrusted: false,
-        decision: Decision::Reply { parts: Vec::new() },
-        effects: Vec::new(),
-        memo: None,
-        said,
-        started: Vec::new(),
-        stopped: Vec::new(),
-        answers: Digest::of(&[]),
-        usage: CallUsage::default(),
-        time: NOON,
     }
 }

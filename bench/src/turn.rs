@@ -3,7 +3,7 @@
 
 use crate::disk::Disk;
 use crate::measure::{Pair, median, ms, us};
-use crate::parts::{self, Span};
+use crate::parts::{self, Division, Repetitions, Span};
 use crate::report::{Bar, Row};
 use crate::shim;
 use crate::steps;
@@ -76,13 +76,17 @@ pub(crate) async fn run() -> anyhow::Result<Vec<Row>> {
 /// The rows that say where the time of a turn goes beside its syncs, of which a turn took so many
 /// milliseconds with those of the real disk.
 fn part_rows(real_ms: f64) -> anyhow::Result<Vec<Row>> {
-    let [whole, statements, encoding, wake_ups, steps, seen] =
-        shim::again(PARTS_FLAG, Duration::ZERO)?
-            .first_chunk()
-            .copied()
-            .context("six numbers were expected")?;
+    let told = shim::again(PARTS_FLAG, Duration::ZERO)?;
+    let (numbers, more) = told
+        .split_first_chunk()
+        .context("four numbers were expected")?;
+    let division = Division::from_numbers(*numbers);
+    let [steps, seen] = more
+        .first_chunk()
+        .copied()
+        .context("two more numbers were expected")?;
     let pair = Pair {
-        ours: whole,
+        ours: division.whole,
         peer: real_ms * 1e3,
     };
     let share = Pair {
@@ -103,14 +107,8 @@ fn part_rows(real_ms: f64) -> anyhow::Result<Vec<Row>> {
             Bar::Reported,
         ),
     ];
-    rows.extend(parts::rows(
-        whole,
-        &[
-            ("statements of its events", statements),
-            ("encoding its events", encoding),
-            ("handing its commits to the writer", wake_ups),
-            ("fresh instances and their steps", steps),
-        ],
+    rows.extend(division.rows(
+        &[("fresh instances and their steps", steps)],
         "guards, blobs, keys, locks, wake-ups, reads, model",
     ));
     Ok(rows)
@@ -151,9 +149,8 @@ pub(crate) async fn measure() -> anyhow::Result<[f64; 3]> {
     ])
 }
 
-/// Microseconds of a turn and of its parts: the statements of its events, encoding, handing the
-/// commits to the writer, and the steps; and the number of turns that they are the medians of. To
-/// be asked for on a disk whose syncs take no time.
+/// Microseconds of a turn, divided; those of the steps; and the number of turns that they are the
+/// medians of. To be asked for on a disk whose syncs take no time.
 ///
 /// # Errors
 /// The store's and the runtime's, or the commits of most turns were not seen one by one.
@@ -161,55 +158,32 @@ pub(crate) async fn measure_parts() -> anyhow::Result<[f64; 6]> {
     let world = world().await;
     let first = world.open(AGENT).await;
     turn(&world, first, &mut Vec::new()).await?;
-    let mut turns = SeenTurns::default();
+    let mut turns = Repetitions::default();
     for _ in 0..PARTS_SESSIONS {
         let session = world.open(AGENT).await;
         for _ in 0..TURNS {
-            turns.add(watch(&world, session).await?);
+            add(&mut turns, watch(&world, session).await?);
         }
     }
-    let SeenTurns {
-        mut whole,
-        spans,
-        ends,
-    } = turns;
     let all = PARTS_SESSIONS * TURNS;
+    let seen = turns.spans.len();
     ensure!(
-        spans.len() as f64 >= SEEN_SHARE_MIN * all as f64,
-        "only {} turns of {all} were seen commit by commit",
-        spans.len()
+        seen as f64 >= SEEN_SHARE_MIN * all as f64,
+        "only {seen} turns of {all} were seen commit by commit"
     );
     let events = parts::events(world.store()).await?;
-    let steps = steps::take_again(&world, AGENT, &events, &spans).await?;
+    let steps = steps::take_again(&world, AGENT, &events, &turns.spans).await?;
     world.broker.shutdown(Duration::ZERO).await;
-    let stored = parts::commit_again(events, &ends, &spans).await?;
-    Ok([
-        median(&mut whole),
-        stored.statements,
-        stored.encoding,
-        stored.wake_ups,
-        steps,
-        spans.len() as f64,
-    ])
+    let [whole, commits, encoding, wake_ups] = turns.divide(events).await?.numbers();
+    Ok([whole, commits, encoding, wake_ups, steps, seen as f64])
 }
 
-/// The turns of which every commit was seen: the whole and its parts are of the same turns.
-#[derive(Debug, Default)]
-struct SeenTurns {
-    /// Microseconds of each.
-    whole: Vec<f64>,
-    spans: Vec<Span>,
-    /// The ends of commits, those of the other turns as well: their events are committed again too.
-    ends: Vec<u64>,
-}
-
-impl SeenTurns {
-    fn add(&mut self, watched: Watched) {
-        self.ends.extend(watched.ends);
-        if watched.is_seen {
-            self.whole.push(watched.taken_us);
-            self.spans.push(watched.span);
-        }
+/// Adds a turn if every commit of it was seen: the whole and its parts are of the same turns.
+fn add(turns: &mut Repetitions, watched: Watched) {
+    turns.ends.extend(watched.ends);
+    if watched.is_seen {
+        turns.whole.push(watched.taken_us);
+        turns.spans.push(watched.span);
     }
 }
 
@@ -274,20 +248,21 @@ async fn turn(world: &World, session: SessionId, ends: &mut Vec<u64>) -> anyhow:
 
 #[cfg(test)]
 mod tests {
-    use super::{SeenTurns, Watched};
-    use crate::parts::Span;
+    use super::{Watched, add};
+    use crate::parts::{Repetitions, Span};
 
     #[test]
     fn a_turn_whose_commits_were_not_all_seen_is_in_no_median() {
-        let mut turns = SeenTurns::default();
+        let mut turns = Repetitions::default();
         for (taken_us, before, is_seen) in [(9.0, 0, true), (500.0, 4, false), (11.0, 8, true)] {
             let end = before + 4;
-            turns.add(Watched {
+            let watched = Watched {
                 taken_us,
                 span: Span { before, end },
                 ends: vec![before, end],
                 is_seen,
-            });
+            };
+            add(&mut turns, watched);
         }
         assert_eq!(turns.whole, [9.0, 11.0]);
         let begins: Vec<u64> = turns.spans.iter().map(|span| span.before).collect();

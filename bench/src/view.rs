@@ -1,4 +1,4 @@
-//! The inputs of steps: a basis, and the view of a thread in a store or of nothing.
+//! The inputs of steps: a basis, and the view of a thread or of nothing.
 
 use async_trait::async_trait;
 use domain::basis::{Basis, LimitsLeft};
@@ -59,12 +59,17 @@ fn fixed(head: Option<MessageId>) -> ViewStatic {
     }
 }
 
-/// The view of a thread in a store.
+/// The view of a thread in a store, and of messages after it that are not stored yet.
 #[derive(Debug)]
 pub(crate) struct Thread {
-    fixed: ViewStatic,
-    store: Store,
-    head: Option<TurnId>,
+    pub(crate) fixed: ViewStatic,
+    pub(crate) store: Store,
+    /// The last turn that is stored.
+    pub(crate) head: Option<TurnId>,
+    /// The last message of that turn.
+    pub(crate) head_message: MessageId,
+    /// The messages after it.
+    pub(crate) messages: Vec<Message>,
 }
 
 impl Thread {
@@ -74,6 +79,8 @@ impl Thread {
             fixed: fixed(Some(messages)),
             store,
             head,
+            head_message: messages,
+            messages: Vec::new(),
         }
     }
 }
@@ -85,6 +92,13 @@ impl View for Thread {
     }
 
     async fn message(&self, id: MessageId) -> Result<Option<Message>, ViewError> {
+        if id == 0 || id > self.fixed.head.unwrap_or(0) {
+            return Ok(None);
+        }
+        if id > self.head_message {
+            let index = usize::try_from(id - self.head_message - 1).unwrap_or(usize::MAX);
+            return Ok(self.messages.get(index).cloned());
+        }
         self.store
             .message(self.head, id)
             .await

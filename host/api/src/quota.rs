@@ -1,10 +1,13 @@
-//! Limits on what one user and one API key may use of the server: concurrent streams, and rates of
-//! requests and sessions.
+//! Limits on what one user and one API key may use of the server: concurrent streams and waits for
+//! replies, and rates of requests and sessions.
 //!
 //! They are kept for this process and measured by a monotonic clock: a restart begins anew, and
 //! nothing that is stored depends on them. The limits on what is stored of a user and with a key,
 //! and on all sessions that a user opens, are enforced at the commit ([`broker::UserLimits`]). The
 //! host's own token has no limits here: its holder runs the host.
+
+#[cfg(test)]
+mod tests;
 
 use crate::caller::{Caller, Credential};
 use crate::problem::Problem;
@@ -37,8 +40,39 @@ enum Holder {
 #[derive(Debug, Default)]
 struct Share {
     streams: usize,
+    waits: usize,
     requests: Rate,
     sessions: Rate,
+}
+
+impl Share {
+    fn lasting(&mut self, kind: Lasting) -> &mut usize {
+        match kind {
+            Lasting::Stream => &mut self.streams,
+            Lasting::Wait => &mut self.waits,
+        }
+    }
+}
+
+/// The kinds of requests that keep their connection for as long as the client likes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Lasting {
+    /// An event stream.
+    Stream,
+    /// A message whose sender waits for the reply.
+    Wait,
+}
+
+impl Lasting {
+    /// Returns how many of them a holder may have at the same time.
+    fn max(self, holder: &Holder, limits: &Limits) -> usize {
+        match (self, holder) {
+            (Self::Stream, Holder::User(_)) => limits.streams_per_user_max,
+            (Self::Stream, Holder::Key(_)) => limits.streams_per_key_max,
+            (Self::Wait, Holder::User(_)) => limits.waits_per_user_max,
+            (Self::Wait, Holder::Key(_)) => limits.waits_per_key_max,
+        }
+    }
 }
 
 /// A rate limit, stored as the time at which all past uses will be made up for.
@@ -90,7 +124,10 @@ impl Shares {
         }
         self.swept = Some(now);
         self.of.retain(|_, share| {
-            share.streams > 0 || !share.requests.is_idle(now) || !share.sessions.is_idle(now)
+            share.streams > 0
+                || share.waits > 0
+                || !share.requests.is_idle(now)
+                || !share.sessions.is_idle(now)
         });
     }
 }
@@ -121,19 +158,22 @@ impl Drop for SessionShare {
     }
 }
 
-/// One event stream of a user's and a key's; given back when it is dropped.
+/// One event stream, or one wait, of a user's and a key's; given back when it is dropped.
 #[derive(Debug)]
-pub(crate) struct StreamShare {
+#[must_use]
+pub(crate) struct LastingShare {
     quotas: Quotas,
+    kind: Lasting,
     holders: Vec<Holder>,
 }
 
-impl Drop for StreamShare {
+impl Drop for LastingShare {
     fn drop(&mut self) {
         let mut shares = self.quotas.lock();
         for holder in &self.holders {
             if let Some(share) = shares.of.get_mut(holder) {
-                share.streams = share.streams.saturating_sub(1);
+                let count = share.lasting(self.kind);
+                *count = count.saturating_sub(1);
             }
         }
     }
@@ -220,26 +260,46 @@ impl Quotas {
     ///
     /// # Errors
     /// 429: the user, or the key, has too many.
-    pub(crate) fn stream(&self, caller: &Caller, limits: &Limits) -> Result<StreamShare, Problem> {
-        let mut shares = self.lock();
-        let mut taken = StreamShare {
+    pub(crate) fn stream(&self, caller: &Caller, limits: &Limits) -> Result<LastingShare, Problem> {
+        self.lasting(caller, Lasting::Stream, limits)
+            .map_err(|holder| {
+                let code = match &holder {
+                    Holder::User(_) => "USER_STREAM_LIMIT",
+                    Holder::Key(_) => "KEY_STREAM_LIMIT",
+                };
+                let max = Lasting::Stream.max(&holder, limits) as u64;
+                let wait = Duration::from_secs(STREAM_RETRY_AFTER_S);
+                limited(code, "event streams at the same time", max, wait)
+            })
+    }
+
+    /// Takes a wait for the reply to a message, which is given back when the result is dropped;
+    /// none when the user, or the key, has too many.
+    pub(crate) fn wait(&self, caller: &Caller, limits: &Limits) -> Option<LastingShare> {
+        self.lasting(caller, Lasting::Wait, limits).ok()
+    }
+
+    /// Takes something that lasts, or returns the holder who has too many.
+    fn lasting(
+        &self,
+        caller: &Caller,
+        kind: Lasting,
+        limits: &Limits,
+    ) -> Result<LastingShare, Holder> {
+        let mut taken = LastingShare {
             quotas: self.clone(),
+            kind,
             holders: Vec::new(),
         };
         let mut refused = None;
+        let mut shares = self.lock();
         for holder in holders(caller) {
-            let (max, code) = match &holder {
-                Holder::User(_) => (limits.streams_per_user_max, "USER_STREAM_LIMIT"),
-                Holder::Key(_) => (limits.streams_per_key_max, "KEY_STREAM_LIMIT"),
-            };
-            let share = shares.of.entry(holder.clone()).or_default();
-            if share.streams >= max {
-                let wait = Duration::from_secs(STREAM_RETRY_AFTER_S);
-                let what = "event streams at the same time";
-                refused = Some(limited(code, what, max as u64, wait));
+            let count = shares.of.entry(holder.clone()).or_default().lasting(kind);
+            if *count >= kind.max(&holder, limits) {
+                refused = Some(holder);
                 break;
             }
-            share.streams += 1;
+            *count += 1;
             taken.holders.push(holder);
         }
         // Given back what was taken, if anything, only without the lock.
@@ -267,100 +327,4 @@ fn limited(code: &'static str, what: &str, max: u64, wait: Duration) -> Problem 
     };
     let detail = format!("the limit is {max} {what} {whose}; try again later");
     Problem::new(StatusCode::TOO_MANY_REQUESTS, code, detail).retry_after(wait.as_secs() + 1)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use domain::key::KEY_ID_CHARS;
-    use domain::time::Timestamp;
-
-    #[tokio::test(start_paused = true)]
-    async fn so_many_at_once_and_then_as_many_as_time_brings() {
-        let interval = Duration::from_millis(100);
-        let burst = Duration::from_secs(2);
-        let mut rate = Rate::default();
-        let taken = |rate: &mut Rate| {
-            (0..100)
-                .filter(|_| rate.take(Instant::now(), interval, burst).is_ok())
-                .count()
-        };
-        assert_eq!(taken(&mut rate), 20);
-        tokio::time::advance(Duration::from_millis(350)).await;
-        assert_eq!(taken(&mut rate), 3);
-        assert!(
-            rate.take(Instant::now(), interval, burst)
-                .is_err_and(|wait| wait <= interval)
-        );
-        tokio::time::advance(Duration::from_secs(3_600)).await;
-        assert!(rate.is_idle(Instant::now()));
-        assert_eq!(taken(&mut rate), 20);
-        rate.give_back(interval);
-        assert_eq!(taken(&mut rate), 1);
-        // One in a while is let happen whatever the burst is.
-        assert!(
-            Rate::default()
-                .take(Instant::now(), Duration::from_secs(60), burst)
-                .is_ok()
-        );
-    }
-    /// A user's caller with a key of this letter.
-    fn with_key(letter: &str) -> Caller {
-        Caller {
-            credential: Credential::Key {
-                id: letter.repeat(KEY_ID_CHARS).parse().unwrap(),
-                expires_at: Timestamp(u64::MAX),
-            },
-            ..Caller::local()
-        }
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn what_one_key_is_refused_leaves_its_users_other_keys_their_requests() {
-        let limits = Limits {
-            user_requests_per_second_max: 10,
-            key_requests_per_second_max: 4,
-            ..Limits::default()
-        };
-        let quotas = Quotas::default();
-        let [greedy, other] = ["a", "b"].map(with_key);
-        let admitted = |caller: &Caller| {
-            (0..100)
-                .filter(|_| quotas.request(caller, &limits).is_ok())
-                .count()
-        };
-        assert_eq!(admitted(&greedy), 8, "two seconds' worth of the key's");
-        let refused = quotas.request(&greedy, &limits).unwrap_err();
-        assert_eq!(refused.code, "KEY_REQUEST_LIMIT");
-        assert_eq!(admitted(&other), 8);
-        let third = with_key("c");
-        assert_eq!(admitted(&third), 4, "the rest of the user's");
-        let refused = quotas.request(&third, &limits).unwrap_err();
-        assert_eq!(refused.code, "USER_REQUEST_LIMIT");
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn who_has_nothing_is_looked_for_once_a_second_and_not_at_every_request() {
-        let limits = Limits::default();
-        let quotas = Quotas::default();
-        let add_idle = || {
-            for number in 0..=HOLDERS_KEPT {
-                let user = format!("user{number}").parse().unwrap();
-                quotas
-                    .lock()
-                    .of
-                    .insert(Holder::User(user), Share::default());
-            }
-        };
-        let remembered = || {
-            quotas.request(&with_key("a"), &limits).unwrap();
-            quotas.lock().of.len()
-        };
-        add_idle();
-        assert_eq!(remembered(), 2, "the user and the key");
-        add_idle();
-        assert_eq!(remembered(), HOLDERS_KEPT + 3);
-        tokio::time::advance(Duration::from_millis(SWEEP_MS)).await;
-        assert_eq!(remembered(), 2);
-    }
 }

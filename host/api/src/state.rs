@@ -71,6 +71,8 @@ pub(crate) enum Readiness {
     Ready {
         /// Sessions for which nothing is done.
         quarantined: usize,
+        /// True if the write-ahead log could not be moved to the database at the last try.
+        is_log_failing: bool,
     },
     DiskFull,
     NotRecording,
@@ -223,6 +225,7 @@ impl Api {
             Some(opened) => match opened.broker.store().health() {
                 Health::Well if opened.broker.store().is_readable().await => Readiness::Ready {
                     quarantined: opened.broker.stats().quarantined,
+                    is_log_failing: opened.broker.store().log_state().failing.is_some(),
                 },
                 Health::Well => Readiness::NotReading,
                 Health::Full => Readiness::DiskFull,

@@ -4,6 +4,8 @@
 //! A crash in between leaves an open purge. The next start completes it, or a repeated request for
 //! it.
 
+mod tries;
+
 use crate::command::{Error, Request};
 use crate::core::Core;
 use crate::journal::Context;
@@ -13,10 +15,12 @@ use domain::grant::Owner;
 use domain::id::{AgentId, SessionId, Stream};
 use domain::time::Timestamp;
 use domain::user::UserId;
+use std::collections::BTreeSet;
 use std::fmt;
 use store::{
     AgentRow, Commit, CommitError, Expected, Guard, Piece, Rewritten, SessionGuard, SessionRow,
 };
+use tries::{keep_first, retry_busy};
 
 /// Number of sessions or agents whose purge is begun in one commit.
 const BEGUN_PER_COMMIT_MAX: usize = 100;
@@ -24,37 +28,67 @@ const BEGUN_PER_COMMIT_MAX: usize = 100;
 /// Completes the purges that were open when the host stopped, before anything else is begun.
 ///
 /// A purge may not complete now, because the disk is full or does not answer, or because a turn is
-/// open that it would erase. It then stays open and keeps nobody from being served. Nothing of it
-/// is shown to anybody, and a repeated request completes it.
+/// open that it would erase, or a folder cannot be removed. It then stays open, and keeps nobody
+/// from being served and no other purge from its end. Nothing of it is shown to anybody, and a
+/// repeated request completes it.
 pub(crate) async fn finish_open(core: &Core) {
     if let Err(error) = Box::pin(try_finishing(core)).await {
         tracing::warn!(
             error = &error as &dyn std::error::Error,
-            "a purge that was interrupted did not come to its end"
+            "the purges that were interrupted could not be looked up"
         );
     }
+    rewrite(core).await;
 }
 
+/// Tries each of them. One that is stuck keeps no other one open, but for the agent that it is
+/// part of.
 async fn try_finishing(core: &Core) -> Result<(), Error> {
-    while let Some(stream) = next_open(core).await? {
-        let Some(_purging) = core.store.begin_purging() else {
-            return Ok(());
-        };
-        // The purge of an agent completes those of its sessions.
-        if let Stream::Agent(agent) = stream {
-            begin_agent(core, agent).await?;
-        }
-        let purged = finish(core, stream, None).await?;
-        tracing::info!(stream = %stream, erased = ?purged.erased, "a purge that was interrupted \
-            came to its end");
-    }
-    match core.store.rewrite_erased().await? {
-        Rewritten::Yes => {}
-        Rewritten::NotYet { reason } => {
-            tracing::warn!(reason, "what was purged may be in the store's files still")
+    let Some(_purging) = core.store.begin_purging() else {
+        return Ok(());
+    };
+    let open = retry_busy(|| core.store.open_purges()).await?;
+    let open: BTreeSet<Stream> = open.into_iter().collect();
+    for stream in &open {
+        match finish_interrupted(core, *stream, &open).await {
+            Ok(None) => {}
+            Ok(Some(purged)) => tracing::info!(
+                %stream,
+                erased = ?purged.erased,
+                "a purge that was interrupted came to its end"
+            ),
+            Err(error) => tracing::warn!(
+                %stream,
+                error = &error as &dyn std::error::Error,
+                "a purge that was interrupted did not come to its end"
+            ),
         }
     }
     Ok(())
+}
+
+/// Completes a purge, unless another one that is open includes it.
+async fn finish_interrupted(
+    core: &Core,
+    stream: Stream,
+    open: &BTreeSet<Stream>,
+) -> Result<Option<Purged>, Error> {
+    let agent = match stream {
+        Stream::Agent(agent) => Some(agent),
+        Stream::Session(session) => core.store.session(session).await?.map(|row| row.agent),
+        Stream::Run(_) | Stream::Host => None,
+    };
+    if let Some(agent) = agent {
+        let root = Stream::Agent(core.store.root(agent).await?);
+        if root != stream && open.contains(&root) {
+            return Ok(None);
+        }
+    }
+    // The purge of an agent completes those of its sessions.
+    if let Stream::Agent(agent) = stream {
+        begin_agent(core, agent).await?;
+    }
+    finish(core, stream, None).await.map(Some)
 }
 
 /// Takes what was erased out of the store's log. A failure is logged, and made up for at the next
@@ -70,24 +104,6 @@ pub(crate) async fn rewrite(core: &Core) {
             "what was erased may be in the store's files still"
         ),
     }
-}
-
-/// Returns an open purge that no other one includes.
-async fn next_open(core: &Core) -> Result<Option<Stream>, Error> {
-    let open = core.store.open_purges().await?;
-    let Some(first) = open.first().copied() else {
-        return Ok(None);
-    };
-    let agent = match first {
-        Stream::Agent(agent) => Some(agent),
-        Stream::Session(session) => core.store.session(session).await?.map(|row| row.agent),
-        Stream::Run(_) | Stream::Host => None,
-    };
-    let Some(agent) = agent else {
-        return Ok(Some(first));
-    };
-    let root = Stream::Agent(core.store.root(agent).await?);
-    Ok(Some(if open.contains(&root) { root } else { first }))
 }
 
 /// Records that a session is purged from here on, unless that is recorded already, and with it the
@@ -244,22 +260,21 @@ async fn purge_session(
     request: Option<&Request>,
 ) -> Result<Purged, Error> {
     let stream = Stream::Session(session);
-    let row = core.store.session(session).await?;
+    let row = retry_busy(|| core.store.session(session)).await?;
     let row = row.ok_or_else(|| session_not_found(session))?;
-    let plan = core.store.purge_plan(row.agent, session).await?;
+    let plan = retry_busy(|| core.store.purge_plan(row.agent, session)).await?;
     for place in plan.places {
         let kept_in = place.session;
         let event =
             context(place.agent, Some(kept_in), core.now()).event(Event::TurnsImported(place));
-        core.store
-            .commit(Commit::new().append(Stream::Session(kept_in), Expected::Any, vec![event]))
-            .await?;
+        let commit = Commit::new().append(Stream::Session(kept_in), Expected::Any, vec![event]);
+        retry_busy(|| core.store.commit(commit.clone())).await?;
     }
     for piece in plan.pieces {
         erase(core, stream, piece).await?;
     }
     remove_folders(core, Owner::Session, session).await?;
-    let mut tally = core.store.purge_tally(stream).await?;
+    let mut tally = retry_busy(|| core.store.purge_tally(stream)).await?;
     tally.erased.sessions += 1;
     tally.kept.turns += plan.kept_turns;
     end(core, row.agent, Some(session), tally, request).await
@@ -270,48 +285,46 @@ async fn purge_agent(
     root: AgentId,
     request: Option<&Request>,
 ) -> Result<Purged, Error> {
-    let tree: Vec<AgentId> = core
-        .store
-        .agents_of_tree(root)
-        .await?
-        .iter()
-        .map(|row| row.agent.id)
-        .collect();
+    let rows = retry_busy(|| core.store.agents_of_tree(root)).await?;
+    let tree: BTreeSet<AgentId> = rows.iter().map(|row| row.agent.id).collect();
     for agent in &tree {
         erase(core, Stream::Agent(root), Piece::AgentBuckets(*agent)).await?;
     }
-    for stream in core.store.open_purges().await? {
-        let Stream::Session(session) = stream else {
-            continue;
-        };
-        if core
-            .store
-            .session(session)
-            .await?
-            .is_some_and(|row| tree.contains(&row.agent))
+    // Read once: nobody else purges meanwhile, and it is as long as the tree is large.
+    let open = retry_busy(|| core.store.open_purges()).await?;
+    // One that is stuck keeps nothing of the others stored.
+    let mut stuck = None;
+    for stream in &open {
+        if let Stream::Session(session) = *stream
+            && retry_busy(|| core.store.session(session))
+                .await?
+                .is_some_and(|row| tree.contains(&row.agent))
         {
-            purge_session(core, session, None).await?;
+            let purged = purge_session(core, session, None).await;
+            keep_first(&mut stuck, *stream, purged.map(drop))?;
         }
     }
     for agent in &tree {
-        remove_folders(core, Owner::Agent, *agent).await?;
+        let removed = remove_folders(core, Owner::Agent, *agent).await;
+        keep_first(&mut stuck, Stream::Agent(*agent), removed)?;
+    }
+    if let Some(error) = stuck {
+        return Err(error);
     }
     // The topmost agent comes last: its purge is complete when all others are.
-    for agent in tree.iter().copied().filter(|agent| *agent != root) {
-        if core
-            .store
-            .open_purges()
-            .await?
-            .contains(&Stream::Agent(agent))
+    for stream in open {
+        if let Stream::Agent(agent) = stream
+            && agent != root
+            && tree.contains(&agent)
         {
-            erase(core, Stream::Agent(agent), Piece::Agent(agent)).await?;
-            let tally = core.store.purge_tally(Stream::Agent(agent)).await?;
+            erase(core, stream, Piece::Agent(agent)).await?;
+            let tally = retry_busy(|| core.store.purge_tally(stream)).await?;
             end(core, agent, None, tally, None).await?;
         }
     }
     erase(core, Stream::Agent(root), Piece::Agent(root)).await?;
     erase(core, Stream::Agent(root), Piece::Blobs).await?;
-    let tally = core.store.purge_tally(Stream::Agent(root)).await?;
+    let tally = retry_busy(|| core.store.purge_tally(Stream::Agent(root))).await?;
     end(core, root, None, tally, request).await
 }
 
@@ -337,7 +350,7 @@ async fn remove_folders(core: &Core, owner: Owner, id: impl fmt::Display) -> Res
 async fn erase(core: &Core, purge: Stream, piece: Piece) -> Result<(), Error> {
     let mut after = Some(0);
     while let Some(from) = after {
-        after = erase_some(core, purge, &piece, from).await?;
+        after = retry_busy(|| erase_some(core, purge, &piece, from)).await?;
     }
     Ok(())
 }
@@ -352,7 +365,7 @@ async fn erase_some(
     purge: Stream,
     piece: &Piece,
     after: u64,
-) -> Result<Option<u64>, Error> {
+) -> Result<Option<u64>, CommitError> {
     let _alone = match piece {
         Piece::Blobs => Some(core.naming.write().await),
         _ => None,
@@ -361,7 +374,7 @@ async fn erase_some(
     if *piece == Piece::Blobs {
         core.forget_blobs();
     }
-    Ok(erased?)
+    erased
 }
 
 /// Records the result of a purge.
@@ -386,6 +399,6 @@ async fn end(
     let event = context(agent, session, now).event(Event::Purged(purged.clone()));
     let mut commit = Commit::new().append(stream, Expected::Any, vec![event]);
     commit.key = request.map(|request| request.answered(&purged));
-    core.store.commit(commit).await?;
+    retry_busy(|| core.store.commit(commit.clone())).await?;
     Ok(purged)
 }

@@ -266,7 +266,7 @@ pub(crate) fn input_not_waiting(state: &InputState) -> Refusal {
         }
         InputState::Consumed { .. } => "a turn has dealt with it",
         InputState::Dead { .. } => "it was put aside as a dead letter",
-        InputState::Cancelled => "it was cancelled before",
+        InputState::Cancelled { .. } => "it was cancelled before",
         InputState::Dropped => "it was dropped from the queue",
         InputState::Waiting => "it has just changed; look at it again",
     };

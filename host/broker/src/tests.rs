@@ -1,7 +1,8 @@
-//! Rules of the driver, each tested with a scripted guest over a real store.
+//! Rules of the driver and of purges, each tested with a scripted guest over a real store.
 
 mod cutting;
 mod host;
 mod operations;
+mod purging;
 mod stepping;
 mod waking;

@@ -27,6 +27,7 @@
 //! - `readers.rs`, `point_reads.rs`: threads that read, and short reads without them
 //! - `store.rs`: the open store, with commits and reads
 //! - `read.rs`: what can be asked, one file a subject
+//! - `at_rest.rs`: reads of a store that nobody has open
 //! - `looks.rs`: the note of the sessions that a start is about to read
 //! - `probe.rs`: test reads for the health of the host
 //! - `purge.rs`: purging, and its repetition after a crash
@@ -35,6 +36,7 @@
 //! - `tests.rs`: tests of more than one file
 
 mod api_key;
+mod at_rest;
 mod backup;
 mod commit;
 mod copy;
@@ -74,6 +76,7 @@ mod verify;
 mod writer;
 
 pub use api_key::{api_key_here, under_api_key};
+pub use at_rest::admissions_at_rest;
 pub use backup::{BackupError, BackupMark, RestoreError, Restored, restore};
 pub use commit::{
     Append, Clash, Commit, CommitError, Committed, Conflict, Expected, Key, Snapshot,

@@ -3,7 +3,8 @@
 //! A read keeps the log from starting over: what it sees may be stored nowhere else. So the log
 //! grows while reads and commits go on, and a read that never ended would fill the disk. Long reads
 //! of the store's own go in pieces, or read a copy. When the log has reached its bound all the
-//! same, reads that have taken longer than a moment are ended.
+//! same, reads that have taken longer than a moment are ended, unless what is in the way is another
+//! program that reads.
 
 use crate::sql::with_causes;
 use rusqlite::Connection;
@@ -12,7 +13,7 @@ use std::io;
 use std::mem::ManuallyDrop;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::Instant;
 
 /// Bytes of a frame beside its page.
@@ -32,7 +33,8 @@ const NO_READ: u64 = u64::MAX;
 pub struct LogState {
     /// Bytes of its file.
     pub bytes: u64,
-    /// Bytes from which on reads that are in the way are ended. One transaction may take it beyond.
+    /// Bytes from which on reads that are in the way are ended. One transaction may take it beyond,
+    /// and any number of them while another program reads.
     pub bytes_max: u64,
     /// Reason why the log could not be moved to the database at the last try, with its causes; none
     /// when it was moved.
@@ -52,6 +54,10 @@ pub(crate) struct Log {
     index: OnceLock<ManuallyDrop<File>>,
     /// True if the log has reached its bound and has not started over since.
     full: AtomicBool,
+    /// True while reads that have taken longer than a moment are ended.
+    ends_reads: AtomicBool,
+    /// Start of the read in progress of each connection that is watched.
+    reads: Mutex<Vec<Weak<AtomicU64>>>,
     failing: Mutex<Option<String>>,
     reads_ended: AtomicU64,
     epoch: Instant,
@@ -88,6 +94,8 @@ impl Log {
             pages,
             index: OnceLock::new(),
             full: AtomicBool::new(false),
+            ends_reads: AtomicBool::new(false),
+            reads: Mutex::default(),
             failing: Mutex::default(),
             reads_ended: AtomicU64::new(0),
             epoch: Instant::now(),
@@ -144,8 +152,7 @@ impl Log {
         }
     }
 
-    /// Starts to end reads that have taken longer than a moment. Returns whether they were not
-    /// ended before.
+    /// Notes that the log has reached its bound. Returns whether that is new.
     pub(crate) fn set_full(&self) -> bool {
         !self.full.swap(true, Ordering::Relaxed)
     }
@@ -154,10 +161,37 @@ impl Log {
         self.full.load(Ordering::Relaxed)
     }
 
+    /// Starts to end reads that have taken longer than a moment.
+    pub(crate) fn end_reads(&self) {
+        self.ends_reads.store(true, Ordering::Relaxed);
+    }
+
+    /// Ends no more reads: none of them keeps the log from starting over.
+    pub(crate) fn spare_reads(&self) {
+        self.ends_reads.store(false, Ordering::Relaxed);
+    }
+
+    /// Returns whether any read of the store's own has taken longer than a moment.
+    pub(crate) fn has_long_read(&self) -> bool {
+        self.reads
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .iter()
+            .filter_map(Weak::upgrade)
+            .any(|began| self.is_long(&began))
+    }
+
+    /// Returns whether the read that began then has taken longer than a moment.
+    fn is_long(&self, began: &AtomicU64) -> bool {
+        let began = began.load(Ordering::Relaxed);
+        began != NO_READ && self.ms().saturating_sub(began) > GRACE_MS
+    }
+
     /// The next commit begins it anew.
     pub(crate) fn restarted(&self) {
         self.pages.store(0, Ordering::Relaxed);
         self.full.store(false, Ordering::Relaxed);
+        self.spare_reads();
     }
 
     /// Records that the log was moved to the database, or the error that prevented it.
@@ -166,13 +200,14 @@ impl Log {
             error.map(|error| with_causes(error));
     }
 
-    fn ms(&self) -> u64 {
+    /// Milliseconds since it was opened.
+    pub(crate) fn ms(&self) -> u64 {
         u64::try_from(self.epoch.elapsed().as_millis()).unwrap_or(NO_READ - 1)
     }
 }
 
-/// The reads of one connection: each is ended when the log is full and it has taken longer than a
-/// moment.
+/// The reads of one connection: each is ended when it has taken longer than a moment while the log
+/// is full, unless that would not help.
 #[derive(Debug, Clone)]
 pub(crate) struct Watched {
     log: Arc<Log>,
@@ -191,9 +226,15 @@ impl Watched {
 
     /// For a connection that looks by itself.
     pub(crate) fn unattached(log: &Arc<Log>) -> Self {
+        let began = Arc::new(AtomicU64::new(NO_READ));
+        let mut reads = log.reads.lock().unwrap_or_else(PoisonError::into_inner);
+        // Those of connections that were closed.
+        reads.retain(|read| read.strong_count() > 0);
+        reads.push(Arc::downgrade(&began));
+        drop(reads);
         Self {
             log: Arc::clone(log),
-            began: Arc::new(AtomicU64::new(NO_READ)),
+            began,
         }
     }
 
@@ -207,16 +248,15 @@ impl Watched {
 
     /// Returns whether the read has to end. Each such read counts once.
     pub(crate) fn is_in_the_way(&self) -> bool {
-        let began = self.began.load(Ordering::Relaxed);
-        let is_long = self.log.is_full()
-            && began != NO_READ
-            && self.log.ms().saturating_sub(began) > GRACE_MS;
+        let has_to_end =
+            self.log.ends_reads.load(Ordering::Relaxed) && self.log.is_long(&self.began);
         #[cfg(test)]
-        let is_long =
-            is_long || (began != NO_READ && self.log.ends_next.swap(false, Ordering::Relaxed));
-        if is_long {
+        let has_to_end = has_to_end
+            || (self.began.load(Ordering::Relaxed) != NO_READ
+                && self.log.ends_next.swap(false, Ordering::Relaxed));
+        if has_to_end {
             self.log.reads_ended.fetch_add(1, Ordering::Relaxed);
         }
-        is_long
+        has_to_end
     }
 }

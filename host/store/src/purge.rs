@@ -9,11 +9,15 @@
 
 mod agents;
 mod blobs;
+mod buckets;
 mod plan;
 mod rewrite;
+mod room;
+mod run_events;
 mod runs;
 mod searchable_rows;
 mod sessions;
+mod snippets;
 mod streams;
 mod usage;
 
@@ -25,26 +29,36 @@ use crate::commit::CommitError;
 use crate::event_row::decode_at;
 use crate::fault;
 use crate::meta;
-use crate::projections::scope_name;
 use crate::read::ReadError;
 use crate::read::agents::root;
-use crate::sql::{Columns, Sql, int, limit, to_json};
+use crate::sql::{Columns, Sql, int, to_json};
 use crate::store::Store;
 use crate::user_storage;
+use buckets::BucketsOf;
 use domain::event::{Erased, Event, KeptByPurge, NoteForgotten, Purged};
-use domain::grant::BucketScope;
 use domain::id::{AgentId, RunId, SessionId, Stream};
-use domain::time::Timestamp;
 use domain::usage::{UsageShare, UsageShares};
+use room::Room;
 use rusqlite::params;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use tokio::sync::OwnedMutexGuard;
 
-/// Events whose payloads are erased in one transaction.
+/// Events whose payloads are erased in one transaction, with those of inputs that go with a run.
 pub(crate) const EVENTS_PER_COMMIT_MAX: usize = 256;
+/// Rows beside events, of one sort, that are removed in one transaction; except those of an import,
+/// which goes as a whole.
+const ROWS_PER_COMMIT_MAX: usize = 256;
+/// Bytes of payloads, of messages, of words in the index, of values in buckets or of blobs, after
+/// which a transaction erases no more of that sort: they are overwritten.
+const BYTES_PER_COMMIT_MAX: u64 = 16 << 20;
+/// Events of which a reader looks at the kinds in one go.
+const EVENTS_SEEN: usize = 4_096;
 /// Events that are read at a time.
 const EVENTS_READ: usize = 256;
+/// Bytes of payloads after which a page that is read ends: a read that is long is in the way of
+/// shortening the log.
+const BYTES_READ: u64 = 4 << 20;
 /// The place in a stream behind all of its events.
 const BEHIND_ALL: u64 = u64::MAX;
 /// Prefix of the names of open purges in the store's metadata.
@@ -74,8 +88,12 @@ pub enum Piece {
         /// The session.
         session: SessionId,
     },
+    /// Data that tools keep for a session, also in turns that stay.
+    SessionBuckets(SessionId),
     /// Everything else that belongs to a session.
     Session(SessionId),
+    /// Snippets of other deleted sessions whose threads share turns with a session.
+    Snippets(SessionId),
     /// Data that tools keep for an agent.
     AgentBuckets(AgentId),
     /// Everything else that belongs to an agent.
@@ -133,8 +151,8 @@ impl Store {
     ///
     /// `after` is what the transaction before returned, so that none goes again through what the
     /// earlier ones erased. The first one begins at 0, also after a crash: it passes over what is
-    /// gone. Of the streams that have lost events it is one stream's share, in as many transactions
-    /// as it takes.
+    /// gone. So may a later one of a run, which counts what stays. Of the streams that have lost
+    /// events it is one stream's share, in as many transactions as it takes.
     pub async fn erase(
         &self,
         purge: Stream,
@@ -145,8 +163,9 @@ impl Store {
         let next = move |is_done: bool| (!is_done).then_some(after);
         match piece {
             Piece::Run { run, committed } => {
+                let events = self.run_events(purge, run, after).await?;
                 self.transact_for(purge, move |sql, tally| {
-                    runs::erase(sql, run, committed, after, tally)
+                    runs::erase(sql, events, committed, tally)
                 })
                 .await
             }
@@ -163,18 +182,19 @@ impl Store {
                 })
                 .await
             }
-            Piece::Session(session) => {
-                self.transact_for(purge, move |sql, tally| {
-                    sessions::erase(sql, session, after, tally)
-                })
-                .await
+            Piece::SessionBuckets(session) => {
+                let owner = BucketsOf::Session(session);
+                self.erase_buckets(purge, owner, after).await
             }
+            Piece::Session(session) => {
+                let events = self.session_events(session, after).await?;
+                self.transact_for(purge, move |sql, tally| events.erase(sql, tally))
+                    .await
+            }
+            Piece::Snippets(session) => self.erase_snippets(purge, session, after).await,
             Piece::AgentBuckets(agent) => {
-                let writes = self.bucket_writes(agent, after).await?;
-                self.transact_for(purge, move |sql, tally| {
-                    agents::erase_buckets(sql, writes, tally)
-                })
-                .await
+                let owner = BucketsOf::Agent(agent);
+                self.erase_buckets(purge, owner, after).await
             }
             Piece::Agent(agent) => {
                 self.transact_for(purge, move |sql, tally| {
@@ -315,7 +335,7 @@ fn forget_note(sql: &Sql<'_>, forgotten: &NoteForgotten) -> rusqlite::Result<()>
     if !sql.exists(kept, params![int(forgotten.position), stream])? {
         return Ok(());
     }
-    searchable_rows::forget(sql, forgotten.position)?;
+    searchable_rows::forget(sql, forgotten.position, &mut Room::endless())?;
     erase_event(sql, forgotten.position, &mut Tally::default())?;
     rewrite::due(sql)
 }
@@ -359,45 +379,4 @@ fn erase_event(sql: &Sql<'_>, position: u64, tally: &mut Tally) -> rusqlite::Res
     let erased = sql.execute(text, [int(position)])? > 0;
     tally.erased.events += u64::from(erased);
     Ok(erased)
-}
-
-/// Does something with each event of a stream that is left, and its time, in order.
-fn for_each_left(
-    sql: &Sql<'_>,
-    stream: &str,
-    mut work: impl FnMut(&Event, Timestamp) -> rusqlite::Result<()>,
-) -> rusqlite::Result<()> {
-    let text = "SELECT version, kind, payload, time FROM events WHERE stream = ?1 AND version > ?2 \
-                AND payload IS NOT NULL ORDER BY version LIMIT ?3";
-    let mut after = 0;
-    loop {
-        let events = sql.rows(
-            text,
-            params![stream, int(after), limit(EVENTS_READ)],
-            |row| Ok((row.uint(0)?, decode_at(row, 1)?, Timestamp(row.uint(3)?))),
-        )?;
-        let Some((last, ..)) = events.last() else {
-            return Ok(());
-        };
-        after = *last;
-        for (_, event, time) in &events {
-            if let Some(event) = event {
-                work(event, *time)?;
-            }
-        }
-    }
-}
-
-/// Erases what the buckets of one owner hold.
-fn erase_entries(
-    sql: &Sql<'_>,
-    scope: BucketScope,
-    of: &str,
-    tally: &mut Tally,
-) -> rusqlite::Result<()> {
-    let text = "DELETE FROM bucket_entries WHERE bucket IN (SELECT id FROM buckets WHERE scope = \
-                ?1 AND of = ?2)";
-    let owner = [scope_name(scope), of];
-    tally.erased.bucket_keys += sql.execute(text, owner)? as u64;
-    sql.write("DELETE FROM buckets WHERE scope = ?1 AND of = ?2", owner)
 }

@@ -5,7 +5,7 @@ pub(crate) mod accounts;
 pub(crate) mod agents;
 mod blobs;
 mod buckets;
-mod components;
+pub(crate) mod components;
 mod connectors;
 mod counts;
 pub(crate) mod dispatches;

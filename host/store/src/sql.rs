@@ -80,7 +80,8 @@ impl<'c> Sql<'c> {
         })
     }
 
-    fn query<T>(
+    /// Reads of the rows as many as `read` asks for.
+    pub(crate) fn query<T>(
         &self,
         text: &'static str,
         params: impl Params,

@@ -1,8 +1,8 @@
-//! Counters of what the writer did, for tests, the bench and the operator.
+//! Counters of what the writer did and of reads, for tests, the bench and the operator.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Counters of the writer's work since the store was opened.
+/// Counters of the store's work since it was opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Stats {
     /// Commits asked for, whatever came of them.
@@ -23,6 +23,8 @@ pub struct Stats {
     pub failures: u64,
     /// Checkpoints: each syncs the disk up to twice more.
     pub checkpoints: u64,
+    /// Reads that were handed to a thread.
+    pub reads: u64,
 }
 
 macro_rules! counters {
@@ -39,7 +41,9 @@ macro_rules! counters {
     };
 }
 
-counters! { commits busy conflicts replayed transactions events largest_batch failures checkpoints }
+counters! {
+    commits busy conflicts replayed transactions events largest_batch failures checkpoints reads
+}
 
 /// Adds to a counter.
 pub(crate) fn count(counter: &AtomicU64, by: u64) {

@@ -270,6 +270,7 @@ impl Store {
         &self,
         read: impl FnOnce(&Sql<'_>) -> rusqlite::Result<T> + Send + 'static,
     ) -> Result<T, ReadError> {
+        count(&self.inner.counters.reads, 1);
         let (reply, answer) = oneshot::channel();
         let vitals = Arc::clone(&self.inner.vitals);
         let read: Read = Box::new(move |sql| {

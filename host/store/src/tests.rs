@@ -12,6 +12,7 @@ mod dispatches;
 mod door;
 mod files;
 mod guards;
+mod key_rows;
 mod key_storage;
 mod keys;
 mod log;

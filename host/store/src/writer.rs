@@ -25,6 +25,7 @@ pub(crate) use cache::FORGOTTEN;
 pub(crate) use keys::keys_since;
 pub(crate) use space::ReservedSpace;
 
+use self::log::Held;
 use crate::commit::{Clash, CommitError, Committed, Conflict};
 use crate::event_row::Head;
 use crate::fault;
@@ -119,6 +120,8 @@ pub(crate) struct State {
     pub(crate) carried: Option<Request>,
     /// Events since the full-text index was last at its end whose words it does not have.
     unindexed: u64,
+    /// While the log is full and somebody else reads it: where they began.
+    held: Option<Held>,
     cache: Cache,
     keys: Keys,
 }
@@ -136,6 +139,7 @@ impl State {
             carried: None,
             // Nobody knows what was left to be indexed: it looks once.
             unindexed: 1,
+            held: None,
             cache: Cache::default(),
             keys: Keys::default(),
         }

@@ -36,6 +36,10 @@ const SENDING_MAX: usize = 8;
 /// and as its payload; there are the buffers of its connection, those that are refused just now,
 /// and what the allocator keeps: 4.1 times the queue was measured.
 const MEMORY_BYTES_MAX: u64 = 6 * QUEUED_BYTES_MAX as u64;
+/// Bytes of the write-ahead log from which on it has to start over; see `store::Options`.
+const LOG_BYTES_MAX: i32 = 256 << 20;
+/// Bytes by which a test lengthens it at a time.
+const FILLER_BYTES: i32 = 4 << 20;
 /// Time within which a host notices that its disk does not answer.
 const HELD_UP: Duration = Duration::from_secs(15);
 
@@ -185,6 +189,66 @@ async fn a_database_that_somebody_else_holds_is_told_and_taken_up_again() {
     outsider.execute_batch("ROLLBACK").unwrap();
     ready(&host, 200).await;
     all_is_well(&folder, host, acknowledged, &session, &busy).await;
+}
+
+/// Lengthens the log beyond its bound, in place of a host that would need a long time for it.
+fn fill_log(folder: &Folder) {
+    let writer = Connection::open(folder.data().join("store.db")).unwrap();
+    writer.busy_timeout(PATIENCE).unwrap();
+    writer
+        .execute_batch(
+            "PRAGMA wal_autocheckpoint = 0; PRAGMA synchronous = OFF; CREATE TABLE filler (x); \
+             INSERT INTO filler VALUES (NULL)",
+        )
+        .unwrap();
+    for _ in 0..=LOG_BYTES_MAX / FILLER_BYTES {
+        let filled = writer.execute("UPDATE filler SET x = randomblob(?1)", [FILLER_BYTES]);
+        assert_eq!(filled.unwrap(), 1);
+    }
+}
+
+/// Waits until `/readyz` answers with 200 and a text like this.
+async fn told_ready(host: &Host, is_meant: impl Fn(&str) -> bool) {
+    let until = Instant::now() + PATIENCE;
+    loop {
+        let answer = host.bare(Method::GET, "/readyz").send().await.unwrap();
+        assert_eq!(answer.status(), 200);
+        let text = answer.text().await.unwrap();
+        if is_meant(&text) {
+            return;
+        }
+        assert!(Instant::now() < until, "{text}");
+        sleep(Duration::from_millis(50)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_log_that_another_program_holds_is_told_by_readyz_and_status() {
+    let folder = Folder::new(watched());
+    let host = started(&folder).await;
+    let session = open(&host).await;
+    told_ready(&host, |text| text == "ready").await;
+    let outsider = Connection::open(folder.data().join("store.db")).unwrap();
+    outsider
+        .execute_batch("BEGIN; SELECT position FROM head")
+        .unwrap();
+    fill_log(&folder);
+    assert_eq!(say(&host, &session, "hello").await.status, 202);
+    told_ready(&host, |text| {
+        text.starts_with("ready; the write-ahead log could not be moved")
+    })
+    .await;
+    let status = host.get("/api/status").await.unwrap().body;
+    let reason = status["store"]["write_ahead_log_failing"].as_str();
+    assert!(reason.is_some_and(|reason| reason.contains("locked")));
+    let told = folder.run(&["status"]).await;
+    let told = String::from_utf8(told.stdout).unwrap();
+    assert!(told.contains("\nnot moved  "), "{told}");
+    outsider.execute_batch("ROLLBACK").unwrap();
+    told_ready(&host, |text| text == "ready").await;
+    let status = host.get("/api/status").await.unwrap().body;
+    assert!(status["store"].get("write_ahead_log_failing").is_none());
+    assert!(host.stop().await.success(), "{}", folder.log());
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -3,10 +3,11 @@
 use agent_host_tests::process::Folder;
 use agent_host_tests::world::{PATIENCE, target};
 use agent_host_tests::{Setup, World};
-use broker::{NewSession, PostMessage};
+use broker::{By, NewSession, PostMessage};
 use domain::delegate::Priority;
 use domain::id::SessionId;
 use domain::message::Part;
+use domain::user::UserId;
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -264,7 +265,7 @@ async fn two_agents_that_answer_each_other_for_ever_come_to_an_end() {
     // The operator may let it pass; its own late reply does not.
     world
         .broker
-        .requeue(letter.accepted.input, false)
+        .requeue(By::from(&UserId::local()), letter.accepted.input, None)
         .await
         .unwrap();
     world.quiet().await;

@@ -1,12 +1,15 @@
 //! Bytes that come with an API key where another task than the request's stores them: each of these
 //! tasks has to be handed the key.
 
+#[path = "../../../host/store/src/tests/key_rows.rs"]
+mod key_rows;
+
 use agent_host_tests::world::target;
 use agent_host_tests::{Setup, World};
 use broker::{By, PurgeOf, Respond, Target};
 use domain::key::{Issuer, KeyId, NewKey};
 use domain::user::{Scope, UserId};
-use rusqlite::Connection;
+use key_rows::bytes_of_rows;
 use serde_json::json;
 use store::under_api_key;
 
@@ -19,24 +22,15 @@ async fn with_key<T>(n: u8, request: impl Future<Output = T>) -> T {
     under_api_key(Some(id(n)), request).await
 }
 
-/// Returns the bytes of all rows that name a key.
-fn bytes_of_rows(world: &World, n: u8) -> u64 {
-    let database = Connection::open(world.dir.path().join("data/store.db")).unwrap();
-    let text = "SELECT CAST((SELECT total(length(payload)) FROM events WHERE brought_with = \
-                number) + (SELECT total(length(bytes)) FROM blobs WHERE brought_with = number) + \
-                (SELECT total(length(reply)) FROM idempotency WHERE brought_with = number) AS \
-                INTEGER) FROM key_storage WHERE key_id = ?1";
-    let bytes: i64 = database
-        .query_row(text, [id(n).as_str()], |row| row.get(0))
-        .unwrap();
-    u64::try_from(bytes).unwrap()
+fn rows_with(world: &World, n: u8) -> u64 {
+    bytes_of_rows(&world.dir.path().join("data/store.db"), &id(n))
 }
 
 /// Returns the bytes that are counted for a key, which are those of its rows.
 async fn counted(world: &World, n: u8, request: &str) -> u64 {
     let stored = world.store().stored_bytes_with(&id(n)).await.unwrap();
     assert!(stored > 0, "{request} came with no key");
-    assert_eq!(stored, bytes_of_rows(world, n), "{request}");
+    assert_eq!(stored, rows_with(world, n), "{request}");
     stored
 }
 
@@ -110,7 +104,7 @@ async fn what_another_task_stores_for_a_request_is_counted_for_its_key() {
     // What was purged is given back to the keys that it came with, and nothing else is.
     for n in 1..=3 {
         let stored = world.store().stored_bytes_with(&id(n)).await.unwrap();
-        assert_eq!(stored, bytes_of_rows(&world, n), "key {n}");
+        assert_eq!(stored, rows_with(&world, n), "key {n}");
     }
     assert!(world.store().stored_bytes_with(&id(1)).await.unwrap() < said);
     counted(&world, 4, "the compaction of another session").await;

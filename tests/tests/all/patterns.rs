@@ -220,7 +220,7 @@ async fn all_that_begins_or_joins_a_turn_was_accepted_before_whoever_it_came_fro
     };
     world
         .broker
-        .requeue(letter.accepted.input, false)
+        .requeue(By::from(&UserId::local()), letter.accepted.input, None)
         .await
         .unwrap();
     world.quiet().await;

@@ -34,7 +34,11 @@ fn config() -> Value {
 }
 
 async fn folder() -> Folder {
-    let folder = Folder::new(config());
+    folder_of(config()).await
+}
+
+async fn folder_of(config: Value) -> Folder {
+    let folder = Folder::new(config);
     std::fs::write(folder.path().join("script.toml"), SCRIPT).unwrap();
     folder.warm(&["puppet"]).await;
     folder
@@ -115,14 +119,20 @@ async fn killed_three_times(folder: &Folder) -> (Host, String, String) {
     let said = say(&host, &session, &slow()).await;
     assert_eq!(said.status, 202, "{said:?}");
     until(&host, &session, "run.stepped.v1", 1).await;
+    let host = kill_three_times(folder, host, &session).await;
+    (host, session, said.text("input_id"))
+}
+
+/// Kills a host three times over a session's turn that asks the model that takes two minutes, and
+/// starts it again.
+async fn kill_three_times(folder: &Folder, host: Host, session: &str) -> Host {
     host.kill().await;
     for asked_again in 1..3 {
         let host = folder.start(None).await.unwrap();
-        until(&host, &session, "operation.attempted.v1", asked_again).await;
+        until(&host, session, "operation.attempted.v1", asked_again).await;
         host.kill().await;
     }
-    let host = folder.start(None).await.unwrap();
-    (host, session, said.text("input_id"))
+    folder.start(None).await.unwrap()
 }
 
 async fn dead_letters(host: &Host) -> Value {
@@ -167,15 +177,60 @@ async fn a_turn_over_which_the_host_is_killed_three_times_fails_and_asks_no_mode
         "{refused:?}"
     );
     assert_eq!(events(&host, &session, "run.started.v1").await.len(), 2);
-    let repeated = host
-        .post(&format!("{requeue}?repeat=true"), &json!({}))
-        .await
-        .unwrap();
-    assert_eq!(repeated.status, 202, "{repeated:?}");
+    let run = dead_letters(&host).await[0]["run_id"].clone();
+    let repeat = format!("{requeue}?repeat={}", run.as_str().unwrap());
+    let ada = host.user("ada", &["admin"]).await;
+    for _ in 0..2 {
+        let asked = ada.ask_under("once", reqwest::Method::POST, &repeat, Some(&json!({})));
+        let repeated = asked.await.unwrap();
+        assert_eq!(repeated.status, 202, "{repeated:?}");
+    }
     until(&host, &session, "run.started.v1", 3).await;
     assert_eq!(dead_letters(&host).await, json!([]));
+    let requeued = json!({ "input_id": input, "requeued_by": "ada", "repeat": run });
+    assert_eq!(
+        events(&host, &session, "session.input.requeued.v1").await,
+        [requeued]
+    );
     assert!(host.stop().await.success(), "{}", folder.log());
     assert!(folder.run(&["verify"]).await.status.success());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn work_with_a_reply_leaves_no_dead_letter_when_its_turn_is_given_up() {
+    let mut config = config();
+    config["agents"] = json!([
+        { "agentId": "puppet", "displayName": "Puppet", "component": "puppet" },
+        { "agentId": "other", "displayName": "Other", "component": "puppet" },
+    ]);
+    let folder = folder_of(config).await;
+    let host = folder.start(None).await.unwrap();
+    let session = open(&host).await;
+    let replies = json!({ "steps": [
+        { "start": [{ "key": "r", "tool": "reply_to_caller", "args": { "content": "early" } }] },
+        { "start": [{ "key": "slow", "model": "be brief" }] },
+    ] });
+    let work = json!({ "target": "other", "content": replies.to_string(), "wait": true });
+    let hands_over = json!({ "steps": [
+        { "start": [{ "key": "d", "tool": "dispatch_to_agent", "args": work }] },
+        { "reply": "thanks" },
+    ] });
+    let said = say(&host, &session, &hands_over.to_string()).await;
+    assert_eq!(said.status, 202, "{said:?}");
+    idle(&host, &session).await;
+    let id = session.rsplit('/').next().unwrap();
+    let all = host.get("/api/events?limit=1000").await.unwrap().body;
+    let started = all["events"].as_array().unwrap().iter();
+    let started = started.filter(|event| event["type"] == "run.started.v1");
+    let mut sessions = started.filter_map(|event| event["session_id"].as_str());
+    let other = sessions.find(|of| *of != id).unwrap();
+    until(&host, other, "run.stepped.v1", 2).await;
+    let host = kill_three_times(&folder, host, other).await;
+    until(&host, other, "run.ended.v1", 1).await;
+    let ended = events(&host, other, "run.ended.v1").await;
+    assert_eq!(ended[0]["code"], "host-failed", "{ended:?}");
+    assert_eq!(dead_letters(&host).await, json!([]));
+    assert!(host.stop().await.success(), "{}", folder.log());
 }
 
 /// A dead letter of a turn that had begun stays over a restart and a rebuild, until its session is

@@ -1,6 +1,8 @@
 //! The quota of one user on a host, and of one key: sessions in a minute, and bytes stored; by
 //! whichever way, and after a restart.
 
+mod waits;
+
 use agent_host_tests::process::{Answer, Folder, Host, Line, puppets};
 use futures::future::join_all;
 use reqwest::Method;
@@ -54,19 +56,16 @@ async fn say(line: &Line, session: &str, key: &str) -> Answer {
 
 /// Fills the quota, until it is refused with this code.
 async fn fill(line: &Line, session: &str, code: &str) {
-    let mut accepted = 0;
-    loop {
+    let most = STORED_MAX / MESSAGE + 1;
+    for accepted in 0..=most {
         let answer = say(line, session, &format!("k{accepted}")).await;
         if answer.status != 202 {
             limited(&answer, code);
-            break;
+            assert!(accepted >= 4, "{accepted}");
+            return;
         }
-        accepted += 1;
     }
-    assert!(
-        (4..=STORED_MAX / MESSAGE + 1).contains(&accepted),
-        "{accepted}"
-    );
+    panic!("more than {most} messages were accepted");
 }
 
 /// Stops and deletes a session, and has it purged.
@@ -336,6 +335,64 @@ async fn one_key_is_stopped_at_stored_bytes_and_another_is_not() {
     // Whoever has it purged, it is given back to the key that it came with.
     purge(&host, &other, &first).await;
     assert_eq!(say(&one, &path(&second), "again").await.status, 202);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_of_the_operator_is_stopped_at_stored_bytes_and_the_token_is_not() {
+    let (_folder, host) = started(json!({ "keyStoredBytesMax": STORED_MAX })).await;
+    let program = host.user("local", &["read", "write"]).await;
+    let opened = open(&program).await;
+    fill(&program, &path(&opened), "KEY_STORAGE_LIMIT").await;
+    limited(&open(&program).await, "KEY_STORAGE_LIMIT");
+    let own = open(&host.line()).await;
+    assert_eq!(own.status, 201, "{own:?}");
+    assert_eq!(say(&host.line(), &path(&own), "own").await.status, 202);
+    // What came with the key is given back to it, as to any other.
+    purge(&host, &host.line(), &opened).await;
+    assert_eq!(open(&program).await.status, 201);
+}
+
+/// The refusal of the spent key does not advise to make one.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_made_with_a_spent_key_is_bounded_by_its_users_limit() {
+    let limits = json!({
+        "keyStoredBytesMax": STORED_MAX, "userStoredBytesMax": STORED_MAX + 3 * MESSAGE,
+    });
+    let (_folder, host) = started(limits).await;
+    let spent = host.user("alice", &["read", "write", "keys"]).await;
+    let session = path(&open(&spent).await);
+    let other = path(&open(&spent).await);
+    fill(&spent, &session, "KEY_STORAGE_LIMIT").await;
+    let refused = say(&spent, &other, "more").await;
+    limited(&refused, "KEY_STORAGE_LIMIT");
+    let detail = refused.text("detail");
+    assert!(
+        detail.contains("purge") && !detail.contains("another key"),
+        "{detail}"
+    );
+    let wanted = json!({ "name": "next", "scopes": ["read", "write"] });
+    let issued = spent
+        .ask(Method::POST, "/api/keys", Some(&wanted))
+        .await
+        .unwrap();
+    assert_eq!(issued.status, 201, "{issued:?}");
+    let say_on = async || {
+        let request = host
+            .bare(Method::POST, &format!("{other}/messages"))
+            .bearer_auth(issued.text("key"))
+            .json(&json!({ "content": "x".repeat(MESSAGE) }));
+        host.send(request).await.unwrap()
+    };
+    let first = say_on().await;
+    assert_eq!(first.status, 202, "{first:?}");
+    for _ in 0..3 {
+        let next = say_on().await;
+        if next.status != 202 {
+            limited(&next, "USER_STORAGE_LIMIT");
+            return;
+        }
+    }
+    panic!("more than the user's limit was accepted");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -2,8 +2,10 @@
 //! in the crash matrix.
 
 use agent_host_tests::{Setup, World};
+use broker::By;
 use domain::event::{Event, OperationStarted};
 use domain::id::Stream;
+use domain::user::UserId;
 use serde_json::json;
 use std::time::Duration;
 use store::{Commit, Expected};
@@ -144,7 +146,9 @@ async fn an_agent_that_always_traps_makes_a_dead_letter_and_nobody_else_suffers(
         .await;
     world.idle(bad).await;
     assert_eq!(world.last_reply(bad).await, "still here");
-    world.broker.requeue(input, false).await.unwrap();
+    let me = UserId::local();
+    let again = world.broker.requeue(By::from(&me), input, None);
+    again.await.unwrap();
     world.idle(bad).await;
     assert_eq!(
         world.broker.dead_letters(10).await.unwrap().len(),
@@ -162,11 +166,8 @@ async fn a_dead_letter_is_requeued_once_however_often_it_is_asked_for() {
         .await
         .input;
     world.idle(session).await;
-    let asked = [
-        world.broker.requeue(input, false),
-        world.broker.requeue(input, false),
-        world.broker.requeue(input, false),
-    ];
+    let me = UserId::local();
+    let asked = [(); 3].map(|()| world.broker.requeue(By::from(&me), input, None));
     let done = futures::future::join_all(asked).await;
     assert_eq!(done.iter().filter(|done| done.is_ok()).count(), 1);
     assert!(
@@ -195,7 +196,9 @@ async fn a_dead_letter_of_a_session_that_has_ended_stays_one() {
                 .unwrap()
         })
         .await;
-    let refused = world.broker.requeue(input, false).await.unwrap_err();
+    let me = UserId::local();
+    let again = world.broker.requeue(By::from(&me), input, None);
+    let refused = again.await.unwrap_err();
     assert!(
         matches!(&refused, broker::Error::Refused(refusal) if refusal.code == "SESSION_CLOSED"),
         "{refused:?}"

@@ -808,11 +808,13 @@ async fn who_waits_for_work_that_no_turn_will_begin_with_is_told_at_once() {
         "{dead:?}"
     );
     // Its caller has the outcome: it is not begun again unnoticed.
+    let me = UserId::local();
     let mut refused = Vec::new();
     for letter in dead {
-        if let Err(broker::Error::Refused(refusal)) =
-            world.broker.requeue(letter.accepted.input, false).await
-        {
+        let again = world
+            .broker
+            .requeue(By::from(&me), letter.accepted.input, None);
+        if let Err(broker::Error::Refused(refusal)) = again.await {
             refused.push(refusal.code);
         }
     }

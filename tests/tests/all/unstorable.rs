@@ -27,52 +27,93 @@ async fn ends(host: &Host, session: &str) -> (Vec<Value>, String) {
     )
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_turn_of_which_something_can_never_be_stored_ends_and_the_session_goes_on() {
+/// A folder for hosts with an agent that does what it is told.
+async fn folder() -> Folder {
     let folder = Folder::new(puppets(
         &json!([{ "agentId": "puppet", "displayName": "Puppet", "component": "puppet" }]),
     ));
     folder.warm(&["puppet"]).await;
-    let host = folder
-        .start_in(&[], Some((UNSTORABLE, WORDS)))
-        .await
-        .unwrap();
-    let session = open(&host).await;
-    let asks =
-        json!({ "steps": [{ "start": [{ "key": "m", "model": "" }] }, { "reply": "never" }] });
-    assert_eq!(say(&host, &session, &asks.to_string()).await.status, 202);
-    idle(&host, &session).await;
-    let replies = json!({ "steps": [{ "reply": "it goes on" }] });
-    assert_eq!(say(&host, &session, &replies.to_string()).await.status, 202);
-    let seen = idle(&host, &session).await;
-    assert!(
-        seen["messages"].to_string().contains("it goes on"),
-        "{seen}"
-    );
-    let (ended, told) = ends(&host, &session).await;
-    let [failed, replied] = &ended[..] else {
-        panic!("{ended:?}")
-    };
-    assert_eq!(
-        (&failed["end"], &replied["end"]),
-        (&json!("failed"), &json!("replied"))
-    );
-    assert!(
-        failed["reason"]
-            .as_str()
-            .unwrap()
-            .contains("can never be stored"),
-        "{failed}"
-    );
+    folder
+}
+
+/// A turn that has failed on a host that cannot store something of it, and the next one, which has
+/// replied.
+struct FailedTurn {
+    host: Host,
+    session: String,
+    /// Number of times that the turn was tried again.
+    tried: usize,
+    /// The ends of both turns.
+    ended: Vec<Value>,
+    /// Everything that the session's events say.
+    told: String,
+}
+
+impl FailedTurn {
+    /// Has a turn ask a model, and the next one reply.
+    async fn begin(folder: &Folder, variable: &str, refused: &str) -> Self {
+        let tries = || {
+            folder
+                .log()
+                .matches("a session cannot go on just now; trying again")
+                .count()
+        };
+        let before = tries();
+        let host = folder
+            .start_in(&[], Some((variable, refused)))
+            .await
+            .unwrap();
+        let session = open(&host).await;
+        let asks =
+            json!({ "steps": [{ "start": [{ "key": "m", "model": "" }] }, { "reply": "never" }] });
+        assert_eq!(say(&host, &session, &asks.to_string()).await.status, 202);
+        idle(&host, &session).await;
+        let tried = tries() - before;
+        let replies = json!({ "steps": [{ "reply": "it goes on" }] });
+        assert_eq!(say(&host, &session, &replies.to_string()).await.status, 202);
+        let seen = idle(&host, &session).await;
+        assert!(
+            seen["messages"].to_string().contains("it goes on"),
+            "{variable}: {seen}"
+        );
+        let (ended, told) = ends(&host, &session).await;
+        let [failed, replied] = &ended[..] else {
+            panic!("{variable}: {ended:?}")
+        };
+        assert_eq!(
+            (&failed["end"], &failed["code"], &replied["end"]),
+            (&json!("failed"), &json!("not-storable"), &json!("replied"))
+        );
+        Self {
+            host,
+            session,
+            tried,
+            ended,
+            told,
+        }
+    }
+
+    /// Asserts what the reason of the failure says.
+    fn assert_reason(&self, says: &str) {
+        let failed = &self.ended[0];
+        assert!(
+            failed["reason"].as_str().unwrap().contains(says),
+            "{failed}"
+        );
+    }
+
+    async fn stop(self, folder: &Folder) {
+        assert!(self.host.stop().await.success(), "{}", folder.log());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_turn_of_which_something_can_never_be_stored_ends_and_the_session_goes_on() {
+    let folder = folder().await;
+    let turn = FailedTurn::begin(&folder, UNSTORABLE, WORDS).await;
+    turn.assert_reason("can never be stored");
     // The call of the model is on record with what it cost, once, and without what it said.
-    assert_eq!(
-        (
-            told.matches("not-storable").count() >= 1,
-            told.contains(WORDS)
-        ),
-        (true, false),
-        "{told}"
-    );
+    assert!(!turn.told.contains(WORDS), "{}", turn.told);
     assert_eq!(
         folder
             .log()
@@ -82,97 +123,46 @@ async fn a_turn_of_which_something_can_never_be_stored_ends_and_the_session_goes
         "{}",
         folder.log()
     );
-    host.kill().await;
+    turn.host.kill().await;
     let host = folder.start(None).await.unwrap();
-    idle(&host, &session).await;
-    assert_eq!(ends(&host, &session).await.0, ended);
+    idle(&host, &turn.session).await;
+    assert_eq!(ends(&host, &turn.session).await.0, turn.ended);
     assert!(host.stop().await.success(), "{}", folder.log());
     assert!(folder.run(&["verify"]).await.status.success());
 }
 
-/// Has a turn ask a model on a host that cannot store something of it, until it has failed and the
-/// next one has replied. Returns the number of tries, the failed turn and all that is told of it.
-async fn failed_turn(folder: &Folder, variable: &str, refused: &str) -> (usize, Value, String) {
-    let tries = || {
-        folder
-            .log()
-            .matches("a session cannot go on just now; trying again")
-            .count()
-    };
-    let before = tries();
-    let host = folder
-        .start_in(&[], Some((variable, refused)))
-        .await
-        .unwrap();
-    let session = open(&host).await;
-    let asks =
-        json!({ "steps": [{ "start": [{ "key": "m", "model": "" }] }, { "reply": "never" }] });
-    assert_eq!(say(&host, &session, &asks.to_string()).await.status, 202);
-    idle(&host, &session).await;
-    let tried = tries() - before;
-    let replies = json!({ "steps": [{ "reply": "it goes on" }] });
-    assert_eq!(say(&host, &session, &replies.to_string()).await.status, 202);
-    let seen = idle(&host, &session).await;
-    assert!(
-        seen["messages"].to_string().contains("it goes on"),
-        "{variable}: {seen}"
-    );
-    let (ended, told) = ends(&host, &session).await;
-    let [failed, replied] = &ended[..] else {
-        panic!("{variable}: {ended:?}")
-    };
-    assert_eq!(
-        (&failed["end"], &failed["code"], &replied["end"]),
-        (&json!("failed"), &json!("not-storable"), &json!("replied"))
-    );
-    assert!(host.stop().await.success(), "{}", folder.log());
-    (tried, failed.clone(), told)
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn a_turn_whose_commit_is_refused_five_times_in_a_row_ends_and_the_session_goes_on() {
-    let folder = Folder::new(puppets(
-        &json!([{ "agentId": "puppet", "displayName": "Puppet", "component": "puppet" }]),
-    ));
-    folder.warm(&["puppet"]).await;
+    let folder = folder().await;
     for (variable, cause) in [
         (CONTRADICTS_ON, "it contradicts what is stored"),
         (MISREADS_ON, "something stored that cannot be read"),
     ] {
-        let (tried, failed, told) = failed_turn(&folder, variable, WORDS).await;
-        assert_eq!(tried, 5, "{variable}: {}", folder.log());
-        assert!(
-            failed["reason"].as_str().unwrap().contains(cause),
-            "{variable}: {failed}"
-        );
-        assert!(!told.contains(WORDS), "{variable}: {told}");
+        let turn = FailedTurn::begin(&folder, variable, WORDS).await;
+        assert_eq!(turn.tried, 5, "{variable}: {}", folder.log());
+        turn.assert_reason(cause);
+        assert!(!turn.told.contains(WORDS), "{variable}: {}", turn.told);
+        turn.stop(&folder).await;
     }
     assert!(folder.run(&["verify"]).await.status.success());
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_turn_of_which_no_further_attempt_can_be_stored_ends_and_the_session_goes_on() {
-    let folder = Folder::new(puppets(
-        &json!([{ "agentId": "puppet", "displayName": "Puppet", "component": "puppet" }]),
-    ));
+    let folder = folder().await;
     let breaks_off = "[[rule]]\nreply = { text = \"half of\", fail = \"cut-short\" }\n";
     std::fs::write(folder.path().join("script.toml"), breaks_off).unwrap();
-    folder.warm(&["puppet"]).await;
     for (variable, looks) in [(UNSTORABLE, 1), (CONTRADICTS_ON, 5), (MISREADS_ON, 5)] {
         // Only a further attempt says what its operation draws from then on.
-        let (tried, failed, told) = failed_turn(&folder, variable, "\"drawn\":").await;
-        assert_eq!(tried, looks, "{variable}: {}", folder.log());
+        let turn = FailedTurn::begin(&folder, variable, "\"drawn\":").await;
+        assert_eq!(turn.tried, looks, "{variable}: {}", folder.log());
+        turn.assert_reason("can never be stored");
         assert!(
-            failed["reason"]
-                .as_str()
-                .unwrap()
-                .contains("can never be stored"),
-            "{variable}: {failed}"
+            !turn.told.contains("operation.attempted.v1"),
+            "{variable}: {}",
+            turn.told
         );
-        assert!(
-            !told.contains("operation.attempted.v1"),
-            "{variable}: {told}"
-        );
+        turn.stop(&folder).await;
     }
     assert!(folder.run(&["verify"]).await.status.success());
 }

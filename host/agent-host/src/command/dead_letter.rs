@@ -32,8 +32,13 @@ pub(super) async fn run(
             terminal.result(&letter, || letter_lines(&letter));
         }
         DeadLetter::Requeue { id, repeat } => {
-            let repeat = if repeat { "?repeat=true" } else { "" };
-            let path = format!("/api/dead-letters/{}/requeue{repeat}", segment(&id));
+            let path = format!("/api/dead-letters/{}", segment(&id));
+            let permission = if repeat {
+                permission(&client.get(&path).await?)
+            } else {
+                String::new()
+            };
+            let path = format!("{path}/requeue{permission}");
             let requeued = client.post(&path, &json!({})).await?;
             terminal.result(&requeued, || vec![format!("{id} waits again")]);
         }
@@ -47,6 +52,15 @@ pub(super) async fn run(
         }
     }
     Ok(())
+}
+
+/// Returns the query that permits to repeat the turn that had begun with a dead letter, if one had.
+fn permission(letter: &Value) -> String {
+    if is_true(letter, "/begun") {
+        format!("?repeat={}", segment(text(letter, "/run_id")))
+    } else {
+        String::new()
+    }
 }
 
 /// The line of a dead letter.
@@ -108,7 +122,7 @@ fn letter_lines(letter: &Value) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{letter_lines, line};
+    use super::{letter_lines, line, permission};
     use serde_json::{Value, json};
 
     #[test]
@@ -123,8 +137,10 @@ mod tests {
             "i  session s  run r (had begun)  agent a  user u  noon  the host ended  hello"
         );
         assert!(letter_lines(&letter).contains(&"had begun     true".to_owned()));
+        assert_eq!(permission(&letter), "?repeat=r");
         let mut unbegun = letter;
         unbegun["begun"] = json!(false);
+        assert_eq!(permission(&unbegun), "");
         unbegun["run_id"] = Value::Null;
         assert_eq!(
             line(&unbegun),

@@ -22,7 +22,7 @@ pub(super) async fn run(loaded: &Loaded, terminal: Terminal) -> Result<(), Failu
 
 fn lines(status: &Value) -> Vec<String> {
     let count = |pointer: &str| number(status, pointer);
-    vec![
+    let mut lines = vec![
         format!("version    {}", text(status, "/version")),
         format!("up         {}", duration(count("/uptime_s"))),
         format!(
@@ -50,7 +50,12 @@ fn lines(status: &Value) -> Vec<String> {
             size(count("/store/bytes")),
             size(count("/store/write_ahead_log_bytes"))
         ),
-    ]
+    ];
+    let reason = text(status, "/store/write_ahead_log_failing");
+    if !reason.is_empty() {
+        lines.push(format!("not moved  {reason}"));
+    }
+    lines
 }
 
 /// A duration in its two largest units.
@@ -109,23 +114,24 @@ mod tests {
 
     #[test]
     fn the_state_of_a_host_is_told_line_by_line() {
-        let status = json!({
+        let mut status = json!({
             "version": "0.1.0", "uptime_s": 75, "readiness": "disk_full",
             "sessions": { "open": 3, "running": 1, "quarantined": 0 },
             "inputs": { "waiting": 2, "dead": 1 },
             "store": { "events": 40, "bytes": 4_096, "write_ahead_log_bytes": 0, "failures": 5 },
         });
-        assert_eq!(
-            lines(&status),
-            [
-                "version    0.1.0",
-                "up         1 min 15 s",
-                "state      disk full",
-                "sessions   3 open, 1 with a turn, 0 in quarantine",
-                "inputs     2 waiting, 1 dead letters",
-                "errors     5 failed transactions",
-                "log        40 events, 4.0 KiB, and 0 B not yet moved there",
-            ]
-        );
+        let mut told = vec![
+            "version    0.1.0",
+            "up         1 min 15 s",
+            "state      disk full",
+            "sessions   3 open, 1 with a turn, 0 in quarantine",
+            "inputs     2 waiting, 1 dead letters",
+            "errors     5 failed transactions",
+            "log        40 events, 4.0 KiB, and 0 B not yet moved there",
+        ];
+        assert_eq!(lines(&status), told);
+        status["store"]["write_ahead_log_failing"] = json!("database is locked");
+        told.push("not moved  database is locked");
+        assert_eq!(lines(&status), told);
     }
 }

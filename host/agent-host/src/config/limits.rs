@@ -81,7 +81,8 @@ pub(crate) struct LimitsConfig {
     /// answers, settings, imports. The operator has no such limit.
     #[schemars(range(min = 65_536, max = 1_125_899_906_842_624_u64))]
     pub(crate) user_stored_bytes_max: u64,
-    /// Bytes of those data that came with one API key. The operator has no such limit.
+    /// Bytes of such data that came with one API key, also with a key of the operator's. The host's
+    /// own token has no such limit.
     #[schemars(range(min = 65_536, max = 1_125_899_906_842_624_u64))]
     pub(crate) key_stored_bytes_max: u64,
     /// Milliseconds without work after which an agent is shown as sleeping.

@@ -92,7 +92,7 @@ const EXCEPTIONS: [(&str, &str, Form); 11] = [
 ];
 
 /// Parameters that have a form, by the id of their operation; `*` is every operation.
-const PARAMETERS: [(&str, &str, Form); 14] = [
+const PARAMETERS: [(&str, &str, Form); 15] = [
     ("*", "digest", Form::Digest),
     ("*", "input", Form::Uuid),
     ("*", "run", Form::Uuid),
@@ -106,6 +106,7 @@ const PARAMETERS: [(&str, &str, Form); 14] = [
     ("listTasks", "agent", Form::Uuid),
     ("releaseQuarantinedSession", "id", Form::Uuid),
     ("requeueDeadLetter", "id", Form::Uuid),
+    ("requeueDeadLetter", "repeat", Form::Uuid),
     ("sumTasks", "agent", Form::Uuid),
 ];
 

@@ -21,10 +21,21 @@ pub(super) struct ComponentList {
     responses((status = 200, description = "The components.", body = ComponentList)),
 )]
 pub(super) async fn list(State(api): State<Api>) -> Result<axum::Json<ComponentList>, Problem> {
-    let catalogue = api.broker()?.catalogue();
+    let broker = api.broker()?;
+    let catalogue = broker.catalogue();
+    let names = catalogue.entries().map(|entry| entry.name.clone());
+    let admitted = broker.store().last_admissions(names.collect()).await?;
     let components = catalogue
         .entries()
-        .map(|entry| wire::component(entry))
+        .map(|entry| {
+            let last = admitted.iter().find(|it| it.component == entry.name);
+            ComponentView {
+                replaces: last
+                    .and_then(|last| last.replaces)
+                    .map(|code| code.reference()),
+                ..wire::component(entry)
+            }
+        })
         .collect();
     Ok(axum::Json(ComponentList { components }))
 }

@@ -2,13 +2,15 @@
 
 use crate::caller::Caller;
 use crate::codes::{self, INVALID, RECORDING, SESSION};
-use crate::input::{InPath, Params, Position, Reason, limit, read_path};
+use crate::input::{
+    Idempotency, IdempotencyKey, InPath, Params, Position, Reason, limit, read_path, read_query,
+};
 use crate::problem::{Problem, RequestPart};
 use crate::reading::note_agents;
 use crate::state::Api;
 use crate::wire;
 use axum::extract::State;
-use domain::id::InputId;
+use domain::id::{InputId, RunId};
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
 
@@ -98,8 +100,8 @@ pub(super) async fn show(
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RequeueParams {
-    /// `true`: also if a turn had begun with it, so that what the turn did may be done again.
-    repeat: Option<bool>,
+    /// The `run_id` of a dead letter whose turn had begun: what that turn did may be done again.
+    repeat: Option<String>,
 }
 
 /// A dead letter that waits again.
@@ -113,12 +115,16 @@ pub(super) struct Requeued {
 ///
 /// If a turn had begun with it (`begun`), the turn stays as it is, and another one begins with the
 /// same words. It may do again what the first one did, so that this has to be permitted with
-/// `repeat`.
+/// `repeat`, for that turn alone.
 #[utoipa::path(
     post, path = "/api/dead-letters/{id}/requeue", tag = "operator",
     operation_id = "requeueDeadLetter",
     security(("token" = ["admin"])),
-    params(("id" = String, Path, description = "The `input_id`."), RequeueParams),
+    params(
+        ("id" = String, Path, description = "The `input_id`."),
+        RequeueParams,
+        IdempotencyKey,
+    ),
     responses((status = 202, description = "It waits again.", body = Requeued)),
     extensions(("x-codes" = json!(codes::join(&[
         RECORDING, SESSION,
@@ -132,12 +138,15 @@ pub(super) struct Requeued {
 )]
 pub(super) async fn requeue(
     State(api): State<Api>,
+    caller: Caller,
     InPath(id): InPath<String>,
+    key: Idempotency,
     Params(params): Params<RequeueParams>,
 ) -> Result<(StatusCode, axum::Json<Requeued>), Problem> {
     let input: InputId = read_path("id", &id)?;
-    let may_repeat = params.repeat == Some(true);
-    api.command()?.requeue(input, may_repeat).await?;
+    let repeat: Option<RunId> = read_query("repeat", params.repeat.as_deref())?;
+    let by = key.by(&caller.user);
+    api.command()?.requeue(by, input, repeat).await?;
     Ok((
         StatusCode::ACCEPTED,
         axum::Json(Requeued {
@@ -161,7 +170,11 @@ pub(super) struct DroppedLetter {
     delete, path = "/api/dead-letters/{id}", tag = "operator",
     operation_id = "deleteDeadLetter",
     security(("token" = ["admin"])),
-    params(("id" = String, Path, description = "The `input_id`."), Reason),
+    params(
+        ("id" = String, Path, description = "The `input_id`."),
+        Reason,
+        IdempotencyKey,
+    ),
     responses((status = 200, description = "It is no dead letter any more.", body = DroppedLetter)),
     extensions(("x-codes" = json!(codes::join(&[
         RECORDING, INVALID, &[(404, "DEAD_LETTER_NOT_FOUND")],
@@ -171,11 +184,12 @@ pub(super) async fn discard(
     State(api): State<Api>,
     caller: Caller,
     InPath(id): InPath<String>,
+    key: Idempotency,
     Params(Reason { reason }): Params<Reason>,
 ) -> Result<axum::Json<DroppedLetter>, Problem> {
     let input: InputId = read_path("id", &id)?;
     api.command()?
-        .drop_dead_letter(&caller.user, input, reason)
+        .drop_dead_letter(key.by(&caller.user), input, reason)
         .await
         .map_err(|error| Problem::from(error).moved("/reason", RequestPart::Query("reason")))?;
     Ok(axum::Json(DroppedLetter {

@@ -10,7 +10,7 @@ use crate::problem::Problem;
 use crate::state::Api;
 use crate::wire;
 use axum::extract::State;
-use broker::{Broker, CallReport, PostMessage, PostOutcome, Target, TurnOutcome, TurnReport};
+use broker::{CallReport, PostMessage, PostOutcome, Target, TurnOutcome, TurnReport};
 pub(super) use content::{Content, ContentShape};
 use domain::delegate::Priority;
 use domain::id::SessionId;
@@ -160,7 +160,8 @@ pub(super) struct TurnMetadata {
 pub(super) struct Wait {
     /// Seconds to wait for the outcome of the message, from 1 to 60. When it takes longer, the
     /// response is the same as without waiting: the message is accepted, and its stream reports the
-    /// rest. So it is, with the open questions, as soon as the turn waits for the user.
+    /// rest. So it is, with the open questions, as soon as the turn waits for the user; and at once
+    /// when the user, or the API key, waits for as many messages as it may.
     #[param(minimum = 1, maximum = 60)]
     wait_s: Option<u64>,
 }
@@ -225,12 +226,12 @@ pub(super) async fn post_message(
         model: new.model,
         queue: new.queue.map(QueueOverride::from).unwrap_or_default(),
         priority: new.priority,
-        user: caller.user,
+        user: caller.user.clone(),
         idempotency_key: key,
     };
     let labels = MessageLabels(new.labels);
     let posted = broker.say_labelled(command, labels.clone()).await?;
-    let (status, outcome) = awaited(broker, &posted, patience).await?;
+    let (status, outcome) = awaited(&api, &caller, &posted, patience).await?;
     let message = AcceptedMessage {
         labels: labels.0,
         ..accepted_message(posted, &stream, session, outcome)
@@ -239,15 +240,20 @@ pub(super) async fn post_message(
 }
 
 /// Waits for the outcome of a message, if that is asked for, and returns it with the status of the
-/// response.
+/// response. It does not wait when the caller has no wait left: the message is accepted already.
 pub(super) async fn awaited(
-    broker: &Broker,
+    api: &Api,
+    caller: &Caller,
     posted: &PostOutcome,
     patience: Option<Duration>,
 ) -> Result<(StatusCode, Option<TurnOutcome>), Problem> {
     let outcome = match (posted, patience) {
         (PostOutcome::Accepted(receipt), Some(patience)) => {
-            broker.await_reply(receipt.input, patience).await?
+            match api.quotas().wait(caller, api.limits()) {
+                // Given back once the wait is over, or when the client has gone.
+                Some(_share) => api.broker()?.await_reply(receipt.input, patience).await?,
+                None => None,
+            }
         }
         _ => None,
     };

@@ -13,6 +13,9 @@ pub(super) const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// The hint to an operator where the sessions in quarantine are listed.
 const LISTED: &str =
     ": GET /api/quarantine, or `agent-host session quarantined`, says which and why";
+/// The word to an operator on a write-ahead log that only grows.
+const LOG_FAILING: &str = "; the write-ahead log could not be moved to the database: GET \
+    /api/status, or `agent-host status`, says why";
 
 /// Reports that the process is alive. It touches nothing else.
 #[utoipa::path(
@@ -27,7 +30,8 @@ pub(super) async fn healthz() -> &'static str {
 
 /// Reports whether the host accepts requests. It does not while it starts or stops, while nothing
 /// can be recorded, and while reads fail. Nothing can be recorded when the disk is full, fails or
-/// does not answer, or when another process holds the database.
+/// does not answer, or when another process holds the database. A host that is ready also tells of
+/// sessions in quarantine, and of a write-ahead log that could not be moved to the database.
 #[utoipa::path(
     get, path = "/readyz", tag = "probes",
     operation_id = "checkReadiness",
@@ -47,14 +51,20 @@ pub(super) async fn healthz() -> &'static str {
 )]
 pub(super) async fn readyz(State(api): State<Api>) -> Result<String, Problem> {
     match api.readiness().await {
-        Readiness::Ready { quarantined: 0 } => Ok("ready".to_owned()),
-        // Whoever asks needs no credential: which sessions these are is for those who have one.
-        Readiness::Ready { quarantined: 1 } => {
-            Ok(format!("ready; 1 session is in quarantine{LISTED}"))
+        // Whoever asks needs no credential: which sessions these are, and what is wrong with the
+        // log, is for those who have one.
+        Readiness::Ready {
+            quarantined,
+            is_log_failing,
+        } => {
+            let sessions = match quarantined {
+                0 => String::new(),
+                1 => format!("; 1 session is in quarantine{LISTED}"),
+                _ => format!("; {quarantined} sessions are in quarantine{LISTED}"),
+            };
+            let log = if is_log_failing { LOG_FAILING } else { "" };
+            Ok(format!("ready{sessions}{log}"))
         }
-        Readiness::Ready { quarantined } => Ok(format!(
-            "ready; {quarantined} sessions are in quarantine{LISTED}"
-        )),
         Readiness::Starting => Err(Problem::starting()),
         Readiness::Draining => Err(Problem::shutting_down()),
         Readiness::DiskFull => Err(Problem::disk_full()),

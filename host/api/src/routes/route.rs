@@ -198,7 +198,7 @@ pub(super) async fn post(
     }
     Ok(match routed {
         Routed::Accepted(accepted) => {
-            let (status, outcome) = awaited(broker, &accepted.said, patience).await?;
+            let (status, outcome) = awaited(&api, &caller, &accepted.said, patience).await?;
             let routed = routed_to(accepted, level, outcome);
             (status, axum::Json(routed)).into_response()
         }

@@ -54,6 +54,9 @@ pub(super) struct StoreSize {
     bytes: u64,
     /// Bytes of its write-ahead log.
     write_ahead_log_bytes: u64,
+    /// The reason why it could not be moved to the database at the last try.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    write_ahead_log_failing: Option<String>,
     /// Transactions that failed since the start.
     failures: u64,
 }
@@ -69,6 +72,7 @@ pub(super) async fn show(State(api): State<Api>) -> Result<axum::Json<Status>, P
     let broker = api.broker()?;
     let store = broker.store();
     let counts = store.counts().await?;
+    let log = store.log_state();
     let quarantined = u64::try_from(broker.stats().quarantined).unwrap_or(u64::MAX);
     Ok(axum::Json(Status {
         version: VERSION,
@@ -86,7 +90,8 @@ pub(super) async fn show(State(api): State<Api>) -> Result<axum::Json<Status>, P
         store: StoreSize {
             events: *store.durable().borrow(),
             bytes: counts.database_bytes,
-            write_ahead_log_bytes: store.log_state().bytes,
+            write_ahead_log_bytes: log.bytes,
+            write_ahead_log_failing: log.failing,
             failures: store.stats().failures,
         },
     }))

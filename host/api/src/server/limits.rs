@@ -74,12 +74,19 @@ pub struct Limits {
     #[schemars(range(min = 1, max = 1_000_000))]
     pub streams_max: usize,
     /// Event streams of one user at the same time. The host's own token has no such limit, nor any
-    /// of the following four.
+    /// of the following six.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub streams_per_user_max: usize,
     /// Event streams that are opened with one API key at the same time.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub streams_per_key_max: usize,
+    /// Messages of one user whose senders wait for the reply (`wait_s`) at the same time. Further
+    /// ones are accepted without waiting.
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub waits_per_user_max: usize,
+    /// Messages with one API key whose senders wait for the reply at the same time.
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub waits_per_key_max: usize,
     /// Requests of one user in a second; twice as many may come at once after a quiet while.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub user_requests_per_second_max: u32,
@@ -119,6 +126,8 @@ impl Default for Limits {
             streams_max: 1_024,
             streams_per_user_max: 64,
             streams_per_key_max: 32,
+            waits_per_user_max: 64,
+            waits_per_key_max: 32,
             user_requests_per_second_max: 500,
             key_requests_per_second_max: 250,
             key_sessions_per_minute_max: 120,

@@ -25,6 +25,8 @@ const SHORT: Limits = Limits {
     streams_max: 4,
     streams_per_user_max: 4,
     streams_per_key_max: 4,
+    waits_per_user_max: 4,
+    waits_per_key_max: 4,
     user_requests_per_second_max: 1_000,
     key_requests_per_second_max: 1_000,
     key_sessions_per_minute_max: 1_000,

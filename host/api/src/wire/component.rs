@@ -13,6 +13,10 @@ pub struct ComponentView {
     pub name: String,
     /// The digest of its bytes.
     pub digest: String,
+    /// The code that was admitted under this name before, if the present code took its place and
+    /// no digest in the configuration says that it is meant. In the list of a running host only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub replaces: Option<String>,
     /// Its size in bytes, uncompiled.
     pub size_bytes: u64,
     /// The component's own description. `kind` is `agent` or `tools`; `description` is what an
@@ -42,6 +46,7 @@ pub fn component(entry: &Entry) -> ComponentView {
     ComponentView {
         name: entry.name.clone(),
         digest: component.digest().reference(),
+        replaces: None,
         size_bytes: component.size_bytes(),
         // Records of text and numbers always have a JSON form.
         describes: serde_json::to_value(component.describes()).unwrap_or_default(),

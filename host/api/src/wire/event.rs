@@ -164,7 +164,9 @@ fn session_data(event: &event::Event) -> Value {
         E::ItemRecorded(it) => item(it),
         E::FileUploaded(it) => file_uploaded(it),
         E::InputDead(it) => json!({ "input_id": it.input, "reason": it.reason }),
-        E::InputRequeued(it) => json!({ "input_id": it.input }),
+        E::InputRequeued(it) => json!({
+            "input_id": it.input, "requeued_by": it.requeued_by, "repeat": it.repeat,
+        }),
         E::TurnsImported(it) => imported(it),
         _ => Value::Null,
     }

@@ -87,7 +87,8 @@ pub(crate) struct InputView {
     /// The state: `waiting`, `claimed` by an open run, `consumed` by one that has ended, `dead` as
     /// a dead letter, `cancelled` or `dropped`.
     pub(crate) state: &'static str,
-    /// The run that deals or dealt with it, or that had taken it in before it was put aside.
+    /// The run that deals or dealt with it, or that had taken it in before it was put aside. That
+    /// stays when the dead letter is dropped.
     pub(crate) run_id: Option<String>,
     /// The turn that it is a part of.
     pub(crate) turn_id: Option<String>,
@@ -121,7 +122,7 @@ pub(crate) fn input(view: &Input) -> InputView {
         InputState::Claimed { run } => ("claimed", Some(run), None),
         InputState::Consumed { run } => ("consumed", Some(run), None),
         InputState::Dead { reason, run, .. } => ("dead", run.as_ref(), Some(reason.clone())),
-        InputState::Cancelled => ("cancelled", None, None),
+        InputState::Cancelled { run, .. } => ("cancelled", run.as_ref(), None),
         InputState::Dropped => ("dropped", None, None),
     };
     InputView {

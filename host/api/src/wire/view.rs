@@ -230,7 +230,7 @@ pub(crate) struct DeadLetterView {
     /// that had taken it in; none when no run was stored for it.
     pub(crate) run_id: Option<String>,
     /// True if that run had begun to deal with it before the host gave it up. What its turn did
-    /// is kept and may be done again, so that it is requeued with `repeat` only.
+    /// is kept and may be done again, so that it is requeued only with that run as `repeat`.
     pub(crate) begun: bool,
     /// The reason why it was put aside.
     pub(crate) reason: String,

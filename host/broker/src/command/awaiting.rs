@@ -88,14 +88,20 @@ impl Broker {
         let run = match state {
             InputState::Waiting => return Ok(None),
             InputState::Claimed { run } => return Ok(self.asks(run, seen).await),
-            InputState::Cancelled => return Ok(Some(TurnOutcome::Undone { word: "cancelled" })),
             InputState::Dropped => return Ok(Some(TurnOutcome::Undone { word: "dropped" })),
             InputState::Consumed { run }
             | InputState::Dead {
                 run: Some(run),
                 begun: true,
                 ..
+            }
+            | InputState::Cancelled {
+                run: Some(run),
+                begun: true,
             } => run,
+            InputState::Cancelled { .. } => {
+                return Ok(Some(TurnOutcome::Undone { word: "cancelled" }));
+            }
             InputState::Dead { .. } => return Ok(Some(TurnOutcome::Undone { word: "dead" })),
         };
         let Some(row) = self.store().run(run).await? else {

@@ -1,14 +1,16 @@
 //! Dead letters: inputs that could not be dealt with. They can be looked at, requeued and dropped.
 
 use super::reason::check_reason;
-use super::{Broker, Error};
+use super::{Broker, By, Error, Request};
 use crate::boxed::boxed;
 use crate::journal::Context;
 use crate::refusals::{conflict, not_found, session_closed, session_not_found};
 use domain::event::{Event, InputCancelled, InputRequeued, Source};
 use domain::id::{InputId, RunId, Stream};
 use domain::refusal::Refusal;
+use domain::time::Timestamp;
 use domain::user::UserId;
+use serde_json::json;
 use store::{
     Clash, Commit, CommitError, DeadInput, Expected, Guard, InputState, QueueGuard, SessionGuard,
     SessionStatus,
@@ -41,59 +43,71 @@ impl Broker {
         found.ok_or_else(|| not_there(input))
     }
 
-    /// Requeues a dead letter: it waits again. If a turn had begun with it, in whichever of its
-    /// runs, that is done only when what the turn did may be repeated.
+    /// Requeues a dead letter: it waits again. If a turn had begun with it, that is done only when
+    /// `repeat` names the last run that left one: what that turn did may be done again, once.
     ///
     /// # Errors
     /// There is no such dead letter, or its session has ended. Or it is work that another agent
     /// handed over and waits for no more, or whose deadline has passed. Or a turn had begun with
-    /// it, and nobody said that it may be repeated.
+    /// it, and `repeat` does not name its run.
     #[boxed]
-    pub async fn requeue(&self, input: InputId, may_repeat: bool) -> Result<(), Error> {
+    pub async fn requeue<'a>(
+        &'a self,
+        by: By<'a>,
+        input: InputId,
+        repeat: Option<RunId>,
+    ) -> Result<(), Error> {
+        let request = Request::of(by, &json!({ "requeue": input, "repeat": repeat }))?;
+        let act = self.try_requeueing(by.user, input, repeat, request.as_ref());
+        self.once(request.as_ref(), act).await?.either();
+        Ok(())
+    }
+
+    async fn try_requeueing(
+        &self,
+        user: &UserId,
+        input: InputId,
+        repeat: Option<RunId>,
+        request: Option<&Request>,
+    ) -> Result<(), Error> {
         let found = self.store().input(input).await?;
         let Some((accepted, InputState::Dead { run, begun, .. })) = found else {
             return Err(not_there(input));
         };
+        let begun = run.filter(|_| begun);
         let now = self.core.now();
         let session = accepted.session;
-        let waits =
-            matches!(&accepted.source, Source::Dispatch { reply_to: Some(to), .. } if to.attached);
-        if waits
-            || accepted
-                .source
-                .deadline()
-                .is_some_and(|deadline| deadline <= now)
-        {
+        if is_settled(&accepted.source, now) {
             return Err(work_settled().into());
         }
         let row = self.store().session(session).await?;
         let row = row.filter(|row| row.status != SessionStatus::Deleted);
         let row = row.ok_or_else(|| session_not_found(session))?;
-        let event = Event::InputRequeued(InputRequeued {
-            input,
-            session,
-            time: now,
-        });
-        let context = Context::new("user:operator", now)
-            .about(row.agent, Some(session), None)
-            .following(Some(input));
         if row.status != SessionStatus::Open {
             return Err(session_closed().into());
         }
-        if let Some(run) = run.filter(|_| begun && !may_repeat) {
+        if let Some(run) = begun.filter(|run| repeat != Some(*run)) {
             return Err(may_repeat_work(run).into());
         }
+        let event = Event::InputRequeued(InputRequeued {
+            input,
+            session,
+            requeued_by: Some(user.clone()),
+            repeat: begun,
+            time: now,
+        });
+        let context = Context::by(user, now)
+            .about(row.agent, Some(session), None)
+            .following(Some(input));
         let guarded = Commit::new()
-            .guard(QueueGuard::InputDead {
-                input,
-                may_have_begun: may_repeat,
-            })
+            .guard(QueueGuard::InputDeadAfter { input, begun })
             .guard(SessionGuard::Open(session));
-        let commit = guarded.append(
+        let mut commit = guarded.append(
             Stream::Session(session),
             Expected::Any,
             vec![context.event(event)],
         );
+        commit.key = request.map(|request| request.answered(&()));
         store::point("broker.requeue.before");
         match self.core.commit_work(session, commit).await {
             Err(CommitError::Conflict(conflict))
@@ -104,7 +118,7 @@ impl Broker {
             Err(CommitError::Conflict(_)) => {
                 let found = self.store().input(input).await?;
                 let state = found.as_ref().map(|(_, state)| state);
-                return Err(overtaken(state, input, may_repeat));
+                return Err(overtaken(state, input, begun));
             }
             committed => committed?,
         };
@@ -118,11 +132,25 @@ impl Broker {
     /// # Errors
     /// There is no such dead letter, or the reason is too long.
     #[boxed]
-    pub async fn drop_dead_letter(
+    pub async fn drop_dead_letter<'a>(
+        &'a self,
+        by: By<'a>,
+        input: InputId,
+        reason: Option<String>,
+    ) -> Result<(), Error> {
+        let asked = json!({ "drop_dead_letter": input, "reason": reason });
+        let request = Request::of(by, &asked)?;
+        let act = self.try_dropping(by.user, input, reason, request.as_ref());
+        self.once(request.as_ref(), act).await?.either();
+        Ok(())
+    }
+
+    async fn try_dropping(
         &self,
         user: &UserId,
         input: InputId,
         reason: Option<String>,
+        request: Option<&Request>,
     ) -> Result<(), Error> {
         check_reason(reason.as_deref())?;
         let letter = self.dead_letter(input).await?;
@@ -139,16 +167,12 @@ impl Broker {
             reason,
             time: now,
         });
-        let commit = Commit::new()
-            .guard(QueueGuard::InputDead {
-                input,
-                may_have_begun: true,
-            })
-            .append(
-                Stream::Session(session),
-                Expected::Any,
-                vec![context.event(event)],
-            );
+        let mut commit = Commit::new().guard(QueueGuard::InputDead(input)).append(
+            Stream::Session(session),
+            Expected::Any,
+            vec![context.event(event)],
+        );
+        commit.key = request.map(|request| request.answered(&()));
         match self.store().commit(commit).await {
             Err(CommitError::Conflict(_)) => Err(not_there(input)),
             committed => {
@@ -159,10 +183,16 @@ impl Broker {
     }
 }
 
+/// Returns whether another agent handed work over whose result it cannot be given any more.
+fn is_settled(source: &Source, now: Timestamp) -> bool {
+    matches!(source, Source::Dispatch { reply_to: Some(to), .. } if to.attached)
+        || source.deadline().is_some_and(|deadline| deadline <= now)
+}
+
 /// Returns the refusal for work whose result no caller can be given any more.
 fn work_settled() -> Refusal {
-    let message = "another agent handed this work over, and has been told that it was not done, \
-                   or its time is over: have it hand it over again";
+    let message = "another agent handed this work over, and waits for its result no more, or its \
+                   time is over: have it hand it over again";
     conflict("WORK_SETTLED", message)
 }
 
@@ -170,7 +200,7 @@ fn work_settled() -> Refusal {
 fn may_repeat_work(run: RunId) -> Refusal {
     let message = format!(
         "the turn of run `{run}` had begun with this before the host gave it up, and what it did \
-         may be done again: look at the turn, and say `?repeat=true` (`agent-host dead-letter \
+         may be done again: look at the turn, and say `?repeat={run}` (`agent-host dead-letter \
          requeue --repeat`) if it may be"
     );
     conflict("MAY_REPEAT_WORK", message)
@@ -185,14 +215,14 @@ fn not_there(input: InputId) -> Error {
 }
 
 /// Returns the refusal of a requeue that another one was quicker than: the input may have died
-/// again meanwhile, in a turn that had begun.
-fn overtaken(state: Option<&InputState>, input: InputId, may_repeat: bool) -> Error {
+/// again meanwhile, in another turn that had begun.
+fn overtaken(state: Option<&InputState>, input: InputId, begun: Option<RunId>) -> Error {
     match state {
         Some(InputState::Dead {
             run: Some(run),
             begun: true,
             ..
-        }) if !may_repeat => may_repeat_work(*run).into(),
+        }) if begun != Some(*run) => may_repeat_work(*run).into(),
         _ => not_there(input),
     }
 }

@@ -232,8 +232,8 @@ impl Broker {
         let (accepted, state) = found.ok_or_else(|| input_not_found(input))?;
         let run: Option<RunId> = match &state {
             InputState::Claimed { run } | InputState::Consumed { run } => Some(*run),
-            InputState::Dead { run, .. } => *run,
-            InputState::Waiting | InputState::Cancelled | InputState::Dropped => None,
+            InputState::Dead { run, .. } | InputState::Cancelled { run, .. } => *run,
+            InputState::Waiting | InputState::Dropped => None,
         };
         let turn = match run {
             Some(run) => self.store().run(run).await?.and_then(|run| run.turn),

@@ -2,9 +2,9 @@
 //! stored with one of their API keys.
 //!
 //! All are guards of the commit that would pass them. So they hold for all of a user's commands,
-//! after a restart, and for several hosts on one store. The operator has no limits, and a request
-//! without an API key has no limit of a key. Sessions that agents open, and the import of old
-//! sessions, have no such guard.
+//! after a restart, and for several hosts on one store. The operator has no limits of a user, but
+//! each of their API keys has that of a key; a request without an API key has none. Sessions that
+//! agents open, and the import of old sessions, have no such guard.
 
 use super::Broker;
 use crate::core::Core;
@@ -17,12 +17,14 @@ use store::{Clash, Guard, KeyGuard, UserGuard};
 const MINUTE_MS: u64 = 60_000;
 
 impl Broker {
-    /// Returns the guards under which a user may have more stored; none for the operator.
+    /// Returns the guards under which a user may have more stored; none for the operator without an
+    /// API key.
     pub(super) fn may_store(&self, user: &UserId) -> impl Iterator<Item = Guard> + use<> {
         may_store(&self.core, user)
     }
 
-    /// Returns the guards under which a user may open one more session; none for the operator.
+    /// Returns the guards under which a user may open one more session; none for the operator
+    /// without an API key.
     pub(super) fn may_open(
         &self,
         user: &UserId,
@@ -44,17 +46,16 @@ impl Broker {
 }
 
 /// Returns the guards under which a user may have more stored, with the API key of this task if it
-/// has one; none for the operator.
+/// has one; none for the operator without an API key.
 pub(crate) fn may_store(core: &Core, user: &UserId) -> impl Iterator<Item = Guard> + use<> {
     let limits = core.limits.users;
-    let is_limited = *user != UserId::local();
-    let of_user = is_limited.then(|| {
+    let of_user = (*user != UserId::local()).then(|| {
         Guard::User(UserGuard::StoredBelow {
             user: user.clone(),
             bytes: limits.stored_bytes_max,
         })
     });
-    let of_key = store::api_key_here().filter(|_| is_limited).map(|key| {
+    let of_key = store::api_key_here().map(|key| {
         Guard::Key(KeyGuard::StoredBelow {
             key,
             bytes: limits.key_stored_bytes_max,
@@ -81,7 +82,8 @@ pub(crate) fn passed_limit(clash: &Clash) -> Option<Refusal> {
         Clash::Guard(Guard::Key(KeyGuard::StoredBelow { key, bytes })) => {
             let message = format!(
                 "this host stores at most {bytes} bytes that came with one API key, and has as \
-                 many from `{key}`; have some of them purged, or use another key"
+                 many from `{key}`; delete sessions and have the operator purge them, or ask for \
+                 a higher limit"
             );
             Some(Refusal::new(
                 RefusalKind::Busy,

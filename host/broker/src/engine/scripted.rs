@@ -6,6 +6,7 @@ use domain::basis::Basis;
 use domain::digest::Digest;
 use domain::event::BoundaryVerdict;
 use domain::grant::{Bound, GuestLimits, Owner};
+use domain::id::SessionId;
 use domain::operation::{CallUsage, Progress};
 use domain::ruling::{Rule, STEP};
 use domain::step::{News, StepResult};
@@ -84,6 +85,8 @@ struct Script {
     steps: VecDeque<BoxFuture<'static, Outcome<StepResult>>>,
     calls: VecDeque<BoxFuture<'static, ToolOutcome>>,
     is_full: bool,
+    /// Sessions whose folders cannot be removed.
+    stuck: Vec<SessionId>,
     asked: usize,
     news: Vec<Vec<News>>,
     called: Vec<ToolCall>,
@@ -114,6 +117,16 @@ impl Runtime {
     /// Lets no step in from now on.
     pub(crate) fn fill(&self) {
         self.script().is_full = true;
+    }
+
+    /// Lets no folder of this session be removed from now on.
+    pub(crate) fn keep_folders_of(&self, session: SessionId) {
+        self.script().stuck.push(session);
+    }
+
+    /// Lets all folders be removed from now on.
+    pub(crate) fn let_folders_go(&self) {
+        self.script().stuck.clear();
     }
 
     /// Returns how often a step asked to be let in.
@@ -148,9 +161,13 @@ impl Runtime {
         None
     }
 
-    /// Removes nothing: these guests have no folders.
-    pub(crate) async fn remove_folders_of(&self, _owner: Owner, _id: &str) -> io::Result<u64> {
-        Ok(0)
+    /// Removes nothing: these guests have no folders but those that cannot be removed.
+    pub(crate) async fn remove_folders_of(&self, _owner: Owner, id: &str) -> io::Result<u64> {
+        let is_stuck = |session: &SessionId| session.to_string() == id;
+        match self.script().stuck.iter().any(is_stuck) {
+            true => Err(io::Error::other("a test wants it so")),
+            false => Ok(0),
+        }
     }
 
     pub(crate) async fn admit(

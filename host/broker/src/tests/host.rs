@@ -164,6 +164,13 @@ impl Host {
         kinds.iter().filter(|kind| *kind == of).count()
     }
 
+    /// Returns the session's events of a kind, which is named without its version.
+    pub(super) async fn recorded(&self, of: &str) -> Vec<Recorded> {
+        let events = events(self.broker.store(), self.session).await;
+        let is_wanted = |recorded: &Recorded| recorded.kind.starts_with(&format!("{of}."));
+        events.into_iter().filter(is_wanted).collect()
+    }
+
     /// Returns the event by which the session's run ended.
     pub(super) async fn ended(&self) -> RunEnded {
         self.stored("run.ended", 1).await;
@@ -300,7 +307,8 @@ fn catalogue(limits: &Value) -> Catalogue {
     Catalogue::new(vec![serde_json::from_value(definition).unwrap()], entries).unwrap()
 }
 
-fn target() -> Target {
+/// Returns the only agent.
+pub(super) fn target() -> Target {
     Target::Definition(DefinitionId(PUPPET.to_owned()))
 }
 

@@ -1,14 +1,16 @@
 //! Tests of the work that steps start: when it is done, what is on record before, how it ends, and
 //! what becomes of it after a crash.
 
-use super::host::{Host, gives, kinds, model, replies, timer, tool, works};
-use crate::{Error, TurnOutcome};
+use super::host::{Host, gives, kinds, model, replies, target, timer, tool, works};
+use crate::{By, Error, TurnOutcome};
+use domain::event::{Event, RunEnded};
 use domain::step::OperationOutcome;
 use domain::turn::TurnEnd;
 use domain::user::UserId;
 use serde_json::json;
 use std::future::{pending, ready};
 use std::time::Duration;
+use store::InputState;
 use tokio::sync::oneshot;
 
 #[tokio::test]
@@ -111,8 +113,17 @@ async fn a_run_that_only_waits_for_a_time_is_not_driven_until_then() {
     assert_eq!(host.outcome(1, "timer"), Some(OperationOutcome::Elapsed));
 }
 
-#[tokio::test]
-async fn a_turn_that_is_recovered_three_times_in_a_row_fails() {
+/// Asserts that a command was refused with a code.
+#[track_caller]
+fn refused(answer: &Result<(), Error>, code: &str) {
+    assert!(
+        matches!(answer, Err(Error::Refused(refusal)) if refusal.code == code),
+        "{answer:?}"
+    );
+}
+
+/// A host that ended three times over a turn that had taken a step, and the end of that turn.
+async fn given_up() -> (Host, RunEnded) {
     let mut host = Host::new().await;
     host.guest.steps([works([("ask", model())], &[])]);
     host.say("never").await;
@@ -123,21 +134,19 @@ async fn a_turn_that_is_recovered_three_times_in_a_row_fails() {
         host.stored("run.recovered", count).await;
     }
     let ended = host.ended().await;
+    (host, ended)
+}
+
+#[tokio::test]
+async fn a_turn_that_is_recovered_three_times_in_a_row_fails() {
+    let (_, ended) = given_up().await;
     assert_eq!(ended.end, TurnEnd::Failed);
     assert_eq!(ended.code.as_deref(), Some("host-failed"));
 }
 
 #[tokio::test]
 async fn a_turn_given_up_after_a_step_is_a_dead_letter_and_repeated_only_on_demand() {
-    let mut host = Host::new().await;
-    host.guest.steps([works([("ask", model())], &[])]);
-    host.say("never").await;
-    host.stored("run.stepped", 1).await;
-    for count in 1..=3 {
-        host = host.crash().await;
-        host.stored("run.recovered", count).await;
-    }
-    let ended = host.ended().await;
+    let (host, ended) = given_up().await;
     let letters = host.broker.dead_letters(10).await.unwrap();
     let [letter] = &letters[..] else {
         panic!("{letters:?}")
@@ -162,89 +171,155 @@ async fn a_turn_given_up_after_a_step_is_a_dead_letter_and_repeated_only_on_dema
         ),
         "{became:?}"
     );
-    let refused = host.broker.requeue(input, false).await;
-    assert!(
-        matches!(&refused, Err(Error::Refused(refusal)) if refusal.code == "MAY_REPEAT_WORK"),
-        "{refused:?}"
+    let ada: UserId = "ada".parse().unwrap();
+    refused(
+        &host.broker.requeue(By::from(&ada), input, None).await,
+        "MAY_REPEAT_WORK",
     );
     assert_eq!(host.broker.dead_letters(10).await.unwrap(), letters);
     host.guest.steps([replies("again")]);
-    host.broker.requeue(input, true).await.unwrap();
+    let again = host.broker.requeue(By::from(&ada), input, Some(ended.run));
+    again.await.unwrap();
     host.stored("session.turn.committed", 2).await;
     assert!(host.broker.dead_letters(10).await.unwrap().is_empty());
+    let recorded = host.recorded("session.input.requeued").await;
+    assert_eq!(recorded.len(), 1);
+    assert_eq!(recorded[0].actor, "user:ada");
+    let Some(Event::InputRequeued(requeued)) = &recorded[0].event else {
+        panic!("{recorded:?}")
+    };
+    assert_eq!(requeued.requeued_by, Some(ada));
+    assert_eq!(requeued.repeat, Some(ended.run));
+}
+
+#[tokio::test]
+async fn a_permission_to_repeat_a_turn_is_for_one_repetition_of_it() {
+    let (mut host, ended) = given_up().await;
+    let (user, input) = (UserId::local(), ended.inputs[0]);
+    host.guest.steps([works([("ask", model())], &[])]);
+    let again = host.broker.requeue(By::from(&user), input, Some(ended.run));
+    again.await.unwrap();
+    host.stored("run.stepped", 2).await;
+    for count in 4..=6 {
+        host = host.crash().await;
+        host.stored("run.recovered", count).await;
+    }
+    host.stored("run.ended", 2).await;
+    let letter = host.broker.dead_letter(input).await.unwrap();
+    assert!(letter.begun && letter.run != Some(ended.run), "{letter:?}");
+    // The same permission once more, as of a client that has not heard the answer.
+    let again = host.broker.requeue(By::from(&user), input, Some(ended.run));
+    refused(&again.await, "MAY_REPEAT_WORK");
+    host.guest.steps([replies("at last")]);
+    let again = host.broker.requeue(By::from(&user), input, letter.run);
+    again.await.unwrap();
+    host.stored("session.turn.committed", 3).await;
+}
+
+#[tokio::test]
+async fn a_dead_letter_is_requeued_and_dropped_once_under_a_key() {
+    let (host, ended) = given_up().await;
+    let (user, input) = (UserId::local(), ended.inputs[0]);
+    let under = |key| By {
+        user: &user,
+        key: Some(key),
+    };
+    // Nothing is scripted: the repetition dies before its first step.
+    for _ in 0..2 {
+        let again = host.broker.requeue(under("a"), input, Some(ended.run));
+        again.await.unwrap();
+        host.stored("session.input.dead", 2).await;
+    }
+    assert_eq!(host.count("session.input.requeued").await, 1);
+    let other = host.broker.requeue(under("a"), input, None);
+    refused(&other.await, "IDEMPOTENCY_KEY_REUSED");
+    for _ in 0..2 {
+        let dropped = host.broker.drop_dead_letter(under("b"), input, None);
+        dropped.await.unwrap();
+    }
+    assert_eq!(host.count("session.input.cancelled").await, 1);
+    let reason = Some("done by hand".to_owned());
+    let other = host.broker.drop_dead_letter(under("b"), input, reason);
+    refused(&other.await, "IDEMPOTENCY_KEY_REUSED");
 }
 
 #[tokio::test]
 async fn a_repetition_that_dies_before_its_first_step_is_repeated_only_on_demand_too() {
-    let mut host = Host::new().await;
-    host.guest.steps([works([("ask", model())], &[])]);
-    host.say("never").await;
-    host.stored("run.stepped", 1).await;
-    for count in 1..=3 {
-        host = host.crash().await;
-        host.stored("run.recovered", count).await;
-    }
-    let begun = host.ended().await.run;
+    let (host, ended) = given_up().await;
+    let begun = ended.run;
     let input = host.broker.dead_letters(10).await.unwrap()[0]
         .accepted
         .input;
+    let user = UserId::local();
+    let requeue = |repeat| host.broker.requeue(By::from(&user), input, repeat);
     // Nothing is scripted: every step traps.
-    host.broker.requeue(input, true).await.unwrap();
+    requeue(Some(begun)).await.unwrap();
     host.stored("session.input.dead", 2).await;
     let letter = host.broker.dead_letter(input).await.unwrap();
     assert_eq!((letter.run, letter.begun), (Some(begun), true));
-    let refused = host.broker.requeue(input, false).await;
-    assert!(
-        matches!(&refused, Err(Error::Refused(refusal)) if refusal.code == "MAY_REPEAT_WORK"),
-        "{refused:?}"
-    );
+    refused(&requeue(None).await, "MAY_REPEAT_WORK");
     host.guest.steps([replies("again")]);
-    host.broker.requeue(input, true).await.unwrap();
+    requeue(Some(begun)).await.unwrap();
     host.stored("session.turn.committed", 2).await;
 }
 
 #[tokio::test]
 async fn a_dead_letter_that_is_dropped_is_listed_no_more_and_cannot_be_requeued() {
-    let mut host = Host::new().await;
-    host.guest.steps([works([("ask", model())], &[])]);
-    host.say("never").await;
-    host.stored("run.stepped", 1).await;
-    for count in 1..=3 {
-        host = host.crash().await;
-        host.stored("run.recovered", count).await;
-    }
-    host.ended().await;
-    let input = host.broker.dead_letters(10).await.unwrap()[0]
-        .accepted
-        .input;
-    let user = UserId::local();
-    let too_long = "x".repeat(100_000);
-    let refused = host.broker.drop_dead_letter(&user, input, Some(too_long));
-    assert!(
-        matches!(&refused.await, Err(Error::Refused(refusal)) if refusal.code == "INVALID"),
-        "a reason is bounded"
-    );
+    let (host, ended) = given_up().await;
+    let (user, input) = (UserId::local(), ended.inputs[0]);
+    let by = By::from(&user);
+    let too_long = Some("x".repeat(100_000));
+    let unbounded = host.broker.drop_dead_letter(by, input, too_long);
+    refused(&unbounded.await, "INVALID");
     let twice = [(); 2].map(|()| {
         let reason = Some("done by hand".to_owned());
-        host.broker.drop_dead_letter(&user, input, reason)
+        host.broker.drop_dead_letter(by, input, reason)
     });
     let twice = futures::future::join_all(twice).await;
     assert_eq!(twice.iter().filter(|it| it.is_ok()).count(), 1, "{twice:?}");
     assert_eq!(host.count("session.input.cancelled").await, 1);
     assert!(host.broker.dead_letters(10).await.unwrap().is_empty());
-    let refused = [
-        host.broker.requeue(input, true).await,
-        host.broker.drop_dead_letter(&user, input, None).await,
-    ];
-    for refused in refused {
-        assert!(
-            matches!(&refused, Err(Error::Refused(it)) if it.code == "DEAD_LETTER_NOT_FOUND"),
-            "{refused:?}"
-        );
+    for again in [
+        host.broker.requeue(by, input, Some(ended.run)).await,
+        host.broker.drop_dead_letter(by, input, None).await,
+    ] {
+        refused(&again, "DEAD_LETTER_NOT_FOUND");
     }
     host.undriven().await;
     assert_eq!(host.count("run.started").await, 1);
     assert_eq!(host.count("session.turn.committed").await, 1, "it stays");
+}
+
+#[tokio::test]
+async fn the_input_of_a_dropped_dead_letter_stays_with_the_turn_that_had_begun() {
+    let (host, ended) = given_up().await;
+    let input = ended.inputs[0];
+    let (user, puppet) = (UserId::local(), target());
+    let look = async || {
+        let view = host.broker.input(&user, &puppet, host.session, input);
+        let view = view.await.unwrap();
+        let became = host.broker.await_reply(input, Duration::from_secs(10));
+        (view.state, view.turn, became.await.unwrap())
+    };
+    let (_, turn, became) = look().await;
+    assert!(turn.is_some());
+    assert!(
+        matches!(
+            became,
+            Some(TurnOutcome::Answered {
+                end: TurnEnd::Failed,
+                ..
+            })
+        ),
+        "{became:?}"
+    );
+    let dropped = host.broker.drop_dead_letter(By::from(&user), input, None);
+    dropped.await.unwrap();
+    let cancelled = InputState::Cancelled {
+        run: Some(ended.run),
+        begun: true,
+    };
+    assert_eq!(look().await, (cancelled, turn, became));
 }
 
 /// A call that only reads is made again, under the same key.

@@ -2,9 +2,13 @@
 
 use super::host::{Host, replies, timer, works};
 use crate::Cancelled;
+use crate::driver::load_run;
+use domain::id::Stream;
 use domain::step::News;
 use domain::turn::TurnEnd;
+use serde_json::json;
 use std::time::{Duration, Instant};
+use store::{Commit, Snapshot};
 use tokio::time::sleep;
 
 /// A pause in which a command has looked at what waits and waits for the driver.
@@ -48,6 +52,34 @@ async fn words_that_arrive_during_a_step_are_heard_by_the_next_one() {
     let said = |id| vec![News::Said { messages: vec![id] }];
     assert_eq!(host.guest.news(), [said(1), said(3)]);
     assert_eq!(host.count("session.turn.committed").await, 1);
+}
+
+/// A run of that layout does not say which of its inputs are answered.
+#[tokio::test]
+async fn a_snapshot_of_a_run_in_an_earlier_layout_is_passed_over() {
+    let host = Host::new().await;
+    let step = host.guest.held_step();
+    host.guest.steps([works([timer(60_000)], &[])]);
+    host.say("one").await;
+    host.stepped(1).await;
+    host.say("two").await;
+    step.send(replies("to one")).unwrap();
+    host.stored("run.stepped", 2).await;
+    let store = host.broker.store();
+    let row = store.session(host.session).await.unwrap().unwrap();
+    let run = row.open_run.unwrap();
+    let (folded, version) = load_run(store, run).await.unwrap();
+    assert_eq!((folded.answered, folded.claimed.len()), (1, 2));
+    let mut state = json!(folded);
+    state.as_object_mut().unwrap().remove("answered").unwrap();
+    let earlier = Snapshot {
+        version,
+        format: 5,
+        state: state.to_string().into_bytes(),
+    };
+    let kept = Commit::new().snapshot(Stream::Run(run), earlier);
+    store.commit(kept).await.unwrap();
+    assert_eq!(load_run(store, run).await.unwrap(), (folded, version));
 }
 
 #[tokio::test]

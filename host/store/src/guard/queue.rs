@@ -70,11 +70,14 @@ pub enum QueueGuard {
     /// The input was accepted and waits.
     InputWaiting(InputId),
     /// The input was put aside as a dead letter.
-    InputDead {
+    InputDead(InputId),
+    /// The input was put aside as a dead letter, and of the runs that took it in, this is the last
+    /// that left a turn: what that did would be repeated.
+    InputDeadAfter {
         /// The input.
         input: InputId,
-        /// False if no run that took it in may have left a turn: what that did would be repeated.
-        may_have_begun: bool,
+        /// The run; none if none left a turn.
+        begun: Option<RunId>,
     },
 }
 
@@ -138,10 +141,10 @@ impl Condition for QueueGuard {
                 "SELECT overflow FROM sessions WHERE id = ?1",
                 [Value::id(session)],
             ),
-            Self::InputWaiting(input) => {
+            Self::InputWaiting(input) | Self::InputDead(input) => {
                 ask("SELECT state FROM inputs WHERE id = ?1", [Value::id(input)])
             }
-            Self::InputDead { input, .. } => ask(
+            Self::InputDeadAfter { input, .. } => ask(
                 "SELECT i.state, coalesce((SELECT id FROM runs WHERE id = i.run AND turn IS NOT \
                  NULL), i.begun_run) FROM inputs i WHERE i.id = ?1",
                 [Value::id(input)],
@@ -205,16 +208,17 @@ impl Condition for QueueGuard {
                 })
             }
             Self::InputWaiting(_) => other_state(rows, "waiting")?,
-            Self::InputDead { may_have_begun, .. } => match other_state(rows, "dead")? {
+            Self::InputDead(_) => other_state(rows, "dead")?,
+            Self::InputDeadAfter { begun, .. } => match other_state(rows, "dead")? {
                 Some(other) => Some(other),
                 None => {
-                    let begun = rows
+                    let found = rows
                         .first()
-                        .map(|row| row.text_opt(1))
+                        .map(|row| row.id_opt::<RunId>(1))
                         .transpose()?
                         .flatten();
-                    unless(*may_have_begun || begun.is_none(), || {
-                        "a turn had begun with it".to_owned()
+                    unless(found == *begun, || {
+                        "another turn had begun with it".to_owned()
                     })
                 }
             },
@@ -229,9 +233,9 @@ impl Condition for QueueGuard {
             | Self::ActiveAfter { session, .. }
             | Self::Unchanged { session, .. }
             | Self::Unreported { session, .. } => vec![Resource::Session(*session)],
-            Self::InputWaiting(input) | Self::InputDead { input, .. } => {
-                vec![Resource::Input(*input)]
-            }
+            Self::InputWaiting(input)
+            | Self::InputDead(input)
+            | Self::InputDeadAfter { input, .. } => vec![Resource::Input(*input)],
         }
     }
 }

@@ -1,25 +1,44 @@
 //! Blobs after an erasure: the streams that still name them, and deletion of those that are not
 //! named any more.
 
-use super::Tally;
+use super::{BYTES_PER_COMMIT_MAX, ROWS_PER_COMMIT_MAX, Tally};
 use crate::EMPTY_STATE;
 use crate::sql::{Columns, Sql, limit};
 use crate::user_storage;
 use domain::digest::Digest;
+use rusqlite::params;
 
 /// Blobs that are checked in one transaction.
 const BLOBS_PER_COMMIT_MAX: usize = 256;
-/// Bytes of blobs after which a transaction deletes no more of them.
-const BLOB_BYTES_PER_COMMIT_MAX: u64 = 16 << 20;
 
-/// Marks the blobs that a stream names to be checked, because what names them is erased.
-pub(super) fn named_no_more(sql: &Sql<'_>, stream: &str) -> rusqlite::Result<()> {
-    sql.execute(
-        "INSERT OR IGNORE INTO blobs_to_look_at SELECT digest FROM blob_references WHERE stream = \
-         ?1",
-        [stream],
+/// Marks blobs that a stream names to be checked, because what names them is erased: as many as fit
+/// into one transaction. Returns whether that is all.
+pub(super) fn named_no_more(sql: &Sql<'_>, stream: &str) -> rusqlite::Result<bool> {
+    let named = sql.rows(
+        "SELECT digest FROM blob_references WHERE stream = ?1 LIMIT ?2",
+        params![stream, limit(ROWS_PER_COMMIT_MAX)],
+        |row| row.digest(0),
     )?;
-    sql.write("DELETE FROM blob_references WHERE stream = ?1", [stream])
+    for digest in &named {
+        not_named_by(sql, stream, *digest)?;
+    }
+    Ok(named.len() < ROWS_PER_COMMIT_MAX)
+}
+
+/// Marks a blob to be checked that a stream names no more.
+pub(super) fn not_named_by(sql: &Sql<'_>, stream: &str, digest: Digest) -> rusqlite::Result<()> {
+    look_at(sql, digest)?;
+    sql.write(
+        "DELETE FROM blob_references WHERE stream = ?1 AND digest = ?2",
+        params![stream, digest.0],
+    )
+}
+
+fn look_at(sql: &Sql<'_>, digest: Digest) -> rusqlite::Result<()> {
+    sql.write(
+        "INSERT OR IGNORE INTO blobs_to_look_at (digest) VALUES (?1)",
+        [digest.0],
+    )
 }
 
 /// Notes which of the blobs that a commit brought nothing names: they go with the next purge, as
@@ -27,10 +46,7 @@ pub(super) fn named_no_more(sql: &Sql<'_>, stream: &str) -> rusqlite::Result<()>
 pub(crate) fn look_at_unnamed(sql: &Sql<'_>, brought: &[Digest]) -> rusqlite::Result<()> {
     for digest in brought {
         if !is_named(sql, *digest)? {
-            sql.execute(
-                "INSERT OR IGNORE INTO blobs_to_look_at (digest) VALUES (?1)",
-                [digest.0],
-            )?;
+            look_at(sql, *digest)?;
         }
     }
     Ok(())
@@ -53,8 +69,7 @@ pub(super) fn erase_unnamed(sql: &Sql<'_>, tally: &mut Tally) -> rusqlite::Resul
     )?;
     let mut deleted_bytes = 0;
     for (at, digest) in looked_at.iter().enumerate() {
-        // Their bytes are written over.
-        if deleted_bytes >= BLOB_BYTES_PER_COMMIT_MAX && at > 0 {
+        if deleted_bytes >= BYTES_PER_COMMIT_MAX && at > 0 {
             return Ok(false);
         }
         let is_kept = *digest == Digest::of(EMPTY_STATE) || is_named(sql, *digest)?;

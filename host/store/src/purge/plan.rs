@@ -110,7 +110,9 @@ fn plan(sql: &Sql<'_>, agent: AgentId, session: SessionId) -> rusqlite::Result<P
     pieces.extend(imports);
     pieces.extend([
         Piece::OfAgent { agent, session },
+        Piece::SessionBuckets(session),
         Piece::Session(session),
+        Piece::Snippets(session),
         Piece::Streams,
         Piece::Blobs,
     ]);

@@ -2,72 +2,115 @@
 //! had been said in one.
 
 use super::blobs::named_no_more;
+use super::room::{Room, some_rows};
+use super::run_events::{RunEvents, ToErase};
 use super::searchable_rows::forget;
 use super::streams::note_loss;
-use super::{EVENTS_PER_COMMIT_MAX, Tally, erase_event, usage};
+use super::{BEHIND_ALL, ROWS_PER_COMMIT_MAX, Tally, erase_event, usage};
 use crate::event_row::decode_at;
 use crate::projections::{first_again, names_blobs};
 use crate::read::dispatches::tree_of;
 use crate::sql::{Columns, Sql, int, limit};
 use domain::event::Event;
-use domain::id::{AgentId, InputId, RunId, SessionId, Stream};
+use domain::id::{AgentId, InputId, SessionId, Stream};
 use rusqlite::params;
 
-/// Erases what fits into one transaction of a run, of its events those after this version. Returns
-/// the version up to which nothing is left to erase; none when that is all.
+/// Erases what fits into one transaction of a run: these events and, after the last of them, what
+/// is beside them. Returns the version up to which no event is left to erase; 0 when nothing else
+/// is left but to count what stays, and none when that is all.
 pub(super) fn erase(
     sql: &Sql<'_>,
-    run: RunId,
+    mut events: RunEvents,
     committed: Option<u64>,
-    after: u64,
     tally: &mut Tally,
 ) -> rusqlite::Result<Option<u64>> {
-    if let Some(position) = committed {
-        forget(sql, position)?;
+    if !events.catch_up(sql)? {
+        return Ok(Some(events.after));
     }
-    let id = run.to_string();
-    let stream = format!("run/{id}");
-    usage::erase(sql, run, &stream, tally)?;
-    tally.erased.messages += sql.execute("DELETE FROM messages WHERE run = ?1", [&id])? as u64;
-    // What a tool keeps for others than this session is theirs.
-    let events = sql.rows(
-        "SELECT version, position, kind, payload FROM events WHERE stream = ?1 AND version > ?2 AND \
-         payload IS NOT NULL AND (kind <> 'keyvalue.written.v1' OR json_extract(CAST(payload AS \
-         TEXT), '$.place.scope') = 'session') ORDER BY version LIMIT ?3",
-        params![stream, int(after), limit(EVENTS_PER_COMMIT_MAX)],
-        |row| Ok((row.uint(0)?, row.uint(1)?, decode_at(row, 2)?)),
-    )?;
-    for (_, position, event) in &events {
-        for input in event.iter().flat_map(taken_in) {
-            erase_input(sql, input, tally)?;
+    if let Some(meter) = &events.usage {
+        usage::erase(sql, events.run, &events.stream, meter, tally)?;
+    }
+    for part in &events.to_erase {
+        match part {
+            ToErase::Input(input) => erase_input(sql, *input, tally)?,
+            ToErase::Event(position) => {
+                erase_event(sql, *position, tally)?;
+            }
         }
-        erase_event(sql, *position, tally)?;
     }
-    if let Some((version, ..)) = events.get(EVENTS_PER_COMMIT_MAX - 1) {
-        return Ok(Some(*version));
+    if let Some(version) = events.goes_on_after() {
+        return Ok(Some(version));
     }
-    finish(sql, &id, &stream, committed.is_some(), tally)?;
+    let id = events.run.to_string();
+    if !erase_beside(sql, &id, &events.stream, committed, tally)? {
+        return Ok(Some(BEHIND_ALL));
+    }
+    let Some(kept) = events.kept_of_all() else {
+        return Ok(Some(0));
+    };
+    finish(sql, &id, committed.is_some(), kept, tally)?;
     Ok(None)
 }
 
-/// Removes the data beside the events of a run.
-fn finish(
+/// Removes rows beside the events of a run, as many as fit into one transaction. Returns whether
+/// that is all.
+fn erase_beside(
     sql: &Sql<'_>,
     run: &str,
     stream: &str,
+    committed: Option<u64>,
+    tally: &mut Tally,
+) -> rusqlite::Result<bool> {
+    // The index needs the words of the messages that it loses.
+    if let Some(position) = committed
+        && !forget(sql, position, &mut Room::of_commit(ROWS_PER_COMMIT_MAX))?
+    {
+        return Ok(false);
+    }
+    Ok(erase_messages(sql, run, tally)? && erase_tasks(sql, run)? && named_no_more(sql, stream)?)
+}
+
+/// Removes messages of a run, as many as fit into one transaction. Returns whether that is all.
+fn erase_messages(sql: &Sql<'_>, run: &str, tally: &mut Tally) -> rusqlite::Result<bool> {
+    let (messages, is_all) = some_rows(
+        sql,
+        "SELECT rowid, octet_length(message) FROM messages WHERE run = ?1 LIMIT ?2",
+        params![run, limit(ROWS_PER_COMMIT_MAX)],
+        Room::of_commit(ROWS_PER_COMMIT_MAX),
+        |row| Ok((row.get::<_, i64>(0)?, row.uint(1)?)),
+    )?;
+    for message in &messages {
+        sql.execute("DELETE FROM messages WHERE rowid = ?1", [message])?;
+    }
+    tally.erased.messages += messages.len() as u64;
+    Ok(is_all)
+}
+
+/// Removes tasks that a run handed over, as many as fit into one transaction. Returns whether that
+/// is all.
+fn erase_tasks(sql: &Sql<'_>, run: &str) -> rusqlite::Result<bool> {
+    let tasks = sql.execute(
+        "DELETE FROM tasks WHERE id IN (SELECT id FROM tasks WHERE run = ?1 LIMIT ?2)",
+        params![run, limit(ROWS_PER_COMMIT_MAX)],
+    )?;
+    Ok(tasks < ROWS_PER_COMMIT_MAX)
+}
+
+/// Removes what is left of a run when its events are erased, but for so many writes.
+fn finish(
+    sql: &Sql<'_>,
+    run: &str,
     has_turn: bool,
+    kept: u64,
     tally: &mut Tally,
 ) -> rusqlite::Result<()> {
     sql.execute(
-        "DELETE FROM spawned WHERE by_session = (SELECT session FROM runs WHERE id = ?1) AND ?1 = \
-         (SELECT i.by_run FROM sessions s JOIN inputs i ON i.id = s.first_input WHERE s.id = \
-         spawned.session)",
+        "DELETE FROM spawned WHERE session IN (SELECT s.id FROM inputs i CROSS JOIN sessions s ON \
+         s.id = i.session WHERE i.by_run = ?1 AND s.first_input = i.id)",
         [run],
     )?;
-    named_no_more(sql, stream)?;
     for text in [
         "DELETE FROM operations WHERE run = ?1",
-        "DELETE FROM tasks WHERE run = ?1",
         "DELETE FROM snapshots WHERE stream = 'run/' || ?1",
     ] {
         sql.execute(text, [run])?;
@@ -75,10 +118,7 @@ fn finish(
     // Counted once, also when it is done again after a crash.
     if sql.execute("DELETE FROM runs WHERE id = ?1", [run])? > 0 {
         tally.erased.turns += u64::from(has_turn);
-        tally.kept.bucket_writes += sql.number(
-            "SELECT count(*) FROM events WHERE stream = ?1 AND payload IS NOT NULL",
-            [stream],
-        )?;
+        tally.kept.bucket_writes += kept;
         handed_on(sql, run)?;
     }
     Ok(())
@@ -105,13 +145,13 @@ fn handed_on(sql: &Sql<'_>, run: &str) -> rusqlite::Result<()> {
     Ok(())
 }
 
-/// Returns the inputs that a run took in with an event.
-fn taken_in(event: &Event) -> Vec<InputId> {
-    match event {
-        Event::RunStarted(started) => started.claimed.clone(),
-        Event::RunStepped(stepped) => stepped.claimed.clone(),
-        _ => Vec::new(),
-    }
+/// Returns the bytes of what an input says that [`erase_input`] would erase; none if it is gone, or
+/// its session is not deleted.
+pub(super) fn input_bytes(sql: &Sql<'_>, input: InputId) -> rusqlite::Result<Option<u64>> {
+    let text = "SELECT coalesce(length(e.payload), 0) FROM inputs i JOIN sessions s ON s.id = \
+                i.session JOIN events e ON e.position = i.position WHERE i.id = ?1 AND s.status = \
+                'deleted'";
+    sql.row(text, [input.to_string()], |row| row.uint(0))
 }
 
 /// An input of a session that was deleted goes with the run that took it in.
@@ -168,8 +208,8 @@ pub(super) fn remove_input(sql: &Sql<'_>, input: &str) -> rusqlite::Result<()> {
     sql.write("DELETE FROM wakes WHERE subject = ?1", [input])
 }
 
-/// Erases turns that were imported, with all that came with them. Their places in the tree are kept
-/// by an event that came after.
+/// Erases turns that were imported in one commit, with all that came with them, in one transaction:
+/// one event has their words, and one that came after keeps their places in the tree.
 pub(super) fn erase_import(
     sql: &Sql<'_>,
     position: u64,
@@ -185,7 +225,7 @@ pub(super) fn erase_import(
     let Some(Event::TurnsImported(imported)) = found else {
         return Ok(());
     };
-    forget(sql, position)?;
+    forget(sql, position, &mut Room::endless())?;
     for it in &imported.turns {
         tally.erased.messages += sql.execute(
             "DELETE FROM messages WHERE run = ?1",

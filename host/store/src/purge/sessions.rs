@@ -1,77 +1,208 @@
-//! Purge of a session's data beside its runs: inputs, items, files, buckets of tools, names, and
-//! requests about it.
+//! Purge of a session's data beside its runs: inputs, items, files, names, and requests about it.
 
+use super::room::{Room, page_of};
 use super::runs::remove_input;
-use super::searchable_rows::forget;
+use super::searchable_rows::{forget, has_any};
 use super::streams::note_loss;
-use super::{BEHIND_ALL, EVENTS_PER_COMMIT_MAX, Tally, erase_entries, erase_event};
-use crate::projections::needs_snippet;
+use super::{
+    BEHIND_ALL, EVENTS_PER_COMMIT_MAX, EVENTS_SEEN, ROWS_PER_COMMIT_MAX, Store, Tally, erase_event,
+};
+use crate::read::ReadError;
 use crate::sql::{Columns, Sql, int, limit};
 use crate::user_storage;
-use domain::digest::Digest;
-use domain::grant::BucketScope;
-use domain::id::{RunId, SessionId};
-use rusqlite::params;
+use domain::id::SessionId;
+use rusqlite::{Row, params};
 
 /// Remembered requests that one transaction forgets.
 pub(super) const REQUESTS_PER_COMMIT_MAX: u64 = 256;
 
-/// Erases what fits into one transaction of a session, of its events those after this version.
-/// Returns the version up to which nothing is left to erase; none when that is all. Turns keep
-/// their places in the tree: a commitment to a turn's messages says nothing without them.
-pub(super) fn erase(
-    sql: &Sql<'_>,
-    session: SessionId,
-    after: u64,
-    tally: &mut Tally,
-) -> rusqlite::Result<Option<u64>> {
-    let id = session.to_string();
-    let stream = format!("session/{id}");
-    let events = sql.rows(
-        "SELECT version, position, iif(kind = 'session.input.accepted.v1', \
-         json_extract(CAST(payload AS TEXT), '$.input'), NULL) FROM events WHERE stream = ?1 AND \
-         version > ?2 AND payload IS NOT NULL AND kind NOT IN ('session.turn.committed.v1', \
-         'session.turns.imported.v1', 'session.cleared.v1', 'session.deleted.v1', \
-         'purge.begun.v1', 'purge.done.v1') ORDER BY version LIMIT ?3",
-        params![stream, int(after), limit(EVENTS_PER_COMMIT_MAX)],
-        |row| Ok((row.uint(0)?, row.uint(1)?, row.get::<_, Option<String>>(2)?)),
-    )?;
-    for (_, position, input) in &events {
-        if let Some(input) = input {
-            remove_input(sql, input)?;
+/// Events of a session that one transaction erases, with the turns that stay: their words are found
+/// through those that they stay for.
+pub(super) struct SessionEvents {
+    id: String,
+    stream: String,
+    found: Vec<Found>,
+    /// What else the transaction may erase.
+    room: Room,
+    /// The version up to which the session's events were looked at.
+    seen: u64,
+    /// True if there were no further events.
+    is_all: bool,
+}
+
+/// An event of a session's stream.
+struct Found {
+    version: u64,
+    position: u64,
+    /// The length of its payload.
+    bytes: u64,
+    goes: Goes,
+}
+
+/// The part of an event that goes.
+enum Goes {
+    /// Nothing, or nothing any more.
+    Nothing,
+    /// Its payload, with the input that it accepted.
+    Payload(Option<String>),
+    /// The searchable words of a turn, which keeps its place in the tree: a commitment to its
+    /// messages says nothing without them.
+    Words,
+}
+
+impl Store {
+    /// Finds events of a session after this version that something goes of. All of its stream has
+    /// to be looked at, so a reader does that, page by page.
+    pub(super) async fn session_events(
+        &self,
+        session: SessionId,
+        after: u64,
+    ) -> Result<SessionEvents, ReadError> {
+        let mut events = SessionEvents {
+            id: session.to_string(),
+            stream: format!("session/{session}"),
+            found: Vec::new(),
+            room: Room::of_commit(EVENTS_PER_COMMIT_MAX),
+            seen: after,
+            is_all: false,
+        };
+        while !events.is_all && !events.room.is_full() {
+            let page = self.read(move |sql| {
+                events.read_page(sql, EVENTS_SEEN)?;
+                Ok(events)
+            });
+            events = page.await?;
         }
-        erase_event(sql, *position, tally)?;
+        Ok(events)
     }
-    if let Some((version, ..)) = events.get(EVENTS_PER_COMMIT_MAX - 1) {
-        return Ok(Some(*version));
+}
+
+impl SessionEvents {
+    /// Goes on through at most so many events.
+    fn read_page(&mut self, sql: &Sql<'_>, events_max: usize) -> rusqlite::Result<()> {
+        let (page, is_last) = page_of(
+            sql,
+            "SELECT version, position, kind = 'session.turn.committed.v1', payload IS NOT NULL AND \
+             kind NOT IN ('session.turns.imported.v1', 'session.cleared.v1', 'session.deleted.v1', \
+             'purge.begun.v1', 'purge.done.v1'), iif(kind = 'session.input.accepted.v1', \
+             json_extract(CAST(payload AS TEXT), '$.input'), NULL), coalesce(length(payload), 0) \
+             FROM events WHERE stream = ?1 AND version > ?2 ORDER BY version LIMIT ?3",
+            params![self.stream, int(self.seen), limit(events_max)],
+            events_max,
+            |row| {
+                let found = Found::read(row)?;
+                let bytes = found.bytes;
+                Ok((found, bytes))
+            },
+        )?;
+        self.is_all = is_last;
+        for event in page {
+            self.seen = event.version;
+            let bytes = match &event.goes {
+                Goes::Nothing => None,
+                Goes::Payload(_) => Some(event.bytes),
+                Goes::Words => has_any(sql, event.position)?.then_some(0),
+            };
+            if let Some(bytes) = bytes {
+                self.room.take(bytes);
+                self.found.push(event);
+            }
+            if self.room.is_full() {
+                self.is_all = false;
+                break;
+            }
+        }
+        Ok(())
     }
-    let requests = forget_requests(sql, &id)?;
+
+    /// Erases what was found and, after the last of it, what is beside the events, as much as fits
+    /// into one transaction. Returns the version up to which nothing is left to erase; none when
+    /// that is all.
+    pub(super) fn erase(
+        mut self,
+        sql: &Sql<'_>,
+        tally: &mut Tally,
+    ) -> rusqlite::Result<Option<u64>> {
+        if self.is_all {
+            // Whatever came since a reader looked.
+            self.read_page(sql, EVENTS_PER_COMMIT_MAX)?;
+        }
+        let mut room = Room::of_commit(ROWS_PER_COMMIT_MAX);
+        for event in &self.found {
+            match &event.goes {
+                Goes::Nothing => {}
+                Goes::Payload(input) => {
+                    if let Some(input) = input {
+                        remove_input(sql, input)?;
+                    }
+                    erase_event(sql, event.position, tally)?;
+                }
+                Goes::Words => {
+                    if !forget(sql, event.position, &mut room)? {
+                        return Ok(Some(event.version - 1));
+                    }
+                }
+            }
+        }
+        if !self.is_all {
+            return Ok(Some(self.seen));
+        }
+        let is_done = erase_beside(sql, &self.id, tally)?;
+        if is_done {
+            note_loss(sql, &self.stream)?;
+        }
+        Ok((!is_done).then_some(BEHIND_ALL))
+    }
+}
+
+impl Found {
+    fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
+        let goes = if row.get(2)? {
+            Goes::Words
+        } else if row.get(3)? {
+            Goes::Payload(row.get(4)?)
+        } else {
+            Goes::Nothing
+        };
+        Ok(Self {
+            version: row.uint(0)?,
+            position: row.uint(1)?,
+            bytes: row.uint(5)?,
+            goes,
+        })
+    }
+}
+
+/// Removes what is beside the events of a session, as many rows as fit into one transaction.
+/// Returns whether that is all.
+fn erase_beside(sql: &Sql<'_>, session: &str, tally: &mut Tally) -> rusqlite::Result<bool> {
+    let requests = forget_requests(sql, session)?;
     tally.erased.requests += requests;
     if requests >= REQUESTS_PER_COMMIT_MAX {
-        return Ok(Some(BEHIND_ALL));
+        return Ok(false);
     }
-    // Turns that stay are found through those that they stay for.
-    let committed =
-        "SELECT position FROM events WHERE stream = ?1 AND kind = 'session.turn.committed.v1'";
-    for position in sql.rows(committed, [&stream], |row| row.uint(0))? {
-        forget(sql, position)?;
-    }
-    erase_buckets(sql, &id, tally)?;
     for text in [
-        "DELETE FROM items WHERE session = ?1",
-        "DELETE FROM files WHERE session = ?1",
+        "DELETE FROM items WHERE session = ?1 AND sequence IN (SELECT sequence FROM items WHERE \
+         session = ?1 LIMIT ?2)",
+        "DELETE FROM files WHERE session = ?1 AND sequence IN (SELECT sequence FROM files WHERE \
+         session = ?1 LIMIT ?2)",
+        "DELETE FROM reading_pieces WHERE input IN (SELECT input FROM reading_pieces WHERE session = \
+         ?1 LIMIT ?2)",
+    ] {
+        let rows = sql.execute(text, params![session, limit(ROWS_PER_COMMIT_MAX)])?;
+        if rows == ROWS_PER_COMMIT_MAX {
+            return Ok(false);
+        }
+    }
+    for text in [
         "DELETE FROM wakes WHERE subject = ?1",
         "DELETE FROM readings WHERE session = ?1",
-        "DELETE FROM reading_pieces WHERE session = ?1",
-        "DELETE FROM operations WHERE session = ?1",
         "DELETE FROM spawned WHERE session = ?1",
         "DELETE FROM snapshots WHERE stream = 'session/' || ?1",
     ] {
-        sql.execute(text, [&id])?;
+        sql.execute(text, [session])?;
     }
-    note_loss(sql, &stream)?;
-    snippets_again(sql, &id)?;
-    Ok(None)
+    Ok(true)
 }
 
 /// Forgets requests that are remembered under a key, with what was answered; how many, of which
@@ -85,58 +216,4 @@ pub(super) fn forget_requests(sql: &Sql<'_>, about: &str) -> rusqlite::Result<u6
     let text = "DELETE FROM idempotency WHERE about IS NULL AND instr(reply, CAST(?1 AS BLOB)) > 0 \
                 RETURNING source, length(reply), brought_with";
     Ok(forgotten + user_storage::erases_replies(sql, text, [about])?)
-}
-
-/// Erases the buckets of tools in a session, and what they wrote of it in turns that stay.
-fn erase_buckets(sql: &Sql<'_>, session: &str, tally: &mut Tally) -> rusqlite::Result<()> {
-    let writes = "SELECT e.position FROM runs r CROSS JOIN events e ON e.stream = 'run/' || r.id \
-                  WHERE r.session = ?1 AND e.kind = 'keyvalue.written.v1' AND e.payload IS NOT \
-                  NULL AND json_extract(CAST(e.payload AS TEXT), '$.place.scope') = 'session'";
-    for position in sql.rows(writes, [session], |row| row.uint(0))? {
-        erase_event(sql, position, tally)?;
-    }
-    erase_entries(sql, BucketScope::Session, session, tally)
-}
-
-/// Other sessions that were deleted may show the beginning of what is gone.
-fn snippets_again(sql: &Sql<'_>, session: &str) -> rusqlite::Result<()> {
-    let others = "SELECT s.id, s.head FROM turns t CROSS JOIN sessions s ON s.head = t.id WHERE \
-                  s.status = 'deleted' AND NOT s.purged AND t.root IN (SELECT root FROM turns \
-                  WHERE session = ?1 UNION SELECT t.root FROM sessions s JOIN turns t ON t.id = \
-                  s.head WHERE s.id = ?1)";
-    for (other, head) in sql.rows(others, [session], |row| {
-        Ok((row.get::<_, String>(0)?, row.digest(1)?))
-    })? {
-        let shown = last_shown(sql, &other, head)?;
-        sql.execute(
-            "UPDATE sessions SET last_snippet = ?2 WHERE id = ?1 AND last_snippet IS NOT ?2",
-            params![other, shown],
-        )?;
-    }
-    Ok(())
-}
-
-/// Returns the snippet of a session: the last reply of its own turns, or of the turn that it was
-/// forked from.
-fn last_shown(sql: &Sql<'_>, session: &str, head: Digest) -> rusqlite::Result<Option<String>> {
-    let mut at = Some(head);
-    while let Some(turn) = at {
-        let text = "SELECT run, session, parent FROM turns WHERE id = ?1";
-        let read = |row: &rusqlite::Row<'_>| {
-            Ok((
-                row.id::<RunId>(0)?,
-                row.get::<_, Option<String>>(1)?,
-                row.digest_opt(2)?,
-            ))
-        };
-        let Some((run, made_in, parent)) = sql.row(text, [turn.0], read)? else {
-            return Ok(None);
-        };
-        let shown = needs_snippet(sql, run)?;
-        if shown.is_some() || made_in.as_deref() != Some(session) {
-            return Ok(shown);
-        }
-        at = parent;
-    }
-    Ok(None)
 }

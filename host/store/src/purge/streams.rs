@@ -3,7 +3,9 @@
 //! A stream may be long, whatever was erased of it. So a reader goes through it page by page, and
 //! the writer looks only at what came since.
 
-use super::{EVENTS_READ, Store};
+use super::blobs::not_named_by;
+use super::room::page_of;
+use super::{EVENTS_READ, ROWS_PER_COMMIT_MAX, Store};
 use crate::commit::CommitError;
 use crate::event_row::decode_at;
 use crate::meta;
@@ -23,8 +25,6 @@ use std::collections::BTreeMap;
 const DUE: &str = "fold/";
 /// References to blobs that are read at a time.
 const REFERENCES_READ: usize = 4_096;
-/// References to blobs that are removed in one transaction.
-const REFERENCES_PER_COMMIT_MAX: usize = 256;
 
 /// Notes that a stream has lost an event from which more follows than rows of its own.
 pub(super) fn note_loss(sql: &Sql<'_>, stream: &str) -> rusqlite::Result<()> {
@@ -151,11 +151,13 @@ impl Rest {
     /// Reads a page of the stream's events, with those that are erased: nobody passes over them a
     /// second time. Returns whether it is the last one.
     fn read_events(&mut self, sql: &Sql<'_>) -> rusqlite::Result<bool> {
-        let page = sql.rows(
-            "SELECT version, kind, payload FROM events WHERE stream = ?1 AND version > ?2 ORDER BY \
-             version LIMIT ?3",
+        let (page, is_last) = page_of(
+            sql,
+            "SELECT version, coalesce(length(payload), 0), kind, payload FROM events WHERE stream \
+             = ?1 AND version > ?2 ORDER BY version LIMIT ?3",
             params![self.stream, int(self.version), limit(EVENTS_READ)],
-            |row| Ok((row.uint(0)?, decode_at(row, 1)?)),
+            EVENTS_READ,
+            |row| Ok(((row.uint(0)?, decode_at(row, 2)?), row.uint(1)?)),
         )?;
         for (version, event) in &page {
             self.version = *version;
@@ -163,7 +165,7 @@ impl Rest {
                 self.apply(event);
             }
         }
-        Ok(page.len() < EVENTS_READ)
+        Ok(is_last)
     }
 
     fn apply(&mut self, event: &Event) {
@@ -185,7 +187,7 @@ impl Rest {
         if !self.read_events(sql)? {
             return Ok(false);
         }
-        for _ in 0..REFERENCES_PER_COMMIT_MAX {
+        for _ in 0..ROWS_PER_COMMIT_MAX {
             match self.unfounded.pop_first() {
                 Some((digest, reference)) => self.write_reference(sql, digest, &reference)?,
                 None => break,
@@ -211,14 +213,7 @@ impl Rest {
                 params![self.stream, digest.0],
             );
         }
-        sql.execute(
-            "INSERT OR IGNORE INTO blobs_to_look_at (digest) VALUES (?1)",
-            [digest.0],
-        )?;
-        sql.write(
-            "DELETE FROM blob_references WHERE stream = ?1 AND digest = ?2",
-            params![self.stream, digest.0],
-        )
+        not_named_by(sql, &self.stream, digest)
     }
 
     fn write_agent(&self, sql: &Sql<'_>) -> rusqlite::Result<()> {

@@ -1,6 +1,6 @@
 //! Usage of what is purged: it moves from its session and user to the record of the purge.
 
-use super::{Tally, for_each_left};
+use super::Tally;
 use crate::projections::usage::take_back;
 use crate::sql::Sql;
 use domain::event::{Event, OperationAttempted, RunEnded, RunStepped};
@@ -10,23 +10,20 @@ use domain::time::Timestamp;
 use domain::usage::{Counted, UsageShares};
 use std::collections::BTreeMap;
 
-/// Takes back what a run has added to its session's usage, and adds it to the tally. Does nothing
-/// when the start of the run, its first event, is erased already: then its usage was moved before.
+/// Takes back what a run has added to its session's usage, and adds it to the tally. The same
+/// transaction has to erase the start of the run, its first event. Does nothing when that is erased
+/// already: then its usage was moved before.
 pub(super) fn erase(
     sql: &Sql<'_>,
     run: RunId,
     stream: &str,
+    meter: &Meter,
     tally: &mut Tally,
 ) -> rusqlite::Result<()> {
     let start = "SELECT 1 FROM events WHERE stream = ?1 AND version = 1 AND payload IS NOT NULL";
     if !sql.exists(start, [stream])? {
         return Ok(());
     }
-    let mut meter = Meter::default();
-    for_each_left(sql, stream, |event, time| {
-        meter.apply(event, time);
-        Ok(())
-    })?;
     take_back(sql, run, &meter.used)?;
     let mut all = UsageShares::default();
     all.add_all(&tally.usage);
@@ -37,13 +34,13 @@ pub(super) fn erase(
 
 /// The usage of one run as the fold of its events, which is the same as what the projections add.
 #[derive(Default)]
-struct Meter {
+pub(super) struct Meter {
     open: BTreeMap<OperationId, Counted>,
     used: UsageShares,
 }
 
 impl Meter {
-    fn apply(&mut self, event: &Event, time: Timestamp) {
+    pub(super) fn apply(&mut self, event: &Event, time: Timestamp) {
         match event {
             Event::RunStepped(stepped) => self.stepped(stepped),
             Event::RunSettled(settled) => self.settle(&settled.settled),

@@ -2,6 +2,7 @@
 
 use super::ReadError;
 use crate::event_row::{self, event_columns};
+use crate::sql::Sql;
 use crate::store::Store;
 use domain::event::{ComponentAdmitted, Event};
 
@@ -13,25 +14,31 @@ impl Store {
         &self,
         components: Vec<String>,
     ) -> Result<Vec<ComponentAdmitted>, ReadError> {
-        self.read(move |sql| {
-            let mut admissions = Vec::with_capacity(components.len());
-            for component in components {
-                let text = concat!(
-                    "SELECT ",
-                    event_columns!(),
-                    " FROM events WHERE kind = 'component.admitted.v1' AND \
-                     json_extract(CAST(payload AS TEXT), '$.component') = ?1 \
-                     ORDER BY position DESC LIMIT 1"
-                );
-                let newest = sql
-                    .row(text, [component], event_row::read)?
-                    .and_then(|recorded| recorded.event);
-                if let Some(Event::ComponentAdmitted(admitted)) = newest {
-                    admissions.push(admitted);
-                }
-            }
-            Ok(admissions)
-        })
-        .await
+        self.read(move |sql| newest_admissions(sql, &components))
+            .await
     }
+}
+
+/// Returns the newest admission of each of these components that was ever admitted.
+pub(crate) fn newest_admissions(
+    sql: &Sql<'_>,
+    components: &[String],
+) -> rusqlite::Result<Vec<ComponentAdmitted>> {
+    let mut admissions = Vec::with_capacity(components.len());
+    for component in components {
+        let text = concat!(
+            "SELECT ",
+            event_columns!(),
+            " FROM events WHERE kind = 'component.admitted.v1' AND \
+             json_extract(CAST(payload AS TEXT), '$.component') = ?1 \
+             ORDER BY position DESC LIMIT 1"
+        );
+        let newest = sql
+            .row(text, [component], event_row::read)?
+            .and_then(|recorded| recorded.event);
+        if let Some(Event::ComponentAdmitted(admitted)) = newest {
+            admissions.push(admitted);
+        }
+    }
+    Ok(admissions)
 }

@@ -36,7 +36,12 @@ pub enum InputState {
         begun: bool,
     },
     /// It was cancelled while it waited, or as a dead letter.
-    Cancelled,
+    Cancelled {
+        /// The run that a dead letter would name; none if no run had taken it in.
+        run: Option<RunId>,
+        /// True if that run left a turn, which stays.
+        begun: bool,
+    },
     /// It was dropped from an overfull queue; a turn reports it.
     Dropped,
 }
@@ -119,7 +124,10 @@ impl Store {
                     run: begun.or(run),
                     begun: begun.is_some(),
                 },
-                ("cancelled", _) => InputState::Cancelled,
+                ("cancelled", _) => InputState::Cancelled {
+                    run: begun.or(run),
+                    begun: begun.is_some(),
+                },
                 ("dropped", _) => InputState::Dropped,
                 (other, _) => {
                     return Err(unreadable(2, format!("`{other}` is no state of an input")));

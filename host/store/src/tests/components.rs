@@ -1,8 +1,9 @@
-//! Components as they were admitted last: found at the same cost, however much the ledger holds.
+//! Components as they were admitted last: found at the same cost, however much the ledger holds,
+//! and also while nobody has the store open.
 
-use super::sample::{NOON, ada, agent, commit, options};
+use super::sample::{NOON, Sample, ada, agent, commit, options};
 use crate::sql::STEPS;
-use crate::{Options, Store};
+use crate::{OpenError, Options, Store, admissions_at_rest};
 use domain::digest::Digest;
 use domain::event::{ComponentAdmitted, Event, OperatorRead};
 use domain::id::Stream;
@@ -85,4 +86,31 @@ async fn the_last_admissions_are_found_without_passing_over_what_the_operator_re
         many <= few,
         "{few} steps beside two readings, {many} beside 800"
     );
+}
+
+#[tokio::test]
+async fn the_last_admissions_of_a_closed_store_are_read_from_its_folder() {
+    let sample = Sample::new();
+    let admissions = [b"old", b"new"].map(|code| admitted("files", code));
+    sample.append(Stream::Host, admissions.into()).await;
+    let dir = sample.dir.path();
+    let names = ["files", "never admitted"].map(str::to_owned);
+    let refused = admissions_at_rest(dir, &names).unwrap_err();
+    assert!(matches!(refused, OpenError::Locked { .. }), "{refused}");
+    sample.store.close().await;
+    let found = admissions_at_rest(dir, &names).unwrap();
+    let found: Vec<(&str, Digest)> = found
+        .iter()
+        .map(|it| (it.component.as_str(), it.code))
+        .collect();
+    assert_eq!(found, [("files", Digest::of(b"new"))]);
+    let store = Store::open(dir, options()).unwrap();
+    assert_eq!(
+        store.last_admissions(names.to_vec()).await.unwrap().len(),
+        1
+    );
+
+    let nowhere = dir.join("nowhere");
+    assert!(admissions_at_rest(&nowhere, &names).unwrap().is_empty());
+    assert!(!nowhere.exists(), "nothing is made for a read");
 }

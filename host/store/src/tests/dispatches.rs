@@ -127,6 +127,8 @@ async fn work_that_was_handed_over_counts_against_its_run_and_its_tree_until_it_
     let requeued = InputRequeued {
         input: input(2),
         session: session(3),
+        requeued_by: None,
+        repeat: None,
         time: NOON,
     };
     sample

@@ -2,6 +2,7 @@
 //! what is erased.
 
 use super::commits::key;
+use super::key_rows::bytes_of_rows;
 use super::purging::purged;
 use super::sample::{
     NOON, Sample, ada, agent, begin, commit, created, new, noise, opened, run, session, take_turn,
@@ -10,7 +11,6 @@ use crate::{Clash, Commit, CommitError, Committed, Expected, Guard, Key, KeyGuar
 use domain::event::{Event, NewEvent, SessionRenamed};
 use domain::id::Stream;
 use domain::key::KeyId;
-use rusqlite::Connection;
 
 fn id(n: u8) -> KeyId {
     KeyId::of([n; 12])
@@ -39,17 +39,8 @@ fn naming(n: u128, name: &str) -> Commit {
         })
 }
 
-/// Returns the bytes of all rows that name a key.
-fn bytes_of_rows(sample: &Sample, key: u8) -> u64 {
-    let connection = Connection::open(sample.database()).unwrap();
-    let text = "SELECT CAST((SELECT total(length(payload)) FROM events WHERE brought_with = \
-                number) + (SELECT total(length(bytes)) FROM blobs WHERE brought_with = number) + \
-                (SELECT total(length(reply)) FROM idempotency WHERE brought_with = number) AS \
-                INTEGER) FROM key_storage WHERE key_id = ?1";
-    let bytes: i64 = connection
-        .query_row(text, [id(key).as_str()], |row| row.get(0))
-        .unwrap();
-    bytes.unsigned_abs()
+fn rows_with(sample: &Sample, key: u8) -> u64 {
+    bytes_of_rows(&sample.database(), &id(key))
 }
 
 #[tokio::test]
@@ -72,10 +63,7 @@ async fn what_came_with_a_key_is_counted_for_it_alone() {
     let of_host = Commit::new().append(Stream::Run(run(1)), Expected::Any, vec![of_host]);
     commit_with(&sample, 2, of_host).await.unwrap();
     let two = stored_with(&sample, 2).await;
-    assert_eq!(
-        (one, two),
-        (bytes_of_rows(&sample, 1), bytes_of_rows(&sample, 2))
-    );
+    assert_eq!((one, two), (rows_with(&sample, 1), rows_with(&sample, 2)));
     assert!(two > 0);
 
     // They are no projection, and stay as they are.
@@ -147,7 +135,7 @@ async fn a_purge_gives_back_what_came_with_each_key() {
     );
     assert_eq!(
         (stays, alone),
-        (bytes_of_rows(&sample, 1), bytes_of_rows(&sample, 2))
+        (rows_with(&sample, 1), rows_with(&sample, 2))
     );
 }
 
@@ -171,7 +159,7 @@ async fn a_request_that_comes_again_late_gives_its_bytes_back_to_its_first_key()
     assert_eq!(stored_with(&sample, 1).await, before - given_back);
     assert_eq!(
         stored_with(&sample, 2).await,
-        bytes_of_rows(&sample, 2),
+        rows_with(&sample, 2),
         "the reply is the other key's"
     );
 }
@@ -195,7 +183,7 @@ async fn a_key_whose_first_commit_was_undone_is_counted_from_the_next_one_on() {
     commit_with(&sample, 1, naming(1, "one")).await.unwrap();
     for key in [1, 2] {
         let stored = stored_with(&sample, key).await;
-        assert_eq!(stored, bytes_of_rows(&sample, key));
+        assert_eq!(stored, rows_with(&sample, key));
         assert!(stored > 0);
     }
 }

@@ -9,7 +9,7 @@ use domain::id::Stream;
 use std::fs;
 use std::path::Path;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The bound of the log in these tests.
 const LOG_BYTES_MAX: u64 = 4 << 20;
@@ -35,6 +35,22 @@ async fn much(store: &Store, dir: &Path) -> u64 {
     most
 }
 
+/// A read without an end, which tells when it has begun.
+async fn read_without_end(
+    store: Store,
+    begun: tokio::sync::oneshot::Sender<()>,
+) -> Result<i64, ReadError> {
+    let endless = store.read(|sql| {
+        sql.connection()
+            .query_row("SELECT position FROM head", [], |_| Ok(()))?;
+        let _ = begun.send(());
+        let text = "WITH RECURSIVE n (i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n) SELECT \
+                    count(*) FROM n";
+        sql.connection().query_row(text, [], |row| row.get(0))
+    });
+    endless.await
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_read_that_never_ends_leaves_the_log_within_its_bound() {
     let dir = tempfile::tempdir().unwrap();
@@ -46,20 +62,8 @@ async fn a_read_that_never_ends_leaves_the_log_within_its_bound() {
         },
     )
     .unwrap();
-    let reading = store.clone();
     let (begun, has_begun) = tokio::sync::oneshot::channel();
-    let read = tokio::spawn(async move {
-        let endless = reading.read(|sql| {
-            sql.connection()
-                .query_row("SELECT position FROM head", [], |_| Ok(()))?;
-            let _ = begun.send(());
-            let text = "WITH RECURSIVE n (i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n) SELECT \
-                        count(*) FROM n";
-            sql.connection()
-                .query_row(text, [], |row| row.get::<_, i64>(0))
-        });
-        endless.await
-    });
+    let read = tokio::spawn(read_without_end(store.clone(), begun));
     has_begun.await.unwrap();
     let most = much(&store, dir.path()).await;
     assert!(
@@ -115,6 +119,88 @@ async fn a_log_that_somebody_else_holds_is_told_of_until_it_begins_anew() {
     tokio::time::timeout(Duration::from_secs(20), anew)
         .await
         .expect("the writer tries by itself");
+}
+
+/// The read of another program cannot be ended: nothing is gained by ending the store's own reads,
+/// or by having commits wait.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_log_that_somebody_else_holds_ends_no_read_and_keeps_no_commit_waiting() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::open(
+        dir.path(),
+        Options {
+            log_bytes_max: LOG_BYTES_MAX,
+            ..options()
+        },
+    )
+    .unwrap();
+    let outsider = rusqlite::Connection::open(dir.path().join("store.db")).unwrap();
+    outsider
+        .execute_batch("BEGIN; SELECT position FROM head")
+        .unwrap();
+    assert!(much(&store, dir.path()).await > LOG_BYTES_MAX);
+    assert!(store.log_state().failing.is_some());
+    let read = store.read(|sql| {
+        let text = "WITH RECURSIVE n (i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n LIMIT \
+                    100000) SELECT count(*) FROM n";
+        let begun = Instant::now();
+        while begun.elapsed() < Duration::from_millis(200) {
+            sql.connection()
+                .query_row(text, [], |row| row.get::<_, i64>(0))?;
+        }
+        Ok(())
+    });
+    read.await.expect("it is not in the way");
+    assert_eq!(store.log_state().reads_ended, 0);
+    let mut quickest = Duration::MAX;
+    for n in 100..103 {
+        // The writer tries again when it has had nothing to do for a second.
+        tokio::time::sleep(Duration::from_millis(1_050)).await;
+        let begun = Instant::now();
+        store
+            .commit(commit(Stream::Run(run(1)), vec![noise(n)]))
+            .await
+            .unwrap();
+        quickest = quickest.min(begun.elapsed());
+    }
+    assert!(quickest < Duration::from_millis(250), "{quickest:?}");
+}
+
+/// A read of the store's own is in the way only once the other program has gone.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_read_in_the_way_is_ended_soon_after_somebody_else_let_go_of_the_log() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::open(
+        dir.path(),
+        Options {
+            log_bytes_max: LOG_BYTES_MAX,
+            ..options()
+        },
+    )
+    .unwrap();
+    let outsider = rusqlite::Connection::open(dir.path().join("store.db")).unwrap();
+    outsider
+        .execute_batch("BEGIN; SELECT position FROM head")
+        .unwrap();
+    assert!(much(&store, dir.path()).await > LOG_BYTES_MAX);
+    let (begun, has_begun) = tokio::sync::oneshot::channel();
+    let read = tokio::spawn(read_without_end(store.clone(), begun));
+    has_begun.await.unwrap();
+    assert_eq!(store.log_state().reads_ended, 0);
+    outsider.execute_batch("ROLLBACK").unwrap();
+    let ended = tokio::time::timeout(Duration::from_secs(20), read)
+        .await
+        .expect("the read is ended")
+        .unwrap();
+    assert!(matches!(ended, Err(ReadError::InTheWay)), "{ended:?}");
+    let anew = async {
+        while store.log_state().failing.is_some() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), anew)
+        .await
+        .expect("it begins anew");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -107,11 +107,6 @@ const LOOKED_THROUGH: &[LookedThrough] = &[
         _reason: "the index is partial: it has those that are wanted",
     },
     LookedThrough {
-        statement: "DELETE FROM operations WHERE session = ?1",
-        scans: &["SCAN operations"],
-        _reason: "a purge's, over the operations that are open",
-    },
-    LookedThrough {
         statement: "DELETE FROM idempotency WHERE about IS NULL AND instr(reply, CAST(?1 AS \
                     BLOB)) > 0 RETURNING source, length(reply), brought_with",
         scans: &["SCAN idempotency USING INDEX idempotency_about_unknown"],

@@ -539,6 +539,8 @@ async fn a_dead_input_can_be_looked_at_and_requeued() {
             vec![Event::InputRequeued(InputRequeued {
                 input: input(1),
                 session: session(1),
+                requeued_by: None,
+                repeat: None,
                 time: NOON,
             })],
         )
@@ -573,16 +575,18 @@ async fn dies_in(sample: &Sample, of: RunId, turn: Option<TurnId>) {
     sample.append(stream, vec![Event::InputDead(dead)]).await;
 }
 
-/// Requeues input 1, if that needs no permission to repeat a turn.
-async fn requeues(sample: &Sample, may_have_begun: bool) -> bool {
+/// Requeues input 1, if only the turn of this run would be repeated.
+async fn requeues(sample: &Sample, begun: Option<RunId>) -> bool {
     let again = InputRequeued {
         input: input(1),
         session: session(1),
+        requeued_by: None,
+        repeat: begun,
         time: NOON,
     };
-    let guard = Guard::from(QueueGuard::InputDead {
+    let guard = Guard::from(QueueGuard::InputDeadAfter {
         input: input(1),
-        may_have_begun,
+        begun,
     });
     let requeued = commit(
         Stream::Session(session(1)),
@@ -625,13 +629,14 @@ async fn an_input_with_which_a_turn_had_begun_needs_consent_at_each_requeue() {
     // No step of the first was taken.
     dies_in(&sample, run(1), None).await;
     assert_eq!(letter().await, (Some(run(1)), false));
-    assert!(requeues(&sample, false).await);
+    assert!(requeues(&sample, None).await);
     dies_in(&sample, run(2), Some(TurnId(Digest([2; 32])))).await;
     assert_eq!(letter().await, (Some(run(2)), true));
     // Nor of those after the one that had begun, and one dies before it has a run.
     for again in [Some(run(3)), Some(run(4)), None] {
-        assert!(!requeues(&sample, false).await, "{again:?}");
-        assert!(requeues(&sample, true).await, "{again:?}");
+        assert!(!requeues(&sample, None).await, "{again:?}");
+        assert!(!requeues(&sample, Some(run(1))).await, "{again:?}");
+        assert!(requeues(&sample, Some(run(2))).await, "{again:?}");
         match again {
             Some(again) => dies_in(&sample, again, None).await,
             None => {
@@ -646,8 +651,15 @@ async fn an_input_with_which_a_turn_had_begun_needs_consent_at_each_requeue() {
         }
         assert_eq!(letter().await, (Some(run(2)), true), "{again:?}");
     }
+    // The consent was to a repetition of that turn, and not of the repetition.
+    assert!(requeues(&sample, Some(run(2))).await);
+    dies_in(&sample, run(5), Some(TurnId(Digest([5; 32])))).await;
+    assert!(!requeues(&sample, Some(run(2))).await);
+    assert!(requeues(&sample, Some(run(5))).await);
+    dies_in(&sample, run(6), None).await;
+    assert_eq!(letter().await, (Some(run(5)), true));
     sample.store.rebuild().await.unwrap();
-    assert_eq!(letter().await, (Some(run(2)), true));
+    assert_eq!(letter().await, (Some(run(5)), true));
 }
 
 #[tokio::test]
@@ -679,6 +691,8 @@ async fn dead_letters_are_read_page_by_page_whatever_becomes_of_those_before() {
     let again = InputRequeued {
         input: input(4),
         session: session(1),
+        requeued_by: None,
+        repeat: None,
         time: NOON,
     };
     sample

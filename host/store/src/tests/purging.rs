@@ -1,9 +1,11 @@
 //! Purging: nothing of what was said is left in any file, what others point to stays, and what is
 //! left is what the events say.
 
+mod buckets;
 mod inputs;
 mod long;
 mod pieces;
+mod runs;
 mod streams;
 
 use super::buckets::{place, written};
@@ -348,6 +350,25 @@ async fn what_the_thread_of_another_session_has_stays_until_that_is_purged_too()
 }
 
 #[tokio::test]
+async fn a_deleted_fork_shows_nothing_of_turns_that_are_purged_with_another_session() {
+    let sample = Sample::new();
+    let turns = filled(&sample).await;
+    let fork = Stream::Session(session(3));
+    sample
+        .append(fork, vec![opened(3, 1, Some(turns[2].id)), deleted(3)])
+        .await;
+    let snippet = async || {
+        let row = sample.store.session(session(3)).await.unwrap();
+        row.unwrap().last_snippet
+    };
+    assert_eq!(snippet().await.as_deref(), Some("answers the xylophonist"));
+    purged(&sample, 1).await;
+    assert_eq!(snippet().await, None);
+    assert_eq!(holders(sample.dir.path(), MARK), Vec::<PathBuf>::new());
+    is_sound(&sample).await;
+}
+
+#[tokio::test]
 async fn imported_turns_keep_their_places_when_what_was_said_in_them_is_purged() {
     let sample = Sample::new();
     filled(&sample).await;
@@ -447,6 +468,7 @@ async fn a_purge_that_dies_anywhere_is_open_and_comes_to_its_end_later() {
             "store.purge.erased:9",
             "store.purge.erased:10",
             "store.purge.erased:11",
+            "store.purge.erased:12",
         ]
         .map(str::to_owned),
     ) {

@@ -18,6 +18,31 @@ const LONG_WAIT_MS: u64 = 20;
 /// The same for one that is full. Reads are ended meanwhile, and look several times in this time
 /// whether they are to end.
 const FULL_WAIT_MS: u64 = 500;
+/// The shortest time from a try for which commits waited in vain, while nothing in the store was in
+/// the way, to the next one, in milliseconds.
+const HELD_PAUSE_MS: u64 = 5_000;
+
+/// A full log that somebody else holds.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Held {
+    /// Frames of the log.
+    frames: i32,
+    /// Frames that could be moved to the database: those that the oldest read sees.
+    moved: i32,
+    /// The time, in milliseconds of the log's clock.
+    at_ms: u64,
+}
+
+impl Held {
+    /// Returns whether another try may succeed: the oldest read is not the same by now. A read of
+    /// the store's own that began with the other one, at the end of the log as it was, cannot be
+    /// told from it; so once more has been written than they see, one more try is made.
+    fn is_over(self, now: Self) -> bool {
+        let began_at_end = self.moved == self.frames;
+        let is_another = now.moved != self.moved || (began_at_end && now.frames != self.frames);
+        is_another && now.at_ms.saturating_sub(self.at_ms) >= HELD_PAUSE_MS
+    }
+}
 
 impl Writer<'_> {
     pub(super) fn checkpoint_if_due(&mut self) {
@@ -35,15 +60,45 @@ impl Writer<'_> {
         match length {
             Length::Short => self.checkpoint(CheckpointMode::PASSIVE),
             Length::Long => self.restart_log(Duration::from_millis(LONG_WAIT_MS)),
-            Length::Full => self.restart_log(Duration::from_millis(FULL_WAIT_MS)),
+            Length::Full => self.restart_full_log(),
         }
     }
 
     /// Tries once more what did not succeed, also while no request comes.
     pub(super) fn checkpoint_if_full(&mut self) {
         if self.log.is_full() {
-            self.restart_log(Duration::from_millis(FULL_WAIT_MS));
+            self.restart_full_log();
         }
+    }
+
+    /// Has a full log start over. Another program that reads cannot be ended. While it goes on, no
+    /// read of the store's own is ended and no try waits: neither would help.
+    fn restart_full_log(&mut self) {
+        if let Some(held) = self.state.held {
+            self.restart_log(Duration::ZERO);
+            if !self.log.is_full() || !self.look_at_reads().is_some_and(|now| held.is_over(now)) {
+                return;
+            }
+        }
+        self.log.end_reads();
+        self.restart_log(Duration::from_millis(FULL_WAIT_MS));
+        if self.log.is_full() && !self.log.has_long_read() {
+            self.log.spare_reads();
+            self.state.held = self.look_at_reads();
+        }
+    }
+
+    /// Moves as much of the log as reads permit. That tells where the oldest of them began; none if
+    /// it fails.
+    fn look_at_reads(&self) -> Option<Held> {
+        count(&self.counters.checkpoints, 1);
+        let connection = self.sql.connection();
+        let moved = connection.wal_checkpoint_v2(None::<&str>, CheckpointMode::PASSIVE);
+        moved.ok().map(|(frames, moved)| Held {
+            frames,
+            moved,
+            at_ms: self.log.ms(),
+        })
     }
 
     /// Moves the log to the database and waits until no read uses it. The next commit then starts
@@ -67,6 +122,7 @@ impl Writer<'_> {
                 self.log.restarted();
                 self.log.moved(None);
                 self.state.checkpointed_pages = 0;
+                self.state.held = None;
             }
             // Somebody reads. That is nothing to tell of as long as there is room.
             Err(error)
@@ -76,11 +132,14 @@ impl Writer<'_> {
                 self.log.moved(None)
             }
             Err(error) => {
-                tracing::warn!(
-                    error = &error as &dyn std::error::Error,
-                    bytes = self.log.state().bytes,
-                    "the log could not begin anew"
-                );
+                // Tries that do not wait are many, and repeat what one that waited has found.
+                if !patience.is_zero() {
+                    tracing::warn!(
+                        error = &error as &dyn std::error::Error,
+                        bytes = self.log.state().bytes,
+                        "the log could not begin anew"
+                    );
+                }
                 self.log.moved(Some(&error));
             }
         }
@@ -139,7 +198,7 @@ fn unless_busy(locked: rusqlite::Result<usize>) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::unless_busy;
+    use super::{HELD_PAUSE_MS, Held, unless_busy};
     use rusqlite::Connection;
     use std::time::Duration;
 
@@ -164,5 +223,22 @@ mod tests {
         assert!(unless_busy(locked()).is_ok(), "a read is not in the way");
         assert!(locked().is_err(), "it is in the transaction already");
         assert!(unless_busy(locked()).is_ok(), "and has the lock itself");
+    }
+
+    #[test]
+    fn a_log_is_held_until_the_oldest_read_is_another_one() {
+        let at = |frames, moved, at_ms| Held {
+            frames,
+            moved,
+            at_ms,
+        };
+        let later_ms = 100 * HELD_PAUSE_MS;
+        let held = at(50, 20, 0);
+        assert!(!held.is_over(at(90, 20, later_ms)), "it goes on");
+        assert!(held.is_over(at(90, 60, HELD_PAUSE_MS)), "it has ended");
+        assert!(!held.is_over(at(90, 60, HELD_PAUSE_MS - 1)), "too early");
+        let at_end = at(50, 50, 0);
+        assert!(!at_end.is_over(at(50, 50, later_ms)), "nothing is written");
+        assert!(at_end.is_over(at(51, 50, later_ms)), "it may be another");
     }
 }

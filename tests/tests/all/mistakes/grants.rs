@@ -1,8 +1,10 @@
-//! Grants that do not fit: folders at the wrong place, and requests that a tool did not declare.
+//! Grants that do not fit: folders at the wrong place, requests that a tool did not declare, and
+//! other code than was given them before.
 
 use super::err;
-use agent_host_tests::guests::root;
+use agent_host_tests::guests::{root, wasm};
 use agent_host_tests::process::{Folder, Host, puppets};
+use domain::digest::Digest;
 use serde_json::{Value, json};
 use std::process::Output;
 
@@ -146,6 +148,52 @@ async fn the_check_of_components_fails_for_refusals_and_for_undeclared_imports()
         out(&checked)
     );
     assert_eq!(checked.status.code(), Some(1), "{}", err(&checked));
+}
+
+/// A file that is replaced while the host is stopped is told before anything runs with its grant,
+/// and from then on until somebody pins it.
+#[tokio::test(flavor = "multi_thread")]
+async fn code_that_is_replaced_while_no_host_runs_is_told_before_and_after_the_start() {
+    let mut config = config(&json!([]));
+    config["components"]["effects"]["path"] = json!("effects.wasm");
+    let folder = Folder::new(config.clone());
+    folder.warm(&["puppet", "effects", "reach"]).await;
+    let file = folder.path().join("effects.wasm");
+    let old = wasm("effects");
+    // A section at its end that says nothing: other bytes, the same tools.
+    let new = [old.clone(), vec![0, 2, 1, b'x']].concat();
+    let before = Digest::of(&old).reference();
+    let checked = async || out(&folder.run(&["component", "check", "effects"]).await);
+
+    std::fs::write(&file, &old).unwrap();
+    let lines = checked().await;
+    assert!(!lines.contains("  changed  "), "never started: {lines}");
+    let host = folder.start(None).await.unwrap();
+    assert!(host.stop().await.success(), "{}", folder.log());
+    let lines = checked().await;
+    assert!(!lines.contains("  changed  "), "nothing changed: {lines}");
+
+    std::fs::write(&file, &new).unwrap();
+    let told = format!("  changed  the last start gave this grant to {before};");
+    let lines = checked().await;
+    assert!(lines.contains(&told), "{told}: {lines}");
+    let host = folder.start(None).await.unwrap();
+    let told = format!("  changed  this grant was given to {before} before;");
+    let lines = checked().await;
+    assert!(lines.contains(&told), "while it runs: {lines}");
+    host.kill().await;
+    let lines = checked().await;
+    assert!(lines.contains(&told), "after a crash: {lines}");
+    let printed = folder
+        .run(&["component", "check", "effects", "--json"])
+        .await;
+    let printed: Value = serde_json::from_slice(&printed.stdout).unwrap();
+    assert_eq!(printed["replaces"], json!(before), "{printed}");
+
+    config["components"]["effects"]["sha256"] = json!(Digest::of(&new).hex());
+    folder.configure(config);
+    let lines = checked().await;
+    assert!(!lines.contains("  changed  "), "it is pinned: {lines}");
 }
 
 /// A call that ends at its first refusal is repeated with a stand-in for the answer, and what it

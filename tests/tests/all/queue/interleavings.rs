@@ -113,7 +113,7 @@ impl Story {
                     let _ = self
                         .world
                         .broker
-                        .requeue(letter.accepted.input, false)
+                        .requeue(By::from(&me), letter.accepted.input, None)
                         .await;
                 }
             }

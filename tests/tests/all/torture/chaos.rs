@@ -2,15 +2,24 @@
 
 use super::clients::Ledger;
 use agent_host_tests::process::{Folder, Host, Line};
-use agent_host_tests::slow_disk::Syncs;
+use agent_host_tests::slow_disk::{Syncs, count};
+use domain::time::Timestamp;
 use fastrand::Rng;
 use rustix::process::{Signal, kill_process};
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
 
-/// Time for which the host goes unharmed between two harms, in milliseconds.
+/// Time for which the host goes unharmed before each harm of the first pass, in milliseconds.
+const FIRST_QUIET_MS: std::ops::Range<u64> = 100..300;
+/// The same between two later harms.
 const QUIET_MS: std::ops::Range<u64> = 100..900;
+/// Time within which a disk that misbehaves is asked to sync something.
+const ASKED: Duration = Duration::from_secs(5);
+/// Time that a look at the host's clock may take.
+const LOOK: Duration = Duration::from_secs(5);
+/// Milliseconds between two looks at the host's clock that are no jump: more than both may take.
+const LOOKS_MS: u64 = 15_000;
 /// Distance of a wrong time from the right one, in milliseconds: more than keys are remembered.
 const JUMP_MS: i64 = 9 * 24 * 3_600_000;
 /// Failed starts of a host after which that is a finding.
@@ -18,19 +27,65 @@ const STARTS_MAX: u32 = 3;
 /// Time that a host has to end when it ends by itself.
 const DEATH: Duration = Duration::from_millis(300);
 
+/// A way in which a host is harmed.
+#[derive(Debug, Clone, Copy)]
+enum Way {
+    Jump,
+    Stop,
+    SlowSyncs,
+    FailingSyncs,
+    HangingSyncs,
+    FailingReads,
+    FullDisk,
+    Kill,
+}
+
+/// Every way: a host is harmed once in each before chance decides.
+const EVERY: [Way; 8] = [
+    Way::Jump,
+    Way::Stop,
+    Way::SlowSyncs,
+    Way::FailingSyncs,
+    Way::HangingSyncs,
+    Way::FailingReads,
+    Way::FullDisk,
+    Way::Kill,
+];
+/// Further entries of the ways that chance chooses among: deaths come more often than the rest.
+const MORE_OFTEN: [Way; 4] = [Way::Kill, Way::Kill, Way::Kill, Way::Stop];
+
 /// Counts of the harms.
 #[derive(Debug, Default)]
 pub(super) struct Harm {
-    pub(super) starts: u32,
-    kills: u32,
-    /// The host ended by itself: a sync had failed.
-    ends: u32,
-    stops: u32,
-    failed_syncs: u32,
-    hanging_syncs: u32,
-    full_disks: u32,
-    failed_reads: u32,
-    clock_jumps: u32,
+    starts: u64,
+    kills: u64,
+    /// The host ended by itself. It need not.
+    ends: u64,
+    stops: u64,
+    slow_syncs: u64,
+    failed_syncs: u64,
+    hanging_syncs: u64,
+    full_disks: u64,
+    failed_reads: u64,
+    /// The host was seen to have the new time.
+    clock_jumps: u64,
+}
+
+impl Harm {
+    /// Returns how often each harm was done.
+    pub(super) fn counts(&self) -> Vec<(&'static str, u64)> {
+        vec![
+            ("restarts", self.starts - 1),
+            ("kills", self.kills),
+            ("stops", self.stops),
+            ("slow syncs", self.slow_syncs),
+            ("failed syncs", self.failed_syncs),
+            ("hanging syncs", self.hanging_syncs),
+            ("full disks", self.full_disks),
+            ("failed reads", self.failed_reads),
+            ("clock jumps", self.clock_jumps),
+        ]
+    }
 }
 
 /// A host under torture.
@@ -40,6 +95,8 @@ pub(super) struct Chaos {
     line: watch::Sender<Line>,
     rng: Rng,
     harm: Harm,
+    /// The distance of its clock from the right time, in milliseconds.
+    shifted_ms: i64,
 }
 
 impl Chaos {
@@ -55,6 +112,7 @@ impl Chaos {
                 starts: 1,
                 ..Harm::default()
             },
+            shifted_ms: 0,
         }
     }
 
@@ -63,24 +121,33 @@ impl Chaos {
         self.line.subscribe()
     }
 
-    /// Harms the host for so long, and until it had to be started again.
+    /// Harms the host once in every way, and then by chance until it has lasted for so long.
     pub(super) async fn rage(&mut self, lasts: Duration) -> Harm {
         let until = Instant::now() + lasts;
-        while Instant::now() < until || self.harm.starts == 1 {
-            sleep(Duration::from_millis(self.rng.u64(QUIET_MS))).await;
-            match self.rng.u8(0..12) {
-                0..=3 => self.kill().await,
-                4 | 5 => self.stop().await,
-                6 => self.syncs(Syncs::Fail).await,
-                7 => self.syncs(Syncs::Hang).await,
-                8 => self.syncs(Syncs::Take(Duration::from_millis(4))).await,
-                9 => self.fill().await,
-                10 => self.reads().await,
-                _ => self.jump(),
-            }
-            self.revive().await;
+        for way in EVERY {
+            self.harm_by(way, FIRST_QUIET_MS).await;
+        }
+        let ways = [EVERY.as_slice(), MORE_OFTEN.as_slice()].concat();
+        while Instant::now() < until {
+            let way = ways[self.rng.usize(..ways.len())];
+            self.harm_by(way, QUIET_MS).await;
         }
         std::mem::take(&mut self.harm)
+    }
+
+    async fn harm_by(&mut self, way: Way, quiet_ms: std::ops::Range<u64>) {
+        sleep(Duration::from_millis(self.rng.u64(quiet_ms))).await;
+        match way {
+            Way::Jump => self.jump().await,
+            Way::Stop => self.stop().await,
+            Way::SlowSyncs => self.syncs(Syncs::Take(Duration::from_millis(4))).await,
+            Way::FailingSyncs => self.syncs(Syncs::Fail).await,
+            Way::HangingSyncs => self.syncs(Syncs::Hang).await,
+            Way::FailingReads => self.reads().await,
+            Way::FullDisk => self.fill().await,
+            Way::Kill => self.kill().await,
+        }
+        self.revive().await;
     }
 
     /// Lets it come to rest and stops it.
@@ -115,14 +182,23 @@ impl Chaos {
         kill_process(host.process(), Signal::CONT).unwrap();
     }
 
+    /// Has syncs misbehave for a while, in which at least one is asked for.
     async fn syncs(&mut self, syncs: Syncs) {
-        match syncs {
-            Syncs::Fail => self.harm.failed_syncs += 1,
-            Syncs::Hang => self.harm.hanging_syncs += 1,
-            Syncs::Take(_) => {}
-        }
-        self.folder.slow_disk().set(syncs).unwrap();
+        let done = match syncs {
+            Syncs::Fail => &mut self.harm.failed_syncs,
+            Syncs::Hang => &mut self.harm.hanging_syncs,
+            Syncs::Take(_) => &mut self.harm.slow_syncs,
+        };
+        let disk = self.folder.slow_disk();
+        let asked = || count(disk.counter()).unwrap();
+        let before = asked();
+        disk.set(syncs).unwrap();
         sleep(Duration::from_millis(self.rng.u64(20..400))).await;
+        let until = Instant::now() + ASKED;
+        while asked() == before && Instant::now() < until {
+            sleep(Duration::from_millis(5)).await;
+        }
+        *done += asked() - before;
         // One time in two it dies while its disk misbehaves.
         if self.rng.bool() {
             self.kill().await;
@@ -144,10 +220,33 @@ impl Chaos {
         self.folder.slow_disk().set_reads(true).unwrap();
     }
 
-    /// Sets the wall clock to any time within some days of the right one.
-    fn jump(&mut self) {
-        self.harm.clock_jumps += 1;
-        self.folder.clock().shift(self.rng.i64(-JUMP_MS..=JUMP_MS));
+    /// Sets the wall clock to any time within some days of the right one, and looks whether the
+    /// host's has followed.
+    async fn jump(&mut self) {
+        let to_ms = self.rng.i64(-JUMP_MS..=JUMP_MS);
+        let before = self.wall_ms().await;
+        self.folder.clock().shift(to_ms);
+        let after = self.wall_ms().await;
+        let by_ms = to_ms - self.shifted_ms;
+        self.shifted_ms = to_ms;
+        // Of a host that dies just now nothing is seen.
+        let Some((before, after)) = before.zip(after) else {
+            return;
+        };
+        let seen_ms = after - before;
+        assert!(
+            seen_ms.abs_diff(by_ms) < LOOKS_MS,
+            "the clock was set ahead by {by_ms} ms, and the host's went ahead by {seen_ms} ms"
+        );
+        self.harm.clock_jumps += u64::from(by_ms.unsigned_abs() > LOOKS_MS);
+    }
+
+    /// Asks the host for its wall clock, in milliseconds.
+    async fn wall_ms(&self) -> Option<i64> {
+        let asked = self.host.as_ref()?.get("/api/clock");
+        let answer = timeout(LOOK, asked).await.ok()?.ok()?;
+        let wall: Timestamp = answer.text("wall").parse().ok()?;
+        i64::try_from(wall.0).ok()
     }
 
     /// Takes all the room that is left, for a while.

@@ -19,6 +19,8 @@ const CLIENTS: u64 = 6;
 const PAUSE_MS: std::ops::Range<u64> = 5..60;
 /// Time for which a request is repeated without an answer that counts.
 const PATIENCE: Duration = Duration::from_secs(120);
+/// Sessions that a client opens first: enough for it to purge one.
+const OPENED_FIRST: usize = 3;
 /// Definitions whose agents begin many sessions: one for each client.
 const DEFINITION: &str = "puppet";
 
@@ -32,10 +34,16 @@ pub(super) struct Ledger {
     pub(super) opened: BTreeMap<String, String>,
     /// Sessions that were purged.
     pub(super) purged: BTreeSet<String>,
+    /// Messages to a session that were acknowledged.
+    said: u64,
+    /// Messages to an agent that were acknowledged.
+    routed: u64,
+    /// Sessions that were forked from others.
+    forks: u64,
     /// Requests that were sent twice at the same moment.
-    pub(super) pairs: u64,
+    pairs: u64,
     /// Requests that were repeated because there was no answer, or one that asks to try again.
-    pub(super) repeats: u64,
+    repeats: u64,
 }
 
 impl Ledger {
@@ -51,8 +59,24 @@ impl Ledger {
         self.inputs.extend(other.inputs);
         self.opened.extend(other.opened);
         self.purged.extend(other.purged);
+        self.said += other.said;
+        self.routed += other.routed;
+        self.forks += other.forks;
         self.pairs += other.pairs;
         self.repeats += other.repeats;
+    }
+
+    /// Returns how often each thing was done.
+    pub(super) fn counts(&self) -> Vec<(&'static str, u64)> {
+        vec![
+            ("messages to a session", self.said),
+            ("messages to an agent", self.routed),
+            ("opened sessions", self.opened.len() as u64),
+            ("forks", self.forks),
+            ("purges", self.purged.len() as u64),
+            ("requests that were sent twice", self.pairs),
+            ("requests that were repeated", self.repeats),
+        ]
     }
 }
 
@@ -62,13 +86,17 @@ impl fmt::Display for Ledger {
             inputs,
             opened,
             purged,
+            said,
+            routed,
+            forks,
             pairs,
             repeats,
         } = self;
         write!(
             f,
-            "{} messages acknowledged in {} sessions, {} of them purged; {pairs} requests sent \
-             twice at once, {repeats} repeated",
+            "{} messages acknowledged, {said} to a session and {routed} to an agent, in {} \
+             sessions, {forks} of them forks and {} purged; {pairs} requests sent twice at once, \
+             {repeats} repeated",
             inputs.len(),
             opened.len(),
             purged.len(),
@@ -131,7 +159,7 @@ struct Client {
 
 impl Client {
     async fn talk(mut self, over: CancellationToken) -> Ledger {
-        self.open().await;
+        self.do_everything_once().await;
         while !over.is_cancelled() {
             sleep(Duration::from_millis(self.rng.u64(PAUSE_MS))).await;
             match self.rng.u8(0..20) {
@@ -143,6 +171,21 @@ impl Client {
             }
         }
         self.ledger
+    }
+
+    async fn do_everything_once(&mut self) {
+        for _ in 0..OPENED_FIRST {
+            self.open().await;
+        }
+        self.say_in(0).await;
+        let patience = Instant::now() + PATIENCE;
+        // There is nothing to go on from before the first turn has ended.
+        while !self.try_fork(0).await {
+            assert!(Instant::now() < patience, "the first turn has not ended");
+            sleep(Duration::from_millis(20)).await;
+        }
+        self.route().await;
+        self.purge().await;
     }
 
     fn key(&mut self) -> String {
@@ -256,7 +299,12 @@ impl Client {
     }
 
     async fn say(&mut self) {
-        let Some(talk) = self.any() else { return };
+        if let Some(talk) = self.any() {
+            self.say_in(talk).await;
+        }
+    }
+
+    async fn say_in(&mut self, talk: usize) {
         let Talk { agent, session } = &self.talks[talk];
         let path = format!("/api/agents/{agent}/sessions/{session}/messages");
         let session = session.clone();
@@ -266,6 +314,7 @@ impl Client {
             .under_key(&key, &path, &json!({ "content": content }))
             .await;
         assert_eq!(answer.status, 202, "{answer:?}");
+        self.ledger.said += 1;
         self.ledger
             .inputs
             .insert(key, (answer.text("input_id"), session));
@@ -283,6 +332,7 @@ impl Client {
             )
             .await;
         assert_eq!(answer.status, 202, "{answer:?}");
+        self.ledger.routed += 1;
         let session = answer.text("session_id");
         if answer.body["is_new"] == true {
             self.ledger.opened.insert(key.clone(), session.clone());
@@ -294,7 +344,13 @@ impl Client {
 
     /// Another session that goes on where one of its own is.
     async fn fork(&mut self) {
-        let Some(talk) = self.any() else { return };
+        if let Some(talk) = self.any() {
+            self.try_fork(talk).await;
+        }
+    }
+
+    /// Forks one of its sessions if that has a turn to go on from, and returns whether it has.
+    async fn try_fork(&mut self, talk: usize) -> bool {
         let Talk { agent, session } = &self.talks[talk];
         let path = format!("/api/agents/{agent}/sessions/{session}");
         let key = self.key();
@@ -307,11 +363,13 @@ impl Client {
                     agent: answer.text("agent_id"),
                     session: answer.text("id"),
                 };
+                self.ledger.forks += 1;
                 self.ledger.opened.insert(key, talk.session.clone());
                 self.talks.push(talk);
+                true
             }
             // It has no turn yet.
-            409 | 422 => {}
+            409 | 422 => false,
             _ => panic!("{answer:?}"),
         }
     }

@@ -2,16 +2,15 @@
 //! would change it.
 
 mod finding;
+mod pin;
 mod recorded;
 #[cfg(test)]
 mod tests;
 
 use super::lines::{AGENTS, Line, MODELS, Missing, key_of};
-use super::{configured, folder_lines, pin_line, wanted};
-use crate::client::Client;
+use super::{configured, folder_lines, wanted};
 use crate::config::{ComponentConfig, Loaded, check as check_config};
 use crate::failure::Failure;
-use crate::fields::{list, text};
 use crate::guests;
 use crate::serve::{Reach, command_runtime};
 use crate::terminal::Terminal;
@@ -19,6 +18,7 @@ use broker::Entry;
 use domain::authority::{self, CapabilityStatus, Reviewed};
 use domain::grant::{DirectoryGrant, capability};
 use finding::{Tally, faults, undeclared};
+use pin::{Admissions, Pin};
 use recorded::Refusals;
 use runtime::Described;
 use serde_json::{Value, json};
@@ -41,19 +41,20 @@ pub(super) async fn run(
     named: Option<&str>,
     terminal: Terminal,
 ) -> Result<(), Failure> {
-    let wanted = match named {
+    let wanted: Vec<(String, ComponentConfig)> = match named {
         Some(named) => vec![(named.to_owned(), configured(loaded, named)?)],
         None => guests::wanted(loaded).into_iter().collect(),
     };
+    let names = wanted.iter().map(|(name, _)| name.clone()).collect();
     let runtime = command_runtime(loaded, Reach::default()).await?;
-    let served = served(loaded).await;
+    let admissions = Admissions::read(loaded, names, terminal).await?;
     let refusals = Refusals::read(loaded).await;
     let findings = check_config(loaded);
     let mut tally = Tally::default();
     for (name, config) in wanted {
         let faults = faults(&findings, &name);
         let entry = guests::load_one(loaded, &runtime, name, &config).await?;
-        let pin = Pin::of(&entry, served.as_ref());
+        let pin = Pin::of(&entry, &admissions);
         let standings = standings(&entry);
         let imports = imports_of(&entry);
         let lines = grant_lines(&entry, &config, &standings);
@@ -72,7 +73,7 @@ pub(super) async fn run(
         if let Some(fields) = document.as_object_mut() {
             fields.extend([
                 ("pinned".to_owned(), json!(pin.is_pinned)),
-                ("replaces".to_owned(), json!(pin.replaces)),
+                ("replaces".to_owned(), json!(pin.replaces())),
                 ("warnings".to_owned(), json!(warnings)),
                 ("recorded".to_owned(), json!(recorded)),
                 ("errors".to_owned(), json!(faults)),
@@ -140,57 +141,6 @@ pub(crate) fn review(entry: &Entry, config: &ComponentConfig, is_toml: bool) -> 
     Review {
         document: document(&entry.name, &code, &standings, &lines, &imports, is_toml),
         lines: report_lines(&entry.name, &standings, &lines, &imports, is_toml),
-    }
-}
-
-/// The components that a running host serves; none while there is no such host.
-async fn served(loaded: &Loaded) -> Option<Value> {
-    Client::new(loaded).ok()?.get("/api/components").await.ok()
-}
-
-/// The pinning of a component: whether its code is pinned, and which other code is served under its
-/// name.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Pin {
-    is_pinned: bool,
-    /// Another code, which a running host gives the grant to.
-    replaces: Option<String>,
-}
-
-impl Pin {
-    fn of(entry: &Entry, served: Option<&Value>) -> Self {
-        Self::among(
-            &entry.name,
-            &entry.component.digest().reference(),
-            entry.is_pinned,
-            served,
-        )
-    }
-
-    fn among(name: &str, own: &str, is_pinned: bool, served: Option<&Value>) -> Self {
-        let components = served.map(|served| list(served, "/components"));
-        let mut components = components.unwrap_or_default().iter();
-        let named = components.find(|served| text(served, "/name") == name);
-        let code = named.and_then(|served| Some(served.get("digest")?.as_str()?.to_owned()));
-        Self {
-            is_pinned,
-            replaces: code.filter(|code| code != own),
-        }
-    }
-
-    /// Returns the lines for people.
-    fn lines(&self, digest: &str, is_toml: bool) -> Vec<String> {
-        let line = pin_line(digest, is_toml);
-        let changed = self.replaces.as_ref().map(|code| {
-            format!(
-                "  changed  the running host gives this grant to {code}; the next start gives \
-                     it to the code that is there now"
-            )
-        });
-        let unpinned = (!self.is_pinned).then(|| {
-            format!("  unpinned whatever is in its file gets the grant; pin it with {line}")
-        });
-        changed.into_iter().chain(unpinned).collect()
     }
 }
 

@@ -4,7 +4,7 @@ use crate::access::user::UserId;
 use crate::agents::authority::{Denies, Permissions};
 use crate::thread::message::Draft;
 use crate::thread::message_labels::MessageLabels;
-use crate::values::id::{InputId, SessionId};
+use crate::values::id::{InputId, RunId, SessionId};
 use crate::values::time::Timestamp;
 use crate::work::account::Accounts;
 use crate::work::budget::Budget;
@@ -357,6 +357,13 @@ pub struct InputRequeued {
     pub input: InputId,
     /// The session.
     pub session: SessionId,
+    /// The user who requeued it; none in events written before that was recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub requeued_by: Option<UserId>,
+    /// The run whose turn had begun with it, and which that user permits to repeat; none when no
+    /// turn had begun, and in events written before that was recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repeat: Option<RunId>,
     /// Time at which it was requeued.
     pub time: Timestamp,
 }

@@ -142,8 +142,8 @@ pub struct KeptByPurge {
     /// Turns that a session which was not deleted shows in its thread or has made. All their
     /// messages stay.
     pub turns: u64,
-    /// Writes to buckets that are not the session's alone: its component's, its agent's or its
-    /// user's.
+    /// Writes to buckets that are not the session's alone: its component's, its agent's, its user's
+    /// or another session's.
     pub bucket_writes: u64,
 }
 

@@ -174,6 +174,7 @@ pub fn why_given_up(cause: &Cause) -> Option<&str> {
 }
 
 /// Returns the dead letters that the inputs of a run become: those that its agent has not answered.
+/// A run that has replied to its caller has answered the work that it began with.
 #[must_use]
 pub fn put_aside(run: &Run, reason: &str, time: Timestamp) -> Vec<InputDead> {
     let dead = |input: &InputId| InputDead {
@@ -182,7 +183,8 @@ pub fn put_aside(run: &Run, reason: &str, time: Timestamp) -> Vec<InputDead> {
         reason: reason.to_owned(),
         time,
     };
-    run.claimed.iter().skip(run.answered).map(dead).collect()
+    let answered = run.answered.max(usize::from(run.replied));
+    run.claimed.iter().skip(answered).map(dead).collect()
 }
 
 /// Returns the settlement of an operation whose work the host lost while it was done. Its outcome

@@ -177,6 +177,8 @@ async fn an_input_that_goes_with_its_run_wakes_nobody_any_more() {
     let again = InputRequeued {
         input: input(62),
         session: session(2),
+        requeued_by: None,
+        repeat: None,
         time: NOON,
     };
     sample

@@ -1,18 +1,20 @@
-//! The pieces of something long cost the same from the first to the last.
+//! No transaction costs more the longer something is that is purged, from the first to the last.
 
 use super::super::buckets::{place, written};
 use super::super::sample::{
-    Sample, accepted, agent, begin, commit, created, input, new, noise, run, run_ended,
-    run_started, session,
+    Sample, accepted, agent, begin, commit, created, input, new, noise, opened, run, run_ended,
+    run_started, session, take_turn,
 };
+use super::buckets::{LARGE_BYTES, erase_a_few_at_a_time};
 use super::pieces::{agent_begun, agent_purged, steps};
 use super::{ANSWER, begun, deleted, erase_all, finished, is_sound, of_slot};
 use crate::purge::EVENTS_PER_COMMIT_MAX;
 use crate::{Commit, Expected, Piece};
 use domain::digest::Digest;
-use domain::event::{NewEvent, Source, Subject};
+use domain::event::{Event, NewEvent, PluginEmitted, Source, Subject};
 use domain::grant::BucketScope;
 use domain::id::{Stream, TurnId};
+use domain::turn::TurnNode;
 
 /// Events of something long.
 const EVENTS: u64 = 10_000;
@@ -40,20 +42,17 @@ async fn steps_of_each(sample: &Sample, purge: Stream, piece: Piece) -> Vec<u64>
     all
 }
 
-/// Asserts that a late transaction does no more than an early one. The first and the last are left
-/// out: they also do what is done once.
-fn stay_the_same(steps: &[u64]) {
-    let [_, early, .., late, _] = *steps else {
-        panic!("there are more transactions than {steps:?}");
-    };
+/// Asserts that no transaction does more for something longer, be it the first or the last.
+fn none_does_more(few: &[u64], many: &[u64]) {
+    let most = |steps: &[u64]| steps.iter().copied().max().unwrap_or(0);
     assert!(
-        late <= early + early / 4,
-        "{early} steps early, {late} late, of {steps:?}"
+        many.len() > few.len() && most(many) <= most(few) + most(few) / 4,
+        "{few:?} steps of something short, {many:?} of something longer"
     );
 }
 
-#[tokio::test]
-async fn pieces_of_a_run_do_not_pass_over_what_is_erased_already() {
+/// Returns the steps of each of the transactions that erase a run with so many events.
+async fn steps_of_run(events: u64) -> Vec<u64> {
     let sample = Sample::new();
     begin(&sample).await;
     let stream = Stream::Session(session(1));
@@ -62,7 +61,7 @@ async fn pieces_of_a_run_do_not_pass_over_what_is_erased_already() {
     let of_run = Stream::Run(run(1));
     let started = run_started(run(1), 1, None, vec![input(1)]);
     sample.append(of_run, vec![started]).await;
-    much(&sample, of_run, EVENTS).await;
+    much(&sample, of_run, events).await;
     let ended = run_ended(run(1), 1, TurnId(Digest([0; 32])));
     sample.append(of_run, vec![ended]).await;
     sample.append(stream, vec![deleted(1)]).await;
@@ -70,40 +69,162 @@ async fn pieces_of_a_run_do_not_pass_over_what_is_erased_already() {
         run: run(1),
         committed: None,
     };
-    stay_the_same(&steps_of_each(&sample, Stream::Session(session(9)), piece).await);
+    let took = steps_of_each(&sample, Stream::Session(session(9)), piece).await;
     is_sound(&sample).await;
+    took
+}
+
+#[tokio::test]
+async fn pieces_of_a_run_do_not_pass_over_what_is_erased_already() {
+    let few = steps_of_run(EVENTS / 10).await;
+    none_does_more(&few, &steps_of_run(EVENTS).await);
+}
+
+/// Returns the steps of each of the transactions that erase a session with so many events.
+async fn steps_of_session(events: u64) -> Vec<u64> {
+    let sample = Sample::new();
+    begin(&sample).await;
+    let stream = Stream::Session(session(1));
+    much(&sample, stream, events).await;
+    sample.append(stream, vec![deleted(1)]).await;
+    begun(&sample.store, 1).await;
+    let took = steps_of_each(&sample, stream, Piece::Session(session(1))).await;
+    finished(&sample.store, 1).await;
+    is_sound(&sample).await;
+    took
 }
 
 #[tokio::test]
 async fn pieces_of_a_session_do_not_pass_over_what_is_erased_already() {
-    let sample = Sample::new();
-    begin(&sample).await;
-    let stream = Stream::Session(session(1));
-    much(&sample, stream, EVENTS).await;
-    sample.append(stream, vec![deleted(1)]).await;
-    begun(&sample.store, 1).await;
-    stay_the_same(&steps_of_each(&sample, stream, Piece::Session(session(1))).await);
-    finished(&sample.store, 1).await;
-    is_sound(&sample).await;
+    let few = steps_of_session(EVENTS / 10).await;
+    none_does_more(&few, &steps_of_session(EVENTS).await);
 }
 
-#[tokio::test]
-async fn pieces_of_an_agent_do_not_pass_over_what_is_erased_already() {
+/// Returns the steps of each of the transactions that erase an agent with so many events.
+async fn steps_of_agent(events: u64) -> Vec<u64> {
     let sample = Sample::new();
     let stream = Stream::Agent(agent(1));
     sample
         .append(stream, vec![created(1, "/ada/assistant", None)])
         .await;
-    much(&sample, stream, EVENTS).await;
+    much(&sample, stream, events).await;
     sample.append(stream, vec![agent_begun()]).await;
-    stay_the_same(&steps_of_each(&sample, stream, Piece::Agent(agent(1))).await);
+    let took = steps_of_each(&sample, stream, Piece::Agent(agent(1))).await;
     sample.append(stream, vec![agent_purged()]).await;
     is_sound(&sample).await;
+    took
 }
 
-/// One event in ten of an agent is a write to its own bucket.
 #[tokio::test]
-async fn what_tools_keep_for_an_agent_is_erased_without_a_look_at_its_other_events() {
+async fn pieces_of_an_agent_do_not_pass_over_what_is_erased_already() {
+    let few = steps_of_agent(EVENTS / 10).await;
+    none_does_more(&few, &steps_of_agent(EVENTS).await);
+}
+
+/// Makes a session with so many turns, in each of which a tool wrote something of the session.
+/// Returns the last of them.
+async fn long_thread(sample: &Sample, turns: u128) -> TurnNode {
+    begin(sample).await;
+    let mut last: Option<TurnNode> = None;
+    let own = place("shelf", BucketScope::Session, &session(1).to_string());
+    let mut writes = Commit::new();
+    for n in 1..=turns {
+        let turn = take_turn(&sample.store, 1, last.as_ref(), n, "a word", "and a reply").await;
+        last = Some(turn);
+        let write = NewEvent {
+            subject: Subject {
+                agent: Some(agent(1)),
+                session: Some(session(1)),
+                run: Some(run(n)),
+            },
+            ..new(written(&own, &[(n.to_string().as_str(), Some(b"v"))]))
+        };
+        writes = writes.append(Stream::Run(run(n)), Expected::Any, vec![write]);
+    }
+    sample.store.commit(writes).await.unwrap();
+    last.unwrap()
+}
+
+/// Begins to purge a session with so many turns, which all stay because another session shares
+/// them. Returns the last of them.
+async fn forked(sample: &Sample, turns: u128) -> TurnNode {
+    let last = long_thread(sample, turns).await;
+    for n in [2, 3] {
+        let fork = opened(n, 1, Some(last.id));
+        sample.append(Stream::Session(session(n)), vec![fork]).await;
+    }
+    let deleted_fork = Stream::Session(session(3));
+    sample.append(deleted_fork, vec![deleted(3)]).await;
+    // All words are in the index.
+    let hits = sample.store.recall(agent(1), None, "reply", 10).await;
+    assert!(!hits.unwrap().is_empty());
+    sample
+        .append(Stream::Session(session(1)), vec![deleted(1)])
+        .await;
+    begun(&sample.store, 1).await;
+    last
+}
+
+/// Returns the steps of each of the transactions of such a purge.
+async fn steps_of_forked_session(turns: u128) -> Vec<u64> {
+    let sample = Sample::new();
+    let last = forked(&sample, turns).await;
+    let plan = sample.store.purge_plan(agent(1), session(1)).await.unwrap();
+    let stream = Stream::Session(session(1));
+    let mut took = Vec::new();
+    for piece in plan.pieces {
+        took.extend(steps_of_each(&sample, stream, piece).await);
+    }
+    let tally = finished(&sample.store, 1).await;
+    let turns = u64::try_from(turns).unwrap();
+    assert_eq!((tally.kept.turns, tally.erased.bucket_keys), (turns, turns));
+    let left = sample.store.messages(Some(last.id), 1, 10).await.unwrap();
+    assert_eq!(left.len(), 10);
+    let hits = sample.store.recall(agent(1), None, "reply", 10).await;
+    assert_eq!(hits.unwrap(), []);
+    is_sound(&sample).await;
+    took
+}
+
+#[tokio::test]
+async fn no_transaction_of_a_forked_sessions_purge_does_more_the_longer_it_is() {
+    let few = steps_of_forked_session(300).await;
+    none_does_more(&few, &steps_of_forked_session(900).await);
+}
+
+/// Begins anew to erase what belongs to session 1, and ends after so many transactions.
+async fn erase_some(sample: &Sample, transactions: usize) {
+    let mut left = transactions;
+    let plan = sample.store.purge_plan(agent(1), session(1)).await.unwrap();
+    for piece in plan.pieces {
+        let mut after = Some(0);
+        while let Some(from) = after.filter(|_| left > 0) {
+            let purge = Stream::Session(session(1));
+            let erased = sample.store.erase(purge, piece.clone(), from).await;
+            after = erased.unwrap();
+            left -= 1;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_forked_sessions_purge_that_begins_anew_again_and_again_counts_once() {
+    let mut tallies = Vec::new();
+    for interruptions in [0, 8] {
+        let sample = Sample::new();
+        forked(&sample, 300).await;
+        for transactions in 1..=interruptions {
+            erase_some(&sample, transactions).await;
+        }
+        tallies.push(finished(&sample.store, 1).await);
+        is_sound(&sample).await;
+    }
+    assert_eq!(tallies[0], tallies[1]);
+}
+
+/// Returns the steps of each of the transactions that erase what tools keep for an agent: one in
+/// ten of its events is a write to its own bucket.
+async fn steps_of_agents_buckets(events: u64) -> Vec<u64> {
     let sample = Sample::new();
     let stream = Stream::Agent(agent(1));
     sample
@@ -125,27 +246,33 @@ async fn what_tools_keep_for_an_agent_is_erased_without_a_look_at_its_other_even
             ..new(event)
         }
     };
-    for begun in (0..EVENTS).step_by(usize::try_from(EVENTS_AT_ONCE).unwrap()) {
+    for begun in (0..events).step_by(usize::try_from(EVENTS_AT_ONCE).unwrap()) {
         let some = (begun..begun + EVENTS_AT_ONCE).map(done).collect();
         let commit = Commit::new().append(Stream::Run(run(1)), Expected::Any, some);
         sample.store.commit(commit).await.unwrap();
     }
     sample.append(stream, vec![agent_begun()]).await;
     let took = steps_of_each(&sample, stream, Piece::AgentBuckets(agent(1))).await;
-    stay_the_same(&took);
     // Each erases as many as it may, however many others lie in between.
-    let writes = usize::try_from(EVENTS / 10).unwrap();
+    let writes = usize::try_from(events / 10).unwrap();
     assert_eq!(took.len(), writes.div_ceil(EVENTS_PER_COMMIT_MAX));
     let tally = sample.store.purge_tally(stream).await.unwrap();
     assert_eq!(
         (tally.erased.events, tally.erased.bucket_keys),
-        (EVENTS / 10, 1)
+        (events / 10, 1)
     );
     let kept = sample.store.bucket_value(&of_user, "kept").await.unwrap();
     assert_eq!(kept.as_deref(), Some(&b"v"[..]));
     erase_all(&sample.store, stream, Piece::Agent(agent(1))).await;
     sample.append(stream, vec![agent_purged()]).await;
     is_sound(&sample).await;
+    took
+}
+
+#[tokio::test]
+async fn what_tools_keep_for_an_agent_is_erased_without_a_look_at_its_other_events() {
+    let few = steps_of_agents_buckets(3 * EVENTS_AT_ONCE).await;
+    none_does_more(&few, &steps_of_agents_buckets(EVENTS).await);
 }
 
 /// Returns the steps of each of the transactions that erase what the stream of a living agent tells
@@ -183,4 +310,26 @@ async fn a_structured_sessions_purge_does_no_more_beside_more_events_of_its_agen
             .all(|(few, many)| *many <= few + few / 4),
         "{few:?} steps beside few events, {many:?} beside ten times as many"
     );
+}
+
+#[tokio::test]
+async fn large_events_of_a_session_and_of_an_agent_go_a_few_at_a_time() {
+    let sample = Sample::new();
+    begin(&sample).await;
+    let [of_session, of_agent] = [Stream::Session(session(1)), Stream::Agent(agent(1))];
+    let large = Event::PluginEmitted(PluginEmitted {
+        name: "plugin.sample.noise".to_owned(),
+        data: serde_json::json!("x".repeat(LARGE_BYTES)),
+    });
+    for stream in [of_session, of_agent] {
+        sample.append(stream, vec![large.clone(); 3]).await;
+    }
+    sample.append(of_session, vec![deleted(1)]).await;
+    begun(&sample.store, 1).await;
+    erase_a_few_at_a_time(&sample, of_session, Piece::Session(session(1))).await;
+    finished(&sample.store, 1).await;
+    sample.append(of_agent, vec![agent_begun()]).await;
+    erase_a_few_at_a_time(&sample, of_agent, Piece::Agent(agent(1))).await;
+    sample.append(of_agent, vec![agent_purged()]).await;
+    is_sound(&sample).await;
 }

@@ -3,9 +3,10 @@
 use super::super::commits::key;
 use super::super::recalling::note;
 use super::super::sample::{
-    NOON, Sample, accepted, ada, agent, begin, commit, created, input, message, noise, opened, run,
+    NOON, Sample, ada, agent, begin, commit, created, input, message, noise, opened, run,
     run_ended, run_started, session, take_turn, turn_after,
 };
+use super::super::spawned::spawn;
 use super::inputs::naming;
 use super::{MARK, deleted, erase_all, filled, holders, is_sound, purged};
 use crate::sql::STEPS;
@@ -14,7 +15,7 @@ use domain::definition::DefinitionId;
 use domain::digest::Digest;
 use domain::event::{
     Erased, Event, ImportedTurn, KeptByPurge, PurgeBegun, Purged, Remains, SlotCompleted,
-    SlotTaken, Source, TurnsImported,
+    SlotTaken, TurnsImported,
 };
 use domain::id::{ConversationId, Stream, TurnId};
 use domain::message::Role;
@@ -129,43 +130,41 @@ async fn inputs_that_go_with_their_runs_cost_no_more_each_the_more_of_them_there
     );
 }
 
-/// Returns the steps of the second piece of the purge of a run with so many events.
-async fn steps_of_second_piece(events: u64) -> u64 {
+/// Returns the steps for each of so many runs of one session, each of which began another session.
+async fn steps_for_each_spawning_run(runs: u64) -> u64 {
     let sample = Sample::new();
     begin(&sample).await;
-    let stream = Stream::Session(session(1));
-    let heard = accepted(1, 1, Source::Api, "a word");
-    sample.append(stream, vec![heard]).await;
-    let mut all = vec![run_started(run(1), 1, None, vec![input(1)])];
-    all.extend((2..events).map(noise));
-    all.push(run_ended(run(1), 1, TurnId(Digest([0; 32]))));
-    sample.append(Stream::Run(run(1)), all).await;
-    sample.append(stream, vec![deleted(1)]).await;
-    let piece = Piece::Run {
-        run: run(1),
-        committed: None,
-    };
-    let erase_once = async |after: u64| {
-        let purge = Stream::Session(session(9));
-        let erased = sample.store.erase(purge, piece.clone(), after).await;
-        erased.unwrap().expect("there is a further piece")
-    };
-    let first = erase_once(0).await;
+    for n in 1..=u128::from(runs) {
+        let stream = Stream::Run(run(n));
+        let started = run_started(run(n), 1, None, Vec::new());
+        sample.append(stream, vec![started]).await;
+        spawn(&sample, 1_000 + n, n, &format!("/bob/{n}"), "bob").await;
+        let ended = run_ended(run(n), 1, TurnId(Digest([0; 32])));
+        sample.append(stream, vec![ended]).await;
+    }
+    sample
+        .append(Stream::Session(session(1)), vec![deleted(1)])
+        .await;
     let before = steps(&sample).await;
-    erase_once(first).await;
+    for n in 1..=u128::from(runs) {
+        let piece = Piece::Run {
+            run: run(n),
+            committed: None,
+        };
+        erase(&sample, piece).await;
+    }
     let took = steps(&sample).await - before;
-    erase(&sample, piece).await;
     is_sound(&sample).await;
-    took
+    took / runs
 }
 
 #[tokio::test]
-async fn a_later_piece_of_a_run_costs_no_more_the_longer_the_run_is() {
-    let short = steps_of_second_piece(600).await;
-    let long = steps_of_second_piece(4_000).await;
+async fn runs_that_began_sessions_cost_no_more_each_the_more_of_them_there_are() {
+    let few = steps_for_each_spawning_run(20).await;
+    let many = steps_for_each_spawning_run(200).await;
     assert!(
-        long <= short + short / 4,
-        "{short} steps with 600 events, {long} with 4000"
+        many <= few + few / 4,
+        "{few} steps for each of 20 runs, {many} for each of 200"
     );
 }
 

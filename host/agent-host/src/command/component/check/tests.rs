@@ -1,47 +1,80 @@
 //! Lines of the check, for people and for programs.
 
-use super::{Pin, document, imports, missing, of_agent, report_lines};
+use super::{Admissions, Pin, document, imports, missing, of_agent, report_lines};
 use crate::config::ComponentConfig;
 use domain::authority::{CapabilityStatus, Reviewed};
+use domain::digest::Digest;
+use domain::event::ComponentAdmitted;
+use domain::time::Timestamp;
 use serde_json::json;
+
+const PIN: &str = "pin it with sha256 = \"feed\"";
+
+/// Returns the lines about the pinning of the component `c`.
+fn pin_lines(code: &str, is_pinned: bool, admissions: &Admissions) -> Vec<String> {
+    Pin::among("c", code, is_pinned, admissions).lines("feed", true)
+}
+
+fn assert_told(lines: &[String], told: &[&str]) {
+    let mut both = lines.iter().zip(told);
+    assert!(
+        lines.len() == told.len() && both.all(|(line, told)| line.contains(told)),
+        "{told:?} in {lines:?}"
+    );
+}
 
 #[test]
 fn a_component_that_is_not_what_is_served_is_told_with_the_line_that_pins_it() {
     let served = json!({ "components": [{ "name": "other", "digest": "sha256:00" }, { "name": "c", "digest": "sha256:01" }] });
-    for (code, is_pinned, served, told) in [
-        ("sha256:01", true, Some(&served), vec![]),
-        ("sha256:01", false, Some(&served), vec!["sha256 = \"feed\""]),
-        (
-            "sha256:02",
-            true,
-            Some(&served),
-            vec!["gives this grant to sha256:01"],
-        ),
-        (
-            "sha256:02",
-            false,
-            Some(&served),
-            vec![
-                "gives this grant to sha256:01",
-                "pin it with sha256 = \"feed\"",
-            ],
-        ),
-        ("sha256:02", true, None, vec![]),
+    let served = Admissions::of_running(&served);
+    let other = "the running host gives this grant to sha256:01";
+    for (code, is_pinned, told) in [
+        ("sha256:01", true, vec![]),
+        ("sha256:01", false, vec![PIN]),
+        ("sha256:02", true, vec![other]),
+        ("sha256:02", false, vec![other, PIN]),
     ] {
-        let lines = Pin::among("c", code, is_pinned, served).lines("feed", true);
-        assert_eq!(lines.len(), told.len(), "{lines:?}");
-        assert!(
-            lines
-                .iter()
-                .zip(&told)
-                .all(|(line, told)| line.contains(told)),
-            "{lines:?}"
-        );
+        assert_told(&pin_lines(code, is_pinned, &served), &told);
     }
-    assert!(
-        Pin::among("c", "sha256:02", false, None).lines("feed", false)[0]
-            .ends_with(r#""sha256": "feed""#)
-    );
+    let unknown = Admissions::default();
+    assert_told(&pin_lines("sha256:02", true, &unknown), &[]);
+    let lines = Pin::among("c", "sha256:02", false, &unknown).lines("feed", false);
+    assert!(lines[0].ends_with(r#""sha256": "feed""#), "{lines:?}");
+}
+
+#[test]
+fn code_that_was_replaced_is_told_before_the_start_and_after_it_until_pinned() {
+    let digest = |code: &str| Digest::of(code.as_bytes());
+    let [old, new] = ["old", "new"].map(|code| digest(code).reference());
+    let admitted = |code: &str, replaces: Option<&str>| ComponentAdmitted {
+        component: "c".to_owned(),
+        code: digest(code),
+        version: None,
+        grant: digest("grant"),
+        described: None,
+        replaces: replaces.map(digest),
+        time: Timestamp(0),
+    };
+    let stopped = |code, replaces| Admissions::of_stopped(&[admitted(code, replaces)]);
+    let before = stopped("old", None);
+    let told = format!("the last start gave this grant to {old}");
+    assert_told(&pin_lines(&new, false, &before), &[told.as_str(), PIN]);
+    assert_told(&pin_lines(&new, true, &before), &[told.as_str()]);
+    assert_told(&pin_lines(&old, false, &before), &[PIN]);
+
+    let running = json!({ "components": [{ "name": "c", "digest": new.as_str(), "replaces": old.as_str() }] });
+    let told = format!("this grant was given to {old} before");
+    for after in [
+        stopped("new", Some("old")),
+        Admissions::of_running(&running),
+    ] {
+        assert_told(&pin_lines(&new, false, &after), &[told.as_str(), PIN]);
+        assert_told(&pin_lines(&new, true, &after), &[]);
+        let pin = Pin::among("c", &new, false, &after);
+        assert_eq!(pin.replaces(), Some(old.as_str()));
+    }
+    let same = stopped("new", Some("new"));
+    assert_told(&pin_lines(&new, false, &same), &[PIN]);
 }
 
 fn reviewed(capability: &str, standing: CapabilityStatus) -> Reviewed {

@@ -3,6 +3,7 @@
 use super::super::recover::{given_up, put_aside, recovered, why_given_up};
 use super::*;
 use crate::work::budget::Amount;
+use crate::work::operation::ReplyTo;
 
 fn spent(tokens: u64, cost_micros: u64) -> Amount {
     Amount {
@@ -293,6 +294,44 @@ fn inputs_that_were_answered_before_a_run_was_given_up_are_not_put_aside() {
     assert_eq!(kept, run, "a snapshot has it");
     let run = decides(&run, &[said(12, "and another")], reply());
     assert_eq!(unanswered(&run), Vec::<u128>::new());
+}
+
+#[test]
+fn work_that_was_replied_to_before_a_run_was_given_up_is_not_put_aside() {
+    let to = ReplyTo {
+        run: RunId(Uuid::from_u128(20)),
+        operation: OperationId::mint(RunId(Uuid::from_u128(20)), 0, "d"),
+        attached: false,
+    };
+    let mut begun = begun();
+    begun.started.reply_to = Some(to);
+    let replies = Request {
+        key: "r".into(),
+        work: Work::Timer { ms: 1 },
+    };
+    let (unreplied, mut stepped) = step(
+        &begun,
+        vec![],
+        &[],
+        wait(vec![replies, asking_a_model("m1")], Until::Any),
+        EffectClass::ReadOnly,
+    );
+    assert_eq!(unanswered(&unreplied), [9]);
+    stepped.started[0].performer = Performer::Reply { to, settled: true };
+    let run = begun.apply(&Event::RunStepped(Box::new(stepped))).unwrap();
+    assert_eq!(unanswered(&run), Vec::<u128>::new());
+    // Words that it has heard since are answered by its end only.
+    let (run, _) = step(
+        &run,
+        vec![],
+        &[InputAccepted {
+            input: InputId(Uuid::from_u128(10)),
+            ..words("and this")
+        }],
+        wait(vec![asking_a_model("m2")], Until::Any),
+        EffectClass::ReadOnly,
+    );
+    assert_eq!(unanswered(&run), [10]);
 }
 
 #[test]

@@ -1,0 +1,38 @@
+//! Reads of a store that nobody has open. Its database stays as it is: it is neither migrated nor
+//! written.
+
+use crate::open::{DATABASE, DataDir, OpenError, assert_sqlite, readable};
+use crate::read::components::newest_admissions;
+use crate::readers::connect;
+use crate::schema;
+use crate::sql::Sql;
+use domain::event::ComponentAdmitted;
+use std::path::Path;
+
+/// Returns the newest admission of each of these components that was ever admitted, by the database
+/// of a data directory. None where there is no database.
+///
+/// # Errors
+/// [`OpenError::Locked`] while another process has it; otherwise the reason why it cannot be read.
+pub fn admissions_at_rest(
+    dir: &Path,
+    components: &[String],
+) -> Result<Vec<ComponentAdmitted>, OpenError> {
+    let path = dir.join(DATABASE);
+    let is_there = path.try_exists();
+    if !is_there.map_err(|error| OpenError::io("read", &path, error))? {
+        return Ok(Vec::new());
+    }
+    assert_sqlite()?;
+    let _locked = DataDir::lock(dir)?;
+    let failed = |error| OpenError::database(&path, error);
+    let connection = connect(&path).map_err(failed)?;
+    let known = schema::newest();
+    match schema::version(&connection).map_err(failed)? {
+        // A first start was broken off.
+        0 => return Ok(Vec::new()),
+        found if found > known => return Err(OpenError::Newer { found, known }),
+        _ => readable(&connection, &path)?,
+    }
+    newest_admissions(&Sql::new(&connection), components).map_err(failed)
+}

@@ -1,0 +1,175 @@
+//! Data that tools keep for an agent or a session that is purged.
+
+use super::room::{Room, page_of};
+use super::{EVENTS_PER_COMMIT_MAX, EVENTS_SEEN, ROWS_PER_COMMIT_MAX, Store, Tally, erase_event};
+use crate::commit::CommitError;
+use crate::projections::scope_name;
+use crate::read::ReadError;
+use crate::sql::{Columns, Sql, int, limit};
+use domain::grant::BucketScope;
+use domain::id::{AgentId, SessionId, Stream};
+use rusqlite::params;
+
+/// The events of an agent, whether each is a write to a bucket of its own, and how long a write is.
+const OF_AGENT: &str = "SELECT position, iif(kind = 'keyvalue.written.v1', \
+    json_extract(CAST(payload AS TEXT), '$.place.scope') IS 'agent' AND \
+    json_extract(CAST(payload AS TEXT), '$.place.of') IS ?1, 0), iif(kind = \
+    'keyvalue.written.v1', coalesce(length(payload), 0), 0) FROM events WHERE agent = ?1 AND \
+    position > ?2 ORDER BY position LIMIT ?3";
+/// The same of a session. Those of its own stream are no writes.
+const OF_SESSION: &str = "SELECT position, iif(kind = 'keyvalue.written.v1', \
+    json_extract(CAST(payload AS TEXT), '$.place.scope') IS 'session' AND \
+    json_extract(CAST(payload AS TEXT), '$.place.of') IS ?1, 0), iif(kind = \
+    'keyvalue.written.v1', coalesce(length(payload), 0), 0) FROM events WHERE session = ?1 AND \
+    stream <> 'session/' || session AND position > ?2 ORDER BY position LIMIT ?3";
+
+/// The owner of buckets that are erased.
+#[derive(Clone, Copy)]
+pub(super) enum BucketsOf {
+    Agent(AgentId),
+    Session(SessionId),
+}
+
+/// Writes of tools to the buckets of one owner, as many as one transaction erases.
+struct Writes {
+    scope: BucketScope,
+    of: String,
+    events: &'static str,
+    positions: Vec<u64>,
+    /// What else the transaction may erase.
+    room: Room,
+    /// The position up to which the owner's events were looked at.
+    seen: u64,
+    /// True if there were no further events.
+    is_all: bool,
+}
+
+impl Store {
+    /// Erases what tools keep for one owner, as much as fits into one transaction: writes after
+    /// this position and, after the last of them, what the buckets hold. Returns the position of
+    /// the last event that was looked at; none when that is all.
+    pub(super) async fn erase_buckets(
+        &self,
+        purge: Stream,
+        owner: BucketsOf,
+        after: u64,
+    ) -> Result<Option<u64>, CommitError> {
+        let writes = self.bucket_writes(owner, after).await?;
+        self.transact_for(purge, move |sql, tally| writes.erase(sql, tally))
+            .await
+    }
+
+    /// Finds the writes. All events of the owner have to be looked at, so a reader does that, page
+    /// by page.
+    async fn bucket_writes(&self, owner: BucketsOf, after: u64) -> Result<Writes, ReadError> {
+        let mut writes = Writes::after(owner, after);
+        while !writes.is_all && !writes.room.is_full() {
+            let page = self.read(move |sql| {
+                writes.read_page(sql, EVENTS_SEEN)?;
+                Ok(writes)
+            });
+            writes = page.await?;
+        }
+        Ok(writes)
+    }
+}
+
+impl Writes {
+    fn after(owner: BucketsOf, after: u64) -> Self {
+        let (scope, of, events) = match owner {
+            BucketsOf::Agent(agent) => (BucketScope::Agent, agent.to_string(), OF_AGENT),
+            BucketsOf::Session(session) => (BucketScope::Session, session.to_string(), OF_SESSION),
+        };
+        Self {
+            scope,
+            of,
+            events,
+            positions: Vec::new(),
+            room: Room::of_commit(EVENTS_PER_COMMIT_MAX),
+            seen: after,
+            is_all: false,
+        }
+    }
+
+    /// Goes on through at most so many events.
+    fn read_page(&mut self, sql: &Sql<'_>, events_max: usize) -> rusqlite::Result<()> {
+        let (page, is_last) = page_of(
+            sql,
+            self.events,
+            params![self.of, int(self.seen), limit(events_max)],
+            events_max,
+            |row| {
+                let bytes = row.uint(2)?;
+                Ok(((row.uint(0)?, row.get::<_, bool>(1)?, bytes), bytes))
+            },
+        )?;
+        self.is_all = is_last;
+        for (position, is_write, bytes) in page {
+            self.seen = position;
+            if is_write {
+                self.room.take(bytes);
+                self.positions.push(position);
+            }
+            if self.room.is_full() {
+                self.is_all = false;
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// See [`Store::erase_buckets`].
+    fn erase(mut self, sql: &Sql<'_>, tally: &mut Tally) -> rusqlite::Result<Option<u64>> {
+        if self.is_all {
+            // Whatever came since a reader looked.
+            self.read_page(sql, EVENTS_PER_COMMIT_MAX)?;
+        }
+        for position in &self.positions {
+            erase_event(sql, *position, tally)?;
+        }
+        let is_done = self.is_all && erase_entries(sql, self.scope, &self.of, tally)?;
+        Ok((!is_done).then_some(self.seen))
+    }
+}
+
+/// Erases what the buckets of one owner hold, as much as fits into one transaction. Returns whether
+/// that is all. A bucket goes when it is empty, so that nobody looks at it again.
+fn erase_entries(
+    sql: &Sql<'_>,
+    scope: BucketScope,
+    of: &str,
+    tally: &mut Tally,
+) -> rusqlite::Result<bool> {
+    let text = "SELECT id FROM buckets WHERE scope = ?1 AND of = ?2 LIMIT ?3";
+    let buckets = sql.rows(
+        text,
+        params![scope_name(scope), of, limit(ROWS_PER_COMMIT_MAX)],
+        |row| row.get::<_, i64>(0),
+    )?;
+    let mut room = Room::of_commit(ROWS_PER_COMMIT_MAX);
+    for bucket in &buckets {
+        if !empty(sql, *bucket, &mut room, tally)? {
+            return Ok(false);
+        }
+        sql.execute("DELETE FROM buckets WHERE id = ?1", [bucket])?;
+    }
+    Ok(buckets.len() < ROWS_PER_COMMIT_MAX)
+}
+
+/// Deletes entries of a bucket while there is room. Returns whether none is left.
+fn empty(sql: &Sql<'_>, bucket: i64, room: &mut Room, tally: &mut Tally) -> rusqlite::Result<bool> {
+    let entries = sql.rows(
+        "SELECT rowid, length(value) FROM bucket_entries WHERE bucket = ?1 LIMIT ?2",
+        params![bucket, limit(room.rows + 1)],
+        |row| Ok((row.get::<_, i64>(0)?, row.uint(1)?)),
+    )?;
+    for (entry, bytes) in entries {
+        if room.is_full() {
+            return Ok(false);
+        }
+        sql.execute("DELETE FROM bucket_entries WHERE rowid = ?1", [entry])?;
+        tally.erased.bucket_keys += 1;
+        room.take(bytes);
+    }
+    Ok(true)
+}

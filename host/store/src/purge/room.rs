@@ -1,0 +1,85 @@
+//! Room: what is left of a bound on rows and on their bytes.
+//!
+//! A single thing may be larger than its bound. So the last one that is taken may go beyond, and
+//! the first one always fits.
+
+use super::{BYTES_PER_COMMIT_MAX, BYTES_READ};
+use crate::sql::Sql;
+use rusqlite::{Params, Row};
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Room {
+    pub(super) rows: usize,
+    bytes: u64,
+}
+
+impl Room {
+    /// Room for things of one sort in one transaction.
+    pub(super) fn of_commit(rows: usize) -> Self {
+        Self {
+            rows,
+            bytes: BYTES_PER_COMMIT_MAX,
+        }
+    }
+
+    /// Room in a page of what is read.
+    fn of_page(rows: usize) -> Self {
+        Self {
+            rows,
+            bytes: BYTES_READ,
+        }
+    }
+
+    /// Room for all there is of something that goes as a whole.
+    pub(super) fn endless() -> Self {
+        Self {
+            rows: usize::MAX,
+            bytes: u64::MAX,
+        }
+    }
+
+    pub(super) fn is_full(&self) -> bool {
+        self.rows == 0 || self.bytes == 0
+    }
+
+    /// Takes room for one thing of so many bytes.
+    pub(super) fn take(&mut self, bytes: u64) {
+        self.rows = self.rows.saturating_sub(1);
+        self.bytes = self.bytes.saturating_sub(bytes);
+    }
+}
+
+/// Reads rows while there is room, and returns whether they are all that a query finds. `read` says
+/// how many bytes each takes. The query's own limit has to be the room's.
+pub(super) fn some_rows<T>(
+    sql: &Sql<'_>,
+    text: &'static str,
+    params: impl Params,
+    mut room: Room,
+    mut read: impl FnMut(&Row<'_>) -> rusqlite::Result<(T, u64)>,
+) -> rusqlite::Result<(Vec<T>, bool)> {
+    sql.query(text, params, |rows| {
+        let mut found = Vec::new();
+        while !room.is_full() {
+            let Some(row) = rows.next()? else {
+                return Ok((found, true));
+            };
+            let (one, bytes) = read(row)?;
+            room.take(bytes);
+            found.push(one);
+        }
+        Ok((found, false))
+    })
+}
+
+/// Reads a page of at most so many rows, which is kept short by their bytes too.
+pub(super) fn page_of<T>(
+    sql: &Sql<'_>,
+    text: &'static str,
+    params: impl Params,
+    rows_max: usize,
+    read: impl FnMut(&Row<'_>) -> rusqlite::Result<(T, u64)>,
+) -> rusqlite::Result<(Vec<T>, bool)> {
+    some_rows(sql, text, params, Room::of_page(rows_max), read)
+}

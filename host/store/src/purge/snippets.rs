@@ -1,0 +1,97 @@
+//! Snippets of other deleted sessions: they may be the beginning of something that is gone.
+
+use super::{ROWS_PER_COMMIT_MAX, Store};
+use crate::commit::CommitError;
+use crate::projections::needs_snippet;
+use crate::sql::{Columns, Sql, int, limit};
+use domain::digest::Digest;
+use domain::id::{RunId, SessionId, Stream};
+use rusqlite::params;
+
+/// Another session, with the snippet that it has.
+struct Other {
+    id: String,
+    number: u64,
+    head: Digest,
+    snippet: Option<String>,
+}
+
+impl Store {
+    /// Brings the snippets of other deleted sessions up to date, of those after this number as many
+    /// as fit into one transaction. Returns the number of the last; none when that is all. Readers
+    /// go through their threads, and the writer gets nothing but what has changed: none of these
+    /// sessions changes otherwise.
+    pub(super) async fn erase_snippets(
+        &self,
+        purge: Stream,
+        session: SessionId,
+        after: u64,
+    ) -> Result<Option<u64>, CommitError> {
+        let others = self.read(move |sql| others_of(sql, session, after)).await?;
+        let last = others.get(ROWS_PER_COMMIT_MAX - 1).map(|last| last.number);
+        let mut changed = Vec::new();
+        for other in others {
+            let found = self.read(move |sql| {
+                let shown = last_shown(sql, &other.id, other.head)?;
+                Ok((shown != other.snippet).then_some((other.id, shown)))
+            });
+            changed.extend(found.await?);
+        }
+        if !changed.is_empty() {
+            self.transact_for(purge, move |sql, _| {
+                changed.iter().try_for_each(|(other, shown)| {
+                    sql.write(
+                        "UPDATE sessions SET last_snippet = ?2 WHERE id = ?1 AND NOT purged",
+                        params![other, shown],
+                    )
+                })
+            })
+            .await?;
+        }
+        Ok(last)
+    }
+}
+
+/// Returns deleted sessions whose heads are in the trees of a session's turns.
+fn others_of(sql: &Sql<'_>, session: SessionId, after: u64) -> rusqlite::Result<Vec<Other>> {
+    sql.rows(
+        "SELECT s.id, s.number, s.head, s.last_snippet FROM turns t CROSS JOIN sessions s ON \
+         s.head = t.id WHERE s.status = 'deleted' AND NOT s.purged AND s.number > ?2 AND t.root IN \
+         (SELECT root FROM turns WHERE session = ?1 UNION SELECT t.root FROM sessions s JOIN turns \
+         t ON t.id = s.head WHERE s.id = ?1) ORDER BY s.number LIMIT ?3",
+        params![session.to_string(), int(after), limit(ROWS_PER_COMMIT_MAX)],
+        |row| {
+            Ok(Other {
+                id: row.get(0)?,
+                number: row.uint(1)?,
+                head: row.digest(2)?,
+                snippet: row.get(3)?,
+            })
+        },
+    )
+}
+
+/// Returns the snippet of a session: the last reply of its own turns, or of the turn that it was
+/// forked from.
+fn last_shown(sql: &Sql<'_>, session: &str, head: Digest) -> rusqlite::Result<Option<String>> {
+    let mut at = Some(head);
+    while let Some(turn) = at {
+        let text = "SELECT run, session, parent FROM turns WHERE id = ?1";
+        let read = |row: &rusqlite::Row<'_>| {
+            Ok((
+                row.id::<RunId>(0)?,
+                row.get::<_, Option<String>>(1)?,
+                row.digest_opt(2)?,
+            ))
+        };
+        let Some((run, made_in, parent)) = sql.row(text, [turn.0], read)? else {
+            return Ok(None);
+        };
+        let shown = needs_snippet(sql, run)?;
+        if shown.is_some() || made_in.as_deref() != Some(session) {
+            return Ok(shown);
+        }
+        at = parent;
+    }
+    Ok(None)
+}

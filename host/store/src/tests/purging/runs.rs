@@ -1,0 +1,246 @@
+//! Purges of runs that have much beside their events, and that are begun anew after a crash.
+
+use super::super::blobs::part;
+use super::super::buckets::{place, written};
+use super::super::sample::{
+    NOON, Sample, accepted, begin, commit, input, message, noise, run, run_ended, run_started,
+    session, stepped, timer,
+};
+use super::buckets::{BYTES_MAX, LARGE_BYTES, payloads};
+use super::{begun, deleted, erase_all, finished, is_sound};
+use crate::Piece;
+use crate::sql::Columns;
+use domain::digest::Digest;
+use domain::event::{Event, Source};
+use domain::grant::BucketScope;
+use domain::id::{Stream, TurnId};
+use domain::message::{Message, Role};
+use domain::operation::{Continuation, Pause};
+use rusqlite::Connection;
+
+fn piece() -> Piece {
+    Piece::Run {
+        run: run(1),
+        committed: None,
+    }
+}
+
+/// A step that heard so many messages, each of which shows a blob of its own.
+fn heard(contents: &[[u8; 4]]) -> Event {
+    let shows = |(content, id): (&[u8; 4], u64)| {
+        let mut said = message(id, Role::User, "see here");
+        said.parts.push(part(content));
+        said
+    };
+    let said: Vec<Message> = contents.iter().zip(1..).map(shows).collect();
+    Event::RunStepped(Box::new(stepped(run(1), said, Vec::new(), Vec::new())))
+}
+
+/// A millisecond of work.
+fn worked() -> Event {
+    Event::OperationContinued(Continuation {
+        operation: timer(run(1), "call", NOON).id,
+        segment: 1,
+        state: Vec::new(),
+        pause: Pause::None,
+        active_ms: 1,
+    })
+}
+
+/// Counts the messages and the references to blobs.
+fn rows(sample: &Sample) -> u64 {
+    Connection::open(sample.database())
+        .unwrap()
+        .query_row(
+            "SELECT (SELECT count(*) FROM messages) + (SELECT count(*) FROM blob_references)",
+            [],
+            |row| row.uint(0),
+        )
+        .unwrap()
+}
+
+#[tokio::test]
+async fn messages_and_blobs_of_a_run_go_a_few_at_a_time() {
+    let sample = Sample::new();
+    begin(&sample).await;
+    let contents: Vec<[u8; 4]> = (0..600_u32).map(u32::to_be_bytes).collect();
+    let events = vec![
+        run_started(run(1), 1, None, Vec::new()),
+        heard(&contents),
+        run_ended(run(1), 1, TurnId(Digest([0; 32]))),
+    ];
+    let mut said = commit(Stream::Run(run(1)), events);
+    for content in &contents {
+        said = said.blob(content.to_vec());
+    }
+    sample.store.commit(said).await.unwrap();
+    sample
+        .append(Stream::Session(session(1)), vec![deleted(1)])
+        .await;
+    let purge = Stream::Session(session(9));
+    let mut before = rows(&sample);
+    assert!(before >= 1_200, "{before} rows");
+    let mut after = Some(0);
+    while let Some(from) = after {
+        after = sample.store.erase(purge, piece(), from).await.unwrap();
+        let now = rows(&sample);
+        assert!(before - now <= 512, "{before} rows before, then {now}");
+        before = now;
+    }
+    assert_eq!(before, 0);
+    is_sound(&sample).await;
+    erase_all(&sample.store, purge, Piece::Blobs).await;
+    for content in &contents {
+        let found = sample.store.blob(Digest::of(content)).await.unwrap();
+        assert_eq!(found, None);
+    }
+}
+
+#[tokio::test]
+async fn a_run_whose_purge_begins_anew_each_time_moves_its_usage_once() {
+    let sample = Sample::new();
+    begin(&sample).await;
+    let of_run = Stream::Run(run(1));
+    let of_user = place("shelf", BucketScope::User, "ada");
+    let contents: Vec<[u8; 4]> = (0..300_u32).map(u32::to_be_bytes).collect();
+    let mut events = vec![run_started(run(1), 1, None, Vec::new()), heard(&contents)];
+    for n in 0..300 {
+        let kept = written(&of_user, &[("kept", Some(b"v"))]);
+        events.extend([noise(n), worked(), kept]);
+    }
+    events.push(run_ended(run(1), 1, TurnId(Digest([0; 32]))));
+    let mut all = commit(of_run, events);
+    for content in &contents {
+        all = all.blob(content.to_vec());
+    }
+    sample.store.commit(all).await.unwrap();
+    let purge = Stream::Session(session(1));
+    sample.append(purge, vec![deleted(1)]).await;
+    begun(&sample.store, 1).await;
+    let mut transactions = 1;
+    // Each is the first one after a crash.
+    while sample
+        .store
+        .erase(purge, piece(), 0)
+        .await
+        .unwrap()
+        .is_some()
+    {
+        transactions += 1;
+    }
+    assert!(transactions > 3, "{transactions} transactions");
+    erase_all(&sample.store, purge, piece()).await;
+    let tally = finished(&sample.store, 1).await;
+    let worked: u64 = tally.usage.iter().map(|share| share.sum.active_ms).sum();
+    assert_eq!(
+        (worked, tally.kept.bucket_writes, tally.erased.messages),
+        (300, 300, 300)
+    );
+    let kept = sample.store.bucket_value(&of_user, "kept").await.unwrap();
+    assert_eq!(kept.as_deref(), Some(&b"v"[..]));
+    is_sound(&sample).await;
+}
+
+/// Begins to purge a session, one run of which took in so many inputs at its start. Returns how
+/// many events have content.
+async fn many_inputs(sample: &Sample, inputs: u128) -> u64 {
+    begin(sample).await;
+    let stream = Stream::Session(session(1));
+    let heard = (1..=inputs).map(|n| accepted(n, 1, Source::Api, "a word"));
+    sample.append(stream, heard.collect()).await;
+    let claimed = (1..=inputs).map(input).collect();
+    let events = vec![
+        run_started(run(1), 1, None, claimed),
+        worked(),
+        run_ended(run(1), 1, TurnId(Digest([0; 32]))),
+    ];
+    sample.append(Stream::Run(run(1)), events).await;
+    sample.append(stream, vec![deleted(1)]).await;
+    begun(&sample.store, 1).await;
+    with_content(sample)
+}
+
+/// Counts the events that have content.
+fn with_content(sample: &Sample) -> u64 {
+    count(
+        sample,
+        "SELECT count(*) FROM events WHERE payload IS NOT NULL",
+    )
+}
+
+fn count(sample: &Sample, text: &str) -> u64 {
+    Connection::open(sample.database())
+        .unwrap()
+        .query_row(text, [], |row| row.uint(0))
+        .unwrap()
+}
+
+#[tokio::test]
+async fn inputs_that_a_run_took_in_at_once_go_a_few_at_a_time_and_before_its_start() {
+    let purge = Stream::Session(session(1));
+    for begins_anew in [false, true] {
+        let sample = Sample::new();
+        let mut before = many_inputs(&sample, 600).await;
+        let mut after = Some(0);
+        let mut transactions = 0;
+        while let Some(from) = after {
+            let from = if begins_anew { 0 } else { from };
+            after = sample.store.erase(purge, piece(), from).await.unwrap();
+            transactions += 1;
+            let now = with_content(&sample);
+            assert!(before - now <= 256, "{before} events before, then {now}");
+            before = now;
+            let inputs = count(&sample, "SELECT count(*) FROM inputs");
+            let starts = count(
+                &sample,
+                "SELECT count(*) FROM events WHERE kind = 'run.started.v1' AND payload IS NOT NULL",
+            );
+            assert!(inputs == 0 || starts == 1, "{inputs} inputs of no run");
+        }
+        assert!(transactions >= 3, "{transactions} transactions");
+        let tally = finished(&sample.store, 1).await;
+        let worked: u64 = tally.usage.iter().map(|share| share.sum.active_ms).sum();
+        assert_eq!(worked, 1);
+        assert_eq!(count(&sample, "SELECT count(*) FROM inputs"), 0);
+        is_sound(&sample).await;
+    }
+}
+
+#[tokio::test]
+async fn large_inputs_and_messages_of_a_run_go_a_few_at_a_time() {
+    let sample = Sample::new();
+    begin(&sample).await;
+    let stream = Stream::Session(session(1));
+    let large = "x".repeat(LARGE_BYTES);
+    for n in 1..=3 {
+        let heard = accepted(n, 1, Source::Api, &large);
+        sample.append(stream, vec![heard]).await;
+    }
+    let said = (1..=3).map(|id| message(id, Role::User, &large)).collect();
+    let step = stepped(run(1), said, Vec::new(), Vec::new());
+    let events = vec![
+        run_started(run(1), 1, None, (1..=3).map(input).collect()),
+        Event::RunStepped(Box::new(step)),
+        run_ended(run(1), 1, TurnId(Digest([0; 32]))),
+    ];
+    sample.append(Stream::Run(run(1)), events).await;
+    sample.append(stream, vec![deleted(1)]).await;
+    begun(&sample.store, 1).await;
+    let mut after = Some(0);
+    let of_messages = "SELECT coalesce(sum(octet_length(message)), 0) FROM messages";
+    while let Some(from) = after {
+        let (stored, longest) = payloads(&sample);
+        let told = count(&sample, of_messages);
+        after = sample.store.erase(stream, piece(), from).await.unwrap();
+        let erased = stored - payloads(&sample).0;
+        assert!(erased < BYTES_MAX + longest, "{erased} bytes of payloads");
+        let deleted = told - count(&sample, of_messages);
+        let message_bytes = LARGE_BYTES as u64 + 4_096;
+        assert!(
+            deleted < BYTES_MAX + message_bytes,
+            "{deleted} bytes of messages"
+        );
+    }
+    finished(&sample.store, 1).await;
+    is_sound(&sample).await;
+}
