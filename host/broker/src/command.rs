@@ -99,7 +99,7 @@ pub(crate) use quota::may_store;
 pub use reading::Reading;
 pub use route::{Meant, PostRouted, Routed, RoutedReceipt};
 pub use session_stats::SessionNumbers;
-pub use tasks::{TaskList, TaskQuery, TaskStats};
+pub use tasks::{TaskList, TaskQuery};
 pub use transcripts::{ImportSession, ImportedSession, TRANSCRIPT_BYTES_MAX};
 pub use trees::{DIFF_TURNS_MAX, Fork, Other};
 pub use turn_report::{CallReport, TurnReport};

@@ -26,6 +26,7 @@ mod search;
 mod session_stats;
 mod sessions;
 mod spawned;
+pub(crate) mod task_sums;
 pub(crate) mod tasks;
 mod transcripts;
 pub(crate) mod trees;

@@ -175,7 +175,7 @@ pub(super) struct Range {
 pub(super) struct Stats {
     /// The sums by target and operation, in the order of these.
     stats: Vec<wire::TaskSumView>,
-    /// True if there are more than 50,000 tasks: the oldest are left out.
+    /// True if there are more than 1,000 different targets and operations: some are left out.
     cut_off: bool,
 }
 

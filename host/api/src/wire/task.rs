@@ -126,9 +126,10 @@ pub(crate) struct TaskSumView {
     states: Value,
     /// Number of tasks that ended as `FAILED` or `TIMEOUT`.
     failures: u64,
-    /// The median duration of those that have ended, in milliseconds.
+    /// The median duration of those that have ended, in milliseconds, to within 0.2 %.
     p50_ms: Option<u64>,
-    /// The duration that 95 of 100 of those that have ended did not exceed, in milliseconds.
+    /// The duration that 95 of 100 of those that have ended did not exceed, in milliseconds, to
+    /// within 0.2 %.
     p95_ms: Option<u64>,
     /// Tokens of all.
     tokens: u64,

@@ -15,7 +15,7 @@ use domain::id::{OperationId, Stream};
 use domain::refusal::RefusalKind;
 use domain::role::Right;
 use domain::run::settle::{Ended, settlement};
-use domain::task::{TaskSample, TaskStatus, TaskSum, sum_up};
+use domain::task::{TaskStats, TaskStatus};
 use domain::time::Timestamp;
 use domain::user::UserId;
 use store::{Commit, CommitError, Expected, Guard, QueueGuard, RunGuard, TaskFilter, TaskRow};
@@ -25,8 +25,6 @@ const LOOK_TASKS: usize = 500;
 /// Tasks that one page looks through, at most. A page that found fewer than it may have goes on
 /// from there.
 const LOOKED_AT_MAX: usize = 5_000;
-/// Tasks that are summed up, at most: the newest.
-const SUMMED_UP_MAX: usize = 50_000;
 
 /// The tasks that a page shows.
 #[derive(Debug, Clone, Default)]
@@ -48,15 +46,6 @@ pub struct TaskList {
     pub tasks: Vec<TaskRow>,
     /// The place after which the next page begins; none on the last.
     pub next: Option<(Timestamp, OperationId)>,
-}
-
-/// Sums of tasks.
-#[derive(Debug, Clone)]
-pub struct TaskStats {
-    /// The sums by target and operation.
-    pub sums: Vec<TaskSum>,
-    /// True if there are more tasks than were summed up: the oldest are left out.
-    pub is_cut_off: bool,
 }
 
 impl Broker {
@@ -111,18 +100,17 @@ impl Broker {
     /// Sums tasks up by target and operation.
     #[boxed]
     pub async fn task_stats(&self, filter: TaskFilter) -> Result<TaskStats, Error> {
-        let user = filter.user.clone();
-        let rows = self.store().tasks(filter, None, SUMMED_UP_MAX + 1).await?;
-        let is_cut_off = rows.len() > SUMMED_UP_MAX;
-        let samples = rows
-            .into_iter()
-            .take(SUMMED_UP_MAX)
-            .filter(|row| self.shows(user.as_ref(), row))
-            .map(sample);
-        Ok(TaskStats {
-            sums: sum_up(samples),
-            is_cut_off,
-        })
+        let hidden = match &filter.user {
+            Some(user) if self.is_ruled(user) => {
+                let callers = self.store().task_callers(user).await?;
+                let hidden = callers
+                    .into_iter()
+                    .filter(|(_, path)| !self.may_see(user, path));
+                hidden.map(|(agent, _)| agent).collect()
+            }
+            _ => Vec::new(),
+        };
+        Ok(self.store().task_stats(filter, hidden).await?)
     }
 
     /// Cancels a task: its caller is told so at once, and its work is stopped. Returns the task.
@@ -246,17 +234,6 @@ impl Broker {
                 .as_deref()
                 .is_none_or(|path| self.may_see(user, path))
         })
-    }
-}
-
-fn sample(row: TaskRow) -> TaskSample {
-    TaskSample {
-        target: row.target.unwrap_or_else(|| row.kind.as_str().to_owned()),
-        operation: row.operation,
-        status: row.status,
-        duration_ms: row.ended_at.map(|ended| ended.since_ms(row.created_at)),
-        tokens: row.tokens,
-        cost_micros: row.cost_micros,
     }
 }
 

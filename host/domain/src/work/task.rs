@@ -14,6 +14,11 @@ use std::collections::BTreeMap;
 /// Bytes of a task's parameters that are kept to be shown, at most.
 pub const PARAMETERS_BYTES_MAX: usize = 1_024;
 
+/// Targets and operations that are summed up, at most.
+pub const SUMS_MAX: usize = 1_000;
+/// Bits of a duration that are kept, from its first on: it is rounded up by 0.2 % at most.
+const DURATION_BITS: u32 = 10;
+
 /// The state of a task. `PENDING`, `QUEUED`, `RUNNING` and `PAUSED` go on, the others are ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum TaskStatus {
@@ -240,9 +245,10 @@ pub struct TaskSum {
     pub operation: Option<String>,
     /// Number of tasks by their state.
     pub states: BTreeMap<TaskStatus, u64>,
-    /// The median duration of those that have ended, in milliseconds.
+    /// The median duration of those that have ended, in milliseconds, to within 0.2 %.
     pub p50_ms: Option<u64>,
-    /// The duration that 95 of 100 of those that have ended did not exceed, in milliseconds.
+    /// The duration that 95 of 100 of those that have ended did not exceed, in milliseconds, to
+    /// within 0.2 %.
     pub p95_ms: Option<u64>,
     /// Tokens of all.
     pub tokens: u64,
@@ -265,46 +271,92 @@ impl TaskSum {
     }
 }
 
-/// Sums tasks up by target and operation, in the order of these.
-#[must_use]
-pub fn sum_up(samples: impl IntoIterator<Item = TaskSample>) -> Vec<TaskSum> {
-    let mut groups: BTreeMap<(String, Option<String>), (TaskSum, Vec<u64>)> = BTreeMap::new();
-    for sample in samples {
-        let key = (sample.target.clone(), sample.operation.clone());
-        let (sum, durations) = groups.entry(key).or_insert_with(|| {
+/// Sums of tasks.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct TaskStats {
+    /// The sums by target and operation, in the order of these.
+    pub sums: Vec<TaskSum>,
+    /// True if there are more than [`SUMS_MAX`]: some are left out.
+    pub is_cut_off: bool,
+}
+
+/// A count of tasks, one after the other. It grows with what they differ in and not with their
+/// number.
+#[derive(Debug, Default)]
+pub struct TaskTally {
+    sums: BTreeMap<(String, Option<String>), (TaskSum, Durations)>,
+    is_cut_off: bool,
+}
+
+impl TaskTally {
+    /// Counts a task.
+    pub fn add(&mut self, sample: TaskSample) {
+        let has_room = self.sums.len() < SUMS_MAX;
+        let key = (sample.target, sample.operation);
+        if !has_room && !self.sums.contains_key(&key) {
+            self.is_cut_off = true;
+            return;
+        }
+        let (target, operation) = key.clone();
+        let (sum, durations) = self.sums.entry(key).or_insert_with(|| {
             let sum = TaskSum {
-                target: sample.target,
-                operation: sample.operation,
+                target,
+                operation,
                 states: BTreeMap::new(),
                 p50_ms: None,
                 p95_ms: None,
                 tokens: 0,
                 cost_micros: 0,
             };
-            (sum, Vec::new())
+            (sum, Durations::default())
         });
         *sum.states.entry(sample.status).or_default() += 1;
         sum.tokens = sum.tokens.saturating_add(sample.tokens);
         sum.cost_micros = sum.cost_micros.saturating_add(sample.cost_micros);
-        durations.extend(sample.duration_ms);
+        if let Some(ms) = sample.duration_ms {
+            durations.add(ms);
+        }
     }
-    groups
-        .into_values()
-        .map(|(sum, mut durations)| {
-            durations.sort_unstable();
-            TaskSum {
-                p50_ms: percentile(&durations, 50),
-                p95_ms: percentile(&durations, 95),
-                ..sum
-            }
-        })
-        .collect()
+
+    /// Returns the sums by target and operation, in the order of these.
+    #[must_use]
+    pub fn stats(self) -> TaskStats {
+        let sums = self.sums.into_values().map(|(sum, durations)| TaskSum {
+            p50_ms: durations.percentile(50),
+            p95_ms: durations.percentile(95),
+            ..sum
+        });
+        TaskStats {
+            sums: sums.collect(),
+            is_cut_off: self.is_cut_off,
+        }
+    }
 }
 
-/// Returns the smallest of some ordered numbers that so many of a hundred do not exceed.
-fn percentile(ordered: &[u64], of_hundred: usize) -> Option<u64> {
-    let place = (ordered.len() * of_hundred).div_ceil(100);
-    ordered.get(place.checked_sub(1)?).copied()
+/// Numbers of tasks by the milliseconds that they took. Of a duration its first bits are kept.
+#[derive(Debug, Default)]
+struct Durations {
+    counts: BTreeMap<u64, u64>,
+}
+
+impl Durations {
+    fn add(&mut self, ms: u64) {
+        let bits = u64::BITS - ms.leading_zeros();
+        let step = 1_u64 << bits.saturating_sub(DURATION_BITS);
+        let kept = ms.checked_next_multiple_of(step).unwrap_or(ms);
+        *self.counts.entry(kept).or_default() += 1;
+    }
+
+    /// Returns the smallest duration that so many of a hundred do not exceed.
+    fn percentile(&self, of_hundred: u64) -> Option<u64> {
+        let all: u64 = self.counts.values().sum();
+        let place = all.saturating_mul(of_hundred).div_ceil(100);
+        let mut passed = 0;
+        self.counts.iter().find_map(|(ms, count)| {
+            passed += count;
+            (passed >= place).then_some(*ms)
+        })
+    }
 }
 
 #[cfg(test)]

@@ -220,25 +220,28 @@ impl Store {
     }
 }
 
-fn read(row: &Row<'_>) -> rusqlite::Result<TaskRow> {
-    let settled = word(row, 19, TaskState::from_word)?;
-    let end = word(row, 22, TurnEnd::from_word)?;
-    let queued = row.uint_opt(21)?.is_some_and(|held| held > 0);
-    let carrier = match row.text_opt(20)? {
+/// Reads the facts from which a task's state follows, from five columns on: its own state, that of
+/// its input and what that is held for, the outcome of its turn, and whether that asks.
+pub(super) fn facts(row: &Row<'_>, first: usize) -> rusqlite::Result<TaskFacts> {
+    let queued = row.uint_opt(first + 2)?.is_some_and(|held| held > 0);
+    let carrier = match row.text_opt(first + 1)? {
         Some("waiting") => Carrier::Waiting { queued },
         Some("claimed") => Carrier::Claimed,
         Some("consumed") => Carrier::Consumed,
         Some("dead") => Carrier::Dead,
         Some(_) | None => Carrier::Gone,
     };
-    let facts = TaskFacts {
-        settled,
+    Ok(TaskFacts {
+        settled: word(row, first, TaskState::from_word)?,
         carrier,
-        end,
-        asks: row.get(23)?,
-    };
+        end: word(row, first + 3, TurnEnd::from_word)?,
+        asks: row.get(first + 4)?,
+    })
+}
+
+fn read(row: &Row<'_>) -> rusqlite::Result<TaskRow> {
     let time = |column| Ok::<_, rusqlite::Error>(row.uint_opt(column)?.map(Timestamp));
-    let status = facts.status();
+    let status = facts(row, 19)?.status();
     Ok(TaskRow {
         id: OperationId(row.digest(0)?),
         run: row.id(1)?,

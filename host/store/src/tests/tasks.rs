@@ -5,6 +5,7 @@ use super::sample::{
     NOON, Sample, accepted, agent, begin, input, opened, run, run_ended, run_started, session,
     stepped, timer, turn_after,
 };
+use crate::read::task_sums::{COUNTED_OF_AGENT, COUNTED_OF_SESSION, COUNTED_OF_USER};
 use crate::read::tasks::{OF_AGENT, OF_SESSION, OF_USER};
 use crate::{AgentGuard, Commit, TaskFilter};
 use domain::budget::Amount;
@@ -15,7 +16,8 @@ use domain::operation::{Operation, Performer, ReplyTo, Settlement};
 use domain::step::OperationOutcome;
 use domain::task::{TaskKind, TaskStatus};
 use domain::user::UserId;
-use rusqlite::Connection;
+use rusqlite::{Connection, params};
+use std::collections::BTreeMap;
 
 /// Arguments of an urgent delegation.
 const ARGUMENTS: &str =
@@ -283,7 +285,14 @@ async fn nobodys_tasks_are_found_by_walking_everybodys() {
     let sample = Sample::new();
     begin(&sample).await;
     let connection = Connection::open(sample.database()).unwrap();
-    for statement in [OF_SESSION, OF_USER, OF_AGENT] {
+    for statement in [
+        OF_SESSION,
+        OF_USER,
+        OF_AGENT,
+        COUNTED_OF_SESSION,
+        COUNTED_OF_USER,
+        COUNTED_OF_AGENT,
+    ] {
         let text = format!("EXPLAIN QUERY PLAN {statement}");
         let mut plan = connection.prepare(&text).unwrap();
         let mut rows = plan.raw_query();
@@ -297,6 +306,92 @@ async fn nobodys_tasks_are_found_by_walking_everybodys() {
         let is_wide = |step: &String| step.contains("tasks_by_time") || step.contains("SCAN k");
         assert!(!steps.iter().any(is_wide), "{statement}: {steps:?}");
     }
+}
+
+/// Puts tasks of run 1 into the database that were done after 1 ms, 2 ms and so on.
+fn done(sample: &Sample, tasks: u64) {
+    let connection = Connection::open(sample.database()).unwrap();
+    let text = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?1) \
+                INSERT INTO tasks (id, run, session, agent, user_id, kind, target, operation, \
+                to_agent, to_session, input, detached, held, created_at, state, ended_at, tokens, \
+                cost_micros) SELECT CAST(printf('%032d', i) AS BLOB), ?2, ?3, ?4, 'local', \
+                'delegate', 'worker', 'read_file', ?5, ?6, 'input ' || i, 0, 0, ?7, 'COMPLETED', \
+                ?7 + i, 2, 3 FROM n";
+    connection
+        .execute(
+            text,
+            params![
+                i64::try_from(tasks).unwrap(),
+                run(1).to_string(),
+                session(1).to_string(),
+                agent(1).to_string(),
+                agent(2).to_string(),
+                session(2).to_string(),
+                i64::try_from(NOON.0).unwrap(),
+            ],
+        )
+        .unwrap();
+}
+
+#[tokio::test]
+async fn tasks_are_summed_up_however_many_there_are_and_whoever_looks() {
+    let sample = Sample::new();
+    two_tasks(&sample).await;
+    done(&sample, 60_000);
+    let of = |user: &str| TaskFilter {
+        user: Some(user.parse::<UserId>().unwrap()),
+        ..TaskFilter::default()
+    };
+    let of_session = |n| TaskFilter {
+        session: Some(session(n)),
+        ..TaskFilter::default()
+    };
+    let of_agent = |n| TaskFilter {
+        agent: Some(agent(n)),
+        ..TaskFilter::default()
+    };
+    let sums = async |filter, hidden: &[u128]| {
+        let hidden = hidden.iter().copied().map(agent).collect();
+        let stats = sample.store.task_stats(filter, hidden).await.unwrap();
+        assert!(!stats.is_cut_off);
+        stats.sums
+    };
+    for filter in [
+        TaskFilter::default(),
+        of("ada"),
+        of_session(1),
+        of_agent(1),
+        TaskFilter {
+            session: Some(session(1)),
+            ..of("ada")
+        },
+    ] {
+        let found = sums(filter.clone(), &[7]).await;
+        let [list, read] = found.as_slice() else {
+            panic!("{filter:?}: {found:?}")
+        };
+        let waiting = [(TaskStatus::Pending, 1), (TaskStatus::Queued, 1)];
+        assert_eq!(list.states, BTreeMap::from(waiting), "{filter:?}");
+        let ended = [(TaskStatus::Completed, 60_000)];
+        assert_eq!(read.states, BTreeMap::from(ended), "{filter:?}");
+        assert_eq!((list.p50_ms, list.tokens), (None, 0));
+        assert_eq!((read.p50_ms, read.p95_ms), (Some(30_016), Some(57_024)));
+        assert_eq!((read.tokens, read.cost_micros), (120_000, 180_000));
+        // Whom the operator hides has handed nothing over.
+        assert_eq!(sums(filter, &[1]).await, []);
+    }
+    for filter in [of("eve"), of_session(2), of_agent(7)] {
+        assert_eq!(sums(filter.clone(), &[]).await, [], "{filter:?}");
+    }
+    let until = TaskFilter {
+        to: Some(NOON),
+        ..TaskFilter::default()
+    };
+    assert_eq!(sums(until, &[]).await, []);
+    let callers = async |user: UserId| sample.store.task_callers(&user).await.unwrap();
+    let caller = (agent(1), "/ada/assistant".to_owned());
+    assert_eq!(callers("ada".parse().unwrap()).await, [caller]);
+    assert_eq!(callers("eve".parse().unwrap()).await, []);
 }
 
 #[tokio::test]

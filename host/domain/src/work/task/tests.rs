@@ -1,7 +1,8 @@
 //! Tables of tasks: their states, their content and their sums.
 
 use super::{
-    Carrier, PARAMETERS_BYTES_MAX, TaskFacts, TaskKind, TaskSample, TaskStatus, content, sum_up,
+    Carrier, Durations, PARAMETERS_BYTES_MAX, SUMS_MAX, TaskFacts, TaskKind, TaskSample, TaskStats,
+    TaskStatus, TaskTally, content,
 };
 use crate::access::tool::EffectClass;
 use crate::thread::turn::TurnEnd;
@@ -153,23 +154,35 @@ fn a_task_shows_its_operation_and_no_more_of_its_parameters_than_fits() {
     );
 }
 
-#[test]
-fn tasks_are_summed_up_by_target_and_operation() {
-    let sample = |operation: &str, status, duration_ms| TaskSample {
+fn sample(operation: &str, status: TaskStatus, duration_ms: Option<u64>) -> TaskSample {
+    TaskSample {
         target: "worker".into(),
         operation: Some(operation.into()),
         status,
         duration_ms,
         tokens: 10,
         cost_micros: 3,
-    };
+    }
+}
+
+fn summed_up(samples: impl IntoIterator<Item = TaskSample>) -> TaskStats {
+    let mut tally = TaskTally::default();
+    for sample in samples {
+        tally.add(sample);
+    }
+    tally.stats()
+}
+
+#[test]
+fn tasks_are_summed_up_by_target_and_operation() {
     let mut samples: Vec<TaskSample> = (1..=20)
         .map(|n| sample("read_file", TaskStatus::Completed, Some(n * 10)))
         .collect();
     samples.push(sample("list_files", TaskStatus::Failed, Some(7)));
     samples.push(sample("list_files", TaskStatus::Timeout, Some(9)));
     samples.push(sample("list_files", TaskStatus::Queued, None));
-    let sums = sum_up(samples);
+    let TaskStats { sums, is_cut_off } = summed_up(samples);
+    assert!(!is_cut_off);
     let [list, read] = sums.as_slice() else {
         panic!("{sums:?}")
     };
@@ -193,5 +206,33 @@ fn tasks_are_summed_up_by_target_and_operation() {
         ),
         (20, 0, Some(100), Some(190), 60)
     );
-    assert_eq!(sum_up([]), []);
+    assert_eq!(summed_up([]), TaskStats::default());
+}
+
+#[test]
+fn targets_and_operations_beyond_the_limit_are_left_out_and_that_is_told() {
+    let of = |n: usize| sample(&format!("o{n}"), TaskStatus::Completed, Some(1));
+    let stats = summed_up((0..SUMS_MAX).chain(0..SUMS_MAX).map(of));
+    assert!(!stats.is_cut_off);
+    assert!(stats.sums.iter().all(|sum| sum.count() == 2));
+    let stats = summed_up((0..=SUMS_MAX).map(of));
+    assert!(stats.is_cut_off);
+    assert_eq!(stats.sums.len(), SUMS_MAX);
+}
+
+#[test]
+fn durations_take_room_by_their_size_and_not_by_their_number() {
+    let mut durations = Durations::default();
+    for ms in 0..300_000 {
+        durations.add(ms);
+    }
+    let kept = durations.counts.len();
+    assert!(kept < 6_000, "{kept}");
+    for (of_hundred, exact) in [(50, 149_999_u64), (95, 284_999)] {
+        let found = durations.percentile(of_hundred).unwrap();
+        assert!(found >= exact && found - exact <= exact / 500, "{found}");
+    }
+    durations.add(u64::MAX);
+    assert_eq!(durations.percentile(100), Some(u64::MAX));
+    assert_eq!(Durations::default().percentile(50), None);
 }
