@@ -131,6 +131,31 @@ fn delegate(key: &str, more: &Value) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_agents_own_delegation_that_is_refused_reaches_it_as_a_result() {
+    let denied = with(|setup| setup.definitions[0]["agentDenylist"] = json!(["worker"]));
+    for (setup, more, code) in [
+        (
+            Setup::default(),
+            json!({ "target": "nobody" }),
+            "INVALID_TARGET",
+        ),
+        (
+            Setup::default(),
+            json!({ "parameters": {} }),
+            "INVALID_PARAMETERS",
+        ),
+        (denied, json!({}), "NOT_ALLOWED"),
+    ] {
+        let world = World::new(setup).await;
+        let steps = json!([{ "start": [delegate("d", &more)] }]);
+        let told = world.play(steps).await.join("\n");
+        let told = told.strip_prefix("d parts ").unwrap_or(&told);
+        let result = serde_json::from_str(told).unwrap_or_else(|error| panic!("{error}: {told}"));
+        check_refused(&result, code, false);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn delegations_beyond_the_limit_wait_and_are_done_by_urgency_and_order() {
     for of_tree in [false, true] {
         let world = World::new(with(|setup| {
@@ -197,7 +222,7 @@ async fn no_more_delegations_wait_than_may_and_none_of_a_turn_that_is_waited_for
         .await;
     let refused = told.iter().find(|line| line.starts_with("c ")).unwrap();
     assert!(
-        refused.starts_with("c failed limit-reached:") && refused.contains("(childrenMax)"),
+        refused.contains(r#""code":"LIMIT_REACHED""#) && refused.contains("(childrenMax)"),
         "{told:?}"
     );
     let two = json!({ "until": "all", "start": [delegate("a", &none), delegate("b", &none)] });
@@ -206,7 +231,11 @@ async fn no_more_delegations_wait_than_may_and_none_of_a_turn_that_is_waited_for
         .play(json!([{ "start": [{ "key": "d", "agent": "other", "text": inner }] }]))
         .await
         .join("\n");
-    assert!(told.contains("b failed limit-reached:"), "{told}");
+    let refused = told.lines().find(|line| line.contains("LIMIT_REACHED"));
+    assert!(
+        refused.is_some_and(|line| line.contains("b parts {")),
+        "{told}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

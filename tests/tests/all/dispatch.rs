@@ -137,7 +137,7 @@ async fn the_delegate_tool_is_bound_by_the_same_limits() {
         .await;
     let refused = told.iter().find(|line| line.starts_with("b ")).unwrap();
     assert!(
-        refused.starts_with("b failed limit-reached:") && refused.contains("(childrenMax)"),
+        refused.contains(r#""code":"LIMIT_REACHED""#) && refused.contains("(childrenMax)"),
         "{told:?}"
     );
     assert!(

@@ -150,6 +150,7 @@ impl Requests<'_> {
                 Performer::Refused {
                     outcome: OperationOutcome::Denied,
                     untrusted: false,
+                    of_delegate: false,
                 },
                 EffectClass::ReadOnly,
             ),
@@ -212,6 +213,7 @@ impl Requests<'_> {
                     failure: Failure::lasting(code, message),
                 },
                 untrusted: false,
+                of_delegate: false,
             },
             None => Performer::Tool {
                 component: self.run.component,
@@ -231,6 +233,7 @@ pub(crate) fn failing(fault: &str) -> Resolved {
             failure: Failure::lasting("refused", fault),
         },
         untrusted: false,
+        of_delegate: false,
     };
     by(performer, EffectClass::ReadOnly)
 }

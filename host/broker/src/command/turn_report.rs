@@ -221,6 +221,7 @@ mod tests {
             performer: Performer::Refused {
                 outcome,
                 untrusted: false,
+                of_delegate: false,
             },
             effect: EffectClass::ReadOnly,
             time_limit_ms: None,

@@ -9,7 +9,7 @@ use super::driving::Driving;
 use super::error::DriverError;
 use super::handover::Sent;
 use super::reserve::RoutedCall;
-use super::scope::{NotMade, Scope, failed, simply};
+use super::scope::{NotMade, Scope, as_delegation, failed, simply};
 use crate::asking::ready;
 use crate::catalogue::CHAT;
 use crate::ledger::{Through, entry, ledger_event};
@@ -138,7 +138,10 @@ impl SessionContext {
             let sent = &mut requests.sent;
             let resolved = match &request.work {
                 Work::Model(model) => Box::pin(self.resolve_model(&mut scope, model)).await?,
-                Work::Tool { call } => Box::pin(self.resolve_call(&mut scope, call, sent)).await?,
+                Work::Tool { call } => {
+                    let resolved = Box::pin(self.resolve_call(&mut scope, call, sent)).await?;
+                    as_delegation(call, resolved)
+                }
                 Work::Client(action) => {
                     let action = ready(&self.core.schemas, action).await;
                     let resolved = resolve_client(action, &scope, items);

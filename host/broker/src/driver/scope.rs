@@ -7,6 +7,7 @@ use domain::approval::{Approval, Exact};
 use domain::authority::{Caller, Denied, Permissions};
 use domain::budget::{Amount, Available};
 use domain::definition::Definition;
+use domain::delegate;
 use domain::event::BoundaryVerdict;
 use domain::grant::Grant;
 use domain::id::OperationId;
@@ -14,7 +15,7 @@ use domain::operation::Performer;
 use domain::ruling::Rule;
 use domain::run::decide::Resolved;
 use domain::run::intake::Intake;
-use domain::step::{Failure, OperationOutcome};
+use domain::step::{Call, Failure, OperationOutcome};
 use domain::time::Timestamp;
 use domain::tool::EffectClass;
 use runtime::Decided;
@@ -233,7 +234,11 @@ pub(super) fn refused(outcome: OperationOutcome) -> Resolved {
 
 /// Resolves a request to an outcome that it has at once, and that may rest on content from outside.
 pub(super) fn at_once(outcome: OperationOutcome, untrusted: bool) -> Resolved {
-    let performer = Performer::Refused { outcome, untrusted };
+    let performer = Performer::Refused {
+        outcome,
+        untrusted,
+        of_delegate: false,
+    };
     simply(performer, EffectClass::ReadOnly)
 }
 
@@ -242,4 +247,18 @@ pub(super) fn failed(code: &str, message: impl Into<String>) -> Resolved {
     refused(OperationOutcome::Failed {
         failure: Failure::lasting(code, message),
     })
+}
+
+/// Has the agent's own call of `delegate`, if it was refused, settle as the result of a delegation.
+pub(super) fn as_delegation(call: &Call, mut resolved: Resolved) -> Resolved {
+    let is_own = matches!(call, Call::Own { name, .. } if name == delegate::NAME);
+    if let Performer::Refused {
+        outcome,
+        of_delegate,
+        ..
+    } = &mut resolved.performer
+    {
+        *of_delegate = is_own && !matches!(outcome, OperationOutcome::Parts { .. });
+    }
+    resolved
 }

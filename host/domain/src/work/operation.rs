@@ -118,6 +118,10 @@ pub enum Performer {
         /// True if the outcome rests on content from outside: a result that was kept from before.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         untrusted: bool,
+        /// True if it is the agent's own call of `delegate`, which is told as a result of one. A
+        /// model's is known by the call that it answers.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        of_delegate: bool,
     },
     /// The caller that handed the run its work was replied to, in the commit that started the
     /// operation.

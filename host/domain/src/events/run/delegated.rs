@@ -39,12 +39,25 @@ pub(super) fn delegation(operation: &Operation, time: Timestamp) -> Option<(Dele
     ))
 }
 
-/// Returns whether an operation is the model's call of `delegate`, whatever became of it.
+/// Returns whether an operation is a call of `delegate` that is told as a result of one: the
+/// model's, whatever became of it, or the agent's own that was refused.
 pub(super) fn answers_delegate(operation: &Operation) -> bool {
-    operation
+    let is_models = operation
         .answers
         .as_ref()
-        .is_some_and(|answers| answers.name == delegate::NAME)
+        .is_some_and(|answers| answers.name == delegate::NAME);
+    is_models || is_own_refused(operation)
+}
+
+/// Returns whether an operation is the agent's own call of `delegate` that was refused.
+pub(super) fn is_own_refused(operation: &Operation) -> bool {
+    matches!(
+        operation.performer,
+        Performer::Refused {
+            of_delegate: true,
+            ..
+        }
+    )
 }
 
 /// Returns the result of a call that was not made. Calls of other tools are told why in plain

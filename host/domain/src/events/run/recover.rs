@@ -56,11 +56,10 @@ pub fn next(open: &Open, now: Timestamp) -> Next {
             _ => overdue,
         }));
     }
+    if let Some(ended) = refused(&operation.performer) {
+        return settle(ended);
+    }
     match (&operation.performer, &open.pause) {
-        (Performer::Refused { outcome, untrusted }, _) => {
-            let settled = settlement(operation, refused(outcome.clone()), now);
-            Next::Settle(Box::new(settled.marked(*untrusted)))
-        }
         (Performer::Reply { settled, .. }, _) => settle(replied(*settled)),
         (Performer::Detached { told, .. } | Performer::Memory { told }, _) => settle(Ended::Gave {
             parts: vec![Part::text(told.as_str())],
@@ -236,21 +235,28 @@ fn replied(settled: bool) -> Ended {
     }
 }
 
-fn refused(outcome: crate::work::step::OperationOutcome) -> Ended {
+/// Returns the outcome that an operation had from the start; none for one that is performed.
+fn refused(performer: &Performer) -> Option<Ended> {
     use crate::work::step::OperationOutcome;
-    match outcome {
+    let Performer::Refused {
+        outcome, untrusted, ..
+    } = performer
+    else {
+        return None;
+    };
+    Some(match outcome.clone() {
         OperationOutcome::Failed { failure } => Ended::Failed(failure),
         OperationOutcome::Denied => Ended::Denied,
         OperationOutcome::TimedOut => Ended::TimedOut,
         OperationOutcome::Value { value } => Ended::Value(value),
         OperationOutcome::Parts { parts } => Ended::Gave {
             parts,
-            untrusted: false,
+            untrusted: *untrusted,
         },
         OperationOutcome::Elapsed => Ended::Elapsed,
         OperationOutcome::Cancelled => Ended::Cancelled,
         OperationOutcome::Message { .. } | OperationOutcome::Unknown => Ended::Unknown,
-    }
+    })
 }
 
 /// Returns the operations to look at now, given those that are being worked on. Reads and

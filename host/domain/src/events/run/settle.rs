@@ -1,6 +1,6 @@
 //! The settlement of operations: outcomes, and the results that are paired with a model's calls.
 
-use super::delegated::{answers_delegate, delegation};
+use super::delegated::{answers_delegate, delegation, is_own_refused};
 use super::{Open, Run};
 use crate::access::tool::ClientAction;
 use crate::access::user::UserId;
@@ -101,14 +101,18 @@ pub fn settlement(operation: &Operation, ended: Ended, time: Timestamp) -> Settl
                 Some(result) => result.to_string(),
                 None => explain(&ended),
             };
+            let parts = vec![Part::text(text)];
             let outcome = match ended {
+                _ if is_own_refused(operation) => OperationOutcome::Parts {
+                    parts: parts.clone(),
+                },
                 Ended::Failed(failure) => OperationOutcome::Failed { failure },
                 Ended::Denied => OperationOutcome::Denied,
                 Ended::TimedOut => OperationOutcome::TimedOut,
                 Ended::Cancelled => OperationOutcome::Cancelled,
                 _ => OperationOutcome::Unknown,
             };
-            (outcome, paired(operation, vec![Part::text(text)], true))
+            (outcome, paired(operation, parts, true))
         }
     };
     Settlement {

@@ -76,6 +76,7 @@ fn the_share_of_detached_work_is_charged_for_good_also_in_old_events() {
         Performer::Refused {
             outcome: OperationOutcome::Parts { parts: told() },
             untrusted: false,
+            of_delegate: false,
         },
     ] {
         let mut run = begun();
@@ -144,6 +145,7 @@ fn a_delegation_that_comes_to_nothing_is_told_as_a_result_and_not_as_text() {
     let refused = || Performer::Refused {
         outcome: OperationOutcome::Denied,
         untrusted: false,
+        of_delegate: false,
     };
     let limit = || Ended::Failed(Failure::passing("limit-reached", "too many"));
     for (performer, ended, code, state, retryable) in [
@@ -187,6 +189,50 @@ fn a_delegation_that_comes_to_nothing_is_told_as_a_result_and_not_as_text() {
         // Calls of other tools are told in words.
         let other = read_of("dispatch_to_agent", performer, ended);
         assert!(serde_json::from_str::<serde_json::Value>(&other).is_err());
+    }
+}
+
+#[test]
+fn an_agents_own_delegation_that_is_refused_is_told_as_a_result_too() {
+    let failed = |code: &str| OperationOutcome::Failed {
+        failure: Failure::lasting(code, "why"),
+    };
+    for (outcome, code) in [
+        (OperationOutcome::Denied, "NOT_ALLOWED"),
+        (failed("limit-reached"), "LIMIT_REACHED"),
+        (failed("INVALID_TARGET"), "INVALID_TARGET"),
+    ] {
+        for of_delegate in [true, false] {
+            let performer = Performer::Refused {
+                outcome: outcome.clone(),
+                untrusted: false,
+                of_delegate,
+            };
+            let mut run = begun();
+            let operation = handed(&run, performer, EffectClass::ReadOnly);
+            run.start(&operation, NOW);
+            // A refused call is none that was made.
+            assert_eq!(run.spending.tool_calls, 0, "{code}");
+            let Next::Settle(settled) = next(&run.open[&operation.id], NOW) else {
+                panic!("it settles at once")
+            };
+            assert_eq!(settled.result, None);
+            if !of_delegate {
+                assert_eq!(settled.outcome, outcome);
+                continue;
+            }
+            let OperationOutcome::Parts { parts } = &settled.outcome else {
+                panic!("{settled:?}")
+            };
+            let told: serde_json::Value = serde_json::from_str(&text_of(parts)).expect("a result");
+            assert_eq!(
+                (&told["success"], &told["error"]["code"]),
+                (&json!(false), &json!(code)),
+                "{told}"
+            );
+            let category = &told["error"]["category"];
+            assert_eq!(category, "TOOL_EXECUTION_FAILED", "{told}");
+        }
     }
 }
 
