@@ -1,15 +1,17 @@
 //! JavaScript: one program in a context of its own.
 //!
 //! The program is run in slices, and the clock is read between them, so that one that does not end
-//! is stopped here and its output returned; so are timers. What the engine itself runs, such as a
-//! sort, a regular expression, `eval`, or a reaction to a promise with all that follows an `await`,
-//! has no slices: there the host's limit on computing ends the call.
+//! is stopped here and its output returned; so are timers. A reaction to a promise with all that
+//! follows an `await` has no slices, since the engine itself runs it: there each loop looks at the
+//! clock. What else the engine runs, such as a sort, a regular expression or `eval`, ends at the
+//! host's limit on computing.
 
 mod clock;
 mod console;
 mod errors;
 mod jobs;
 mod rendering;
+mod ticks;
 mod timers;
 mod world;
 
@@ -56,7 +58,11 @@ enum Stop {
 
 impl From<JsError> for Stop {
     fn from(error: JsError) -> Self {
-        Self::Threw(error)
+        if ticks::is_time_up(&error) {
+            Self::TimeUp
+        } else {
+            Self::Threw(error)
+        }
     }
 }
 
@@ -102,11 +108,10 @@ fn evaluate_in_world(code: &str, world: &Rc<World>) -> Ended {
         Ok(context) => context,
         Err(error) => return Ended::Threw(errors::unnamed(&error.to_string())),
     };
-    let ended = match evaluate(code, world, &mut context) {
-        Ok(value) => match rendering::render(&value, world, &mut context) {
-            Ok(rendered) => Ended::Value(rendered),
-            Err(error) => Ended::Threw(errors::thrown(&error, world, &mut context)),
-        },
+    let evaluated = evaluate(code, world, &mut context);
+    let rendered = evaluated.and_then(|value| Ok(rendering::render(&value, world, &mut context)?));
+    let ended = match rendered {
+        Ok(rendered) => Ended::Value(rendered),
         Err(Stop::Threw(error)) => Ended::Threw(errors::thrown(&error, world, &mut context)),
         Err(Stop::TimeUp) => Ended::TimedOut,
     };
@@ -157,13 +162,25 @@ fn evaluate(code: &str, world: &Rc<World>, context: &mut Context) -> Result<JsVa
     }
 }
 
-/// Reads a program. One that cannot be read for its `await` or `return` at the top level becomes
-/// the body of a function.
+/// Reads a program, with loops that look at the clock if it can be read so too.
 fn parse(code: &str, world: &World, context: &mut Context) -> JsResult<Script> {
     let lines = code.lines().count();
     world
         .last_line
         .set(u32::try_from(lines).unwrap_or(u32::MAX));
+    if let Some(ticking) = ticks::insert(code)
+        && let Ok(script) = whole(&ticking.code, world, context)
+    {
+        ticks::install(context)?;
+        *world.inserts.borrow_mut() = ticking.inserts;
+        return Ok(script);
+    }
+    whole(code, world, context)
+}
+
+/// Reads a program. One that cannot be read for its `await` or `return` at the top level becomes
+/// the body of a function.
+fn whole(code: &str, world: &World, context: &mut Context) -> JsResult<Script> {
     let error = match script(code, context) {
         Ok(script) => return Ok(script),
         Err(error) => error,

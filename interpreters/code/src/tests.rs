@@ -169,6 +169,11 @@ fn a_program_without_an_end_is_stopped_at_its_time_and_keeps_its_output() {
         "setInterval((word) => { console.log(word); for (;;) { (() => 1)() } }, 1, 'begun')",
         "await null; console.log('begun'); setTimeout(() => { while (true); })",
         "(async () => { while (true) await null })(); console.log('begun')",
+        "await null; console.log('begun'); while (true);",
+        "await null; console.log('begun'); for (;;) { try { for (;;); } catch { } finally { } }",
+        "(async () => { await null; console.log('begun'); do { (() => 1)() } while (true) })()",
+        "Promise.resolve('begun').then((word) => { console.log(word); for (let n = 0; ; n++); })",
+        "queueMicrotask(() => { console.log('begun'); [1].forEach(() => { while (true); }) })",
     ] {
         let result = run_with(json!({ "code": code, "timeout": 50 }));
         assert_eq!(result.status, Ending::TimedOut, "{code}");
@@ -178,6 +183,24 @@ fn a_program_without_an_end_is_stopped_at_its_time_and_keeps_its_output() {
             "the program was stopped: it had 50 ms, timers included"
         );
     }
+}
+
+#[test]
+fn loops_of_a_program_that_awaits_do_what_they_did_and_errors_keep_their_place() {
+    for code in [
+        "let n = 0; await null; for (let i = 0; i < 4; i++) n += i; while (n < 7) n++; return n",
+        "const f = async () => { let n = 0; for (;;) { await null; if (++n > 6) return n } }; f()",
+        "let n = 0; await null; do n++; while (n < 7); for (const x of [1]) ; return n",
+        "await null; for (;;) break; const s = `while (a) ${'for (;;)'}`; return s.length - 11",
+        "await null; for (;;) return 'a;while (b)'.replace(/while (.)(b)/, '').length + 4",
+    ] {
+        assert_eq!(value(code), json!(7), "{code}");
+    }
+    let code = "/* await */\nlet n = 3; while (n-- > 0) for (;;) null.x";
+    let error = run(code).error.unwrap();
+    let expected = run(&code.replace("await", "begin")).error.unwrap();
+    assert!(expected.column.is_some(), "{expected:?}");
+    assert_eq!((error.line, error.column), (Some(2), expected.column));
 }
 
 #[test]

@@ -200,12 +200,13 @@ const fn stuck(code: &'static str, said: &'static str) -> Worst {
     }
 }
 
-const WORST: [Worst; 12] = [
+const WORST: [Worst; 13] = [
     endless("console.log('begun'); while (true);", "begun"),
     endless(
         "console.log('begun'); setTimeout(() => { while (true); })",
         "begun",
     ),
+    endless("await null; console.log('begun'); while (true);", "begun"),
     stuck("[1].forEach(() => { while (true); })", "longer than it may"),
     stuck("/^(a+)+$/.test('a'.repeat(40) + 'b')", "longer than it may"),
     worst(

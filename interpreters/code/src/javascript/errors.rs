@@ -2,6 +2,7 @@
 
 use super::PROGRAM;
 use super::rendering::text_of;
+use super::ticks;
 use super::world::World;
 use crate::output::Thrown;
 use crate::request::Allowance;
@@ -108,11 +109,13 @@ fn placed(mut thrown: Thrown, trace: &str, world: &World) -> Thrown {
         .or_else(|| place_in(trace));
     if let Some(place) = place {
         thrown.line = Some(place.line);
-        thrown.column = Some(if place.line == 1 {
+        let column = if place.line == 1 {
             place.column.saturating_sub(shift).max(1)
         } else {
             place.column
-        });
+        };
+        let inserts = world.inserts.borrow();
+        thrown.column = Some(ticks::column(&inserts, place.line, column));
     } else if thrown.message == ABRUPT_END {
         thrown.line = Some(world.last_line.get());
         "the program ends in the middle of something".clone_into(&mut thrown.message);

@@ -104,7 +104,7 @@ impl TimerCalls {
 }
 
 /// Runs everything that is left, timers included, until there is nothing more. What reacts to a
-/// promise is called by the engine itself and has no slices.
+/// promise is called by the engine itself and has no slices; its loops look at the clock.
 pub(super) fn drain(world: &World, context: &mut Context) -> Result<(), Stop> {
     let mut calls = None;
     loop {

@@ -2,6 +2,7 @@
 
 use super::clock::ProgramClock;
 use super::jobs::Jobs;
+use super::ticks::Insert;
 use super::timers::Timers;
 use crate::output::Stream;
 use crate::request::Allowance;
@@ -30,6 +31,10 @@ pub(super) struct World {
     pub(super) first_line_shift: Cell<u32>,
     /// The program's last line, counted from 1.
     pub(super) last_line: Cell<u32>,
+    /// Text that was inserted in the program.
+    pub(super) inserts: RefCell<Vec<Insert>>,
+    /// Iterations of loops that look at the clock.
+    pub(super) ticks: Cell<u32>,
     rejected: RefCell<Vec<JsObject>>,
 }
 
@@ -45,6 +50,8 @@ impl World {
             writers: RefCell::default(),
             first_line_shift: Cell::default(),
             last_line: Cell::default(),
+            inserts: RefCell::default(),
+            ticks: Cell::default(),
             rejected: RefCell::default(),
         }
     }
