@@ -120,6 +120,20 @@ async fn a_delegation_that_ends_without_a_result_reaches_the_model_as_one() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_delegation_that_takes_too_long_times_out_and_its_turn_is_ended() {
+    let hour = json!([{ "start": [{ "key": "t", "timer": 3_600_000 }] }]);
+    let world = World::new(worker_that(&hour)).await;
+    let steps = json!([{ "start": [delegate("d", &json!({ "timeout": 150 }))] }]);
+    let told = world.play(steps).await.join("\n");
+    assert!(told.contains(r#""code":"TASK_TIMEOUT""#), "{told}");
+    let runs = world.runs().await;
+    let task = world.store().run(runs[1]).await.unwrap().unwrap();
+    world
+        .until(task.session, |row| row.open_run.is_none())
+        .await;
+}
+
 /// A call of `delegate` by the agent itself, with more arguments.
 fn delegate(key: &str, more: &Value) -> Value {
     let mut arguments = json!({

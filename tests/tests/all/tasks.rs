@@ -9,6 +9,11 @@ use tokio::time::{sleep, timeout};
 
 /// A host whose worker plays these steps, whatever it is told.
 async fn started(worker: Value) -> (Folder, Host) {
+    started_with(worker, |_| {}).await
+}
+
+/// The same with another configuration.
+async fn started_with(worker: Value, change: impl FnOnce(&mut Value)) -> (Folder, Host) {
     let agents = json!([
         { "agentId": "puppet", "displayName": "Puppet", "component": "puppet" },
         {
@@ -16,7 +21,9 @@ async fn started(worker: Value) -> (Folder, Host) {
             "settings": { "script": { "steps": worker } },
         },
     ]);
-    let folder = Folder::new(puppets(&agents));
+    let mut config = puppets(&agents);
+    change(&mut config);
+    let folder = Folder::new(config);
     folder.warm(&["puppet"]).await;
     let host = folder.start(None).await.unwrap();
     (folder, host)
@@ -288,6 +295,33 @@ async fn a_delegation_that_waits_for_room_survives_the_death_of_the_process() {
         .map(|task| task["started_at"].as_str().unwrap())
         .collect();
     assert_ne!(times[0], times[1], "one after the other");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_task_and_its_sums_have_the_tokens_the_time_and_the_money_that_it_used() {
+    let worker = json!([
+        { "start": [{ "key": "m", "model": "say something" }] },
+        { "reply": "done" },
+    ]);
+    let price = json!({ "inputPerMillion": 1_000.0, "outputPerMillion": 1_000.0 });
+    let (_folder, host) = started_with(worker, |config| {
+        config["models"]["m"]["price"] = price;
+    })
+    .await;
+    let at = begun(&host, &json!([{ "start": [delegate("a")] }])).await;
+    idle(&host, &at).await;
+    let task = task_in(&host, "COMPLETED").await;
+    let stats = host.get("/api/tasks/stats").await.unwrap().body;
+    let sum = &stats["stats"][0];
+    for used in ["tokens", "cost_micros"] {
+        assert!(task[used].as_u64() > Some(0), "{used}: {task}");
+        assert_eq!(sum[used], task[used], "{stats}");
+    }
+    let took = task["duration_ms"].as_u64();
+    assert!(took.is_some() && sum["p50_ms"].as_u64() >= took, "{stats}");
+    assert_eq!(sum["states"], json!({ "COMPLETED": 1 }), "{stats}");
+    assert_eq!(sum["failures"], 0, "{stats}");
+    assert_eq!(stats["cut_off"], false, "{stats}");
 }
 
 /// What the agent of a task says, whole and while its model writes it, comes to whoever follows the

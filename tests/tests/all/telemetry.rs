@@ -257,6 +257,33 @@ async fn a_call_and_a_turn_that_fail_are_told_with_code_and_category() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_model_that_gives_no_reply_and_an_agent_that_is_archived_are_told_of() {
+    let script = "[[rule]]\nreply.fail = \"refused\"\n".to_owned();
+    let (_folder, host) = started_with(&json!({}), Some(script)).await;
+    let mut frames = host.follow(PATH, None).await;
+    let session = opened(&host, "puppet").await;
+    let steps = json!({ "steps": [{ "start": [{ "key": "m", "model": "x" }] }] });
+    send(&host, &session, &steps.to_string()).await;
+    let seen = until(&mut frames, "message.processed", &session.1).await;
+    let failed = of(&seen, "llm.error", &session.1);
+    assert_eq!(failed["error"]["code"], "model-refused", "{failed}");
+    assert_eq!(
+        failed["error"]["category"], "LLM_REQUEST_FAILED",
+        "{failed}"
+    );
+    let archive = format!("/api/agents/{}/archive", session.0);
+    let archived = host.post(&archive, &json!({})).await.unwrap();
+    assert_eq!(archived.status, 200, "{archived:?}");
+    let seen = frames.until("agent.shutdown").await;
+    let gone = ["agent.unregistered", "agent.shutdown"];
+    let told = seen.iter().rev().take(gone.len()).rev();
+    for (frame, kind) in told.zip(gone) {
+        assert_eq!(frame.event, kind, "{seen:?}");
+        assert_eq!(frame.data["data"]["agentId"], json!(session.0), "{seen:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_client_that_never_reads_telemetry_slows_no_turn() {
     // Each word is an event. Those of a turn fit into what waits for a client that reads, and those
     // of all turns are much more than all buffers on the way hold.
