@@ -303,7 +303,7 @@ async fn a_delegated_research_searches_reads_and_reports_with_real_sources() {
     // Whoever looks at the researcher's own session sees how it went on.
     let tasks = host.get("/api/tasks").await.unwrap().body;
     let of_task = tasks["tasks"][0]["performer"]["session_id"].as_str();
-    let path = format!("/api/sessions/{}", of_task.unwrap());
+    let path = format!("/api/sessions/{}?from=1&to=100", of_task.unwrap());
     let shown = host.get(&path).await.unwrap().body.to_string();
     for progress in ["searching for", "Writing the report, from"] {
         assert!(shown.contains(progress), "{progress}: {shown}");

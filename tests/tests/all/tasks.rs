@@ -144,6 +144,13 @@ async fn a_task_is_shown_summed_up_and_cancelled_and_goes_with_its_session() {
     assert_eq!(cancelled.status, 200, "{cancelled:?}");
     assert_eq!(cancelled.text("state"), "CANCELLED");
     idle(&host, &at).await;
+    let session = at.rsplit('/').next().unwrap();
+    let said = host
+        .get(&format!("/api/sessions/{session}?from=1&to=100"))
+        .await
+        .unwrap();
+    let said = said.body["messages"].to_string();
+    assert!(said.contains(r#"\"taskState\":\"CANCELLED\""#), "{said}");
     let again = host.post(&cancel, &json!({})).await.unwrap();
     refused(&again, 409, "TASK_SETTLED");
     let stats = host.get("/api/tasks/stats").await.unwrap().body;

@@ -14,7 +14,7 @@ use domain::event::{Event, InputCancelled, RunSettled};
 use domain::id::{OperationId, Stream};
 use domain::refusal::RefusalKind;
 use domain::role::Right;
-use domain::run::settle::{Ended, settlement};
+use domain::run::settle::task_cancelled;
 use domain::task::{TaskStats, TaskStatus};
 use domain::time::Timestamp;
 use domain::user::UserId;
@@ -158,7 +158,7 @@ impl Broker {
         let run = load_caller(self.store(), row.run).await?.ok_or_else(gone)?;
         let open = run.open.get(&row.id).ok_or_else(gone)?;
         let now = self.core.now();
-        let mut settled = settlement(&open.operation, Ended::Cancelled, now);
+        let mut settled = task_cancelled(&open.operation, now);
         settled.spent = drawn_by_work(self.store(), &run.started, &open.operation).await?;
         let context = Context::by(user, now).about_run(&run.started);
         let event = Event::RunSettled(RunSettled {

@@ -15,7 +15,7 @@ use crate::values::refusal::{Refusal, RefusalKind};
 use crate::values::time::Timestamp;
 use crate::work::approval::{self, ApprovalAnswered};
 use crate::work::budget::Amount;
-use crate::work::delegate::DelegateResult;
+use crate::work::delegate::{DelegateResult, TaskState};
 use crate::work::operation::Attempt;
 use crate::work::operation::{Answer, CallUsage, Kept, Operation, Pause, Performer, Settlement};
 use crate::work::step::{Failure, OperationOutcome};
@@ -211,6 +211,22 @@ fn explain(ended: &Ended) -> String {
               Check before repeating it."
             .to_owned(),
     }
+}
+
+/// Returns the settlement of an operation whose task is cancelled. A delegation of the agent's own
+/// is told as the result of one, as a model's is.
+#[must_use]
+pub fn task_cancelled(operation: &Operation, time: Timestamp) -> Settlement {
+    let ended = match delegation(operation, time) {
+        Some((delegation, task)) if operation.answers.is_none() => Ended::Gave {
+            parts: vec![Part::text(
+                DelegateResult::cancelled(&delegation, &task).to_string(),
+            )],
+            untrusted: false,
+        },
+        _ => Ended::Cancelled,
+    };
+    settlement(operation, ended, time).ending(TaskState::Cancelled)
 }
 
 /// Returns the result of a call of `delegate` that came to nothing; none for any other operation.
