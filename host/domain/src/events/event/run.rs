@@ -43,6 +43,10 @@ pub struct RunStarted {
     /// then the current configuration applies.
     #[serde(rename = "outfit", default, skip_serializing_if = "Option::is_none")]
     pub resolved_config: Option<ResolvedConfigDigests>,
+    /// The configuration of the host under which it began, as a whole. None in events from before
+    /// it was noted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub configuration: Option<Digest>,
     /// The turn on which it builds.
     pub base: Option<TurnId>,
     /// The last message of that turn; 0 without one.

@@ -50,6 +50,7 @@ fn begun() -> Run {
         session_type: "chat".into(),
         component: Digest::of(b"component"),
         resolved_config: None,
+        configuration: None,
         base: None,
         base_message: 0,
         revision: 0,
