@@ -194,6 +194,7 @@ impl Conversation {
             component: Digest::of(b"component"),
             resolved_config: None,
             configuration: None,
+            persona: None,
             base: parent.map(|parent| parent.id),
             base_message: parent.map_or(0, |parent| parent.last_message),
             revision: parent.map_or(0, |parent| parent.depth),

@@ -12,6 +12,7 @@ use crate::paths::PathSettings;
 use crate::resolved_config::{ResolvedConfig, ResolvedConfigs};
 use domain::digest::Digest;
 use domain::event::RunStarted;
+use domain::persona::Bounds;
 use domain::tool::ToolDefinition;
 use llm::Gateway;
 use std::collections::{BTreeMap, VecDeque};
@@ -66,6 +67,19 @@ impl Served {
             && self
                 .agent_of(started)
                 .is_some_and(|entry| entry.component.digest() == started.component)
+    }
+
+    /// Returns the bounds of a run: those that it began with, less what its persona does not permit
+    /// by now.
+    pub(crate) fn bounds_of_run(&self, started: &RunStarted) -> Bounds {
+        let began_with = Bounds {
+            denies: started.denies.clone(),
+            permissions: started.permissions.clone(),
+        };
+        match &started.persona {
+            Some(id) => began_with.within(self.catalogue.persona(id).map(|it| &**it)),
+            None => began_with,
+        }
     }
 
     /// Returns the component of a run's agent.

@@ -364,6 +364,7 @@ fn started(component: Digest, session_type: &str) -> Result<RunStarted, NotAnId>
         component,
         resolved_config: None,
         configuration: None,
+        persona: None,
         base: None,
         base_message: 0,
         revision: 0,

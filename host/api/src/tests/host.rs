@@ -529,6 +529,7 @@ fn run_started(agent: AgentId, session: SessionId, run: RunId) -> Event {
         component: Digest::of(b"component"),
         resolved_config: None,
         configuration: None,
+        persona: None,
         base: None,
         base_message: 0,
         revision: 0,

@@ -302,8 +302,8 @@ impl SessionContext {
         let of = CacheScope {
             user: &started.user_id,
             agent: scope.agent.agent.id,
-            denies: &started.denies.and_of(scope.definition),
-            permissions: scope.permissions,
+            denies: &scope.bounds.denies.and_of(scope.definition),
+            permissions: &scope.bounds.permissions,
         };
         Ok(kept_results.look(&self.served, delegation, of, scope.now))
     }

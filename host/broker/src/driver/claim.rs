@@ -187,6 +187,7 @@ impl SessionContext {
                 .of(&definition.agent_id)
                 .map(|resolved| resolved.digests()),
             configuration: Some(self.served.version),
+            persona: session.persona.clone(),
             base: session.head,
             base_message: session.head_message,
             revision: session.revision,

@@ -381,8 +381,8 @@ impl Scope<'_> {
             priority: piece.priority,
             spawn_depth: piece.depth.spawn,
             budget: piece.budget.within(piece.left),
-            denies: started.denies.and_of(self.definition),
-            permissions: started.permissions.clone(),
+            denies: self.bounds.denies.and_of(self.definition),
+            permissions: self.bounds.permissions.clone(),
             accounts: started
                 .accounts()
                 .delegating(input, piece.budget, piece.left),
@@ -448,8 +448,8 @@ impl Scope<'_> {
             agent_type: Some(agent_type),
             owner_user_id: caller.owner_user_id.clone(),
             name: target.display_name.clone(),
-            denies: self.driving.run.started.denies.and_of(self.definition),
-            permissions: self.permissions.clone(),
+            denies: self.bounds.denies.and_of(self.definition),
+            permissions: self.bounds.permissions.clone(),
             created_at: now,
         };
         let opened = self.opened(agent, session);

@@ -219,7 +219,7 @@ impl SessionContext {
             making: Vec::new(),
             replied: false,
             own,
-            permissions: &started.permissions,
+            bounds: self.served.bounds_of_run(started),
             operation: OperationId::mint(started.run, driving.run.step, ""),
             granted_so_far: Decided::default(),
             refused_so_far: Vec::new(),

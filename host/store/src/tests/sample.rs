@@ -228,6 +228,7 @@ pub(super) fn run_started(
         component: Digest::of(b"component"),
         resolved_config: None,
         configuration: None,
+        persona: None,
         base: base.map(|turn| turn.id),
         base_message: base.map_or(0, |turn| turn.last_message),
         revision: base.map_or(0, |turn| turn.depth),

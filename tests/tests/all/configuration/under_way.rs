@@ -2,10 +2,13 @@
 //! taken away.
 
 use agent_host_tests::{Setup, World};
-use broker::{Catalogue, Reload, Settings};
+use broker::{Address, Catalogue, PostRouted, Reload, Routed, Settings};
 use domain::digest::Digest;
 use domain::event::ReloadCause;
 use domain::id::SessionId;
+use domain::message::Part;
+use domain::queue::QueueOverride;
+use domain::user::UserId;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -125,4 +128,43 @@ async fn each_turn_names_its_configuration_and_each_change_is_on_record() {
             _ => None,
         });
     assert_eq!(changes.collect::<Vec<_>>(), [(first, second)]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_persona_that_is_narrowed_or_gone_permits_less_to_its_turn_under_way() {
+    let guide = |denied: Value| {
+        json!({
+            "id": "guide", "displayName": "Guide", "agent": "puppet", "toolDenylist": denied,
+        })
+    };
+    let script = json!({ "steps": [
+        { "until": "all", "start": [{ "key": "first", "tool": "look" }] },
+        { "until": "all", "start": [{ "key": "q", "client": "question" }] },
+        { "until": "all", "start": [{ "key": "second", "tool": "look" }] },
+    ] });
+    for after in [vec![guide(json!(["look"]))], Vec::new()] {
+        let setup = Setup {
+            personas: vec![guide(json!([]))],
+            ..Setup::default()
+        };
+        let mut world = World::new(setup).await;
+        let posted = world.broker.post_routed(PostRouted {
+            to: Address::Persona("guide".parse().unwrap()),
+            content: vec![Part::text(script.to_string())],
+            model: None,
+            queue: QueueOverride::default(),
+            priority: None,
+            user: UserId::local(),
+            idempotency_key: None,
+        });
+        let Routed::Accepted(accepted) = posted.await.unwrap() else {
+            panic!("it was not accepted")
+        };
+        let session = accepted.session;
+        world.question("puppet", session).await;
+        world.reload(|setup| setup.personas = after).await;
+        let told = ended(&world, session).await;
+        assert_eq!(told.matches("look done").count(), 1, "{told}");
+        assert_eq!(world.effects().len(), 2, "the second call reached no file");
+    }
 }

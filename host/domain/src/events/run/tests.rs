@@ -51,6 +51,7 @@ fn begun() -> Run {
         component: Digest::of(b"component"),
         resolved_config: None,
         configuration: None,
+        persona: None,
         base: None,
         base_message: 0,
         revision: 0,
