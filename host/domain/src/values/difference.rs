@@ -8,6 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 pub const DIFFERENCES_MAX: usize = 256;
 /// Levels of keys that are looked into. What differs further down is named by the key above it.
 const DEPTH_MAX: usize = 8;
+/// The value of a key that is not there.
+static NOTHING: Value = Value::Null;
 /// The fields by which an entry of a list is known.
 const IDS: [&str; 2] = ["agentId", "id"];
 
@@ -140,7 +142,7 @@ impl<'a> Entries<'a> {
     }
 
     fn get(&self, name: &str) -> &'a Value {
-        self.by_name.get(name).copied().unwrap_or(&Value::Null)
+        self.by_name.get(name).copied().unwrap_or(&NOTHING)
     }
 }
 

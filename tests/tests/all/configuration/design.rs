@@ -120,14 +120,14 @@ async fn the_designs_example_says_what_a_provider_receives_and_what_is_refused()
     folder.warm(&["assistant", "web", "lists"]).await;
     let host = folder.start(None).await.unwrap();
 
-    // agentId, displayName, uiVisible.
-    let listed = host.get("/api/definitions").await.unwrap().body.to_string();
+    // agentId, uiVisible.
+    let listed = host.get("/api/definitions").await.unwrap().body;
     for agent in &agents {
-        assert!(listed.contains(&agent["agentId"].to_string()), "{listed}");
-        assert!(
-            listed.contains(&agent["displayName"].to_string()),
-            "{listed}"
-        );
+        let is = |listed: &Value| {
+            listed["definition"] == agent["agentId"] && listed["ui_visible"] == agent["uiVisible"]
+        };
+        let mut all = listed["definitions"].as_array().unwrap().iter();
+        assert!(all.any(is), "{agent}: {listed}");
     }
 
     // systemPrompt, and the tools that the lists leave of all.
@@ -157,6 +157,13 @@ async fn the_designs_example_says_what_a_provider_receives_and_what_is_refused()
                 "{tools:?}"
             ),
         }
+    }
+
+    // displayName.
+    let made = host.get("/api/agents").await.unwrap().body.to_string();
+    for agent in &agents {
+        let name = agent["displayName"].to_string();
+        assert!(made.contains(&name), "{name}: {made}");
     }
 
     // toolAllowlist, toolDenylist, capabilityDenylist: what a model calls all the same.

@@ -50,10 +50,10 @@ fn wrong() -> Value {
     config
 }
 
-/// What a turn runs under, as far as its start records it.
+/// The steps, the model and the tools of a turn, as its start records them.
 type Under = (u32, String, Digest);
 
-/// Returns what the turns of each configuration ran under, after a look at each of their steps.
+/// Returns the records of the turns of each configuration, after a look at each of their steps.
 fn under(events: &[Event]) -> BTreeMap<Digest, BTreeSet<Under>> {
     let mut by_configuration: BTreeMap<Digest, BTreeSet<Under>> = BTreeMap::new();
     let mut tools: BTreeMap<RunId, Digest> = BTreeMap::new();
