@@ -83,14 +83,21 @@ pub(crate) struct Outcome {
     pub(crate) needs_restart: Vec<String>,
 }
 
+/// The configuration as it was when the host started.
+pub(crate) struct Start {
+    /// It, as its file had it.
+    pub(crate) config: Config,
+    /// The look at the file.
+    pub(crate) file: Look,
+}
+
 /// The state of reading again.
 pub(crate) struct Reloading {
     host: Host,
     /// True for an author of plugins: changes are told on the terminal and not in the log, and a
     /// component that cannot be loaded keeps its code.
     is_for_author: bool,
-    /// The configuration as its file had it when the host started.
-    started_with: Config,
+    start: Start,
     /// The configuration that was read last, served or not.
     wanted: Loaded,
     /// The last error about each subject, so that it is told once.
@@ -107,14 +114,14 @@ pub(crate) struct Reloading {
 const CONFIGURATION: &str = "configuration";
 
 impl Reloading {
-    /// Begins with what the host serves. `started_with` is what its file said at the start.
-    pub(crate) async fn new(host: Host, started_with: Config) -> Self {
+    /// Begins with what the host serves.
+    pub(crate) async fn new(host: Host, start: Start) -> Self {
         let warned = warnings(&host.loaded, &host.broker.catalogue());
         Self {
             is_for_author: false,
             scripts: digests(scripts(&host.loaded)).await,
             wanted: host.loaded.clone(),
-            started_with,
+            start,
             told: BTreeMap::new(),
             warned: warned.iter().map(written).collect(),
             needing_restart: Vec::new(),
@@ -336,7 +343,7 @@ impl Reloading {
     /// Names the changed keys that are read at a start only. That of a rule file stands for what is
     /// in it.
     async fn name_what_needs_a_restart(&mut self, read: &Config) {
-        let mut changed = keys::read_at_a_start(&json!(self.started_with), &json!(read));
+        let mut changed = keys::read_at_a_start(&json!(self.start.config), &json!(read));
         let scripts = digests(scripts(&self.host.loaded)).await;
         let other = scripts
             .into_iter()

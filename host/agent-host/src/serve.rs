@@ -9,6 +9,7 @@ use crate::failure::{Exit, Failure};
 use crate::guests;
 use crate::log::LogRedaction;
 use crate::models::gateway;
+use crate::reload::watch::Look;
 use crate::reload::{self, Host, Reloading, Ways};
 use crate::terminal::Terminal;
 use crate::token;
@@ -72,7 +73,10 @@ pub(crate) async fn serve(
     let hangups = signal(SignalKind::hangup())?;
     let Manner { options, dev } = manner;
     let of_file = dev.as_ref().map_or(&loaded.config, |dev| &dev.started_with);
-    let started_with = of_file.clone();
+    let start = reload::Start {
+        config: of_file.clone(),
+        file: Look::at([loaded.file.clone()]),
+    };
     apply(options, &mut loaded)?;
     refuse_errors(&config::check(&loaded))?;
     let means = means(&loaded, redaction).await?;
@@ -110,7 +114,7 @@ pub(crate) async fn serve(
         loaded,
         terminal,
     };
-    let reloading = Reloading::new(host, started_with).await;
+    let reloading = Reloading::new(host, start).await;
     tokio::select! {
         () = signals.next() => {}
         () = keep_up(dev, reloading, ways) => {}

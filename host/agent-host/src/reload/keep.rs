@@ -104,9 +104,9 @@ fn told(refused: &Refused) -> ReloadRefused {
 /// The code of components stays what it is, as long as their files and pins in the configuration
 /// do.
 pub(crate) async fn keep_up(mut reloading: Reloading, mut ways: Ways) {
-    let mut settling = Settling::new(reloading.look_at_file().await);
-    // What has changed since it was read at the start.
-    let mut again_at = Some(Instant::now());
+    // What has changed since it was read at the start counts.
+    let mut settling = Settling::new(reloading.start.file.clone());
+    let mut again_at: Option<Instant> = None;
     loop {
         let pause = if settling.is_unsettled() {
             LOOK_AGAIN_AFTER
