@@ -21,6 +21,7 @@ mod all {
     mod commits;
     mod compaction;
     mod compiling;
+    mod configuration;
     mod conversation;
     mod crash;
     mod cut_off;

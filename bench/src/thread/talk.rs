@@ -193,6 +193,8 @@ impl Conversation {
             session_type: "chat".to_owned(),
             component: Digest::of(b"component"),
             resolved_config: None,
+            configuration: None,
+            persona: None,
             base: parent.map(|parent| parent.id),
             base_message: parent.map_or(0, |parent| parent.last_message),
             revision: parent.map_or(0, |parent| parent.depth),

@@ -192,6 +192,12 @@ pub(crate) enum Command {
     /// Look at the configuration
     #[command(subcommand)]
     Config(Config),
+    /// Have a running host read its configuration again, and show the differences
+    #[command(
+        after_help = "The host also does so when the file changes, and on SIGHUP. If anything \
+                            in it is wrong, all of it is refused (exit code 3)."
+    )]
+    Reload,
     /// API keys of a running host: issue, list, revoke
     #[command(subcommand)]
     Key(Key),

@@ -18,6 +18,7 @@ mod local;
 mod memory;
 mod model;
 mod rebuild;
+mod reload;
 mod session;
 mod status;
 mod store;
@@ -78,6 +79,7 @@ pub(crate) async fn run(
         Command::Import { file } => import::run(&load()?, &file, terminal).await,
         Command::Clock(what) => clock::run(&load()?, &what, terminal).await,
         Command::Config(what) => config::run(&what, load, terminal).await,
+        Command::Reload => reload::run(&load()?, terminal).await,
         Command::Key(what) => key::run(&load()?, what, terminal).await,
         Command::Agents(what) => agents::run(&load()?, what, terminal).await,
         Command::Connector(what) => connector::run(&load()?, what, terminal).await,

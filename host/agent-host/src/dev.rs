@@ -5,27 +5,22 @@
 //! turn ends with the code that it began with, which is the broker's.
 
 mod build;
-mod reload;
-mod report;
-mod watch;
 
 use crate::cli;
 use crate::config::{Config, Loaded};
 use crate::failure::{Exit, Failure};
 use crate::log::LogRedaction;
+use crate::reload::watch::{Settling, Sources};
+use crate::reload::{Reloading, Ways, Wish, no_sources};
 use crate::serve::{Manner, apply, serve};
 use crate::terminal::Terminal;
 use anyhow::anyhow;
 use build::Build;
-use reload::{Reloading, no_sources};
 use serde_json::json;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 use tokio::time::Instant;
-use watch::{Settling, Sources};
-
-pub(crate) use reload::Host;
 
 /// The time between two looks at the files.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
@@ -38,7 +33,7 @@ const BUILDS_IN_A_ROW_MAX: u32 = 3;
 /// The part of a host that takes up changes.
 pub(crate) struct Dev {
     /// The configuration as its file had it when the host started.
-    started_with: Config,
+    pub(crate) started_with: Config,
     sources: Option<SourceBuild>,
     terminal: Terminal,
 }
@@ -107,7 +102,7 @@ fn refuse_others(listen: SocketAddr) -> Result<(), Failure> {
     );
     let port = listen.port();
     Err(Failure::new(Exit::Usage, error).advise(format!(
-        "`--listen 127.0.0.1:{port}`, or `serve`, which loads nothing after its start"
+        "`--listen 127.0.0.1:{port}`, or `serve`, which loads no changed code"
     )))
 }
 
@@ -123,29 +118,39 @@ async fn first_build(build: &Build, terminal: Terminal) -> bool {
 
 impl Dev {
     /// Takes up changes for as long as the host serves. Never ends.
-    pub(crate) async fn keep_up(mut self, host: Host) {
-        let mut reloading = Reloading::new(host, self.started_with.clone()).await;
+    pub(crate) async fn keep_up(mut self, reloading: Reloading, mut ways: Ways) {
+        let mut reloading = reloading.for_author();
         let mut settling = Settling::new(reloading.look().await);
         // What has changed since it was read at the start.
         let mut again_at = Some(Instant::now());
         self.announce();
         loop {
-            tokio::time::sleep(LOOK_EVERY).await;
+            tokio::select! {
+                () = tokio::time::sleep(LOOK_EVERY) => {}
+                asked = ways.next() => {
+                    asked.served_by(&mut reloading, self.holds_code()).await;
+                    continue;
+                }
+            }
             self.build(&mut reloading).await;
-            let hold_code = self
-                .sources
-                .as_ref()
-                .is_some_and(|sources| sources.has_failed);
             let changed = settling.take(reloading.look().await);
             let is_due = again_at.is_some_and(|at| Instant::now() >= at);
             if changed.is_empty() && !is_due {
                 continue;
             }
-            let may_change = Box::pin(reloading.reload(hold_code)).await;
+            let wish = Wish::of_file(self.holds_code());
+            let reloaded = Box::pin(reloading.reload(&wish)).await;
+            let may_change = reloaded.is_err_and(|refused| refused.may_change);
             again_at = may_change.then(|| Instant::now() + TRY_AGAIN_AFTER);
             // The configuration may name other files by now.
             settling.follow(reloading.look().await);
         }
+    }
+
+    /// Returns whether no new code is loaded, because the last build has failed.
+    fn holds_code(&self) -> bool {
+        let sources = self.sources.as_ref();
+        sources.is_some_and(|sources| sources.has_failed)
     }
 
     /// Tells what is watched.

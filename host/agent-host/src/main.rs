@@ -16,6 +16,7 @@
 //! - `serve.rs`, `serve/`: running the host: the wiring of the layers; `guests.rs`: loading
 //!   components
 //! - `init.rs`, `init/`: a first configuration
+//! - `reload.rs`, `reload/`: reading the configuration again while the host serves
 //! - `dev.rs`, `dev/`: the host for authors of plugins, which takes up changes while it serves
 //! - `new.rs`, `new/`: projects of plugins, with the files that the program carries for them
 //! - `plugin.rs`, `plugin/`: tests of a plugin without a host, and the manifest in it
@@ -39,6 +40,7 @@ mod markdown;
 mod models;
 mod new;
 mod plugin;
+mod reload;
 mod serve;
 mod terminal;
 mod token;

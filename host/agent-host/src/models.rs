@@ -1,6 +1,6 @@
 //! The gateway to the models of a configuration, and what its agents ask of them.
 
-use crate::config::Loaded;
+use crate::config::{Config, Loaded};
 use crate::failure::{Exit, Failure};
 use anyhow::anyhow;
 use llm::Gateway;
@@ -15,7 +15,13 @@ pub(crate) fn gateway(loaded: &Loaded) -> Result<Gateway, Failure> {
     let env = |name: &str| std::env::var(name).ok();
     let gateway = Gateway::new(loaded.config.gateway(), loaded.folder(), &env)
         .map_err(|error| Failure::new(Exit::Usage, error))?;
-    for (index, definition) in loaded.config.definitions().iter().enumerate() {
+    check_agents(&gateway, &loaded.config)?;
+    Ok(gateway)
+}
+
+/// Checks that the providers of each definition's model take its settings.
+pub(crate) fn check_agents(gateway: &Gateway, config: &Config) -> Result<(), Failure> {
+    for (index, definition) in config.definitions().iter().enumerate() {
         let sampling = definition.generation.sampling(false);
         gateway
             .check_sampling(definition.model.as_deref(), &sampling)
@@ -25,5 +31,5 @@ pub(crate) fn gateway(loaded: &Loaded) -> Result<Gateway, Failure> {
                 Failure::new(Exit::Usage, told)
             })?;
     }
-    Ok(gateway)
+    Ok(())
 }

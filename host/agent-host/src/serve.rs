@@ -4,11 +4,13 @@ mod listening;
 
 use crate::cli::{self, COMPILE_COMMAND};
 use crate::config::{self, Finding, LimitsConfig, Loaded, Severity};
-use crate::dev::{Dev, Host};
+use crate::dev::Dev;
 use crate::failure::{Exit, Failure};
 use crate::guests;
 use crate::log::LogRedaction;
 use crate::models::gateway;
+use crate::reload::watch::Look;
+use crate::reload::{self, Host, Reloading, Ways};
 use crate::terminal::Terminal;
 use crate::token;
 use anyhow::{Context, anyhow};
@@ -70,6 +72,11 @@ pub(crate) async fn serve(
     // Before anything else: from now on a terminal that goes away does not end the process.
     let hangups = signal(SignalKind::hangup())?;
     let Manner { options, dev } = manner;
+    let of_file = dev.as_ref().map_or(&loaded.config, |dev| &dev.started_with);
+    let start = reload::Start {
+        config: of_file.clone(),
+        file: Look::at([loaded.file.clone()]),
+    };
     apply(options, &mut loaded)?;
     refuse_errors(&config::check(&loaded))?;
     let means = means(&loaded, redaction).await?;
@@ -88,8 +95,7 @@ pub(crate) async fn serve(
     let api = Api::new(access, limits, data.join("backups"), stopper.stopping());
     let server = server.checked_by(api::checks(&api));
     let serving = TaskTracker::new();
-    let until_stopped = stopper.stopping();
-    serving.spawn(async move { until_stopped.run_until_cancelled(ignore(hangups)).await });
+    let ways = Ways::new(hangups, &api);
     let mut accepting = serving.spawn(server.serve(api::router(&api)));
 
     let Opened { broker, runtime } = open(&loaded, options, &data, means).await?;
@@ -108,9 +114,10 @@ pub(crate) async fn serve(
         loaded,
         terminal,
     };
+    let reloading = Reloading::new(host, start).await;
     tokio::select! {
         () = signals.next() => {}
-        () = keep_up(dev, host) => {}
+        () = keep_up(dev, reloading, ways) => {}
         // A host that nobody can reach is worse than one that has ended and is started again.
         ended = &mut accepting => return Err(Failure::from(anyhow!("the HTTP server ended by \
             itself: {ended:?}"))),
@@ -191,11 +198,12 @@ struct Opened {
     runtime: Runtime,
 }
 
-/// Takes up changes for as long as the host serves, or does nothing for as long.
-async fn keep_up(dev: Option<Dev>, host: Host) {
+/// Takes up changes for as long as the host serves: those of the configuration, and with `dev` those
+/// of code.
+async fn keep_up(dev: Option<Dev>, reloading: Reloading, ways: Ways) {
     match dev {
-        Some(dev) => Box::pin(dev.keep_up(host)).await,
-        None => std::future::pending().await,
+        Some(dev) => Box::pin(dev.keep_up(reloading, ways)).await,
+        None => Box::pin(reload::keep_up(reloading, ways)).await,
     }
 }
 
@@ -218,6 +226,7 @@ async fn open(
     let (runtime, entries) = guests?;
     let catalogue = Catalogue::new(loaded.config.definitions(), entries)
         .and_then(|catalogue| catalogue.with_personas(loaded.config.personas.clone()))
+        .map(|catalogue| catalogue.read_from(loaded.config.digest()))
         .map_err(|misfit| Failure::new(Exit::Usage, misfit))?;
     let after_restore = match (options.resume_effects, options.settle_unknown) {
         (true, _) => AfterRestore::Resume,
@@ -561,14 +570,6 @@ impl Signals {
             _ = self.terminate.recv() => {}
             _ = self.interrupt.recv() => {}
         }
-    }
-}
-
-/// Logs each SIGHUP. Many programs read their configuration again when they get one; this one reads
-/// it when it starts.
-async fn ignore(mut hangups: Signal) {
-    while hangups.recv().await.is_some() {
-        tracing::warn!("SIGHUP is ignored: a changed configuration is read at the next start");
     }
 }
 

@@ -39,6 +39,7 @@
 //! Beneath them:
 //!
 //! - `server.rs`, `server/`: connections and their limits (`server/limits.rs`)
+//! - `reloads.rs`: requests to read the configuration again
 //! - `state.rs`: what all routes share; `clock.rs`: the clock
 //! - `tests.rs`, `tests/`: the routes of a whole host under test
 
@@ -55,6 +56,7 @@ mod openapi;
 mod problem;
 mod quota;
 mod reading;
+mod reloads;
 mod respond;
 mod routes;
 mod scopes;
@@ -70,6 +72,7 @@ mod tests;
 pub use access::Access;
 pub use clock::Clock;
 pub use identity::Identity;
+pub use reloads::{ReloadRefused, ReloadReport, ReloadRequest};
 pub use routes::{checks, router};
 pub use server::{Limits, Server, Stopper};
 pub use state::Api;

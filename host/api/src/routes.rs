@@ -6,6 +6,7 @@ mod audit;
 mod clock;
 mod compacting;
 mod components;
+mod configuration;
 mod connectors;
 mod dead_letters;
 mod definitions;
@@ -103,6 +104,7 @@ fn guarded() -> OpenApiRouter<Api> {
         .routes(routes!(status::show))
         .routes(routes!(clock::show))
         .routes(routes!(clock::confirm))
+        .routes(routes!(configuration::reload))
         .routes(routes!(operator::rebuild, operator::rebuilt))
         .routes(routes!(purges::purge))
         .routes(routes!(keys::issue, keys::list))

@@ -5,6 +5,7 @@ use crate::access::Access;
 use crate::caller::Caller;
 use crate::problem::Problem;
 use crate::quota::{Quotas, SessionShare};
+use crate::reloads::{ReloadRequest, Reloads};
 use crate::server::Limits;
 use crate::stream::tail::Tail;
 use broker::{Broker, By};
@@ -15,7 +16,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 use store::Health;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -50,6 +51,7 @@ struct Shared {
     draining: AtomicBool,
     streams: AtomicUsize,
     quotas: Quotas,
+    reloads: Reloads,
     /// Permits for files that are on their way.
     uploads: Arc<Semaphore>,
     tasks: TaskTracker,
@@ -102,6 +104,7 @@ impl Api {
                 draining: AtomicBool::new(false),
                 streams: AtomicUsize::new(0),
                 quotas: Quotas::default(),
+                reloads: Reloads::default(),
                 uploads: Arc::new(Semaphore::new(UPLOADS_MAX)),
                 tasks: TaskTracker::new(),
                 stopping,
@@ -122,6 +125,21 @@ impl Api {
             }
         });
         self.shared.ready.cancel();
+    }
+
+    /// Takes requests to read the configuration again from here on. Whoever calls it carries them
+    /// out and answers each.
+    #[must_use]
+    pub fn reload_requests(&self) -> mpsc::Receiver<ReloadRequest> {
+        self.shared.reloads.begin()
+    }
+
+    /// Passes on a request to read the configuration again.
+    ///
+    /// # Errors
+    /// 429: too many wait. 503: nobody takes them yet, or any more.
+    pub(crate) fn ask_to_reload(&self, request: ReloadRequest) -> Result<(), Problem> {
+        self.shared.reloads.ask(request)
     }
 
     /// Refuses commands from here on, and lets `/readyz` report that. Reads and event streams

@@ -24,8 +24,13 @@ pub(crate) enum Occasion {
 }
 
 /// Records every component that is about to be served and whose code, description or grant differs
-/// from its last record.
-pub(crate) async fn admit(core: &Core, served: &Served, occasion: Occasion) -> Result<(), Error> {
+/// from its last record, and the record of the change that it comes with.
+pub(crate) async fn admit(
+    core: &Core,
+    served: &Served,
+    occasion: Occasion,
+    change: Option<Event>,
+) -> Result<(), Error> {
     let known = last_admitted(core, served).await?;
     let time = core.now();
     let context = Context::new("host", time);
@@ -72,6 +77,7 @@ pub(crate) async fn admit(core: &Core, served: &Served, occasion: Occasion) -> R
         events.push(context.event(Event::ComponentAdmitted(admitted)));
         blobs.push(grant.bytes.to_vec());
     }
+    events.extend(change.map(|change| context.event(change)));
     if events.is_empty() {
         return Ok(());
     }

@@ -5,6 +5,7 @@ use crate::schemas::{Schemas, ToolSchemas};
 use domain::authority::is_system;
 use domain::definition::{Definition, DefinitionId};
 use domain::delegate;
+use domain::digest::Digest;
 use domain::grant::Grant;
 use domain::memory;
 use domain::persona::{Persona, PersonaId};
@@ -39,6 +40,7 @@ pub struct Catalogue {
     schemas: Schemas,
     tool_schemas: BTreeMap<String, ToolSchemas>,
     personas: BTreeMap<PersonaId, Arc<Persona>>,
+    configured: Option<Digest>,
 }
 
 impl std::fmt::Debug for Catalogue {
@@ -272,6 +274,19 @@ impl Catalogue {
             }
         }
         Ok(self)
+    }
+
+    /// Notes the digest of the configuration that all of it was read from, with the settings that
+    /// are served beside it. Turns name what they began with by it.
+    #[must_use]
+    pub fn read_from(mut self, configuration: Digest) -> Self {
+        self.configured = Some(configuration);
+        self
+    }
+
+    /// Returns the digest of the configuration that it was read from, if that was noted.
+    pub(crate) fn configured(&self) -> Option<Digest> {
+        self.configured
     }
 
     /// Returns a persona.

@@ -19,6 +19,7 @@
 //! - sessions looked at and listed, and searched: `command/sessions.rs`, `command/search.rs`
 //! - ends of runs and structured sessions: `command/ending.rs`, `command/reason.rs`
 //! - work that agents handed to each other: `command/tasks.rs`
+//! - another configuration: `command/configuration.rs`
 //! - compaction on request: `command/compacting.rs`
 //! - notes, and reading a session into notes on request: `command/memory.rs`
 //! - forks and comparisons: `command/trees.rs`
@@ -42,6 +43,7 @@ mod awaiting;
 mod beginning;
 mod broker;
 mod compacting;
+mod configuration;
 mod connectors;
 mod dead_letters;
 mod driver_answer;
@@ -81,6 +83,7 @@ pub(crate) use agents::Whom;
 pub use agents::{Setup, Template};
 pub use awaiting::TurnOutcome;
 pub use broker::Broker;
+pub use configuration::{Reload, Reloaded};
 pub use ending::Cancelled;
 pub use error::Error;
 pub(crate) use files::uploaded;

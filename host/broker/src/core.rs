@@ -9,11 +9,10 @@ use crate::kept_results::KeptResults;
 use crate::live::Live;
 use crate::looks::Looks;
 use crate::panics::{caught, end_process};
-use crate::paths::PathSettings;
 use crate::quarantine::Quarantine;
 use crate::recovering::Recovering;
 use crate::schemas::Schemas;
-use crate::serving::{Served, Serving};
+use crate::serving::{Served, Serving, Settings};
 use crate::signal::Signal;
 use crate::telemetry::Telemetry;
 use domain::delegate::CacheLimits;
@@ -115,6 +114,16 @@ impl Default for Limits {
     }
 }
 
+impl Limits {
+    /// Returns these limits of a turn under way, less what others have taken away since it began.
+    pub(crate) fn within(self, others: &Self) -> Self {
+        Self {
+            dispatch: self.dispatch.within(others.dispatch),
+            ..self
+        }
+    }
+}
+
 /// Messages of all agents that are worked on at the same time. It bounds nothing: each agent's own
 /// limit does.
 const PLACES_MAX: usize = 1 << 30;
@@ -141,10 +150,8 @@ pub struct Stats {
 pub(crate) struct CoreParts {
     pub(crate) store: Store,
     pub(crate) runtime: Runtime,
-    pub(crate) gateway: Arc<Gateway>,
     pub(crate) catalogue: Catalogue,
-    pub(crate) limits: Limits,
-    pub(crate) paths: PathSettings,
+    pub(crate) settings: Settings,
     pub(crate) clock: Clock,
 }
 
@@ -152,12 +159,10 @@ pub(crate) struct CoreParts {
 pub(crate) struct Core {
     pub(crate) store: Store,
     pub(crate) runtime: Runtime,
-    pub(crate) gateway: Arc<Gateway>,
+    /// The configuration: the catalogue, limits, models and rules on paths.
     pub(crate) serving: Serving,
     /// The service that compares documents with schemas, for all catalogues.
     pub(crate) schemas: Schemas,
-    pub(crate) limits: Limits,
-    pub(crate) paths: PathSettings,
     pub(crate) clock: Clock,
     pub(crate) live: Live,
     /// Results of delegations that only read.
@@ -283,16 +288,13 @@ impl Core {
             schemas: parts.catalogue.schemas().clone(),
             store: parts.store,
             runtime: parts.runtime,
-            gateway: parts.gateway,
-            serving: Serving::new(parts.catalogue),
-            limits: parts.limits,
-            paths: parts.paths,
+            kept_results: KeptResults::default(),
+            model_calls: FairSemaphore::new(parts.settings.limits.model_calls_max),
+            serving: Serving::new(parts.catalogue, parts.settings),
             clock: parts.clock,
             live: Live::default(),
-            kept_results: KeptResults::new(parts.limits.delegation_cache),
             telemetry: Telemetry::default(),
             revocations: watch::Sender::default(),
-            model_calls: FairSemaphore::new(parts.limits.model_calls_max),
             steps: FairSemaphore::new(guests_max),
             messages: FairSemaphore::new(PLACES_MAX),
             holds: Arc::default(),
@@ -331,6 +333,18 @@ impl Core {
     /// Returns what is served now.
     pub(crate) fn served(&self) -> Arc<Served> {
         self.serving.present()
+    }
+
+    /// Returns the limits that are in force now. Those of a turn under way are in
+    /// [`Serving::limits_of_run`].
+    pub(crate) fn limits(&self) -> Limits {
+        self.serving.present().settings.limits
+    }
+
+    /// Returns the models as they are configured now. Those of a turn under way are in
+    /// [`Serving::gateway_of_run`].
+    pub(crate) fn gateway(&self) -> Arc<Gateway> {
+        self.serving.present().settings.gateway.clone()
     }
 
     /// Returns the present time.

@@ -30,10 +30,15 @@ pub(crate) struct Writing {
     pub(crate) until: Timestamp,
 }
 
-/// See the module. Without limits nothing is kept.
+/// See the module. Without limits in what is served nothing is kept.
+#[derive(Default)]
 pub(crate) struct KeptResults {
-    limits: Option<CacheLimits>,
     state: Mutex<State>,
+}
+
+/// Returns the limits of what is kept; none where nothing is.
+fn limits_of(served: &Served) -> Option<CacheLimits> {
+    served.settings.limits.delegation_cache
 }
 
 #[derive(Default)]
@@ -93,21 +98,14 @@ pub(crate) enum Looked {
 }
 
 impl KeptResults {
-    pub(crate) fn new(limits: Option<CacheLimits>) -> Self {
-        Self {
-            limits,
-            state: Mutex::default(),
-        }
-    }
-
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns whether the delegations are still to be learned that were under way when the host
     /// started ([`Self::learn`]).
-    pub(crate) fn wants_earlier(&self) -> bool {
-        self.limits.is_some() && !self.state().knows_earlier
+    pub(crate) fn wants_earlier(&self, served: &Served) -> bool {
+        limits_of(served).is_some() && !self.state().knows_earlier
     }
 
     /// Learns of delegations that were under way when the host started. It is unknown whether they
@@ -120,9 +118,13 @@ impl KeptResults {
 
     /// Notes a delegation that does more than read, before it is handed over. The results of its
     /// user are forgotten.
-    pub(crate) fn begin_writing(&self, writing: Writing) {
-        if self.limits.is_some() {
-            self.state().note(writing);
+    pub(crate) fn begin_writing(&self, served: &Served, writing: Writing) {
+        let mut state = self.state();
+        if limits_of(served).is_some() {
+            state.note(writing);
+        } else {
+            // Learned of from the store, should results be kept one day.
+            state.knows_earlier = false;
         }
     }
 
@@ -155,7 +157,7 @@ impl KeptResults {
         scope: CacheScope<'_>,
         now: Timestamp,
     ) -> Looked {
-        let Some(limits) = self.limits else {
+        let Some(limits) = limits_of(served) else {
             return Looked::Never;
         };
         let mut state = self.state();
@@ -194,7 +196,7 @@ impl KeptResults {
         hit: impl FnOnce() -> Option<Hit>,
         now: Timestamp,
     ) {
-        let Some(limits) = self.limits else {
+        let Some(limits) = limits_of(served) else {
             return;
         };
         let mut state = self.state();

@@ -20,7 +20,7 @@
 //! - sessions that cannot go on: `quarantine.rs`
 //! - holders of buckets: `buckets.rs`
 //! - past sessions that an agent sees: `history.rs`
-//! - the catalogue that is served, and those that turns began with: `serving.rs`
+//! - the configuration that is served, and those that turns began with: `serving.rs`
 //! - comparison with schemas, on threads of its own: `schemas.rs`
 //! - the attribute that boxes the futures of public functions: `boxed.rs`
 //! - the same rules for tests of a component without a host: `conformance.rs`
@@ -77,15 +77,16 @@ pub use command::{
     Address, AgentView, Below, Broker, By, CallReport, Cancelled, CreateAgent, DIFF_TURNS_MAX,
     Error, Fork, Gone, ImportSession, Imported, ImportedSession, InputReceipt, InputView,
     IssuedKey, KeysOf, Meant, NewSession, Other, PathEntry, PathFilter, PostMessage, PostOutcome,
-    PostRouted, PurgeOf, QueueSaid, Reading, Respond, Routed, RoutedReceipt, SessionNumbers,
-    SessionView, Setup, TRANSCRIPT_BYTES_MAX, Target, TaskList, TaskQuery, Template, TurnOutcome,
-    TurnReport, UploadFile, WaitingInputs, WantedNotes,
+    PostRouted, PurgeOf, QueueSaid, Reading, Reload, Reloaded, Respond, Routed, RoutedReceipt,
+    SessionNumbers, SessionView, Setup, TRANSCRIPT_BYTES_MAX, Target, TaskList, TaskQuery,
+    Template, TurnOutcome, TurnReport, UploadFile, WaitingInputs, WantedNotes,
 };
 pub use core::{Limits, Stats, UserLimits};
 pub use live::{Frame, Joined, Live, SharedText, Show};
 pub use paths::PathSettings;
 pub use quarantine::{Quarantined, Why};
 pub use restored::AfterRestore;
+pub use serving::Settings;
 pub use start::Parts;
 pub use telemetry::{Heard, Listener, TELEMETRY_WAITING_MAX};
 

@@ -12,13 +12,13 @@ impl Broker {
     /// Returns the models of the configuration, by alias. Asks nobody.
     #[must_use]
     pub fn models(&self) -> Vec<ConfiguredModel> {
-        self.core.gateway.models()
+        self.core.gateway().models()
     }
 
     /// Returns the providers of the configuration, by name, with their own lists of models. Those
     /// whose lists are too old are asked; that takes ten seconds at most.
     #[boxed]
     pub async fn model_providers(&self, freshness: Freshness) -> Vec<ConfiguredProvider> {
-        self.core.gateway.providers(freshness).await
+        self.core.gateway().providers(freshness).await
     }
 }

@@ -1,17 +1,21 @@
-//! The catalogue that is served, and the earlier ones that turns began with.
+//! The configuration that is served, and the earlier ones that turns began with.
 //!
-//! A catalogue never changes: another one takes its place as a whole, between two looks of a
-//! driver. A turn ends with the code and the tools that it began with, and may do what is granted
-//! now. Which catalogue a turn began with follows from what its start records, so nothing else has
-//! to be remembered of it.
+//! It is one whole: the catalogue, the limits, the models, the rules on paths. It never changes;
+//! another one takes its place, between two looks of a driver. A turn ends with the code, the tools,
+//! the models and the limits that it began with, and may do what is granted now. Which
+//! configuration a turn began with is in the record of its start.
 
 use crate::catalogue::{Catalogue, Entry};
+use crate::core::Limits;
 use crate::engine::Component;
+use crate::paths::PathSettings;
 use crate::resolved_config::{ResolvedConfig, ResolvedConfigs};
 use domain::digest::Digest;
 use domain::event::RunStarted;
+use domain::persona::Bounds;
 use domain::tool::ToolDefinition;
-use std::collections::VecDeque;
+use llm::Gateway;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, PoisonError, RwLock};
 use store::{ReadError, Store};
 
@@ -19,18 +23,41 @@ use store::{ReadError, Store};
 /// as it would after a restart.
 const EARLIER_MAX: usize = 16;
 
-/// A catalogue with the resolved configs that follow from it.
+/// The settings of a host that are served with a catalogue and replaced with it.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// Limits.
+    pub limits: Limits,
+    /// The operator's settings on agents by their paths.
+    pub paths: PathSettings,
+    /// The models.
+    pub gateway: Arc<Gateway>,
+}
+
+/// A configuration as a whole: a catalogue with the resolved configs that follow from it, and the
+/// settings beside it.
 pub(crate) struct Served {
     pub(crate) catalogue: Arc<Catalogue>,
     pub(crate) resolved_configs: ResolvedConfigs,
+    pub(crate) settings: Settings,
+    /// The digest by which records name it.
+    pub(crate) version: Digest,
 }
 
 impl Served {
-    pub(crate) fn new(catalogue: Catalogue) -> Arc<Self> {
+    pub(crate) fn new(catalogue: Catalogue, settings: Settings) -> Arc<Self> {
+        let resolved_configs = ResolvedConfigs::new(&catalogue);
         Arc::new(Self {
-            resolved_configs: ResolvedConfigs::new(&catalogue),
+            version: version(&catalogue, &resolved_configs),
+            resolved_configs,
             catalogue: Arc::new(catalogue),
+            settings,
         })
+    }
+
+    /// Returns whether a run began under exactly this.
+    fn is_of(&self, started: &RunStarted) -> bool {
+        started.configuration == Some(self.version)
     }
 
     /// Returns whether a run that started like this began with these configs and this code.
@@ -42,6 +69,19 @@ impl Served {
                 .is_some_and(|entry| entry.component.digest() == started.component)
     }
 
+    /// Returns the bounds of a run: those that it began with, less what its persona does not permit
+    /// by now.
+    pub(crate) fn bounds_of_run(&self, started: &RunStarted) -> Bounds {
+        let began_with = Bounds {
+            denies: started.denies.clone(),
+            permissions: started.permissions.clone(),
+        };
+        match &started.persona {
+            Some(id) => began_with.within(self.catalogue.persona(id).map(|it| &**it)),
+            None => began_with,
+        }
+    }
+
     /// Returns the component of a run's agent.
     pub(crate) fn agent_of(&self, started: &RunStarted) -> Option<&Arc<Entry>> {
         let definition = self.catalogue.definition(&started.definition)?;
@@ -49,7 +89,31 @@ impl Served {
     }
 }
 
-/// The catalogue that is served now, and those that it replaced.
+/// Returns the digest of a configuration: of what it was read from, of the components' code and
+/// grants, and of all that agents are shown.
+fn version(catalogue: &Catalogue, resolved_configs: &ResolvedConfigs) -> Digest {
+    let components: BTreeMap<&str, (Digest, Option<Digest>)> = catalogue
+        .entries()
+        .map(|entry| {
+            let grant = resolved_configs.grant(&entry.name);
+            let code = entry.component.digest();
+            (entry.name.as_str(), (code, grant.map(|grant| grant.digest)))
+        })
+        .collect();
+    let agents: BTreeMap<&str, _> = catalogue
+        .definitions()
+        .filter_map(|definition| {
+            let resolved = resolved_configs.of(&definition.agent_id)?;
+            Some((definition.agent_id.0.as_str(), resolved.digests()))
+        })
+        .collect();
+    let whole = serde_json::json!({
+        "configured": catalogue.configured(), "components": components, "agents": agents,
+    });
+    Digest::of(whole.to_string().as_bytes())
+}
+
+/// The configuration that is served now, and those that it replaced.
 pub(crate) struct Serving(RwLock<Generations>);
 
 struct Generations {
@@ -79,9 +143,9 @@ impl Offering {
 }
 
 impl Serving {
-    pub(crate) fn new(catalogue: Catalogue) -> Self {
+    pub(crate) fn new(catalogue: Catalogue, settings: Settings) -> Self {
         Self(RwLock::new(Generations {
-            present: Served::new(catalogue),
+            present: Served::new(catalogue, settings),
             earlier: VecDeque::new(),
         }))
     }
@@ -92,11 +156,19 @@ impl Serving {
         generations.present.clone()
     }
 
-    /// Puts another catalogue in the place of the present one.
+    /// Puts another configuration in the place of the present one. Of equal ones only the newest is
+    /// remembered, so that a file which goes to and fro drives no other out.
     pub(crate) fn replace(&self, next: Arc<Served>) {
         let mut generations = self.0.write().unwrap_or_else(PoisonError::into_inner);
         let replaced = std::mem::replace(&mut generations.present, next);
+        let present = generations.present.version;
         generations.earlier.push_front(replaced);
+        let mut seen = vec![present];
+        generations.earlier.retain(|served| {
+            let is_new = !seen.contains(&served.version);
+            seen.push(served.version);
+            is_new
+        });
         generations.earlier.truncate(EARLIER_MAX);
     }
 
@@ -104,11 +176,33 @@ impl Serving {
     /// before this process, or from before all that is remembered.
     pub(crate) fn of_run(&self, started: &RunStarted) -> Arc<Served> {
         let generations = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        std::iter::once(&generations.present)
-            .chain(&generations.earlier)
-            .find(|served| served.has_begun(started))
+        let mut all = std::iter::once(&generations.present).chain(&generations.earlier);
+        all.clone()
+            .find(|served| served.is_of(started))
+            .or_else(|| all.find(|served| served.has_begun(started)))
             .unwrap_or(&generations.present)
             .clone()
+    }
+
+    /// Returns the limits of a run: those that it began with, less what was taken away since.
+    pub(crate) fn limits_of_run(&self, started: &RunStarted) -> Limits {
+        let began_with = self.of_run(started).settings.limits;
+        began_with.within(&self.present().settings.limits)
+    }
+
+    /// Returns the models that a run asks a model of: those that it began with. If that model or
+    /// one of its fallbacks was taken away since, the present ones.
+    pub(crate) fn gateway_of_run(&self, started: &RunStarted, model: Option<&str>) -> Arc<Gateway> {
+        let began_with = self.of_run(started).settings.gateway.clone();
+        let present = self.present().settings.gateway.clone();
+        if Arc::ptr_eq(&began_with, &present) {
+            return present;
+        }
+        let is_taken_away = began_with.resolve(model).is_ok_and(|route| {
+            let mut asked = std::iter::once(&route.alias).chain(&route.fallbacks);
+            !asked.all(|alias| present.has(alias))
+        });
+        if is_taken_away { present } else { began_with }
     }
 
     /// Returns the version of a component's code, by its manifest. None of code that is neither

@@ -14,6 +14,7 @@ use crate::quarantine::{Quarantined, Why};
 use crate::recovery;
 use crate::refusals::session_unknown;
 use crate::restored::{self, AfterRestore};
+use crate::serving::Settings;
 use crate::telemetry;
 use crate::timers;
 use domain::id::SessionId;
@@ -80,10 +81,12 @@ impl Broker {
             CoreParts {
                 store: parts.store,
                 runtime: parts.runtime,
-                gateway: parts.gateway,
                 catalogue: parts.catalogue,
-                limits: parts.limits,
-                paths: parts.paths,
+                settings: Settings {
+                    limits: parts.limits,
+                    paths: parts.paths,
+                    gateway: parts.gateway,
+                },
                 clock: parts.clock,
             },
             port,
@@ -93,7 +96,7 @@ impl Broker {
         core.keep_keys();
         restored::see_to(&core, parts.after_restore).await?;
         purge::finish_open(&core).await;
-        admission::admit(&core, &core.served(), Occasion::Start).await?;
+        admission::admit(&core, &core.served(), Occasion::Start, None).await?;
         let work = core.store.sessions_with_work(core.now()).await?;
         core.to_recover(work.len());
         core.recovering.begin(&core.store, was_ended, &work).await;

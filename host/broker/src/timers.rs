@@ -80,7 +80,7 @@ async fn round(
     now: Timestamp,
 ) -> Result<Duration, store::ReadError> {
     // Sessions that stay due are the longest overdue, and would be read in place of others.
-    let due_max = core.limits.due_sessions_max + woken.0.len() + core.quarantine.count();
+    let due_max = core.limits().due_sessions_max + woken.0.len() + core.quarantine.count();
     let mut due = core.store.due_wakes(now, due_max).await?;
     due.retain(|due| !core.quarantine.has(due.session));
     let (wake, mut again) = woken.take_due(&due, Instant::now());

@@ -36,7 +36,8 @@ pub use thread::{
     turn,
 };
 pub use values::{
-    chain, clock, digest, error_code, file, id, json, limits, ranges, refusal, schema, shown, time,
+    chain, clock, difference, digest, error_code, file, id, json, limits, ranges, refusal, schema,
+    shown, time,
 };
 pub use work::{
     account, approval, basis, budget, delegate, dispatch, hints, memory, operation, price, queue,

@@ -4,6 +4,7 @@
 //!
 //! - ids, and how one follows from another: `id.rs`
 //! - digests and salts, and the hash chain over all events: `digest.rs`, `chain.rs`
+//! - differences between two documents, by their keys: `difference.rs`
 //! - points in time, and time on a host whose wall clock may jump: `time.rs`, `clock.rs`, which the
 //!   broker's `clock.rs` reads
 //! - JSON from outside, and how deep it may be nested: `json.rs`
@@ -22,6 +23,7 @@
 
 pub mod chain;
 pub mod clock;
+pub mod difference;
 pub mod digest;
 pub mod error_code;
 pub mod file;

@@ -123,6 +123,22 @@ impl Gateway {
         )
     }
 
+    /// Sets up other models over the same providers: what is known of these, and what their calls
+    /// share, goes on. Models, the default model and retries are those of the config; its providers,
+    /// time limits and breakers do not count.
+    ///
+    /// # Errors
+    /// The first key of the config that cannot be used, such as a provider that is not there yet.
+    pub fn successor(&self, config: Config) -> Result<Self, ConfigError> {
+        setup::successor(self, config)
+    }
+
+    /// Returns whether there is a model of this alias.
+    #[must_use]
+    pub fn has(&self, alias: &str) -> bool {
+        self.models.contains_key(alias)
+    }
+
     /// Resolves a model's alias or name; without one, the default. Only models in the config can be
     /// meant: by alias, by the provider's name of them, or by `<provider>/<model>`.
     ///

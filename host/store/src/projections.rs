@@ -158,6 +158,7 @@ pub(crate) fn project(sql: &Sql<'_>, recorded: &Recorded) -> rusqlite::Result<()
         | Event::ComponentAdmitted(_)
         | Event::HostRestored(_)
         | Event::OperatorRead(_)
+        | Event::ConfigReloaded(_)
         | Event::PluginEmitted(_) => {}
     }
     blobs::named(sql, &recorded.stream, event)?;

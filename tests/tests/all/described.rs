@@ -460,6 +460,7 @@ async fn administer(asked: &mut Asked<'_>, agent: &str) {
         "/api/verifications",
         "/api/rebuilds",
         "/api/clock/confirm",
+        "/api/config/reload",
     ] {
         asked.post(path, Value::Null).await;
     }

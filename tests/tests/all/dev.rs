@@ -266,7 +266,7 @@ async fn a_grant_that_is_taken_out_of_the_file_refuses_the_next_call() {
     other["limits"] = json!({ "hopsMax": 3 });
     folder.configure(other);
     let named = printed.event("needs_restart").await;
-    let keys = ["limits", "server.dataDir", "server.listen"];
+    let keys = ["server.dataDir", "server.listen"];
     assert_eq!(named["keys"], json!(keys));
     printed.event("component").await;
     let told = play(&host, &session, &call("look")).await;

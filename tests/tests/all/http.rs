@@ -507,7 +507,10 @@ async fn a_host_that_is_hung_up_on_serves_on_and_logs_that() {
         host.signal(rustix::process::Signal::HUP);
     }
     let logged = async {
-        while !folder.log().contains("SIGHUP is ignored") {
+        while !folder
+            .log()
+            .contains("SIGHUP: the configuration is read again")
+        {
             sleep(Duration::from_millis(5)).await;
         }
     };

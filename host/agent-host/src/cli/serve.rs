@@ -7,9 +7,9 @@ use std::path::PathBuf;
 
 /// The end of the help of `dev`.
 pub(super) const AFTER_DEV: &str = "Serves as `serve` does. A turn that has begun ends with the code \
-    that it began with. What is wrong is printed, and what was served goes on. The keys `agents`, \
-    `components`, `personas` and `requirePins` of the configuration are read again; the others, \
-    and the rules of a scripted provider, need a restart. This is for your own machine: in production, restart `serve`.\n\n\
+    that it began with. What is wrong is printed, and what was served goes on. Changes of the \
+    configuration apply as with `serve`; some keys, and the rules of a scripted provider, need a \
+    restart, and are named. This is for your own machine: in production, restart `serve`.\n\n\
     Examples:\n  agent-host dev --config agent-host.toml\n  agent-host dev --config \
     agent-host.toml --watch src --build make";
 

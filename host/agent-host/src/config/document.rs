@@ -9,6 +9,7 @@ use super::queue::QueueConfig;
 use super::secrets::SecretSource;
 use super::server::ServerConfig;
 use domain::definition::Definition;
+use domain::digest::Digest;
 use domain::path::{ModelRole, UserRule, UserRules};
 use domain::persona::Persona;
 use schemars::JsonSchema;
@@ -70,6 +71,12 @@ pub(crate) struct Config {
 }
 
 impl Config {
+    /// Returns the digest of all of it, by which records tell what a turn began with.
+    pub(crate) fn digest(&self) -> Digest {
+        // Serialising what was read cannot fail.
+        Digest::of(&serde_json::to_vec(self).unwrap_or_default())
+    }
+
     /// Returns the part that the model gateway reads.
     pub(crate) fn gateway(&self) -> llm::Config {
         llm::Config {

@@ -363,6 +363,8 @@ fn started(component: Digest, session_type: &str) -> Result<RunStarted, NotAnId>
         session_type: session_type.to_owned(),
         component,
         resolved_config: None,
+        configuration: None,
+        persona: None,
         base: None,
         base_message: 0,
         revision: 0,

@@ -528,6 +528,8 @@ fn run_started(agent: AgentId, session: SessionId, run: RunId) -> Event {
         session_type: "chat".to_owned(),
         component: Digest::of(b"component"),
         resolved_config: None,
+        configuration: None,
+        persona: None,
         base: None,
         base_message: 0,
         revision: 0,

@@ -53,6 +53,7 @@ const ROUTES: &[&str] = &[
     "POST /api/backups",
     "GET /api/clock",
     "POST /api/clock/confirm",
+    "POST /api/config/reload",
     "GET /api/components",
     "GET /api/dead-letters",
     "DELETE /api/dead-letters/{id}",

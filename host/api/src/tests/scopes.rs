@@ -82,6 +82,7 @@ const NEEDED: &[(&str, &[&str])] = &[
     ("POST /api/backups", &["admin"]),
     ("GET /api/clock", &["admin"]),
     ("POST /api/clock/confirm", &["admin"]),
+    ("POST /api/config/reload", &["admin"]),
     ("GET /api/components", &["admin"]),
     ("GET /api/tasks", &["read", "admin"]),
     ("GET /api/tasks/stats", &["read", "admin"]),

@@ -138,7 +138,8 @@ fn data(event: &event::Event) -> Value {
         | E::KeyIssued(_)
         | E::KeyRevoked(_)
         | E::HostRestored(_)
-        | E::OperatorRead(_) => host_data(event),
+        | E::OperatorRead(_)
+        | E::ConfigReloaded(_) => host_data(event),
     }
 }
 
@@ -272,6 +273,11 @@ fn host_data(event: &event::Event) -> Value {
         E::OperatorRead(it) => {
             json!({ "user_id": it.user_id, "request": it.request, "turn_id": it.turn })
         }
+        E::ConfigReloaded(it) => json!({
+            "configuration": it.configuration.reference(), "replaces": it.replaces.reference(),
+            "because": it.because, "user_id": it.user_id, "differences": it.differences,
+            "left_out": it.left_out, "needs_restart": it.needs_restart,
+        }),
         _ => Value::Null,
     }
 }

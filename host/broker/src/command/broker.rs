@@ -1,13 +1,10 @@
 //! The broker itself, which all commands are given to.
 
-use crate::admission::{Occasion, admit};
 use crate::boxed::boxed;
 use crate::catalogue::Catalogue;
 use crate::clock::{Clock, ClockState};
-use crate::command::Error;
 use crate::core::{Core, Stats};
 use crate::live::Live;
-use crate::serving::Served;
 use crate::telemetry::Listener;
 use domain::telemetry::TelemetryFilter;
 use std::sync::Arc;
@@ -41,24 +38,6 @@ impl Broker {
     #[must_use]
     pub fn catalogue(&self) -> Arc<Catalogue> {
         self.core.served().catalogue.clone()
-    }
-
-    /// Serves another catalogue from now on, a successor of the present one. A turn that has begun
-    /// ends with the code and the tools that it began with, and may do what is granted now. The
-    /// ledger has the admission of every changed component before anything runs under it.
-    ///
-    /// # Errors
-    /// The admission cannot be committed. Then nothing has changed.
-    #[boxed]
-    pub async fn replace_catalogue(&self, next: Catalogue) -> Result<(), Error> {
-        let core = &self.core;
-        // Those that were admitted last are those that are served.
-        let _replacing = core.replacing.lock().await;
-        let next = Served::new(next);
-        admit(core, &next, Occasion::Replacement).await?;
-        core.serving.replace(next);
-        core.runtime.forget_unused();
-        Ok(())
     }
 
     /// Watches a counter that changes whenever an API key is revoked. A holder of something that a

@@ -195,13 +195,13 @@ impl Broker {
         of_message: QueueOverride,
         of_session: QueueOverride,
     ) -> QueueSettings {
-        QueueSettings::resolve([of_message, of_session, self.core.limits.queue])
+        QueueSettings::resolve([of_message, of_session, self.core.limits().queue])
     }
 
     /// Checks the content and the model of words, for any session.
     pub(super) fn check_words(&self, content: &[Part], model: Option<&str>) -> Result<(), Error> {
         check_content(content)?;
-        match self.core.gateway.resolve(model) {
+        match self.core.gateway().resolve(model) {
             Err(unknown) if model.is_some() => Err(invalid(unknown.to_string(), "/model")),
             _ => Ok(()),
         }

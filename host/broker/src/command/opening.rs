@@ -129,7 +129,7 @@ impl Broker {
 
     fn check_model(&self, command: &NewSession) -> Result<(), Error> {
         if let Some(model) = &command.model
-            && let Err(unknown) = self.core.gateway.resolve(Some(model))
+            && let Err(unknown) = self.core.gateway().resolve(Some(model))
         {
             return Err(invalid(unknown.to_string(), "/model"));
         }
@@ -150,7 +150,7 @@ impl Broker {
         settings
             .check()
             .and_then(|()| {
-                let gateway = &self.core.gateway;
+                let gateway = self.core.gateway();
                 gateway.check_sampling(model.map(String::as_str), &sampling)
             })
             .map_err(|unfit| {

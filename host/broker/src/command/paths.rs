@@ -231,7 +231,7 @@ impl Broker {
         let residency = residency(
             living.row.kind,
             living.work,
-            self.core.limits.patience,
+            self.core.limits().patience,
             self.core.now(),
         );
         PathEntry { living, residency }

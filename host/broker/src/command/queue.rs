@@ -187,7 +187,11 @@ impl Broker {
     pub(super) fn queue_said(&self, said: QueueOverride) -> QueueSaid {
         QueueSaid {
             said,
-            holds: QueueSettings::resolve([QueueOverride::default(), said, self.core.limits.queue]),
+            holds: QueueSettings::resolve([
+                QueueOverride::default(),
+                said,
+                self.core.limits().queue,
+            ]),
         }
     }
 

@@ -30,7 +30,7 @@ impl Broker {
         user: &UserId,
         now: Timestamp,
     ) -> impl Iterator<Item = Guard> + use<> {
-        let max = self.core.limits.users.sessions_per_minute_max;
+        let max = self.core.limits().users.sessions_per_minute_max;
         let after = Timestamp(now.0.saturating_sub(MINUTE_MS));
         let rate = (*user != UserId::local()).then(|| {
             Guard::User(UserGuard::SessionsOpenedBelow {
@@ -48,7 +48,7 @@ impl Broker {
 /// Returns the guards under which a user may have more stored, with the API key of this task if it
 /// has one; none for the operator without an API key.
 pub(crate) fn may_store(core: &Core, user: &UserId) -> impl Iterator<Item = Guard> + use<> {
-    let limits = core.limits.users;
+    let limits = core.limits().users;
     let of_user = (*user != UserId::local()).then(|| {
         Guard::User(UserGuard::StoredBelow {
             user: user.clone(),

@@ -16,6 +16,8 @@ impl Broker {
         self.is_unruled
             || self
                 .core
+                .served()
+                .settings
                 .paths
                 .rules
                 .allows(user, PathAccess::Read, path)
@@ -24,12 +26,14 @@ impl Broker {
 
     /// Returns whether the operator has any rules for a user.
     pub(super) fn is_ruled(&self, user: &UserId) -> bool {
-        !self.is_unruled && !self.core.paths.rules.is_empty_for(user)
+        !self.is_unruled && !self.core.served().settings.paths.rules.is_empty_for(user)
     }
 
     /// Checks that the operator's rules let a user command the agent at a path.
     pub(super) fn may_command(&self, user: &UserId, path: &str) -> Result<(), Refusal> {
-        let verdict = self.core.paths.rules.allows(user, PathAccess::Write, path);
+        let served = self.core.served();
+        let rules = &served.settings.paths.rules;
+        let verdict = rules.allows(user, PathAccess::Write, path);
         if verdict.is_allowed() {
             Ok(())
         } else {
@@ -45,7 +49,7 @@ impl Broker {
         }
         let now = self.core.now();
         let work = self.store().work_of(row.agent.id, now).await?;
-        match work.map(|work| residency(row.kind, work, self.core.limits.patience, now)) {
+        match work.map(|work| residency(row.kind, work, self.core.limits().patience, now)) {
             Some(Residency::Dead) => Err(agent_dead(row.agent.id).into()),
             Some(Residency::Active | Residency::Sleeping) | None => Ok(()),
         }

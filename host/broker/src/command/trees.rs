@@ -163,7 +163,7 @@ impl Broker {
             let row = self.session_for(user, target, session).await?;
             check_label(fork.name.as_deref())?;
             if let Some(model) = &fork.model
-                && let Err(unknown) = self.core.gateway.resolve(Some(model))
+                && let Err(unknown) = self.core.gateway().resolve(Some(model))
             {
                 return Err(invalid(unknown.to_string(), "/model"));
             }

@@ -13,7 +13,7 @@ use crate::performance::result::CommitExtras;
 use crate::refusals::changing;
 use crate::signal::Signal;
 use domain::budget::Amount;
-use domain::event::{BoundaryDecided, BoundaryVerdict, Event};
+use domain::event::{BoundaryDecided, BoundaryVerdict, Event, RunStarted};
 use domain::id::OperationId;
 use domain::operation::Performer;
 use domain::prompt_cut::PromptCut;
@@ -108,7 +108,7 @@ impl Driver {
         let Affords { left, of, .. } = self.context.affords(driving, &arrived).await?;
         let reserved = self
             .context
-            .reserve_again(open, wanted.more_tokens)
+            .reserve_again(&driving.run.started, open, wanted.more_tokens)
             .plus(wanted.beside);
         if let Some((limit, told)) = left.short_of(reserved, of) {
             return Ok(Err(Short { limit, told }));
@@ -204,7 +204,7 @@ impl Driver {
 
 impl SessionContext {
     /// Returns the reserve of another attempt: that of the first, and more for a longer prompt.
-    fn reserve_again(&self, open: &Open, more_tokens: u64) -> Amount {
+    fn reserve_again(&self, started: &RunStarted, open: &Open, more_tokens: u64) -> Amount {
         let Performer::Model {
             request,
             reserved_tokens,
@@ -217,14 +217,16 @@ impl SessionContext {
         if more_tokens == 0 {
             return domain::account::reserved(&open.operation.performer);
         }
-        let route = self.core.gateway.resolve(request.model.as_deref()).ok();
+        let serving = &self.core.serving;
+        let model = request.model.as_deref();
+        let route = serving.gateway_of_run(started, model).resolve(model).ok();
         let window = route
             .as_ref()
             .map_or(u64::MAX, |route| route.context_window);
         // A call that was stored without a limit of its reply had this reserved for it.
         let reply = request
             .max_tokens
-            .map_or(self.core.limits.reserved_tokens, u64::from);
+            .map_or_else(|| serving.limits_of_run(started).reserved_tokens, u64::from);
         let reserve = Reserve::of(
             reserved_tokens
                 .saturating_sub(reply)

@@ -91,7 +91,7 @@ impl SessionContext {
         if accounts.is_empty() {
             return Ok(Ok(Begins::default()));
         }
-        let limits = self.core.limits.dispatch;
+        let limits = self.served.settings.limits.dispatch;
         let Drawn { runs, others } = self.store().drawn(&accounts, None).await?;
         if let Some(reason) = limits.too_many_runs(runs) {
             return Ok(Err(reason));

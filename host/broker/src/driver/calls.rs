@@ -137,8 +137,8 @@ impl SessionContext {
         let asks = [tool, shown]
             .into_iter()
             .any(|tool| scope.caller().must_ask(tool, &entry.grant));
-        let approval =
-            asks.then(|| scope.approval(&performer, &entry.name, self.core.limits.approval_ms));
+        let approval_ms = self.limits_of(scope).approval_ms;
+        let approval = asks.then(|| scope.approval(&performer, &entry.name, approval_ms));
         // An approved call is made once: it is recorded as sent before it is sent, whatever its
         // class.
         let effect = if asks {
@@ -274,7 +274,7 @@ impl SessionContext {
     ) -> Result<Looked, DriverError> {
         let started = &scope.driving.run.started;
         let kept_results = &self.core.kept_results;
-        if kept_results.wants_earlier() {
+        if kept_results.wants_earlier(&self.served) {
             let earlier = self.store().delegations_under_way(WRITING_MAX).await?;
             let earlier = earlier.into_iter().map(|(operation, user, input)| Writing {
                 operation,
@@ -290,19 +290,20 @@ impl SessionContext {
             }
         }
         if !delegation.is_read_only() {
-            kept_results.begin_writing(Writing {
+            let writing = Writing {
                 operation: scope.operation,
                 user: started.user_id.clone(),
                 input: None,
                 until: scope.now.plus_ms(delegation.timeout_ms),
-            });
+            };
+            kept_results.begin_writing(&self.served, writing);
             return Ok(Looked::Never);
         }
         let of = CacheScope {
             user: &started.user_id,
             agent: scope.agent.agent.id,
-            denies: &started.denies.and_of(scope.definition),
-            permissions: scope.permissions,
+            denies: &scope.bounds.denies.and_of(scope.definition),
+            permissions: &scope.bounds.permissions,
         };
         Ok(kept_results.look(&self.served, delegation, of, scope.now))
     }
@@ -349,7 +350,7 @@ impl SessionContext {
         scope.left.calls -= 1;
         let timeout_ms = dispatch
             .timeout_ms
-            .unwrap_or(self.core.limits.dispatch_ms)
+            .unwrap_or_else(|| self.limits_of(scope).dispatch_ms)
             .min(TIMER_MS_MAX);
         let handover = Handover {
             to: To::Worker(target),

@@ -186,6 +186,8 @@ impl SessionContext {
                 .resolved_configs
                 .of(&definition.agent_id)
                 .map(|resolved| resolved.digests()),
+            configuration: Some(self.served.version),
+            persona: session.persona.clone(),
             base: session.head,
             base_message: session.head_message,
             revision: session.revision,
@@ -285,9 +287,15 @@ impl SessionContext {
             let target = Target::from_word(&definition.agent_id.0)?;
             let is_open = agent.kind == PathKind::Sub && definition.model.is_none();
             let role = target.model_role().filter(|_| is_open)?;
-            self.core.paths.models.get(&role)
+            self.served.settings.paths.models.get(&role)
         };
-        let of_role = || self.core.paths.models.get(&agent.kind.model_role()?);
+        let of_role = || {
+            self.served
+                .settings
+                .paths
+                .models
+                .get(&agent.kind.model_role()?)
+        };
         message
             .or(session.model.as_ref())
             .or_else(of_target)

@@ -156,7 +156,8 @@ impl Driver {
         let of_session = || self.context.model(None, session, &agent, definition);
         let model = self
             .context
-            .core
+            .served
+            .settings
             .paths
             .models
             .get(&ModelRole::Memory)
@@ -164,7 +165,8 @@ impl Driver {
             .or_else(of_session);
         let window = self
             .context
-            .core
+            .served
+            .settings
             .gateway
             .resolve(model.as_deref())
             .map_or(0, |route| route.context_window);
@@ -224,7 +226,8 @@ impl SessionContext {
         let Some(call) = run.newest_call.filter(|_| run.started.compacts.is_none()) else {
             return Ok(None);
         };
-        let Ok(route) = self.core.gateway.resolve(call.model.as_deref()) else {
+        let gateway = &self.served.settings.gateway;
+        let Ok(route) = gateway.resolve(call.model.as_deref()) else {
             return Ok(None);
         };
         // What the model was shown no more is in the thread all the same.
@@ -248,7 +251,7 @@ impl SessionContext {
 
     /// Returns the smallest window of all models and definitions.
     fn smallest_window(&self) -> u64 {
-        let window = self.core.gateway.smallest_window();
+        let window = self.served.settings.gateway.smallest_window();
         let definitions = self.served.catalogue.definitions();
         definitions.fold(window, |window, definition| definition.window(window))
     }
@@ -345,11 +348,9 @@ impl SessionContext {
             .as_ref()
             .zip(definition)
             .and_then(|(agent, definition)| self.model(None, session, agent, definition));
-        let route = self.core.gateway.resolve(model.as_deref());
-        let window = route.map_or_else(
-            |_| self.core.gateway.smallest_window(),
-            |route| route.context_window,
-        );
+        let gateway = &self.served.settings.gateway;
+        let route = gateway.resolve(model.as_deref());
+        let window = route.map_or_else(|_| gateway.smallest_window(), |route| route.context_window);
         Ok(definition.map_or(window, |definition| definition.window(window)))
     }
 

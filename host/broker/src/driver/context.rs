@@ -5,8 +5,9 @@
 
 use super::driving::Driving;
 use super::error::DriverError;
+use super::scope::Scope;
 use crate::catalogue::CHAT;
-use crate::core::Core;
+use crate::core::{Core, Limits};
 use crate::serving::Served;
 use domain::agent::Agent;
 use domain::event::InputAccepted;
@@ -61,6 +62,13 @@ impl SessionContext {
             .agent(run.started.agent)
             .await?
             .map(|row| row.agent))
+    }
+
+    /// Returns the limits of the run of a step: those that it began with, less what was taken away
+    /// since.
+    pub(super) fn limits_of(&self, scope: &Scope<'_>) -> Limits {
+        let started = &scope.driving.run.started;
+        self.core.serving.limits_of_run(started)
     }
 
     /// Wakes sessions that a commit gave something to do.

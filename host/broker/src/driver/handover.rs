@@ -172,7 +172,7 @@ impl SessionContext {
         let handed_over = &scope.handed_over;
         let tree = handed_over.tree;
         let more = scope.handed;
-        let limits = self.core.limits.dispatch;
+        let limits = self.limits_of(scope).dispatch;
         let started = &scope.driving.run.started;
         let state = DispatchState {
             depth: Depth {
@@ -381,8 +381,8 @@ impl Scope<'_> {
             priority: piece.priority,
             spawn_depth: piece.depth.spawn,
             budget: piece.budget.within(piece.left),
-            denies: started.denies.and_of(self.definition),
-            permissions: started.permissions.clone(),
+            denies: self.bounds.denies.and_of(self.definition),
+            permissions: self.bounds.permissions.clone(),
             accounts: started
                 .accounts()
                 .delegating(input, piece.budget, piece.left),
@@ -448,8 +448,8 @@ impl Scope<'_> {
             agent_type: Some(agent_type),
             owner_user_id: caller.owner_user_id.clone(),
             name: target.display_name.clone(),
-            denies: self.driving.run.started.denies.and_of(self.definition),
-            permissions: self.permissions.clone(),
+            denies: self.bounds.denies.and_of(self.definition),
+            permissions: self.bounds.permissions.clone(),
             created_at: now,
         };
         let opened = self.opened(agent, session);

@@ -46,7 +46,7 @@ impl SessionContext {
         if !queue.waiting.iter().any(|held| held.input == input.input) {
             return Ok(Some(Vec::new()));
         }
-        let limits = self.core.limits.dispatch;
+        let limits = self.core.limits().dispatch;
         let next = limits.next_held(&queue);
         let Some(held) = next.iter().find(|held| held.input == input.input) else {
             return Ok(None);
@@ -73,7 +73,7 @@ impl SessionContext {
 pub(crate) async fn wake_held(core: &Arc<Core>, ended: InputId) {
     match core.store.held_beside(ended).await {
         Ok(Some((_, queue))) => {
-            let next = core.limits.dispatch.next_held(&queue);
+            let next = core.limits().dispatch.next_held(&queue);
             next.iter().for_each(|held| core.wake(held.session));
         }
         Ok(None) => {}

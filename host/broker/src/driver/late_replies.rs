@@ -83,7 +83,7 @@ impl Late<'_> {
         let stopped = (to.ended == Some(TurnEnd::Aborted))
             .then(|| "the turn that handed the work over was stopped".to_owned());
         let reason = stopped
-            .or_else(|| core.limits.dispatch.too_many_hops(hops))
+            .or_else(|| core.limits().dispatch.too_many_hops(hops))
             .or_else(|| full(waiting));
         let (accepted, blob) = self.accepted(input, hops, time);
         let mut events = vec![Event::InputAccepted(accepted)];

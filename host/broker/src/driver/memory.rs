@@ -130,7 +130,7 @@ impl SessionContext {
             to: To::Searcher(searcher),
             content: vec![Part::text(query)],
             waits: Waits::Attached {
-                timeout_ms: self.core.limits.dispatch_ms,
+                timeout_ms: self.limits_of(scope).dispatch_ms,
             },
             delegation: None,
             priority: scope.driving.run.started.priority,

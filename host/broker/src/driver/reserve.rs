@@ -202,7 +202,7 @@ impl SessionContext {
             .saturating_add(text_tokens(noted))
             .saturating_add(text_tokens(system + tools))
             .saturating_add(parts_tokens(&request.also));
-        let reserved_tokens = self.core.limits.reserved_tokens;
+        let reserved_tokens = self.core.serving.limits_of_run(started).reserved_tokens;
         Ok(Wish::of(request, route, prompt, reserved_tokens))
     }
 

@@ -19,14 +19,14 @@ use crate::view::StepView;
 use domain::authority::Denied;
 use domain::budget::Amount;
 use domain::digest::Digest;
-use domain::event::{BoundaryDecided, Event};
+use domain::event::{BoundaryDecided, Event, RunStarted};
 use domain::id::OperationId;
 use domain::limits::{RECALL_HITS_MAX, TIMER_MS_MAX};
 use domain::operation::Performer;
 use domain::ruling::{MODEL_CALL, Rule};
 use domain::run::decide::Resolved;
 use domain::run::intake::Intake;
-use domain::sampling::{GenerationSettings, UnfitSetting};
+use domain::sampling::UnfitSetting;
 use domain::step::{Call, Decision, Effect, ModelRequest, StepResult, Toolset, Work};
 use domain::time::Timestamp;
 use domain::tool::{ClientAction, EffectClass};
@@ -222,7 +222,7 @@ impl SessionContext {
             making: Vec::new(),
             replied: false,
             own,
-            permissions: &started.permissions,
+            bounds: self.served.bounds_of_run(started),
             operation: OperationId::mint(started.run, driving.run.step, ""),
             granted_so_far: Decided::default(),
             refused_so_far: Vec::new(),
@@ -266,7 +266,9 @@ impl SessionContext {
             what: what.to_owned(),
         };
         // A model that is not granted and one that does not exist look the same.
-        let route = match self.core.gateway.resolve(asked) {
+        let started = &scope.driving.run.started;
+        let gateway = self.core.serving.gateway_of_run(started, asked);
+        let route = match gateway.resolve(asked) {
             Err(_) => {
                 let unknown = denied(Rule::Unknown, asked.unwrap_or_default());
                 return Err(Box::new(scope.deny(None, MODEL_CALL, &unknown)));
@@ -298,12 +300,14 @@ impl SessionContext {
     /// The error is a setting that the model's provider, or that of a fallback, does not take.
     fn sampled(
         &self,
-        settings: &GenerationSettings,
+        started: &RunStarted,
         asked: Option<&str>,
         request: &ModelRequest,
     ) -> Result<ModelRequest, UnfitSetting> {
+        let settings = &started.generation;
         let sampling = settings.sampling(request.reply_schema.is_some());
-        self.core.gateway.check_sampling(asked, &sampling)?;
+        let gateway = self.core.serving.gateway_of_run(started, asked);
+        gateway.check_sampling(asked, &sampling)?;
         Ok(ModelRequest {
             max_tokens: request
                 .max_tokens
@@ -327,8 +331,9 @@ impl SessionContext {
             Ok(route) => route,
             Err(refused) => return Ok(*refused),
         };
-        let settings = &scope.driving.run.started.generation;
-        let request = match self.sampled(settings, asked.as_deref(), request) {
+        let started = &scope.driving.run.started;
+        let settings = &started.generation;
+        let request = match self.sampled(started, asked.as_deref(), request) {
             Ok(request) => request,
             Err(unfit) => return Ok(failed("invalid-arguments", format!("model: {unfit}"))),
         };

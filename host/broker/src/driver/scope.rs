@@ -4,7 +4,7 @@ use super::driving::Driving;
 use crate::resolved_config::ResolvedConfig;
 use crate::view::StepView;
 use domain::approval::{Approval, Exact};
-use domain::authority::{Caller, Denied, Permissions};
+use domain::authority::{Caller, Denied};
 use domain::budget::{Amount, Available};
 use domain::definition::Definition;
 use domain::delegate;
@@ -12,6 +12,7 @@ use domain::event::BoundaryVerdict;
 use domain::grant::Grant;
 use domain::id::OperationId;
 use domain::operation::Performer;
+use domain::persona::Bounds;
 use domain::ruling::Rule;
 use domain::run::decide::Resolved;
 use domain::run::intake::Intake;
@@ -66,7 +67,8 @@ pub(super) struct Scope<'a> {
     pub(super) replied: bool,
     /// The grant of the agent's component.
     pub(super) own: Grant,
-    pub(super) permissions: &'a Permissions,
+    /// The bounds of the turn besides its agent's own lists.
+    pub(super) bounds: Bounds,
     /// The operation that the present request would be.
     pub(super) operation: OperationId,
     /// The boundary's grants so far, and its refusals.
@@ -78,8 +80,8 @@ impl Scope<'_> {
     pub(super) fn caller(&self) -> Caller<'_> {
         Caller {
             agent: self.definition,
-            denies: &self.driving.run.started.denies,
-            permissions: self.permissions,
+            denies: &self.bounds.denies,
+            permissions: &self.bounds.permissions,
         }
     }
 

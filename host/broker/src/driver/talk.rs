@@ -89,7 +89,7 @@ impl SessionContext {
         };
         let timeout_ms = call
             .timeout_ms
-            .unwrap_or(self.core.limits.dispatch_ms)
+            .unwrap_or_else(|| self.limits_of(scope).dispatch_ms)
             .min(TIMER_MS_MAX);
         let waits = if call.wait {
             Waits::Attached { timeout_ms }

@@ -31,7 +31,7 @@ use domain::step::{Audience, Context, Failure, ModelRequest, Toolset};
 use domain::tool::ToolDefinition;
 use llm::Failure::TooLong;
 use llm::fair_semaphore::Party;
-use llm::{Afforded, AttemptBudget, Delta, DeltaSink, Measuring, Records};
+use llm::{Afforded, AttemptBudget, Delta, DeltaSink, Gateway, Measuring, Records};
 use runtime::CallAudit;
 use std::sync::Arc;
 use store::ReadError;
@@ -138,6 +138,11 @@ impl Model<'_> {
         }
     }
 
+    /// Returns the models among which the call asks one.
+    fn gateway(&self, model: Option<&str>) -> Arc<Gateway> {
+        self.core.serving.gateway_of_run(self.started, model)
+    }
+
     /// Asks until there is an acceptable reply, or none is to be had.
     async fn ask(&self, draw: &mut Draw, deltas: &Watchers<'_>, trail: &Trail<'_>) -> Ended {
         let mut repairs = 0;
@@ -146,8 +151,7 @@ impl Model<'_> {
             let model = self.request.model.as_deref();
             deltas.telling.asked(self.attempts.number(), model);
             let completion = self
-                .core
-                .gateway
+                .gateway(draw.prompt.model.as_deref())
                 .complete_leaving(&draw.prompt, deltas, trail, &self.payer())
                 .await;
             self.attempts.completed(&completion.attempts);
@@ -357,7 +361,7 @@ impl Model<'_> {
             .messages(self.started.base, first, compaction.through_message)
             .await?;
         messages.retain(|message| Mark::of(message).is_none());
-        let gateway = &self.core.gateway;
+        let gateway = self.gateway(self.request.model.as_deref());
         let asked = gateway.resolve(self.request.model.as_deref());
         let fallbacks = asked
             .iter()

@@ -17,6 +17,7 @@ use domain::event::{BoundaryVerdict, Event, KeyValueWritten, RunStarted};
 use domain::grant::Bound;
 use domain::message::{Part, text_of};
 use domain::operation::{Kept, Pause, Progress};
+use domain::persona::Bounds;
 use domain::ruling::{Rule, TOOL_CALL};
 use domain::run::Open;
 use domain::run::settle::Ended;
@@ -185,19 +186,19 @@ impl Tool<'_> {
     ///
     /// That holds for later segments too: a call that has begun is not asked about any more.
     fn has_come_to_need_approval(&self, present: &Served, offering: &Offering) -> bool {
+        let bounds = present.bounds_of_run(self.started);
         self.open.operation.approval.is_none()
             && self
-                .caller(present)
+                .caller(present, &bounds)
                 .is_some_and(|caller| caller.must_ask(&offering.definition, &offering.entry.grant))
     }
 
     /// Returns the calling agent as it is configured now. None when it is not there any more.
-    fn caller<'c>(&'c self, present: &'c Served) -> Option<Caller<'c>> {
-        let started = self.started;
+    fn caller<'c>(&self, present: &'c Served, bounds: &'c Bounds) -> Option<Caller<'c>> {
         Some(Caller {
-            agent: present.catalogue.definition(&started.definition)?,
-            denies: &started.denies,
-            permissions: &started.permissions,
+            agent: present.catalogue.definition(&self.started.definition)?,
+            denies: &bounds.denies,
+            permissions: &bounds.permissions,
         })
     }
 
@@ -215,7 +216,8 @@ impl Tool<'_> {
         let definition = &*offering.definition;
         let started = self.started;
         let gone = || Failure::lasting("not-found", "what this turn may do is not stored any more");
-        let caller = self.caller(present).ok_or_else(gone)?;
+        let bounds = present.bounds_of_run(started);
+        let caller = self.caller(present, &bounds).ok_or_else(gone)?;
         // Capabilities for which the tool asks by now count only if it had them when the call was
         // decided.
         let capabilities: Vec<String> = definition

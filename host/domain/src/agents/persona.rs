@@ -82,6 +82,40 @@ pub struct Persona {
     pub agent_denylist: Option<PatternList>,
 }
 
+/// The bounds of a turn besides its agent's own lists.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Bounds {
+    /// The denials of the agents above its own, and of its persona.
+    pub denies: Denies,
+    /// The most that it may do.
+    pub permissions: Permissions,
+}
+
+impl Bounds {
+    /// Returns these bounds of a turn under way, less what its persona does not permit by now.
+    /// Nothing is permitted in the name of one that is gone.
+    #[must_use]
+    pub fn within(self, persona: Option<&Persona>) -> Self {
+        match persona {
+            Some(persona) => Self {
+                denies: persona.denies(&self.denies),
+                permissions: self.permissions.both(&persona.permissions()),
+            },
+            None => Self {
+                denies: Denies {
+                    agents: PatternList::everything(),
+                    ..self.denies
+                },
+                permissions: self.permissions.both(&Permissions {
+                    tools: Some(PatternList::default()),
+                    capabilities: Some(PatternList::default()),
+                    and: Vec::new(),
+                }),
+            },
+        }
+    }
+}
+
 impl Persona {
     /// Returns whether a user may write to it.
     #[must_use]
@@ -136,6 +170,51 @@ mod tests {
             .unwrap()
             .extend(keys.as_object().unwrap().clone());
         serde_json::from_value(whole).unwrap()
+    }
+
+    #[test]
+    fn a_turn_under_way_loses_what_its_persona_does_not_permit_by_now_and_gains_nothing() {
+        let bounds = |keys: &serde_json::Value| {
+            let persona = persona(keys);
+            Bounds {
+                denies: persona.denies(&Denies::default()),
+                permissions: persona.permissions(),
+            }
+        };
+        let may = |bounds: &Bounds, tool: &str| {
+            !bounds.denies.tools.matches(tool) && bounds.permissions.permit_tool(tool)
+        };
+        for (then, now, expected) in [
+            (json!({}), json!({}), [true, true]),
+            (json!({}), json!({ "toolDenylist": ["put"] }), [true, false]),
+            (
+                json!({}),
+                json!({ "toolAllowlist": ["put"] }),
+                [false, true],
+            ),
+            (json!({ "toolDenylist": ["put"] }), json!({}), [true, false]),
+            (
+                json!({ "toolAllowlist": ["put"] }),
+                json!({}),
+                [false, true],
+            ),
+        ] {
+            let under_way = bounds(&then).within(Some(&persona(&now)));
+            assert_eq!(
+                ["look", "put"].map(|tool| may(&under_way, tool)),
+                expected,
+                "{then} {now}"
+            );
+        }
+        let same = json!({ "toolDenylist": ["put"], "capabilityAllowlist": ["files.*"] });
+        assert_eq!(bounds(&same).within(Some(&persona(&same))), bounds(&same));
+        let gone = bounds(&json!({})).within(None);
+        assert!(!may(&gone, "look"), "{gone:?}");
+        assert!(
+            !gone.permissions.permit_capability("files.read"),
+            "{gone:?}"
+        );
+        assert!(gone.denies.agents.matches("other"), "{gone:?}");
     }
 
     #[test]

@@ -32,7 +32,9 @@ pub use boundary::{
     DETAIL_BYTES_MAX, NOTHING_OPENED,
 };
 pub use connector::{ConnectorKeyBound, ConnectorKeyUnbound};
-pub use host::{HostRestored, OPERATOR_READ, OperatorRead, RestoreChoice};
+pub use host::{
+    ConfigReloaded, HostRestored, OPERATOR_READ, OperatorRead, ReloadCause, RestoreChoice,
+};
 pub use input::{InputAccepted, InputCancelled, InputDead, InputRequeued, InputsDropped, Source};
 pub use key::{KeyIssued, KeyRevoked};
 pub use keyvalue::KeyValueWritten;
@@ -254,6 +256,9 @@ pub enum Event {
     /// before the answer was given.
     #[serde(rename = "operator.read.v1")]
     OperatorRead(OperatorRead),
+    /// Another configuration is in force, for every turn that begins from here on.
+    #[serde(rename = "config.reloaded.v1")]
+    ConfigReloaded(Box<ConfigReloaded>),
     /// An event of an agent's own.
     #[serde(rename = "plugin.emitted.v1")]
     PluginEmitted(PluginEmitted),

@@ -141,6 +141,7 @@ pub const ALL: &[ErrorCode] = &[
     passing("BODY_TIMEOUT", MESSAGE),
     lasting("BODY_TOO_LARGE", MESSAGE),
     passing("BUSY", NOT_READY),
+    lasting("CONFIG_REFUSED", None),
     lasting("CONNECTOR_KEY_BOUND", REGISTRATION),
     lasting("CONNECTOR_KEY_NOT_FOUND", None),
     lasting("DEAD_LETTER_NOT_FOUND", None),

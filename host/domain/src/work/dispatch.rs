@@ -152,6 +152,23 @@ impl DispatchLimits {
         Ok(depth)
     }
 
+    /// Returns these limits, none wider than in others: those of a turn under way, less what was
+    /// taken away since it began.
+    #[must_use]
+    pub fn within(self, others: Self) -> Self {
+        Self {
+            call_depth_max: self.call_depth_max.min(others.call_depth_max),
+            spawn_depth_max: self.spawn_depth_max.min(others.spawn_depth_max),
+            children_max: self.children_max.min(others.children_max),
+            tree_dispatches_max: self.tree_dispatches_max.min(others.tree_dispatches_max),
+            delegations_queued_max: self
+                .delegations_queued_max
+                .min(others.delegations_queued_max),
+            hops_max: self.hops_max.min(others.hops_max),
+            runs_per_message_max: self.runs_per_message_max.min(others.runs_per_message_max),
+        }
+    }
+
     /// Returns the reason why a message that has begun so many turns begins no more. The
     /// turns of everything that came of it count. None if it may begin another.
     #[must_use]

@@ -43,13 +43,33 @@ pub(crate) fn gateway(
     let mut upstreams = BTreeMap::new();
     for (name, provider) in &config.providers {
         let upstream = upstream(name, provider, &config, surroundings)?;
-        upstreams.insert(name.as_str(), Arc::new(upstream));
+        upstreams.insert(name.clone(), Arc::new(upstream));
     }
+    over(config, upstreams)
+}
+
+/// Sets up a gateway with other models over the providers of another one.
+pub(crate) fn successor(before: &Gateway, config: Config) -> Result<Gateway, ConfigError> {
+    config.check_ranges()?;
+    let upstreams = before.upstreams.iter();
+    let upstreams = upstreams.map(|upstream| (upstream.name.clone(), upstream.clone()));
+    let config = Config {
+        timeouts: before.timeouts,
+        ..config
+    };
+    over(config, upstreams.collect())
+}
+
+/// Sets up a gateway over providers.
+fn over(
+    config: Config,
+    upstreams: BTreeMap<String, Arc<Upstream>>,
+) -> Result<Gateway, ConfigError> {
     let mut models = BTreeMap::new();
     for (alias, model) in &config.models {
         check_model(alias, model, &config)?;
-        let Some(upstream) = upstreams.get(model.provider.as_str()) else {
-            let nearest = nearest(&model.provider, upstreams.keys().copied());
+        let Some(upstream) = upstreams.get(&model.provider) else {
+            let nearest = nearest(&model.provider, upstreams.keys().map(String::as_str));
             let problem = ConfigProblem::Unknown {
                 what: "provider",
                 name: model.provider.clone(),

@@ -384,3 +384,30 @@ fn a_config_reads_from_toml_as_from_json() {
     let gateway = Gateway::new(config, Path::new("."), &|_| None).unwrap();
     assert_eq!(gateway.resolve(None).unwrap().model, "qwen");
 }
+
+#[test]
+fn other_models_are_set_up_over_the_providers_that_are_there() {
+    let before = gateway(base());
+    let next = |models: Value| {
+        let mut next = base();
+        next["models"] = models;
+        next["defaultModel"] = json!("n");
+        // These do not count: what is there goes on.
+        next["providers"] = json!({});
+        next["timeouts"]["totalMs"] = json!(1);
+        before.successor(serde_json::from_value(next).unwrap())
+    };
+    let after = next(json!({ "n": { "provider": "p", "model": "n-1" } })).unwrap();
+    let resolved = after.resolve(None).unwrap();
+    assert_eq!(
+        (resolved.alias.as_str(), resolved.model.as_str()),
+        ("n", "n-1")
+    );
+    assert!(after.has("n") && !after.has("m") && before.has("m"));
+    assert!(after.resolve(Some("m")).is_err());
+    let unknown = next(json!({ "n": { "provider": "new", "model": "n-1" } })).unwrap_err();
+    assert!(
+        unknown.to_string().contains("models.n.provider"),
+        "{unknown}"
+    );
+}

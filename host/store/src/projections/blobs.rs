@@ -135,6 +135,7 @@ impl Named {
             | Event::KeyRevoked(_)
             | Event::HostRestored(_)
             | Event::OperatorRead(_)
+            | Event::ConfigReloaded(_)
             | Event::PurgeBegun(_)
             | Event::Purged(_)
             | Event::TurnsImported(_)

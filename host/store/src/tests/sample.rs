@@ -227,6 +227,8 @@ pub(super) fn run_started(
         session_type: "chat".to_owned(),
         component: Digest::of(b"component"),
         resolved_config: None,
+        configuration: None,
+        persona: None,
         base: base.map(|turn| turn.id),
         base_message: base.map_or(0, |turn| turn.last_message),
         revision: base.map_or(0, |turn| turn.depth),

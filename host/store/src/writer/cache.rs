@@ -195,6 +195,7 @@ impl Cache {
             | Event::ConnectorKeyBound(_)
             | Event::ConnectorKeyUnbound(_)
             | Event::OperatorRead(_)
+            | Event::ConfigReloaded(_)
             | Event::PluginEmitted(_) => {}
             // These concern roles, or many sessions, or are rare.
             Event::AgentCreated(_)

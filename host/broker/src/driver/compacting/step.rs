@@ -159,15 +159,18 @@ impl SessionContext {
             return Ok(Vec::new());
         };
         let left = driving.run.available_after(&intake.settled);
+        let limits = self.core.serving.limits_of_run(&driving.run.started);
         let mut resolved = Vec::new();
         for request in &wait.start {
             let Work::Model(request) = &request.work else {
                 return Err(NotAsked::NoModel);
             };
+            let model = request.model.as_deref();
             let route = self
                 .core
-                .gateway
-                .resolve(request.model.as_deref())
+                .serving
+                .gateway_of_run(&driving.run.started, model)
+                .resolve(model)
                 .map_err(|_| NotAsked::NoModel)?;
             let thread = driving
                 .run
@@ -175,9 +178,7 @@ impl SessionContext {
                 .compacts
                 .as_ref()
                 .map_or(0, |compaction| compaction.tokens_before);
-            let reply = request
-                .max_tokens
-                .map_or(self.core.limits.reserved_tokens, u64::from);
+            let reply = request.max_tokens.map_or(limits.reserved_tokens, u64::from);
             let reserve = Reserve::of(thread, reply, route.context_window);
             let reserved_micros = reserve
                 .afforded(&left, route.price, "this turn's limit")
@@ -201,7 +202,10 @@ impl SessionContext {
         let Performer::Model { request, .. } = &resolved.first()?.performer else {
             return None;
         };
-        let route = self.core.gateway.resolve(request.model.as_deref()).ok()?;
+        let model = request.model.as_deref();
+        let serving = &self.core.serving;
+        let gateway = serving.gateway_of_run(&driving.run.started, model);
+        let route = gateway.resolve(model).ok()?;
         let mut decided = Decided::default();
         decided.note(
             MODEL_CALL,

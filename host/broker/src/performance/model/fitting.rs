@@ -115,7 +115,8 @@ impl Model<'_> {
         if self.started.compacts.is_some() {
             return None;
         }
-        let route = self.core.gateway.resolve(prompt.model.as_deref()).ok()?;
+        let model = prompt.model.as_deref();
+        let route = self.gateway(model).resolve(model).ok()?;
         let of_model = route.context_window;
         let served = self.core.served();
         let definition = served.catalogue.definition(&self.started.definition);
@@ -181,9 +182,16 @@ impl Model<'_> {
         room: Room,
         trail: &Trail<'_>,
     ) -> Result<Option<String>, Failure> {
-        let model = self.core.paths.models.get(&ModelRole::Memory).cloned();
+        let began_with = self.core.serving.of_run(self.started);
+        let model = began_with
+            .settings
+            .paths
+            .models
+            .get(&ModelRole::Memory)
+            .cloned();
         let model = model.or_else(|| self.request.model.clone());
-        let Ok(route) = self.core.gateway.resolve(model.as_deref()) else {
+        let gateway = self.gateway(model.as_deref());
+        let Ok(route) = gateway.resolve(model.as_deref()) else {
             return Ok(None);
         };
         let summary_tokens_max = u32::try_from(room.summary).unwrap_or(u32::MAX);
@@ -213,9 +221,7 @@ impl Model<'_> {
         };
         let asked = prompt.model.as_deref();
         unseen.telling.asked(self.attempts.number(), asked);
-        let completion = self
-            .core
-            .gateway
+        let completion = gateway
             .complete_leaving(&prompt, &unseen, trail, &payer)
             .await;
         self.attempts.summarised(&completion.attempts, beside);

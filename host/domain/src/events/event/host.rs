@@ -1,6 +1,8 @@
 //! Payloads of events that concern the host as a whole.
 
 use crate::access::user::UserId;
+use crate::values::difference::Difference;
+use crate::values::digest::Digest;
 use crate::values::id::{AgentId, RunId, SessionId, TurnId};
 use crate::values::time::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -56,5 +58,43 @@ pub struct OperatorRead {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn: Option<TurnId>,
     /// Time of the request.
+    pub time: Timestamp,
+}
+
+/// The occasion on which a configuration was read again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ReloadCause {
+    /// Its file changed.
+    File,
+    /// Somebody asked for it over HTTP.
+    Request,
+    /// The process got the signal SIGHUP.
+    Signal,
+}
+
+/// See [`super::Event::ConfigReloaded`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ConfigReloaded {
+    /// The configuration that is in force from now on. Turns that begin under it name it
+    /// ([`super::RunStarted::configuration`]).
+    pub configuration: Digest,
+    /// The one that was in force before.
+    pub replaces: Digest,
+    /// The occasion.
+    pub because: ReloadCause,
+    /// The user who asked for it, if somebody did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user_id: Option<UserId>,
+    /// The keys that differ, without their values;
+    /// [`DIFFERENCES_MAX`](crate::values::difference::DIFFERENCES_MAX) at most.
+    pub differences: Vec<Difference>,
+    /// Number of differences beyond these.
+    #[serde(default, skip_serializing_if = "crate::values::json::is_default")]
+    pub left_out: u64,
+    /// The keys that were changed since the start and are read at a start only.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub needs_restart: Vec<String>,
+    /// Time from which it is in force.
     pub time: Timestamp,
 }

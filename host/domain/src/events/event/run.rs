@@ -3,6 +3,7 @@
 use crate::access::user::UserId;
 use crate::agents::authority::{Denies, Permissions};
 use crate::agents::definition::DefinitionId;
+use crate::agents::persona::PersonaId;
 use crate::thread::compaction::{Compacted, Compaction};
 use crate::thread::message::Message;
 use crate::thread::prompt_cut::PromptCut;
@@ -43,6 +44,14 @@ pub struct RunStarted {
     /// then the current configuration applies.
     #[serde(rename = "outfit", default, skip_serializing_if = "Option::is_none")]
     pub resolved_config: Option<ResolvedConfigDigests>,
+    /// The configuration of the host under which it began, as a whole. None in events from before
+    /// it was noted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub configuration: Option<Digest>,
+    /// The persona as which its session is led, if any. By it the turn loses what its persona is
+    /// denied while it is under way.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub persona: Option<PersonaId>,
     /// The turn on which it builds.
     pub base: Option<TurnId>,
     /// The last message of that turn; 0 without one.

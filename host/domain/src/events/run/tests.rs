@@ -50,6 +50,8 @@ fn begun() -> Run {
         session_type: "chat".into(),
         component: Digest::of(b"component"),
         resolved_config: None,
+        configuration: None,
+        persona: None,
         base: None,
         base_message: 0,
         revision: 0,

@@ -108,3 +108,26 @@ fn a_late_reply_is_put_aside_once_it_is_one_hop_too_many() {
         "{reason}"
     );
 }
+
+#[test]
+fn limits_within_others_are_the_lower_of_both_one_by_one() {
+    let own = DispatchLimits {
+        call_depth_max: 2,
+        children_max: 3,
+        ..DispatchLimits::default()
+    };
+    let others = DispatchLimits {
+        call_depth_max: 1,
+        children_max: 4,
+        hops_max: 0,
+        ..DispatchLimits::default()
+    };
+    let both = DispatchLimits {
+        call_depth_max: 1,
+        children_max: 3,
+        hops_max: 0,
+        ..DispatchLimits::default()
+    };
+    assert_eq!(own.within(others), both);
+    assert_eq!(others.within(own), both);
+}

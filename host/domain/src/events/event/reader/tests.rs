@@ -63,8 +63,8 @@ const AUTHORITY: &[Pinned] = &[
     (
         names::<RunStarted>,
         "accounts agent base base_message claimed collected compacted compacts component \
-         deadline definition denies depth generation hints hops limits model outfit overflow overrides \
-         permissions priority reply_to revision run session session_config \
+         configuration deadline definition denies depth generation hints hops limits model outfit overflow overrides \
+         permissions persona priority reply_to revision run session session_config \
          session_expires_at session_state session_type spawn_depth time untrusted user_id",
     ),
     (

@@ -59,11 +59,11 @@ impl Identity {
 
 /// The files that a look has found.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Look(BTreeMap<PathBuf, Stamp>);
+pub(crate) struct Look(BTreeMap<PathBuf, Stamp>);
 
 impl Look {
     /// Looks at some files. Those that are not there are left out. Blocks.
-    pub(super) fn at(files: impl IntoIterator<Item = PathBuf>) -> Self {
+    pub(crate) fn at(files: impl IntoIterator<Item = PathBuf>) -> Self {
         let found = files.into_iter().filter_map(|file| {
             let stamp = Stamp::of(&std::fs::metadata(&file).ok()?);
             Some((file, stamp))
@@ -84,13 +84,13 @@ impl Look {
 
 /// The looks at some files: the one that was taken up, and the last one.
 #[derive(Debug)]
-pub(super) struct Settling {
+pub(crate) struct Settling {
     taken: Look,
     last: Look,
 }
 
 impl Settling {
-    pub(super) fn new(look: Look) -> Self {
+    pub(crate) fn new(look: Look) -> Self {
         Self {
             taken: look.clone(),
             last: look,
@@ -99,7 +99,7 @@ impl Settling {
 
     /// Takes up a look that is equal to the last one. Returns the files that have changed since the
     /// one that was taken up before; none while they still change.
-    pub(super) fn take(&mut self, now: Look) -> Vec<PathBuf> {
+    pub(crate) fn take(&mut self, now: Look) -> Vec<PathBuf> {
         if now == self.last {
             return self.retake(now);
         }
@@ -109,7 +109,7 @@ impl Settling {
 
     /// Goes on with other files: those that were not looked at before are taken up. A change of the
     /// others still counts.
-    pub(super) fn follow(&mut self, now: Look) {
+    pub(crate) fn follow(&mut self, now: Look) {
         let taken = now.0.iter().map(|(file, stamp)| {
             let stamp = self.taken.0.get(file).unwrap_or(stamp);
             (file.clone(), stamp.clone())
@@ -118,8 +118,13 @@ impl Settling {
         self.last = now;
     }
 
+    /// Returns whether the last look is not taken up yet: it may still change.
+    pub(crate) fn is_unsettled(&self) -> bool {
+        self.last != self.taken
+    }
+
     /// Takes up a look, whatever the last one was. Returns the files that have changed.
-    pub(super) fn retake(&mut self, now: Look) -> Vec<PathBuf> {
+    pub(crate) fn retake(&mut self, now: Look) -> Vec<PathBuf> {
         let changed = now.changed_since(&self.taken);
         self.last = now.clone();
         self.taken = now;
@@ -129,7 +134,7 @@ impl Settling {
 
 /// The folders with sources.
 #[derive(Debug, Clone)]
-pub(super) struct Sources {
+pub(crate) struct Sources {
     folders: Vec<PathBuf>,
 }
 
@@ -138,7 +143,7 @@ impl Sources {
     ///
     /// # Errors
     /// One of them is no folder.
-    pub(super) fn new(folders: &[PathBuf]) -> Result<Self, Failure> {
+    pub(crate) fn new(folders: &[PathBuf]) -> Result<Self, Failure> {
         for folder in folders {
             if !folder.is_dir() {
                 let error = anyhow!("--watch: `{}` is not a folder", folder.display());
@@ -154,7 +159,7 @@ impl Sources {
         Ok(Self { folders })
     }
 
-    pub(super) fn folders(&self) -> impl Iterator<Item = &Path> {
+    pub(crate) fn folders(&self) -> impl Iterator<Item = &Path> {
         self.folders.iter().map(PathBuf::as_path)
     }
 
@@ -162,7 +167,7 @@ impl Sources {
     ///
     /// # Errors
     /// There are too many files.
-    pub(super) async fn look_apart_from(&self, left_out: Vec<PathBuf>) -> Result<Look, Failure> {
+    pub(crate) async fn look_apart_from(&self, left_out: Vec<PathBuf>) -> Result<Look, Failure> {
         let sources = self.clone();
         tokio::task::spawn_blocking(move || sources.look(&left_out)).await?
     }

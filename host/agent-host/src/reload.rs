@@ -1,0 +1,436 @@
+//! Reading the configuration and the components again, and serving what they say by now.
+//!
+//! All of it is served, or nothing: a configuration that is refused leaves what was served as it
+//! was. Only for an author of plugins, a component that cannot be loaded keeps its code and lets the
+//! rest go on, where its pin permits that.
+//!
+//! ## Where things are
+//!
+//! - keeping up with the file, requests and SIGHUP while the host serves: `reload/keep.rs`
+//! - the keys that are read again, and those that need a restart: `reload/keys.rs`
+//! - looks at files, and the files that a configuration names: `reload/watch.rs`, `reload/files.rs`
+//! - what is told of a change: `reload/tell.rs`, `reload/report.rs`
+
+mod files;
+mod keep;
+mod keys;
+mod report;
+mod tell;
+pub(crate) mod watch;
+
+pub(crate) use files::no_sources;
+pub(crate) use keep::{Ways, keep_up};
+
+use crate::config::{self, ComponentConfig, Config, Loaded};
+use crate::failure::{Exit, Failure};
+use crate::guests;
+use crate::models;
+use crate::serve::{folders_of, open_folders, refuse_errors, warnings, way_out};
+use crate::terminal::Terminal;
+use anyhow::anyhow;
+use broker::{Broker, Catalogue, Entry, Reload, Settings};
+use domain::difference::{Difference, differences};
+use domain::digest::Digest;
+use domain::event::ReloadCause;
+use domain::user::UserId;
+use files::{digests, products, scripts};
+use runtime::Runtime;
+use serde_json::json;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::sync::Arc;
+use tell::written;
+use watch::Look;
+
+/// A host that is serving.
+pub(crate) struct Host {
+    pub(crate) broker: Broker,
+    pub(crate) runtime: Runtime,
+    /// The configuration that it serves, with the options of the command line.
+    pub(crate) loaded: Loaded,
+    pub(crate) terminal: Terminal,
+}
+
+/// The wish to have the configuration read again.
+#[derive(Debug, Clone)]
+pub(crate) struct Wish {
+    pub(crate) because: ReloadCause,
+    /// The user who asks for it, if somebody does.
+    pub(crate) user: Option<UserId>,
+    /// True if the code of components stays, as long as their files and pins do.
+    pub(crate) holds_code: bool,
+}
+
+impl Wish {
+    /// The wish of a host whose file has changed.
+    pub(crate) fn of_file(holds_code: bool) -> Self {
+        Self {
+            because: ReloadCause::File,
+            user: None,
+            holds_code,
+        }
+    }
+}
+
+/// The result of reading again.
+#[derive(Debug)]
+pub(crate) struct Outcome {
+    /// The configurations before and after.
+    pub(crate) reloaded: broker::Reloaded,
+    /// The keys at which they differ.
+    pub(crate) differences: Vec<Difference>,
+    /// The keys that were changed since the start and are read at a start only.
+    pub(crate) needs_restart: Vec<String>,
+}
+
+/// The configuration as it was when the host started.
+pub(crate) struct Start {
+    /// It, as its file had it.
+    pub(crate) config: Config,
+    /// The look at the file.
+    pub(crate) file: Look,
+}
+
+/// The state of reading again.
+pub(crate) struct Reloading {
+    host: Host,
+    /// True for an author of plugins: changes are told on the terminal and not in the log, and a
+    /// component that cannot be loaded keeps its code.
+    is_for_author: bool,
+    start: Start,
+    /// The configuration that was read last, served or not.
+    wanted: Loaded,
+    /// The last error about each subject, so that it is told once.
+    told: BTreeMap<String, String>,
+    /// The warnings that were told.
+    warned: BTreeSet<String>,
+    /// The keys of which was told that they need a restart.
+    needing_restart: Vec<String>,
+    /// The rule files of scripted providers as they were when the host started, by their keys.
+    scripts: BTreeMap<String, Option<Digest>>,
+}
+
+/// The subject of errors about the configuration as a whole.
+const CONFIGURATION: &str = "configuration";
+
+impl Reloading {
+    /// Begins with what the host serves.
+    pub(crate) async fn new(host: Host, start: Start) -> Self {
+        let warned = warnings(&host.loaded, &host.broker.catalogue());
+        Self {
+            is_for_author: false,
+            scripts: digests(scripts(&host.loaded)).await,
+            wanted: host.loaded.clone(),
+            start,
+            told: BTreeMap::new(),
+            warned: warned.iter().map(written).collect(),
+            needing_restart: Vec::new(),
+            host,
+        }
+    }
+
+    /// Works for an author of plugins from now on.
+    pub(crate) fn for_author(self) -> Self {
+        Self {
+            is_for_author: true,
+            ..self
+        }
+    }
+
+    /// Returns the files and folders that are no sources by now.
+    pub(crate) fn no_sources(&self) -> Vec<PathBuf> {
+        no_sources(&self.wanted)
+    }
+
+    /// Looks at the files that a change of would have to be served: the configuration, the
+    /// components and the rules of scripted providers.
+    pub(crate) async fn look(&self) -> Look {
+        let mut files = products(&self.wanted);
+        files.push(self.wanted.file.clone());
+        files.extend(scripts(&self.wanted).into_values());
+        // A look at a few files does not panic.
+        tokio::task::spawn_blocking(move || Look::at(files))
+            .await
+            .unwrap_or_default()
+    }
+
+    /// Looks at the file of the configuration alone.
+    async fn look_at_file(&self) -> Look {
+        let file = self.host.loaded.file.clone();
+        // A look at a file does not panic.
+        tokio::task::spawn_blocking(move || Look::at([file]))
+            .await
+            .unwrap_or_default()
+    }
+
+    /// Serves what configuration and components say by now, as a whole. A refusal is told once; the
+    /// error has it, and whether it may pass without a change of a file that is looked at.
+    pub(crate) async fn reload(&mut self, wish: &Wish) -> Result<Outcome, Refused> {
+        match self.try_reload(wish).await {
+            Ok(outcome) => {
+                self.told.remove(CONFIGURATION);
+                Ok(outcome)
+            }
+            Err(refused) => {
+                let refused = refused.beside(&self.needing_restart);
+                self.tell(
+                    CONFIGURATION,
+                    &refused.failure,
+                    "nothing of it is served; what was served goes on",
+                );
+                Err(refused)
+            }
+        }
+    }
+
+    /// Reads the file. It must be the same before and after, or it was still being written.
+    fn read(&self) -> Result<Loaded, Refused> {
+        let variables = std::env::vars_os().filter_map(|(name, value)| {
+            Some((name.into_string().ok()?, value.into_string().ok()?))
+        });
+        let file = &self.host.loaded.file;
+        let before = Look::at([file.clone()]);
+        let read = config::load(file, variables);
+        if Look::at([file.clone()]) != before {
+            let error = anyhow!("`{}` changed while it was read", file.display());
+            return Err(Refused::for_now(Failure::from(error)));
+        }
+        read.map_err(|error| Refused::for_good(Failure::new(Exit::Usage, error)))
+    }
+
+    async fn try_reload(&mut self, wish: &Wish) -> Result<Outcome, Refused> {
+        let read = self.read()?;
+        self.name_what_needs_a_restart(&read.config).await;
+        let next = self.beside_the_rest(read);
+        self.wanted = next.clone();
+        refuse_errors(&config::check(&next)).map_err(Refused::for_now)?;
+        way_out(&next).map_err(Refused::for_good)?;
+        let entries = self.entries(&next, wish.holds_code).await?;
+        let before = self.host.broker.catalogue();
+        if next.config == self.host.loaded.config && has_code_of(&entries, &before) {
+            let present = self.host.broker.configuration();
+            return Ok(self.outcome(
+                broker::Reloaded {
+                    configuration: present,
+                    replaces: present,
+                },
+                Vec::new(),
+            ));
+        }
+        let settings = self.settings(&next)?;
+        let folders = folders_of(&entries);
+        let catalogue = self.catalogue(&next, entries).await?;
+        let differences = differences(&json!(self.host.loaded.config), &json!(next.config));
+        let Host {
+            broker, runtime, ..
+        } = &self.host;
+        let data = next.data_dir();
+        open_folders(runtime, folders, &data)
+            .await
+            .map_err(Refused::for_now)?;
+        let reload = Reload {
+            catalogue,
+            settings,
+            because: wish.because,
+            user: wish.user.clone(),
+            differences: differences.clone(),
+            needs_restart: self.needing_restart.clone(),
+        };
+        let reloaded = match broker.reload(reload).await {
+            Ok(reloaded) => reloaded,
+            Err(error) => {
+                // What is still served finds its folders, also after the next attempt.
+                let entries: Vec<Entry> =
+                    before.entries().map(|entry| Entry::clone(entry)).collect();
+                let _ = open_folders(runtime, folders_of(&entries), &data).await;
+                return Err(Refused::for_now(error.into()));
+            }
+        };
+        self.host.loaded = next;
+        self.report(&before);
+        Ok(self.outcome(reloaded, differences))
+    }
+
+    fn outcome(&self, reloaded: broker::Reloaded, differences: Vec<Difference>) -> Outcome {
+        Outcome {
+            reloaded,
+            differences,
+            needs_restart: self.needing_restart.clone(),
+        }
+    }
+
+    /// Returns the settings that are served beside the catalogue of a configuration. Models that
+    /// are the same stay what they are.
+    fn settings(&self, next: &Loaded) -> Result<Settings, Refused> {
+        let served = self.host.broker.settings();
+        let wanted = next.config.gateway();
+        let gateway = if wanted == self.host.loaded.config.gateway() {
+            served.gateway
+        } else {
+            let gateway = served.gateway.successor(wanted);
+            Arc::new(gateway.map_err(|error| Refused::for_good(Failure::new(Exit::Usage, error)))?)
+        };
+        models::check_agents(&gateway, &next.config).map_err(Refused::for_good)?;
+        Ok(Settings {
+            limits: next.config.broker(),
+            paths: next.config.path_settings(),
+            gateway,
+        })
+    }
+
+    /// Returns the served configuration with the parts of another one that are read again.
+    fn beside_the_rest(&self, read: Loaded) -> Loaded {
+        let mut next = self.host.loaded.clone();
+        next.overlaid = read.overlaid;
+        next.config = keys::beside_the_rest(read.config, next.config);
+        next
+    }
+
+    /// Loads the components. For an author, one that cannot be loaded keeps its code, if it has any
+    /// that may run.
+    async fn entries(&mut self, next: &Loaded, hold_code: bool) -> Result<Vec<Entry>, Refused> {
+        let before = self.host.broker.catalogue();
+        let mut entries = Vec::new();
+        for (name, config) in guests::wanted(next) {
+            let kept = before
+                .entry(&name)
+                .and_then(|present| kept(present, next, &config));
+            let is_held = hold_code && self.has_path_of(&name, &config);
+            if let Some(kept) = kept.clone().filter(|_| is_held) {
+                entries.push(kept);
+                continue;
+            }
+            let loaded = guests::load_one(next, &self.host.runtime, name.clone(), &config).await;
+            match (loaded, kept) {
+                (Ok(entry), _) => {
+                    self.told.remove(&name);
+                    entries.push(entry);
+                }
+                (Err(failure), Some(kept)) if self.is_for_author => {
+                    self.tell(&name, &failure, "the code that was served goes on");
+                    entries.push(kept);
+                }
+                (Err(failure), _) => return Err(Refused::for_good(failure)),
+            }
+        }
+        Ok(entries)
+    }
+
+    /// Returns whether a component is served from the file that is configured for it.
+    fn has_path_of(&self, name: &str, config: &ComponentConfig) -> bool {
+        let served = guests::wanted(&self.host.loaded);
+        served.get(name).map(|served| &served.path) == Some(&config.path)
+    }
+
+    async fn catalogue(&self, next: &Loaded, entries: Vec<Entry>) -> Result<Catalogue, Refused> {
+        let before = self.host.broker.catalogue();
+        let definitions = next.config.definitions();
+        let personas = next.config.personas.clone();
+        let digest = next.config.digest();
+        // Schemas are compiled, which is waited for.
+        let put_together = tokio::task::spawn_blocking(move || {
+            before
+                .successor(definitions, entries)
+                .and_then(|catalogue| catalogue.with_personas(personas))
+                .map(|catalogue| catalogue.read_from(digest))
+        });
+        put_together
+            .await
+            .map_err(|error| Refused::for_good(error.into()))?
+            .map_err(|misfit| Refused::for_good(Failure::new(Exit::Usage, misfit)))
+    }
+
+    /// Names the changed keys that are read at a start only. That of a rule file stands for what is
+    /// in it.
+    async fn name_what_needs_a_restart(&mut self, read: &Config) {
+        let mut changed = keys::read_at_a_start(&json!(self.start.config), &json!(read));
+        let scripts = digests(scripts(&self.host.loaded)).await;
+        let other = scripts
+            .into_iter()
+            .filter(|(key, digest)| self.scripts.get(key) != Some(digest));
+        changed.extend(other.map(|(key, _)| key));
+        if changed == self.needing_restart {
+            return;
+        }
+        self.needing_restart.clone_from(&changed);
+        if changed.is_empty() {
+            return;
+        }
+        if !self.is_for_author {
+            tracing::warn!(
+                keys = changed.join(", "),
+                "keys of the configuration were changed that are read at a start only"
+            );
+            return;
+        }
+        let document = json!({ "event": "needs_restart", "keys": changed });
+        self.host.terminal.result(&document, || {
+            vec![format!(
+                "changed, and served after a restart only: {}",
+                changed.join(", ")
+            )]
+        });
+    }
+}
+
+/// A refusal of a configuration as a whole.
+#[derive(Debug)]
+pub(crate) struct Refused {
+    pub(crate) failure: Failure,
+    /// True if it may be accepted without a change of a file that is looked at.
+    pub(crate) may_change: bool,
+}
+
+impl Refused {
+    /// The same, with the changes that are read at a start only: what is missing may be among them.
+    fn beside(self, needing_restart: &[String]) -> Self {
+        if needing_restart.is_empty() || self.failure.advice.is_some() {
+            return self;
+        }
+        let advice = format!(
+            "changed as well, and read at a start only: {}; restart the host if it needs them",
+            needing_restart.join(", ")
+        );
+        Self {
+            failure: self.failure.advise(advice),
+            ..self
+        }
+    }
+
+    fn for_good(failure: Failure) -> Self {
+        Self {
+            failure,
+            may_change: false,
+        }
+    }
+
+    fn for_now(failure: Failure) -> Self {
+        Self {
+            failure,
+            may_change: true,
+        }
+    }
+}
+
+/// Returns the present code of a component under its next grant; none if another one is pinned.
+fn kept(present: &Entry, next: &Loaded, config: &ComponentConfig) -> Option<Entry> {
+    let may_run = config
+        .sha256
+        .is_none_or(|pinned| pinned == present.component.digest());
+    may_run.then(|| Entry {
+        name: present.name.clone(),
+        component: present.component.clone(),
+        grant: config.grant(&present.name, next.folder()),
+        is_pinned: config.sha256.is_some(),
+    })
+}
+
+/// Returns whether components are the ones that are served, by their code.
+fn has_code_of(entries: &[Entry], served: &Catalogue) -> bool {
+    entries.len() == served.entries().count()
+        && entries.iter().all(|entry| {
+            served
+                .entry(&entry.name)
+                .is_some_and(|served| served.component.digest() == entry.component.digest())
+        })
+}

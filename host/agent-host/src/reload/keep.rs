@@ -1,0 +1,131 @@
+//! Keeping up with the configuration while the host serves: with its file, with requests over HTTP,
+//! and with the signal SIGHUP. One change at a time.
+
+use super::watch::Settling;
+use super::{Outcome, Refused, Reloading, Wish};
+use api::{Api, ReloadRefused, ReloadReport, ReloadRequest};
+use domain::event::ReloadCause;
+use std::time::Duration;
+use tokio::signal::unix::Signal;
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+/// The time between two looks at the file.
+const LOOK_EVERY: Duration = Duration::from_millis(250);
+/// The time between two looks at a file that has just changed. If both find the same, it is read.
+const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(30);
+/// The time until a configuration that was refused is tried again though its file has not changed,
+/// for what it lacks may be a folder.
+const TRY_AGAIN_AFTER: Duration = Duration::from_secs(5);
+
+/// The ways in which a host is told to read its configuration again, beside its file.
+pub(crate) struct Ways {
+    /// SIGHUP.
+    hangups: Signal,
+    /// Requests over HTTP.
+    requests: mpsc::Receiver<ReloadRequest>,
+}
+
+impl Ways {
+    /// Takes the signal, and requests to an API from now on.
+    pub(crate) fn new(hangups: Signal, api: &Api) -> Self {
+        Self {
+            hangups,
+            requests: api.reload_requests(),
+        }
+    }
+
+    /// Waits for the next time that somebody asks. Never ends once nobody can ask any more.
+    pub(crate) async fn next(&mut self) -> Asked {
+        loop {
+            tokio::select! {
+                Some(()) = self.hangups.recv() => return Asked::Signal,
+                Some(request) = self.requests.recv() => return Asked::Request(request),
+                else => std::future::pending::<()>().await,
+            }
+        }
+    }
+}
+
+/// Somebody who asks that the configuration is read again.
+pub(crate) enum Asked {
+    Signal,
+    Request(ReloadRequest),
+}
+
+impl Asked {
+    /// Has the configuration read again, and answers.
+    pub(crate) async fn served_by(self, reloading: &mut Reloading, holds_code: bool) {
+        match self {
+            Self::Signal => {
+                tracing::info!("SIGHUP: the configuration is read again");
+                let wish = Wish {
+                    because: ReloadCause::Signal,
+                    user: None,
+                    holds_code,
+                };
+                // A refusal is told by whoever refuses.
+                let _ = Box::pin(reloading.reload(&wish)).await;
+            }
+            Self::Request(ReloadRequest { user, reply }) => {
+                let wish = Wish {
+                    because: ReloadCause::Request,
+                    user: Some(user),
+                    holds_code,
+                };
+                let reloaded = Box::pin(reloading.reload(&wish)).await;
+                // The client may have gone.
+                let _ = reply.send(reloaded.map(report).map_err(|refused| told(&refused)));
+            }
+        }
+    }
+}
+
+fn report(outcome: Outcome) -> ReloadReport {
+    ReloadReport {
+        configuration: outcome.reloaded.configuration,
+        replaces: outcome.reloaded.replaces,
+        differences: outcome.differences,
+        needs_restart: outcome.needs_restart,
+    }
+}
+
+fn told(refused: &Refused) -> ReloadRefused {
+    let failure = &refused.failure;
+    let causes = failure.error.chain().map(ToString::to_string);
+    let reason: Vec<String> = causes.chain(failure.advice.clone()).collect();
+    ReloadRefused {
+        reason: reason.join("; "),
+    }
+}
+
+/// Takes up changes of the configuration for as long as the host serves. Never ends.
+///
+/// The code of components stays what it is, as long as their files and pins in the configuration
+/// do.
+pub(crate) async fn keep_up(mut reloading: Reloading, mut ways: Ways) {
+    // What has changed since it was read at the start counts.
+    let mut settling = Settling::new(reloading.start.file.clone());
+    let mut again_at: Option<Instant> = None;
+    loop {
+        let pause = if settling.is_unsettled() {
+            LOOK_AGAIN_AFTER
+        } else {
+            LOOK_EVERY
+        };
+        tokio::select! {
+            () = tokio::time::sleep(pause) => {}
+            asked = ways.next() => {
+                asked.served_by(&mut reloading, true).await;
+                continue;
+            }
+        }
+        let has_changed = !settling.take(reloading.look_at_file().await).is_empty();
+        let is_due = again_at.is_some_and(|at| Instant::now() >= at);
+        if has_changed || is_due {
+            let reloaded = Box::pin(reloading.reload(&Wish::of_file(true))).await;
+            let may_change = reloaded.is_err_and(|refused| refused.may_change);
+            again_at = may_change.then(|| Instant::now() + TRY_AGAIN_AFTER);
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! Telling what was read again: in the log, or on the terminal of an author of plugins.
+
+use super::{Host, Reloading, report};
+use crate::config::{Finding, Severity};
+use crate::failure::Failure;
+use crate::guests;
+use crate::serve::warnings;
+use broker::Catalogue;
+use std::collections::BTreeSet;
+
+impl Reloading {
+    /// Tells that sources cannot be looked at.
+    pub(crate) fn tell_of_sources(&mut self, failure: &Failure) {
+        self.tell("sources", failure, "nothing is built");
+    }
+
+    /// Tells of an error, unless it was the last one about its subject.
+    pub(super) fn tell(&mut self, subject: &str, failure: &Failure, follows: &str) {
+        let message = failure.lines().join("\n");
+        if self.told.get(subject) == Some(&message) {
+            return;
+        }
+        let terminal = self.host.terminal;
+        if !self.is_for_author {
+            tracing::warn!(subject, reason = message, "{follows}");
+        } else if terminal.is_json() {
+            let mut document = failure.document();
+            if let Some(fields) = document.as_object_mut() {
+                fields.insert("event".to_owned(), "refused".into());
+                fields.insert("subject".to_owned(), subject.into());
+            }
+            terminal.line(&document.to_string());
+        } else {
+            terminal.problem(&format!("{message}\n  so: {follows}"));
+        }
+        self.told.insert(subject.to_owned(), message);
+    }
+
+    /// Logs that another configuration is served, and what an operator should look at in it.
+    fn log(&mut self, after: &Catalogue) {
+        tracing::info!(
+            configuration = %self.host.broker.configuration().reference(),
+            "another configuration is in force"
+        );
+        let findings = warnings(&self.host.loaded, after);
+        for finding in &findings {
+            if self.warned.insert(written(finding)) {
+                tracing::warn!(key = finding.key, "{}", finding.message);
+            }
+        }
+        let now: BTreeSet<String> = findings.iter().map(written).collect();
+        self.warned.retain(|warning| now.contains(warning));
+    }
+
+    /// Tells what is served by now and was not before.
+    pub(super) fn report(&mut self, before: &Catalogue) {
+        let after = self.host.broker.catalogue();
+        if !self.is_for_author {
+            self.log(&after);
+            return;
+        }
+        let Host {
+            loaded, terminal, ..
+        } = &self.host;
+        let wanted = guests::wanted(loaded);
+        let mut reports: Vec<report::Report> = after
+            .entries()
+            .filter_map(|entry| {
+                let config = wanted.get(&entry.name)?;
+                let before = before.entry(&entry.name);
+                report::component(
+                    before.map(|before| &**before),
+                    entry,
+                    config,
+                    loaded.is_toml(),
+                )
+            })
+            .collect();
+        let gone = before
+            .entries()
+            .filter(|entry| after.entry(&entry.name).is_none());
+        reports.extend(gone.map(|entry| report::removed(&entry.name)));
+        reports.extend(report::agents(before, &after));
+        for report in reports {
+            terminal.result(&report.document, || report.lines);
+        }
+        let findings = warnings(loaded, &after);
+        for finding in &findings {
+            if self.warned.insert(written(finding)) {
+                terminal.notice(&written(finding));
+            }
+        }
+        // What was mended is told again when it comes back.
+        let now: BTreeSet<String> = findings.iter().map(written).collect();
+        self.warned.retain(|warning| now.contains(warning));
+    }
+}
+
+pub(super) fn written(finding: &Finding) -> String {
+    let severity = match finding.severity {
+        Severity::Error => "error",
+        Severity::Warning => "warning",
+    };
+    format!("{severity}: {}: {}", finding.key, finding.message)
+}

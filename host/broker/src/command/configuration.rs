@@ -1,0 +1,115 @@
+//! Another configuration in the place of the present one, as a whole.
+
+use super::{Broker, Error};
+use crate::admission::{Occasion, admit};
+use crate::boxed::boxed;
+use crate::catalogue::Catalogue;
+use crate::serving::{Served, Settings};
+use domain::difference::{DIFFERENCES_MAX, Difference};
+use domain::digest::Digest;
+use domain::event::{ConfigReloaded, Event, ReloadCause};
+use domain::user::UserId;
+
+/// A configuration that is to be served, and the facts on record about the change.
+#[derive(Debug)]
+pub struct Reload {
+    /// The catalogue, a successor of the present one.
+    pub catalogue: Catalogue,
+    /// The settings that are served with it.
+    pub settings: Settings,
+    /// The occasion of the change.
+    pub because: ReloadCause,
+    /// The user who asked for it, if somebody did.
+    pub user: Option<UserId>,
+    /// The keys that differ from what is served.
+    pub differences: Vec<Difference>,
+    /// The keys that were changed since the start and are read at a start only.
+    pub needs_restart: Vec<String>,
+}
+
+/// The configurations before and after a change, as records name them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Reloaded {
+    /// The one that is served.
+    pub configuration: Digest,
+    /// The one that was served before; the same if nothing has changed.
+    pub replaces: Digest,
+}
+
+impl Broker {
+    /// Serves another configuration from now on, as a whole: every turn that begins after it is
+    /// under it. A turn that has begun ends with the code, the tools, the models and the limits that
+    /// it began with, less what was taken away since, and may do what is granted now.
+    ///
+    /// The record of the change, and the admission of every changed component, are durable before
+    /// anything runs under it.
+    ///
+    /// # Errors
+    /// The record cannot be committed. Then nothing has changed.
+    #[boxed]
+    pub async fn reload(&self, reload: Reload) -> Result<Reloaded, Error> {
+        let Reload {
+            catalogue,
+            settings,
+            because,
+            user,
+            mut differences,
+            needs_restart,
+        } = reload;
+        let core = &self.core;
+        // Those that were admitted last are those that are served.
+        let _replacing = core.replacing.lock().await;
+        let before = core.served();
+        let next = Served::new(catalogue, settings);
+        let reloaded = Reloaded {
+            configuration: next.version,
+            replaces: before.version,
+        };
+        let left_out = differences.len().saturating_sub(DIFFERENCES_MAX);
+        differences.truncate(DIFFERENCES_MAX);
+        let record = (next.version != before.version).then(|| {
+            Event::ConfigReloaded(Box::new(ConfigReloaded {
+                configuration: next.version,
+                replaces: before.version,
+                because,
+                user_id: user,
+                differences,
+                left_out: u64::try_from(left_out).unwrap_or(u64::MAX),
+                needs_restart,
+                time: core.now(),
+            }))
+        });
+        admit(core, &next, Occasion::Replacement, record).await?;
+        core.serving.replace(next);
+        core.runtime.forget_unused();
+        Ok(reloaded)
+    }
+
+    /// Serves another catalogue from now on, with the same settings beside it and no record but the
+    /// admissions of changed components.
+    ///
+    /// # Errors
+    /// The admission cannot be committed. Then nothing has changed.
+    #[boxed]
+    pub async fn replace_catalogue(&self, next: Catalogue) -> Result<(), Error> {
+        let core = &self.core;
+        let _replacing = core.replacing.lock().await;
+        let next = Served::new(next, core.served().settings.clone());
+        admit(core, &next, Occasion::Replacement, None).await?;
+        core.serving.replace(next);
+        core.runtime.forget_unused();
+        Ok(())
+    }
+
+    /// Returns the settings that are served with the catalogue.
+    #[must_use]
+    pub fn settings(&self) -> Settings {
+        self.core.served().settings.clone()
+    }
+
+    /// Returns the digest by which records name the configuration that is served.
+    #[must_use]
+    pub fn configuration(&self) -> Digest {
+        self.core.served().version
+    }
+}

@@ -1,0 +1,275 @@
+//! The configuration of a host that serves: it is read again when its file changes, on request and
+//! on SIGHUP, and each turn runs under one whole of it.
+
+mod design;
+mod under_load;
+mod under_way;
+
+use agent_host_tests::guests::root;
+use agent_host_tests::process::{Answer, Folder, Host, PATIENCE, puppets};
+use domain::digest::Digest;
+use reqwest::Method;
+use rustix::process::Signal;
+use serde_json::{Value, json};
+use std::path::Path;
+use std::time::Duration;
+
+/// A configuration with the puppet, the tools that it may use, and other keys over it.
+fn config(tools: &Value, more: &Value) -> Value {
+    let mut config = puppets(&json!([{
+        "agentId": "puppet", "displayName": "Puppet", "component": "puppet",
+        "toolAllowlist": tools,
+    }]));
+    let effects = root().join("tests/programs/target/wasm32-wasip2/release/effects.wasm");
+    config["components"]["effects"] = json!({
+        "path": effects,
+        "directories": [{ "path": "files", "at": "/data", "access": "read-write" }],
+    });
+    for (key, value) in more.as_object().unwrap() {
+        config[key] = value.clone();
+    }
+    config
+}
+
+/// Puts a configuration into its place at one moment, as editors do.
+fn put(folder: &Folder, text: &str) {
+    let next = folder.path().join("next.tmp");
+    std::fs::write(&next, text).unwrap();
+    std::fs::rename(next, folder.config_file()).unwrap();
+}
+
+/// The same, of a configuration that the folder's host serves with its own server.
+fn text_of(mut config: Value) -> String {
+    config["server"] = json!({ "listen": "127.0.0.1:0", "dataDir": "data" });
+    config.to_string()
+}
+
+async fn started(config: Value) -> (Folder, Host) {
+    let folder = Folder::new(config);
+    folder.warm(&["puppet", "effects"]).await;
+    let host = folder.start(None).await.unwrap();
+    (folder, host)
+}
+
+/// Opens a session with the puppet, and returns its path.
+async fn session(host: &Host) -> String {
+    let path = "/api/agents/puppet/sessions";
+    let opened = host.post(path, &json!({ "session_type": "chat" })).await;
+    let opened = opened.unwrap();
+    assert_eq!(opened.status, 201, "{opened:?}");
+    format!(
+        "/api/agents/{}/sessions/{}",
+        opened.text("agent_id"),
+        opened.text("id")
+    )
+}
+
+/// Has the puppet play steps, and returns its report.
+async fn play(host: &Host, session: &str, steps: &Value) -> String {
+    let words = json!({ "content": json!({ "steps": steps }).to_string() });
+    let said = host.post(&format!("{session}/messages?wait_s=30"), &words);
+    let said = said.await.unwrap();
+    let reply = said.body.pointer("/reply/text");
+    reply
+        .and_then(Value::as_str)
+        .unwrap_or_else(|| panic!("{said:?}"))
+        .to_owned()
+}
+
+fn look() -> Value {
+    json!([{ "start": [{ "key": "t", "tool": "look" }] }])
+}
+
+async fn reload(host: &Host) -> Answer {
+    host.post("/api/config/reload", &json!({})).await.unwrap()
+}
+
+/// The events of changes, the oldest first.
+async fn changes(host: &Host) -> Vec<Value> {
+    let listed = host.get("/api/events?limit=500").await.unwrap();
+    let events = listed.body["events"].as_array().unwrap().clone();
+    events
+        .into_iter()
+        .filter(|event| event["type"] == "config.reloaded.v1")
+        .collect()
+}
+
+/// Waits until so many changes are on record.
+async fn changed(host: &Host, count: usize) -> Vec<Value> {
+    let waiting = async {
+        loop {
+            let changes = changes(host).await;
+            if changes.len() >= count {
+                return changes;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, waiting).await.unwrap()
+}
+
+fn keys(change: &Value) -> Vec<&str> {
+    let differences = change["data"]["differences"].as_array().unwrap();
+    differences
+        .iter()
+        .map(|difference| difference["key"].as_str().unwrap())
+        .collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_changed_file_is_in_force_for_the_next_turn_and_its_difference_on_record() {
+    let (folder, host) = started(config(&json!(["look"]), &json!({}))).await;
+    let session = session(&host).await;
+    let told = play(&host, &session, &look()).await;
+    assert!(told.contains("look done"), "{told}");
+    put(
+        &folder,
+        &text_of(config(&json!([]), &json!({ "limits": { "hopsMax": 3 } }))),
+    );
+    let first = changed(&host, 1).await.remove(0);
+    assert_eq!(first["data"]["because"], "file", "{first}");
+    assert_eq!(
+        keys(&first),
+        ["agents[puppet].toolAllowlist", "limits.hopsMax"]
+    );
+    let told = play(&host, &session, &look()).await;
+    assert!(!told.contains("look done"), "{told}");
+
+    // And back again, by a signal that need not wait for a look at the file.
+    put(&folder, &text_of(config(&json!(["look"]), &json!({}))));
+    host.signal(Signal::HUP);
+    let second = changed(&host, 2).await.remove(1);
+    assert_eq!(
+        second["data"]["replaces"], first["data"]["configuration"],
+        "{second}"
+    );
+    assert_eq!(second["data"]["configuration"], first["data"]["replaces"]);
+    let told = play(&host, &session, &look()).await;
+    assert!(told.contains("look done"), "{told}");
+    assert!(host.stop().await.success());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_wrong_file_is_refused_whole_with_the_reason_and_nothing_changes() {
+    let (folder, host) = started(config(&json!(["look"]), &json!({}))).await;
+    let session = session(&host).await;
+    let before = reload(&host).await;
+    assert_eq!(before.status, 200, "{before:?}");
+    assert_eq!(before.text("configuration"), before.text("replaces"));
+    let no_such_model = config(&json!([]), &json!({ "defaultModel": "nobody" }));
+    let no_such_provider = config(
+        &json!([]),
+        &json!({
+            "providers": { "other": { "kind": "scripted", "script": "script.toml" } },
+            "models": { "m": { "provider": "other", "model": "m" } },
+        }),
+    );
+    let no_such_code = config(
+        &json!([]),
+        &json!({ "components": { "puppet": { "path": "nowhere.wasm" } } }),
+    );
+    for (text, words) in [
+        ("{ \"agents\": 7 }".to_owned(), "agents"),
+        ("{ \"agents\": [".to_owned(), "agents"),
+        (text_of(no_such_model), "nobody"),
+        (text_of(no_such_provider), "models.m.provider"),
+        (text_of(no_such_code), "components.puppet"),
+    ] {
+        put(&folder, &text);
+        let refused = reload(&host).await;
+        assert_eq!(refused.status, 422, "{refused:?}");
+        assert_eq!(refused.text("code"), "CONFIG_REFUSED");
+        let reason = refused.text("detail");
+        assert!(reason.contains(words), "{words}: {reason}");
+        let told = play(&host, &session, &look()).await;
+        assert!(told.contains("look done"), "{told}");
+    }
+    let ended = folder.run(&["reload"]).await;
+    assert_eq!(ended.status.code(), Some(3), "{ended:?}");
+    assert!(changes(&host).await.is_empty());
+
+    put(&folder, &text_of(config(&json!([]), &json!({}))));
+    let ended = folder.run(&["reload"]).await;
+    let printed = String::from_utf8_lossy(&ended.stdout).into_owned();
+    assert_eq!(ended.status.code(), Some(0), "{ended:?}");
+    assert!(printed.contains("sha256:"), "{printed}");
+    let change = changed(&host, 1).await.remove(0);
+    assert_eq!(keys(&change), ["agents[puppet].toolAllowlist"]);
+    let told = play(&host, &session, &look()).await;
+    assert!(!told.contains("look done"), "{told}");
+    assert!(host.stop().await.success());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_needs_a_restart_is_named_and_no_value_of_a_secret_is_on_record() {
+    let with = |secrets: Value, more: Value| {
+        let mut config = config(&json!(["look"]), &more);
+        config["secrets"] = secrets;
+        config
+    };
+    let (folder, host) = started(with(json!({}), json!({}))).await;
+    let key = folder.path().join("key");
+    std::fs::write(&key, "canary-4711").unwrap();
+    let next = with(
+        json!({ "weather": { "file": key } }),
+        json!({
+            "limits": { "instancesMax": 7, "hopsMax": 3 },
+            "timeouts": { "totalMs": 1_000 },
+        }),
+    );
+    put(&folder, &text_of(next));
+    let answer = reload(&host).await;
+    assert_eq!(answer.status, 200, "{answer:?}");
+    assert_eq!(
+        answer.body["needs_restart"],
+        json!(["limits.instancesMax", "secrets", "timeouts"])
+    );
+    let change = changed(&host, 1).await.remove(0);
+    assert_eq!(keys(&change), ["limits.hopsMax"]);
+    let said = json!([answer.body, change]).to_string() + &folder.log();
+    assert!(!said.contains("canary-4711"), "{said}");
+    assert!(!said.contains(&key.display().to_string()), "{said}");
+    assert!(host.stop().await.success());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn only_administrators_have_the_configuration_read_again() {
+    let (_folder, host) = started(config(&json!(["look"]), &json!({}))).await;
+    let other = host.user("ada", &["read", "write"]).await;
+    let refused = other.ask(Method::POST, "/api/config/reload", Some(&json!({})));
+    let refused = refused.await.unwrap();
+    assert_eq!(refused.status, 403, "{refused:?}");
+    let admin = host.user("ada", &["admin"]).await;
+    let reloaded = admin.ask(Method::POST, "/api/config/reload", Some(&json!({})));
+    let reloaded = reloaded.await.unwrap();
+    assert_eq!(reloaded.status, 200, "{reloaded:?}");
+    assert!(host.stop().await.success());
+}
+
+/// The events in a data folder whose host has ended.
+async fn stored(data: &Path) -> Vec<domain::event::Event> {
+    let data = data.to_owned();
+    let opened = tokio::task::spawn_blocking(move || {
+        store::Store::open(&data, store::Options::default()).unwrap()
+    });
+    let store = opened.await.unwrap();
+    let mut all = Vec::new();
+    let mut after = 0;
+    loop {
+        let filter = store::EventFilter::default();
+        let page = store.events(after, filter, 1_000).await.unwrap();
+        let Some(last) = page.last() else { break };
+        after = last.position;
+        all.extend(page.into_iter().filter_map(|recorded| recorded.event));
+    }
+    store.close().await;
+    all
+}
+
+/// The digest with which a host begins, by the first change that replaced it.
+fn first_of(events: &[domain::event::Event]) -> Option<Digest> {
+    events.iter().find_map(|event| match event {
+        domain::event::Event::ConfigReloaded(change) => Some(change.replaces),
+        _ => None,
+    })
+}

@@ -1,0 +1,170 @@
+//! Turns under way while the configuration changes: they keep what they began with, less what was
+//! taken away.
+
+use agent_host_tests::{Setup, World};
+use broker::{Address, Catalogue, PostRouted, Reload, Routed, Settings};
+use domain::digest::Digest;
+use domain::event::ReloadCause;
+use domain::id::SessionId;
+use domain::message::Part;
+use domain::queue::QueueOverride;
+use domain::user::UserId;
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+/// Serves other settings, as a configuration of this name.
+async fn serve(world: &World, name: &str, change: impl FnOnce(&mut Settings)) {
+    let mut settings = world.broker.settings();
+    change(&mut settings);
+    let catalogue = Catalogue::clone(&world.broker.catalogue());
+    let reload = Reload {
+        catalogue: catalogue.read_from(Digest::of(name.as_bytes())),
+        settings,
+        because: ReloadCause::Request,
+        user: None,
+        differences: Vec::new(),
+        needs_restart: Vec::new(),
+    };
+    world.broker.reload(reload).await.unwrap();
+}
+
+/// Begins a turn that asks a question before it does something, and returns its session.
+async fn begun(world: &World, then: &Value) -> SessionId {
+    let session = world.open("puppet").await;
+    let script = json!({ "steps": [
+        { "until": "all", "start": [{ "key": "q", "client": "question" }] },
+        { "until": "all", "start": [then] },
+    ] });
+    world.say("puppet", session, &script.to_string()).await;
+    world.question("puppet", session).await;
+    session
+}
+
+/// Answers the question, and returns the report.
+async fn ended(world: &World, session: SessionId) -> String {
+    let (call, _) = world.question("puppet", session).await;
+    world.answer("puppet", call, json!("yes")).await.unwrap();
+    world.idle(session).await;
+    world.last_reply(session).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_turn_under_way_keeps_its_limits_less_what_was_taken_away() {
+    let call = json!({ "key": "d", "agent": "other", "text": r#"{"steps":[{"reply":"deep"}]}"# });
+    for (before, after) in [(1, 0), (0, 1), (1, 2)] {
+        let mut setup = Setup::default();
+        setup.limits.dispatch.call_depth_max = before;
+        let world = World::new(setup).await;
+        let session = begun(&world, &call).await;
+        serve(&world, "other", |settings| {
+            settings.limits.dispatch.call_depth_max = after;
+        })
+        .await;
+        let may_call = |max: u32, told: &str| {
+            let refused = told.contains("0 deep and no deeper");
+            assert_eq!(refused, max == 0, "{told}");
+            assert_eq!(told.contains("d parts deep"), max > 0, "{told}");
+        };
+        may_call(before.min(after), &ended(&world, session).await);
+        let next = begun(&world, &call).await;
+        may_call(after, &ended(&world, next).await);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_model_that_is_taken_away_is_asked_no_more_and_a_new_one_by_new_turns_alone() {
+    let mut setup = Setup::default();
+    setup.definitions[0]["model"] = json!("deep");
+    let world = World::new(setup).await;
+    let call = json!({ "key": "m", "model": "be brief" });
+    let models = |models: Value| {
+        let config = json!({ "models": models, "defaultModel": "m" });
+        serde_json::from_value::<llm::Config>(config).unwrap()
+    };
+    let plain = json!({ "provider": "scripted", "model": "m" });
+    let both = models(json!({ "m": plain, "deep": { "provider": "scripted", "model": "deep" } }));
+    let one = models(json!({ "m": plain }));
+    let serve_models = |name: &'static str, config: llm::Config| {
+        serve(&world, name, move |settings| {
+            settings.gateway = Arc::new(settings.gateway.successor(config).unwrap());
+        })
+    };
+    let session = begun(&world, &call).await;
+    serve_models("one", one).await;
+    let told = ended(&world, session).await;
+    assert!(told.contains("m denied"), "taken away: {told}");
+    let session = begun(&world, &call).await;
+    serve_models("both", both).await;
+    let told = ended(&world, session).await;
+    assert!(told.contains("m denied"), "not there when it began: {told}");
+    let session = begun(&world, &call).await;
+    let told = ended(&world, session).await;
+    assert!(told.contains("m parts"), "there again: {told}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_turn_names_its_configuration_and_each_change_is_on_record() {
+    let world = World::new(Setup::default()).await;
+    let first = world.broker.configuration();
+    let steps = json!([{ "start": [{ "key": "t", "tool": "look" }] }]);
+    world.play(steps.clone()).await;
+    serve(&world, "other", |_| {}).await;
+    let second = world.broker.configuration();
+    world.play(steps.clone()).await;
+    // The same again is no change, and on no record.
+    serve(&world, "other", |_| {}).await;
+    world.play(steps).await;
+    let starts = world.starts().await;
+    let under: Vec<Digest> = starts.iter().filter_map(|it| it.configuration).collect();
+    assert_eq!(under, [first, second, second]);
+    let filter = store::EventFilter::default();
+    let events = world.store().events(0, filter, 10_000).await.unwrap();
+    let changes = events
+        .into_iter()
+        .filter_map(|recorded| match recorded.event {
+            Some(domain::event::Event::ConfigReloaded(change)) => {
+                Some((change.replaces, change.configuration))
+            }
+            _ => None,
+        });
+    assert_eq!(changes.collect::<Vec<_>>(), [(first, second)]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_persona_that_is_narrowed_or_gone_permits_less_to_its_turn_under_way() {
+    let guide = |denied: Value| {
+        json!({
+            "id": "guide", "displayName": "Guide", "agent": "puppet", "toolDenylist": denied,
+        })
+    };
+    let script = json!({ "steps": [
+        { "until": "all", "start": [{ "key": "first", "tool": "look" }] },
+        { "until": "all", "start": [{ "key": "q", "client": "question" }] },
+        { "until": "all", "start": [{ "key": "second", "tool": "look" }] },
+    ] });
+    for after in [vec![guide(json!(["look"]))], Vec::new()] {
+        let setup = Setup {
+            personas: vec![guide(json!([]))],
+            ..Setup::default()
+        };
+        let mut world = World::new(setup).await;
+        let posted = world.broker.post_routed(PostRouted {
+            to: Address::Persona("guide".parse().unwrap()),
+            content: vec![Part::text(script.to_string())],
+            model: None,
+            queue: QueueOverride::default(),
+            priority: None,
+            user: UserId::local(),
+            idempotency_key: None,
+        });
+        let Routed::Accepted(accepted) = posted.await.unwrap() else {
+            panic!("it was not accepted")
+        };
+        let session = accepted.session;
+        world.question("puppet", session).await;
+        world.reload(|setup| setup.personas = after).await;
+        let told = ended(&world, session).await;
+        assert_eq!(told.matches("look done").count(), 1, "{told}");
+        assert_eq!(world.effects().len(), 2, "the second call reached no file");
+    }
+}
