@@ -107,7 +107,7 @@ pub use turn_report::{CallReport, TurnReport};
 use crate::quarantine::Quarantined;
 use domain::definition::DefinitionId;
 use domain::delegate::Priority;
-use domain::id::{AgentId, InputId, OperationId, RunId, SessionId};
+use domain::id::{AgentId, ConversationId, InputId, OperationId, RunId, SessionId};
 use domain::message::{Message, Part};
 use domain::operation::Operation;
 use domain::path::AgentConfig;
@@ -186,6 +186,16 @@ impl CreateAgent {
     }
 }
 
+/// Ids that a user chooses for a new session; the host mints those that are missing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct SessionIds {
+    /// The id of the session, which no session has had yet.
+    pub session: Option<SessionId>,
+    /// The conversation that the session joins or begins. Nothing is reached by it: it says to
+    /// clients what belongs together.
+    pub conversation: Option<ConversationId>,
+}
+
 /// A command that begins a session.
 #[derive(Debug, Clone)]
 pub struct NewSession {
@@ -202,6 +212,8 @@ pub struct NewSession {
     pub config: Option<serde_json::Map<String, Value>>,
     /// Seconds until a structured session expires, unless its policy has a shorter time.
     pub time_limit_s: Option<u32>,
+    /// Ids of the user's choosing.
+    pub ids: SessionIds,
     /// A key that makes a repeated request the same request, for seven days.
     pub idempotency_key: Option<String>,
     /// The user who begins it.

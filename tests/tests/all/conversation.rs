@@ -115,6 +115,7 @@ async fn an_agent_leads_one_structured_session_at_a_time() {
     let first = world.open_as("tutor", Some("learning")).await;
     world.question("tutor", first).await;
     let second = broker::NewSession {
+        ids: broker::SessionIds::default(),
         config: None,
         idempotency_key: None,
         time_limit_s: None,

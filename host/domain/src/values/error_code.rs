@@ -213,6 +213,7 @@ pub const ALL: &[ErrorCode] = &[
     lasting("SCOPE_MISSING", None),
     lasting("SESSION_ALREADY_ACTIVE", REGISTRATION),
     lasting("SESSION_CLOSED", NOT_READY),
+    lasting("SESSION_EXISTS", REGISTRATION),
     lasting("SESSION_EXPIRED", NOT_READY),
     lasting("SESSION_FILES_FULL", None),
     lasting("SESSION_FULL", NOT_READY),
