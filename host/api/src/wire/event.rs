@@ -117,6 +117,8 @@ fn data(event: &event::Event) -> Value {
         | E::QueueConfigured(_)
         | E::ConnectorKeyBound(_)
         | E::ConnectorKeyUnbound(_)
+        | E::DefinitionMade(_)
+        | E::DefinitionRemoved(_)
         | E::PurgeBegun(_)
         | E::Purged(_) => label_event::data(event),
         E::RunStarted(_)
