@@ -1,6 +1,7 @@
 //! The routes, as a list.
 
 mod agents;
+mod all_sessions;
 mod assignments;
 mod audit;
 mod clock;
@@ -78,6 +79,7 @@ fn guarded() -> OpenApiRouter<Api> {
         .routes(routes!(sessions::cancel))
         .routes(routes!(sessions::respond))
         .routes(routes!(sessions::find))
+        .routes(routes!(all_sessions::list))
         .routes(routes!(route::post))
         .routes(routes!(route::personas))
         .routes(routes!(stream::follow))
@@ -90,7 +92,8 @@ fn guarded() -> OpenApiRouter<Api> {
         .routes(routes!(tasks::show))
         .routes(routes!(tasks::cancel))
         .routes(routes!(components::list))
-        .routes(routes!(definitions::list))
+        .routes(routes!(definitions::list, definitions::create))
+        .routes(routes!(definitions::show, definitions::delete))
         .routes(routes!(models::list))
         .routes(routes!(dead_letters::list))
         .routes(routes!(dead_letters::requeue))

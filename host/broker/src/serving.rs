@@ -100,6 +100,13 @@ impl Serving {
         generations.earlier.truncate(EARLIER_MAX);
     }
 
+    /// Puts a catalogue in the place of the present one that only has more definitions, those of
+    /// users. Whatever began with the present one finds all of it in the next.
+    pub(crate) fn renew(&self, next: Arc<Served>) {
+        let mut generations = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        generations.present = next;
+    }
+
     /// Returns what was served when a run began. That is what is served now if the run is from
     /// before this process, or from before all that is remembered.
     pub(crate) fn of_run(&self, started: &RunStarted) -> Arc<Served> {

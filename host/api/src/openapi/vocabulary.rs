@@ -138,6 +138,12 @@ fn of_agents() -> Vec<Words> {
         )
         .at(&["PathEntry.residency"]),
         Words::new(
+            "ToolExposure",
+            "The form in which an agent is shown its tools.",
+            &["mixed", "skills", "tools"],
+        )
+        .at(&["Definition.exposure"]),
+        Words::new(
             "FetchStrategy",
             "A way to find the agent that a message without an address is for.",
             &FetchStrategy::ALL.map(FetchStrategy::as_str),

@@ -4,7 +4,7 @@ use crate::admission::{Occasion, admit};
 use crate::boxed::boxed;
 use crate::catalogue::Catalogue;
 use crate::clock::{Clock, ClockState};
-use crate::command::Error;
+use crate::command::{Error, MADE_DEFINITIONS_MAX};
 use crate::core::{Core, Stats};
 use crate::live::Live;
 use crate::serving::Served;
@@ -45,16 +45,19 @@ impl Broker {
 
     /// Serves another catalogue from now on, a successor of the present one. A turn that has begun
     /// ends with the code and the tools that it began with, and may do what is granted now. The
-    /// ledger has the admission of every changed component before anything runs under it.
+    /// ledger has the admission of every changed component before anything runs under it. The
+    /// definitions that users made are served with it, as far as their templates still let them.
     ///
     /// # Errors
-    /// The admission cannot be committed. Then nothing has changed.
+    /// The admission cannot be committed, or users' definitions cannot be read. Then nothing has
+    /// changed.
     #[boxed]
     pub async fn replace_catalogue(&self, next: Catalogue) -> Result<(), Error> {
         let core = &self.core;
         // Those that were admitted last are those that are served.
         let _replacing = core.replacing.lock().await;
-        let next = Served::new(next);
+        let made = core.store.made_definitions(MADE_DEFINITIONS_MAX).await?;
+        let next = Served::new(next.with_all_made(&made));
         admit(core, &next, Occasion::Replacement).await?;
         core.serving.replace(next);
         core.runtime.forget_unused();
