@@ -62,6 +62,7 @@ mod all {
     mod panics;
     mod paths;
     mod patterns;
+    mod people;
     mod plugin_test;
     mod poison;
     mod purge;

@@ -79,7 +79,6 @@ fn guarded() -> OpenApiRouter<Api> {
         .routes(routes!(sessions::cancel))
         .routes(routes!(sessions::respond))
         .routes(routes!(sessions::find))
-        .routes(routes!(all_sessions::list))
         .routes(routes!(route::post))
         .routes(routes!(route::personas))
         .routes(routes!(stream::follow))
@@ -92,8 +91,6 @@ fn guarded() -> OpenApiRouter<Api> {
         .routes(routes!(tasks::show))
         .routes(routes!(tasks::cancel))
         .routes(routes!(components::list))
-        .routes(routes!(definitions::list, definitions::create))
-        .routes(routes!(definitions::show, definitions::delete))
         .routes(routes!(models::list))
         .routes(routes!(dead_letters::list))
         .routes(routes!(dead_letters::requeue))
@@ -132,6 +129,7 @@ fn guarded() -> OpenApiRouter<Api> {
         .routes(routes!(connectors::bind, connectors::unbind))
         .routes(routes!(connectors::list))
         .merge(transcripts::routes())
+        .merge(definitions::routes())
         .merge(legacy::routes())
 }
 

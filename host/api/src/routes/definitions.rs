@@ -1,5 +1,6 @@
 //! Definitions of agents: those that are configured, and those that users make of templates.
 
+use super::all_sessions;
 use crate::caller::Caller;
 use crate::codes::{self, INVALID, RECORDING};
 use crate::input::{Idempotency, IdempotencyKey, InPath, Json};
@@ -13,6 +14,16 @@ use domain::definition::{DefinitionId, OwnDefinition, OwnLists};
 use domain::user::Scope;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+/// The routes about definitions, and about sessions with the agents of all.
+pub(super) fn routes() -> OpenApiRouter<Api> {
+    OpenApiRouter::new()
+        .routes(routes!(list, create))
+        .routes(routes!(show, delete))
+        .routes(routes!(all_sessions::list))
+}
 
 /// Every definition.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
