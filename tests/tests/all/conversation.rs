@@ -129,6 +129,12 @@ async fn an_agent_leads_one_structured_session_at_a_time() {
         panic!("it was opened")
     };
     assert_eq!(refusal.code, "SESSION_ALREADY_ACTIVE");
+    assert!(
+        refusal.message.ends_with(
+            " already has an active session. Complete or terminate the current session first."
+        ),
+        "{refusal}"
+    );
     world
         .broker
         .terminate_current(By::from(&UserId::local()), &target("tutor"), None)
