@@ -51,7 +51,7 @@ async fn open(line: &Line, definition: &str) -> Answer {
 }
 
 /// Has an agent do something in a session, and returns its reply.
-async fn told(line: &Line, session: &Value, steps: &Value) -> Value {
+async fn reply_to(line: &Line, session: &Value, steps: &Value) -> Value {
     let path = format!(
         "/api/agents/{}/sessions/{}/messages?wait_s=30",
         session["agent_id"].as_str().unwrap(),
@@ -70,7 +70,7 @@ async fn definitions(line: &Line) -> Vec<Value> {
     listed.body["definitions"].as_array().unwrap().clone()
 }
 
-fn of<'a>(definitions: &'a [Value], id: &str) -> Option<&'a Value> {
+fn find<'a>(definitions: &'a [Value], id: &str) -> Option<&'a Value> {
     definitions.iter().find(|it| it["definition"] == id)
 }
 
@@ -101,7 +101,7 @@ async fn a_definition_shows_its_look_and_what_one_has_of_it() {
     assert_eq!(open(&ada, "plain").await.status, 201);
     assert_eq!(open(&ada, "plain").await.status, 201);
     let seen = definitions(&ada).await;
-    let narrow = of(&seen, "narrow").unwrap();
+    let narrow = find(&seen, "narrow").unwrap();
     assert_eq!(
         (
             &narrow["display_name"],
@@ -123,18 +123,18 @@ async fn a_definition_shows_its_look_and_what_one_has_of_it() {
     assert_eq!(narrow["lists"]["toolAllowlist"], json!(["read_file"]));
     assert_eq!(narrow["lists"]["toolDenylist"], json!(["read_secret"]));
     assert_eq!(narrow["is_template"], false, "that is not inherited");
-    assert_eq!(of(&seen, "helper").unwrap()["is_template"], true);
-    let counts = |definition: &str| of(&seen, definition).unwrap()["counts"].clone();
+    assert_eq!(find(&seen, "helper").unwrap()["is_template"], true);
+    let counts = |definition: &str| find(&seen, definition).unwrap()["counts"].clone();
     assert_eq!(counts("plain"), json!({ "agents": 1, "sessions": 2 }));
     assert_eq!(counts("narrow"), json!({ "agents": 0, "sessions": 0 }));
     // Somebody else has nothing of it, and is nobody's template's user.
     let bob = host.user("bob", &["read", "write"]).await;
     let seen = definitions(&bob).await;
     assert_eq!(
-        of(&seen, "plain").unwrap()["counts"],
+        find(&seen, "plain").unwrap()["counts"],
         json!({ "agents": 0, "sessions": 0 })
     );
-    assert_eq!(of(&seen, "helper").unwrap()["is_template"], false);
+    assert_eq!(find(&seen, "helper").unwrap()["is_template"], false);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -158,7 +158,7 @@ async fn sessions_of_all_agents_are_grouped_by_agent_pinned_first() {
         let sessions = group["sessions"].as_array().unwrap().iter();
         sessions.map(|session| session["id"].clone()).collect()
     };
-    told(&ada, &sessions[2], &json!([{ "reply": "hello" }])).await;
+    reply_to(&ada, &sessions[2], &json!([{ "reply": "hello" }])).await;
     let seen = grouped().await;
     let agents = seen["agents"].as_array().unwrap();
     let order: Vec<&Value> = agents.iter().map(|group| &group["definition"]).collect();
@@ -181,7 +181,7 @@ async fn sessions_of_all_agents_are_grouped_by_agent_pinned_first() {
     );
     let changed = ask(&ada, Method::PATCH, &path, &json!({ "pinned": true })).await;
     assert_eq!(changed.status, 200, "{changed:?}");
-    told(&ada, &sessions[1], &json!([{ "reply": "hello" }])).await;
+    reply_to(&ada, &sessions[1], &json!([{ "reply": "hello" }])).await;
     let seen = grouped().await;
     assert_eq!(seen["agents"][0]["definition"], "first");
     assert_eq!(
@@ -234,16 +234,16 @@ async fn a_user_makes_an_agent_within_a_template_and_it_outlives_a_restart() {
     let session = open(&ada, &id).await;
     assert_eq!(session.status, 201, "{session:?}");
     assert_eq!(
-        told(&ada, &session.body, &json!([{ "reply": "before" }])).await,
+        reply_to(&ada, &session.body, &json!([{ "reply": "before" }])).await,
         "before"
     );
     host.stop().await;
     let host = folder.start(None).await.unwrap();
     let ada = host.user("ada", &["read", "write"]).await;
     let seen = definitions(&ada).await;
-    assert_eq!(of(&seen, &id).unwrap()["display_name"], "Trip planner");
+    assert_eq!(find(&seen, &id).unwrap()["display_name"], "Trip planner");
     assert_eq!(
-        told(&ada, &session.body, &json!([{ "reply": "after" }])).await,
+        reply_to(&ada, &session.body, &json!([{ "reply": "after" }])).await,
         "after"
     );
     host.stop().await;
@@ -254,11 +254,14 @@ async fn a_user_makes_an_agent_within_a_template_and_it_outlives_a_restart() {
     let host = folder.start(None).await.unwrap();
     let ada = host.user("ada", &["read", "write"]).await;
     let seen = definitions(&ada).await;
-    assert_eq!(of(&seen, &id).unwrap()["lists"]["toolAllowlist"], json!([]));
+    assert_eq!(
+        find(&seen, &id).unwrap()["lists"]["toolAllowlist"],
+        json!([])
+    );
     let path = format!("/api/definitions/{id}");
     let removed = ada.ask(Method::DELETE, &path, None).await.unwrap();
     assert_eq!(removed.status, 200, "{removed:?}");
-    assert!(of(&definitions(&ada).await, &id).is_none());
+    assert!(find(&definitions(&ada).await, &id).is_none());
     assert_eq!(open(&ada, &id).await.status, 404);
     let gone = ada.ask(Method::DELETE, &path, None).await.unwrap();
     assert_eq!(
@@ -315,14 +318,14 @@ async fn nobody_makes_an_agent_beyond_the_template_or_their_own_authority() {
             made(json!({ "lists": { "widens": true } })),
             422,
             "UNKNOWN_FIELD",
-            "/lists/widens",
+            "",
         ),
         (
             &ada,
             made(json!({ "component": "x" })),
             422,
             "UNKNOWN_FIELD",
-            "/component",
+            "",
         ),
         (
             &ada,
@@ -400,8 +403,8 @@ async fn what_a_user_made_is_nobody_elses_and_no_other_agent_hears_of_it() {
     assert_eq!(made.status, 201, "{made:?}");
     let id = made.text("definition");
     // The operator sees it.
-    assert!(of(&definitions(&host.line()).await, &id).is_some());
-    assert!(of(&definitions(&bob).await, &id).is_none());
+    assert!(find(&definitions(&host.line()).await, &id).is_some());
+    assert!(find(&definitions(&bob).await, &id).is_none());
     let path = format!("/api/definitions/{id}");
     for (method, path, body) in [
         (Method::GET, path.clone(), json!(null)),
@@ -435,7 +438,7 @@ async fn what_a_user_made_is_nobody_elses_and_no_other_agent_hears_of_it() {
             "key": "m", "tool": "agents_message",
             "args": { "agentId": target, "content": content },
         });
-        let said = told(
+        let said = reply_to(
             &ada,
             &session,
             &json!([{ "until": "all", "start": [call] }]),
@@ -459,7 +462,10 @@ async fn a_session_starts_under_ids_of_the_callers_choosing() {
     let session = "0b4b4f6e-8f5c-4d43-9d0e-6b7f3f3b2a10";
     let conversation = "6a0c2f3e-1f5c-4c43-8d0e-6b7f3f3b2a11";
     let path = "/api/agents/plain/sessions";
-    let new = json!({ "session_id": session, "conversation_id": conversation });
+    let new = json!({
+        "session_type": "chat", "session_id": session, "conversation_id": conversation,
+    });
+    let joins = json!({ "session_type": "chat", "conversation_id": conversation });
     let opened = ask(&ada, Method::POST, path, &new).await;
     assert_eq!(opened.status, 201, "{opened:?}");
     assert_eq!(opened.text("id"), session);
@@ -483,7 +489,7 @@ async fn a_session_starts_under_ids_of_the_callers_choosing() {
         &ada,
         Method::POST,
         path,
-        &json!({ "conversation_id": conversation }),
+        &joins,
     )
     .await;
     assert_eq!(joined.text("conversation_id"), conversation);
@@ -492,7 +498,7 @@ async fn a_session_starts_under_ids_of_the_callers_choosing() {
         &bob,
         Method::POST,
         path,
-        &json!({ "conversation_id": conversation }),
+        &joins,
     )
     .await;
     assert_eq!(named.status, 201);
@@ -590,7 +596,7 @@ async fn coach_planner_and_wellness_are_there_to_be_extended() {
     let line = host.line();
     let seen = definitions(&line).await;
     for name in ["coach", "planner", "wellness"] {
-        let definition = of(&seen, name).unwrap();
+        let definition = find(&seen, name).unwrap();
         assert_eq!(definition["display_name"], format!("My {name}"));
         assert_eq!(definition["extends"], name);
         assert!(definition["icon"].is_string() && definition["color"].is_string());

@@ -42,9 +42,9 @@ pub(super) fn resolve(config: &mut Config, plain: impl FnOnce() -> Value) -> Res
                 continue;
             };
             match base {
-                Base::Entry(at) if open.contains(&at) => left.push(index),
-                Base::Entry(at) => done.push((index, config.agents.get(at).cloned())),
-                Base::BuiltIn(definition) => done.push((index, Some(*definition))),
+                Inherited::Entry(at) if open.contains(&at) => left.push(index),
+                Inherited::Entry(at) => done.push((index, config.agents.get(at).cloned())),
+                Inherited::BuiltIn(definition) => done.push((index, Some(*definition))),
             }
         }
         if done.is_empty()
@@ -66,7 +66,8 @@ pub(super) fn resolve(config: &mut Config, plain: impl FnOnce() -> Value) -> Res
 }
 
 /// The definition that an entry extends.
-enum Base {
+#[derive(Debug)]
+enum Inherited {
     /// Another entry, at this place.
     Entry(usize),
     BuiltIn(Box<Definition>),
@@ -77,16 +78,16 @@ fn extends(config: &Config, index: usize) -> Option<&DefinitionId> {
 }
 
 /// Finds the base of an entry. An entry may have the name of the built-in one that it extends.
-fn base(config: &Config, index: usize) -> Result<Option<Base>, KeyError> {
+fn base(config: &Config, index: usize) -> Result<Option<Inherited>, KeyError> {
     let Some(id) = extends(config, index) else {
         return Ok(None);
     };
     let is_base = |(at, agent): &(usize, &Definition)| *at != index && agent.agent_id == *id;
     if let Some((at, _)) = config.agents.iter().enumerate().find(is_base) {
-        return Ok(Some(Base::Entry(at)));
+        return Ok(Some(Inherited::Entry(at)));
     }
     if let Some(definition) = built_in(&id.0) {
-        return Ok(Some(Base::BuiltIn(Box::new(definition))));
+        return Ok(Some(Inherited::BuiltIn(Box::new(definition))));
     }
     let configured = config.agents.iter().map(|agent| agent.agent_id.0.as_str());
     let known: Vec<&str> = configured

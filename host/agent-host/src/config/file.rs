@@ -101,13 +101,13 @@ pub(crate) fn load(
     let text = std::fs::read_to_string(file).map_err(unreadable)?;
     // An absolute path, so that what is relative to it stays where it is.
     let at = std::path::absolute(file).map_err(unreadable)?;
-    // The file must be right by itself: its errors can be told with line and column only before
-    // anything is laid over it.
     let wrong = |line_column, fault| LoadError::Wrong {
         file: file.to_owned(),
         line_column,
         fault,
     };
+    // The file must be right by itself: its errors can be told with line and column only before
+    // anything is laid over it.
     let mut config = parse(&text, format).map_err(|error| wrong(error.line_column, error.fault))?;
     let overlaid = overlay::overlaid(variables);
     if overlaid.is_empty() {
