@@ -485,22 +485,10 @@ async fn a_session_starts_under_ids_of_the_callers_choosing() {
         );
     }
     // Another session joins the conversation; nobody else sees anything by it.
-    let joined = ask(
-        &ada,
-        Method::POST,
-        path,
-        &joins,
-    )
-    .await;
+    let joined = ask(&ada, Method::POST, path, &joins).await;
     assert_eq!(joined.text("conversation_id"), conversation);
     assert_ne!(joined.text("id"), session);
-    let named = ask(
-        &bob,
-        Method::POST,
-        path,
-        &joins,
-    )
-    .await;
+    let named = ask(&bob, Method::POST, path, &joins).await;
     assert_eq!(named.status, 201);
     assert_eq!(
         get(&bob, &format!("/api/sessions/{session}")).await.status,

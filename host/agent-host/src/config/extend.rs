@@ -151,6 +151,7 @@ fn fault(index: usize, key: &str, message: String) -> KeyError {
 
 #[cfg(test)]
 mod tests {
+    use super::super::tests::findings;
     use super::*;
     use domain::grant::PatternList;
 
@@ -233,6 +234,20 @@ mod tests {
             widened.unwrap()[1].tool_allowlist,
             Some(PatternList::everything())
         );
+    }
+
+    #[test]
+    fn what_people_see_of_an_agent_is_checked_with_its_key() {
+        let text = "[[agents]]\nagentId = \"a\"\ndisplayName = \"A\"\nicon = \"\"\n\
+            color = \"red\"\nmadeBy = \"ada\"\nwidens = true\ntemplateFor = [\"ada\", \"\"]\n";
+        let found: Vec<String> = findings(text).into_iter().map(|(_, key, _)| key).collect();
+        for key in ["icon", "madeBy", "widens", "templateFor[1]"] {
+            let key = format!("agents[0].{key}");
+            assert!(found.contains(&key), "{key}: {found:?}");
+        }
+        let colored = text.replace("icon = \"\"", "icon = \"x\"");
+        let found = findings(&colored);
+        assert!(found.iter().any(|(_, key, _)| key == "agents[0].color"));
     }
 
     #[test]

@@ -6,7 +6,7 @@ mod own;
 #[cfg(test)]
 mod tests;
 
-pub use extend::{Extended, Unfit, Wider};
+pub use extend::{Extended, UnfitKey, Wider};
 pub use own::{OwnDefinition, OwnLists, check_look};
 
 use crate::access::confirm::Confirm;

@@ -30,7 +30,7 @@ pub struct Extended {
 /// The reason why keys make no definition together with what they inherit.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
-pub struct Unfit {
+pub struct UnfitKey {
     /// The key at fault; empty when it is not one alone.
     pub key: String,
     /// The fault, and how to correct it.
@@ -47,7 +47,7 @@ impl Definition {
     ///
     /// # Errors
     /// A key has a value that it cannot have, or sets what is fixed here.
-    pub fn extended(&self, own: &Map<String, Value>) -> Result<Extended, Unfit> {
+    pub fn extended(&self, own: &Map<String, Value>) -> Result<Extended, UnfitKey> {
         let mut definition = self.with_keys(own)?;
         let mut wider = Vec::new();
         if definition.widens {
@@ -100,8 +100,8 @@ impl Definition {
     }
 
     /// Returns this definition with some keys in the place of its own, whatever they allow.
-    fn with_keys(&self, own: &Map<String, Value>) -> Result<Self, Unfit> {
-        let unfit = |error: serde_json::Error| Unfit {
+    fn with_keys(&self, own: &Map<String, Value>) -> Result<Self, UnfitKey> {
+        let unfit = |error: serde_json::Error| UnfitKey {
             key: String::new(),
             message: error.to_string(),
         };
@@ -126,14 +126,14 @@ impl Definition {
     }
 
     /// Checks that the settings among some keys leave alone what is fixed here.
-    fn check_fixed(&self, own: &Map<String, Value>) -> Result<(), Unfit> {
+    fn check_fixed(&self, own: &Map<String, Value>) -> Result<(), UnfitKey> {
         let given = own.get(SETTINGS).and_then(Value::as_object);
         let set = given.into_iter().flatten().find(|(name, value)| {
             self.fixed_settings.contains(name) && self.settings.get(*name) != Some(*value)
         });
         match set {
             None => Ok(()),
-            Some((name, _)) => Err(Unfit {
+            Some((name, _)) => Err(UnfitKey {
                 key: format!("{SETTINGS}.{name}"),
                 message: format!(
                     "`{name}` is fixed by `{}`, which it extends (`fixedSettings`); leave it out",
@@ -187,7 +187,7 @@ mod tests {
         .unwrap()
     }
 
-    fn extended(own: &Value) -> Result<Extended, Unfit> {
+    fn extended(own: &Value) -> Result<Extended, UnfitKey> {
         let mut keys = json!({ "agentId": "own", "displayName": "Own", "extends": "base" });
         keys.as_object_mut()
             .unwrap()

@@ -1,6 +1,6 @@
 //! Definitions that users make from a template of the operator's.
 
-use super::{Definition, DefinitionId, Extended, Unfit};
+use super::{Definition, DefinitionId, Extended, UnfitKey};
 use crate::access::confirm::Confirm;
 use crate::access::grant::PatternList;
 use crate::access::user::UserId;
@@ -176,7 +176,7 @@ impl Definition {
         id: DefinitionId,
         by: &UserId,
         own: &OwnDefinition,
-    ) -> Result<Extended, Unfit> {
+    ) -> Result<Extended, UnfitKey> {
         let Extended { definition, wider } = self.extended(&own.keys())?;
         let definition = Self {
             agent_id: id,
