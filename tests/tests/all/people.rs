@@ -572,21 +572,35 @@ async fn a_session_is_pending_until_its_first_step_and_names_its_item() {
     assert_eq!(ended["current_item_id"], json!(null));
 }
 
+/// The built-in definitions, extended by name alone, lead chats with the built-in loop under prompts
+/// of their own.
 #[tokio::test(flavor = "multi_thread")]
 async fn coach_planner_and_wellness_are_there_to_be_extended() {
-    let agents = ["coach", "planner", "wellness"].map(|name| {
-        puppet(
-            name,
-            json!({ "extends": name, "displayName": format!("My {name}") }),
-        )
+    const PROMPTS: [(&str, &str); 3] = [
+        ("coach", "You are a coach."),
+        ("planner", "You are a planner."),
+        ("wellness", "You accompany a person"),
+    ];
+    let agents = PROMPTS.map(|(name, _)| {
+        json!({ "agentId": name, "displayName": format!("My {name}"), "extends": name })
     });
-    let (_folder, host) = started(&json!(agents)).await;
+    let folder = Folder::new(puppets(&json!(agents)));
+    let rules: String = PROMPTS
+        .iter()
+        .map(|(name, prompt)| {
+            format!("[[rule]]\nwhen.agent = \"{prompt}\"\nreply.text = \"this is {name}\"\n")
+        })
+        .collect();
+    std::fs::write(folder.path().join("script.toml"), rules).expect("a rule file");
+    folder.warm(&["assistant", "puppet"]).await;
+    let host = folder.start(None).await.unwrap();
     let line = host.line();
     let seen = definitions(&line).await;
-    for name in ["coach", "planner", "wellness"] {
+    for (name, _) in PROMPTS {
         let definition = find(&seen, name).unwrap();
         assert_eq!(definition["display_name"], format!("My {name}"));
         assert_eq!(definition["extends"], name);
+        assert_eq!(definition["component"], "assistant");
         assert!(definition["icon"].is_string() && definition["color"].is_string());
         let made = ask(
             &line,
@@ -597,6 +611,22 @@ async fn coach_planner_and_wellness_are_there_to_be_extended() {
         .await;
         assert_eq!(made.status, 201, "{made:?}");
         assert_eq!(made.text("agent_type"), name);
+        let path = format!("/api/agents/{}/sessions", made.text("id"));
+        let session = ask(
+            &line,
+            Method::POST,
+            &path,
+            &json!({ "session_type": "chat" }),
+        )
+        .await;
+        assert_eq!(session.status, 201, "{session:?}");
+        let path = format!("{path}/{}/messages?wait_s=30", session.text("id"));
+        let said = ask(&line, Method::POST, &path, &json!({ "content": "Hello" })).await;
+        assert_eq!(
+            said.body["reply"]["text"],
+            format!("this is {name}"),
+            "{said:?}"
+        );
     }
 }
 
