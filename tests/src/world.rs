@@ -488,6 +488,7 @@ async fn catalogue(dir: &Path, setup: &Setup, runtime: &Runtime, before: &Catalo
 /// A chat of a user's with their own agent of a definition.
 fn new_session(user: &UserId, definition: &str) -> NewSession {
     NewSession {
+        ids: broker::SessionIds::default(),
         target: target(definition),
         session_type: None,
         config: None,

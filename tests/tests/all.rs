@@ -63,6 +63,7 @@ mod all {
     mod panics;
     mod paths;
     mod patterns;
+    mod people;
     mod plugin_test;
     mod poison;
     mod purge;

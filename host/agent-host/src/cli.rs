@@ -1,5 +1,6 @@
 //! The command line.
 
+mod agents;
 mod chat;
 mod component;
 mod lifetime;
@@ -13,6 +14,7 @@ mod telemetry;
 mod usage;
 
 use crate::failure::{Exit, Failure};
+pub(crate) use agents::Agents;
 pub(crate) use chat::Chat;
 pub(crate) use component::{Component, Suggest};
 pub(crate) use lifetime::Lifetime;
@@ -201,7 +203,7 @@ pub(crate) enum Command {
     /// API keys of a running host: issue, list, revoke
     #[command(subcommand)]
     Key(Key),
-    /// Look at the agents of a running host by their paths
+    /// Look at the agents of a running host, and make definitions of your own
     #[command(subcommand)]
     Agents(Agents),
     /// Manage connector keys of a running host, by which services know its users: bind, unbind,
@@ -455,27 +457,6 @@ pub(crate) enum Key {
         /// The reason, for the record
         #[arg(long, value_name = "TEXT")]
         reason: Option<String>,
-    },
-}
-
-/// Commands about agents.
-#[derive(Debug, Subcommand)]
-pub(crate) enum Agents {
-    /// Print the active agents as a tree: path, kind, label, activity and open work
-    #[command(
-        after_help = "Examples:\n  agent-host agents tree\n  agent-host agents tree \
-                      /alice/agent/reader\n  \
-        agent-host agents tree /alice --kind sub --json"
-    )]
-    Tree {
-        /// The agent at this path and those below it; or a place where agents live, such as /alice
-        path: Option<String>,
-        /// Only agents at most so far below it
-        #[arg(long, value_name = "N")]
-        depth: Option<usize>,
-        /// Only agents of this kind
-        #[arg(long, value_name = "KIND")]
-        kind: Option<String>,
     },
 }
 

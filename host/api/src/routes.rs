@@ -1,6 +1,7 @@
 //! The routes, as a list.
 
 mod agents;
+mod all_sessions;
 mod assignments;
 mod audit;
 mod clock;
@@ -91,7 +92,6 @@ fn guarded() -> OpenApiRouter<Api> {
         .routes(routes!(tasks::show))
         .routes(routes!(tasks::cancel))
         .routes(routes!(components::list))
-        .routes(routes!(definitions::list))
         .routes(routes!(models::list))
         .routes(routes!(dead_letters::list))
         .routes(routes!(dead_letters::requeue))
@@ -131,6 +131,7 @@ fn guarded() -> OpenApiRouter<Api> {
         .routes(routes!(connectors::bind, connectors::unbind))
         .routes(routes!(connectors::list))
         .merge(transcripts::routes())
+        .merge(definitions::routes())
         .merge(legacy::routes())
 }
 

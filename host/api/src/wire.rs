@@ -36,6 +36,9 @@ mod view;
 
 pub(crate) use audit::{AuditLine, audit};
 pub use component::{ComponentView, component};
+pub(crate) use definition::{
+    AgentSessionsView, DefinitionEntryView, agent_sessions, definition_entry,
+};
 pub use definition::{DefinitionView, Lists, definition};
 pub(crate) use event::{Event, event};
 pub(crate) use file::{FileView, file};

@@ -6,6 +6,7 @@ use domain::authority::is_system;
 use domain::definition::{Definition, DefinitionId};
 use domain::delegate;
 use domain::digest::Digest;
+use domain::event::DefinitionMade;
 use domain::grant::Grant;
 use domain::memory;
 use domain::persona::{Persona, PersonaId};
@@ -289,6 +290,59 @@ impl Catalogue {
         self.configured
     }
 
+    /// Takes these as the definitions that users made, and no others.
+    pub(crate) fn with_all_made(mut self, made: &[DefinitionMade]) -> Self {
+        self.definitions
+            .retain(|_, definition| definition.made_by.is_none());
+        self.with_made(made)
+    }
+
+    /// Adds definitions that users made. One that does not fit any more is left out: its template
+    /// is gone, or is none for its user.
+    pub(crate) fn with_made(mut self, made: &[DefinitionMade]) -> Self {
+        for it in made {
+            match self.made_of(it) {
+                Ok(definition) => {
+                    self.definitions
+                        .insert(it.definition.clone(), Arc::new(definition));
+                }
+                Err(reason) => tracing::warn!(
+                    definition.id = %it.definition, user.id = %it.user_id, reason = reason.as_str(),
+                    "a definition that a user made is left out"
+                ),
+            }
+        }
+        self
+    }
+
+    /// Takes away a definition that a user made.
+    pub(crate) fn without_made(mut self, id: &DefinitionId) -> Self {
+        self.definitions
+            .retain(|there, definition| there != id || definition.made_by.is_none());
+        self
+    }
+
+    /// Returns the definitions that users made, by id.
+    pub(crate) fn made(&self) -> impl Iterator<Item = &Arc<Definition>> {
+        self.definitions()
+            .filter(|definition| definition.made_by.is_some())
+    }
+
+    /// Returns a definition that a user made, within its template as it is now.
+    fn made_of(&self, it: &DefinitionMade) -> Result<Definition, String> {
+        if self.definitions.contains_key(&it.definition) {
+            return Err("the configuration has a definition of its id".to_owned());
+        }
+        let template = self
+            .definitions
+            .get(&it.template)
+            .filter(|template| template.is_template_for(&it.user_id))
+            .ok_or_else(|| format!("`{}` is no template for its user", it.template))?;
+        let made = template.made(it.definition.clone(), &it.user_id, &it.own);
+        made.map(|made| made.definition)
+            .map_err(|unfit| unfit.message)
+    }
+
     /// Returns a persona.
     #[must_use]
     pub fn persona(&self, id: &PersonaId) -> Option<&Arc<Persona>> {
@@ -322,17 +376,21 @@ impl Catalogue {
             .unwrap_or_else(|| definition.agent_id.0.clone())
     }
 
-    /// Returns the first definition that makes agents of a type, in the order of the ids.
+    /// Returns the first definition of the configuration that makes agents of a type, in the order
+    /// of the ids.
     #[must_use]
     pub fn of_type(&self, agent_type: &str) -> Option<&Arc<Definition>> {
         self.definitions()
+            .filter(|definition| definition.made_by.is_none())
             .find(|definition| self.agent_type(definition) == agent_type)
     }
 
-    /// Returns the first definition whose agents lead sessions of a type, in the order of the ids.
+    /// Returns the first definition of the configuration whose agents lead sessions of a type, in
+    /// the order of the ids.
     #[must_use]
     pub fn leading(&self, session_type: &str) -> Option<&Arc<Definition>> {
-        self.definitions().find(|definition| {
+        let configured = |definition: &&Arc<Definition>| definition.made_by.is_none();
+        self.definitions().filter(configured).find(|definition| {
             self.session_types(definition)
                 .iter()
                 .any(|leads| leads == session_type)

@@ -46,10 +46,12 @@ mod compacting;
 mod configuration;
 mod connectors;
 mod dead_letters;
+mod definitions;
 mod driver_answer;
 mod ending;
 mod error;
 mod files;
+mod grouped;
 mod guards;
 mod import;
 mod keys;
@@ -84,9 +86,12 @@ pub use agents::{Setup, Template};
 pub use awaiting::TurnOutcome;
 pub use broker::Broker;
 pub use configuration::{Reload, Reloaded};
+pub(crate) use definitions::MADE_DEFINITIONS_MAX;
+pub use definitions::MakeDefinition;
 pub use ending::Cancelled;
 pub use error::Error;
 pub(crate) use files::uploaded;
+pub use grouped::{AgentSessions, SessionsByAgent};
 pub(crate) use guards::{allowed, room_for};
 pub use import::Imported;
 pub use keys::{IssuedKey, KeysOf};
@@ -110,7 +115,7 @@ pub use turn_report::{CallReport, TurnReport};
 use crate::quarantine::Quarantined;
 use domain::definition::DefinitionId;
 use domain::delegate::Priority;
-use domain::id::{AgentId, InputId, OperationId, RunId, SessionId};
+use domain::id::{AgentId, ConversationId, InputId, OperationId, RunId, SessionId};
 use domain::message::{Message, Part};
 use domain::operation::Operation;
 use domain::path::AgentConfig;
@@ -189,6 +194,16 @@ impl CreateAgent {
     }
 }
 
+/// Ids that a user chooses for a new session; the host mints those that are missing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct SessionIds {
+    /// The id of the session, which no session has had yet.
+    pub session: Option<SessionId>,
+    /// The conversation that the session joins or begins. Nothing is reached by it: it says to
+    /// clients what belongs together.
+    pub conversation: Option<ConversationId>,
+}
+
 /// A command that begins a session.
 #[derive(Debug, Clone)]
 pub struct NewSession {
@@ -205,6 +220,8 @@ pub struct NewSession {
     pub config: Option<serde_json::Map<String, Value>>,
     /// Seconds until a structured session expires, unless its policy has a shorter time.
     pub time_limit_s: Option<u32>,
+    /// Ids of the user's choosing.
+    pub ids: SessionIds,
     /// A key that makes a repeated request the same request, for seven days.
     pub idempotency_key: Option<String>,
     /// The user who begins it.

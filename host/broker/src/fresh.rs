@@ -13,6 +13,16 @@ pub(crate) fn session() -> SessionId {
     SessionId(Uuid::new_v4())
 }
 
+/// Returns twelve hexadecimal digits for an id that people read.
+pub(crate) fn digits() -> String {
+    Uuid::new_v4()
+        .simple()
+        .to_string()
+        .chars()
+        .take(12)
+        .collect()
+}
+
 pub(crate) fn conversation() -> ConversationId {
     ConversationId(Uuid::new_v4())
 }

@@ -74,12 +74,13 @@ mod view;
 pub use catalogue::{Catalogue, Entry, Misfit};
 pub use clock::{Clock, ClockState};
 pub use command::{
-    Address, AgentView, Below, Broker, By, CallReport, Cancelled, CreateAgent, DIFF_TURNS_MAX,
-    Error, Fork, Gone, ImportSession, Imported, ImportedSession, InputReceipt, InputView,
-    IssuedKey, KeysOf, Meant, NewSession, Other, PathEntry, PathFilter, PostMessage, PostOutcome,
-    PostRouted, PurgeOf, QueueSaid, Reading, Reload, Reloaded, Respond, Routed, RoutedReceipt,
-    SessionNumbers, SessionView, Setup, TRANSCRIPT_BYTES_MAX, Target, TaskList, TaskQuery,
-    Template, TurnOutcome, TurnReport, UploadFile, WaitingInputs, WantedNotes,
+    Address, AgentSessions, AgentView, Below, Broker, By, CallReport, Cancelled, CreateAgent,
+    DIFF_TURNS_MAX, Error, Fork, Gone, ImportSession, Imported, ImportedSession, InputReceipt,
+    InputView, IssuedKey, KeysOf, MakeDefinition, Meant, NewSession, Other, PathEntry, PathFilter,
+    PostMessage, PostOutcome, PostRouted, PurgeOf, QueueSaid, Reading, Reload, Reloaded, Respond,
+    Routed, RoutedReceipt, SessionIds, SessionNumbers, SessionView, SessionsByAgent, Setup,
+    TRANSCRIPT_BYTES_MAX, Target, TaskList, TaskQuery, Template, TurnOutcome, TurnReport,
+    UploadFile, WaitingInputs, WantedNotes,
 };
 pub use core::{Limits, Stats, UserLimits};
 pub use live::{Frame, Joined, Live, SharedText, Show};

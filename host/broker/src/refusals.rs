@@ -161,7 +161,7 @@ pub(crate) fn key_reused() -> Refusal {
     conflict("IDEMPOTENCY_KEY_REUSED", message).at("header:Idempotency-Key")
 }
 
-pub(crate) fn definition_not_found(named: &str, known: &[&str]) -> Refusal {
+pub(crate) fn definition_not_found(named: &str, known: &[String]) -> Refusal {
     let message = format!(
         "there is no definition `{named}`; configured are: {}",
         known.join(", ")

@@ -282,6 +282,8 @@ fn may_be_called(definition: &Definition, catalogue: &Catalogue) -> bool {
     catalogue
         .definitions()
         .filter(|other| other.agent_id != definition.agent_id)
+        // What a user makes changes nothing of the configured agents.
+        .filter(|other| other.made_by.is_none() || definition.made_by.is_some())
         .any(|other| {
             Caller {
                 agent: other,

@@ -10,6 +10,8 @@ use crate::core::Limits;
 use crate::engine::Component;
 use crate::paths::PathSettings;
 use crate::resolved_config::{ResolvedConfig, ResolvedConfigs};
+use domain::basis::ResolvedConfigDigests;
+use domain::definition::Definition;
 use domain::digest::Digest;
 use domain::event::RunStarted;
 use domain::persona::Bounds;
@@ -40,22 +42,26 @@ pub(crate) struct Served {
     pub(crate) catalogue: Arc<Catalogue>,
     pub(crate) resolved_configs: ResolvedConfigs,
     pub(crate) settings: Settings,
-    /// The digest by which records name it.
+    /// The digest by which records name it. What users make is no part of it.
     pub(crate) version: Digest,
+    /// The digest of the version and of all that users made.
+    whole: Digest,
 }
 
 impl Served {
     pub(crate) fn new(catalogue: Catalogue, settings: Settings) -> Arc<Self> {
         let resolved_configs = ResolvedConfigs::new(&catalogue);
+        let version = version(&catalogue, &resolved_configs);
         Arc::new(Self {
-            version: version(&catalogue, &resolved_configs),
+            version,
+            whole: whole(version, &catalogue, &resolved_configs),
             resolved_configs,
             catalogue: Arc::new(catalogue),
             settings,
         })
     }
 
-    /// Returns whether a run began under exactly this.
+    /// Returns whether a run began under this, whatever users have made since.
     fn is_of(&self, started: &RunStarted) -> bool {
         started.configuration == Some(self.version)
     }
@@ -100,17 +106,34 @@ fn version(catalogue: &Catalogue, resolved_configs: &ResolvedConfigs) -> Digest 
             (entry.name.as_str(), (code, grant.map(|grant| grant.digest)))
         })
         .collect();
-    let agents: BTreeMap<&str, _> = catalogue
+    let configured = catalogue
         .definitions()
+        .filter(|definition| definition.made_by.is_none());
+    let whole = serde_json::json!({
+        "configured": catalogue.configured(), "components": components,
+        "agents": shown(configured, resolved_configs),
+    });
+    Digest::of(whole.to_string().as_bytes())
+}
+
+/// Returns the digest of a configuration of this version together with what users made.
+fn whole(version: Digest, catalogue: &Catalogue, resolved_configs: &ResolvedConfigs) -> Digest {
+    let made = shown(catalogue.made(), resolved_configs);
+    let whole = serde_json::json!({ "version": version, "made": made });
+    Digest::of(whole.to_string().as_bytes())
+}
+
+/// Returns the digests of what agents of definitions are shown, by the definitions' ids.
+fn shown<'a>(
+    definitions: impl Iterator<Item = &'a Arc<Definition>>,
+    resolved_configs: &ResolvedConfigs,
+) -> BTreeMap<&'a str, ResolvedConfigDigests> {
+    definitions
         .filter_map(|definition| {
             let resolved = resolved_configs.of(&definition.agent_id)?;
             Some((definition.agent_id.0.as_str(), resolved.digests()))
         })
-        .collect();
-    let whole = serde_json::json!({
-        "configured": catalogue.configured(), "components": components, "agents": agents,
-    });
-    Digest::of(whole.to_string().as_bytes())
+        .collect()
 }
 
 /// The configuration that is served now, and those that it replaced.
@@ -161,15 +184,33 @@ impl Serving {
     pub(crate) fn replace(&self, next: Arc<Served>) {
         let mut generations = self.0.write().unwrap_or_else(PoisonError::into_inner);
         let replaced = std::mem::replace(&mut generations.present, next);
-        let present = generations.present.version;
+        let present = generations.present.clone();
         generations.earlier.push_front(replaced);
-        let mut seen = vec![present];
+        let mut seen = vec![present.whole];
         generations.earlier.retain(|served| {
-            let is_new = !seen.contains(&served.version);
-            seen.push(served.version);
+            let is_new = !seen.contains(&served.whole);
+            seen.push(served.whole);
             is_new
         });
-        generations.earlier.truncate(EARLIER_MAX);
+        while generations.earlier.len() > EARLIER_MAX {
+            // What users removed drives no configuration out.
+            let mut versions = vec![present.version];
+            let again = generations.earlier.iter().map(|served| {
+                let is_again = versions.contains(&served.version);
+                versions.push(served.version);
+                is_again
+            });
+            let last = again.collect::<Vec<_>>().iter().rposition(|again| *again);
+            let goes = last.unwrap_or(generations.earlier.len() - 1);
+            generations.earlier.remove(goes);
+        }
+    }
+
+    /// Puts a catalogue in the place of the present one that only has more definitions, those of
+    /// users. Whatever began with the present one finds all of it in the next.
+    pub(crate) fn renew(&self, next: Arc<Served>) {
+        let mut generations = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        generations.present = next;
     }
 
     /// Returns what was served when a run began. That is what is served now if the run is from
@@ -177,8 +218,10 @@ impl Serving {
     pub(crate) fn of_run(&self, started: &RunStarted) -> Arc<Served> {
         let generations = self.0.read().unwrap_or_else(PoisonError::into_inner);
         let mut all = std::iter::once(&generations.present).chain(&generations.earlier);
+        // The definition that it began with may be one that its user has removed since.
         all.clone()
-            .find(|served| served.is_of(started))
+            .find(|served| served.is_of(started) && served.has_begun(started))
+            .or_else(|| all.clone().find(|served| served.is_of(started)))
             .or_else(|| all.find(|served| served.has_begun(started)))
             .unwrap_or(&generations.present)
             .clone()

@@ -4,7 +4,7 @@ use crate::admission::{self, Occasion};
 use crate::boxed::boxed;
 use crate::catalogue::Catalogue;
 use crate::clock::Clock;
-use crate::command::{Broker, Error};
+use crate::command::{Broker, Error, MADE_DEFINITIONS_MAX};
 use crate::core::{Core, CoreParts, Limits, WakePort};
 use crate::driver::Driver;
 use crate::engine::Runtime;
@@ -77,11 +77,13 @@ impl Broker {
         let port = WakePort::new(|core, seat| {
             core.clone().spawn(Driver::new(core, seat).drive());
         });
+        let made = parts.store.made_definitions(MADE_DEFINITIONS_MAX).await?;
+        let catalogue = parts.catalogue.with_all_made(&made);
         let core = Core::new(
             CoreParts {
                 store: parts.store,
                 runtime: parts.runtime,
-                catalogue: parts.catalogue,
+                catalogue,
                 settings: Settings {
                     limits: parts.limits,
                     paths: parts.paths,

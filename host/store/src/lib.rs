@@ -91,12 +91,12 @@ pub use log::LogState;
 pub use open::{OpenError, Options};
 pub use purge::{Piece, PurgePlan, Purging, Rewritten, Tally};
 pub use read::{
-    Addressee, AgentFilter, AgentRow, Among, Carried, ConnectorRow, Counts, DeadInput, Door, Drawn,
-    DueSession, EndedSession, EventFilter, FileRow, Found, HandedOver, Hit, InputState, KeyRow,
-    LivingAgent, Meeting, NoteRow, Parting, PieceRow, QueueRow, ReadError, ReadingRow,
-    RememberedRequest, RunRow, SeenTurn, SessionFilter, SessionLabel, SessionRow, SessionStats,
-    SessionStatus, SpawnedSession, TaskFilter, TaskRow, TreeTurn, UsageBy, UsageFilter, UsageRow,
-    UserSession,
+    Addressee, AgentFilter, AgentRow, Among, Carried, ConnectorRow, Counts, DeadInput,
+    DefinitionCounts, Door, Drawn, DueSession, EndedSession, EventFilter, FileRow, Found,
+    HandedOver, Hit, InputState, KeyRow, LivingAgent, Meeting, NoteRow, Parting, PieceRow,
+    QueueRow, ReadError, ReadingRow, RememberedRequest, RunRow, SeenTurn, SessionFilter,
+    SessionLabel, SessionRow, SessionStats, SessionStatus, SpawnedSession, TaskFilter, TaskRow,
+    TreeTurn, UsageBy, UsageFilter, UsageRow, UserSession,
 };
 pub use readers::in_background;
 pub use rebuild::{RebuildError, RebuildStage, RebuildState, Rebuilt, Replaced};

@@ -10,6 +10,7 @@ pub(crate) mod agents;
 mod blobs;
 mod buckets;
 mod connectors;
+mod definitions;
 mod files;
 pub(crate) mod fold;
 mod inputs;
@@ -76,6 +77,7 @@ pub(crate) const PROJECTIONS: &[&str] = &[
     "bucket_entries",
     "api_keys",
     "connector_keys",
+    "made_definitions",
     "usage",
     "tasks",
 ];
@@ -150,6 +152,8 @@ pub(crate) fn project(sql: &Sql<'_>, recorded: &Recorded) -> rusqlite::Result<()
         Event::KeyRevoked(revoked) => keys::revoked(sql, revoked)?,
         Event::ConnectorKeyBound(it) => connectors::bound(sql, it)?,
         Event::ConnectorKeyUnbound(it) => connectors::unbound(sql, it)?,
+        Event::DefinitionMade(it) => definitions::made(sql, it)?,
+        Event::DefinitionRemoved(it) => definitions::removed(sql, it)?,
         // These are looked up as events.
         Event::StepFailed(_)
         | Event::RunRecovered(_)

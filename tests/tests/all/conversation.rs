@@ -115,6 +115,7 @@ async fn an_agent_leads_one_structured_session_at_a_time() {
     let first = world.open_as("tutor", Some("learning")).await;
     world.question("tutor", first).await;
     let second = broker::NewSession {
+        ids: broker::SessionIds::default(),
         config: None,
         idempotency_key: None,
         time_limit_s: None,
@@ -128,6 +129,12 @@ async fn an_agent_leads_one_structured_session_at_a_time() {
         panic!("it was opened")
     };
     assert_eq!(refusal.code, "SESSION_ALREADY_ACTIVE");
+    assert!(
+        refusal.message.ends_with(
+            " already has an active session. Complete or terminate the current session first."
+        ),
+        "{refusal}"
+    );
     world
         .broker
         .terminate_current(By::from(&UserId::local()), &target("tutor"), None)

@@ -442,6 +442,8 @@ async fn administer(asked: &mut Asked<'_>, agent: &str) {
         "/api/paths/fetch",
         "/api/personas",
         "/api/definitions",
+        "/api/definitions/teaches",
+        "/api/sessions",
         "/api/components",
         "/api/audit?limit=1000",
         "/api/store",

@@ -362,6 +362,7 @@ async fn a_tool_is_told_for_whom_it_works_also_in_work_that_was_handed_over() {
     let world = World::new(Setup::default()).await;
     for user in ["ada", "local"] {
         let new = NewSession {
+            ids: broker::SessionIds::default(),
             config: None,
             idempotency_key: None,
             time_limit_s: None,

@@ -277,6 +277,7 @@ async fn a_worker_is_denied_what_its_agent_was_also_in_turns_that_it_begins_itse
     });
     let target = broker::Target::Agent(spawned.unwrap());
     let new = broker::NewSession {
+        ids: broker::SessionIds::default(),
         config: None,
         idempotency_key: None,
         time_limit_s: None,

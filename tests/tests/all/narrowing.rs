@@ -179,6 +179,7 @@ async fn what_a_persona_permits_holds_for_everybody_who_works_for_its_turn() {
     assert!(!made.permissions.permit_capability("files.read"));
     let target = broker::Target::Agent(made.agent);
     let new = broker::NewSession {
+        ids: broker::SessionIds::default(),
         target: target.clone(),
         session_type: None,
         config: None,

@@ -99,6 +99,7 @@ async fn every_kind_of_agent_is_made_and_addressed_by_its_path() {
         ("/local/cron/nightly", "cron", json!(null)),
         ("/local/task/t.1", "task", json!("task")),
         ("/local/subuser/bob", "subuser", json!("user")),
+        ("/local/app/notes", "app", json!(null)),
         ("/system/heartbeat", "system", json!(null)),
     ] {
         made.push((

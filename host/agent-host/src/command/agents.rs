@@ -1,29 +1,119 @@
-//! `agents tree`.
+//! `agents tree`, `agents definitions`, `agents make`, `agents remove` and `agents sessions`.
 
 use crate::cli::Agents;
-use crate::client::{Client, parameters};
+use crate::client::{Client, parameters, segment};
 use crate::config::Loaded;
 use crate::failure::Failure;
-use crate::fields::{number, text};
+use crate::fields::{is_true, list, number, text};
 use crate::terminal::Terminal;
 use serde_json::{Value, json};
 
 /// Runs the command.
 pub(super) async fn run(loaded: &Loaded, what: Agents, terminal: Terminal) -> Result<(), Failure> {
     let client = Client::new(loaded)?;
-    let Agents::Tree { path, depth, kind } = what;
-    let query = parameters([
-        ("under", path),
-        ("depth", depth.map(|depth| depth.to_string())),
-        ("kind", kind),
-    ]);
-    let path = format!("/api/paths?limit=200{query}");
-    let paths = client.get_all(&path, "/paths").await?;
-    terminal.result(&json!({ "paths": paths }), || tree(&paths));
-    if paths.is_empty() {
-        terminal.notice("there are no agents");
+    match what {
+        Agents::Tree { path, depth, kind } => {
+            let query = parameters([
+                ("under", path),
+                ("depth", depth.map(|depth| depth.to_string())),
+                ("kind", kind),
+            ]);
+            let path = format!("/api/paths?limit=200{query}");
+            let paths = client.get_all(&path, "/paths").await?;
+            terminal.result(&json!({ "paths": paths }), || tree(&paths));
+            if paths.is_empty() {
+                terminal.notice("there are no agents");
+            }
+        }
+        Agents::Definitions => definitions(&client, terminal).await?,
+        Agents::Sessions => sessions(&client, terminal).await?,
+        Agents::Make {
+            template,
+            name,
+            description,
+            prompt,
+            tools,
+        } => {
+            let lists = if tools.is_empty() {
+                json!({})
+            } else {
+                json!({ "toolAllowlist": tools })
+            };
+            let new = json!({
+                "template": template,
+                "display_name": name,
+                "description": description,
+                "system_prompt": prompt,
+                "lists": lists,
+            });
+            let made = client.post("/api/definitions", &new).await?;
+            terminal.result(&made, || vec![definition(&made)]);
+        }
+        Agents::Remove { definition } => {
+            let path = format!("/api/definitions/{}", segment(&definition));
+            let removed = client.delete(&path).await?;
+            terminal.result(&removed, || vec![format!("{definition} is gone")]);
+        }
     }
     Ok(())
+}
+
+async fn definitions(client: &Client, terminal: Terminal) -> Result<(), Failure> {
+    let listed = client.get("/api/definitions").await?;
+    let all = list(&listed, "/definitions");
+    terminal.result(&listed, || all.iter().map(definition).collect());
+    if all.is_empty() {
+        terminal.notice("there are no definitions");
+    }
+    Ok(())
+}
+
+fn definition(it: &Value) -> String {
+    let maker = match text(it, "/made_by") {
+        "" => String::new(),
+        maker => format!("  made by {maker}"),
+    };
+    let template = if is_true(it, "/is_template") {
+        "  template"
+    } else {
+        ""
+    };
+    format!(
+        "{}  {}  agents {}, sessions {}{template}{maker}",
+        text(it, "/definition"),
+        text(it, "/display_name"),
+        number(it, "/counts/agents"),
+        number(it, "/counts/sessions"),
+    )
+}
+
+async fn sessions(client: &Client, terminal: Terminal) -> Result<(), Failure> {
+    let listed = client.get("/api/sessions").await?;
+    let agents = list(&listed, "/agents");
+    terminal.result(&listed, || agents.iter().flat_map(group).collect());
+    if agents.is_empty() {
+        terminal.notice("there are no sessions");
+    }
+    Ok(())
+}
+
+/// One line for an agent, and one for each of its sessions below it.
+fn group(agent: &Value) -> Vec<String> {
+    let head = format!("{}  {}", text(agent, "/path"), text(agent, "/label"));
+    let line = |session: &Value| {
+        let pinned = match text(session, "/pinned_at") {
+            "" => "",
+            _ => "  pinned",
+        };
+        format!(
+            "  {}  {}  {}{pinned}",
+            text(session, "/id"),
+            text(session, "/status"),
+            text(session, "/name"),
+        )
+    };
+    let sessions = list(agent, "/sessions").iter().map(line);
+    std::iter::once(head).chain(sessions).collect()
 }
 
 /// One line each, below the agent that it is below of, as far as that is in the list.

@@ -5,7 +5,7 @@ use super::document::Config;
 use super::finding::{Finding, error, warning};
 use super::key::nearest;
 use super::{chat_provider, patterns, ranges};
-use domain::definition::{AgentType, Definition, ToolExposure};
+use domain::definition::{AgentType, Definition, ToolExposure, check_look};
 use domain::id::AgentId;
 use domain::user::RESERVED_WORDS;
 use std::collections::BTreeSet;
@@ -42,6 +42,7 @@ pub(super) fn check(config: &Config, findings: &mut Vec<Finding>) {
             findings.push(error(key, unfit.message));
         }
         check_memory(config, definition, &key, findings);
+        check_people(definition, &key, findings);
         check_lists(definition, &key, findings);
         if definition.agent_type == AgentType::External {
             findings.push(error(
@@ -103,6 +104,32 @@ fn check_memory(
             );
             findings.push(error(key(name), message));
         }
+    }
+}
+
+/// Finds faults in what an agent looks like to people, and in whose template it is.
+fn check_people(
+    definition: &Definition,
+    key: &dyn Fn(&str) -> String,
+    findings: &mut Vec<Finding>,
+) {
+    let look = check_look(definition.icon.as_deref(), definition.color.as_deref());
+    findings.extend(look.err().map(|(name, message)| error(key(name), message)));
+    findings.extend(patterns::entries(
+        &key("templateFor"),
+        definition.template_for.as_ref(),
+    ));
+    if definition.made_by.is_some() {
+        findings.push(error(
+            key("madeBy"),
+            "the host writes it of definitions that users make; leave it out",
+        ));
+    }
+    if definition.widens && definition.extends.is_none() {
+        findings.push(warning(
+            key("widens"),
+            "it has no effect: this agent extends no other",
+        ));
     }
 }
 

@@ -1,6 +1,7 @@
 //! Reading the config file, with line and column in what goes wrong.
 
 use super::document::{Config, Loaded};
+use super::extend;
 use super::key::KeyError;
 use super::overlay::{self, Overlaid};
 use super::toml_hint;
@@ -100,22 +101,26 @@ pub(crate) fn load(
     let text = std::fs::read_to_string(file).map_err(unreadable)?;
     // An absolute path, so that what is relative to it stays where it is.
     let at = std::path::absolute(file).map_err(unreadable)?;
+    let wrong = |line_column, fault| LoadError::Wrong {
+        file: file.to_owned(),
+        line_column,
+        fault,
+    };
     // The file must be right by itself: its errors can be told with line and column only before
     // anything is laid over it.
-    let config = parse(&text, format).map_err(|error| LoadError::Wrong {
-        file: file.to_owned(),
-        line_column: error.line_column,
-        fault: error.fault,
-    })?;
+    let mut config = parse(&text, format).map_err(|error| wrong(error.line_column, error.fault))?;
     let overlaid = overlay::overlaid(variables);
     if overlaid.is_empty() {
+        extend::resolve(&mut config, || plain(&text, format))
+            .map_err(|fault| wrong(None, fault))?;
         return Ok(Loaded {
             config,
             file: at,
             overlaid: Vec::new(),
         });
     }
-    let config = lay_over(plain(&text, format), &overlaid)?;
+    let (mut config, laid_over) = lay_over(plain(&text, format), &overlaid)?;
+    extend::resolve(&mut config, || laid_over).map_err(|fault| wrong(None, fault))?;
     Ok(Loaded {
         config,
         file: at,
@@ -186,7 +191,8 @@ fn plain(text: &str, format: Format) -> Value {
 }
 
 /// Lays one key after the other over the file, so that an error can name the variable.
-fn lay_over(mut value: Value, overlaid: &[Overlaid]) -> Result<Config, LoadError> {
+/// Returns the result too as a plain value.
+fn lay_over(mut value: Value, overlaid: &[Overlaid]) -> Result<(Config, Value), LoadError> {
     let mut config = Config::default();
     for Overlaid {
         variable,
@@ -201,7 +207,7 @@ fn lay_over(mut value: Value, overlaid: &[Overlaid]) -> Result<Config, LoadError
                 fault: KeyError::new(error.path(), &error.inner().to_string()),
             })?;
     }
-    Ok(config)
+    Ok((config, value))
 }
 
 fn without_position(error: &serde_json::Error) -> String {

@@ -17,7 +17,7 @@ use crate::state::Api;
 use crate::stream::{self, StreamParams, StreamRequest};
 use axum::extract::{Extension, State};
 use axum::response::Response;
-use broker::{NewSession, Respond, SessionView, Target};
+use broker::{NewSession, Respond, SessionIds, SessionView, Target};
 use domain::definition::SESSION_TIME_LIMIT_S_MAX;
 use domain::id::{AgentId, NotAnId, OperationId, SessionId};
 use http::{HeaderMap, StatusCode};
@@ -110,6 +110,7 @@ pub(super) async fn create(
         model: new.model_id,
         config: Some(config),
         time_limit_s,
+        ids: SessionIds::default(),
         idempotency_key: None,
         user: caller.user,
     };

@@ -138,6 +138,12 @@ fn of_agents() -> Vec<Words> {
         )
         .at(&["PathEntry.residency"]),
         Words::new(
+            "ToolExposure",
+            "The form in which an agent is shown its tools.",
+            &["mixed", "skills", "tools"],
+        )
+        .at(&["Definition.exposure"]),
+        Words::new(
             "FetchStrategy",
             "A way to find the agent that a message without an address is for.",
             &FetchStrategy::ALL.map(FetchStrategy::as_str),
@@ -161,6 +167,18 @@ fn of_sessions() -> Vec<Words> {
         )
         .at(&["RememberedSession.status"]),
         Words::new(
+            "SessionProgress",
+            "The status of a session, with the progress of one that is open.",
+            &[
+                "active",
+                "awaiting_client_action",
+                "completed",
+                "pending",
+                "terminated",
+            ],
+        )
+        .at(&["Session.session_status"]),
+        Words::new(
             "SessionPhase",
             "The status of a session, with the phase of one that is open. It is `expired` where the \
              time of a session was up, if the field has that word.",
@@ -179,7 +197,6 @@ fn of_sessions() -> Vec<Words> {
             "LegacySession.status",
             "LegacyState.status",
             "LegacySummary.status",
-            "Session.session_status",
             "StateChangeFrame.status",
         ]),
         Words::new(

@@ -46,7 +46,7 @@ pub(super) struct NewAgent {
     /// type.
     name: Option<String>,
     /// Its path; `/<you>/agent/<definition>` without. It is `/<you>/<connector>`, or `/<you>/` with
-    /// `agent`, `cron`, `task` or `subuser` and a name; with the scope `admin` also
+    /// `agent`, `cron`, `task`, `subuser` or `app` and a name; with the scope `admin` also
     /// `/system/<tag>`.
     path: Option<String>,
     /// Its configuration other than its address.

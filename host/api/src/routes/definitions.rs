@@ -1,32 +1,219 @@
-//! The definitions of agents that are configured.
+//! Definitions of agents: those that are configured, and those that users make of templates.
 
+use super::all_sessions;
+use crate::caller::Caller;
+use crate::codes::{self, INVALID, RECORDING};
+use crate::input::{Idempotency, IdempotencyKey, InPath, Json};
 use crate::problem::Problem;
+use crate::respond::Created;
 use crate::state::Api;
-use crate::wire::{self, DefinitionView};
+use crate::wire::{self, DefinitionEntryView};
 use axum::extract::State;
-use serde::Serialize;
+use broker::MakeDefinition;
+use domain::definition::{DefinitionId, OwnDefinition, OwnLists};
+use domain::user::Scope;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+/// The routes about definitions, and about sessions with the agents of all.
+pub(super) fn routes() -> OpenApiRouter<Api> {
+    OpenApiRouter::new()
+        .routes(routes!(list, create))
+        .routes(routes!(show, delete))
+        .routes(routes!(all_sessions::list))
+}
 
 /// Every definition.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub(super) struct DefinitionList {
     /// The definitions, by `agentId`.
-    definitions: Vec<DefinitionView>,
+    definitions: Vec<DefinitionEntryView>,
 }
 
-/// Lists the agents that this host is configured with.
+/// Lists the agents that this host is configured with, and those that you made of templates.
 ///
-/// Hidden ones are included, with the component and the lists of each.
+/// Hidden ones are included, with the component and the lists of each, and with how many agents
+/// and sessions you have of it. With the scope `admin` the list has what all users made.
 #[utoipa::path(
-    get, path = "/api/definitions", tag = "operator",
+    get, path = "/api/definitions", tag = "agents",
     operation_id = "listDefinitions",
     security(("token" = ["read"])),
     responses((status = 200, description = "The definitions.", body = DefinitionList)),
 )]
-pub(super) async fn list(State(api): State<Api>) -> Result<axum::Json<DefinitionList>, Problem> {
-    let catalogue = api.broker()?.catalogue();
+pub(super) async fn list(
+    State(api): State<Api>,
+    caller: Caller,
+) -> Result<axum::Json<DefinitionList>, Problem> {
+    let broker = api.broker()?;
+    let counts = broker.store().definition_counts(&caller.user).await?;
+    let catalogue = broker.catalogue();
+    let is_operator = caller.scopes.contains(&Scope::Admin);
     let definitions = catalogue
         .definitions()
-        .map(|definition| wire::definition(definition))
+        .filter(|definition| is_operator || definition.is_open_to(&caller.user))
+        .map(|definition| {
+            let counts = counts.get(&definition.agent_id).copied();
+            wire::definition_entry(definition, &caller.user, counts.unwrap_or_default())
+        })
         .collect();
     Ok(axum::Json(DefinitionList { definitions }))
+}
+
+/// Looks at one definition.
+///
+/// One that another user made is shown only with the scope `admin`.
+#[utoipa::path(
+    get, path = "/api/definitions/{definition}", tag = "agents",
+    operation_id = "getDefinition",
+    security(("token" = ["read"])),
+    params(("definition" = String, Path, description = "Its `agentId`.")),
+    responses((status = 200, description = "The definition.", body = DefinitionEntryView)),
+    extensions(("x-codes" = json!(codes::join(&[&[(404, "DEFINITION_NOT_FOUND")]])))),
+)]
+pub(super) async fn show(
+    State(api): State<Api>,
+    caller: Caller,
+    InPath(id): InPath<String>,
+) -> Result<axum::Json<DefinitionEntryView>, Problem> {
+    let broker = api.broker()?;
+    let id = DefinitionId(id);
+    let is_operator = caller.scopes.contains(&Scope::Admin);
+    let definition = match broker.catalogue().definition(&id) {
+        Some(definition) if is_operator => definition.clone(),
+        Some(_) | None => broker.definition_for(&caller.user, &id)?,
+    };
+    let counts = broker.store().definition_counts(&caller.user).await?;
+    let counts = counts.get(&id).copied().unwrap_or_default();
+    Ok(axum::Json(wire::definition_entry(
+        &definition,
+        &caller.user,
+        counts,
+    )))
+}
+
+/// A definition that a user makes of a template.
+#[derive(Debug, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(example = json!({ "template": "helper", "display_name": "Trip planner" }))]
+pub(super) struct NewDefinition {
+    /// The template: a definition whose `is_template` is true for you.
+    template: String,
+    /// Its name for people, of 1 to 200 bytes.
+    display_name: String,
+    /// Purpose of the agent, 8 KiB at most; the template's without.
+    description: Option<String>,
+    /// Its icon, of 1 to 64 bytes; the template's without.
+    icon: Option<String>,
+    /// Its colour, such as `#3366cc`; the template's without.
+    color: Option<String>,
+    /// Its system prompt, 64 KiB at most; the template's without.
+    system_prompt: Option<String>,
+    /// Settings over those of the template, 64 KiB at most. What the template fixes is refused.
+    #[schema(value_type = Option<Object>)]
+    settings: Option<Map<String, Value>>,
+    /// Its lists, as the configuration writes them: `toolAllowlist`, `toolDenylist`,
+    /// `skillAllowlist`, `skillDenylist`, `capabilityAllowlist`, `capabilityDenylist`,
+    /// `agentAllowlist`, `agentDenylist`, `confirm`. One that is missing is the template's. Every
+    /// entry of an allow list has to be within the template's; deny lists are added to its.
+    #[schema(value_type = Option<Object>)]
+    lists: Option<OwnLists>,
+}
+
+/// Makes a definition of a template, for agents of your own.
+///
+/// The operator says in a definition's `templateFor` who may do this. The new definition has all
+/// of its template, may do no more than it, and is yours alone: other users do not see it, nor do
+/// their agents. It gets an id of its own, which stays. You may have 50 of them.
+#[utoipa::path(
+    post, path = "/api/definitions", tag = "agents",
+    operation_id = "createDefinition",
+    security(("token" = ["write"])),
+    params(IdempotencyKey),
+    request_body = NewDefinition,
+    responses(
+        (
+            status = 201,
+            description = "It exists.",
+            body = DefinitionEntryView,
+            headers(("Location" = String, description = "Where it is.")),
+        ),
+    ),
+    extensions(("x-codes" = json!(codes::join(&[
+        RECORDING, INVALID,
+        &[
+            (403, "PATH_FORBIDDEN"),
+            (403, "TEMPLATE_FORBIDDEN"),
+            (404, "DEFINITION_NOT_FOUND"),
+            (409, "TOO_MANY_DEFINITIONS"),
+        ],
+    ])))),
+)]
+pub(super) async fn create(
+    State(api): State<Api>,
+    caller: Caller,
+    Idempotency(idempotency_key): Idempotency,
+    Json(new): Json<NewDefinition>,
+) -> Result<Created<DefinitionEntryView>, Problem> {
+    let command = MakeDefinition {
+        template: DefinitionId(new.template),
+        own: OwnDefinition {
+            display_name: new.display_name,
+            description: new.description,
+            icon: new.icon,
+            color: new.color,
+            system_prompt: new.system_prompt,
+            settings: new.settings.unwrap_or_default(),
+            lists: new.lists.unwrap_or_default(),
+        },
+        user: caller.user.clone(),
+        idempotency_key,
+    };
+    let definition = api.command()?.make_definition(command).await?;
+    let counts = store::DefinitionCounts::default();
+    Ok(Created {
+        location: format!("/api/definitions/{}", definition.agent_id),
+        view: wire::definition_entry(&definition, &caller.user, counts),
+    })
+}
+
+/// A definition that was removed.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub(super) struct RemovedDefinition {
+    /// Its `agentId`.
+    definition: String,
+}
+
+/// Deletes a definition that you made; with the scope `admin` one that anybody made.
+///
+/// Turns of its agents that have begun end with it. The agents stay, and take no words any more.
+#[utoipa::path(
+    delete, path = "/api/definitions/{definition}", tag = "agents",
+    operation_id = "deleteDefinition",
+    security(("token" = ["write"])),
+    params(
+        ("definition" = String, Path, description = "Its `agentId`."),
+        IdempotencyKey,
+    ),
+    responses((status = 200, description = "It is gone.", body = RemovedDefinition)),
+    extensions(("x-codes" = json!(codes::join(&[
+        RECORDING,
+        &[(404, "DEFINITION_NOT_FOUND"), (409, "DEFINITION_CONFIGURED")],
+    ])))),
+)]
+pub(super) async fn delete(
+    State(api): State<Api>,
+    caller: Caller,
+    InPath(id): InPath<String>,
+    key: Idempotency,
+) -> Result<axum::Json<RemovedDefinition>, Problem> {
+    let is_operator = caller.scopes.contains(&Scope::Admin);
+    let definition = DefinitionId(id);
+    api.command()?
+        .remove_definition(key.by(&caller.user), &definition, is_operator)
+        .await?;
+    Ok(axum::Json(RemovedDefinition {
+        definition: definition.0,
+    }))
 }

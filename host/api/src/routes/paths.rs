@@ -27,8 +27,8 @@ pub(super) struct Page {
     under: Option<String>,
     /// Agents at most so far below that path, or below the topmost ones; with 0 itself alone.
     depth: Option<usize>,
-    /// Only of this kind: `connector`, `agent`, `cron`, `task`, `subuser`, `system`, `sub`,
-    /// `memory` or `search`.
+    /// Only of this kind: `connector`, `agent`, `cron`, `task`, `subuser`, `app`, `system`,
+    /// `sub`, `memory` or `search`.
     kind: Option<String>,
     /// The `next_after` of the page before.
     after: Option<String>,

@@ -14,7 +14,7 @@ use crate::respond::Created;
 use crate::state::Api;
 use crate::wire;
 use axum::extract::State;
-use broker::{NewSession, Respond, Target};
+use broker::{NewSession, Respond, SessionIds, Target};
 use domain::id::SessionId;
 use domain::refusal::RefusalKind;
 use http::StatusCode;
@@ -44,6 +44,11 @@ pub(super) struct NewSessionBody {
     /// Seconds until a structured session expires. The definition may set fewer.
     #[schema(minimum = 1, maximum = 31_536_000)]
     time_limit_s: Option<u32>,
+    /// A UUID of your choosing for the session. None may have had it before.
+    session_id: Option<String>,
+    /// The UUID of a conversation that it joins, or begins. Sessions with one conversation belong
+    /// together for clients; they share no messages and no rights by it.
+    conversation_id: Option<String>,
 }
 
 /// Opens a session.
@@ -73,6 +78,7 @@ pub(super) struct NewSessionBody {
     ),
     extensions(("x-codes" = json!(codes::join(&[
         RECORDING, AGENT_COMMAND, LIVE_AGENT, OPENING, SESSION_LIMITS, INVALID,
+        &[(409, "SESSION_EXISTS")],
     ])))),
 )]
 pub(super) async fn open(
@@ -87,6 +93,16 @@ pub(super) async fn open(
         let detail = format!("a time limit must be from 1 to {TIME_LIMIT_S_MAX} seconds");
         return Err(Problem::invalid_field("/time_limit_s", detail));
     }
+    let session = new.session_id.as_deref();
+    let conversation = new.conversation_id.as_deref();
+    let ids = SessionIds {
+        session: session
+            .map(|id| read_field("/session_id", id))
+            .transpose()?,
+        conversation: conversation
+            .map(|id| read_field("/conversation_id", id))
+            .transpose()?,
+    };
     let share = api.session_share(&caller, key.as_deref()).await?;
     let command = NewSession {
         target: target(&id),
@@ -95,6 +111,7 @@ pub(super) async fn open(
         model: new.model,
         config: new.config,
         time_limit_s: limit,
+        ids,
         idempotency_key: key,
         user: caller.user,
     };

@@ -20,6 +20,8 @@ pub(crate) struct ActiveSessionView {
     pub(crate) started_by: String,
     /// `active` or `awaiting_client_action`.
     pub(crate) status: &'static str,
+    /// The item that is being worked on: the question of `pending_action`, by its id.
+    pub(crate) current_item_id: Option<String>,
     /// The question that was asked first and is not answered.
     pub(crate) pending_action: Option<PendingActionView>,
     /// The questions asked after that one that are not answered either.
@@ -77,13 +79,15 @@ pub(super) fn active_session(session: &ActiveSession) -> ActiveSessionView {
         } => ("awaiting_client_action", Some(place(pending, execution))),
     };
     let mut waiting = session.phase.pending().map(pending_action);
+    let first = waiting.next();
     ActiveSessionView {
         session_id: session.session_id.to_string(),
         conversation_id: session.conversation_id.to_string(),
         session_type: session.session_type.clone(),
         started_by: session.started_by.to_string(),
         status,
-        pending_action: waiting.next(),
+        current_item_id: first.as_ref().map(|first| first.tool_call_id.clone()),
+        pending_action: first,
         further_actions: waiting.collect(),
         execution_state,
         interactions: session.interactions,

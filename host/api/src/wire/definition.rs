@@ -1,13 +1,18 @@
-//! Definitions in public form: the agents of the configuration, and what their lists say.
+//! Definitions in public form: what they look like to people, what their lists say, and whose
+//! sessions are with their agents.
 
+use super::view::{SessionRowView, label, session_row};
+use broker::AgentSessions;
 use domain::confirm::Confirm;
-use domain::definition::Definition;
+use domain::definition::{Definition, ToolExposure};
 use domain::grant::PatternList;
+use domain::user::UserId;
 use serde::Serialize;
+use store::DefinitionCounts;
 
 /// An agent of the configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
-#[schema(as = Definition)]
+#[schema(as = DefinitionRights)]
 pub struct DefinitionView {
     /// Its `agentId`.
     pub definition: String,
@@ -57,5 +62,105 @@ pub fn definition(definition: &Definition) -> DefinitionView {
             agent_denylist: definition.agent_denylist.clone(),
             confirm: Some(definition.confirm.clone()).filter(|confirm| !confirm.is_nothing()),
         },
+    }
+}
+
+/// A definition as people see it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[schema(as = Definition)]
+pub(crate) struct DefinitionEntryView {
+    /// Its id, component and lists.
+    #[serde(flatten)]
+    pub(crate) rights: DefinitionView,
+    /// Its name for people.
+    pub(crate) display_name: String,
+    /// Purpose of the agent; empty without one.
+    pub(crate) description: String,
+    /// Its icon: one sign, or a name that clients have an image for.
+    pub(crate) icon: Option<String>,
+    /// Its colour, such as `#3366cc`.
+    pub(crate) color: Option<String>,
+    /// The form in which it is shown its tools: `tools`, `skills` or `mixed`.
+    pub(crate) exposure: &'static str,
+    /// The definition that it extends.
+    pub(crate) extends: Option<String>,
+    /// The user who made it of a template; none of one of the configuration.
+    pub(crate) made_by: Option<String>,
+    /// True if you may make definitions of it.
+    pub(crate) is_template: bool,
+    /// Numbers of your own.
+    pub(crate) counts: DefinitionCountsView,
+}
+
+/// Numbers of a definition's agents and sessions that are yours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[schema(as = DefinitionCounts)]
+pub(crate) struct DefinitionCountsView {
+    /// Active agents of it to which you are assigned.
+    pub(crate) agents: u64,
+    /// Sessions of theirs for you that take input.
+    pub(crate) sessions: u64,
+}
+
+/// Returns a definition as a user sees it.
+pub(crate) fn definition_entry(
+    it: &Definition,
+    user: &UserId,
+    counts: DefinitionCounts,
+) -> DefinitionEntryView {
+    DefinitionEntryView {
+        rights: definition(it),
+        display_name: it.display_name.clone(),
+        description: it.description.clone(),
+        icon: it.icon.clone(),
+        color: it.color.clone(),
+        exposure: match it.tool_exposure {
+            ToolExposure::Tools => "tools",
+            ToolExposure::Skills => "skills",
+            ToolExposure::Mixed => "mixed",
+        },
+        extends: it.extends.as_ref().map(ToString::to_string),
+        made_by: it.made_by.as_ref().map(ToString::to_string),
+        is_template: it.is_template_for(user),
+        counts: DefinitionCountsView {
+            agents: counts.agents,
+            sessions: counts.sessions,
+        },
+    }
+}
+
+/// An agent with your sessions.
+#[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
+#[schema(as = AgentSessions)]
+pub(crate) struct AgentSessionsView {
+    /// The agent's id, a UUID.
+    pub(crate) agent_id: String,
+    /// Its address.
+    pub(crate) path: String,
+    /// The label shown to people.
+    pub(crate) label: String,
+    /// Its definition.
+    pub(crate) definition: String,
+    /// The icon of its definition.
+    pub(crate) icon: Option<String>,
+    /// The colour of its definition, such as `#3366cc`.
+    pub(crate) color: Option<String>,
+    /// Its sessions: the pinned ones first, the last pinned before the others, then the most
+    /// recently updated.
+    pub(crate) sessions: Vec<SessionRowView>,
+}
+
+/// Returns an agent with a user's sessions.
+pub(crate) fn agent_sessions(group: &AgentSessions) -> AgentSessionsView {
+    let agent = &group.agent.agent;
+    let look = group.definition.as_ref();
+    AgentSessionsView {
+        agent_id: agent.id.to_string(),
+        path: agent.path.clone(),
+        label: label(agent),
+        definition: agent.definition.to_string(),
+        icon: look.and_then(|look| look.icon.clone()),
+        color: look.and_then(|look| look.color.clone()),
+        sessions: group.sessions.iter().map(session_row).collect(),
     }
 }

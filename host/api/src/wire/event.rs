@@ -116,9 +116,9 @@ fn data(event: &event::Event) -> Value {
         | E::SessionDeleted(_)
         | E::QueueConfigured(_)
         | E::ConnectorKeyBound(_)
-        | E::ConnectorKeyUnbound(_)
-        | E::PurgeBegun(_)
-        | E::Purged(_) => label_event::data(event),
+        | E::ConnectorKeyUnbound(_) => label_event::data(event),
+        E::DefinitionMade(_) | E::DefinitionRemoved(_) => label_event::definition(event),
+        E::PurgeBegun(_) | E::Purged(_) => label_event::purge(event),
         E::RunStarted(_)
         | E::RunStepped(_)
         | E::StepFailed(_)

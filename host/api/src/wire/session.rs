@@ -187,6 +187,25 @@ pub(crate) fn pending_action(action: &PendingAction) -> PendingActionView {
     }
 }
 
+/// Returns a session's status as the session itself shows it: [`status`], or `pending` for a
+/// structured session that was accepted and not yet stepped.
+pub(crate) fn progress(view: &SessionView) -> &'static str {
+    let row = &view.row;
+    let is_accepted_only = row.status == SessionStatus::Open
+        && row.head.is_none()
+        && row.open_run.is_none()
+        && row.waiting > 0
+        && view
+            .active
+            .as_ref()
+            .is_some_and(|active| active.phase == Phase::Active);
+    if is_accepted_only {
+        "pending"
+    } else {
+        status(view)
+    }
+}
+
 /// Returns a session's status, as the design names it.
 pub(crate) fn status(view: &SessionView) -> &'static str {
     match (view.row.status, &view.active) {

@@ -7,7 +7,7 @@ use super::operation::{ClientActionView, OperationSchema, client_action, operati
 use super::quarantine::{QuarantinedView, quarantined};
 use super::session::{
     ExecutionStateView, MetricsView, RememberedSessionView, UiStateView, execution_state, metrics,
-    remembered, status, ui_state,
+    pending_actions, progress, remembered, ui_state,
 };
 use domain::agent::Agent;
 use domain::agent::assignment::Assignment;
@@ -32,7 +32,7 @@ pub(crate) struct AgentView {
     /// Its address, such as `/local/agent/assistant`.
     pub(crate) path: String,
     /// The kind of agent, as its address gives it: `connector`, `agent`, `cron`, `task`, `subuser`,
-    /// `system`, `sub`, `memory` or `search`.
+    /// `app`, `system`, `sub`, `memory` or `search`.
     pub(crate) kind: &'static str,
     /// The role by its address, for the model that the configuration may give it: `user`,
     /// `subagent`, `memory`, `memorySearch` or `task`.
@@ -185,8 +185,13 @@ pub(crate) struct SessionView {
     /// The fields that a list shows.
     #[serde(flatten)]
     pub(crate) summary: SessionRowView,
-    /// `active`, `awaiting_client_action`, `completed` or `terminated`.
+    /// `pending` of a structured session that was accepted and not yet stepped, `active`,
+    /// `awaiting_client_action`, `completed` or `terminated`.
     pub(crate) session_status: &'static str,
+    /// The item that is being worked on: the question that is answered next, by the id to answer
+    /// under. None while nothing is asked. The item that goes on the record for it has an id of its
+    /// own.
+    pub(crate) current_item_id: Option<String>,
     /// The configuration that it was opened with.
     pub(crate) config: Option<Value>,
     /// The state that a client needs to show it as it was left.
@@ -444,7 +449,10 @@ pub(crate) fn session_row(row: &SessionRow) -> SessionRowView {
 pub(crate) fn session(view: &broker::SessionView) -> SessionView {
     SessionView {
         summary: session_row(&view.row),
-        session_status: status(view),
+        session_status: progress(view),
+        current_item_id: pending_actions(view)
+            .first()
+            .map(|(call, _)| call.to_string()),
         config: view.config.clone(),
         ui_state: ui_state(view),
         execution_state: execution_state(view),

@@ -448,13 +448,8 @@ impl Broker {
     pub(super) fn definition(&self, id: &DefinitionId) -> Result<Arc<Definition>, Refusal> {
         let served = self.core.served();
         let catalogue = &served.catalogue;
-        catalogue.definition(id).cloned().ok_or_else(|| {
-            let known: Vec<&str> = catalogue
-                .definitions()
-                .map(|definition| definition.agent_id.0.as_str())
-                .collect();
-            definition_not_found(&id.0, &known)
-        })
+        let found = catalogue.definition(id).cloned();
+        found.ok_or_else(|| definition_not_found(&id.0, &self.known_definitions()))
     }
 
     fn view(&self, row: AgentRow, role: AgentRole) -> AgentView {

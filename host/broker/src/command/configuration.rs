@@ -1,6 +1,6 @@
 //! Another configuration in the place of the present one, as a whole.
 
-use super::{Broker, Error};
+use super::{Broker, Error, MADE_DEFINITIONS_MAX};
 use crate::admission::{Occasion, admit};
 use crate::boxed::boxed;
 use crate::catalogue::Catalogue;
@@ -42,10 +42,12 @@ impl Broker {
     /// it began with, less what was taken away since, and may do what is granted now.
     ///
     /// The record of the change, and the admission of every changed component, are durable before
-    /// anything runs under it.
+    /// anything runs under it. The definitions that users made are served with it, as far as their
+    /// templates still let them.
     ///
     /// # Errors
-    /// The record cannot be committed. Then nothing has changed.
+    /// The record cannot be committed, or users' definitions cannot be read. Then nothing has
+    /// changed.
     #[boxed]
     pub async fn reload(&self, reload: Reload) -> Result<Reloaded, Error> {
         let Reload {
@@ -60,7 +62,8 @@ impl Broker {
         // Those that were admitted last are those that are served.
         let _replacing = core.replacing.lock().await;
         let before = core.served();
-        let next = Served::new(catalogue, settings);
+        let made = core.store.made_definitions(MADE_DEFINITIONS_MAX).await?;
+        let next = Served::new(catalogue.with_all_made(&made), settings);
         let reloaded = Reloaded {
             configuration: next.version,
             replaces: before.version,
@@ -86,15 +89,17 @@ impl Broker {
     }
 
     /// Serves another catalogue from now on, with the same settings beside it and no record but the
-    /// admissions of changed components.
+    /// admissions of changed components. The definitions that users made are served with it, too.
     ///
     /// # Errors
-    /// The admission cannot be committed. Then nothing has changed.
+    /// The admission cannot be committed, or users' definitions cannot be read. Then nothing has changed.
     #[boxed]
     pub async fn replace_catalogue(&self, next: Catalogue) -> Result<(), Error> {
         let core = &self.core;
         let _replacing = core.replacing.lock().await;
-        let next = Served::new(next, core.served().settings.clone());
+        let made = core.store.made_definitions(MADE_DEFINITIONS_MAX).await?;
+        let settings = core.served().settings.clone();
+        let next = Served::new(next.with_all_made(&made), settings);
         admit(core, &next, Occasion::Replacement, None).await?;
         core.serving.replace(next);
         core.runtime.forget_unused();

@@ -12,7 +12,7 @@ use crate::boxed::boxed;
 use crate::catalogue::CHAT;
 use crate::core::fresh;
 use crate::journal::Context;
-use crate::refusals::{busy, changing, session_active, spawned};
+use crate::refusals::{busy, changing, conflict, session_active, spawned};
 use crate::resolved_config::Sealed;
 use domain::agent::Agent;
 use domain::agent::configure::check_name;
@@ -20,12 +20,13 @@ use domain::agent::start_session::Beginning;
 use domain::digest::Digest;
 use domain::event::{AgentCreated, Event, InputAccepted, SessionOpened, Source};
 use domain::id::{AgentId, ConversationId, SessionId, Stream};
+use domain::refusal::Refusal;
 use domain::role::{AgentRole, Right};
 use domain::sampling::GenerationSettings;
 use domain::time::Timestamp;
 use serde::Deserialize;
 use std::io;
-use store::{AgentGuard, Commit, CommitError, Expected};
+use store::{AgentGuard, Clash, Commit, CommitError, Expected};
 
 /// The largest configuration that a session is opened with, in bytes of JSON.
 pub(super) const CONFIG_BYTES_MAX: usize = 256 << 10;
@@ -96,8 +97,8 @@ impl Broker {
             command,
             agent: &agent,
             made,
-            session: fresh::session(),
-            conversation: fresh::conversation(),
+            session: command.ids.session.unwrap_or_else(fresh::session),
+            conversation: command.ids.conversation.unwrap_or_else(fresh::conversation),
             session_type,
             now: self.core.now(),
         };
@@ -116,6 +117,9 @@ impl Broker {
             Ok(_) => {}
             Err(CommitError::Conflict(conflict)) => match passed_limit(&conflict.clash) {
                 Some(refusal) => return Err(refusal.into()),
+                None if conflict.clash == Clash::Stream(Stream::Session(session)) => {
+                    return Err(session_exists(session).into());
+                }
                 None if is_new => return Ok(None),
                 // Another changed the agent in between. Look again: the look finds the reason.
                 None => return Err(self.refused_opening(command, agent.id).await),
@@ -249,7 +253,7 @@ impl Broker {
 fn opening_request(command: &NewSession) -> Result<Option<Request>, Error> {
     // The target stands as it was named: a definition may stand for another agent of the user's
     // since.
-    let asked = serde_json::json!({
+    let mut asked = serde_json::json!({
         "open": command.target.named(),
         "session_type": command.session_type,
         "name": command.name,
@@ -257,8 +261,29 @@ fn opening_request(command: &NewSession) -> Result<Option<Request>, Error> {
         "config": command.config,
         "time_limit_s": command.time_limit_s,
     });
+    // Left out where they are not given, so that a request from before they existed is still the
+    // same request.
+    if let Some(asked) = asked.as_object_mut() {
+        let ids = [
+            ("session_id", command.ids.session.map(|id| id.to_string())),
+            (
+                "conversation_id",
+                command.ids.conversation.map(|id| id.to_string()),
+            ),
+        ];
+        let given = ids.into_iter().filter_map(|(name, id)| Some((name, id?)));
+        asked.extend(given.map(|(name, id)| (name.to_owned(), id.into())));
+    }
     let by = By::new(&command.user, command.idempotency_key.as_ref());
     Request::of(by, &asked)
+}
+
+/// Returns the refusal of an id that a session has, or had.
+fn session_exists(session: SessionId) -> Refusal {
+    let message = format!(
+        "there is a session `{session}` already; choose another UUID, or leave it out for a new one"
+    );
+    conflict("SESSION_EXISTS", message).at("/session_id")
 }
 
 /// Checks that the user may give a session a system prompt of its own, if the command has one.

@@ -205,7 +205,7 @@ impl Broker {
         let (definition, name) = match &command.template {
             Template::Definition(id) => {
                 let definition = self
-                    .definition(id)
+                    .definition_for(&command.user, id)
                     .map_err(|refusal| refusal.at("/definition"))?;
                 let name = definition.display_name.clone();
                 (definition, name)

@@ -55,6 +55,7 @@ pub(super) fn owner(agent: &AgentRow) -> AgentId {
         | PathKind::Cron
         | PathKind::Task
         | PathKind::Subuser
+        | PathKind::App
         | PathKind::System
         | PathKind::Sub => None,
     };

@@ -5,7 +5,7 @@ use crate::command::By;
 use crate::engine::scripted::{Component, Runtime, ToolOutcome};
 use crate::{
     AfterRestore, Broker, Cancelled, Catalogue, Clock, Entry, Limits, NewSession, Parts,
-    PathSettings, PostMessage, Target,
+    PathSettings, PostMessage, SessionIds, Target,
 };
 use domain::clock::Reading;
 use domain::definition::DefinitionId;
@@ -256,6 +256,7 @@ async fn start(dir: &Path, guest: &Runtime, time: &Arc<AtomicU64>, limits: &Valu
 
 async fn open(broker: &Broker) -> SessionId {
     let new = NewSession {
+        ids: SessionIds::default(),
         target: target(),
         session_type: None,
         config: None,

@@ -223,7 +223,8 @@ impl Caller<'_> {
     }
 
     /// Checks whether the agent may have another work for it, be it visible or not. Agents that the
-    /// host's own `delegate` leads to need not be visible.
+    /// host's own `delegate` leads to need not be visible. Agents of a definition that a user made
+    /// are known to that user's other ones alone.
     ///
     /// # Errors
     /// The rule that decided.
@@ -233,6 +234,7 @@ impl Caller<'_> {
         refuse_by(
             name,
             [
+                (!other.is_known_to(agent), Rule::UiVisible),
                 (self.denies.agents.matches(name), Rule::CallersDenylist),
                 (
                     has(agent.agent_denylist.as_ref(), name),

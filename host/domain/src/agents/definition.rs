@@ -1,11 +1,17 @@
 //! Definitions: the agents that an operator configures, as templates of agents that
 //! run.
 
+mod extend;
+mod own;
 #[cfg(test)]
 mod tests;
 
+pub use extend::{Extended, UnfitKey, Wider};
+pub use own::{OwnDefinition, OwnLists, check_look};
+
 use crate::access::confirm::Confirm;
 use crate::access::grant::PatternList;
+use crate::access::user::UserId;
 use crate::thread::sampling::GenerationSettings;
 use crate::values::limits::TurnLimits;
 use crate::values::refusal::{Refusal, RefusalKind};
@@ -141,6 +147,32 @@ pub struct Definition {
     /// Purpose of the agent.
     #[serde(default)]
     pub description: String,
+    /// Its icon for people: one sign, such as an emoji, or a name that clients have an image for. 1
+    /// to 64 bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub icon: Option<String>,
+    /// Its colour for people: `#` and six hexadecimal digits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub color: Option<String>,
+    /// The definition that this one extends: another of `agents`, or one of the built-in `coach`,
+    /// `planner` and `wellness`. Every key that is missing here is as it is there, and so is each
+    /// of the `settings`. Lists can only be narrower than there: each entry of an allow list has
+    /// to be within one there, and deny lists, `confirm` and `fixedSettings` add up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub extends: Option<DefinitionId>,
+    /// True if its own lists take the place of those of the definition that it extends, also where
+    /// they allow more.
+    #[serde(default, skip_serializing_if = "crate::values::json::is_default")]
+    pub widens: bool,
+    /// Users who may make agents of their own from this definition, such as `["ada"]`, or `["*"]`
+    /// for all; nobody without. What they make is narrower than this, and theirs alone. It is not
+    /// inherited.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub template_for: Option<PatternList>,
+    /// The user who made it, by the host. It is no key of the configuration.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(skip)]
+    pub made_by: Option<UserId>,
     /// The driver of the agent.
     #[serde(default, rename = "type")]
     pub agent_type: AgentType,

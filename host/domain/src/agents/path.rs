@@ -4,13 +4,14 @@
 //!
 //! ```text
 //! /<user>/<connector>                              whom a connector talks with
-//! /<user>/(agent|cron|task|subuser)/<name>         what a user has, by name
+//! /<user>/(agent|cron|task|subuser|app)/<name>     what a user has, by name
 //! /system/<tag>                                    the host's own
 //! <path>/sub/<n>   <path>/memory   <path>/search/<n>   what works for the agent at `path`, to any depth
 //! ```
 //!
 //! Every segment stands in a place where it has one meaning, so no text reads as two kinds: a word
-//! that marks a kind is never a name. The kind, the role and the parent of an agent, which follow
+//! that marks a kind is never a name. (`app` came later and is not reserved: a connector may be
+//! called so, and is at `/<user>/app`, with `sub`, `memory` and `search` below it as ever.) The kind, the role and the parent of an agent, which follow
 //! from its path, are stored when it is made; reading a path again only checks it.
 
 mod build;
@@ -116,6 +117,8 @@ pub enum Folder {
     Task,
     /// `subuser`: the gateway to a user below this one.
     Subuser,
+    /// `app`: what an app of the user's talks with.
+    App,
 }
 
 /// A suffix that the path of an agent gets for an agent that works for it.
@@ -207,7 +210,13 @@ impl AgentPath {
     }
 }
 
-words!(Folder { Agent = "agent", Cron = "cron", Task = "task", Subuser = "subuser" });
+words!(Folder {
+    Agent = "agent",
+    Cron = "cron",
+    Task = "task",
+    Subuser = "subuser",
+    App = "app",
+});
 
 impl fmt::Display for Root {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

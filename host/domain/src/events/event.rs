@@ -7,6 +7,7 @@
 mod agent;
 mod boundary;
 mod connector;
+mod definition;
 mod host;
 mod input;
 mod key;
@@ -32,6 +33,7 @@ pub use boundary::{
     DETAIL_BYTES_MAX, NOTHING_OPENED,
 };
 pub use connector::{ConnectorKeyBound, ConnectorKeyUnbound};
+pub use definition::{DefinitionMade, DefinitionRemoved};
 pub use host::{
     ConfigReloaded, HostRestored, OPERATOR_READ, OperatorRead, ReloadCause, RestoreChoice,
 };
@@ -249,6 +251,12 @@ pub enum Event {
     /// A service's key no longer stands for a user.
     #[serde(rename = "user.connector.unbound.v1")]
     ConnectorKeyUnbound(ConnectorKeyUnbound),
+    /// A user made a definition of their own from a template.
+    #[serde(rename = "user.definition.made.v1")]
+    DefinitionMade(Box<DefinitionMade>),
+    /// A definition that a user had made is no longer there. Its agents stay, and take no words.
+    #[serde(rename = "user.definition.removed.v1")]
+    DefinitionRemoved(DefinitionRemoved),
     /// The host serves a store that was restored from a backup.
     #[serde(rename = "host.restored.v1")]
     HostRestored(HostRestored),

@@ -1,4 +1,5 @@
-//! Guards on a user: how much of the host they take, which chats they have, and how many notes.
+//! Guards on a user: how much of the host they take, which chats they have, and how many
+//! notes and definitions.
 
 use super::question::{Answers, Question, Questions, ask};
 use super::{Condition, Footprint, Resource, unless};
@@ -38,6 +39,13 @@ pub enum UserGuard {
         /// The agent.
         agent: AgentId,
         /// Maximum number of notes.
+        max: u64,
+    },
+    /// The user has at most so many definitions of their own before this commit.
+    DefinitionsAtMost {
+        /// The user.
+        user: UserId,
+        /// Maximum number of definitions.
         max: u64,
     },
     /// The user has no open chat that messages to this addressee would go to.
@@ -80,6 +88,10 @@ impl Condition for UserGuard {
                  NULL",
                 [Value::id(agent), Value::text(user.as_str())],
             ),
+            Self::DefinitionsAtMost { user, .. } => ask(
+                "SELECT count(*) FROM made_definitions WHERE user_id = ?1",
+                [Value::text(user.as_str())],
+            ),
             Self::NoChat { user, with } => [Some(Question::Other(chat_query(user, with))), None],
         }
     }
@@ -98,6 +110,10 @@ impl Condition for UserGuard {
                 let notes = rows.number()?;
                 unless(notes <= *max, || format!("there are {notes}"))
             }
+            Self::DefinitionsAtMost { max, .. } => {
+                let made = rows.number()?;
+                unless(made <= *max, || format!("they have {made}"))
+            }
             Self::NoChat { .. } => {
                 read_chat(rows)?.map(|(_, session)| format!("the chat {session} is there"))
             }
@@ -106,7 +122,9 @@ impl Condition for UserGuard {
 
     fn footprint(&self) -> Footprint {
         match self {
-            Self::StoredBelow { user, .. } | Self::SessionsOpenedBelow { user, .. } => {
+            Self::StoredBelow { user, .. }
+            | Self::SessionsOpenedBelow { user, .. }
+            | Self::DefinitionsAtMost { user, .. } => {
                 vec![Resource::User(user.clone())]
             }
             Self::NotesAtMost { user, agent, .. } => {

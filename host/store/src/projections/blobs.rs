@@ -101,6 +101,8 @@ impl Named {
             | Event::InputsDropped(_)
             | Event::ConnectorKeyBound(_)
             | Event::ConnectorKeyUnbound(_)
+            | Event::DefinitionMade(_)
+            | Event::DefinitionRemoved(_)
             | Event::PromptOverridden(_)
             | Event::SettingsUpdated(_)
             | Event::ExecutionSuspended(_)

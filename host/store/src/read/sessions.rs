@@ -329,6 +329,28 @@ impl Store {
         .await
     }
 
+    /// A user's own sessions of every agent to which they are assigned: those that are pinned
+    /// first, the last pinned before the others, then the most recently updated. At most `limit`.
+    pub async fn sessions_pinned_first(
+        &self,
+        user: &UserId,
+        open: bool,
+        limit: usize,
+    ) -> Result<Vec<SessionRow>, ReadError> {
+        let user = user.clone();
+        self.read(move |sql| {
+            let text = select!(
+                "WHERE user_id = ?1 AND status != 'deleted' AND started_by LIKE 'user:%' AND \
+                 EXISTS (SELECT 1 FROM access JOIN agents ON agents.id = access.agent WHERE \
+                 access.user_id = ?1 AND access.agent = sessions.agent AND agents.active = 1) AND \
+                 (NOT ?2 OR status = 'open') ORDER BY pinned_at IS NULL, pinned_at DESC, \
+                 updated_at DESC, id LIMIT ?3"
+            );
+            sql.rows(text, params![user.as_str(), open, rows(limit)], read)
+        })
+        .await
+    }
+
     /// The items of a session after one of them, in order, at most `limit`.
     pub async fn items(
         &self,

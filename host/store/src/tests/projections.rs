@@ -19,9 +19,10 @@ use crate::{
     SessionGuard, SessionStatus,
 };
 use domain::authority::Denies;
+use domain::definition::{DefinitionId, OwnDefinition};
 use domain::delegate::Priority;
 use domain::digest::Digest;
-use domain::event::{ConnectorKeyBound, ItemRecorded};
+use domain::event::{ConnectorKeyBound, DefinitionMade, ItemRecorded};
 use domain::event::{
     Event, InputDead, InputRequeued, NoteRemembered, OperationStarted, PreferencesUpdated,
     RunSettled, RunStepped, SlotCompleted, SlotTaken, SlotTerminated, Source, TurnCommitted,
@@ -1027,8 +1028,21 @@ async fn projections_are_the_same_when_they_are_folded_again() {
         bound_by: named,
         time: NOON,
     };
+    let made = DefinitionMade {
+        definition: DefinitionId("made-x-0".to_owned()),
+        template: DefinitionId("helper".to_owned()),
+        user_id: "ada".parse().unwrap(),
+        own: OwnDefinition::default(),
+        time: NOON,
+    };
     sample
-        .append(Stream::Host, vec![Event::ConnectorKeyBound(bound)])
+        .append(
+            Stream::Host,
+            vec![
+                Event::ConnectorKeyBound(bound),
+                Event::DefinitionMade(Box::new(made)),
+            ],
+        )
         .await;
     let item = ItemRecorded {
         session: session(1),

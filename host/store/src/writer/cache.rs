@@ -194,6 +194,8 @@ impl Cache {
             | Event::KeyRevoked(_)
             | Event::ConnectorKeyBound(_)
             | Event::ConnectorKeyUnbound(_)
+            | Event::DefinitionMade(_)
+            | Event::DefinitionRemoved(_)
             | Event::OperatorRead(_)
             | Event::ConfigReloaded(_)
             | Event::PluginEmitted(_) => {}

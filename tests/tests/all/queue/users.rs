@@ -36,6 +36,7 @@ impl Lesson {
             .await
             .unwrap();
         let opened = broker::NewSession {
+            ids: broker::SessionIds::default(),
             target: agent.clone(),
             session_type: None,
             config: None,

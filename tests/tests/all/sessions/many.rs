@@ -148,6 +148,7 @@ async fn turns_of_other_users_do_not_keep_ones_own_from_being_stopped() {
         .await
         .unwrap();
     let opened = world.broker.open_session(NewSession {
+        ids: broker::SessionIds::default(),
         target: Target::Agent(agent),
         session_type: None,
         config: None,

@@ -47,7 +47,11 @@ pub(super) async fn running(loaded: &Loaded) -> Result<Value, Failure> {
 
 /// Takes the snapshot from a host's views of its definitions and components.
 fn snapshot_of_views(definitions: &Value, components: &Value) -> Value {
-    let agents = list(definitions, "/definitions").iter().map(agent);
+    // What users make is within its templates, and no part of the configuration.
+    let agents = list(definitions, "/definitions")
+        .iter()
+        .filter(|it| text(it, "/made_by").is_empty())
+        .map(agent);
     let components = list(components, "/components").iter().filter_map(|it| {
         let name = it.get("name")?.as_str()?.to_owned();
         Some((name, component(it.get("digest")?, it.get("grant")?)))

@@ -36,6 +36,12 @@ impl AgentPath {
         Self::named(user, Folder::Subuser, name)
     }
 
+    /// `/<user>/app/<name>`: what an app of the user's talks with.
+    #[must_use]
+    pub fn app(user: UserId, name: Name) -> Self {
+        Self::named(user, Folder::App, name)
+    }
+
     /// `/system/<tag>`: an agent of the host's own.
     #[must_use]
     pub fn system(tag: Tag) -> Self {

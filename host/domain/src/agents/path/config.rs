@@ -109,7 +109,11 @@ impl AgentConfig {
         let name = filled(&self.name);
         match (path.kind(), &name, filled(&self.username)) {
             (
-                PathKind::Connector | PathKind::Agent | PathKind::Subuser | PathKind::Sub,
+                PathKind::Connector
+                | PathKind::Agent
+                | PathKind::Subuser
+                | PathKind::App
+                | PathKind::Sub,
                 Some(name),
                 Some(username),
             ) => path.label(Some(&format!("{name} (@{username})"))),

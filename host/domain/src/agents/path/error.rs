@@ -32,7 +32,10 @@ pub enum PathError {
         segments: usize,
     },
     /// A segment cannot stand where it stands.
-    #[error("segment {place} of `{path}`, `{segment}`, {fault}; there can stand {allowed}")]
+    #[error(
+        "{}segment {place} of `{path}`, `{segment}`, {fault}; there can stand {allowed}",
+        unknown_pattern(.path, .fault)
+    )]
     Segment {
         /// The path, with its control characters spelled out.
         path: String,
@@ -46,7 +49,10 @@ pub enum PathError {
         allowed: Allowed,
     },
     /// It ends where something has to follow.
-    #[error("`{path}` ends before segment {place}; there has to stand {allowed}")]
+    #[error(
+        "Unknown path pattern: {path}; `{path}` ends before segment {place}; there has to stand \
+             {allowed}"
+    )]
     Ends {
         /// The path, with its control characters spelled out.
         path: String,
@@ -74,6 +80,16 @@ pub enum Allowed {
     Suffix,
 }
 
+/// Returns the design's words for a path that is of no pattern, where a segment is of none; empty
+/// where the pattern is clear and a segment of it is at fault.
+fn unknown_pattern(path: &str, fault: &SegmentFault) -> String {
+    if *fault == SegmentFault::Unknown {
+        format!("Unknown path pattern: {path}; ")
+    } else {
+        String::new()
+    }
+}
+
 impl fmt::Display for Allowed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -86,7 +102,7 @@ impl fmt::Display for Allowed {
             Self::Tag => write!(f, "a tag ({})", Tag::FORM),
             Self::Second => write!(
                 f,
-                "`agent`, `cron`, `task`, `subuser` or a connector's name ({})",
+                "`agent`, `cron`, `task`, `subuser`, `app` or a connector's name ({})",
                 ConnectorName::FORM
             ),
             Self::Name => write!(f, "a name ({})", Name::FORM),

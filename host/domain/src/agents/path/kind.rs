@@ -24,6 +24,8 @@ pub enum PathKind {
     Task,
     /// `/<user>/subuser/<name>`
     Subuser,
+    /// `/<user>/app/<name>`
+    App,
     /// `/system/<tag>`
     System,
     /// `…/sub/<n>`
@@ -62,6 +64,7 @@ words!(PathKind {
     Cron = "cron",
     Task = "task",
     Subuser = "subuser",
+    App = "app",
     System = "system",
     Sub = "sub",
     Memory = "memory",
@@ -70,7 +73,7 @@ words!(PathKind {
 
 impl PathKind {
     /// The model role of agents of this kind; none where the host's default model is used:
-    /// schedules and system agents.
+    /// schedules, apps and system agents.
     #[must_use]
     pub fn model_role(self) -> Option<ModelRole> {
         match self {
@@ -79,7 +82,7 @@ impl PathKind {
             Self::Memory => Some(ModelRole::Memory),
             Self::Search => Some(ModelRole::MemorySearch),
             Self::Task => Some(ModelRole::Task),
-            Self::Cron | Self::System => None,
+            Self::Cron | Self::App | Self::System => None,
         }
     }
 
@@ -89,9 +92,13 @@ impl PathKind {
     pub fn is_foreground(self) -> bool {
         match self {
             Self::Connector | Self::Agent | Self::Subuser => true,
-            Self::Cron | Self::Task | Self::System | Self::Sub | Self::Memory | Self::Search => {
-                false
-            }
+            Self::Cron
+            | Self::Task
+            | Self::App
+            | Self::System
+            | Self::Sub
+            | Self::Memory
+            | Self::Search => false,
         }
     }
 
@@ -106,6 +113,7 @@ impl PathKind {
             | Self::Cron
             | Self::Task
             | Self::Subuser
+            | Self::App
             | Self::System => false,
         }
     }
@@ -149,6 +157,7 @@ impl AgentPath {
                 Folder::Cron => PathKind::Cron,
                 Folder::Task => PathKind::Task,
                 Folder::Subuser => PathKind::Subuser,
+                Folder::App => PathKind::App,
             },
         }
     }
@@ -180,7 +189,7 @@ impl AgentPath {
             ) => match folder {
                 Folder::Task => format!("task {own}"),
                 Folder::Cron => or("cron task"),
-                Folder::Agent | Folder::Subuser => or(own.as_str()),
+                Folder::Agent | Folder::Subuser | Folder::App => or(own.as_str()),
             },
         }
     }

@@ -63,6 +63,7 @@ impl<'a> Reader<'a> {
         let Some(folder) = Folder::ALL
             .into_iter()
             .find(|folder| folder.as_str() == second)
+            .filter(|folder| *folder != Folder::App || self.names_an_app())
         else {
             let connector = ConnectorName::check(second)
                 .map_err(|fault| self.wrong(second, fault, Allowed::Second))?;
@@ -71,6 +72,15 @@ impl<'a> Reader<'a> {
         let name = self.needs(Allowed::Name)?;
         let name = Name::check(name).map_err(|fault| self.wrong(name, fault, Allowed::Name))?;
         Ok(Root::Named { user, folder, name })
+    }
+
+    /// Returns whether the name of an app follows. `app` is a word that connectors may have as
+    /// their names: then nothing follows, or what follows an agent's path.
+    fn names_an_app(&self) -> bool {
+        match self.segments.clone().next() {
+            None | Some("sub" | "memory" | "search") => false,
+            Some(_) => true,
+        }
     }
 
     fn suffix(&mut self, word: &str) -> Result<Suffix, PathError> {

@@ -16,8 +16,8 @@ const SUBTREE_BYTES_MAX: usize = PATH_BYTES_MAX + AND_BELOW.len();
 ///
 /// - `/alice/agent/x`: that agent alone;
 /// - `/alice/agent/x/**`: it, and all that is below it;
-/// - `/alice/agent/**`, and the same with `cron`, `task` and `subuser`: all of these of a user's,
-///   with what is below them;
+/// - `/alice/agent/**`, and the same with `cron`, `task`, `subuser` and `app`: all of these of a
+///   user's, with what is below them;
 /// - `/alice/**`, `/system/**`: everything of a user's, everything of the host's own;
 /// - `/**`: everything.
 ///
@@ -130,7 +130,8 @@ impl FromStr for Subtree {
         match (is_place(base), reach) {
             (true, Reach::AndBelow) => {}
             // Without stars an empty text is no pattern; what is wrong with it, the path says.
-            (true, Reach::Alone) if !base.is_empty() => {
+            // A connector may be called `app`, and is an agent at a place of others.
+            (true, Reach::Alone) if !base.is_empty() && base.parse::<AgentPath>().is_err() => {
                 return Err(SubtreeError::NoAgent(base.to_owned()));
             }
             (true | false, _) => {

@@ -39,12 +39,13 @@ fn and_below(path: &AgentPath) -> Subtree {
 }
 
 /// One path of every kind, and what it is below.
-const EVERY_KIND: [(&str, PathKind, Option<&str>); 9] = [
+const EVERY_KIND: [(&str, PathKind, Option<&str>); 10] = [
     ("/alice/telegram", PathKind::Connector, None),
     ("/alice/agent/reader", PathKind::Agent, None),
     ("/alice/cron/daily-sync", PathKind::Cron, None),
     ("/alice/task/xyz789", PathKind::Task, None),
     ("/alice/subuser/sub456", PathKind::Subuser, None),
+    ("/alice/app/notes", PathKind::App, None),
     ("/system/gc", PathKind::System, None),
     (
         "/alice/telegram/sub/0",
@@ -80,6 +81,7 @@ fn roots() -> impl Strategy<Value = AgentPath> {
         (users(), names()).prop_map(|(user, name)| AgentPath::cron(user, name)),
         (users(), names()).prop_map(|(user, name)| AgentPath::task(user, name)),
         (users(), names()).prop_map(|(user, name)| AgentPath::subuser(user, name)),
+        (users(), names()).prop_map(|(user, name)| AgentPath::app(user, name)),
         "[a-b0_-]{1,3}".prop_map(|tag| AgentPath::system(tag.parse().unwrap())),
     ]
 }

@@ -28,6 +28,10 @@ fn every_pattern_of_the_design_is_a_path() {
         "/u_abc123/cron/daily-sync/memory",
         "/u_abc123/task/xyz789/search/12",
         "/u_abc123/subuser/sub456/sub/4294967295",
+        "/u_abc123/app/notes",
+        "/u_abc123/app/notes/sub/0",
+        "/u_abc123/app",
+        "/u_abc123/app/sub/0",
         "/system/gc",
         "/system/gc/sub/0/memory",
         "/u/agent/x/memory/memory/search/0/sub/10",
@@ -108,7 +112,7 @@ fn a_wrong_segment_is_named_with_its_place_its_fault_and_what_could_stand_there(
             "/u",
             [
                 "`/u` ends before segment 2",
-                "`agent`, `cron`, `task`, `subuser` or a connector's name (1 to 64",
+                "`agent`, `cron`, `task`, `subuser`, `app` or a connector's name (1 to 64",
             ],
         ),
         (
@@ -310,6 +314,40 @@ fn a_path_keeps_its_limits_of_bytes_and_segments() {
     assert_eq!(
         path(&many).memory().map_err(|error| error.to_string()),
         Err("the path has 257 segments; 256 is the most".to_owned())
+    );
+}
+
+#[test]
+fn a_path_of_no_pattern_is_refused_in_the_designs_words() {
+    for (text, designs) in [
+        ("/alice", true),
+        ("/alice/agent", true),
+        ("/system", true),
+        ("/alice/telegram/sub", true),
+        ("/alice/agent/x/y", true),
+        ("/alice/Telegram", false),
+        ("/alice/agent/sub", false),
+    ] {
+        let words = format!("Unknown path pattern: {text}; ");
+        assert_eq!(refusal(text).starts_with(&words), designs, "{text}");
+    }
+}
+
+#[test]
+fn a_connector_called_app_is_where_it_was_before_apps_had_paths() {
+    for (text, kind) in [
+        ("/u/app", PathKind::Connector),
+        ("/u/app/memory", PathKind::Memory),
+        ("/u/app/search/0", PathKind::Search),
+        ("/u/app/notes", PathKind::App),
+        ("/u/app/notes/memory", PathKind::Memory),
+    ] {
+        assert_eq!(path(text).kind(), kind, "{text}");
+    }
+    assert_eq!(
+        path("/u/app/sub/0").parent(),
+        Some(path("/u/app")),
+        "below the connector"
     );
 }
 

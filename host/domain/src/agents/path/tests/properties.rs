@@ -5,11 +5,12 @@ use crate::access::user::RESERVED_WORDS;
 
 /// Texts that are nearly paths.
 fn nearly() -> impl Strategy<Value = String> {
-    const WORDS: [&str; 19] = [
+    const WORDS: [&str; 20] = [
         "agent",
         "cron",
         "task",
         "subuser",
+        "app",
         "sub",
         "memory",
         "search",
@@ -71,6 +72,7 @@ fn kinds_of(text: &str) -> Vec<PathKind> {
         (PathKind::Cron, named("cron")),
         (PathKind::Task, named("task")),
         (PathKind::Subuser, named("subuser")),
+        (PathKind::App, named("app")),
         (
             PathKind::Connector,
             segments.len() == 2 && segments[0] != "system" && !reserved(last),

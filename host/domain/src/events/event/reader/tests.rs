@@ -8,12 +8,12 @@ use crate::access::grant::{
 };
 use crate::access::user::Scope;
 use crate::agents::authority::{Ceiling, Denies, Permissions};
-use crate::agents::definition::{Definition, SessionPolicy};
+use crate::agents::definition::{Definition, OwnDefinition, OwnLists, SessionPolicy};
 use crate::agents::role::AgentRole;
 use crate::events::event::{
-    AgentCreated, ComponentAdmitted, ConnectorKeyBound, ConnectorKeyUnbound, InputAccepted,
-    KeyIssued, KeyRevoked, NoteRemembered, PreferencesUpdated, RoleChanged, RunStarted,
-    SessionOpened, Source, TurnCommitted, UserAssigned, UserUnassigned,
+    AgentCreated, ComponentAdmitted, ConnectorKeyBound, ConnectorKeyUnbound, DefinitionMade,
+    InputAccepted, KeyIssued, KeyRevoked, NoteRemembered, PreferencesUpdated, RoleChanged,
+    RunStarted, SessionOpened, Source, TurnCommitted, UserAssigned, UserUnassigned,
 };
 use crate::values::limits::TurnLimits;
 use crate::work::account::Account;
@@ -104,6 +104,19 @@ const AUTHORITY: &[Pinned] = &[
     (names::<KeyRevoked>, "key_id reason revoked_at revoked_by"),
     (names::<ConnectorKeyBound>, "bound_by key time user_id"),
     (names::<ConnectorKeyUnbound>, "key time unbound_by user_id"),
+    (
+        names::<DefinitionMade>,
+        "definition own template time user_id",
+    ),
+    (
+        names::<OwnDefinition>,
+        "color description display_name icon lists settings system_prompt",
+    ),
+    (
+        names::<OwnLists>,
+        "agentAllowlist agentDenylist capabilityAllowlist capabilityDenylist confirm \
+         skillAllowlist skillDenylist toolAllowlist toolDenylist",
+    ),
     (names::<AgentRole>, "mentee observer primary shared"),
     (names::<Scope>, "admin keys read write"),
     (
@@ -114,10 +127,11 @@ const AUTHORITY: &[Pinned] = &[
     (
         names::<Definition>,
         "agentAllowlist agentDenylist agentId agentType apiExposed capabilityAllowlist \
-         capabilityDenylist chat component confirm contextWindowSize description displayName \
-         fixedSettings generation limits maxConcurrentMessages maxSessionMessages memory \
-         memoryHints messageTimeout model sessionTimeout sessions settings skillAllowlist skillDenylist systemPrompt \
-         toolAllowlist toolDenylist toolExposure type uiVisible",
+         capabilityDenylist chat color component confirm contextWindowSize description displayName \
+         extends fixedSettings generation icon limits madeBy maxConcurrentMessages \
+         maxSessionMessages memory memoryHints messageTimeout model sessionTimeout sessions \
+         settings skillAllowlist skillDenylist systemPrompt templateFor toolAllowlist toolDenylist \
+         toolExposure type uiVisible widens",
     ),
     (names::<SessionPolicy>, "itemTimeLimitS itemsMax timeLimitS"),
     (names::<Denies>, "agents capabilities confirm tools"),

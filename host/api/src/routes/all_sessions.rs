@@ -1,0 +1,60 @@
+//! Your sessions with all agents, in groups by agent.
+
+use crate::caller::Caller;
+use crate::input::{Params, limit};
+use crate::problem::Problem;
+use crate::state::Api;
+use crate::wire::{self, AgentSessionsView};
+use axum::extract::State;
+use serde::{Deserialize, Serialize};
+
+/// Sessions in one answer.
+const SESSIONS_MAX: usize = 200;
+
+/// Query that selects sessions of all agents.
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(super) struct GroupParams {
+    /// Maximum number of sessions in all groups together, from 1 to 200; 200 by default.
+    #[param(minimum = 1, maximum = 200)]
+    limit: Option<usize>,
+    /// `true`: only those that take input.
+    open: Option<bool>,
+}
+
+/// Sessions of all agents.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub(super) struct SessionGroups {
+    /// The agents, each with your sessions. An agent with a pinned session is before those without;
+    /// then the agent of the most recently updated session is first.
+    agents: Vec<AgentSessionsView>,
+    /// True if there are more sessions than the limit. `GET /api/agents/{id}/sessions` lists all of
+    /// one agent.
+    more: bool,
+}
+
+/// Lists your own sessions with all agents, grouped by agent, pinned ones first.
+#[utoipa::path(
+    get, path = "/api/sessions", tag = "sessions",
+    operation_id = "listAllSessions",
+    security(("token" = ["read"])),
+    params(GroupParams),
+    responses((status = 200, description = "The sessions.", body = SessionGroups)),
+)]
+pub(super) async fn list(
+    State(api): State<Api>,
+    caller: Caller,
+    Params(params): Params<GroupParams>,
+) -> Result<axum::Json<SessionGroups>, Problem> {
+    let limit = limit(params.limit, SESSIONS_MAX, SESSIONS_MAX)?;
+    let open = params.open.unwrap_or_default();
+    let listed = api
+        .broker()?
+        .sessions_by_agent(&caller.user, open, limit)
+        .await?;
+    Ok(axum::Json(SessionGroups {
+        agents: listed.agents.iter().map(wire::agent_sessions).collect(),
+        more: listed.more,
+    }))
+}

@@ -1,0 +1,231 @@
+//! Definitions that users make of the operator's templates: make, find, remove.
+//!
+//! Each is an event of the host's stream, and part of the catalogue from then on. It is read again
+//! over its template at every start, and whenever another catalogue takes the place of the present
+//! one. So what the operator takes away from the template, or from the user, is taken from it too.
+
+use super::agents::default_path;
+use super::once::Once;
+use super::quota::passed_limit;
+use super::{Broker, By, Error, Request};
+use crate::boxed::boxed;
+use crate::catalogue::Catalogue;
+use crate::core::fresh;
+use crate::journal::Context;
+use crate::refusals::{conflict, definition_not_found, forbidden};
+use crate::serving::Served;
+use domain::definition::{Definition, DefinitionId, Extended, OwnDefinition, Wider};
+use domain::event::{DefinitionMade, DefinitionRemoved, Event};
+use domain::id::Stream;
+use domain::refusal::{Refusal, RefusalKind};
+use domain::user::UserId;
+use serde_json::json;
+use std::sync::Arc;
+use store::{Commit, CommitError, Expected, Guard, UserGuard};
+
+/// Number of definitions that one user may have made.
+const DEFINITIONS_OF_A_USER_MAX: u64 = 50;
+/// Number of definitions that all users together may have made.
+pub(crate) const MADE_DEFINITIONS_MAX: usize = 2_000;
+
+/// A command that makes a definition of a template.
+#[derive(Debug, Clone)]
+pub struct MakeDefinition {
+    /// The template: a definition of the configuration.
+    pub template: DefinitionId,
+    /// What the user says of it.
+    pub own: OwnDefinition,
+    /// The user whose it is.
+    pub user: UserId,
+    /// A key that makes a repeated request the same request, for seven days.
+    pub idempotency_key: Option<String>,
+}
+
+impl Broker {
+    /// Makes a definition of a template. From now on its user can make agents of it.
+    ///
+    /// # Errors
+    /// There is no such template, or it is none for this user; the definition would allow more than
+    /// the template; the user has too many.
+    #[boxed]
+    pub async fn make_definition(&self, command: MakeDefinition) -> Result<Arc<Definition>, Error> {
+        let by = By::new(&command.user, command.idempotency_key.as_ref());
+        let asked = json!({ "make_definition": command.template, "own": command.own });
+        let request = Request::of(by, &asked)?;
+        let act = self.make_definition_now(&command, request.as_ref());
+        let id: DefinitionId = self.once(request.as_ref(), act).await.map(Once::either)?;
+        Ok(self.definition_for(&command.user, &id)?)
+    }
+
+    async fn make_definition_now(
+        &self,
+        command: &MakeDefinition,
+        request: Option<&Request>,
+    ) -> Result<DefinitionId, Error> {
+        let MakeDefinition {
+            template,
+            own,
+            user,
+            ..
+        } = command;
+        own.check()?;
+        // The catalogue that the definition joins is the present one until it has joined.
+        let _replacing = self.core.replacing.lock().await;
+        let served = self.core.served();
+        let template = self.template(user, template)?;
+        let id = DefinitionId::of_user(&own.display_name, &fresh::digits());
+        let Extended { wider, .. } = template.made(id.clone(), user, own).map_err(|unfit| {
+            let field = format!("/{}", unfit.key.replace('.', "/"));
+            Refusal::new(RefusalKind::Invalid, "INVALID", unfit.message).at(field)
+        })?;
+        if let Some(wider) = wider.first() {
+            return Err(beyond(wider, &template).into());
+        }
+        // Users who may have no agents at their own paths make none of these either.
+        self.may_command(user, &default_path(user, &id))?;
+        if served.catalogue.made().count() >= MADE_DEFINITIONS_MAX {
+            return Err(too_many("this host has", MADE_DEFINITIONS_MAX).into());
+        }
+        let made = DefinitionMade {
+            definition: id.clone(),
+            template: template.agent_id.clone(),
+            user_id: user.clone(),
+            own: own.clone(),
+            time: self.core.now(),
+        };
+        let event = Event::DefinitionMade(Box::new(made.clone()));
+        let mut commit = Commit::new()
+            .guard(Guard::User(UserGuard::DefinitionsAtMost {
+                user: user.clone(),
+                max: DEFINITIONS_OF_A_USER_MAX - 1,
+            }))
+            .append(
+                Stream::Host,
+                Expected::Any,
+                vec![Context::by(user, made.time).event(event)],
+            );
+        commit.guards.extend(self.may_store(user));
+        commit.key = request.map(|request| request.answered(&id));
+        match self.store().commit(commit).await {
+            Ok(_) => {}
+            Err(CommitError::Conflict(conflict)) => {
+                let refusal = passed_limit(&conflict.clash)
+                    .unwrap_or_else(|| too_many("you have", DEFINITIONS_OF_A_USER_MAX));
+                return Err(refusal.into());
+            }
+            Err(error) => return Err(error.into()),
+        }
+        let next = Catalogue::clone(&served.catalogue).with_made(std::slice::from_ref(&made));
+        let settings = served.settings.clone();
+        self.core.serving.renew(Served::new(next, settings));
+        Ok(id)
+    }
+
+    /// Returns a definition that a user may look at. One that another user made looks absent.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn definition_for(
+        &self,
+        user: &UserId,
+        id: &DefinitionId,
+    ) -> Result<Arc<Definition>, Refusal> {
+        let definition = self.definition(id)?;
+        if definition.is_open_to(user) {
+            Ok(definition)
+        } else {
+            Err(definition_not_found(&id.0, &self.known_definitions()))
+        }
+    }
+
+    /// Removes a definition that a user made. Its agents stay, and take no words any more.
+    ///
+    /// # Errors
+    /// There is none that this user made; with `as_operator` none that any user made. It is one of
+    /// the configuration.
+    #[boxed]
+    pub async fn remove_definition<'a>(
+        &'a self,
+        by: By<'a>,
+        id: &DefinitionId,
+        as_operator: bool,
+    ) -> Result<(), Error> {
+        let request = Request::of(by, &json!({ "remove_definition": id }))?;
+        let act = self.remove_definition_now(by.user, id, as_operator, request.as_ref());
+        self.once(request.as_ref(), act).await.map(Once::either)
+    }
+
+    async fn remove_definition_now(
+        &self,
+        by: &UserId,
+        id: &DefinitionId,
+        as_operator: bool,
+        request: Option<&Request>,
+    ) -> Result<(), Error> {
+        let _replacing = self.core.replacing.lock().await;
+        let made = self.store().made_definition(id).await?;
+        let Some(made) = made.filter(|made| as_operator || made.user_id == *by) else {
+            // Refuses one that is not there for this user.
+            self.definition_for(by, id)?;
+            let message = format!(
+                "`{id}` is a definition of the configuration; the operator takes it out there"
+            );
+            return Err(conflict("DEFINITION_CONFIGURED", message).into());
+        };
+        let removed = DefinitionRemoved {
+            definition: id.clone(),
+            user_id: made.user_id,
+            removed_by: by.clone(),
+            time: self.core.now(),
+        };
+        let event = Context::by(by, removed.time).event(Event::DefinitionRemoved(removed));
+        let mut commit = Commit::new().append(Stream::Host, Expected::Any, vec![event]);
+        commit.key = request.map(|request| request.answered(&()));
+        self.store().commit(commit).await?;
+        let served = self.core.served();
+        let next = Catalogue::clone(&served.catalogue).without_made(id);
+        // A turn that began with it ends with it.
+        let next = Served::new(next, served.settings.clone());
+        self.core.serving.replace(next);
+        Ok(())
+    }
+
+    /// Returns a definition that a user may make others of.
+    fn template(&self, user: &UserId, id: &DefinitionId) -> Result<Arc<Definition>, Refusal> {
+        let definition = self
+            .definition_for(user, id)
+            .map_err(|refusal| refusal.at("/template"))?;
+        if definition.is_template_for(user) {
+            return Ok(definition);
+        }
+        let message = format!(
+            "`{id}` is no template for you; GET /api/definitions marks those that are, and the \
+             operator names their users in `templateFor`"
+        );
+        Err(forbidden("TEMPLATE_FORBIDDEN", message).at("/template"))
+    }
+
+    /// Returns the ids of the definitions of the configuration.
+    pub(super) fn known_definitions(&self) -> Vec<String> {
+        let served = self.core.served();
+        let definitions = served.catalogue.definitions();
+        definitions
+            .filter(|definition| definition.made_by.is_none())
+            .map(|definition| definition.agent_id.0.clone())
+            .collect()
+    }
+}
+
+/// Returns the refusal of a list that allows more than that of its template.
+fn beyond(wider: &Wider, template: &Definition) -> Refusal {
+    let message = format!(
+        "`{}` is not within `{}` of `{}`; leave it out, or write what is",
+        wider.pattern, wider.list, template.agent_id
+    );
+    Refusal::new(RefusalKind::Invalid, "INVALID", message).at(format!("/lists/{}", wider.list))
+}
+
+fn too_many(whose: &str, max: impl std::fmt::Display) -> Refusal {
+    let message = format!("{whose} {max} definitions that were made of templates; remove one");
+    conflict("TOO_MANY_DEFINITIONS", message)
+}

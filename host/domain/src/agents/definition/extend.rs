@@ -1,0 +1,288 @@
+//! Definitions that extend another: what is inherited, and how lists become narrower.
+
+use super::Definition;
+use crate::access::grant::PatternList;
+use serde_json::{Map, Value};
+
+/// Keys that are about one definition alone, and that no other inherits.
+const OF_ONE: [&str; 4] = ["extends", "widens", "templateFor", "madeBy"];
+/// The key whose table is inherited name by name.
+const SETTINGS: &str = "settings";
+
+/// An entry of a definition's own allow list that its base does not allow.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wider {
+    /// The key of the list, such as `toolAllowlist`.
+    pub list: &'static str,
+    /// The entry.
+    pub pattern: String,
+}
+
+/// A definition with all that it inherits.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Extended {
+    /// The definition.
+    pub definition: Definition,
+    /// Entries of its own lists that are left out of it, because its base does not allow them.
+    pub wider: Vec<Wider>,
+}
+
+/// The reason why keys make no definition together with what they inherit.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct UnfitKey {
+    /// The key at fault; empty when it is not one alone.
+    pub key: String,
+    /// The fault, and how to correct it.
+    pub message: String,
+}
+
+impl Definition {
+    /// Returns the definition that is made of this one by some keys of its own.
+    ///
+    /// A key that is not among them is inherited, and so is each of the `settings`. Lists only
+    /// become narrower: an entry of an allow list that no entry here covers is left out, deny
+    /// lists and `confirm` add up, and what is fixed here stays as it is. With `widens` among the
+    /// keys, its own lists take the place of those here instead.
+    ///
+    /// # Errors
+    /// A key has a value that it cannot have, or sets what is fixed here.
+    pub fn extended(&self, own: &Map<String, Value>) -> Result<Extended, UnfitKey> {
+        let mut definition = self.with_keys(own)?;
+        let mut wider = Vec::new();
+        if definition.widens {
+            return Ok(Extended { definition, wider });
+        }
+        self.check_fixed(own)?;
+        for (list, base, own) in [
+            (
+                "toolAllowlist",
+                &self.tool_allowlist,
+                &mut definition.tool_allowlist,
+            ),
+            (
+                "skillAllowlist",
+                &self.skill_allowlist,
+                &mut definition.skill_allowlist,
+            ),
+            (
+                "capabilityAllowlist",
+                &self.capability_allowlist,
+                &mut definition.capability_allowlist,
+            ),
+            (
+                "agentAllowlist",
+                &self.agent_allowlist,
+                &mut definition.agent_allowlist,
+            ),
+        ] {
+            let outside = narrow(base.as_ref(), own);
+            wider.extend(outside.into_iter().map(|pattern| Wider { list, pattern }));
+        }
+        for (base, own) in [
+            (&self.tool_denylist, &mut definition.tool_denylist),
+            (&self.skill_denylist, &mut definition.skill_denylist),
+            (
+                &self.capability_denylist,
+                &mut definition.capability_denylist,
+            ),
+            (&self.agent_denylist, &mut definition.agent_denylist),
+        ] {
+            add(base.as_ref(), own);
+        }
+        definition.confirm = self.confirm.both(&definition.confirm);
+        for name in &self.fixed_settings {
+            if !definition.fixed_settings.contains(name) {
+                definition.fixed_settings.push(name.clone());
+            }
+        }
+        Ok(Extended { definition, wider })
+    }
+
+    /// Returns this definition with some keys in the place of its own, whatever they allow.
+    fn with_keys(&self, own: &Map<String, Value>) -> Result<Self, UnfitKey> {
+        let unfit = |error: serde_json::Error| UnfitKey {
+            key: String::new(),
+            message: error.to_string(),
+        };
+        let mut keys = match serde_json::to_value(self).map_err(unfit)? {
+            Value::Object(keys) => keys,
+            _ => Map::new(),
+        };
+        for key in OF_ONE {
+            keys.remove(key);
+        }
+        for (key, value) in own {
+            match (keys.get_mut(key), value) {
+                (Some(Value::Object(inherited)), Value::Object(given)) if key == SETTINGS => {
+                    inherited.extend(given.clone());
+                }
+                _ => {
+                    keys.insert(key.clone(), value.clone());
+                }
+            }
+        }
+        serde_json::from_value(Value::Object(keys)).map_err(unfit)
+    }
+
+    /// Checks that the settings among some keys leave alone what is fixed here.
+    fn check_fixed(&self, own: &Map<String, Value>) -> Result<(), UnfitKey> {
+        let given = own.get(SETTINGS).and_then(Value::as_object);
+        let set = given.into_iter().flatten().find(|(name, value)| {
+            self.fixed_settings.contains(name) && self.settings.get(*name) != Some(*value)
+        });
+        match set {
+            None => Ok(()),
+            Some((name, _)) => Err(UnfitKey {
+                key: format!("{SETTINGS}.{name}"),
+                message: format!(
+                    "`{name}` is fixed by `{}`, which it extends (`fixedSettings`); leave it out",
+                    self.agent_id
+                ),
+            }),
+        }
+    }
+}
+
+/// Takes the entries out of an allow list that no entry of its base covers, and returns them. A
+/// list that is missing becomes that of the base.
+fn narrow(base: Option<&PatternList>, own: &mut Option<PatternList>) -> Vec<String> {
+    let Some(base) = base else {
+        return Vec::new();
+    };
+    let Some(given) = own.take() else {
+        *own = Some(base.clone());
+        return Vec::new();
+    };
+    // A `*` of the entry is a letter here, which only a `*` of the base stands for: so whatever
+    // the entry matches, the base matches too.
+    let (within, outside): (Vec<String>, Vec<String>) = given
+        .0
+        .into_iter()
+        .partition(|pattern| base.matches(pattern));
+    *own = Some(PatternList(within));
+    outside
+}
+
+/// Adds the entries of its base to a deny list.
+fn add(base: Option<&PatternList>, own: &mut Option<PatternList>) {
+    if let Some(base) = base {
+        *own = Some(base.and(own.as_ref()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::agents::definition::DefinitionId;
+    use serde_json::json;
+
+    fn base() -> Definition {
+        serde_json::from_value(json!({
+            "agentId": "base", "displayName": "Base", "description": "d", "uiVisible": false,
+            "toolAllowlist": ["web_*", "read_file"], "toolDenylist": ["web_post"],
+            "agentAllowlist": [], "confirm": ["read_file"], "settings": { "a": 1, "b": 2 },
+            "fixedSettings": ["b"], "templateFor": ["*"], "model": "small",
+        }))
+        .unwrap()
+    }
+
+    fn extended(own: &Value) -> Result<Extended, UnfitKey> {
+        let mut keys = json!({ "agentId": "own", "displayName": "Own", "extends": "base" });
+        keys.as_object_mut()
+            .unwrap()
+            .extend(own.as_object().unwrap().clone());
+        base().extended(keys.as_object().unwrap())
+    }
+
+    fn lists(patterns: &[&str]) -> Option<PatternList> {
+        Some(PatternList(
+            patterns.iter().map(|&pattern| pattern.to_owned()).collect(),
+        ))
+    }
+
+    #[test]
+    fn a_definition_inherits_every_key_that_it_does_not_have() {
+        let Extended { definition, wider } =
+            extended(&json!({ "uiVisible": true, "settings": { "a": 3, "c": 4 } })).unwrap();
+        assert_eq!(wider, []);
+        assert_eq!(
+            definition,
+            Definition {
+                agent_id: DefinitionId("own".into()),
+                display_name: "Own".into(),
+                extends: Some(DefinitionId("base".into())),
+                ui_visible: true,
+                template_for: None,
+                settings: json!({ "a": 3, "b": 2, "c": 4 })
+                    .as_object()
+                    .unwrap()
+                    .clone(),
+                ..base()
+            }
+        );
+    }
+
+    #[test]
+    fn an_allow_list_only_becomes_narrower_whatever_is_asked_for() {
+        for (asked, kept, left_out) in [
+            (json!(null), vec!["web_*", "read_file"], vec![]),
+            (json!([]), vec![], vec![]),
+            (json!(["web_get"]), vec!["web_get"], vec![]),
+            (json!(["web_*"]), vec!["web_*"], vec![]),
+            (json!(["web_*_x"]), vec!["web_*_x"], vec![]),
+            (json!(["*"]), vec![], vec!["*"]),
+            (json!(["web*"]), vec![], vec!["web*"]),
+            (json!(["*web_"]), vec![], vec!["*web_"]),
+            (json!(["read_*"]), vec![], vec!["read_*"]),
+            (
+                json!(["read_file", "write_file"]),
+                vec!["read_file"],
+                vec!["write_file"],
+            ),
+        ] {
+            let found = extended(&json!({ "toolAllowlist": asked })).unwrap();
+            assert_eq!(found.definition.tool_allowlist, lists(&kept), "{asked}");
+            let outside: Vec<_> = found.wider.iter().map(|it| it.pattern.as_str()).collect();
+            assert_eq!(outside, left_out, "{asked}");
+        }
+        let agents = extended(&json!({ "agentAllowlist": ["*"] })).unwrap();
+        assert_eq!(agents.definition.agent_allowlist, lists(&[]));
+    }
+
+    #[test]
+    fn denials_and_questions_of_the_base_stay() {
+        let found = extended(&json!({
+            "toolDenylist": ["web_get"], "confirm": "destructive", "agentDenylist": ["x"],
+            "fixedSettings": [],
+        }))
+        .unwrap()
+        .definition;
+        assert_eq!(found.tool_denylist, lists(&["web_post", "web_get"]));
+        assert_eq!(found.agent_denylist, lists(&["x"]));
+        assert!(found.confirm.destructive && found.confirm.tools.matches("read_file"));
+        assert_eq!(found.fixed_settings, ["b"]);
+    }
+
+    #[test]
+    fn what_the_base_fixes_is_not_set() {
+        let unfit = extended(&json!({ "settings": { "b": 3 } })).unwrap_err();
+        assert_eq!(unfit.key, "settings.b");
+        assert!(unfit.message.contains("fixedSettings"), "{unfit}");
+        assert!(extended(&json!({ "settings": { "b": 2 } })).is_ok());
+        assert!(extended(&json!({ "toolAllowlist": 7 })).is_err());
+        assert!(extended(&json!({ "toolAllowList": [] })).is_err());
+    }
+
+    #[test]
+    fn the_operator_says_that_lists_take_the_place_of_those_of_the_base() {
+        let found = extended(&json!({
+            "widens": true, "toolAllowlist": ["*"], "toolDenylist": [], "settings": { "b": 3 },
+        }))
+        .unwrap();
+        assert_eq!(found.wider, []);
+        assert_eq!(found.definition.tool_allowlist, lists(&["*"]));
+        assert_eq!(found.definition.tool_denylist, lists(&[]));
+        assert_eq!(found.definition.agent_allowlist, lists(&[]));
+    }
+}

@@ -1,0 +1,35 @@
+//! Payloads of the host's stream about the definitions that users make.
+
+use crate::access::user::UserId;
+use crate::agents::definition::{DefinitionId, OwnDefinition};
+use crate::values::time::Timestamp;
+use serde::{Deserialize, Serialize};
+
+/// See [`super::Event::DefinitionMade`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DefinitionMade {
+    /// Its id.
+    pub definition: DefinitionId,
+    /// The definition of the configuration that it was made from. It is read again at every start:
+    /// what that loses, this loses too.
+    pub template: DefinitionId,
+    /// The user who made it.
+    pub user_id: UserId,
+    /// What the user said of it.
+    pub own: OwnDefinition,
+    /// Time of its making.
+    pub time: Timestamp,
+}
+
+/// See [`super::Event::DefinitionRemoved`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DefinitionRemoved {
+    /// Its id.
+    pub definition: DefinitionId,
+    /// The user who had made it.
+    pub user_id: UserId,
+    /// The user who removed it.
+    pub removed_by: UserId,
+    /// Time of the removal.
+    pub time: Timestamp,
+}

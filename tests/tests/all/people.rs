@@ -1,0 +1,657 @@
+//! Agents as people see them: what they look like, the sessions with all of them, those that users
+//! make themselves, and how a session begins.
+
+use agent_host_tests::process::{Answer, Folder, Host, Line, PATIENCE, puppets};
+use reqwest::Method;
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::time::Duration;
+use tokio::time::{sleep, timeout};
+
+/// Rules of the model: it takes its time over one message, and says what it was told otherwise.
+const SCRIPT: &str = "[[rule]]\nwhen.userContains = \"slowly\"\n\
+    reply = { text = \"at last\", firstDelayMs = 60000 }\n\
+    [[rule]]\nreply.text = \"{user}\"\n";
+
+/// An agent that says what a message tells it to say, with more keys.
+fn puppet(id: &str, more: Value) -> Value {
+    let mut agent = json!({ "agentId": id, "displayName": id, "component": "puppet" });
+    if let (Some(agent), Value::Object(more)) = (agent.as_object_mut(), more) {
+        agent.extend(more);
+    }
+    agent
+}
+
+async fn started(agents: &Value) -> (Folder, Host) {
+    let folder = Folder::new(puppets(agents));
+    std::fs::write(folder.path().join("script.toml"), SCRIPT).expect("a rule file");
+    folder.warm(&["puppet"]).await;
+    let host = folder.start(None).await.unwrap();
+    (folder, host)
+}
+
+async fn ask(line: &Line, method: Method, path: &str, body: &Value) -> Answer {
+    line.ask(method, path, Some(body)).await.unwrap()
+}
+
+async fn get(line: &Line, path: &str) -> Answer {
+    line.ask(Method::GET, path, None).await.unwrap()
+}
+
+/// Opens a chat with the user's own agent of a definition.
+async fn open(line: &Line, definition: &str) -> Answer {
+    let path = format!("/api/agents/{definition}/sessions");
+    ask(
+        line,
+        Method::POST,
+        &path,
+        &json!({ "session_type": "chat" }),
+    )
+    .await
+}
+
+/// Has an agent do something in a session, and returns its reply.
+async fn reply_to(line: &Line, session: &Value, steps: &Value) -> Value {
+    let path = format!(
+        "/api/agents/{}/sessions/{}/messages?wait_s=30",
+        session["agent_id"].as_str().unwrap(),
+        session["id"].as_str().unwrap()
+    );
+    let content = json!({ "steps": steps }).to_string();
+    let said = ask(line, Method::POST, &path, &json!({ "content": content })).await;
+    assert_eq!(said.status, 200, "{said:?}");
+    said.body["reply"]["text"].clone()
+}
+
+/// The definitions that somebody sees, by id.
+async fn definitions(line: &Line) -> Vec<Value> {
+    let listed = get(line, "/api/definitions").await;
+    assert_eq!(listed.status, 200, "{listed:?}");
+    listed.body["definitions"].as_array().unwrap().clone()
+}
+
+fn find<'a>(definitions: &'a [Value], id: &str) -> Option<&'a Value> {
+    definitions.iter().find(|it| it["definition"] == id)
+}
+
+fn template() -> Value {
+    puppet(
+        "helper",
+        json!({
+            "description": "Helps.", "icon": "🧭", "color": "#3366cc", "uiVisible": false,
+            "toolAllowlist": ["read_*", "agents_message"], "toolDenylist": ["read_secret"],
+            "fixedSettings": ["exam"], "settings": { "exam": 1 },
+            "templateFor": ["ada", "eve"],
+        }),
+    )
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_definition_shows_its_look_and_what_one_has_of_it() {
+    let (_folder, host) = started(&json!([
+        template(),
+        puppet("plain", json!({})),
+        puppet(
+            "narrow",
+            json!({ "extends": "helper", "toolAllowlist": ["read_file"], "uiVisible": true }),
+        ),
+    ]))
+    .await;
+    let ada = host.user("ada", &["read", "write"]).await;
+    assert_eq!(open(&ada, "plain").await.status, 201);
+    assert_eq!(open(&ada, "plain").await.status, 201);
+    let seen = definitions(&ada).await;
+    let narrow = find(&seen, "narrow").unwrap();
+    assert_eq!(
+        (
+            &narrow["display_name"],
+            &narrow["description"],
+            &narrow["icon"],
+            &narrow["color"],
+            &narrow["extends"],
+            &narrow["exposure"],
+        ),
+        (
+            &json!("narrow"),
+            &json!("Helps."),
+            &json!("🧭"),
+            &json!("#3366cc"),
+            &json!("helper"),
+            &json!("tools"),
+        )
+    );
+    assert_eq!(narrow["lists"]["toolAllowlist"], json!(["read_file"]));
+    assert_eq!(narrow["lists"]["toolDenylist"], json!(["read_secret"]));
+    assert_eq!(narrow["is_template"], false, "that is not inherited");
+    assert_eq!(find(&seen, "helper").unwrap()["is_template"], true);
+    let counts = |definition: &str| find(&seen, definition).unwrap()["counts"].clone();
+    assert_eq!(counts("plain"), json!({ "agents": 1, "sessions": 2 }));
+    assert_eq!(counts("narrow"), json!({ "agents": 0, "sessions": 0 }));
+    // Somebody else has nothing of it, and is nobody's template's user.
+    let bob = host.user("bob", &["read", "write"]).await;
+    let seen = definitions(&bob).await;
+    assert_eq!(
+        find(&seen, "plain").unwrap()["counts"],
+        json!({ "agents": 0, "sessions": 0 })
+    );
+    assert_eq!(find(&seen, "helper").unwrap()["is_template"], false);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sessions_of_all_agents_are_grouped_by_agent_pinned_first() {
+    let (_folder, host) = started(&json!([
+        puppet("first", json!({ "icon": "📚", "color": "#102030" })),
+        puppet("second", json!({})),
+    ]))
+    .await;
+    let ada = host.user("ada", &["read", "write"]).await;
+    let bob = host.user("bob", &["read", "write"]).await;
+    let mut sessions = Vec::new();
+    for definition in ["first", "first", "second"] {
+        let opened = open(&ada, definition).await;
+        assert_eq!(opened.status, 201, "{opened:?}");
+        sessions.push(opened.body);
+    }
+    assert_eq!(open(&bob, "first").await.status, 201);
+    let grouped = async || get(&ada, "/api/sessions").await.body;
+    let ids = |group: &Value| -> Vec<Value> {
+        let sessions = group["sessions"].as_array().unwrap().iter();
+        sessions.map(|session| session["id"].clone()).collect()
+    };
+    reply_to(&ada, &sessions[2], &json!([{ "reply": "hello" }])).await;
+    let seen = grouped().await;
+    let agents = seen["agents"].as_array().unwrap();
+    let order: Vec<&Value> = agents.iter().map(|group| &group["definition"]).collect();
+    assert_eq!(order, ["second", "first"], "the last updated one first");
+    assert_eq!(agents[1]["icon"], "📚");
+    assert_eq!(agents[1]["color"], "#102030");
+    let all: BTreeSet<String> = agents
+        .iter()
+        .flat_map(ids)
+        .map(|id| id.to_string())
+        .collect();
+    let own: BTreeSet<String> = sessions.iter().map(|it| it["id"].to_string()).collect();
+    assert_eq!(all, own, "one's own, and no others'");
+    // A pinned session brings its agent to the front, and is first there.
+    let pinned = &sessions[0];
+    let path = format!(
+        "/api/agents/{}/sessions/{}",
+        pinned["agent_id"].as_str().unwrap(),
+        pinned["id"].as_str().unwrap()
+    );
+    let changed = ask(&ada, Method::PATCH, &path, &json!({ "pinned": true })).await;
+    assert_eq!(changed.status, 200, "{changed:?}");
+    reply_to(&ada, &sessions[1], &json!([{ "reply": "hello" }])).await;
+    let seen = grouped().await;
+    assert_eq!(seen["agents"][0]["definition"], "first");
+    assert_eq!(
+        ids(&seen["agents"][0]),
+        [pinned["id"].clone(), sessions[1]["id"].clone()]
+    );
+    let one = get(&ada, "/api/sessions?limit=1").await.body;
+    assert_eq!(one["more"], true);
+    assert_eq!(ids(&one["agents"][0]), [pinned["id"].clone()]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_user_makes_an_agent_within_a_template_and_it_outlives_a_restart() {
+    let (folder, host) = started(&json!([template(), puppet("plain", json!({}))])).await;
+    let ada = host.user("ada", &["read", "write"]).await;
+    let new = json!({
+        "template": "helper", "display_name": "Trip planner", "icon": "🏝️",
+        "system_prompt": "You plan trips.",
+        "lists": { "toolAllowlist": ["read_file"], "toolDenylist": ["read_more"] },
+    });
+    let made = ada
+        .ask_under("k", Method::POST, "/api/definitions", Some(&new))
+        .await
+        .unwrap();
+    assert_eq!(made.status, 201, "{made:?}");
+    let id = made.text("definition");
+    assert!(id.starts_with("made-trip-planner-"), "{id}");
+    assert_eq!(made.body["lists"]["toolAllowlist"], json!(["read_file"]));
+    assert_eq!(
+        made.body["lists"]["toolDenylist"],
+        json!(["read_secret", "read_more"])
+    );
+    assert_eq!(
+        (
+            &made.body["made_by"],
+            &made.body["extends"],
+            &made.body["color"]
+        ),
+        (&json!("ada"), &json!("helper"), &json!("#3366cc"))
+    );
+    let again = ada
+        .ask_under("k", Method::POST, "/api/definitions", Some(&new))
+        .await
+        .unwrap();
+    assert_eq!(
+        again.text("definition"),
+        id,
+        "the same request makes it once"
+    );
+    let session = open(&ada, &id).await;
+    assert_eq!(session.status, 201, "{session:?}");
+    assert_eq!(
+        reply_to(&ada, &session.body, &json!([{ "reply": "before" }])).await,
+        "before"
+    );
+    host.stop().await;
+    let host = folder.start(None).await.unwrap();
+    let ada = host.user("ada", &["read", "write"]).await;
+    let seen = definitions(&ada).await;
+    assert_eq!(find(&seen, &id).unwrap()["display_name"], "Trip planner");
+    assert_eq!(
+        reply_to(&ada, &session.body, &json!([{ "reply": "after" }])).await,
+        "after"
+    );
+    host.stop().await;
+    // What the operator takes away is taken from it too.
+    let mut narrower = template();
+    narrower["toolAllowlist"] = json!([]);
+    folder.configure(puppets(&json!([narrower, puppet("plain", json!({}))])));
+    let host = folder.start(None).await.unwrap();
+    let ada = host.user("ada", &["read", "write"]).await;
+    let seen = definitions(&ada).await;
+    assert_eq!(
+        find(&seen, &id).unwrap()["lists"]["toolAllowlist"],
+        json!([])
+    );
+    let path = format!("/api/definitions/{id}");
+    let removed = ada.ask(Method::DELETE, &path, None).await.unwrap();
+    assert_eq!(removed.status, 200, "{removed:?}");
+    assert!(find(&definitions(&ada).await, &id).is_none());
+    assert_eq!(open(&ada, &id).await.status, 404);
+    let gone = ada.ask(Method::DELETE, &path, None).await.unwrap();
+    assert_eq!(
+        (gone.status, gone.text("code").as_str()),
+        (404, "DEFINITION_NOT_FOUND")
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_makes_an_agent_beyond_the_template_or_their_own_authority() {
+    let mut config = puppets(&json!([template(), puppet("plain", json!({}))]));
+    config["pathRules"] = json!([
+        { "subtree": "/eve/**", "access": "read", "users": ["eve"] },
+    ]);
+    let folder = Folder::new(config);
+    folder.warm(&["puppet"]).await;
+    let host = folder.start(None).await.unwrap();
+    let ada = host.user("ada", &["read", "write"]).await;
+    let bob = host.user("bob", &["read", "write"]).await;
+    let eve = host.user("eve", &["read", "write"]).await;
+    let reader = host.user("ada", &["read"]).await;
+    let made = |more: Value| {
+        let mut new = json!({ "template": "helper", "display_name": "X" });
+        if let (Some(new), Value::Object(more)) = (new.as_object_mut(), more) {
+            new.extend(more);
+        }
+        new
+    };
+    let allows = |patterns: Value| made(json!({ "lists": { "toolAllowlist": patterns } }));
+    for (line, new, status, code, field) in [
+        (
+            &ada,
+            allows(json!(["*"])),
+            422,
+            "INVALID",
+            "/lists/toolAllowlist",
+        ),
+        (
+            &ada,
+            allows(json!(["write_x"])),
+            422,
+            "INVALID",
+            "/lists/toolAllowlist",
+        ),
+        (
+            &ada,
+            made(json!({ "settings": { "exam": 2 } })),
+            422,
+            "INVALID",
+            "/settings/exam",
+        ),
+        (
+            &ada,
+            made(json!({ "lists": { "widens": true } })),
+            422,
+            "UNKNOWN_FIELD",
+            "",
+        ),
+        (
+            &ada,
+            made(json!({ "component": "x" })),
+            422,
+            "UNKNOWN_FIELD",
+            "",
+        ),
+        (
+            &ada,
+            made(json!({ "color": "red" })),
+            422,
+            "INVALID",
+            "/color",
+        ),
+        (
+            &ada,
+            made(json!({ "template": "plain" })),
+            403,
+            "TEMPLATE_FORBIDDEN",
+            "/template",
+        ),
+        (
+            &ada,
+            made(json!({ "template": "none" })),
+            404,
+            "DEFINITION_NOT_FOUND",
+            "/template",
+        ),
+        (
+            &bob,
+            made(json!({})),
+            403,
+            "TEMPLATE_FORBIDDEN",
+            "/template",
+        ),
+        (&eve, made(json!({})), 403, "PATH_FORBIDDEN", ""),
+        (&reader, made(json!({})), 403, "SCOPE_MISSING", ""),
+    ] {
+        let refused = ask(line, Method::POST, "/api/definitions", &new).await;
+        assert_eq!(
+            (refused.status, refused.text("code").as_str()),
+            (status, code),
+            "{new} {refused:?}"
+        );
+        if !field.is_empty() {
+            assert_eq!(refused.text("field"), field, "{new} {refused:?}");
+        }
+    }
+    for number in 0..50 {
+        let new = made(json!({ "display_name": format!("X {number}") }));
+        let made = ask(&ada, Method::POST, "/api/definitions", &new).await;
+        assert_eq!(made.status, 201, "{number} {made:?}");
+    }
+    let refused = ask(&ada, Method::POST, "/api/definitions", &made(json!({}))).await;
+    assert_eq!(
+        (refused.status, refused.text("code").as_str()),
+        (409, "TOO_MANY_DEFINITIONS")
+    );
+    let configured = ada
+        .ask(Method::DELETE, "/api/definitions/plain", None)
+        .await
+        .unwrap();
+    assert_eq!(
+        (configured.status, configured.text("code").as_str()),
+        (409, "DEFINITION_CONFIGURED")
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_user_made_is_nobody_elses_and_no_other_agent_hears_of_it() {
+    let (_folder, host) = started(&json!([
+        template(),
+        puppet("plain", json!({})),
+        puppet("other", json!({})),
+    ]))
+    .await;
+    let ada = host.user("ada", &["read", "write"]).await;
+    let bob = host.user("bob", &["read", "write"]).await;
+    let new = json!({ "template": "helper", "display_name": "Secret diary" });
+    let made = ask(&ada, Method::POST, "/api/definitions", &new).await;
+    assert_eq!(made.status, 201, "{made:?}");
+    let id = made.text("definition");
+    // The operator sees it.
+    assert!(find(&definitions(&host.line()).await, &id).is_some());
+    assert!(find(&definitions(&bob).await, &id).is_none());
+    let path = format!("/api/definitions/{id}");
+    for (method, path, body) in [
+        (Method::GET, path.clone(), json!(null)),
+        (Method::DELETE, path, json!(null)),
+        (
+            Method::POST,
+            format!("/api/agents/{id}/sessions"),
+            json!({ "session_type": "chat" }),
+        ),
+        (
+            Method::POST,
+            "/api/agents".to_owned(),
+            json!({ "definition": id }),
+        ),
+    ] {
+        let body = Some(&body).filter(|body| !body.is_null());
+        let refused = bob.ask(method, &path, body).await.unwrap();
+        assert_eq!(
+            (refused.status, refused.text("code").as_str()),
+            (404, "DEFINITION_NOT_FOUND"),
+            "{path} {refused:?}"
+        );
+        let known = refused.text("detail").replacen(&id, "", 1);
+        assert!(!known.contains("made-"), "{refused:?}");
+    }
+    // An agent of the configuration may talk with all others of it, and does not reach this one.
+    let session = open(&ada, "plain").await.body;
+    for (target, reaches) in [(id.as_str(), false), ("other", true)] {
+        let content = json!({ "steps": [{ "reply": "heard" }] }).to_string();
+        let call = json!({
+            "key": "m", "tool": "agents_message",
+            "args": { "agentId": target, "content": content },
+        });
+        let said = reply_to(
+            &ada,
+            &session,
+            &json!([{ "until": "all", "start": [call] }]),
+        )
+        .await;
+        let said = said.as_str().unwrap();
+        assert_eq!(said.contains("heard"), reaches, "{target}: {said}");
+        assert_eq!(
+            said.contains("agent_not_accessible"),
+            !reaches,
+            "{target}: {said}"
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_starts_under_ids_of_the_callers_choosing() {
+    let (_folder, host) = started(&json!([puppet("plain", json!({}))])).await;
+    let ada = host.user("ada", &["read", "write"]).await;
+    let bob = host.user("bob", &["read", "write"]).await;
+    let session = "0b4b4f6e-8f5c-4d43-9d0e-6b7f3f3b2a10";
+    let conversation = "6a0c2f3e-1f5c-4c43-8d0e-6b7f3f3b2a11";
+    let path = "/api/agents/plain/sessions";
+    let new = json!({
+        "session_type": "chat", "session_id": session, "conversation_id": conversation,
+    });
+    let joins = json!({ "session_type": "chat", "conversation_id": conversation });
+    let opened = ask(&ada, Method::POST, path, &new).await;
+    assert_eq!(opened.status, 201, "{opened:?}");
+    assert_eq!(opened.text("id"), session);
+    assert_eq!(opened.text("conversation_id"), conversation);
+    let found = get(&ada, &format!("/api/sessions/{session}")).await;
+    assert_eq!(found.text("conversation_id"), conversation);
+    for line in [&ada, &bob] {
+        let taken = ask(line, Method::POST, path, &new).await;
+        assert_eq!(
+            (
+                taken.status,
+                taken.text("code").as_str(),
+                taken.text("field").as_str()
+            ),
+            (409, "SESSION_EXISTS", "/session_id"),
+            "{taken:?}"
+        );
+    }
+    // Another session joins the conversation; nobody else sees anything by it.
+    let joined = ask(&ada, Method::POST, path, &joins).await;
+    assert_eq!(joined.text("conversation_id"), conversation);
+    assert_ne!(joined.text("id"), session);
+    let named = ask(&bob, Method::POST, path, &joins).await;
+    assert_eq!(named.status, 201);
+    assert_eq!(
+        get(&bob, &format!("/api/sessions/{session}")).await.status,
+        404
+    );
+    for (field, value) in [("session_id", "x"), ("conversation_id", "7")] {
+        let wrong = ask(&ada, Method::POST, path, &json!({ field: value })).await;
+        assert_eq!(
+            (wrong.status, wrong.text("field")),
+            (422, format!("/{field}")),
+            "{wrong:?}"
+        );
+    }
+}
+
+/// A session that was accepted is pending until its agent has a place to begin it. While it waits
+/// for its client it names the item that is worked on.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_is_pending_until_its_first_step_and_names_its_item() {
+    let lesson = json!({ "script": { "steps": [
+        { "start": [{ "key": "q", "client": "confirmation" }] }, { "complete": {} },
+    ] } });
+    let agent = puppet(
+        "busy",
+        json!({ "maxConcurrentMessages": 1, "settings": lesson }),
+    );
+    let (_folder, host) = started(&json!([agent])).await;
+    let line = host.line();
+    let chat = open(&line, "busy").await.body;
+    let of_chat = format!(
+        "/api/agents/{}/sessions/{}",
+        chat["agent_id"].as_str().unwrap(),
+        chat["id"].as_str().unwrap()
+    );
+    let steps = json!({ "steps": [
+        { "start": [{ "key": "m", "model": "slowly" }] }, { "reply": "done" },
+    ] });
+    let body = json!({ "content": steps.to_string() });
+    let said = ask(&line, Method::POST, &format!("{of_chat}/messages"), &body).await;
+    assert!(said.status < 300, "{said:?}");
+    until(&line, &of_chat, |seen| {
+        seen["operations"]
+            .as_array()
+            .is_some_and(|open| !open.is_empty())
+    })
+    .await;
+    let new = json!({ "session_type": "lesson" });
+    let opened = ask(&line, Method::POST, "/api/agents/busy/sessions", &new).await;
+    assert_eq!(opened.status, 201, "{opened:?}");
+    let lesson = format!(
+        "/api/agents/{}/sessions/{}",
+        opened.text("agent_id"),
+        opened.text("id")
+    );
+    for _ in 0..3 {
+        let seen = get(&line, &lesson).await.body;
+        assert_eq!(seen["session_status"], "pending", "{seen}");
+        assert_eq!(seen["current_item_id"], json!(null));
+        sleep(Duration::from_millis(20)).await;
+    }
+    let stopped = ask(
+        &line,
+        Method::POST,
+        &format!("{of_chat}/cancel"),
+        &json!({}),
+    )
+    .await;
+    assert_eq!(stopped.status, 200, "{stopped:?}");
+    let seen = until(&line, &lesson, |seen| {
+        seen["session_status"] == "awaiting_client_action"
+    })
+    .await;
+    let call = &seen["ui_state"]["active_widget"]["tool_call_id"];
+    assert_eq!(&seen["current_item_id"], call, "{seen}");
+    let agent = get(&line, &format!("/api/agents/{}", opened.text("agent_id"))).await;
+    assert_eq!(&agent.body["active_session"]["current_item_id"], call);
+    let answer = json!({ "call_id": call, "response": { "confirmed": true } });
+    let path = format!("/api/agents/{}/respond", opened.text("agent_id"));
+    assert_eq!(ask(&line, Method::POST, &path, &answer).await.status, 202);
+    let ended = until(&line, &lesson, |seen| seen["session_status"] == "completed").await;
+    assert_eq!(ended["current_item_id"], json!(null));
+}
+
+/// The built-in definitions, extended by name alone, lead chats with the built-in loop under prompts
+/// of their own.
+#[tokio::test(flavor = "multi_thread")]
+async fn coach_planner_and_wellness_are_there_to_be_extended() {
+    const PROMPTS: [(&str, &str); 3] = [
+        ("coach", "You are a coach."),
+        ("planner", "You are a planner."),
+        ("wellness", "You accompany a person"),
+    ];
+    let agents = PROMPTS.map(|(name, _)| {
+        json!({ "agentId": name, "displayName": format!("My {name}"), "extends": name })
+    });
+    let folder = Folder::new(puppets(&json!(agents)));
+    let rules: String = PROMPTS
+        .iter()
+        .map(|(name, prompt)| {
+            format!("[[rule]]\nwhen.agent = \"{prompt}\"\nreply.text = \"this is {name}\"\n")
+        })
+        .collect();
+    std::fs::write(folder.path().join("script.toml"), rules).expect("a rule file");
+    folder.warm(&["assistant", "puppet"]).await;
+    let host = folder.start(None).await.unwrap();
+    let line = host.line();
+    let seen = definitions(&line).await;
+    for (name, _) in PROMPTS {
+        let definition = find(&seen, name).unwrap();
+        assert_eq!(definition["display_name"], format!("My {name}"));
+        assert_eq!(definition["extends"], name);
+        assert_eq!(definition["component"], "assistant");
+        assert!(definition["icon"].is_string() && definition["color"].is_string());
+        let made = ask(
+            &line,
+            Method::POST,
+            "/api/agents",
+            &json!({ "agent_type": name }),
+        )
+        .await;
+        assert_eq!(made.status, 201, "{made:?}");
+        assert_eq!(made.text("agent_type"), name);
+        let path = format!("/api/agents/{}/sessions", made.text("id"));
+        let session = ask(
+            &line,
+            Method::POST,
+            &path,
+            &json!({ "session_type": "chat" }),
+        )
+        .await;
+        assert_eq!(session.status, 201, "{session:?}");
+        let path = format!("{path}/{}/messages?wait_s=30", session.text("id"));
+        let said = ask(&line, Method::POST, &path, &json!({ "content": "Hello" })).await;
+        assert_eq!(
+            said.body["reply"]["text"],
+            format!("this is {name}"),
+            "{said:?}"
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_path_of_no_pattern_is_refused_in_the_designs_words_over_http() {
+    let (_folder, host) = started(&json!([puppet("plain", json!({}))])).await;
+    let new = json!({ "definition": "plain", "path": "/local" });
+    let refused = ask(&host.line(), Method::POST, "/api/agents", &new).await;
+    assert_eq!(
+        (refused.status, refused.text("field").as_str()),
+        (422, "/path")
+    );
+    let told = refused.text("detail");
+    assert!(told.starts_with("Unknown path pattern: /local; "), "{told}");
+}
+
+async fn until(line: &Line, path: &str, is: impl Fn(&Value) -> bool) -> Value {
+    let waiting = async {
+        loop {
+            let seen = get(line, path).await.body;
+            if is(&seen) {
+                return seen;
+            }
+            sleep(Duration::from_millis(5)).await;
+        }
+    };
+    timeout(PATIENCE, waiting).await.expect("it comes to that")
+}
