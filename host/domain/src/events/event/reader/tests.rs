@@ -64,7 +64,7 @@ const AUTHORITY: &[Pinned] = &[
         names::<RunStarted>,
         "accounts agent base base_message claimed collected compacted compacts component \
          deadline definition denies depth generation hints hops limits model outfit overflow overrides \
-         permissions priority reply_to revision run session session_config \
+         permissions priority reply_to revision run sections session session_config \
          session_expires_at session_state session_type spawn_depth time untrusted user_id",
     ),
     (
@@ -116,7 +116,8 @@ const AUTHORITY: &[Pinned] = &[
         "agentAllowlist agentDenylist agentId agentType apiExposed capabilityAllowlist \
          capabilityDenylist chat component confirm contextWindowSize description displayName \
          fixedSettings generation limits maxConcurrentMessages maxSessionMessages memory \
-         memoryHints messageTimeout model sessionTimeout sessions settings skillAllowlist skillDenylist systemPrompt \
+         memoryHints messageTimeout model promptSectionsOff sessionTimeout sessions settings \
+         skillAllowlist skillDenylist systemPrompt \
          toolAllowlist toolDenylist toolExposure type uiVisible",
     ),
     (names::<SessionPolicy>, "itemTimeLimitS itemsMax timeLimitS"),
