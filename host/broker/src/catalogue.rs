@@ -7,6 +7,7 @@ use domain::definition::{Definition, DefinitionId};
 use domain::delegate;
 use domain::grant::Grant;
 use domain::memory;
+use domain::panels;
 use domain::persona::{Persona, PersonaId};
 use domain::talk;
 use domain::tool::ToolDefinition;
@@ -196,6 +197,7 @@ impl Catalogue {
                         || tool.name == delegate::NAME
                         || talk::NAMES.contains(&tool.name.as_str())
                         || memory::NAMES.contains(&tool.name.as_str())
+                        || panels::NAMES.contains(&tool.name.as_str())
                     {
                         return Err(Misfit::ToolOfTheHost {
                             tool: tool.name.clone(),

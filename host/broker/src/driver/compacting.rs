@@ -191,6 +191,7 @@ impl Driver {
             inputs: Vec::new(),
             agent: Some(agent),
             overrides: None,
+            sections: None,
             begins_under: Vec::new(),
         });
         self.stale = false;
