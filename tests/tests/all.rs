@@ -64,6 +64,7 @@ mod all {
     mod patterns;
     mod plugin_test;
     mod poison;
+    mod prompts;
     mod purge;
     mod purity;
     mod queue;
