@@ -63,7 +63,7 @@ impl From<PromptPart> for PromptPartView {
 /// may use no tools, or only some, gets no sections. As mentee you may not look at it.
 #[utoipa::path(
     get, path = "/api/agents/{id}/prompt", tag = "agents",
-    operation_id = "showPrompt",
+    operation_id = "getPrompt",
     security(("token" = ["read"])),
     params(("id" = String, Path, description = "UUID or path of the agent."), PromptParams),
     responses((status = 200, description = "The prompt.", body = PromptView)),
@@ -130,7 +130,7 @@ pub(super) struct PanelsKept {
 /// has tools that list artifacts; `panels_list` and `panels_selected` show it to agents.
 #[utoipa::path(
     post, path = "/api/agents/{id}/sessions/{sid}/panels", tag = "sessions",
-    operation_id = "pushPanels",
+    operation_id = "sendPanels",
     security(("token" = ["write"])),
     params(SessionInPath, IdempotencyKey),
     request_body = PanelPush,

@@ -9,6 +9,7 @@ use crate::access::grant::PatternList;
 use crate::access::tool::{EffectClass, ToolDefinition};
 use crate::values::id::SessionId;
 use crate::values::refusal::{Refusal, RefusalKind};
+use crate::values::shown::controls_what_is_shown;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
@@ -121,8 +122,9 @@ impl PanelInventory {
     /// Checks what a client pushes.
     ///
     /// # Errors
-    /// There are too many panels or selected items; a text is too long or, where it is an id,
-    /// empty; an id stands twice; the selected panel is not there. The refusal names the field.
+    /// There are too many panels or selected items; a text is too long, has control characters or,
+    /// where it is an id, is empty; an id stands twice; the selected panel is not there. The
+    /// refusal names the field.
     pub fn check(&self) -> Result<(), Refusal> {
         if self.panels.len() > PANELS_MAX {
             let told = format!("at most {PANELS_MAX} panels are taken");
@@ -174,6 +176,10 @@ impl Panel {
         for (name, text) in own.chain(context) {
             if text.len() > TEXT_BYTES_MAX {
                 let told = format!("it has {} bytes; at most {TEXT_BYTES_MAX}", text.len());
+                return Err(invalid(format!("{at}/{name}"), told));
+            }
+            if text.chars().any(controls_what_is_shown) {
+                let told = "it has control characters; leave them out";
                 return Err(invalid(format!("{at}/{name}"), told));
             }
         }

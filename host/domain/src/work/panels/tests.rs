@@ -34,6 +34,10 @@ fn a_fault_of_an_inventory_is_refused_with_its_field() {
             "/panels/0/panelId",
         ),
         (
+            json!({ "panels": [{ "panelId": "p", "panelType": "t\n" }] }),
+            "/panels/0/panelType",
+        ),
+        (
             json!({ "panels": [{ "panelId": "p", "panelType": "t", "panelTitle": long }] }),
             "/panels/0/panelTitle",
         ),
