@@ -19,15 +19,16 @@ use domain::panels::PanelInventory;
 use domain::prompt_section::SectionName;
 use domain::sections::{Known, Section, SkillListing};
 use domain::shown::visible;
-use domain::tool::{EffectClass, ToolDefinition};
+use domain::tool::{EffectClass, ToolDefinition, ToolError};
 use runtime::{CallAudit, Decided, Notes, Outcome, ToolCall};
 use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::timeout;
 
 /// Milliseconds that one listing of items may take.
 const LISTING_MS_MAX: u64 = 2_000;
 /// Listings that are asked for one prompt.
 const LISTINGS_MAX: usize = 8;
-
 /// Characters of an outcome that are logged.
 const OUTCOME_CHARS_MAX: usize = 200;
 
@@ -138,29 +139,21 @@ impl Prompting<'_> {
         bound.limits.wall_ms_max = bound.limits.wall_ms_max.min(LISTING_MS_MAX);
         let audit = CallAudit::default();
         let buckets = CallBuckets::new(self.core, &entry.name, self.behalf.clone());
-        let ran = self
-            .core
-            .runtime
-            .call_noting(
-                &entry.component,
-                &bound,
-                self.call(&tool.name, bound.limits.wall_ms_max),
-                Arc::new(Unheard),
-                Arc::new(buckets),
-                &audit,
-            )
-            .await;
-        crate::guest_log::record(&entry.name, &ran.logs);
-        let read = match ran.outcome {
-            Outcome::Returned(Ok(Progress::Done { parts })) => {
-                domain::json::parse(&text_of(&parts))
-                    .map_err(|refused| refused.to_string())
-                    .and_then(|result| read_items(&result))
+        let call = self.core.runtime.call_noting(
+            &entry.component,
+            &bound,
+            self.call(&tool.name, bound.limits.wall_ms_max),
+            Arc::new(Unheard),
+            Arc::new(buckets),
+            &audit,
+        );
+        // The time limit of a call begins when it is let in.
+        let read = match timeout(Duration::from_millis(LISTING_MS_MAX), call).await {
+            Ok(ran) => {
+                crate::guest_log::record(&entry.name, &ran.logs);
+                items_of(ran.outcome)
             }
-            outcome => {
-                let told = visible(&format!("{outcome:?}"), OUTCOME_CHARS_MAX);
-                Err(format!("it ended with {told}"))
-            }
+            Err(_) => Err("there was no place for it in time".to_owned()),
         };
         let items = read.unwrap_or_else(|reason| {
             let tool = &tool.name;
@@ -190,6 +183,19 @@ impl Prompting<'_> {
             answer: None,
             tool: tool.to_owned(),
             arguments: "{}".to_owned(),
+        }
+    }
+}
+
+/// Returns the items that a listing has given, or why there are none.
+fn items_of(outcome: Outcome<Result<Progress, ToolError>>) -> Result<Vec<ArtifactItem>, String> {
+    match outcome {
+        Outcome::Returned(Ok(Progress::Done { parts })) => domain::json::parse(&text_of(&parts))
+            .map_err(|refused| refused.to_string())
+            .and_then(|result| read_items(&result)),
+        outcome => {
+            let told = visible(&format!("{outcome:?}"), OUTCOME_CHARS_MAX);
+            Err(format!("it ended with {told}"))
         }
     }
 }

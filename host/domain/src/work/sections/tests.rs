@@ -151,7 +151,7 @@ fn without_anything_to_say_there_is_no_section() {
         peers: &[&nobody_to_ask],
         off: &BTreeSet::new(),
     };
-    assert_eq!(known.sections(), []);
+    assert!(known.sections().is_empty());
     assert!(blocks(&[]).is_empty());
 }
 
