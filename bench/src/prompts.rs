@@ -4,12 +4,12 @@ use crate::measure::{Pair, in_turns, mean_us};
 use crate::report::{Bar, Row};
 use agent_host_tests::{Setup, World};
 use anyhow::ensure;
-use domain::artifact::{ArtifactItem, MARK};
+use domain::artifact::ArtifactItem;
 use domain::basis::Peer;
 use domain::sections::{Known, blocks};
 use domain::talk;
 use domain::tool::{EffectClass, ToolDefinition};
-use serde_json::{Value, json};
+use serde_json::json;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -66,11 +66,9 @@ struct Much {
 
 impl Much {
     fn new() -> Self {
-        let listing = tool("items_list", json!({ "type": "object", MARK: true }));
-        let message = tool(talk::MESSAGE, Value::Null);
-        let others = (2..TOOLS).map(|index| tool(&format!("tool_{index}"), Value::Null));
+        let others = (1..TOOLS).map(|index| tool(&format!("tool_{index}")));
         Self {
-            tools: [listing, message].into_iter().chain(others).collect(),
+            tools: std::iter::once(tool(talk::MESSAGE)).chain(others).collect(),
             peers: (0..PEERS).map(peer).collect(),
             items: (0..ITEMS).map(item).collect(),
         }
@@ -83,6 +81,7 @@ impl Much {
         let known = Known {
             tools: &tools,
             skills: &[],
+            has_artifacts: true,
             items: &self.items,
             panels: None,
             peers: &peers,
@@ -101,12 +100,12 @@ impl Much {
     }
 }
 
-fn tool(name: &str, results: Value) -> ToolDefinition {
+fn tool(name: &str) -> ToolDefinition {
     ToolDefinition {
         name: name.to_owned(),
         description: "Does one thing of many, as its name says. Never anything else.".to_owned(),
         arguments: json!({ "type": "object" }),
-        results: Some(results).filter(|results| !results.is_null()),
+        results: None,
         capabilities: Vec::new(),
         effect: EffectClass::ReadOnly,
         destructive: false,

@@ -42,8 +42,6 @@ pub(crate) struct Prompting<'a> {
     pub(crate) behalf: OwnBehalf,
     /// The panels that a client shows beside the session.
     pub(crate) panels: Option<PanelInventory>,
-    /// The skills that the agent may use.
-    pub(crate) skills: Vec<SkillListing>,
 }
 
 /// The sections of a prompt, with what was done for them.
@@ -77,13 +75,19 @@ impl Prompting<'_> {
             .iter()
             .filter(|tool| caller.may_call(*tool).is_ok())
             .collect();
+        let listings: Vec<&ToolDefinition> = tools
+            .iter()
+            .copied()
+            .filter(|tool| lists_items(tool))
+            .take(LISTINGS_MAX)
+            .collect();
+        let skills: Vec<SkillListing> = Vec::new();
         let peers = self.peers(&config.peer_list);
         let off = &self.definition.prompt_sections_off;
         let mut made = Made::default();
         let mut items = Vec::new();
         if !off.contains(&SectionName::ArtifactItems) {
-            let listings = tools.iter().filter(|tool| lists_items(tool));
-            for tool in listings.take(LISTINGS_MAX) {
+            for tool in &listings {
                 if let Some((found, listed)) = Box::pin(self.list(tool)).await {
                     items.extend(found);
                     made.listed.push(listed);
@@ -94,7 +98,8 @@ impl Prompting<'_> {
         made.untrusted = !items.is_empty();
         made.sections = Known {
             tools: &tools,
-            skills: &self.skills,
+            skills: &skills,
+            has_artifacts: !listings.is_empty(),
             items: &items,
             panels: self.panels.as_ref(),
             peers: &peers,

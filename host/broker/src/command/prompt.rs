@@ -115,7 +115,6 @@ impl Broker {
             panels: asked
                 .session
                 .and_then(|row| PanelInventory::of_session(&row.attributes)),
-            skills: Vec::new(),
         };
         let base = own_base(&agent.agent, &definition, persona, config.as_ref())
             .unwrap_or_else(|| definition.prompt());

@@ -76,7 +76,6 @@ impl SessionContext {
                     permissions: &started.permissions,
                     behalf: (&started).into(),
                     panels: panels.clone(),
-                    skills: Vec::new(),
                 };
                 let made = Box::pin(prompting.make()).await;
                 *before = Some(Sectioned {

@@ -10,7 +10,7 @@ mod text;
 
 pub use text::{ITEMS_SHOWN_MAX, SHORT_CHARS_MAX};
 
-use crate::access::artifact::{ArtifactItem, lists_items};
+use crate::access::artifact::ArtifactItem;
 use crate::access::tool::ToolDefinition;
 use crate::agents::prompt_section::SectionName;
 use crate::thread::compaction::text_tokens;
@@ -67,6 +67,8 @@ pub struct Known<'a> {
     pub tools: &'a [&'a ToolDefinition],
     /// The skills that its agent may use.
     pub skills: &'a [SkillListing],
+    /// True if some of its tools keep items that people look at, whether there are any or not.
+    pub has_artifacts: bool,
     /// The items that its tools list, in order.
     pub items: &'a [ArtifactItem],
     /// The panels that a client shows beside its session.
@@ -89,17 +91,16 @@ impl Known<'_> {
     }
 
     fn text(&self, name: SectionName) -> Option<String> {
-        let has_artifacts = || self.tools.iter().any(|tool| lists_items(tool));
         match name {
             SectionName::Tools => text::tools(self.tools),
             SectionName::Skills => text::skills(self.skills),
             SectionName::ArtifactItems => text::items(self.items),
             SectionName::MessageContext => {
-                has_artifacts().then(|| text::MESSAGE_CONTEXT.to_owned())
+                self.has_artifacts.then(|| text::MESSAGE_CONTEXT.to_owned())
             }
             SectionName::ArtifactsPanels => self
                 .panels
-                .filter(|_| has_artifacts())
+                .filter(|_| self.has_artifacts)
                 .and_then(text::panels),
             SectionName::AvailableAgents => {
                 let may_send = self.tools.iter().any(|tool| tool.name == talk::MESSAGE);

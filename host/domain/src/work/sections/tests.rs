@@ -1,5 +1,4 @@
 use super::*;
-use crate::access::artifact::MARK;
 use crate::access::tool::EffectClass;
 use crate::work::panels::{Panel, PanelContext};
 use serde_json::json;
@@ -14,13 +13,6 @@ fn tool(name: &str, description: &str) -> ToolDefinition {
         effect: EffectClass::ReadOnly,
         destructive: false,
         time_limit_ms: None,
-    }
-}
-
-fn listing() -> ToolDefinition {
-    ToolDefinition {
-        results: Some(json!({ "type": "object", MARK: true })),
-        ..tool("lists_items", "Lists all items. With their ids.")
     }
 }
 
@@ -60,7 +52,7 @@ fn inventory() -> PanelInventory {
 
 /// Makes the sections of an agent that has something for each of them.
 fn all_without(off: &[SectionName]) -> Vec<Section> {
-    let listing = listing();
+    let listing = tool("lists_items", "Lists all items. With their ids.");
     let message = tool(
         talk::MESSAGE,
         "Says something to another agent, in a session. More.",
@@ -77,6 +69,7 @@ fn all_without(off: &[SectionName]) -> Vec<Section> {
     Known {
         tools: &[&message, &listing, &system],
         skills: &[skill],
+        has_artifacts: true,
         items: &[item("reading", "7", "A book"), item("todo", "2", "Milk")],
         panels: Some(&inventory),
         peers: &[&peer],
@@ -146,6 +139,7 @@ fn without_anything_to_say_there_is_no_section() {
     let known = Known {
         tools: &[&system],
         skills: &[],
+        has_artifacts: false,
         items: &[],
         panels: Some(&inventory),
         peers: &[&nobody_to_ask],
