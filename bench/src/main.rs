@@ -21,6 +21,7 @@ mod long_reads;
 mod measure;
 mod parts;
 mod process;
+mod prompts;
 mod purge;
 mod ready;
 mod replay;
@@ -43,11 +44,12 @@ use size::Size;
 use std::path::Path;
 
 /// Every benchmark, in the order in which they run.
-const NAMES: [&str; 21] = [
+const NAMES: [&str; 22] = [
     "instance",
     "transcript",
     "syncs",
     "turn",
+    "prompts",
     "delegation",
     "first-token",
     "healthz",
@@ -157,6 +159,7 @@ async fn measured(name: &str, size: Size) -> anyhow::Result<Vec<Row>> {
         "transcript" => Box::pin(transcript::run()).await,
         "syncs" => syncs::run(),
         "turn" => Box::pin(turn::run()).await,
+        "prompts" => Box::pin(prompts::run()).await,
         "delegation" => Box::pin(delegation::run(size)).await,
         "first-token" => Box::pin(first_token::run()).await,
         "healthz" => Box::pin(healthz::run()).await,

@@ -35,7 +35,7 @@ pub use crate::operation::{
 };
 pub use crate::step::{Decision, Effect, Item, Step, Until, Wait};
 pub use crate::tool::{
-    CallContext, EffectClass, IntoProgress, Json, Progress, Tool, ToolDefinition, ToolError, Tools,
-    call_by_name, schema_of,
+    ArtifactItem, ArtifactItems, CallContext, EffectClass, IntoProgress, Json, Progress, Tool,
+    ToolDefinition, ToolError, Tools, call_by_name, schema_of,
 };
 pub use crate::turn::{LimitsLeft, Memo, PastSession, Peer, Turn, Unreadable, View};

@@ -126,6 +126,28 @@ impl ToolError {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Json<T>(pub T);
 
+/// The keyword in the schema of a tool's results that makes it a listing of artifacts.
+const ARTIFACTS_MARK: &str = "x-artifact-items";
+
+/// A thing that a component keeps for people to look at, such as an entry of a list.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct ArtifactItem {
+    /// Its kind, such as `todo`.
+    #[serde(rename = "type")]
+    pub item_type: String,
+    /// Its id within its kind.
+    pub id: String,
+    /// Its name for people.
+    pub name: String,
+}
+
+/// The result of a tool that [lists artifacts](Tool::lists_artifacts).
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct ArtifactItems {
+    /// The items; the host takes 1,000 at most.
+    pub items: Vec<ArtifactItem>,
+}
+
 /// A type that a tool may return.
 pub trait IntoProgress {
     /// The schema that the tool thereby promises.
@@ -198,6 +220,7 @@ pub struct Tool {
     capabilities: Vec<String>,
     effect: EffectClass,
     destructive: bool,
+    lists_artifacts: bool,
     time_limit_ms: Option<u32>,
     run: Box<Run>,
 }
@@ -238,6 +261,7 @@ impl Tool {
             capabilities: Vec::new(),
             effect: EffectClass::NonIdempotent,
             destructive: false,
+            lists_artifacts: false,
             time_limit_ms: None,
             run: Box::new(run),
         }
@@ -261,6 +285,15 @@ impl Tool {
     #[must_use]
     pub fn destructive(mut self) -> Self {
         self.destructive = true;
+        self
+    }
+
+    /// Declares that the tool lists the items that the component keeps for people to look at, so
+    /// that the host may call it by itself and name them in prompts. Its result is
+    /// [`Json<ArtifactItems>`](ArtifactItems), it only reads, and needs no argument.
+    #[must_use]
+    pub fn lists_artifacts(mut self) -> Self {
+        self.lists_artifacts = true;
         self
     }
 
@@ -291,12 +324,21 @@ impl Tool {
             name: self.name.clone(),
             description: self.description.clone(),
             arguments: (self.arguments)(),
-            results: (self.results)(),
+            results: self.marked((self.results)()),
             capabilities: self.capabilities.clone(),
             effect: self.effect,
             destructive: self.destructive,
             time_limit_ms: self.time_limit_ms,
         }
+    }
+
+    /// Returns the schema of its results with the mark of a listing, if it is one.
+    fn marked(&self, results: Option<Value>) -> Option<Value> {
+        let mut results = results?;
+        if let Some(schema) = results.as_object_mut().filter(|_| self.lists_artifacts) {
+            schema.insert(ARTIFACTS_MARK.to_owned(), Value::Bool(true));
+        }
+        Some(results)
     }
 
     /// Runs one call.

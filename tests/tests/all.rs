@@ -66,6 +66,7 @@ mod all {
     mod people;
     mod plugin_test;
     mod poison;
+    mod prompts;
     mod purge;
     mod purity;
     mod queue;

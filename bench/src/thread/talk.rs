@@ -183,6 +183,7 @@ impl Conversation {
             compacts: None,
             compacted: None,
             hints: Vec::new(),
+            sections: None,
             overrides: None,
             session_config: None,
             session_expires_at: None,

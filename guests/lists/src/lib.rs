@@ -86,8 +86,14 @@ impl Lists {
     }
 
     // To delete again what is gone is another outcome, so the deleting tools run at most once.
-    fn reading_list_tools(self) -> [Tool; 7] {
+    fn reading_list_tools(self) -> [Tool; 8] {
         [
+            self.read(
+                "reading_list_items",
+                "Names everything that is on the reading list, with its id.",
+                shelf::items::<Reading>,
+            )
+            .lists_artifacts(),
             self.change(
                 "reading_list_add",
                 "Adds an article, a paper or a link to the reading list.",
@@ -130,8 +136,14 @@ impl Lists {
         ]
     }
 
-    fn todo_tools(self) -> [Tool; 8] {
+    fn todo_tools(self) -> [Tool; 9] {
         [
+            self.read(
+                "todo_items",
+                "Names every task, with its id.",
+                shelf::items::<Task>,
+            )
+            .lists_artifacts(),
             self.change("todo_add", "Adds a task to the todo list.", todo::add)
                 .idempotent(),
             self.read(
@@ -200,6 +212,11 @@ struct Id {
     /// The entry's id, such as 12.
     id: u64,
 }
+
+/// Names all of a list.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Everything {}
 
 /// Says what was removed.
 #[derive(Debug, Serialize, JsonSchema)]

@@ -1,8 +1,8 @@
 //! The entries of one list in the bucket: added, found, changed and removed by id.
 
-use crate::{Change, Deleted, Id};
-use agent_host_sdk::ToolError;
+use crate::{Change, Deleted, Everything, Id};
 use agent_host_sdk::keyvalue::Bucket;
+use agent_host_sdk::{ArtifactItem, ArtifactItems, ToolError};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -130,6 +130,22 @@ impl<E: Entry> Shelf<E> {
         records.sort_by_key(|record| record.entry.id);
         Ok(records)
     }
+}
+
+/// Names all entries.
+pub(crate) fn items<E: Entry>(
+    shelf: &Shelf<E>,
+    _: &Everything,
+) -> Result<ArtifactItems, ToolError> {
+    let entries = shelf.all()?.into_iter();
+    let items = entries.map(|Numbered { id, entry }| ArtifactItem {
+        item_type: E::LIST.to_owned(),
+        id: id.to_string(),
+        name: entry.title().to_owned(),
+    });
+    Ok(ArtifactItems {
+        items: items.collect(),
+    })
 }
 
 /// Shows one entry.

@@ -69,10 +69,10 @@ fn world() {
 #[test]
 fn each_tool_says_what_it_needs_and_does() {
     let definitions = Bench::new(Lists::new()).definitions();
-    assert_eq!(definitions.len(), 15);
+    assert_eq!(definitions.len(), 17);
     for definition in definitions {
         let name = definition.name.as_str();
-        let reads = ["_list", "_search", "_get"]
+        let reads = ["_list", "_search", "_get", "_items"]
             .iter()
             .any(|end| name.ends_with(end));
         let deletes = name.ends_with("_delete");
@@ -105,6 +105,29 @@ fn each_tool_says_what_it_needs_and_does() {
         );
         assert!(definition.results.is_some(), "{name}");
     }
+}
+
+#[test]
+fn each_list_names_its_items_by_a_tool_that_is_marked_for_it() {
+    let definitions = Bench::new(Lists::new()).definitions();
+    let marked: Vec<&str> = definitions
+        .iter()
+        .filter(|tool| tool.results.as_ref().unwrap()["x-artifact-items"] == true)
+        .map(|tool| tool.name.as_str())
+        .collect();
+    assert_eq!(marked, ["reading_list_items", "todo_items"]);
+    world();
+    ok("todo_add", json!({ "title": "Buy milk" }));
+    ok("reading_list_add", json!({ "title": "A book" }));
+    let item = |item_type: &str, name: &str| {
+        let item = json!({ "type": item_type, "id": "1", "name": name });
+        json!({ "items": [item] })
+    };
+    assert_eq!(ok("todo_items", json!({})), item("todo", "Buy milk"));
+    assert_eq!(
+        ok("reading_list_items", json!({})),
+        item("reading", "A book")
+    );
 }
 
 #[test]

@@ -6,6 +6,7 @@ mod component;
 mod lifetime;
 mod local;
 mod memory;
+mod prompt;
 mod scopes;
 mod serve;
 mod session;
@@ -20,6 +21,7 @@ pub(crate) use component::{Component, Suggest};
 pub(crate) use lifetime::Lifetime;
 pub(crate) use local::{Completions, Doctor, Man};
 pub(crate) use memory::Memory;
+pub(crate) use prompt::Prompt;
 pub(crate) use scopes::{describe, parse};
 pub(crate) use serve::{Dev, Serve};
 pub(crate) use session::Session;
@@ -114,6 +116,9 @@ pub(crate) enum Command {
     /// Look at the notes that agents keep, and forget them
     #[command(subcommand)]
     Memory(Memory),
+    /// Look at the prompts that models get
+    #[command(subcommand)]
+    Prompt(Prompt),
     /// Look at the events of a running host
     #[command(subcommand)]
     Events(Events),

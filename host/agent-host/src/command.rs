@@ -17,6 +17,7 @@ mod key;
 mod local;
 mod memory;
 mod model;
+mod prompt;
 mod rebuild;
 mod reload;
 mod session;
@@ -63,6 +64,7 @@ pub(crate) async fn run(
         Command::Component(what) => component::run(what, load, terminal).await,
         Command::Session(what) => session::run(&load()?, what, terminal).await,
         Command::Memory(what) => memory::run(&load()?, what, terminal).await,
+        Command::Prompt(what) => prompt::run(&load()?, what, terminal).await,
         Command::Events(what) => events::run(&load()?, what, terminal).await,
         Command::Telemetry(what) => telemetry::watch(&load()?, what, terminal).await,
         Command::Audit(what) => audit::run(&load()?, what, terminal).await,

@@ -23,6 +23,7 @@ mod models;
 mod operator;
 mod paths;
 mod probes;
+mod prompts;
 mod purges;
 mod quarantine;
 mod queue;
@@ -116,6 +117,8 @@ fn guarded() -> OpenApiRouter<Api> {
         .routes(routes!(memory::read))
         .routes(routes!(memory::list))
         .routes(routes!(memory::forget))
+        .routes(routes!(prompts::show))
+        .routes(routes!(prompts::push))
         .routes(routes!(labels::fork))
         .routes(routes!(trees::show))
         .routes(routes!(trees::tree))

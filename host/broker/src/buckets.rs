@@ -10,6 +10,8 @@ use async_trait::async_trait;
 use domain::bucket::BucketSize;
 use domain::event::RunStarted;
 use domain::grant::{Behalf, BucketGrant, BucketPlace};
+use domain::id::{AgentId, SessionId};
+use domain::user::UserId;
 use runtime::{BucketError, Buckets, Hold};
 use std::sync::Arc;
 
@@ -17,21 +19,49 @@ use std::sync::Arc;
 pub(crate) struct CallBuckets {
     core: Arc<Core>,
     component: String,
-    started: RunStarted,
+    behalf: OwnBehalf,
+}
+
+/// The user, the agent and the session on whose behalf a call is made, whether in a run or not.
+#[derive(Debug, Clone)]
+pub(crate) struct OwnBehalf {
+    pub(crate) user: UserId,
+    pub(crate) agent: AgentId,
+    pub(crate) session: SessionId,
+}
+
+impl From<&RunStarted> for OwnBehalf {
+    fn from(started: &RunStarted) -> Self {
+        Self {
+            user: started.user_id.clone(),
+            agent: started.agent,
+            session: started.session,
+        }
+    }
 }
 
 impl CallBuckets {
-    /// Creates the buckets for a call in a run.
-    pub(crate) fn new(core: &Arc<Core>, component: &str, started: &RunStarted) -> Self {
+    /// Creates the buckets for a call.
+    pub(crate) fn new(core: &Arc<Core>, component: &str, behalf: OwnBehalf) -> Self {
         Self {
             core: core.clone(),
             component: component.to_owned(),
-            started: started.clone(),
+            behalf,
         }
     }
 
     fn place(&self, bucket: &BucketGrant) -> BucketPlace {
-        bucket.place(&self.component, behalf(&self.started))
+        let OwnBehalf {
+            user,
+            agent,
+            session,
+        } = &self.behalf;
+        let behalf = Behalf {
+            user: user.as_str(),
+            agent: *agent,
+            session: *session,
+        };
+        bucket.place(&self.component, behalf)
     }
 }
 

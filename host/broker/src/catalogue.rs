@@ -9,6 +9,7 @@ use domain::digest::Digest;
 use domain::event::DefinitionMade;
 use domain::grant::Grant;
 use domain::memory;
+use domain::panels;
 use domain::persona::{Persona, PersonaId};
 use domain::talk;
 use domain::tool::ToolDefinition;
@@ -199,6 +200,7 @@ impl Catalogue {
                         || tool.name == delegate::NAME
                         || talk::NAMES.contains(&tool.name.as_str())
                         || memory::NAMES.contains(&tool.name.as_str())
+                        || panels::NAMES.contains(&tool.name.as_str())
                     {
                         return Err(Misfit::ToolOfTheHost {
                             tool: tool.name.clone(),

@@ -21,6 +21,7 @@
 //! - work that agents handed to each other: `command/tasks.rs`
 //! - another configuration: `command/configuration.rs`
 //! - compaction on request: `command/compacting.rs`
+//! - the prompt of an agent as a model would get it: `command/prompt.rs`
 //! - notes, and reading a session into notes on request: `command/memory.rs`
 //! - forks and comparisons: `command/trees.rs`
 //! - export and import of threads: `command/transcripts.rs`
@@ -62,6 +63,7 @@ mod once;
 mod opening;
 mod paths;
 mod placing;
+mod prompt;
 mod purge;
 mod quarantine;
 mod queue;
@@ -101,6 +103,8 @@ pub use once::By;
 pub(crate) use once::{AnswerAt, Request};
 pub use paths::{PathEntry, PathFilter};
 pub use placing::Below;
+pub use prompt::PromptPart;
+pub(crate) use prompt::own_base;
 pub use purge::{Gone, PurgeOf};
 pub use queue::{InputView, QueueSaid, WaitingInputs};
 pub(crate) use quota::may_store;

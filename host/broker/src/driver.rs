@@ -15,6 +15,7 @@
 //!   `driver/place.rs`
 //! - inputs that a turn begins with, and its persona: `driver/claim.rs`
 //! - inputs that join an open run: `driver/queue.rs`
+//! - the sections of its prompts: `driver/sectioning.rs`
 //! - the basis of a step: `driver/frozen.rs`
 //! - a step of an agent: `driver/step.rs`
 //! - what a step sees, and what its requests are resolved from: `driver/prepare.rs`,
@@ -31,6 +32,7 @@
 //! - agents that talk, and work that is handed over: `driver/talk.rs`, `driver/handover.rs`
 //! - delegations that wait for room: `driver/held.rs`
 //! - compaction: `driver/compacting.rs`; cuts of prompts during a run: `driver/cutting.rs`
+//! - panels of the user's clients: `driver/panels.rs`
 //! - notes, and reading a session into them: `driver/memory.rs`, `driver/reading.rs`
 //! - events of structured sessions: `driver/session_events.rs`
 //! - the end of a run: `driver/end.rs`, on a command's request: `driver/abort.rs`
@@ -60,6 +62,7 @@ mod hinting;
 mod late_replies;
 mod limits;
 mod memory;
+mod panels;
 mod panicked;
 mod phase;
 mod place;
@@ -72,6 +75,7 @@ mod refresh;
 mod reserve;
 mod resolve;
 mod scope;
+mod sectioning;
 mod session_events;
 mod state;
 mod step;

@@ -31,6 +31,11 @@ pub(crate) fn run() -> RunId {
     RunId(Uuid::now_v7())
 }
 
+/// Returns the id of a call that belongs to no operation.
+pub(crate) fn call() -> String {
+    Uuid::now_v7().to_string()
+}
+
 pub(crate) fn input() -> InputId {
     InputId(Uuid::now_v7())
 }

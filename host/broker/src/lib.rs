@@ -12,6 +12,7 @@
 //! - what executes guests, and its stand-in for tests: `engine.rs`
 //! - work on operations: `performance.rs`
 //! - the host's time: `clock.rs`
+//! - what a prompt says of tools, artifacts and peers: `prompting.rs`
 //! - timers: `timers.rs`
 //! - sessions with work after a start: `recovery.rs`, and the note of those that it looks at:
 //!   `looks.rs`
@@ -52,6 +53,7 @@ pub mod models;
 mod panics;
 mod paths;
 mod performance;
+mod prompting;
 mod purge;
 mod quarantine;
 mod recovering;
@@ -77,10 +79,10 @@ pub use command::{
     Address, AgentSessions, AgentView, Below, Broker, By, CallReport, Cancelled, CreateAgent,
     DIFF_TURNS_MAX, Error, Fork, Gone, ImportSession, Imported, ImportedSession, InputReceipt,
     InputView, IssuedKey, KeysOf, MakeDefinition, Meant, NewSession, Other, PathEntry, PathFilter,
-    PostMessage, PostOutcome, PostRouted, PurgeOf, QueueSaid, Reading, Reload, Reloaded, Respond,
-    Routed, RoutedReceipt, SessionIds, SessionNumbers, SessionView, SessionsByAgent, Setup,
-    TRANSCRIPT_BYTES_MAX, Target, TaskList, TaskQuery, Template, TurnOutcome, TurnReport,
-    UploadFile, WaitingInputs, WantedNotes,
+    PostMessage, PostOutcome, PostRouted, PromptPart, PurgeOf, QueueSaid, Reading, Reload,
+    Reloaded, Respond, Routed, RoutedReceipt, SessionIds, SessionNumbers, SessionView,
+    SessionsByAgent, Setup, TRANSCRIPT_BYTES_MAX, Target, TaskList, TaskQuery, Template,
+    TurnOutcome, TurnReport, UploadFile, WaitingInputs, WantedNotes,
 };
 pub use core::{Limits, Stats, UserLimits};
 pub use live::{Frame, Joined, Live, SharedText, Show};

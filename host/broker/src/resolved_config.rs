@@ -16,6 +16,7 @@ use domain::digest::Digest;
 use domain::event::RunStarted;
 use domain::grant::Grant;
 use domain::memory;
+use domain::panels;
 use domain::talk::{self, Reachable};
 use domain::tool::ToolDefinition;
 use serde_json::{Map, Value};
@@ -234,6 +235,7 @@ impl ResolvedConfigs {
             .into_iter()
             .chain(talk)
             .chain(memory::definitions(true))
+            .chain(panels::definitions())
     }
 
     /// Returns the grant of a component, as the ledger names it.
@@ -348,6 +350,10 @@ impl Offered<'_> {
             .chain(of_memory)
             .filter(|tool| caller.may_call(tool).is_ok())
             .collect();
+        if panels::are_offered(allowlist, &tools) {
+            let of_panels = panels::definitions().into_iter();
+            tools.extend(of_panels.filter(|tool| caller.may_call(tool).is_ok()));
+        }
         tools.sort_by(|a, b| a.name.cmp(&b.name));
         tools
     }

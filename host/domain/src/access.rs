@@ -4,6 +4,7 @@
 //!
 //! - users, API keys and their scopes: `user.rs`, `key.rs`
 //! - what a tool declares, and the texts in which it does: `tool.rs`, `tool/wording.rs`
+//! - items that tools list for people to look at: `artifact.rs`
 //! - what an author says of a component, and wants for it: `manifest.rs`
 //! - grants, and the part that a call is bound to: `grant.rs`; folders, their patterns and quotas,
 //!   how they lie to each other, and those of single users, agents and sessions:
@@ -21,6 +22,7 @@
 //! - values of secrets, and their echoes: `secret.rs`, `redact.rs` (`needle.rs`: the forms of one,
 //!   `scan.rs`: the search, `escape.rs`: escapes)
 
+pub mod artifact;
 pub mod bucket;
 pub mod confirm;
 pub mod egress;

@@ -3,6 +3,7 @@
 //! ## Where things are
 //!
 //! - definitions, from which agents are made: `definition.rs`
+//! - sections of a system prompt, by name: `prompt_section.rs`
 //! - what one call may do: `authority.rs` (`inherited.rs`: what goes with work that is handed on,
 //!   `within.rs`: the run's ceiling, `review.rs`: asked against granted, `explain.rs`: every list
 //!   that has a say)
@@ -20,6 +21,7 @@ pub mod authority;
 pub mod definition;
 pub mod path;
 pub mod persona;
+pub mod prompt_section;
 pub mod residency;
 pub mod role;
 pub mod routing;

@@ -27,9 +27,12 @@ mod values;
 mod work;
 
 pub use access::{
-    bucket, confirm, egress, glob, grant, key, manifest, redact, ruling, secret, tool, user,
+    artifact, bucket, confirm, egress, glob, grant, key, manifest, redact, ruling, secret, tool,
+    user,
 };
-pub use agents::{authority, definition, path, persona, residency, role, routing, session};
+pub use agents::{
+    authority, definition, path, persona, prompt_section, residency, role, routing, session,
+};
 pub use events::{agent, event, import, run, session_label, telemetry};
 pub use thread::{
     compaction, cut_off, message, message_labels, model, prompt_cut, sampling, spill, transcript,
@@ -40,8 +43,8 @@ pub use values::{
     shown, time,
 };
 pub use work::{
-    account, approval, basis, budget, delegate, dispatch, hints, memory, operation, price, queue,
-    step, talk, task, usage, widget,
+    account, approval, basis, budget, delegate, dispatch, hints, memory, operation, panels, price,
+    queue, sections, step, talk, task, usage, widget,
 };
 
 // The model of the queue in `tests/models/` names this crate as other crates do.

@@ -19,6 +19,8 @@
 //!   `budget.rs`
 //! - `memory_search`, `memory_save`, `memory_forget`, reading a session into notes: `memory.rs`;
 //!   notes that stand in a prompt: `hints.rs`
+//! - sections of a system prompt: `sections.rs`; panels that clients show, and the tools that read
+//!   them: `panels.rs`
 //! - costs of models: `price.rs`; what settled work used, by day and model: `usage.rs`
 //! - widgets: `widget.rs` (`shapes.rs`: what each is shown and answers, `document.rs`: their part
 //!   of `/openapi.json`, `upload.rs`: answers that name files)
@@ -32,8 +34,10 @@ pub mod dispatch;
 pub mod hints;
 pub mod memory;
 pub mod operation;
+pub mod panels;
 pub mod price;
 pub mod queue;
+pub mod sections;
 pub mod step;
 pub mod talk;
 pub mod task;

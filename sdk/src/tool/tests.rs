@@ -2,8 +2,8 @@
 
 use crate::harness::{Bench, notes};
 use crate::{
-    CallContext, ClientAction, EffectClass, IntoProgress, Json, Part, Progress, Tool, ToolError,
-    Tools,
+    ArtifactItems, CallContext, ClientAction, EffectClass, IntoProgress, Json, Part, Progress,
+    Tool, ToolError, Tools,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -96,6 +96,24 @@ fn a_definition_follows_from_the_types() {
         (EffectClass::Idempotent, false, Some(5_000))
     );
     assert_eq!(brew.capabilities, ["kitchen.use"]);
+}
+
+#[test]
+fn a_listing_of_artifacts_is_marked_in_the_schema_of_its_results() {
+    let run = |_: &CallContext, _: Nothing| Ok(Json(ArtifactItems::default()));
+    let listing = Tool::new("items", "Names all items.", run).read_only();
+    let results = listing.definition().results.unwrap();
+    assert_eq!(results.get("x-artifact-items"), None);
+    let listing = listing.lists_artifacts();
+    let results = listing.definition().results.unwrap();
+    assert_eq!(results["x-artifact-items"], true);
+    let item = &results["properties"]["items"]["items"];
+    assert_eq!(item["required"], json!(["type", "id", "name"]));
+    let given = listing.call(&CallContext::default(), json!({})).unwrap();
+    assert_eq!(
+        given,
+        Progress::Done(vec![Part::Text(r#"{"items":[]}"#.to_owned())])
+    );
 }
 
 #[test]

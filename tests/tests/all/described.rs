@@ -355,6 +355,11 @@ async fn chat(asked: &mut Asked<'_>, agent: &str) -> String {
         .await;
     let changes = json!({ "pinned": true, "attributes": { "colour": "black" } });
     asked.ask(Method::PATCH, &session, changes).await;
+    let panels = json!([{ "panelId": "p", "panelType": "artifacts" }]);
+    let pushed = json!({ "type": "panel_inventory", "panels": panels });
+    asked.post(&format!("{session}/panels"), pushed).await;
+    let id = opened["id"].as_str().unwrap();
+    asked.get(&format!("{agent}/prompt?session={id}")).await;
     let choice = json!({ "prompt": "?", "options": ["a", "b"] });
     let asks = json!({ "key": "q", "client": "multiple_choice", "props": choice, "lock": true });
     asked

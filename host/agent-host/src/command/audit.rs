@@ -14,6 +14,7 @@ use domain::event::OPERATOR_READ;
 use domain::grant::capability::{ENV_READ, FILES_READ, FILES_WRITE, NET_HTTP, SECRETS_USE};
 use domain::id::AgentId;
 use domain::memory;
+use domain::panels;
 use domain::ruling::{AGENT_CALL, MODEL_CALL, STEP, TOOL_CALL};
 use domain::talk;
 use serde_json::Value;
@@ -142,7 +143,8 @@ impl Known {
             "tool"
                 if name == delegate::NAME
                     || talk::NAMES.contains(&name)
-                    || memory::NAMES.contains(&name) =>
+                    || memory::NAMES.contains(&name)
+                    || panels::NAMES.contains(&name) =>
             {
                 return None;
             }

@@ -36,6 +36,9 @@ pub(crate) struct Config {
     pub(crate) personas: Vec<Persona>,
     /// The model alias that is used by default. Not needed when there is only one.
     pub(crate) default_model: Option<String>,
+    /// The system prompt of agents whose definition says nothing of them: it has neither
+    /// `systemPrompt` nor `description`. Without it, theirs is "You are {displayName}."
+    pub(crate) default_system_prompt: Option<String>,
     /// Secrets by name, and the sources of their values: `{ env = "NAME" }`, `{ file = "path" }` or
     /// `{ command = ["program", "word"] }`. Values never appear here.
     pub(crate) secrets: BTreeMap<String, SecretSource>,
@@ -99,13 +102,18 @@ impl Config {
     }
 
     /// Returns the agents as they are driven. One that names a `chat.provider` and no model has
-    /// that provider's model.
+    /// that provider's model, and one of which nothing is said has the default prompt.
     pub(crate) fn definitions(&self) -> Vec<Definition> {
         let mut definitions = self.agents.clone();
         for definition in &mut definitions {
             // What is wrong with it is an error of the check.
             if let Ok(Some(alias)) = chat_provider::model(self, definition) {
                 definition.model = Some(alias.to_owned());
+            }
+            if definition.says_nothing() {
+                definition
+                    .system_prompt
+                    .clone_from(&self.default_system_prompt);
             }
         }
         definitions

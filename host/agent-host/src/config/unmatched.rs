@@ -8,6 +8,7 @@ use domain::definition::Definition;
 use domain::delegate::{self, Target};
 use domain::grant::PatternList;
 use domain::memory;
+use domain::panels;
 use domain::talk;
 use domain::tool::ToolDefinition;
 use std::collections::BTreeSet;
@@ -91,6 +92,8 @@ pub(super) fn with_own_tools<'a>(
         lists.any(|list| memory::is_listed(list, tool))
     };
     names.extend(memory::NAMES.into_iter().filter(lists));
+    // And these for whoever names them.
+    names.extend(panels::NAMES);
     names
 }
 

@@ -384,6 +384,7 @@ fn started(component: Digest, session_type: &str) -> Result<RunStarted, NotAnId>
         denies: Default::default(),
         untrusted: false,
         hints: Vec::new(),
+        sections: None,
         user_id: UserId::local(),
         model: None,
         generation: domain::sampling::GenerationSettings::default(),

@@ -5,10 +5,11 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 
 /// The keys that are read again, as tables of the file.
-const READ_AGAIN: [&str; 12] = [
+const READ_AGAIN: [&str; 13] = [
     "agents",
     "components",
     "defaultModel",
+    "defaultSystemPrompt",
     "delegation",
     "limits",
     "models",
@@ -40,6 +41,7 @@ pub(super) fn beside_the_rest(read: Config, served: Config) -> Config {
         require_pins,
         personas,
         default_model,
+        default_system_prompt,
         models,
         retry,
         limits,
@@ -68,6 +70,7 @@ pub(super) fn beside_the_rest(read: Config, served: Config) -> Config {
         require_pins,
         personas,
         default_model,
+        default_system_prompt,
         models,
         retry,
         limits,

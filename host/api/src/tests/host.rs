@@ -549,6 +549,7 @@ fn run_started(agent: AgentId, session: SessionId, run: RunId) -> Event {
         denies: Default::default(),
         untrusted: false,
         hints: Vec::new(),
+        sections: None,
         user_id: UserId::local(),
         model: None,
         generation: domain::sampling::GenerationSettings::default(),

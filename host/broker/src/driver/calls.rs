@@ -15,6 +15,7 @@ use domain::limits::TIMER_MS_MAX;
 use domain::memory;
 use domain::message::Part;
 use domain::operation::Performer;
+use domain::panels;
 use domain::ruling::{AGENT_CALL, Rule, TOOL_CALL};
 use domain::run::decide::{Resolved, find_call};
 use domain::shown::visible;
@@ -78,13 +79,13 @@ impl SessionContext {
             Err(fault) => return Ok(failed("invalid-arguments", fault)),
         };
         // Faults in the arguments of these tools are reported in the tools' own terms.
-        if hands_over(name) || memory::NAMES.contains(&name) {
-            scope.left.calls -= 1;
-            return match name {
-                delegate::NAME => self.resolve_delegate(scope, arguments, sent).await,
-                _ if hands_over(name) => self.resolve_talk(scope, name, parsed, sent).await,
-                _ => self.resolve_memory(scope, name, parsed, sent).await,
+        if is_own(name) {
+            let call = OwnCall {
+                name,
+                arguments,
+                parsed,
             };
+            return self.resolve_own(scope, call, sent).await;
         }
         let parsed = Value::Object(parsed);
         match self
@@ -106,6 +107,27 @@ impl SessionContext {
             return Ok(self.not_available(scope, name));
         };
         Ok(self.tool_call(scope, offering, Offer { shown, tool }, parsed.to_string()))
+    }
+
+    /// Resolves a call of one of the host's own tools.
+    async fn resolve_own(
+        &self,
+        scope: &mut Scope<'_>,
+        call: OwnCall<'_>,
+        sent: &mut Vec<Sent>,
+    ) -> Result<Resolved, DriverError> {
+        let OwnCall {
+            name,
+            arguments,
+            parsed,
+        } = call;
+        scope.left.calls -= 1;
+        match name {
+            delegate::NAME => self.resolve_delegate(scope, arguments, sent).await,
+            _ if hands_over(name) => self.resolve_talk(scope, name, parsed, sent).await,
+            _ if panels::NAMES.contains(&name) => self.resolve_panels(scope, name, &parsed).await,
+            _ => self.resolve_memory(scope, name, parsed, sent).await,
+        }
     }
 
     /// Returns the call of a tool that may be made, with its limits and the approval that it needs.
@@ -389,6 +411,19 @@ async fn handed_on(
         content.extend(view.part(digest).await?);
     }
     Ok(content)
+}
+
+/// A call of one of the host's own tools.
+struct OwnCall<'a> {
+    name: &'a str,
+    /// The arguments as the model wrote them.
+    arguments: &'a str,
+    parsed: Map<String, Value>,
+}
+
+/// Returns whether a tool is the host's own.
+fn is_own(tool: &str) -> bool {
+    hands_over(tool) || memory::NAMES.contains(&tool) || panels::NAMES.contains(&tool)
 }
 
 /// Returns whether calls of a tool become work of another agent.

@@ -7,9 +7,10 @@ use super::error::DriverError;
 use super::hinting::ToHint;
 use super::phase::{Phase, Starting};
 use super::queue::Opening;
+use super::sectioning::ToSection;
 use super::state::Driver;
 use crate::catalogue::Entry;
-use crate::command::{GENERATION, SYSTEM_PROMPT};
+use crate::command::{GENERATION, own_base};
 use crate::fresh;
 use crate::resolved_config::Sealed;
 use domain::account::Accounts;
@@ -28,7 +29,6 @@ use domain::operation::ReplyTo;
 use domain::path::PathKind;
 use domain::persona::Persona;
 use domain::queue::OverflowNotice;
-use domain::run::Run;
 use domain::sampling::GenerationSettings;
 use domain::time::Timestamp;
 use domain::user::UserId;
@@ -90,11 +90,19 @@ impl Driver {
             generation,
         };
         let started = self.context.started(&session, &agent, &led, claim).await?;
+        let to_section = ToSection {
+            session: &session,
+            definition: led.definition,
+            started,
+        };
+        let with = self.context.with_sections(to_section, &mut self.sectioned);
+        let begun = Box::pin(with).await;
         self.phase = Phase::starting(Starting {
-            driving: Driving::new(Run::begin(started), Vec::new()),
+            driving: Driving::new(begun.run, begun.entries),
             inputs,
             agent: Some(agent),
             overrides,
+            sections: begun.sections,
             begins_under,
         });
         self.stale = false;
@@ -207,6 +215,7 @@ impl SessionContext {
             permissions: Permissions::default(),
             untrusted: self.thread_is_untrusted(session.head).await?,
             hints: Vec::new(),
+            sections: None,
             user_id: session.user_id.clone(),
             session_config: session.config,
             session_expires_at: session.expires_at,
@@ -328,16 +337,7 @@ fn of_session(config: &Value) -> GenerationSettings {
 /// Returns the prompt and settings that are the agent's, the session's or the persona's own,
 /// sealed. None when there are none.
 fn overrides(agent: &Agent, led: &Led<'_>, config: Option<&Value>) -> Option<Sealed> {
-    let of_session = config.and_then(|config| config.get(SYSTEM_PROMPT)?.as_str());
-    let system_prompt = of_session
-        .map(str::to_owned)
-        .or_else(|| agent.system_prompt_override.clone());
-    let system_prompt = match led.persona {
-        None => system_prompt,
-        Some(persona) => {
-            Some(persona.prompt(&system_prompt.unwrap_or_else(|| led.definition.prompt())))
-        }
-    };
+    let system_prompt = own_base(agent, led.definition, led.persona, config);
     let settings = agent.settings.clone();
     (system_prompt.is_some() || !settings.is_empty()).then(|| {
         Sealed::json(&Overrides {

@@ -85,14 +85,15 @@ impl Driver {
         commit.guards = starting.guards();
         commit.guards.extend(guards);
         commit.key = key;
-        // A start names its resolved config and its overrides. They must be found even if the
-        // configuration has changed by the next attempt.
+        // A start names its resolved config, its overrides and its sections. They must be found
+        // even if the configuration has changed by the next attempt.
         let served = self.context.core.serving.of_run(&driving.run.started);
         let config = served.resolved_configs.of(&driving.run.started.definition);
         let sealed = config
             .iter()
             .flat_map(|config| config.sealed())
-            .chain(starting.overrides.clone());
+            .chain(starting.overrides.clone())
+            .chain(starting.sections.clone());
         commit.blobs = sealed.map(|sealed| sealed.bytes.to_vec()).collect();
         self.commit(commit).await?;
         self.phase.stored(1);

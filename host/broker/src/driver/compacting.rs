@@ -193,6 +193,7 @@ impl Driver {
             inputs: Vec::new(),
             agent: Some(agent),
             overrides: None,
+            sections: None,
             begins_under: Vec::new(),
         });
         self.stale = false;

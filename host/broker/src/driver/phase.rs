@@ -33,6 +33,8 @@ pub(super) struct Starting {
     pub(super) agent: Option<AgentRow>,
     /// The prompt and settings that are its agent's, its session's or its persona's own.
     pub(super) overrides: Option<Sealed>,
+    /// The sections of its prompts.
+    pub(super) sections: Option<Sealed>,
     /// Guards for its start, besides those that hold for every run.
     pub(super) begins_under: Vec<Guard>,
 }

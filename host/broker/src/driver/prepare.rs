@@ -79,6 +79,7 @@ impl Driver {
             code,
         };
         let overrides = beginning.and_then(|starting| starting.overrides.clone());
+        let sections = beginning.and_then(|starting| starting.sections.clone());
         let own = match self.context.own(own_of, overrides).await? {
             Ok(own) => own,
             Err((code, reason)) => {
@@ -92,7 +93,8 @@ impl Driver {
         // A step of the host's own looks at no history.
         intake.history_untrusted =
             driving.run.started.compacts.is_none() && own.history_is_untrusted();
-        let frozen = self.context.freeze(own_of, &intake, own, time);
+        let mut frozen = self.context.freeze(own_of, &intake, own, time);
+        frozen.blobs.extend(sections);
         Ok(Ok(Prepared {
             agent,
             config,

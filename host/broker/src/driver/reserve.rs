@@ -197,9 +197,14 @@ impl SessionContext {
                     .sum()
             }
         };
+        let told = match (&request.tools, started.sections) {
+            (Toolset::All, Some(sections)) => usize::try_from(sections.bytes).unwrap_or(usize::MAX),
+            (Toolset::All | Toolset::Named(_) | Toolset::None, _) => 0,
+        };
         let noted = usize::try_from(estimated_bytes(&started.hints)).unwrap_or(usize::MAX);
         let prompt = conversation
             .saturating_add(text_tokens(noted))
+            .saturating_add(text_tokens(told))
             .saturating_add(text_tokens(system + tools))
             .saturating_add(parts_tokens(&request.also));
         let reserved_tokens = self.core.serving.limits_of_run(started).reserved_tokens;

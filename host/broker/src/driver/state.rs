@@ -7,6 +7,7 @@ use super::error::DriverError;
 use super::hinting::Hinted;
 use super::phase::Phase;
 use super::place::MessagePlace;
+use super::sectioning::Sectioned;
 use super::ticket::StepTicket;
 use crate::core::{Core, Mailbox, Seat};
 use crate::signal::Signal;
@@ -47,6 +48,8 @@ pub(crate) struct Driver {
     pub(super) roomy: Option<TurnId>,
     /// The hints of the latest opening, which its start takes again if it is begun anew.
     pub(super) hinted: Option<Hinted>,
+    /// The sections of the latest opening, for the same.
+    pub(super) sectioned: Option<Sectioned>,
     /// True if others may have written to the run's stream since it was folded.
     pub(super) stale: bool,
     /// Failures in a row, with nothing recorded in between.
@@ -81,6 +84,7 @@ impl Driver {
             phase: Phase::Unknown,
             roomy: None,
             hinted: None,
+            sectioned: None,
             stale: true,
             failures: Failures::default(),
             refused_attempt: None,

@@ -27,6 +27,7 @@ use domain::operation::{Attempt, Operation};
 use domain::prompt_cut::PromptCut;
 use domain::ruling::Rule;
 use domain::run::settle::Ended;
+use domain::sections::{Section, blocks};
 use domain::step::{Audience, Context, Failure, ModelRequest, Toolset};
 use domain::tool::ToolDefinition;
 use llm::Failure::TooLong;
@@ -226,7 +227,7 @@ impl Model<'_> {
             said: messages.len(),
             prompt: Prompt {
                 model: self.request.model.clone(),
-                system: self.request.system.clone(),
+                system: self.system().await?,
                 messages,
                 tools: self.tools().await?,
                 max_tokens: self.request.max_tokens,
@@ -235,6 +236,22 @@ impl Model<'_> {
             },
             cut,
         })
+    }
+
+    /// Returns the system prompt: the agent's own blocks, and behind them the sections that the
+    /// run began with. A call that may not use all of the agent's tools is not told of them.
+    async fn system(&self) -> Result<Vec<String>, PromptError> {
+        let mut system = self.request.system.clone();
+        let (Toolset::All, Some(frozen)) = (&self.request.tools, self.started.sections) else {
+            return Ok(system);
+        };
+        let gone = || PromptError::Missing("what this turn's prompts say of its tools".to_owned());
+        let stored = self.core.store.blob(frozen.digest).await?;
+        let sections: Vec<Section> = stored
+            .and_then(|bytes| serde_json::from_slice(&bytes).ok())
+            .ok_or_else(gone)?;
+        system.extend(blocks(&sections));
+        Ok(system)
     }
 
     /// Returns the part of the conversation that the model may see.

@@ -94,7 +94,7 @@ impl Tool<'_> {
         let buckets = Arc::new(CallBuckets::new(
             self.core,
             &offering.entry.name,
-            self.started,
+            self.started.into(),
         ));
         for _ in 0..BUSY_TRIES_MAX {
             let call = self.call(&bound, answer.clone());

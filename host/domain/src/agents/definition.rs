@@ -12,6 +12,7 @@ pub use own::{OwnDefinition, OwnLists, check_look};
 use crate::access::confirm::Confirm;
 use crate::access::grant::PatternList;
 use crate::access::user::UserId;
+use crate::agents::prompt_section::SectionName;
 use crate::thread::sampling::GenerationSettings;
 use crate::values::limits::TurnLimits;
 use crate::values::refusal::{Refusal, RefusalKind};
@@ -19,7 +20,7 @@ use crate::values::time::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 /// A definition's id, such as `reading-list`.
@@ -179,7 +180,8 @@ pub struct Definition {
     /// Chat settings.
     #[serde(default)]
     pub chat: ChatSettings,
-    /// Its system prompt; without one, "You are {displayName}. {description}".
+    /// Its system prompt; without one, or with an empty one, "You are {displayName}.
+    /// {description}".
     #[serde(default)]
     pub system_prompt: Option<String>,
     /// Tools that it may use.
@@ -290,6 +292,11 @@ pub struct Definition {
     /// Notes that stand in the prompt beside the user's words. Without it, none do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_hints: Option<HintSettings>,
+    /// Sections that its prompts are without. A prompt begins with `systemPrompt`, and has then
+    /// what there is to say of `tools`, `skills`, `artifactItems`, `messageContext`,
+    /// `artifactsPanels` and `availableAgents`. They inform a model and allow nothing.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub prompt_sections_off: BTreeSet<SectionName>,
 }
 
 /// The reading of a definition's chats into notes, and the search in them by agents.
@@ -453,10 +460,18 @@ impl Definition {
         }
     }
 
+    /// Returns whether it says nothing of its agents but a name: neither a prompt nor a purpose.
+    #[must_use]
+    pub fn says_nothing(&self) -> bool {
+        let prompt = self.system_prompt.as_deref().unwrap_or_default();
+        prompt.trim().is_empty() && self.description.trim().is_empty()
+    }
+
     /// The prompt that it starts from.
     #[must_use]
     pub fn prompt(&self) -> String {
-        match &self.system_prompt {
+        let own = self.system_prompt.as_ref();
+        match own.filter(|prompt| !prompt.trim().is_empty()) {
             Some(prompt) => prompt.clone(),
             None if self.description.is_empty() => format!("You are {}.", self.display_name),
             None => format!("You are {}. {}", self.display_name, self.description),

@@ -170,6 +170,8 @@ impl Named {
         self.kept.extend(started.session_config);
         self.kept.extend(started.overrides);
         self.kept
+            .extend(started.sections.map(|sections| sections.digest));
+        self.kept
             .extend(started.resolved_config.iter().flat_map(|resolved_config| {
                 [
                     resolved_config.settings,

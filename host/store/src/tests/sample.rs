@@ -248,6 +248,7 @@ pub(super) fn run_started(
         denies: Default::default(),
         untrusted: false,
         hints: Vec::new(),
+        sections: None,
         user_id: ada(),
         model: None,
         generation: domain::sampling::GenerationSettings::default(),

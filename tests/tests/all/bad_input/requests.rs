@@ -137,6 +137,12 @@ pub(super) fn body(stage: &Stage, operation: &Operation) -> Option<Value> {
             json!({ "name": "Other", "pinned": true, "attributes": { "a": 1 } })
         }
         ("POST", "/api/agents/{id}/sessions/{sid}/fork") => json!({ "name": "Other" }),
+        ("POST", "/api/agents/{id}/sessions/{sid}/panels") => {
+            json!({
+                "type": "panel_inventory", "selectedPanelId": "p",
+                "panels": [{ "panelId": "p", "panelType": "artifacts" }],
+            })
+        }
         ("POST", "/api/agents/{id}/sessions") => json!({ "session_type": "chat" }),
         ("POST", "/api/agents/{id}/sessions/{sid}/messages") => json!({ "content": "hello" }),
         ("PUT", "/api/agents/{id}/sessions/{sid}/ui-state") => {

@@ -8,7 +8,7 @@ use reqwest::Method;
 
 /// The endpoints for talking with an agent. Each has the refusal for a mentee whose session it is
 /// not.
-const TALKING: [(&str, Option<(u16, &str)>); 19] = [
+const TALKING: [(&str, Option<(u16, &str)>); 20] = [
     // Turns of their own they may stop.
     ("POST /api/agents/{id}/abort", None),
     (
@@ -54,6 +54,10 @@ const TALKING: [(&str, Option<(u16, &str)>); 19] = [
     ),
     (
         "POST /api/agents/{id}/sessions/{sid}/messages",
+        Some((404, "SESSION_NOT_FOUND")),
+    ),
+    (
+        "POST /api/agents/{id}/sessions/{sid}/panels",
         Some((404, "SESSION_NOT_FOUND")),
     ),
     (

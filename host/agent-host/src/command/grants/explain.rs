@@ -15,6 +15,7 @@ use domain::delegate::{self, Target};
 use domain::digest::Digest;
 use domain::grant::{Access, Bound, Grant};
 use domain::memory;
+use domain::panels;
 use domain::ruling::{Rule, Ruling};
 use domain::talk::{self, Reachable};
 use domain::tool::ToolDefinition;
@@ -198,6 +199,7 @@ fn offered(catalogue: &Catalogue, tool: &str) -> Result<Offered, Failure> {
             .any(|agent| memory::is_listed(agent.tool_allowlist.as_ref(), &tool.name))
     };
     own.extend(memory::definitions(true).into_iter().filter(lists));
+    own.extend(panels::definitions());
     let names: Vec<&str> = catalogue
         .tools()
         .map(|(_, tool)| &**tool)

@@ -50,6 +50,10 @@ fn without_a_prompt_of_its_own_a_definition_says_who_it_is() {
             "Be brief.",
         ),
         (json!({ "description": "Helps." }), "You are A. Helps."),
+        (
+            json!({ "systemPrompt": " \n", "description": "Helps." }),
+            "You are A. Helps.",
+        ),
         (json!({}), "You are A."),
     ] {
         assert_eq!(definition(&keys).prompt(), prompt);

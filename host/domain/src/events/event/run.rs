@@ -21,6 +21,7 @@ use crate::work::hints::Hint;
 use crate::work::operation::Attempt;
 use crate::work::operation::{CallUsage, Operation, ReplyTo, Settlement};
 use crate::work::queue::OverflowNotice;
+use crate::work::sections::FrozenSections;
 use crate::work::step::{Decision, Effect, Memo, News};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -105,6 +106,10 @@ pub struct RunStarted {
     /// A note that is forgotten meanwhile is left out from then on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hints: Vec<Hint>,
+    /// The sections that follow the prompts of its models, as they were when it began; none when
+    /// there was nothing to say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sections: Option<FrozenSections>,
     /// The user for whom it works: from whom its first input is.
     #[serde(default = "UserId::local")]
     pub user_id: UserId,

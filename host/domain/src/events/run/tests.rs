@@ -71,6 +71,7 @@ fn begun() -> Run {
         denies: Denies::default(),
         untrusted: false,
         hints: Vec::new(),
+        sections: None,
         user_id: UserId::local(),
         model: None,
         generation: crate::sampling::GenerationSettings::default(),

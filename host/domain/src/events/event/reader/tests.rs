@@ -63,8 +63,9 @@ const AUTHORITY: &[Pinned] = &[
     (
         names::<RunStarted>,
         "accounts agent base base_message claimed collected compacted compacts component \
-         configuration deadline definition denies depth generation hints hops limits model outfit overflow overrides \
-         permissions persona priority reply_to revision run session session_config \
+         configuration deadline definition denies depth generation hints hops limits model \
+         outfit overflow overrides permissions persona priority reply_to revision run sections \
+         session session_config \
          session_expires_at session_state session_type spawn_depth time untrusted user_id",
     ),
     (
@@ -127,11 +128,11 @@ const AUTHORITY: &[Pinned] = &[
     (
         names::<Definition>,
         "agentAllowlist agentDenylist agentId agentType apiExposed capabilityAllowlist \
-         capabilityDenylist chat color component confirm contextWindowSize description displayName \
-         extends fixedSettings generation icon limits madeBy maxConcurrentMessages \
-         maxSessionMessages memory memoryHints messageTimeout model sessionTimeout sessions \
-         settings skillAllowlist skillDenylist systemPrompt templateFor toolAllowlist toolDenylist \
-         toolExposure type uiVisible widens",
+         capabilityDenylist chat color component confirm contextWindowSize description \
+         displayName extends fixedSettings generation icon limits madeBy maxConcurrentMessages \
+         maxSessionMessages memory memoryHints messageTimeout model promptSectionsOff \
+         sessionTimeout sessions settings skillAllowlist skillDenylist systemPrompt templateFor \
+         toolAllowlist toolDenylist toolExposure type uiVisible widens",
     ),
     (names::<SessionPolicy>, "itemTimeLimitS itemsMax timeLimitS"),
     (names::<Denies>, "agents capabilities confirm tools"),

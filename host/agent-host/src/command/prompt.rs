@@ -1,0 +1,35 @@
+//! The command on prompts: `prompt show`.
+
+use crate::cli::Prompt;
+use crate::client::{Client, segment};
+use crate::config::Loaded;
+use crate::failure::Failure;
+use crate::fields::{list, number, text};
+use crate::terminal::Terminal;
+use serde_json::Value;
+
+/// Runs the command.
+pub(super) async fn run(loaded: &Loaded, what: Prompt, terminal: Terminal) -> Result<(), Failure> {
+    let Prompt::Show { agent, session } = what;
+    let client = Client::new(loaded)?;
+    let mut path = format!("/api/agents/{}/prompt", segment(&agent));
+    if let Some(session) = session {
+        path = format!("{path}?session={}", segment(&session));
+    }
+    let answer = client.get(&path).await?;
+    terminal.result(&answer, || lines(&answer));
+    Ok(())
+}
+
+/// Returns the lines of a prompt: each part under its name and its tokens.
+fn lines(answer: &Value) -> Vec<String> {
+    let mut lines = Vec::new();
+    for part in list(answer, "/parts") {
+        let tokens = number(part, "/tokens");
+        lines.push(format!("--- {} ({tokens} tokens)", text(part, "/name")));
+        lines.extend(text(part, "/text").lines().map(str::to_owned));
+        lines.push(String::new());
+    }
+    lines.push(format!("--- all ({} tokens)", number(answer, "/tokens")));
+    lines
+}

@@ -1,0 +1,153 @@
+//! The prompt of an agent as a model would get it now, section by section.
+
+use super::{Broker, Error, SYSTEM_PROMPT, Target};
+use crate::boxed::boxed;
+use crate::buckets::OwnBehalf;
+use crate::prompting::Prompting;
+use domain::agent::Agent;
+use domain::authority::{Denies, Permissions};
+use domain::compaction::text_tokens;
+use domain::definition::Definition;
+use domain::id::SessionId;
+use domain::panels::PanelInventory;
+use domain::persona::Persona;
+use domain::role::{AgentRole, Right};
+use domain::user::UserId;
+use serde_json::Value;
+use store::{AgentRow, SessionRow};
+use uuid::Uuid;
+
+/// The name of the part that every prompt begins with.
+const BASE: &str = "base";
+
+/// A part of a prompt: its base, or a section.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PromptPart {
+    /// Its name: `base`, or that of a section.
+    pub name: &'static str,
+    /// The text that a model gets.
+    pub text: String,
+    /// The estimated number of its tokens.
+    pub tokens: u64,
+}
+
+impl PromptPart {
+    fn new(name: &'static str, text: String) -> Self {
+        Self {
+            name,
+            tokens: text_tokens(text.len()),
+            text,
+        }
+    }
+}
+
+/// An agent with the session whose prompt is asked for.
+struct Asked<'a> {
+    agent: &'a AgentRow,
+    session: Option<&'a SessionRow>,
+    /// The persona under which the session is led.
+    persona: Option<&'a Persona>,
+}
+
+impl Asked<'_> {
+    fn denies(&self) -> Denies {
+        let own = &self.agent.agent.denies;
+        self.persona
+            .map_or_else(|| own.clone(), |persona| persona.denies(own))
+    }
+
+    fn permissions(&self) -> Permissions {
+        self.persona
+            .map(Persona::permissions)
+            .unwrap_or_default()
+            .both(&self.agent.agent.permissions)
+    }
+}
+
+impl Broker {
+    /// Returns the parts of the prompt that a run of the agent would begin with now, in order: in a
+    /// session, or in a chat that is opened for the user.
+    ///
+    /// Tools that list items are called for it, which only read. Nothing is stored.
+    ///
+    /// # Errors
+    /// There is no such agent or session; the user's role does not show how the agent is set up.
+    #[boxed]
+    pub async fn prompt(
+        &self,
+        user: &UserId,
+        target: &Target,
+        session: Option<SessionId>,
+    ) -> Result<Vec<PromptPart>, Error> {
+        let (agent, role) = self.find(user, target).await?;
+        may_look(role)?;
+        let session = match session {
+            Some(id) => Some(self.session_of(user, target, id).await?.0),
+            None => None,
+        };
+        let definition = self.definition(&agent.agent.definition)?;
+        let served = self.core.served();
+        let config = match session.as_ref().and_then(|row| row.config) {
+            Some(digest) => self.store().blob(digest).await?,
+            None => None,
+        };
+        let config: Option<Value> = config.and_then(|bytes| serde_json::from_slice(&bytes).ok());
+        let persona = session
+            .as_ref()
+            .and_then(|row| served.catalogue.persona(row.persona.as_ref()?))
+            .map(|persona| &**persona);
+        let asked = Asked {
+            agent: &agent,
+            session: session.as_ref(),
+            persona,
+        };
+        let prompting = Prompting {
+            core: &self.core,
+            served: &served,
+            definition: &definition,
+            denies: &asked.denies(),
+            permissions: &asked.permissions(),
+            behalf: OwnBehalf {
+                user: asked.session.map_or(user, |row| &row.user_id).clone(),
+                agent: agent.agent.id,
+                session: asked.session.map_or(SessionId(Uuid::nil()), |row| row.id),
+            },
+            panels: asked
+                .session
+                .and_then(|row| PanelInventory::of_session(&row.attributes)),
+        };
+        let base = own_base(&agent.agent, &definition, persona, config.as_ref())
+            .unwrap_or_else(|| definition.prompt());
+        let made = Box::pin(prompting.make()).await;
+        let sections = made.sections.into_iter();
+        let parts = std::iter::once(PromptPart::new(BASE, base))
+            .chain(sections.map(|section| PromptPart::new(section.name.as_str(), section.text)));
+        Ok(parts.collect())
+    }
+}
+
+/// Checks that a role shows how an agent is set up: its prompt is hidden from a mentee.
+fn may_look(role: AgentRole) -> Result<(), Error> {
+    if !role.sees_all_sessions() {
+        role.permits(Right::Configure)?;
+    }
+    Ok(())
+}
+
+/// Returns the base of the prompt where it is not the definition's own: the session's, the agent's,
+/// or either of them or the definition's under a persona.
+pub(crate) fn own_base(
+    agent: &Agent,
+    definition: &Definition,
+    persona: Option<&Persona>,
+    config: Option<&Value>,
+) -> Option<String> {
+    let of_session = config.and_then(|config| config.get(SYSTEM_PROMPT)?.as_str());
+    let own = of_session
+        .map(str::to_owned)
+        .or_else(|| agent.system_prompt_override.clone());
+    match persona {
+        None => own,
+        Some(persona) => Some(persona.prompt(&own.unwrap_or_else(|| definition.prompt()))),
+    }
+}

@@ -1,0 +1,60 @@
+//! The host's own tools by which an agent reads the panels of its user's clients.
+//!
+//! An agent whose session has panels is shown these. One without, as an agent is that works for
+//! another, is shown those of the user's other open sessions, the latest ones.
+
+use super::context::SessionContext;
+use super::error::DriverError;
+use super::scope::{Scope, at_once, failed};
+use domain::id::SessionId;
+use domain::message::Part;
+use domain::panels::{INVALID_ARGUMENTS, PanelInventory, SESSIONS_MAX, include_context, result};
+use domain::ruling::TOOL_CALL;
+use domain::run::decide::Resolved;
+use domain::step::OperationOutcome;
+use serde_json::{Map, Value};
+
+impl SessionContext {
+    /// Resolves a call of one of these tools.
+    pub(super) async fn resolve_panels(
+        &self,
+        scope: &mut Scope<'_>,
+        name: &str,
+        arguments: &Map<String, Value>,
+    ) -> Result<Resolved, DriverError> {
+        let with_context = match include_context(name, arguments) {
+            Ok(with_context) => with_context,
+            Err(wrong) => return Ok(failed(INVALID_ARGUMENTS, wrong)),
+        };
+        scope.grant(TOOL_CALL, name);
+        let shown = self.shown_panels(scope).await?;
+        let told = result(name, &shown, with_context).to_string();
+        let parts = vec![Part::text(told)];
+        // A client names panels after what they show, which anybody may have written.
+        Ok(at_once(
+            OperationOutcome::Parts { parts },
+            !shown.is_empty(),
+        ))
+    }
+
+    /// Returns the panels that the run's user is shown: in the run's session, or else in others.
+    async fn shown_panels(
+        &self,
+        scope: &Scope<'_>,
+    ) -> Result<Vec<(SessionId, PanelInventory)>, DriverError> {
+        let started = &scope.driving.run.started;
+        let own = self.session_row().await?;
+        if let Some(inventory) = PanelInventory::of_session(&own.attributes) {
+            return Ok(vec![(own.id, inventory)]);
+        }
+        let others = self
+            .store()
+            .sessions_of_user(&started.user_id, None, true, SESSIONS_MAX)
+            .await?;
+        let shown = others.into_iter().filter_map(|other| {
+            let inventory = PanelInventory::of_session(&other.row.attributes)?;
+            Some((other.row.id, inventory))
+        });
+        Ok(shown.collect())
+    }
+}

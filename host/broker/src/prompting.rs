@@ -1,0 +1,213 @@
+//! The sections of a system prompt, which the host makes from what an agent may use.
+//!
+//! Items that tools keep are listed by the tools themselves: a call like any other, under the same
+//! lists and grants, that can only read and has little time. A listing that fails leaves its items
+//! out, and nothing else.
+
+use crate::buckets::{CallBuckets, OwnBehalf};
+use crate::core::Core;
+use crate::fresh;
+use crate::serving::Served;
+use domain::artifact::{ArtifactItem, lists_items, read_items};
+use domain::authority::{Caller, Denies, Permissions};
+use domain::basis::Peer;
+use domain::definition::{Definition, DefinitionId};
+use domain::digest::Digest;
+use domain::message::text_of;
+use domain::operation::Progress;
+use domain::panels::PanelInventory;
+use domain::prompt_section::SectionName;
+use domain::sections::{Known, Section, SkillListing};
+use domain::shown::visible;
+use domain::tool::{EffectClass, ToolDefinition, ToolError};
+use runtime::{CallAudit, Decided, Notes, Outcome, ToolCall};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::timeout;
+
+/// Milliseconds that one listing of items may take.
+const LISTING_MS_MAX: u64 = 2_000;
+/// Listings that are asked for one prompt.
+const LISTINGS_MAX: usize = 8;
+/// Characters of an outcome that are logged.
+const OUTCOME_CHARS_MAX: usize = 200;
+
+/// The facts that the sections of one prompt are made from.
+pub(crate) struct Prompting<'a> {
+    pub(crate) core: &'a Arc<Core>,
+    pub(crate) served: &'a Arc<Served>,
+    pub(crate) definition: &'a Definition,
+    pub(crate) denies: &'a Denies,
+    pub(crate) permissions: &'a Permissions,
+    pub(crate) behalf: OwnBehalf,
+    /// The panels that a client shows beside the session.
+    pub(crate) panels: Option<PanelInventory>,
+}
+
+/// The sections of a prompt, with what was done for them.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Made {
+    pub(crate) sections: Vec<Section>,
+    /// The listings that were called.
+    pub(crate) listed: Vec<Listed>,
+    /// True if something in them was written by others than the user and the operator.
+    pub(crate) untrusted: bool,
+}
+
+/// A listing that was called, for the ledger.
+#[derive(Debug, Clone)]
+pub(crate) struct Listed {
+    pub(crate) tool: String,
+    pub(crate) code: Digest,
+    pub(crate) decided: Decided,
+}
+
+impl Prompting<'_> {
+    /// Makes the sections.
+    pub(crate) async fn make(&self) -> Made {
+        let configs = &self.served.resolved_configs;
+        let Some(config) = configs.of(&self.definition.agent_id) else {
+            return Made::default();
+        };
+        let caller = self.caller();
+        let tools: Vec<&ToolDefinition> = config
+            .tool_list
+            .iter()
+            .filter(|tool| caller.may_call(*tool).is_ok())
+            .collect();
+        let listings: Vec<&ToolDefinition> = tools
+            .iter()
+            .copied()
+            .filter(|tool| lists_items(tool))
+            .take(LISTINGS_MAX)
+            .collect();
+        let skills: Vec<SkillListing> = Vec::new();
+        let peers = self.peers(&config.peer_list);
+        let off = &self.definition.prompt_sections_off;
+        let mut made = Made::default();
+        let mut items = Vec::new();
+        if !off.contains(&SectionName::ArtifactItems) {
+            for tool in &listings {
+                if let Some((found, listed)) = Box::pin(self.list(tool)).await {
+                    items.extend(found);
+                    made.listed.push(listed);
+                }
+            }
+        }
+        items.sort();
+        made.untrusted = !items.is_empty();
+        made.sections = Known {
+            tools: &tools,
+            skills: &skills,
+            has_artifacts: !listings.is_empty(),
+            items: &items,
+            panels: self.panels.as_ref(),
+            peers: &peers,
+            off,
+        }
+        .sections();
+        made
+    }
+
+    fn caller(&self) -> Caller<'_> {
+        Caller {
+            agent: self.definition,
+            denies: self.denies,
+            permissions: self.permissions,
+        }
+    }
+
+    /// Returns those of the agent's peers that may be reached under every deny list.
+    fn peers<'p>(&self, all: &'p [Peer]) -> Vec<&'p Peer> {
+        let catalogue = &self.served.catalogue;
+        let caller = self.caller();
+        let granted = catalogue.grant_of(self.definition);
+        all.iter()
+            .filter(|peer| {
+                catalogue
+                    .definition(&DefinitionId(peer.id.clone()))
+                    .is_some_and(|other| caller.may_reach(other, &granted).is_ok())
+            })
+            .collect()
+    }
+
+    /// Has a tool list its items. None if it is not called, because somebody would have to be asked
+    /// first, or a rule is against it.
+    async fn list(&self, tool: &ToolDefinition) -> Option<(Vec<ArtifactItem>, Listed)> {
+        let (entry, definition) = self.served.catalogue.tool(&tool.name)?;
+        let caller = self.caller();
+        if caller.must_ask(definition, &entry.grant) {
+            return None;
+        }
+        let bound = caller.bound(&**definition, &entry.grant).ok()?;
+        let mut bound = bound.for_effect(EffectClass::ReadOnly);
+        bound.limits.wall_ms_max = bound.limits.wall_ms_max.min(LISTING_MS_MAX);
+        let audit = CallAudit::default();
+        let buckets = CallBuckets::new(self.core, &entry.name, self.behalf.clone());
+        let call = self.core.runtime.call_noting(
+            &entry.component,
+            &bound,
+            self.call(&tool.name, bound.limits.wall_ms_max),
+            Arc::new(Unheard),
+            Arc::new(buckets),
+            &audit,
+        );
+        // The time limit of a call begins when it is let in.
+        let read = match timeout(Duration::from_millis(LISTING_MS_MAX), call).await {
+            Ok(ran) => {
+                crate::guest_log::record(&entry.name, &ran.logs);
+                items_of(ran.outcome)
+            }
+            Err(_) => Err("there was no place for it in time".to_owned()),
+        };
+        let items = read.unwrap_or_else(|reason| {
+            let tool = &tool.name;
+            tracing::warn!(tool, reason, "a tool could not list its items for a prompt");
+            Vec::new()
+        });
+        let (decided, _) = audit.take();
+        let listed = Listed {
+            tool: tool.name.clone(),
+            code: entry.component.digest(),
+            decided,
+        };
+        Some((items, listed))
+    }
+
+    fn call(&self, tool: &str, within_ms: u64) -> ToolCall {
+        let id = fresh::call();
+        ToolCall {
+            agent_id: self.behalf.agent.to_string(),
+            session_id: self.behalf.session.to_string(),
+            user_id: self.behalf.user.to_string(),
+            call_id: id.clone(),
+            idempotency_key: id,
+            deadline_ms: u32::try_from(within_ms).unwrap_or(u32::MAX),
+            segment: 0,
+            resumed: None,
+            answer: None,
+            tool: tool.to_owned(),
+            arguments: "{}".to_owned(),
+        }
+    }
+}
+
+/// Returns the items that a listing has given, or why there are none.
+fn items_of(outcome: Outcome<Result<Progress, ToolError>>) -> Result<Vec<ArtifactItem>, String> {
+    match outcome {
+        Outcome::Returned(Ok(Progress::Done { parts })) => domain::json::parse(&text_of(&parts))
+            .map_err(|refused| refused.to_string())
+            .and_then(|result| read_items(&result)),
+        outcome => {
+            let told = visible(&format!("{outcome:?}"), OUTCOME_CHARS_MAX);
+            Err(format!("it ended with {told}"))
+        }
+    }
+}
+
+/// The watchers of a listing: there are none.
+struct Unheard;
+
+impl Notes for Unheard {
+    fn note(&self, _: &str) {}
+}

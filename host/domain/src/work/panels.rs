@@ -1,0 +1,289 @@
+//! Panels that a client shows beside a conversation, and the tools by which an agent without a
+//! client of its own reads them: `panels_list` and `panels_selected`.
+//!
+//! A client pushes the whole inventory whenever it changes. The host keeps the newest one with the
+//! session, among its attributes, and never makes one up.
+
+use crate::access::artifact::lists_items;
+use crate::access::grant::PatternList;
+use crate::access::tool::{EffectClass, ToolDefinition};
+use crate::values::id::SessionId;
+use crate::values::refusal::{Refusal, RefusalKind};
+use crate::values::shown::controls_what_is_shown;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use std::collections::BTreeSet;
+
+/// Lists the panels.
+pub const LIST: &str = "panels_list";
+/// Shows the panel that is selected.
+pub const SELECTED: &str = "panels_selected";
+/// All of them.
+pub const NAMES: [&str; 2] = [LIST, SELECTED];
+/// The attribute of a session that has its inventory.
+pub const ATTRIBUTE: &str = "panel_inventory";
+
+/// Panels of one inventory.
+pub const PANELS_MAX: usize = 64;
+/// Bytes of one text in an inventory.
+pub const TEXT_BYTES_MAX: usize = 512;
+/// Items that are selected in one panel.
+pub const SELECTION_MAX: usize = 100;
+/// Sessions of a user in which panels are looked for, the latest ones.
+pub const SESSIONS_MAX: usize = 32;
+
+/// The code of a call whose arguments make no sense.
+pub const INVALID_ARGUMENTS: &str = "invalid-arguments";
+
+/// The kind of what a client pushes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// The whole inventory.
+    #[default]
+    PanelInventory,
+}
+
+/// The panels that a client shows.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct PanelInventory {
+    /// The kind of payload.
+    #[serde(rename = "type", default)]
+    pub kind: Kind,
+    /// The open panels, in the client's order.
+    pub panels: Vec<Panel>,
+    /// The panel that is selected.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub selected_panel_id: Option<String>,
+}
+
+/// A panel.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Panel {
+    /// Its id within the client.
+    pub panel_id: String,
+    /// The kind of panel, such as `artifacts`.
+    pub panel_type: String,
+    /// Its title.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub panel_title: Option<String>,
+    /// The thing that is active in it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context: Option<PanelContext>,
+}
+
+/// The thing that is active in a panel: an item, or a view.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct PanelContext {
+    /// The item's type.
+    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
+    pub item_type: Option<String>,
+    /// The item's id.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    /// The item's name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// The view's name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub view_name: Option<String>,
+    /// The view's query.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub view_query: Option<String>,
+    /// The ids of the selected items.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub selection: Vec<String>,
+    /// The wish for the style of an answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mode: Option<String>,
+}
+
+impl PanelContext {
+    fn texts(&self) -> impl Iterator<Item = (&'static str, &String)> {
+        let single = [
+            ("type", &self.item_type),
+            ("id", &self.id),
+            ("name", &self.name),
+            ("viewName", &self.view_name),
+            ("viewQuery", &self.view_query),
+            ("mode", &self.mode),
+        ];
+        single
+            .into_iter()
+            .filter_map(|(name, text)| Some((name, text.as_ref()?)))
+            .chain(self.selection.iter().map(|id| ("selection", id)))
+    }
+}
+
+impl PanelInventory {
+    /// Checks what a client pushes.
+    ///
+    /// # Errors
+    /// There are too many panels or selected items; a text is too long, has control characters or,
+    /// where it is an id, is empty; an id stands twice; the selected panel is not there. The
+    /// refusal names the field.
+    pub fn check(&self) -> Result<(), Refusal> {
+        if self.panels.len() > PANELS_MAX {
+            let told = format!("at most {PANELS_MAX} panels are taken");
+            return Err(invalid("/panels", told));
+        }
+        let mut ids = BTreeSet::new();
+        for (index, panel) in self.panels.iter().enumerate() {
+            panel.check(&format!("/panels/{index}"))?;
+            if !ids.insert(panel.panel_id.as_str()) {
+                let told = format!("the id `{}` stands twice", panel.panel_id);
+                return Err(invalid(format!("/panels/{index}/panelId"), told));
+            }
+        }
+        match &self.selected_panel_id {
+            Some(id) if !ids.contains(id.as_str()) => Err(invalid(
+                "/selectedPanelId",
+                "it is none of the panels; name one of them, or leave it out",
+            )),
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    /// Reads the inventory among the attributes of a session. None when there is none, or what
+    /// stands there is no inventory.
+    #[must_use]
+    pub fn of_session(attributes: &Map<String, Value>) -> Option<Self> {
+        let inventory = Self::deserialize(attributes.get(ATTRIBUTE)?).ok()?;
+        inventory.check().is_ok().then_some(inventory)
+    }
+}
+
+impl Panel {
+    fn check(&self, at: &str) -> Result<(), Refusal> {
+        for (name, id) in [("panelId", &self.panel_id), ("panelType", &self.panel_type)] {
+            if id.is_empty() {
+                return Err(invalid(format!("{at}/{name}"), "it must not be empty"));
+            }
+        }
+        let own = [
+            ("panelId", Some(&self.panel_id)),
+            ("panelType", Some(&self.panel_type)),
+            ("panelTitle", self.panel_title.as_ref()),
+        ];
+        let own = own
+            .into_iter()
+            .filter_map(|(name, text)| Some((name.to_owned(), text?)));
+        let context = self.context.iter().flat_map(PanelContext::texts);
+        let context = context.map(|(name, text)| (format!("context/{name}"), text));
+        for (name, text) in own.chain(context) {
+            if text.len() > TEXT_BYTES_MAX {
+                let told = format!("it has {} bytes; at most {TEXT_BYTES_MAX}", text.len());
+                return Err(invalid(format!("{at}/{name}"), told));
+            }
+            if text.chars().any(controls_what_is_shown) {
+                let told = "it has control characters; leave them out";
+                return Err(invalid(format!("{at}/{name}"), told));
+            }
+        }
+        let selected = self.context.as_ref().map_or(0, |it| it.selection.len());
+        if selected > SELECTION_MAX {
+            let told = format!("at most {SELECTION_MAX} items can be selected");
+            return Err(invalid(format!("{at}/context/selection"), told));
+        }
+        Ok(())
+    }
+}
+
+fn invalid(field: impl Into<String>, told: impl Into<String>) -> Refusal {
+    Refusal::new(RefusalKind::Invalid, "INVALID", told).at(field)
+}
+
+/// Returns whether the tools are offered to an agent: it has a tool that lists items, or its allow
+/// list names them by a pattern that is meant for them.
+#[must_use]
+pub fn are_offered<'t>(
+    allowlist: Option<&PatternList>,
+    tools: impl IntoIterator<Item = &'t ToolDefinition>,
+) -> bool {
+    let is_named =
+        allowlist.is_some_and(|list| list.0.iter().any(|pattern| pattern.starts_with("panels_")));
+    is_named || tools.into_iter().any(lists_items)
+}
+
+/// The tools, by name.
+#[must_use]
+pub fn definitions() -> Vec<ToolDefinition> {
+    vec![
+        tool(
+            LIST,
+            "Lists the panels that the user's clients show. Use it when none are named to you.",
+        ),
+        tool(
+            SELECTED,
+            "Shows which panel the user has selected. Use it when none are named to you.",
+        ),
+    ]
+}
+
+fn tool(name: &str, description: &str) -> ToolDefinition {
+    let about = "Whether the item, view and selection of each panel are shown; false without.";
+    ToolDefinition {
+        name: name.to_owned(),
+        description: description.to_owned(),
+        arguments: json!({
+            "type": "object",
+            "properties": { "includeContext": { "type": "boolean", "description": about } },
+            "additionalProperties": false,
+        }),
+        results: None,
+        capabilities: Vec::new(),
+        effect: EffectClass::ReadOnly,
+        destructive: false,
+        time_limit_ms: None,
+    }
+}
+
+/// Checks the arguments of a call; whether the context of the panels is wanted.
+///
+/// # Errors
+/// The first thing that is wrong, with the fix.
+pub fn include_context(tool: &str, arguments: &Map<String, Value>) -> Result<bool, String> {
+    if let Some(unknown) = arguments.keys().find(|name| *name != "includeContext") {
+        return Err(format!(
+            "`{unknown}` is not an argument of {tool}; there is: includeContext"
+        ));
+    }
+    match arguments.get("includeContext") {
+        None | Some(Value::Null) => Ok(false),
+        Some(Value::Bool(wanted)) => Ok(*wanted),
+        Some(_) => Err("`includeContext` must be true or false".to_owned()),
+    }
+}
+
+/// Returns the result of a call: the panels of some sessions, or those that are selected.
+#[must_use]
+pub fn result(tool: &str, shown: &[(SessionId, PanelInventory)], with_context: bool) -> Value {
+    let only_selected = tool == SELECTED;
+    let mut panels = Vec::new();
+    for (session, inventory) in shown {
+        for panel in &inventory.panels {
+            let selected = inventory.selected_panel_id.as_ref() == Some(&panel.panel_id);
+            if only_selected && !selected {
+                continue;
+            }
+            let mut told = json!({
+                "panelId": panel.panel_id,
+                "panelType": panel.panel_type,
+                "panelTitle": panel.panel_title,
+                "selected": selected,
+                "sessionId": session,
+            });
+            if let Some(fields) = told.as_object_mut().filter(|_| with_context) {
+                fields.insert("context".to_owned(), json!(panel.context));
+            }
+            panels.push(told);
+        }
+    }
+    json!({ "panels": panels })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,144 @@
+//! Sections of a system prompt: what the host tells a model of its tools, skills, artifacts and
+//! peers, after the base that says who it is.
+//!
+//! They inform, and allow nothing: every call is judged by the lists and grants, whatever stands
+//! here. They are made anew when a run begins, and are the same in all its calls of models. A
+//! section without anything to say is left out. What changes from run to run stands in a block of
+//! its own behind what does not, so that a provider can keep the beginning of the prompt.
+
+mod text;
+
+pub use text::{ITEMS_SHOWN_MAX, SHORT_CHARS_MAX};
+
+use crate::access::artifact::ArtifactItem;
+use crate::access::tool::ToolDefinition;
+use crate::agents::prompt_section::SectionName;
+use crate::thread::compaction::text_tokens;
+use crate::values::digest::Digest;
+use crate::work::basis::Peer;
+use crate::work::panels::PanelInventory;
+use crate::work::talk;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+
+/// A skill that an agent uses on a command line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SkillListing {
+    /// Its id.
+    pub id: String,
+    /// Its purpose.
+    pub description: String,
+    /// The path of its `SKILL.md`.
+    pub skill_path: String,
+    /// The path of its command; none of a skill that is text alone.
+    pub cli_path: Option<String>,
+}
+
+/// A section of a prompt.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Section {
+    /// Its name.
+    pub name: SectionName,
+    /// The text that a model sees.
+    pub text: String,
+}
+
+impl Section {
+    /// Returns the estimated number of its tokens.
+    #[must_use]
+    pub fn tokens(&self) -> u64 {
+        text_tokens(self.text.len())
+    }
+}
+
+/// The sections of a run's prompts, as its start names them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FrozenSections {
+    /// The sections, a blob: a JSON array of [`Section`].
+    pub digest: Digest,
+    /// Bytes of their texts together.
+    pub bytes: u64,
+}
+
+/// The facts that the sections of one run are made from.
+#[derive(Debug, Clone, Copy)]
+pub struct Known<'a> {
+    /// The tools that the run may call, in the order in which its models see them.
+    pub tools: &'a [&'a ToolDefinition],
+    /// The skills that its agent may use.
+    pub skills: &'a [SkillListing],
+    /// True if some of its tools keep items that people look at, whether there are any or not.
+    pub has_artifacts: bool,
+    /// The items that its tools list, in order.
+    pub items: &'a [ArtifactItem],
+    /// The panels that a client shows beside its session.
+    pub panels: Option<&'a PanelInventory>,
+    /// The agents that it may send messages to.
+    pub peers: &'a [&'a Peer],
+    /// The sections that its definition switches off.
+    pub off: &'a BTreeSet<SectionName>,
+}
+
+impl Known<'_> {
+    /// Returns the sections in their order, without those that are off or have nothing to say.
+    #[must_use]
+    pub fn sections(&self) -> Vec<Section> {
+        SectionName::ALL
+            .into_iter()
+            .filter(|name| !self.off.contains(name))
+            .filter_map(|name| self.text(name).map(|text| Section { name, text }))
+            .collect()
+    }
+
+    fn text(&self, name: SectionName) -> Option<String> {
+        match name {
+            SectionName::Tools => text::tools(self.tools),
+            SectionName::Skills => text::skills(self.skills),
+            SectionName::ArtifactItems => text::items(self.items),
+            SectionName::MessageContext => {
+                self.has_artifacts.then(|| text::MESSAGE_CONTEXT.to_owned())
+            }
+            SectionName::ArtifactsPanels => self
+                .panels
+                .filter(|_| self.has_artifacts)
+                .and_then(text::panels),
+            SectionName::AvailableAgents => {
+                let may_send = self.tools.iter().any(|tool| tool.name == talk::MESSAGE);
+                may_send.then(|| text::agents(self.peers)).flatten()
+            }
+        }
+    }
+}
+
+/// Returns the sections as blocks of a system prompt: those before the first that changes from run
+/// to run, and the others.
+#[must_use]
+pub fn blocks(sections: &[Section]) -> Vec<String> {
+    let volatile = sections
+        .iter()
+        .position(|section| section.name.is_volatile())
+        .unwrap_or(sections.len());
+    let stable = joined(sections.iter().take(volatile));
+    let rest = joined(sections.iter().skip(volatile));
+    [stable, rest]
+        .into_iter()
+        .filter(|block| !block.is_empty())
+        .collect()
+}
+
+fn joined<'a>(sections: impl Iterator<Item = &'a Section>) -> String {
+    let texts: Vec<&str> = sections.map(|section| section.text.as_str()).collect();
+    texts.join("\n\n")
+}
+
+/// Returns the bytes of the texts of some sections.
+#[must_use]
+pub fn bytes(sections: &[Section]) -> u64 {
+    sections
+        .iter()
+        .map(|section| section.text.len() as u64)
+        .sum()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,378 @@
+//! System prompts as a provider really receives them: the base and the sections behind it, frozen
+//! for a turn and made anew for the next, the items that tools keep, and the panels of clients.
+
+use agent_host_tests::process::{Folder, Host, PATIENCE};
+use agent_host_tests::prompt::prompt;
+use serde_json::{Value, json};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::io::AsyncWriteExt;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::time::{Instant, sleep};
+
+/// All sections, in the order of the design.
+const SECTIONS: [&str; 6] = [
+    "tools",
+    "skills",
+    "artifactItems",
+    "messageContext",
+    "artifactsPanels",
+    "availableAgents",
+];
+/// A line of context as a client writes it.
+const LINE: &str = "<context panel-id=\"panel-1\" panel-type=\"artifacts\" panel-title=\"Lists\" \
+                    type=\"todo\" id=\"1\" name=\"Buy milk\" selection=\"1,2\" mode=\"brief\" />";
+
+/// The prompts that were received, in order.
+type Received = Arc<Mutex<Vec<Value>>>;
+
+fn text_of(message: &Value) -> String {
+    message["content"]
+        .as_str()
+        .map_or_else(|| message["content"].to_string(), str::to_owned)
+}
+
+/// Answers `call TOOL ARGUMENTS` with that call, its result with the result, all else with a word.
+fn answer(prompt: &Value) -> Value {
+    let last = prompt["messages"].as_array().unwrap().last().unwrap();
+    let said = text_of(last);
+    if last["role"] == "tool" {
+        return json!({ "role": "assistant", "content": said });
+    }
+    let Some((name, arguments)) = said
+        .strip_prefix("call ")
+        .and_then(|call| call.split_once(' '))
+    else {
+        return json!({ "role": "assistant", "content": "Hello." });
+    };
+    let function = json!({ "name": name, "arguments": arguments });
+    let call = json!({ "id": "call-0", "type": "function", "function": function });
+    json!({ "role": "assistant", "content": null, "tool_calls": [call] })
+}
+
+async fn serve(mut stream: TcpStream, received: Received) -> std::io::Result<()> {
+    let Some(prompt) = prompt(&mut stream).await? else {
+        return Ok(());
+    };
+    let message = answer(&prompt);
+    received.lock().unwrap().push(prompt);
+    let finish = if message["tool_calls"].is_array() {
+        "tool_calls"
+    } else {
+        "stop"
+    };
+    let body = json!({
+        "choices": [{ "index": 0, "message": message, "finish_reason": finish }], "model": "m",
+    });
+    let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close\r\n\r\n";
+    stream.write_all(head.as_bytes()).await?;
+    stream.write_all(body.to_string().as_bytes()).await?;
+    stream.shutdown().await
+}
+
+/// A host with lists, whose model is such a provider.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the tasks end with the test's runtime"
+)]
+async fn started() -> (Folder, Host, Received) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let received = Received::default();
+    let shared = received.clone();
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            tokio::spawn(serve(stream, shared.clone()));
+        }
+    });
+    let folder = Folder::new(json!({
+        "defaultSystemPrompt": "Be useful.",
+        "agents": [
+            { "agentId": "general", "displayName": "General", "systemPrompt": "You help." },
+            {
+                "agentId": "todo", "displayName": "Todo Manager",
+                "description": "manages tasks and reminders", "toolAllowlist": ["todo_*"],
+            },
+            {
+                "agentId": "headless", "displayName": "Headless", "description": "has no client",
+                "toolAllowlist": ["panels_*"],
+            },
+            {
+                "agentId": "quiet", "displayName": "Quiet", "description": "keeps silent",
+                "systemPrompt": "", "promptSectionsOff": SECTIONS, "uiVisible": false,
+            },
+            {
+                "agentId": "plain", "displayName": "Plain", "toolAllowlist": [],
+                "uiVisible": false,
+            },
+        ],
+        "components": {
+            "lists": {
+                "keyValue": [{ "bucket": "lists", "scope": "user", "access": "read-write" }],
+            },
+        },
+        "providers": {
+            "own": { "kind": "openai-compatible", "baseUrl": format!("http://{address}/v1") },
+        },
+        "models": { "m": { "provider": "own", "model": "m" } },
+    }));
+    folder.warm(&["assistant", "lists"]).await;
+    let host = folder.start(None).await.unwrap();
+    (folder, host, received)
+}
+
+/// A session, with its agent.
+struct Session {
+    agent: String,
+    id: String,
+}
+
+impl Session {
+    async fn open(host: &Host, definition: &str) -> Self {
+        let answer = host
+            .post(&format!("/api/agents/{definition}/sessions"), &json!({}))
+            .await
+            .unwrap();
+        assert_eq!(answer.status, 201, "{answer:?}");
+        Self {
+            agent: answer.text("agent_id"),
+            id: answer.text("id"),
+        }
+    }
+
+    fn path(&self) -> String {
+        format!("/api/agents/{}/sessions/{}", self.agent, self.id)
+    }
+
+    /// Says something, waits until there is nothing to do, and returns the session.
+    async fn say(&self, host: &Host, text: &str) -> Value {
+        let path = self.path();
+        let accepted = host
+            .post(&format!("{path}/messages"), &json!({ "content": text }))
+            .await
+            .unwrap();
+        assert_eq!(accepted.status, 202, "{accepted:?}");
+        let end = Instant::now() + PATIENCE;
+        loop {
+            let shown = host.get(&path).await.unwrap().body;
+            if shown["run_id"].is_null() && shown["waiting"] == json!(0) {
+                return shown;
+            }
+            assert!(Instant::now() < end, "{text}: {shown}");
+            sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    /// Pushes the panels of a client; the answer's status and body.
+    async fn push(&self, host: &Host, inventory: &Value) -> (u16, Value) {
+        let answer = host
+            .post(&format!("{}/panels", self.path()), inventory)
+            .await
+            .unwrap();
+        (answer.status, answer.body)
+    }
+
+    /// The parts of the prompt of its next turn, as name and text.
+    async fn parts(&self, host: &Host) -> Vec<(String, String)> {
+        let path = format!("/api/agents/{}/prompt?session={}", self.agent, self.id);
+        let shown = host.get(&path).await.unwrap().body;
+        let parts = shown["parts"].as_array().unwrap().iter();
+        parts
+            .map(|part| {
+                assert!(part["tokens"].as_u64().unwrap() > 0, "{part}");
+                let text = |name: &str| part[name].as_str().unwrap().to_owned();
+                (text("name"), text("text"))
+            })
+            .collect()
+    }
+}
+
+fn inventory() -> Value {
+    json!({
+        "type": "panel_inventory",
+        "panels": [{
+            "panelId": "panel-1", "panelType": "artifacts", "panelTitle": "Lists",
+            "context": { "type": "todo", "id": "1", "name": "Buy milk" },
+        }],
+        "selectedPanelId": "panel-1",
+    })
+}
+
+/// The system prompts that were received, in order.
+fn systems(received: &Received) -> Vec<String> {
+    let received = received.lock().unwrap();
+    let system = |prompt: &Value| {
+        let first = &prompt["messages"][0];
+        assert_eq!(first["role"], "system", "{prompt}");
+        text_of(first)
+    };
+    received.iter().map(system).collect()
+}
+
+/// A turn that adds an item has the prompt that it began with to its end. The next turn's names
+/// the item, and the panel that was pushed meanwhile.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_model_is_told_in_order_what_its_agent_may_use_anew_for_each_turn() {
+    let (folder, host, received) = started().await;
+    let session = Session::open(&host, "general").await;
+    session
+        .say(&host, r#"call todo_add {"title":"Buy milk"}"#)
+        .await;
+    let first = systems(&received);
+    assert_eq!(first.len(), 2, "{first:#?}");
+    assert_eq!(first[0], first[1]);
+    assert!(first[0].starts_with("You help.\n\nAvailable tools:\n"));
+    assert!(!first[0].contains("Buy milk"), "{}", first[0]);
+    assert!(!first[0].contains("Artifacts Panels:"), "{}", first[0]);
+
+    let (status, kept) = session.push(&host, &inventory()).await;
+    assert_eq!((status, &kept["panels"]), (200, &json!(1)), "{kept}");
+    let parts = session.parts(&host).await;
+    session.say(&host, "Hello").await;
+    let system = systems(&received).pop().unwrap();
+    let texts: Vec<&str> = parts.iter().map(|part| part.1.as_str()).collect();
+    assert_eq!(system, texts.join("\n\n"));
+    let names: Vec<&str> = parts.iter().map(|part| part.0.as_str()).collect();
+    let all = ["base"].into_iter().chain(SECTIONS);
+    let expected: Vec<&str> = all.filter(|name| *name != "skills").collect();
+    assert_eq!(names, expected);
+    for told in [
+        "\n- todo_add: Adds a task to the todo list",
+        "\ntodo:\n- Buy milk (id: 1)",
+        "<context panel-id=",
+        "\n- panel-1 (artifacts, Lists), selected: type todo, id 1, name Buy milk",
+        "Available agents you can delegate to:\n",
+        "\n- todo: Todo Manager - manages tasks and reminders",
+        "Use agents_message to ask another agent to perform a task.",
+    ] {
+        assert!(system.contains(told), "{told}\n{system}");
+    }
+    assert!(!system.contains("- quiet"), "{system}");
+
+    let shown = folder
+        .run(&["prompt", "show", &session.agent, "--session", &session.id])
+        .await;
+    let shown = String::from_utf8(shown.stdout).unwrap();
+    for line in [
+        "--- base (",
+        "--- artifactItems (",
+        "- Buy milk (id: 1)",
+        "--- all (",
+    ] {
+        assert!(shown.contains(line), "{line}\n{shown}");
+    }
+
+    // The host's own calls of the listings are on record like any other.
+    let audit = host.get("/api/audit?limit=1000").await.unwrap().body;
+    let lines = audit["lines"].as_array().unwrap();
+    let is_listing = |line: &Value| line["tool"] == "todo_items" && line["component"] == "lists";
+    assert!(lines.iter().any(is_listing), "{audit}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_definition_switches_sections_off_and_one_without_words_has_the_default() {
+    let (_folder, host, received) = started().await;
+    for definition in ["quiet", "plain"] {
+        let session = Session::open(&host, definition).await;
+        session.say(&host, "Hello").await;
+    }
+    assert_eq!(
+        systems(&received),
+        ["You are Quiet. keeps silent", "Be useful."]
+    );
+    // Only what an agent may use is named to it.
+    let session = Session::open(&host, "todo").await;
+    session.say(&host, "Hello").await;
+    let system = systems(&received).pop().unwrap();
+    assert!(
+        system.starts_with("You are Todo Manager. manages tasks and reminders\n\nAvailable tools:"),
+        "{system}"
+    );
+    assert!(system.contains("- todo_list:"), "{system}");
+    for not_its_own in ["reading_list", "agents_message", "Available agents"] {
+        assert!(!system.contains(not_its_own), "{not_its_own}\n{system}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_clients_line_of_context_is_kept_and_sent_as_it_came_and_never_made() {
+    let (_folder, host, received) = started().await;
+    let session = Session::open(&host, "general").await;
+    session.push(&host, &inventory()).await;
+    let with_line = format!("{LINE}\nWhat is this?");
+    session.say(&host, &with_line).await;
+    let shown = session.say(&host, "And without?").await;
+    let said: Vec<&str> = shown["messages"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|message| message["role"] == "user")
+        .map(|message| message["text"].as_str().unwrap())
+        .collect();
+    assert_eq!(said, [with_line.as_str(), "And without?"]);
+    let received = received.lock().unwrap();
+    let sent: Vec<String> = received.last().unwrap()["messages"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|message| message["role"] == "user")
+        .map(text_of)
+        .collect();
+    assert_eq!(sent, [with_line.as_str(), "And without?"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_headless_agent_reads_the_panels_that_its_users_client_has_pushed() {
+    let (_folder, host, received) = started().await;
+    let headless = Session::open(&host, "headless").await;
+    let result = |received: &Received| {
+        let received = received.lock().unwrap();
+        let last = received.last().unwrap()["messages"]
+            .as_array()
+            .unwrap()
+            .last();
+        text_of(last.unwrap())
+    };
+    headless.say(&host, "call panels_list {}").await;
+    assert!(result(&received).contains(r#"{"panels":[]}"#));
+
+    let client = Session::open(&host, "general").await;
+    client.push(&host, &inventory()).await;
+    headless.say(&host, "call panels_list {}").await;
+    let told = result(&received);
+    assert!(told.contains(r#""panelId":"panel-1""#), "{told}");
+    assert!(told.contains(&client.id), "{told}");
+    assert!(!told.contains("Buy milk"), "{told}");
+    headless
+        .say(&host, r#"call panels_selected {"includeContext":true}"#)
+        .await;
+    let told = result(&received);
+    assert!(told.contains("Buy milk"), "{told}");
+    headless
+        .say(&host, r#"call panels_selected {"context":true}"#)
+        .await;
+    let told = result(&received);
+    assert!(told.contains("includeContext"), "{told}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_inventory_of_panels_that_makes_no_sense_is_refused_with_its_field() {
+    let (_folder, host, _received) = started().await;
+    let session = Session::open(&host, "general").await;
+    let mut wrong = inventory();
+    wrong["selectedPanelId"] = json!("panel-2");
+    let (status, refused) = session.push(&host, &wrong).await;
+    assert_eq!(status, 422, "{refused}");
+    assert!(refused.to_string().contains("selectedPanelId"), "{refused}");
+    let (status, refused) = session
+        .push(&host, &json!({ "type": "panel_event", "panels": [] }))
+        .await;
+    assert_eq!(status, 422, "{refused}");
+    let names: Vec<String> = session
+        .parts(&host)
+        .await
+        .into_iter()
+        .map(|part| part.0)
+        .collect();
+    assert!(!names.contains(&"artifactsPanels".to_owned()), "{names:?}");
+}
