@@ -8,6 +8,7 @@ use domain::delegate;
 use domain::grant::Grant;
 use domain::memory;
 use domain::persona::{Persona, PersonaId};
+use domain::skill::{self, SkillFolder};
 use domain::talk;
 use domain::tool::ToolDefinition;
 use runtime::Described;
@@ -39,6 +40,7 @@ pub struct Catalogue {
     schemas: Schemas,
     tool_schemas: BTreeMap<String, ToolSchemas>,
     personas: BTreeMap<PersonaId, Arc<Persona>>,
+    skill_folders: Arc<Vec<SkillFolder>>,
 }
 
 impl std::fmt::Debug for Catalogue {
@@ -196,6 +198,7 @@ impl Catalogue {
                         || tool.name == delegate::NAME
                         || talk::NAMES.contains(&tool.name.as_str())
                         || memory::NAMES.contains(&tool.name.as_str())
+                        || tool.name == skill::BASH
                     {
                         return Err(Misfit::ToolOfTheHost {
                             tool: tool.name.clone(),
@@ -272,6 +275,19 @@ impl Catalogue {
             }
         }
         Ok(self)
+    }
+
+    /// Adds the operator's folders of skills to the catalogue.
+    #[must_use]
+    pub fn with_skills(mut self, folders: Vec<SkillFolder>) -> Self {
+        self.skill_folders = Arc::new(folders);
+        self
+    }
+
+    /// Returns the operator's folders of skills.
+    #[must_use]
+    pub fn skill_folders(&self) -> &[SkillFolder] {
+        &self.skill_folders
     }
 
     /// Returns a persona.

@@ -363,7 +363,6 @@ fn a_chat_provider_that_chooses_no_model_is_an_error() {
 fn what_this_version_does_not_act_upon_is_told() {
     let agent = "[[agents]]\nagentId = \"a\"\ndisplayName = \"x\"\n";
     for (line, key) in [
-        ("toolExposure = \"mixed\"", "toolExposure"),
         ("skillAllowlist = [\"notes\"]", "skillAllowlist"),
         ("skillDenylist = []", "skillDenylist"),
         ("apiExposed = true", "apiExposed"),

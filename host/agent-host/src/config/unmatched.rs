@@ -14,8 +14,7 @@ use std::collections::BTreeSet;
 
 /// A warning for each pattern of each agent's lists of tools, capabilities and agents that matches
 /// none, and for each agent that has destructive tools confirmed where there are none. `tools` are
-/// those of all components. The lists of skills are not looked at: there are none in this version,
-/// which is a finding of its own.
+/// those of all components. The lists of skills are looked at with the configuration alone.
 pub(crate) fn unmatched<'a>(
     agents: &'a [Definition],
     tools: impl IntoIterator<Item = &'a ToolDefinition>,

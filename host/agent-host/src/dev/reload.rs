@@ -9,7 +9,7 @@ use super::watch::Look;
 use crate::config::{self, ComponentConfig, Config, Finding, Loaded, Severity};
 use crate::failure::{Exit, Failure};
 use crate::guests;
-use crate::serve::{folders_of, open_folders, refuse_errors, warnings, way_out};
+use crate::serve::{folders_of, open_folders, refuse_errors, skill_folders, warnings, way_out};
 use crate::terminal::Terminal;
 use broker::{Broker, Catalogue, Entry};
 use domain::digest::Digest;
@@ -148,6 +148,7 @@ impl Reloading {
             components,
             personas,
             require_pins,
+            skills,
             ..
         } = read.config;
         let mut next = self.host.loaded.clone();
@@ -157,6 +158,7 @@ impl Reloading {
             components,
             personas,
             require_pins,
+            skills,
             ..next.config
         };
         next
@@ -202,10 +204,12 @@ impl Reloading {
         let definitions = next.config.definitions();
         let personas = next.config.personas.clone();
         // Schemas are compiled, which is waited for.
+        let folders = skill_folders(next).map_err(Refused::for_good)?;
         let put_together = tokio::task::spawn_blocking(move || {
             before
                 .successor(definitions, entries)
                 .and_then(|catalogue| catalogue.with_personas(personas))
+                .map(|catalogue| catalogue.with_skills(folders))
         });
         put_together
             .await

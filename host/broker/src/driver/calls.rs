@@ -18,6 +18,7 @@ use domain::operation::Performer;
 use domain::ruling::{AGENT_CALL, Rule, TOOL_CALL};
 use domain::run::decide::{Resolved, find_call};
 use domain::shown::visible;
+use domain::skill;
 use domain::step::{Call, Dispatch, OperationOutcome};
 use domain::talk;
 use domain::tool::{EffectClass, ToolDefinition};
@@ -30,9 +31,9 @@ const NAME_CHARS_SHOWN: usize = 80;
 
 /// A tool as the agent was shown it when the turn began, and as it is now.
 #[derive(Clone, Copy)]
-struct Offer<'a> {
-    shown: &'a ToolDefinition,
-    tool: &'a ToolDefinition,
+pub(super) struct Offer<'a> {
+    pub(super) shown: &'a ToolDefinition,
+    pub(super) tool: &'a ToolDefinition,
 }
 
 impl SessionContext {
@@ -55,6 +56,9 @@ impl SessionContext {
         if scope.left.calls == 0 {
             let told = format!("no tool calls are left of {} (toolCallsMax)", scope.of);
             return Ok(scope.limit_reached(Some(name), TOOL_CALL, "toolCallsMax", told));
+        }
+        if name == skill::BASH {
+            return Ok(self.resolve_command(scope, arguments));
         }
         let Some(shown) = scope.config.tool(name) else {
             return Ok(self.not_available(scope, name));
@@ -109,7 +113,7 @@ impl SessionContext {
     }
 
     /// Returns the call of a tool that may be made, with its limits and the approval that it needs.
-    fn tool_call(
+    pub(super) fn tool_call(
         &self,
         scope: &Scope<'_>,
         offering: &Offering,
@@ -237,7 +241,10 @@ impl SessionContext {
             Looked::Awaited(key) => Some(key),
             Looked::Never => None,
         };
-        let content = handed_on(scope.view, &delegation, time_of(scope, &delegation)).await?;
+        let Some(view) = scope.view else {
+            return Ok(failed("not-found", "a command line hands no work over"));
+        };
+        let content = handed_on(view, &delegation, time_of(scope, &delegation)).await?;
         let handover = Handover {
             to: To::Worker(target),
             content,
@@ -401,7 +408,7 @@ pub(super) fn may_lead_to_agents(tool: &str) -> bool {
 }
 
 /// Returns the arguments of a call. The error is the fault, for people.
-fn object_of(arguments: &str) -> Result<Map<String, Value>, String> {
+pub(super) fn object_of(arguments: &str) -> Result<Map<String, Value>, String> {
     let arguments = match arguments.trim() {
         "" => "{}",
         _ => arguments,

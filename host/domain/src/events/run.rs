@@ -32,7 +32,9 @@ use crate::values::digest::Digest;
 use crate::values::id::{InputId, OperationId};
 use crate::values::time::Timestamp;
 use crate::work::account;
-use crate::work::operation::{Kept, Operation, Pause, Performer, Settlement};
+use crate::work::operation::{
+    Called, CommandCall, Continuation, Kept, Operation, Pause, Performer, Settlement,
+};
 use crate::work::step::{Context, Decision, Effect, Memo, News, OperationOutcome, Until, Wait};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -60,6 +62,26 @@ pub struct Open {
     /// own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cut: Option<Box<OpenCut>>,
+    /// The command line that made it and hears of it alone, of a call that a line makes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub within: Option<Box<Within>>,
+    /// The call that it waits for, of a command line.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub calling: Option<OperationId>,
+    /// The calls that it has made, in order, of a command line.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub called: Vec<Called>,
+}
+
+/// The place of a call in the command line that makes it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Within {
+    /// The command line.
+    pub line: OperationId,
+    /// The tool.
+    pub tool: String,
+    /// The arguments as the line gave them.
+    pub arguments: String,
 }
 
 /// The cut that the prompt of an open call is made with.
@@ -285,7 +307,9 @@ impl Run {
                     if !open.operation.performer.only_waits() {
                         self.recoveries = 0;
                     }
-                    self.untold.push((open.operation, settlement.clone()));
+                    if open.within.is_none() {
+                        self.untold.push((open.operation, settlement.clone()));
+                    }
                 }
             }
             Event::OperationStarted(started) => {
@@ -296,16 +320,7 @@ impl Run {
                 .attempts
                 .go_on(attempted),
             Event::RunCut(made) => self.apply_cut(made)?,
-            Event::OperationContinued(continuation) => {
-                self.recoveries = 0;
-                let open = self.open_mut(continuation.operation)?;
-                open.segment = continuation.segment;
-                open.state = Some(continuation.state.clone());
-                open.pause = continuation.pause.clone();
-                open.answer = None;
-                open.sent = None;
-                self.spending.work(continuation.active_ms);
-            }
+            Event::OperationContinued(continuation) => self.apply_continued(continuation)?,
             Event::OperationAnswered(answer) => {
                 let open = self.open_mut(answer.operation)?;
                 open.pause = Pause::None;
@@ -353,10 +368,12 @@ impl Run {
         );
         for settlement in &stepped.stopped {
             let open = self.close(settlement)?;
-            self.untold_stopped.push(News::Settled {
-                key: open.operation.key,
-                outcome: settlement.outcome.clone(),
-            });
+            if open.within.is_none() {
+                self.untold_stopped.push(News::Settled {
+                    key: open.operation.key,
+                    outcome: settlement.outcome.clone(),
+                });
+            }
         }
         for operation in &stepped.started {
             self.start(operation, stepped.time);
@@ -386,6 +403,22 @@ impl Run {
             // Decided while messages were waiting: the run goes on with them at once.
             decision => (Some((Until::Any, decision.hears())), Some(decision.clone())),
         };
+        Ok(())
+    }
+
+    fn apply_continued(&mut self, continuation: &Continuation) -> Result<(), Corrupt> {
+        self.recoveries = 0;
+        let open = self.open_mut(continuation.operation)?;
+        open.segment = continuation.segment;
+        open.state = Some(continuation.state.clone());
+        open.pause = continuation.pause.clone();
+        open.answer = None;
+        open.sent = None;
+        open.calling = continuation.call.as_ref().map(|call| call.started.id);
+        self.spending.work(continuation.active_ms);
+        if let Some(call) = &continuation.call {
+            self.start_call(continuation.operation, call);
+        }
         Ok(())
     }
 
@@ -440,10 +473,29 @@ impl Run {
                 },
             );
         }
+        self.begin_operation(operation);
+    }
+
+    /// Starts a call of a command line. Guests know nothing of it, so it takes none of their keys.
+    fn start_call(&mut self, line: OperationId, call: &CommandCall) {
+        self.begin_operation(&call.started);
+        if let Some(open) = self.open.get_mut(&call.started.id) {
+            open.within = Some(Box::new(Within {
+                line,
+                tool: call.tool.clone(),
+                arguments: call.arguments.clone(),
+            }));
+        }
+    }
+
+    fn begin_operation(&mut self, operation: &Operation) {
         self.spending.tool_calls += u32::from(account::is_call(&operation.performer));
         let stays = matches!(
             operation.performer,
-            Performer::Tool { .. } | Performer::Memory { .. } | Performer::Recall { .. }
+            Performer::Tool { .. }
+                | Performer::Memory { .. }
+                | Performer::Recall { .. }
+                | Performer::Command { .. }
         );
         self.shares |= !stays && account::is_call(&operation.performer);
         self.replied |= matches!(operation.performer, Performer::Reply { .. });
@@ -470,6 +522,9 @@ impl Run {
             sent: None,
             attempts: Attempts::default(),
             cut,
+            within: None,
+            calling: None,
+            called: Vec::new(),
         };
         self.open.insert(operation.id, open);
     }
@@ -481,6 +536,17 @@ impl Run {
                 settlement.operation
             ))
         })?;
+        if let Some(within) = &open.within
+            && let Some(line) = self.open.get_mut(&within.line)
+        {
+            line.calling = None;
+            line.called.push(Called {
+                tool: within.tool.clone(),
+                arguments: within.arguments.clone(),
+                outcome: settlement.outcome.clone(),
+                untrusted: settlement.is_untrusted(),
+            });
+        }
         self.shown.extend(settlement.blobs());
         self.untrusted |= settlement.is_untrusted();
         if let (Some(asked), OperationOutcome::Value { .. } | OperationOutcome::Parts { .. }) =
@@ -564,6 +630,7 @@ fn asked_model(performer: &Performer) -> &str {
         | Performer::Agent { .. }
         | Performer::Detached { .. }
         | Performer::Recall { .. }
+        | Performer::Command { .. }
         | Performer::Memory { .. }
         | Performer::Timer { .. }
         | Performer::Refused { .. }

@@ -48,7 +48,9 @@ pub fn next(open: &Open, now: Timestamp) -> Next {
                 .map_or(time, |deadline| deadline.min(time)),
         ),
     };
-    if operation.deadline.is_some_and(|deadline| deadline <= now) {
+    // A command line ends after the call that it makes, which ends by the same time.
+    let is_overdue = operation.deadline.is_some_and(|deadline| deadline <= now);
+    if is_overdue && open.calling.is_none() {
         let overdue =
             settlement(operation, overdue(open, now), now).costing(open.stopped_attempts());
         return Next::Settle(Box::new(match &operation.performer {
@@ -91,6 +93,9 @@ pub fn next(open: &Open, now: Timestamp) -> Next {
             }
         }
         (_, Pause::Until { due }) if *due > now => wait_until(*due),
+        _ if open.calling.is_some() => Next::Wait {
+            until: operation.deadline,
+        },
         _ if open.may_have_taken_effect() => settle(Ended::Unknown),
         // Agreed to in time, and not begun in time: the host was down, or the call waited too long.
         _ if open.segment == 0
@@ -119,6 +124,7 @@ pub fn would_be_sent(open: &Open, now: Timestamp) -> bool {
         | Performer::Agent { .. }
         | Performer::Detached { .. }
         | Performer::Recall { .. }
+        | Performer::Command { .. }
         | Performer::Memory { .. }
         | Performer::Timer { .. }
         | Performer::Refused { .. }

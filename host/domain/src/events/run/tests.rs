@@ -761,6 +761,7 @@ fn asked_by_a_tool(segment: u32, until: Option<Timestamp>) -> (Run, OperationId)
         state: Vec::new(),
         pause: Pause::Asking { action, until },
         active_ms: 0,
+        call: None,
     };
     (
         run.apply(&Event::OperationContinued(asking)).unwrap(),
@@ -851,6 +852,7 @@ fn a_long_answer_is_kept_as_a_blob_whoever_asked() {
             until: None,
         },
         active_ms: 0,
+        call: None,
     };
     let run = run.apply(&Event::OperationContinued(asking)).unwrap();
     let (event, _, blobs) = answer(&run, operation, &UserId::local(), essay, NOW).unwrap();
@@ -1016,6 +1018,7 @@ fn the_active_time_of_every_segment_of_a_call_counts() {
         state: Vec::new(),
         pause: Pause::Until { due: NOW },
         active_ms: 40,
+        call: None,
     };
     let run = run
         .apply(&Event::OperationContinued(later(1)))
