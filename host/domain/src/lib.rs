@@ -29,9 +29,7 @@ mod work;
 pub use access::{
     bucket, confirm, egress, glob, grant, key, manifest, redact, ruling, secret, tool, user,
 };
-pub use agents::{
-    authority, definition, path, persona, residency, role, routing, session, skill,
-};
+pub use agents::{authority, definition, path, persona, residency, role, routing, session, skill};
 pub use events::{agent, event, import, run, session_label, telemetry};
 pub use thread::{
     compaction, cut_off, message, message_labels, model, prompt_cut, sampling, spill, transcript,

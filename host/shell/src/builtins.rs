@@ -242,12 +242,7 @@ impl Edge {
     }
 }
 
-fn edge(
-    line: &mut Line<'_>,
-    name: &str,
-    arguments: &[String],
-    input: &str,
-) -> Result<Ended, Stop> {
+fn edge(line: &mut Line<'_>, name: &str, arguments: &[String], input: &str) -> Result<Ended, Stop> {
     let edge = match Edge::read(name, arguments) {
         Ok(edge) => edge,
         Err(ended) => return Ok(ended),
@@ -400,7 +395,9 @@ fn ls(line: &Line<'_>, arguments: &[String]) -> Ended {
         if line.skills.files().contains_key(&whole) {
             ended.out.push_str(&format!("{path}\n"));
         } else if !files::is_folder(line.skills, &whole) {
-            ended.err.push_str(&format!("ls: {path}: No such file or directory\n"));
+            ended
+                .err
+                .push_str(&format!("ls: {path}: No such file or directory\n"));
             ended.exit = 1;
         } else if options.has('R') {
             let below: Vec<&str> = files::below(line.skills, &whole).collect();

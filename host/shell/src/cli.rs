@@ -104,7 +104,9 @@ fn arguments_of(
     while let Some(argument) = all.next() {
         let Some(flag) = argument.strip_prefix("--").filter(|flag| !flag.is_empty()) else {
             let argument = domain::shown::visible(argument, 80);
-            return Err(format!("{argument} is no flag; write --flag value, and quote values"));
+            return Err(format!(
+                "{argument} is no flag; write --flag value, and quote values"
+            ));
         };
         let (flag, attached) = match flag.split_once('=') {
             Some((flag, value)) => (flag, Some(value)),

@@ -10,11 +10,7 @@ use regex::{Regex, RegexBuilder};
 const PATTERN_BYTES_MAX: usize = 1 << 20;
 
 /// Carries `grep` out.
-pub(crate) fn run(
-    line: &mut Line<'_>,
-    arguments: &[String],
-    input: &str,
-) -> Result<Ended, Stop> {
+pub(crate) fn run(line: &mut Line<'_>, arguments: &[String], input: &str) -> Result<Ended, Stop> {
     let options = match Options::read("grep", arguments, "EFivnclqowrRhHs") {
         Ok(options) => options,
         Err(ended) => return Ok(ended),

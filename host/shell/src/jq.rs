@@ -109,11 +109,7 @@ impl Options {
 }
 
 /// Carries `jq` out.
-pub(crate) fn run(
-    line: &mut Line<'_>,
-    arguments: &[String],
-    input: &str,
-) -> Result<Ended, Stop> {
+pub(crate) fn run(line: &mut Line<'_>, arguments: &[String], input: &str) -> Result<Ended, Stop> {
     let options = match Options::read(arguments) {
         Ok(options) => options,
         Err(why) => return Ok(Ended::failed(2, format!("jq: {why}"))),
@@ -125,7 +121,10 @@ pub(crate) fn run(
         return Ok(Ended::failed(3, format!("jq: {why}")));
     }
     let Ok(tokens) = Lexer::new(code).lex() else {
-        return Ok(Ended::failed(3, "jq: the filter cannot be read: quotes or brackets are open"));
+        return Ok(Ended::failed(
+            3,
+            "jq: the filter cannot be read: quotes or brackets are open",
+        ));
     };
     let Ok(term) = Parser::new(&tokens).parse(|parser| parser.term()) else {
         return Ok(Ended::failed(3, "jq: the filter cannot be read"));

@@ -271,7 +271,11 @@ impl<'a> Line<'a> {
 
     /// Returns the text for a command that is not there, with those that are.
     fn not_found(&self, name: &str) -> String {
-        let clis = self.skills.skills().iter().filter(|it| !it.tools.is_empty());
+        let clis = self
+            .skills
+            .skills()
+            .iter()
+            .filter(|it| !it.tools.is_empty());
         let all: Vec<String> = builtins::NAMES
             .iter()
             .map(|name| (*name).to_owned())

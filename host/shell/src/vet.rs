@@ -107,9 +107,11 @@ impl Scan<'_> {
                 self.at += 1;
                 Ok(())
             }
-            ('&', _) => Err("there are no background jobs and no `&>`; leave the `&` out, or \
+            ('&', _) => Err(
+                "there are no background jobs and no `&>`; leave the `&` out, or \
                              quote it"
-                .to_owned()),
+                    .to_owned(),
+            ),
             ('|', Some('&')) => Err("`|&` is not read; write `2>&1 |`".to_owned()),
             ('<', Some('<' | '(' | '>' | '&')) => {
                 Err("of redirections only `<file`, `2>&1` and `>/dev/null` are read".to_owned())
@@ -172,8 +174,9 @@ impl Scan<'_> {
                 '$' => self.dollar(depth, true)?,
                 '\\' => match self.peek(1) {
                     Some('\\' | '~' | '(' | ')' | '\'' | '`') | None => {
-                        return Err("this backslash within \"…\" is not read: use '…' instead"
-                            .to_owned());
+                        return Err(
+                            "this backslash within \"…\" is not read: use '…' instead".to_owned()
+                        );
                     }
                     // The parser looks for the end before it looks at what is escaped.
                     Some(_) => self.at += 1,
@@ -266,7 +269,11 @@ fn vet_command(command: &Command) -> Result<(), String> {
 }
 
 fn vet_redirect(redirect: &Redirect) -> Result<(), String> {
-    let written = || Err(format!("files cannot be written; there are {NULL} and 2>&1"));
+    let written = || {
+        Err(format!(
+            "files cannot be written; there are {NULL} and 2>&1"
+        ))
+    };
     match (&redirect.op, &redirect.maybe_fd, &redirect.io_file) {
         (RedirectOp::Input(_), None | Some(RedirectFd::Fd(0)), IoFile::Word(word)) => {
             vet_word(word)

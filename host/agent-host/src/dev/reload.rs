@@ -20,7 +20,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 /// The parts of the configuration that are read again, as keys of the file.
-const READ_AGAIN: [&str; 4] = ["agents", "components", "personas", "requirePins"];
+const READ_AGAIN: [&str; 5] = ["agents", "components", "personas", "requirePins", "skills"];
 
 /// A host that is serving.
 pub(crate) struct Host {

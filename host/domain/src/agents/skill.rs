@@ -205,8 +205,8 @@ impl SkillSet {
     #[must_use]
     pub fn by_command(&self, command: &str) -> Option<&Skill> {
         self.skills.iter().find(|skill| {
-            let is_it = skill.command() == command
-                || skill.listing().cli_path.as_deref() == Some(command);
+            let is_it =
+                skill.command() == command || skill.listing().cli_path.as_deref() == Some(command);
             is_it && !skill.tools.is_empty()
         })
     }

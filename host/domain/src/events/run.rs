@@ -14,15 +14,18 @@ mod delegated;
 pub mod effects;
 pub mod end;
 pub mod intake;
+mod line;
+mod open;
 pub mod recover;
 pub mod settle;
 mod spending;
 mod taint;
 
 pub use attempt::Attempts;
+pub use open::{Open, OpenCut, Within};
 pub use spending::Spending;
 
-use crate::access::tool::{ClientAction, EffectClass};
+use crate::access::tool::ClientAction;
 use crate::events::event::{Event, RunCut, RunEnded, RunStarted, RunStepped};
 use crate::thread::message::{Message, MessageId};
 use crate::thread::model::Usage;
@@ -32,102 +35,11 @@ use crate::values::digest::Digest;
 use crate::values::id::{InputId, OperationId};
 use crate::values::time::Timestamp;
 use crate::work::account;
-use crate::work::operation::{
-    Called, CommandCall, Continuation, Kept, Operation, Pause, Performer, Settlement,
-};
+use crate::work::operation::{Operation, Pause, Performer, Settlement};
 use crate::work::step::{Context, Decision, Effect, Memo, News, OperationOutcome, Until, Wait};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-
-/// An operation without an outcome.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Open {
-    /// The operation as it was started.
-    pub operation: Operation,
-    /// The segment that runs or comes next, counted from 0.
-    pub segment: u32,
-    /// State that the last segment left.
-    pub state: Option<Vec<u8>>,
-    /// The pause before the next segment: what that waits for.
-    pub pause: Pause,
-    /// The client's answer for it.
-    pub answer: Option<Kept>,
-    /// The segment that was recorded as about to be sent.
-    pub sent: Option<u32>,
-    /// The attempts at it, of a model's call.
-    #[serde(default, skip_serializing_if = "Attempts::is_first")]
-    pub attempts: Attempts,
-    /// The cut that its prompt is made with, of a model's call: the newest when it began, or its
-    /// own.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cut: Option<Box<OpenCut>>,
-    /// The command line that made it and hears of it alone, of a call that a line makes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub within: Option<Box<Within>>,
-    /// The call that it waits for, of a command line.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub calling: Option<OperationId>,
-    /// The calls that it has made, in order, of a command line.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub called: Vec<Called>,
-}
-
-/// The place of a call in the command line that makes it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Within {
-    /// The command line.
-    pub line: OperationId,
-    /// The tool.
-    pub tool: String,
-    /// The arguments as the line gave them.
-    pub arguments: String,
-}
-
-/// The cut that the prompt of an open call is made with.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct OpenCut {
-    /// The cut.
-    pub cut: PromptCut,
-    /// True if it was made for this very call, so that a summary may be among its attempts.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub is_own: bool,
-}
-
-impl Open {
-    /// Returns whether this segment may have reached the world.
-    #[must_use]
-    pub fn may_have_been_sent(&self) -> bool {
-        self.sent == Some(self.segment)
-    }
-
-    /// Returns whether this segment may have done what must not be done twice. If so, a lost
-    /// outcome is unknown.
-    #[must_use]
-    pub fn may_have_taken_effect(&self) -> bool {
-        self.operation.effect == EffectClass::NonIdempotent && self.may_have_been_sent()
-    }
-
-    /// The id under which the question that it waits with is answered.
-    #[must_use]
-    pub fn question(&self) -> OperationId {
-        match self.pause {
-            Pause::Approving => self.operation.id.approval(),
-            Pause::None | Pause::Until { .. } | Pause::Asking { .. } | Pause::Declined => {
-                self.operation.id.question(self.segment)
-            }
-        }
-    }
-
-    /// Returns whether a model or a tool is, or should be, working on it.
-    #[must_use]
-    pub fn is_active(&self) -> bool {
-        matches!(
-            self.operation.performer,
-            Performer::Model { .. } | Performer::Tool { .. }
-        ) && self.pause == Pause::None
-    }
-}
 
 /// A call of a model that was shown the whole thread, and has replied.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -406,22 +318,6 @@ impl Run {
         Ok(())
     }
 
-    fn apply_continued(&mut self, continuation: &Continuation) -> Result<(), Corrupt> {
-        self.recoveries = 0;
-        let open = self.open_mut(continuation.operation)?;
-        open.segment = continuation.segment;
-        open.state = Some(continuation.state.clone());
-        open.pause = continuation.pause.clone();
-        open.answer = None;
-        open.sent = None;
-        open.calling = continuation.call.as_ref().map(|call| call.started.id);
-        self.spending.work(continuation.active_ms);
-        if let Some(call) = &continuation.call {
-            self.start_call(continuation.operation, call);
-        }
-        Ok(())
-    }
-
     fn apply_cut(&mut self, made: &RunCut) -> Result<(), Corrupt> {
         let open = self.open_mut(made.operation)?;
         open.cut = Some(Box::new(OpenCut {
@@ -476,18 +372,6 @@ impl Run {
         self.begin_operation(operation);
     }
 
-    /// Starts a call of a command line. Guests know nothing of it, so it takes none of their keys.
-    fn start_call(&mut self, line: OperationId, call: &CommandCall) {
-        self.begin_operation(&call.started);
-        if let Some(open) = self.open.get_mut(&call.started.id) {
-            open.within = Some(Box::new(Within {
-                line,
-                tool: call.tool.clone(),
-                arguments: call.arguments.clone(),
-            }));
-        }
-    }
-
     fn begin_operation(&mut self, operation: &Operation) {
         self.spending.tool_calls += u32::from(account::is_call(&operation.performer));
         let stays = matches!(
@@ -536,17 +420,7 @@ impl Run {
                 settlement.operation
             ))
         })?;
-        if let Some(within) = &open.within
-            && let Some(line) = self.open.get_mut(&within.line)
-        {
-            line.calling = None;
-            line.called.push(Called {
-                tool: within.tool.clone(),
-                arguments: within.arguments.clone(),
-                outcome: settlement.outcome.clone(),
-                untrusted: settlement.is_untrusted(),
-            });
-        }
+        self.tell_line(&open, settlement);
         self.shown.extend(settlement.blobs());
         self.untrusted |= settlement.is_untrusted();
         if let (Some(asked), OperationOutcome::Value { .. } | OperationOutcome::Parts { .. }) =

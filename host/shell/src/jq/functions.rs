@@ -56,7 +56,12 @@ impl Filter<'_> {
                 Ok(vec![self.made(object)?])
             }
             ("first", [of]) => Ok(self.values(of, scope)?.into_iter().take(1).collect()),
-            ("last", [of]) => Ok(self.values(of, scope)?.into_iter().last().into_iter().collect()),
+            ("last", [of]) => Ok(self
+                .values(of, scope)?
+                .into_iter()
+                .last()
+                .into_iter()
+                .collect()),
             ("limit", [count, of]) => {
                 let count = self.one(count, scope)?;
                 let count = float(&count)?.max(0.0) as usize;
@@ -134,12 +139,7 @@ impl Filter<'_> {
         }])
     }
 
-    fn range(
-        &mut self,
-        from: Option<&Term<&str>>,
-        until: &Term<&str>,
-        scope: Scope<'_>,
-    ) -> Values {
+    fn range(&mut self, from: Option<&Term<&str>>, until: &Term<&str>, scope: Scope<'_>) -> Values {
         let whole = |value: &Value| match value.as_i64() {
             Some(whole) => Ok(whole),
             None => raised("range takes whole numbers"),
@@ -296,7 +296,16 @@ fn plain(name: &str, input: &Value) -> Result<Option<Value>, Halt> {
 fn of_list(name: &str, input: &Value) -> Result<Value, Halt> {
     if !matches!(
         name,
-        "add" | "any" | "all" | "sort" | "unique" | "min" | "max" | "first" | "last" | "reverse"
+        "add"
+            | "any"
+            | "all"
+            | "sort"
+            | "unique"
+            | "min"
+            | "max"
+            | "first"
+            | "last"
+            | "reverse"
             | "flatten"
     ) {
         return unknown(name, 0);
@@ -319,8 +328,14 @@ fn of_list(name: &str, input: &Value) -> Result<Value, Halt> {
         }
         "min" => sorted().into_iter().next().unwrap_or_default(),
         "max" => sorted().into_iter().last().unwrap_or_default(),
-        "first" => children.first().map(|item| (*item).clone()).unwrap_or_default(),
-        "last" => children.last().map(|item| (*item).clone()).unwrap_or_default(),
+        "first" => children
+            .first()
+            .map(|item| (*item).clone())
+            .unwrap_or_default(),
+        "last" => children
+            .last()
+            .map(|item| (*item).clone())
+            .unwrap_or_default(),
         "reverse" => {
             let reversed = children.iter().rev().map(|item| (*item).clone());
             reversed.collect::<Vec<_>>().into()
@@ -352,7 +367,11 @@ fn added(items: &[&Value]) -> Result<Value, Halt> {
     if items.iter().all(|item| item.is_object()) && !items.is_empty() {
         let mut all = Map::new();
         for fields in items.iter().filter_map(|item| item.as_object()) {
-            all.extend(fields.iter().map(|(key, value)| (key.clone(), value.clone())));
+            all.extend(
+                fields
+                    .iter()
+                    .map(|(key, value)| (key.clone(), value.clone())),
+            );
         }
         return Ok(Value::Object(all));
     }

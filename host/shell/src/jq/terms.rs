@@ -301,17 +301,16 @@ impl<'m> Filter<'m> {
                 }
                 Ok(all)
             }
-            BinaryOp::Math(math) => self.pairs(sides, scope, |left, right| {
-                arithmetic(*math, left, right)
-            }),
+            BinaryOp::Math(math) => {
+                self.pairs(sides, scope, |left, right| arithmetic(*math, left, right))
+            }
             BinaryOp::Cmp(cmp) => self.pairs(sides, scope, |left, right| {
                 Ok(Value::Bool(compared(*cmp, left, right)))
             }),
             BinaryOp::Pipe(_) => not_here("this pipe"),
-            BinaryOp::Assign
-            | BinaryOp::Update
-            | BinaryOp::UpdateMath(_)
-            | BinaryOp::UpdateAlt => not_here("an assignment"),
+            BinaryOp::Assign | BinaryOp::Update | BinaryOp::UpdateMath(_) | BinaryOp::UpdateAlt => {
+                not_here("an assignment")
+            }
         }
     }
 

@@ -164,7 +164,10 @@ fn numbers(math: Math, a: &Number, b: &Number) -> Result<Value, Halt> {
             Math::Add => a.checked_add(b),
             Math::Sub => a.checked_sub(b),
             Math::Mul => a.checked_mul(b),
-            Math::Div => a.checked_rem(b).filter(|rest| *rest == 0).and(a.checked_div(b)),
+            Math::Div => a
+                .checked_rem(b)
+                .filter(|rest| *rest == 0)
+                .and(a.checked_div(b)),
             Math::Rem => a.checked_rem(b),
         };
         if let Some(exact) = exact {

@@ -95,8 +95,7 @@ impl SkillFolder {
             let id = id.to_owned();
             return Err(SkillFault::OtherName { name, id });
         }
-        let description =
-            field(&head, "description").ok_or(SkillFault::NoField("description"))?;
+        let description = field(&head, "description").ok_or(SkillFault::NoField("description"))?;
         let chars = description.chars().count();
         if chars > DESCRIPTION_CHARS_MAX {
             return Err(SkillFault::LongDescription(chars));

@@ -44,9 +44,8 @@ pub fn wakes(run: &Run, arrived: &[Settlement], words_wait: bool) -> bool {
         let open = run.open.get(&settlement.operation);
         open.is_none_or(|open| open.within.is_none())
     };
-    let settled = arrived.iter().any(is_told)
-        || !run.untold.is_empty()
-        || !run.untold_stopped.is_empty();
+    let settled =
+        arrived.iter().any(is_told) || !run.untold.is_empty() || !run.untold_stopped.is_empty();
     match until {
         Until::Any => settled,
         Until::All => settled && run.open.len() <= arrived.len(),
