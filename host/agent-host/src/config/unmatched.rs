@@ -4,10 +4,11 @@
 use super::finding::Finding;
 use super::patterns;
 use domain::authority::Asked;
-use domain::definition::Definition;
+use domain::definition::{Definition, ToolExposure};
 use domain::delegate::{self, Target};
 use domain::grant::PatternList;
 use domain::memory;
+use domain::skill;
 use domain::talk;
 use domain::tool::ToolDefinition;
 use std::collections::BTreeSet;
@@ -90,6 +91,9 @@ pub(super) fn with_own_tools<'a>(
         lists.any(|list| memory::is_listed(list, tool))
     };
     names.extend(memory::NAMES.into_iter().filter(lists));
+    // And this for whoever is offered skills.
+    let has_skills = |agent: &Definition| agent.tool_exposure != ToolExposure::Tools;
+    names.extend(agents.iter().any(has_skills).then_some(skill::BASH));
     names
 }
 

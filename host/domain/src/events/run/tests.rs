@@ -3,6 +3,7 @@
 mod attempts;
 mod cuts;
 mod handed_over;
+mod lines;
 mod marks;
 
 use super::check::check;
@@ -25,7 +26,7 @@ use crate::values::limits::TurnLimits;
 use crate::work::approval::{Approval, Exact};
 use crate::work::delegate::Priority;
 use crate::work::operation::Attempt;
-use crate::work::operation::{CallUsage, Continuation};
+use crate::work::operation::{CallUsage, Continuation, Kept};
 use crate::work::step::{
     Audience, Call, Context, Failure, ModelRequest, OperationOutcome, Request, StepResult, Toolset,
     Work,
