@@ -1000,3 +1000,22 @@ fn a_memory_names_agents_that_there_are_and_numbers_within_their_ranges() {
         ]
     );
 }
+
+#[test]
+fn a_list_of_skills_that_matches_nothing_is_told_with_its_place() {
+    let agent = "[[agents]]\nagentId = \"a\"\ndisplayName = \"x\"\ntoolExposure = \"mixed\"\n";
+    let found = findings(&format!("{agent}skillAllowlist = [\"lists\", \"lisst\"]\n"));
+    let told = |(severity, at, message): &&(Severity, String, String)| {
+        (*severity, at.as_str()) == (Severity::Warning, "agents[0].skillAllowlist[1]")
+            && message.contains("matches no skill; the nearest is `lists`")
+    };
+    assert_eq!(found.iter().filter(told).count(), 1, "{found:?}");
+    let found = findings("[skills.nowhere]\npath = \"is/not/there\"\n");
+    assert!(
+        found
+            .iter()
+            .any(|(severity, at, _)| (*severity, at.as_str())
+                == (Severity::Error, "skills.nowhere.path")),
+        "{found:?}"
+    );
+}
