@@ -3,7 +3,7 @@
 use super::Halt;
 use super::terms::{Filter, Scope, Values, raised};
 use super::values::{
-    float, formatted, indexed, is_true, kind, number_of, order, split, text_of, weight,
+    comparable, float, formatted, indexed, is_true, kind, number_of, order, split, text_of, weight,
 };
 use jaq_core::load::parse::Term;
 use regex::RegexBuilder;
@@ -396,8 +396,14 @@ fn with_one(name: &str, input: &Value, given: &Value) -> Result<Value, Halt> {
             }
             _ => return raised(format!("{} has no such keys", kind(input))),
         },
-        "contains" => contains(input, given).into(),
-        "inside" => contains(given, input).into(),
+        "contains" | "inside" => {
+            comparable(weight(input) / 64, weight(given) / 64)?;
+            if name == "contains" {
+                contains(input, given).into()
+            } else {
+                contains(given, input).into()
+            }
+        }
         "startswith" => text(input)?.starts_with(text(given)?).into(),
         "endswith" => text(input)?.ends_with(text(given)?).into(),
         "ltrimstr" => match (input, given) {

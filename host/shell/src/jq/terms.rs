@@ -94,9 +94,9 @@ impl<'m> Filter<'m> {
             }
             Term::BinOp(left, BinaryOp::Pipe(pattern), right) => {
                 let values = self.values(left, scope)?;
-                self.piped(values, (pattern.as_ref(), right), scope)
+                self.piped(values, (pattern.as_ref(), &**right), scope)
             }
-            Term::BinOp(left, op, right) => self.both((left, right), op, scope),
+            Term::BinOp(left, op, right) => self.both((&**left, &**right), op, scope),
             Term::TryCatch(inner, caught) => match self.values(inner, scope) {
                 Err(Halt::Raised(why)) => match caught {
                     Some(caught) => self.values(caught, scope.with(&Value::from(why))),

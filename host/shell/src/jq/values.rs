@@ -8,6 +8,8 @@ use std::cmp::Ordering;
 
 /// Bytes that each value takes in memory besides its texts, about.
 const VALUE_BYTES: usize = 64;
+/// Comparisons of each of some values with each of others.
+const COMPARISONS_MAX: usize = 1_000_000;
 /// The greatest whole number that has no neighbour of the same value: 2⁵³.
 const WHOLE_MAX: f64 = 9_007_199_254_740_992.0;
 
@@ -27,6 +29,16 @@ pub(super) fn weight(value: &Value) -> usize {
 
 pub(super) fn is_true(value: &Value) -> bool {
     !matches!(value, Value::Null | Value::Bool(false))
+}
+
+/// Refuses to compare each of some values with each of others, where those are too many.
+pub(super) fn comparable(a: usize, b: usize) -> Result<(), Halt> {
+    if a.saturating_mul(b) > COMPARISONS_MAX {
+        return raised(format!(
+            "more than {COMPARISONS_MAX} values would be compared"
+        ));
+    }
+    Ok(())
 }
 
 /// Returns the name of a value's type.
@@ -144,6 +156,7 @@ pub(super) fn arithmetic(math: Math, a: &Value, b: &Value) -> Result<Value, Halt
             Ok(Value::Object(both))
         }
         (Math::Sub, Value::Array(a), Value::Array(b)) => {
+            comparable(a.len(), b.len())?;
             let left = a.iter().filter(|it| !b.contains(it));
             Ok(left.cloned().collect::<Vec<_>>().into())
         }

@@ -97,7 +97,7 @@ fn a_components_skill_is_made_from_its_tools() {
         listings[0].description,
         "The tools of `notes`. Adds a note."
     );
-    let text = &skills.files()["/skills/notes/SKILL.md"];
+    let text: &str = &skills.files()["/skills/notes/SKILL.md"];
     for expected in [
         "name: notes",
         "## notes_add",
