@@ -154,11 +154,13 @@ fn schema_of<'t>(tool: &'t ToolDefinition, flag: &str) -> Option<&'t Value> {
 
 /// Returns whether a tool is known to have no such argument.
 fn is_unknown(tool: &ToolDefinition, flag: &str) -> bool {
-    let is_open = tool.arguments.get("properties").is_none()
-        || matches!(
-            tool.arguments.get("additionalProperties"),
-            Some(Value::Bool(true) | Value::Object(_))
-        );
+    let properties = tool.arguments.get("properties").and_then(Value::as_object);
+    let is_open = match tool.arguments.get("additionalProperties") {
+        Some(Value::Bool(is_open)) => *is_open,
+        Some(_) => true,
+        // A slip of the pen is more likely than an argument that no schema names.
+        None => properties.is_none_or(Map::is_empty),
+    };
     !is_open && schema_of(tool, flag).is_none()
 }
 

@@ -75,9 +75,8 @@ pub(crate) fn read(loaded: &Loaded) -> Result<Vec<SkillFolder>, String> {
 }
 
 fn read_one(loaded: &Loaded, id: &str, skill: &SkillConfig) -> Result<SkillFolder, String> {
-    let folder = loaded.resolve(&skill.path);
     let mut files = BTreeMap::new();
-    let mut next = vec![(folder.clone(), String::new())];
+    let mut next = vec![(loaded.resolve(&skill.path), String::new())];
     while let Some((folder, below)) = next.pop() {
         let entries = std::fs::read_dir(&folder)
             .map_err(|error| format!("`{}` cannot be read: {error}", folder.display()))?;

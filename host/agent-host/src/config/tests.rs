@@ -680,6 +680,7 @@ fn the_schema_knows_every_key_and_no_other() {
             "roles",
             "secrets",
             "server",
+            "skills",
             "timeouts"
         ]
     );

@@ -36,7 +36,7 @@ impl Driver {
     pub(super) async fn record_calls(&mut self) -> Result<(), DriverError> {
         while let Some((wanted, extras)) = self.next_call() {
             let line = wanted.line;
-            self.record_call(wanted, extras).await?;
+            self.record_call(&wanted, &extras).await?;
             if let Some(driving) = self.phase.driving_mut() {
                 driving.calls.retain(|(call, _)| call.line != line);
             }
@@ -51,8 +51,8 @@ impl Driver {
 
     async fn record_call(
         &mut self,
-        wanted: WantedCall,
-        extras: CommitExtras,
+        wanted: &WantedCall,
+        extras: &CommitExtras,
     ) -> Result<(), DriverError> {
         for _ in 0..OVERTAKEN_MAX {
             if self.stale {
@@ -65,7 +65,7 @@ impl Driver {
             let Some(open) = driving.run.open.get(&wanted.line).filter(is_wanted) else {
                 return Ok(());
             };
-            let made = Box::pin(self.context.made(driving, open, &wanted)).await?;
+            let made = Box::pin(self.context.made(driving, open, wanted)).await?;
             let extras = CommitExtras {
                 events: extras
                     .events

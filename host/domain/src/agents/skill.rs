@@ -32,7 +32,7 @@ pub const COMMAND_BYTES_MAX: usize = 16 << 10;
 /// Calls of tools that one command line makes.
 pub const COMMAND_CALLS_MAX: usize = 32;
 /// Milliseconds that a command line may take, with all calls that it makes.
-pub const COMMAND_MS_MAX: u64 = 600_000;
+pub const COMMAND_MS_MAX: u64 = 1_800_000;
 /// Characters of a generated skill's description.
 const GENERATED_CHARS_MAX: usize = 300;
 /// Characters of the first sentence of a tool's description.

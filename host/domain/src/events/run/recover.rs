@@ -113,18 +113,19 @@ pub fn next(open: &Open, now: Timestamp) -> Next {
 }
 
 /// Returns whether an operation would reach out of the host by itself, at once or after its pause.
-/// A model would be asked, or a tool called that does more than read. After a restore from a backup
+/// A model would be asked, a tool called that does more than read, or a command line carried out.
+/// After a restore from a backup
 /// it may have done so before.
 #[must_use]
 pub fn would_be_sent(open: &Open, now: Timestamp) -> bool {
     let reaches_out = match &open.operation.performer {
-        Performer::Model { .. } => true,
+        // A line makes its calls by itself.
+        Performer::Model { .. } | Performer::Command { .. } => true,
         Performer::Tool { .. } => open.operation.effect != EffectClass::ReadOnly,
         Performer::Client { .. }
         | Performer::Agent { .. }
         | Performer::Detached { .. }
         | Performer::Recall { .. }
-        | Performer::Command { .. }
         | Performer::Memory { .. }
         | Performer::Timer { .. }
         | Performer::Refused { .. }
