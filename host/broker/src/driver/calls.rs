@@ -1,6 +1,7 @@
 //! Resolution of calls of tools, and of work for other agents.
 
 use super::context::SessionContext;
+use super::driving::Driving;
 use super::error::DriverError;
 use super::handover::{Handover, Sent, To, Waits};
 use super::scope::{Scope, at_once, failed, refused, simply};
@@ -17,6 +18,7 @@ use domain::message::Part;
 use domain::operation::Performer;
 use domain::ruling::{AGENT_CALL, Rule, TOOL_CALL};
 use domain::run::decide::{Resolved, find_call};
+use domain::run::intake::Intake;
 use domain::shown::visible;
 use domain::skill;
 use domain::step::{Call, Dispatch, OperationOutcome};
@@ -44,14 +46,8 @@ impl SessionContext {
         call: &Call,
         sent: &mut Vec<Sent>,
     ) -> Result<Resolved, DriverError> {
-        let (name, arguments) = match call {
-            Call::OfModel { message, index } => {
-                match find_call(&scope.driving.run, scope.intake, *message, *index) {
-                    Some((_, name, arguments)) => (name, arguments),
-                    None => return Ok(failed("not-found", "there is no such call")),
-                }
-            }
-            Call::Own { name, arguments } => (name.as_str(), arguments.as_str()),
+        let Some((name, arguments)) = named(call, scope.driving, scope.intake) else {
+            return Ok(failed("not-found", "there is no such call"));
         };
         if scope.left.calls == 0 {
             let told = format!("no tool calls are left of {} (toolCallsMax)", scope.of);
@@ -372,6 +368,19 @@ impl SessionContext {
             tool: None,
         };
         self.hand_over(scope, handover, sent).await
+    }
+}
+
+/// Returns the tool that a call names, and its arguments; none where a model made no such call.
+fn named<'c>(
+    call: &'c Call,
+    driving: &'c Driving,
+    intake: &'c Intake,
+) -> Option<(&'c str, &'c str)> {
+    match call {
+        Call::OfModel { message, index } => find_call(&driving.run, intake, *message, *index)
+            .map(|(_, name, arguments)| (name, arguments)),
+        Call::Own { name, arguments } => Some((name.as_str(), arguments.as_str())),
     }
 }
 

@@ -38,30 +38,8 @@ impl Filter<'_> {
                 }
                 Ok(all)
             }
-            ("map", [each]) => {
-                let mut all = Vec::new();
-                for item in children(input)? {
-                    all.extend(self.values(each, scope.with(item))?);
-                }
-                Ok(vec![Value::Array(all)])
-            }
-            ("map_values", [each]) => self.map_values(each, scope),
-            ("with_entries", [each]) => {
-                let entries = to_entries(input)?;
-                let mut all = Vec::new();
-                for entry in &entries {
-                    all.extend(self.values(each, scope.with(entry))?);
-                }
-                let object = from_entries(&Value::Array(all))?;
-                Ok(vec![self.made(object)?])
-            }
             ("first", [of]) => Ok(self.values(of, scope)?.into_iter().take(1).collect()),
-            ("last", [of]) => Ok(self
-                .values(of, scope)?
-                .into_iter()
-                .last()
-                .into_iter()
-                .collect()),
+            ("last", [of]) => Ok(self.values(of, scope)?.pop().into_iter().collect()),
             ("limit", [count, of]) => {
                 let count = self.one(count, scope)?;
                 let count = float(&count)?.max(0.0) as usize;
@@ -69,21 +47,13 @@ impl Filter<'_> {
             }
             ("range", [until]) => self.range(None, until, scope),
             ("range", [from, until]) => self.range(Some(from), until, scope),
-            ("any" | "all", [condition]) => {
-                let mut holds = Vec::new();
-                for item in children(input)? {
-                    holds.extend(self.values(condition, scope.with(item))?);
-                }
-                let found = match name {
-                    "any" => holds.iter().any(is_true),
-                    _ => holds.iter().all(is_true),
-                };
-                Ok(vec![found.into()])
-            }
             ("sort_by" | "group_by" | "unique_by" | "min_by" | "max_by", [by]) => {
                 let keyed = self.keyed(by, scope)?;
                 let value = by_keys(name, keyed);
                 Ok(vec![self.made(value)?])
+            }
+            ("map" | "map_values" | "with_entries" | "any" | "all", [each]) => {
+                self.of_each(name, each, scope)
             }
             ("test", [pattern]) => self.test(pattern, None, scope),
             ("test", [pattern, flags]) => self.test(pattern, Some(flags), scope),
@@ -106,6 +76,31 @@ impl Filter<'_> {
             }
             _ => unknown(name, arguments.len()),
         }
+    }
+
+    /// Returns the value of a function that looks at each item of its input.
+    fn of_each(&mut self, name: &str, each: &Term<&str>, scope: Scope<'_>) -> Values {
+        if name == "map_values" {
+            return self.map_values(each, scope);
+        }
+        if name == "with_entries" {
+            let entries = to_entries(scope.input)?;
+            let mut all = Vec::new();
+            for entry in &entries {
+                all.extend(self.values(each, scope.with(entry))?);
+            }
+            let object = from_entries(&Value::Array(all))?;
+            return Ok(vec![self.made(object)?]);
+        }
+        let mut all = Vec::new();
+        for item in children(scope.input)? {
+            all.extend(self.values(each, scope.with(item))?);
+        }
+        Ok(vec![match name {
+            "any" => all.iter().any(is_true).into(),
+            "all" => all.iter().all(is_true).into(),
+            _ => Value::Array(all),
+        }])
     }
 
     /// Returns the first value of a term.
@@ -230,7 +225,7 @@ fn by_keys(name: &str, keyed: Keyed) -> Value {
     let mut items = keyed.into_iter().map(|(_, item)| item);
     match name {
         "min_by" => items.next().unwrap_or_default(),
-        "max_by" => items.last().unwrap_or_default(),
+        "max_by" => items.next_back().unwrap_or_default(),
         _ => items.collect::<Vec<_>>().into(),
     }
 }
@@ -327,7 +322,7 @@ fn of_list(name: &str, input: &Value) -> Result<Value, Halt> {
             unique.into()
         }
         "min" => sorted().into_iter().next().unwrap_or_default(),
-        "max" => sorted().into_iter().last().unwrap_or_default(),
+        "max" => sorted().pop().unwrap_or_default(),
         "first" => children
             .first()
             .map(|item| (*item).clone())

@@ -48,15 +48,8 @@ pub fn next(open: &Open, now: Timestamp) -> Next {
                 .map_or(time, |deadline| deadline.min(time)),
         ),
     };
-    // A command line ends after the call that it makes, which ends by the same time.
-    let is_overdue = operation.deadline.is_some_and(|deadline| deadline <= now);
-    if is_overdue && open.calling.is_none() {
-        let overdue =
-            settlement(operation, overdue(open, now), now).costing(open.stopped_attempts());
-        return Next::Settle(Box::new(match &operation.performer {
-            Performer::Agent { .. } => overdue.ending(TaskState::Timeout),
-            _ => overdue,
-        }));
+    if let Some(settled) = past_deadline(open, now) {
+        return Next::Settle(Box::new(settled));
     }
     match (&operation.performer, &open.pause) {
         (Performer::Refused { outcome, untrusted }, _) => {
@@ -110,6 +103,21 @@ pub fn next(open: &Open, now: Timestamp) -> Next {
             record_first: operation.effect == EffectClass::NonIdempotent,
         },
     }
+}
+
+/// Returns the settlement of an operation whose deadline has passed; none of any other.
+fn past_deadline(open: &Open, now: Timestamp) -> Option<Settlement> {
+    let operation = &open.operation;
+    let is_overdue = operation.deadline.is_some_and(|deadline| deadline <= now);
+    // A command line ends after the call that it makes, which ends by the same time.
+    if !is_overdue || open.calling.is_some() {
+        return None;
+    }
+    let overdue = settlement(operation, overdue(open, now), now).costing(open.stopped_attempts());
+    Some(match &operation.performer {
+        Performer::Agent { .. } => overdue.ending(TaskState::Timeout),
+        _ => overdue,
+    })
 }
 
 /// Returns whether an operation would reach out of the host by itself, at once or after its pause.
