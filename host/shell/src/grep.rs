@@ -7,7 +7,9 @@ use crate::meter::Stop;
 use regex::{Regex, RegexBuilder};
 
 /// Bytes of memory of a compiled pattern.
-const PATTERN_BYTES_MAX: usize = 1 << 20;
+const PATTERN_BYTES_MAX: usize = 256 << 10;
+/// Work that a byte is counted as in which a pattern is looked for: it takes longer than copying.
+pub(crate) const MATCH_FACTOR: usize = 16;
 
 /// Carries `grep` out.
 pub(crate) fn run(line: &mut Line<'_>, arguments: &[String], input: &str) -> Result<Ended, Stop> {
@@ -31,7 +33,8 @@ pub(crate) fn run(line: &mut Line<'_>, arguments: &[String], input: &str) -> Res
     let is_titled = (read.texts.len() > 1 || options.has('H')) && !options.has('h');
     let mut printed = Printed::default();
     for text in &read.texts {
-        line.meter.work(text.text.len())?;
+        line.meter
+            .work(text.text.len().saturating_mul(MATCH_FACTOR))?;
         printed.search(*text, &pattern, &options, is_titled);
         line.meter.text(printed.out.len())?;
     }

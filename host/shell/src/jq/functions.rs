@@ -5,12 +5,13 @@ use super::terms::{Filter, Scope, Values, raised};
 use super::values::{
     comparable, float, formatted, indexed, is_true, kind, number_of, order, split, text_of, weight,
 };
+use crate::grep::MATCH_FACTOR;
 use jaq_core::load::parse::Term;
 use regex::RegexBuilder;
 use serde_json::{Map, Value, json};
 
-/// Bytes of memory of a compiled pattern.
-const PATTERN_BYTES_MAX: usize = 1 << 20;
+/// Bytes of memory of a compiled pattern, which each use is counted as.
+const PATTERN_BYTES_MAX: usize = 256 << 10;
 /// Numbers that `range` gives.
 const RANGE_MAX: i64 = 100_000;
 
@@ -181,7 +182,8 @@ impl Filter<'_> {
         let (Value::String(pattern), Value::String(text)) = (&pattern, scope.input) else {
             return raised("test takes texts");
         };
-        self.meter.work(text.len())?;
+        self.meter
+            .work(PATTERN_BYTES_MAX + text.len().saturating_mul(MATCH_FACTOR))?;
         let compiled = RegexBuilder::new(pattern)
             .case_insensitive(flags.as_str().is_some_and(|flags| flags.contains('i')))
             .size_limit(PATTERN_BYTES_MAX)
