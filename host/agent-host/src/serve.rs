@@ -362,7 +362,7 @@ pub(crate) async fn load_catalogue(loaded: &Loaded) -> Result<Catalogue, Failure
 
 /// Reads the operator's folders of skills.
 pub(crate) fn skill_folders(loaded: &Loaded) -> Result<Vec<SkillFolder>, Failure> {
-    config::skills::read(loaded).map_err(|fault| Failure::new(Exit::Usage, anyhow!(fault)))
+    config::skills::folders::read(loaded).map_err(|fault| Failure::new(Exit::Usage, anyhow!(fault)))
 }
 
 /// A runtime with its cache in a data folder.

@@ -1,7 +1,7 @@
 //! The commands that are always there.
 
-use crate::line::{Ended, Line};
 use crate::meter::Stop;
+use crate::state::{Ended, Line};
 use crate::{files, grep, jq};
 
 /// Their names.

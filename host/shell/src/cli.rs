@@ -1,8 +1,8 @@
 //! The commands of skills: a command line becomes the arguments of one call of a tool.
 
 use crate::Wanted;
-use crate::line::{Ended, Line};
 use crate::meter::Stop;
+use crate::state::{Ended, Line};
 use domain::skill::{Skill, flags_of};
 use domain::tool::ToolDefinition;
 use serde_json::{Map, Value};

@@ -2,8 +2,8 @@
 
 use crate::builtins::{Options, Text, texts};
 use crate::files;
-use crate::line::{Ended, Line};
 use crate::meter::Stop;
+use crate::state::{Ended, Line};
 use regex::{Regex, RegexBuilder};
 
 /// Bytes of memory of a compiled pattern.

@@ -9,32 +9,18 @@ mod terms;
 mod values;
 
 use crate::builtins::texts;
-use crate::line::{Ended, Line};
 use crate::meter::{Meter, Stop};
+use crate::state::{Ended, Line};
 use jaq_core::load::lex::Lexer;
 use jaq_core::load::parse::{Parser, Term};
 use serde_json::{Deserializer, Value};
 use terms::{Filter, Scope, Variable};
+use values::Halt;
 
 /// Bytes of a filter.
 const FILTER_BYTES_MAX: usize = 2 << 10;
 /// Brackets in a filter. The parser calls itself for each.
 const BRACKETS_MAX: usize = 64;
-
-/// The reason why a filter has no further values.
-#[derive(Debug)]
-pub(crate) enum Halt {
-    /// It raised an error, which `try` catches.
-    Raised(String),
-    /// The line does not go on.
-    Stopped(Stop),
-}
-
-impl From<Stop> for Halt {
-    fn from(stop: Stop) -> Self {
-        Self::Stopped(stop)
-    }
-}
 
 /// The options of one use.
 #[derive(Default)]

@@ -13,7 +13,7 @@
 //! ## Where things are
 //!
 //! - lines that would be misread, refused before they are parsed: `vet.rs`
-//! - commands, pipes, variables, substitution: `line.rs`
+//! - commands, pipes, variables, substitution: `line.rs`; their state: `state.rs`
 //! - words: `word.rs`
 //! - files below `/skills`: `files.rs`
 //! - the commands `cat`, `head`, `tail`, `wc`, `sort`, `uniq`, `echo`, `ls`: `builtins.rs`;
@@ -28,6 +28,7 @@ mod grep;
 mod jq;
 mod line;
 mod meter;
+mod state;
 #[cfg(test)]
 mod tests;
 mod vet;
@@ -93,7 +94,7 @@ pub fn run(command: &str, skills: &SkillSet, answered: &[Answered]) -> Came {
     if let Err(refused) = vet::vet_list(&list) {
         return Came::Done(Output::refused(&refused));
     }
-    line::Line::new(skills, answered).carry_out(&list)
+    state::Line::new(skills, answered).carry_out(&list)
 }
 
 impl Output {

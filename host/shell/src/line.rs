@@ -1,13 +1,13 @@
 //! A line as it is carried out: lists, pipes, variables and substitution.
 
-use crate::meter::{Meter, Stop};
-use crate::{Answered, Came, Output, Wanted, builtins, cli, files};
+use crate::meter::Stop;
+use crate::state::{Ended, Line};
+use crate::{Came, Output, builtins, cli, files};
 use deno_task_shell::parser::{
     BooleanList, Command, CommandInner, IoFile, Pipeline, PipelineInner, Redirect, RedirectFd,
     RedirectOp, Sequence, SequentialList,
 };
-use domain::skill::{COMMAND_CALLS_MAX, ROOT, SkillSet};
-use std::collections::BTreeMap;
+use domain::skill::ROOT;
 use std::mem::take;
 
 /// The exit code of a command that is not there.
@@ -15,63 +15,7 @@ const NOT_FOUND: u8 = 127;
 /// The exit code of a line that met a limit.
 const OVER: u8 = 125;
 
-/// The output of one command.
-#[derive(Debug, Default)]
-pub(crate) struct Ended {
-    pub(crate) out: String,
-    pub(crate) err: String,
-    pub(crate) exit: u8,
-}
-
-impl Ended {
-    /// Returns the end of a command that fails.
-    pub(crate) fn failed(exit: u8, err: impl Into<String>) -> Self {
-        let mut err = err.into();
-        if !err.ends_with('\n') {
-            err.push('\n');
-        }
-        Self {
-            exit,
-            err,
-            ..Self::default()
-        }
-    }
-
-    /// Returns the end of a command that succeeds.
-    pub(crate) fn printed(out: String) -> Self {
-        Self {
-            out,
-            ..Self::default()
-        }
-    }
-}
-
-/// A line that is being carried out.
-pub(crate) struct Line<'a> {
-    pub(crate) skills: &'a SkillSet,
-    pub(crate) meter: Meter,
-    answered: &'a [Answered],
-    /// Number of calls that were made so far.
-    made: usize,
-    variables: BTreeMap<String, String>,
-    /// Standard error of everything so far.
-    err: String,
-    last: u8,
-}
-
-impl<'a> Line<'a> {
-    pub(crate) fn new(skills: &'a SkillSet, answered: &'a [Answered]) -> Self {
-        Self {
-            skills,
-            meter: Meter::new(),
-            answered,
-            made: 0,
-            variables: BTreeMap::new(),
-            err: String::new(),
-            last: 0,
-        }
-    }
-
+impl Line<'_> {
     /// Carries a parsed line out.
     pub(crate) fn carry_out(mut self, list: &SequentialList) -> Came {
         match self.list(list, "") {
@@ -92,46 +36,13 @@ impl<'a> Line<'a> {
         }
     }
 
-    /// Returns the value of a variable; nothing without one.
-    pub(crate) fn variable(&self, name: &str) -> String {
-        match name {
-            "?" => self.last.to_string(),
-            _ => self.variables.get(name).cloned().unwrap_or_default(),
-        }
-    }
-
     /// Returns the output of commands in place of a word, without the line ends after it. Variables
     /// that they set are theirs.
     pub(crate) fn substitute(&mut self, list: &SequentialList) -> Result<String, Stop> {
-        let variables = self.variables.clone();
+        let variables = self.saved()?;
         let out = self.list(list, "");
         self.variables = variables;
         Ok(out?.trim_end_matches('\n').to_owned())
-    }
-
-    /// Returns the result of a call.
-    ///
-    /// # Errors
-    /// [`Stop::Call`] when it has none yet.
-    pub(crate) fn call(&mut self, wanted: Wanted) -> Result<&'a Answered, Stop> {
-        if self.made >= COMMAND_CALLS_MAX {
-            return Err(Stop::Over(format!(
-                "the line makes more than {COMMAND_CALLS_MAX} calls; divide it"
-            )));
-        }
-        let Some(answered) = self.answered.get(self.made) else {
-            return Err(Stop::Call(wanted));
-        };
-        if answered.tool != wanted.tool || answered.arguments != wanted.arguments {
-            return Err(Stop::Over(
-                "the skills changed while the line was carried out; the calls that it had made \
-                 so far stand. Look at what they did before you go on"
-                    .to_owned(),
-            ));
-        }
-        self.made += 1;
-        self.meter.work(answered.text.len())?;
-        Ok(answered)
     }
 
     fn list(&mut self, list: &SequentialList, input: &str) -> Result<String, Stop> {
@@ -227,7 +138,7 @@ impl<'a> Line<'a> {
                 arguments.and_then(|arguments| self.simple(&arguments, input))
             }
             CommandInner::Subshell(list) => {
-                let variables = self.variables.clone();
+                let variables = self.saved()?;
                 let out = self.list(list, input);
                 self.variables = variables;
                 out.map(|out| Ended {

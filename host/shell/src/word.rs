@@ -1,7 +1,7 @@
 //! Words: texts, variables and substitutions become arguments.
 
-use crate::line::Line;
 use crate::meter::Stop;
+use crate::state::Line;
 use deno_task_shell::parser::{Word, WordPart};
 
 /// Arguments of one command.

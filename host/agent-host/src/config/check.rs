@@ -18,7 +18,7 @@ pub(crate) fn check(loaded: &Loaded) -> Vec<Finding> {
     agents::check(&loaded.config, &mut findings);
     personas::check(&loaded.config, &mut findings);
     paths::check(&loaded.config, &mut findings);
-    skills::check(loaded, &mut findings);
+    skills::folders::check(loaded, &mut findings);
     check_components(loaded, &mut findings);
     check_pins(loaded, &mut findings);
     directories::check_overlaps(loaded, &mut findings);

@@ -1,9 +1,9 @@
 //! The functions that a filter may call by name.
 
-use super::Halt;
-use super::terms::{Filter, Scope, Values, raised};
+use super::terms::{Filter, Scope, Values};
 use super::values::{
-    comparable, float, formatted, indexed, is_true, kind, number_of, order, split, text_of, weight,
+    Halt, comparable, float, formatted, indexed, is_true, kind, number_of, order, raised, split,
+    text_of, weight,
 };
 use crate::grep::MATCH_FACTOR;
 use jaq_core::load::parse::Term;

@@ -1,8 +1,8 @@
 //! The terms of a filter.
 
-use super::Halt;
 use super::values::{
-    arithmetic, compared, formatted, indexed, is_true, kind, number_from, sliced, weight,
+    Halt, arithmetic, compared, formatted, indexed, is_true, kind, number_from, raised, sliced,
+    weight,
 };
 use crate::meter::Meter;
 use jaq_core::load::lex::StrPart;
@@ -45,11 +45,6 @@ impl<'s> Scope<'s> {
 /// A filter that is carried out.
 pub(super) struct Filter<'m> {
     pub(super) meter: &'m mut Meter,
-}
-
-/// Returns an error that `try` catches.
-pub(super) fn raised<T>(why: impl Into<String>) -> Result<T, Halt> {
-    Err(Halt::Raised(why.into()))
 }
 
 fn not_here<T>(what: &str) -> Result<T, Halt> {

@@ -1,7 +1,6 @@
 //! What filters do with values: order, arithmetic, parts, texts.
 
-use super::Halt;
-use super::terms::raised;
+use crate::meter::Stop;
 use jaq_core::ops::{Cmp, Math};
 use serde_json::{Map, Number, Value};
 use std::cmp::Ordering;
@@ -12,6 +11,26 @@ const VALUE_BYTES: usize = 64;
 const COMPARISONS_MAX: usize = 1_000_000;
 /// The greatest whole number that has no neighbour of the same value: 2⁵³.
 const WHOLE_MAX: f64 = 9_007_199_254_740_992.0;
+
+/// The reason why a filter has no further values.
+#[derive(Debug)]
+pub(super) enum Halt {
+    /// It raised an error, which `try` catches.
+    Raised(String),
+    /// The line does not go on.
+    Stopped(Stop),
+}
+
+impl From<Stop> for Halt {
+    fn from(stop: Stop) -> Self {
+        Self::Stopped(stop)
+    }
+}
+
+/// Returns an error that `try` catches.
+pub(super) fn raised<T>(why: impl Into<String>) -> Result<T, Halt> {
+    Err(Halt::Raised(why.into()))
+}
 
 /// Returns the bytes that a value takes in memory, about.
 pub(super) fn weight(value: &Value) -> usize {
