@@ -483,6 +483,7 @@ async fn catalogue(dir: &Path, setup: &Setup, runtime: &Runtime, before: &Catalo
         .expect("a catalogue that fits")
         .with_personas(personas)
         .expect("personas that fit")
+        .with_skills(setup.skills.clone())
 }
 
 /// A chat of a user's with their own agent of a definition.

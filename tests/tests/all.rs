@@ -84,6 +84,7 @@ mod all {
     mod secrets;
     mod sessions;
     mod sharing;
+    mod skills;
     mod skipping;
     mod spill;
     mod storm;

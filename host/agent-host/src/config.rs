@@ -33,6 +33,7 @@ mod queue;
 mod ranges;
 mod secrets;
 mod server;
+pub(crate) mod skills;
 #[cfg(test)]
 mod tests;
 mod toml_hint;

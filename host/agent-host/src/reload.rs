@@ -25,13 +25,14 @@ use crate::config::{self, ComponentConfig, Config, Loaded};
 use crate::failure::{Exit, Failure};
 use crate::guests;
 use crate::models;
-use crate::serve::{folders_of, open_folders, refuse_errors, warnings, way_out};
+use crate::serve::{folders_of, open_folders, refuse_errors, skill_folders, warnings, way_out};
 use crate::terminal::Terminal;
 use anyhow::anyhow;
 use broker::{Broker, Catalogue, Entry, Reload, Settings};
 use domain::difference::{Difference, differences};
 use domain::digest::Digest;
 use domain::event::ReloadCause;
+use domain::skill::SkillFolder;
 use domain::user::UserId;
 use files::{digests, products, scripts};
 use runtime::Runtime;
@@ -207,7 +208,12 @@ impl Reloading {
         way_out(&next).map_err(Refused::for_good)?;
         let entries = self.entries(&next, wish.holds_code).await?;
         let before = self.host.broker.catalogue();
-        if next.config == self.host.loaded.config && has_code_of(&entries, &before) {
+        // Files of skills are not looked at, so that they may be right at the next attempt.
+        let skills = skill_folders(&next).map_err(Refused::for_now)?;
+        if next.config == self.host.loaded.config
+            && has_code_of(&entries, &before)
+            && before.skill_folders() == skills
+        {
             let present = self.host.broker.configuration();
             return Ok(self.outcome(
                 broker::Reloaded {
@@ -219,7 +225,7 @@ impl Reloading {
         }
         let settings = self.settings(&next)?;
         let folders = folders_of(&entries);
-        let catalogue = self.catalogue(&next, entries).await?;
+        let catalogue = self.catalogue(&next, entries, skills).await?;
         let differences = differences(&json!(self.host.loaded.config), &json!(next.config));
         let Host {
             broker, runtime, ..
@@ -322,7 +328,12 @@ impl Reloading {
         served.get(name).map(|served| &served.path) == Some(&config.path)
     }
 
-    async fn catalogue(&self, next: &Loaded, entries: Vec<Entry>) -> Result<Catalogue, Refused> {
+    async fn catalogue(
+        &self,
+        next: &Loaded,
+        entries: Vec<Entry>,
+        skills: Vec<SkillFolder>,
+    ) -> Result<Catalogue, Refused> {
         let before = self.host.broker.catalogue();
         let definitions = next.config.definitions();
         let personas = next.config.personas.clone();
@@ -332,7 +343,7 @@ impl Reloading {
             before
                 .successor(definitions, entries)
                 .and_then(|catalogue| catalogue.with_personas(personas))
-                .map(|catalogue| catalogue.read_from(digest))
+                .map(|catalogue| catalogue.read_from(digest).with_skills(skills))
         });
         put_together
             .await

@@ -18,6 +18,7 @@ use api::{Access, Api, Clock, Identity, Server, Stopper};
 use broker::{AfterRestore, Broker, Catalogue, Entry};
 use domain::grant::DirectoryGrant;
 use domain::secret::Secrets;
+use domain::skill::SkillFolder;
 use egress::{Egress, Resolve, SystemResolver};
 use llm::Gateway;
 use runtime::{Compiler, Runtime};
@@ -227,7 +228,8 @@ async fn open(
     let catalogue = Catalogue::new(loaded.config.definitions(), entries)
         .and_then(|catalogue| catalogue.with_personas(loaded.config.personas.clone()))
         .map(|catalogue| catalogue.read_from(loaded.config.digest()))
-        .map_err(|misfit| Failure::new(Exit::Usage, misfit))?;
+        .map_err(|misfit| Failure::new(Exit::Usage, misfit))?
+        .with_skills(skill_folders(loaded)?);
     let after_restore = match (options.resume_effects, options.settle_unknown) {
         (true, _) => AfterRestore::Resume,
         (false, true) => AfterRestore::SettleUnknown,
@@ -361,8 +363,15 @@ pub(crate) async fn command_runtime(loaded: &Loaded, reach: Reach) -> Result<Run
 pub(crate) async fn load_catalogue(loaded: &Loaded) -> Result<Catalogue, Failure> {
     let runtime = command_runtime(loaded, Reach::default()).await?;
     let entries = guests::load_all(loaded, &runtime).await?;
+    let folders = skill_folders(loaded)?;
     Catalogue::new(loaded.config.definitions(), entries)
+        .map(|catalogue| catalogue.with_skills(folders))
         .map_err(|misfit| Failure::new(Exit::Usage, misfit))
+}
+
+/// Reads the operator's folders of skills.
+pub(crate) fn skill_folders(loaded: &Loaded) -> Result<Vec<SkillFolder>, Failure> {
+    config::skills::folders::read(loaded).map_err(|fault| Failure::new(Exit::Usage, anyhow!(fault)))
 }
 
 /// A runtime with its cache in a data folder.

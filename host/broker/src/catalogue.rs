@@ -11,6 +11,7 @@ use domain::grant::Grant;
 use domain::memory;
 use domain::panels;
 use domain::persona::{Persona, PersonaId};
+use domain::skill::{self, SkillFolder};
 use domain::talk;
 use domain::tool::ToolDefinition;
 use runtime::Described;
@@ -43,6 +44,7 @@ pub struct Catalogue {
     tool_schemas: BTreeMap<String, ToolSchemas>,
     personas: BTreeMap<PersonaId, Arc<Persona>>,
     configured: Option<Digest>,
+    skill_folders: Arc<Vec<SkillFolder>>,
 }
 
 impl std::fmt::Debug for Catalogue {
@@ -201,6 +203,7 @@ impl Catalogue {
                         || talk::NAMES.contains(&tool.name.as_str())
                         || memory::NAMES.contains(&tool.name.as_str())
                         || panels::NAMES.contains(&tool.name.as_str())
+                        || tool.name == skill::BASH
                     {
                         return Err(Misfit::ToolOfTheHost {
                             tool: tool.name.clone(),
@@ -343,6 +346,19 @@ impl Catalogue {
         let made = template.made(it.definition.clone(), &it.user_id, &it.own);
         made.map(|made| made.definition)
             .map_err(|unfit| unfit.message)
+    }
+
+    /// Adds the operator's folders of skills to the catalogue.
+    #[must_use]
+    pub fn with_skills(mut self, folders: Vec<SkillFolder>) -> Self {
+        self.skill_folders = Arc::new(folders);
+        self
+    }
+
+    /// Returns the operator's folders of skills.
+    #[must_use]
+    pub fn skill_folders(&self) -> &[SkillFolder] {
+        &self.skill_folders
     }
 
     /// Returns a persona.

@@ -21,7 +21,8 @@
 //! - what a step sees, and what its requests are resolved from: `driver/prepare.rs`,
 //!   `driver/scope.rs`
 //! - operations that a decision starts: `driver/resolve.rs`
-//! - calls of tools among them: `driver/calls.rs`
+//! - calls of tools among them: `driver/calls.rs`; calls that command lines make:
+//!   `driver/commands.rs`
 //! - open operations, settled, performed or left to wait: `driver/attend.rs`
 //! - commits of steps: `driver/commit.rs`
 //! - outcomes, and their record: `driver/record.rs`
@@ -47,6 +48,7 @@ mod backoff;
 mod budget;
 mod calls;
 mod claim;
+mod commands;
 mod commit;
 mod compacting;
 mod context;
@@ -424,6 +426,7 @@ impl Driver {
                 return Ok(Look::Working);
             }
             self.record_continued().await?;
+            self.record_calls().await?;
             self.attend().await?;
             let words = self.joinable_inputs().await?;
             let Some(driving) = self.phase.driving_mut() else {

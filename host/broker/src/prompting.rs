@@ -17,8 +17,9 @@ use domain::message::text_of;
 use domain::operation::Progress;
 use domain::panels::PanelInventory;
 use domain::prompt_section::SectionName;
-use domain::sections::{Known, Section, SkillListing};
+use domain::sections::{Known, Section};
 use domain::shown::visible;
+use domain::skill::{self, Skill, SkillListing, SkillSet};
 use domain::tool::{EffectClass, ToolDefinition, ToolError};
 use runtime::{CallAudit, Decided, Notes, Outcome, ToolCall};
 use std::sync::Arc;
@@ -73,15 +74,22 @@ impl Prompting<'_> {
         let tools: Vec<&ToolDefinition> = config
             .tool_list
             .iter()
-            .filter(|tool| caller.may_call(*tool).is_ok())
+            .filter(|tool| match tool.name.as_str() {
+                skill::BASH => caller.may_use_skills().is_ok(),
+                _ => caller.may_call(*tool).is_ok(),
+            })
             .collect();
+        let skills = self.skills(&config.skills);
+        // Tools of skills list their items as any others do.
+        let of_skills = skills.iter().copied().flat_map(|skill| &skill.tools);
         let listings: Vec<&ToolDefinition> = tools
             .iter()
             .copied()
-            .filter(|tool| lists_items(tool))
+            .chain(of_skills)
+            .filter(|tool| lists_items(tool) && caller.may_call(*tool).is_ok())
             .take(LISTINGS_MAX)
             .collect();
-        let skills: Vec<SkillListing> = Vec::new();
+        let skills: Vec<SkillListing> = skills.into_iter().map(Skill::listing).collect();
         let peers = self.peers(&config.peer_list);
         let off = &self.definition.prompt_sections_off;
         let mut made = Made::default();
@@ -115,6 +123,20 @@ impl Prompting<'_> {
             denies: self.denies,
             permissions: self.permissions,
         }
+    }
+
+    /// Returns those of the agent's skills that may be used under every deny list: a folder alone,
+    /// or a command of which at least one tool may be called.
+    fn skills<'s>(&self, all: &'s SkillSet) -> Vec<&'s Skill> {
+        let caller = self.caller();
+        if caller.may_use_skills().is_err() {
+            return Vec::new();
+        }
+        let is_usable = |skill: &&Skill| {
+            let mut tools = skill.tools.iter();
+            skill.tools.is_empty() || tools.any(|tool| caller.may_call(tool).is_ok())
+        };
+        all.skills().iter().filter(is_usable).collect()
     }
 
     /// Returns those of the agent's peers that may be reached under every deny list.

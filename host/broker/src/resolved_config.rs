@@ -8,15 +8,16 @@
 
 use crate::catalogue::Catalogue;
 use crate::schemas::{GivenUp, Schema, Schemas};
-use domain::authority::{Caller, Ceiling, Denies, Permissions};
+use domain::authority::{Caller, Ceiling, Denies, Permissions, only_delegates};
 use domain::basis::{Overrides, Peer, ResolvedConfigDigests};
-use domain::definition::{Definition, DefinitionId};
+use domain::definition::{Definition, DefinitionId, ToolExposure};
 use domain::delegate;
 use domain::digest::Digest;
 use domain::event::RunStarted;
 use domain::grant::Grant;
 use domain::memory;
 use domain::panels;
+use domain::skill::{self, Offer, SkillSet};
 use domain::talk::{self, Reachable};
 use domain::tool::ToolDefinition;
 use serde_json::{Map, Value};
@@ -65,6 +66,9 @@ pub(crate) struct ResolvedConfig {
     pub(crate) ceiling: Option<(Sealed, Arc<Ceiling>)>,
     pub(crate) tool_list: Arc<Vec<ToolDefinition>>,
     pub(crate) peer_list: Vec<Peer>,
+    /// The skills, as they are configured now. None in a configuration that was read back: what a
+    /// command line finds is always the present.
+    pub(crate) skills: Arc<SkillSet>,
     arguments: Arguments,
 }
 
@@ -357,6 +361,36 @@ impl Offered<'_> {
         tools.sort_by(|a, b| a.name.cmp(&b.name));
         tools
     }
+
+    /// Takes the tools of components that are offered as skills, or not at all, from a list, and
+    /// returns the skills. The list then has the tool by which they are used.
+    fn skills(&self, caller: &Caller<'_>, tools: &mut Vec<ToolDefinition>) -> SkillSet {
+        let agent = caller.agent;
+        if agent.tool_exposure == ToolExposure::Tools
+            || only_delegates(agent)
+            || caller.may_use_skills().is_err()
+        {
+            return SkillSet::default();
+        }
+        let mut components: BTreeMap<String, Vec<ToolDefinition>> = BTreeMap::new();
+        tools.retain(|tool| {
+            let Some((entry, _)) = self.catalogue.tool(&tool.name) else {
+                return true;
+            };
+            let offer = skill::offer(agent, &entry.name);
+            if offer == Offer::Skill {
+                let of_component = components.entry(entry.name.clone()).or_default();
+                of_component.push(tool.clone());
+            }
+            offer == Offer::Tools
+        });
+        let skills = skill::skills_of(agent, components, self.catalogue.skill_folders());
+        if !skills.is_empty() {
+            tools.push(skill::bash());
+            tools.sort_by(|a, b| a.name.cmp(&b.name));
+        }
+        skills
+    }
 }
 
 /// Returns a definition's prompt and settings, as its agents see them.
@@ -386,7 +420,8 @@ impl ResolvedConfig {
             permissions: &Permissions::default(),
         };
         let peer_list = offered.peers(&caller);
-        let tool_list = offered.tools(&caller, &peer_list);
+        let mut tool_list = offered.tools(&caller, &peer_list);
+        let skills = offered.skills(&caller, &mut tool_list);
         let ceiling = Ceiling {
             agent: definition.clone(),
             grants: offered.grants.clone(),
@@ -395,6 +430,7 @@ impl ResolvedConfig {
         let schema = |tool: &ToolDefinition| offered.arguments.get(&tool.name).cloned();
         let arguments = tool_list
             .iter()
+            .chain(skills.skills().iter().flat_map(|skill| &skill.tools))
             .filter_map(|tool| Some((tool.name.clone(), schema(tool)?)))
             .collect();
         Self {
@@ -405,6 +441,7 @@ impl ResolvedConfig {
             arguments,
             tool_list: Arc::new(tool_list),
             peer_list,
+            skills: Arc::new(skills),
         }
     }
 
@@ -431,6 +468,7 @@ impl ResolvedConfig {
             ceiling,
             tool_list: Arc::new(tool_list),
             peer_list,
+            skills: Arc::default(),
             arguments: Arguments::new(),
         })
     }

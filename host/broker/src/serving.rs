@@ -96,7 +96,7 @@ impl Served {
 }
 
 /// Returns the digest of a configuration: of what it was read from, of the components' code and
-/// grants, and of all that agents are shown.
+/// grants, of the folders of skills, and of all that agents are shown.
 fn version(catalogue: &Catalogue, resolved_configs: &ResolvedConfigs) -> Digest {
     let components: BTreeMap<&str, (Digest, Option<Digest>)> = catalogue
         .entries()
@@ -106,12 +106,17 @@ fn version(catalogue: &Catalogue, resolved_configs: &ResolvedConfigs) -> Digest 
             (entry.name.as_str(), (code, grant.map(|grant| grant.digest)))
         })
         .collect();
+    let skills: BTreeMap<&str, Digest> = catalogue
+        .skill_folders()
+        .iter()
+        .map(|folder| (folder.id.as_str(), folder.digest()))
+        .collect();
     let configured = catalogue
         .definitions()
         .filter(|definition| definition.made_by.is_none());
     let whole = serde_json::json!({
         "configured": catalogue.configured(), "components": components,
-        "agents": shown(configured, resolved_configs),
+        "agents": shown(configured, resolved_configs), "skills": skills,
     });
     Digest::of(whole.to_string().as_bytes())
 }

@@ -9,6 +9,8 @@
 //!   that has a say)
 //! - personas, which narrow what a turn may do: `persona.rs`
 //! - roles of users: `role.rs`; who sees which event is in `events/agent/visibility.rs`
+//! - skills, which are read and used by commands instead of being shown as tools: `skill.rs`,
+//!   `skill/folder.rs`
 //! - structured sessions: phases, questions, ends: `session.rs`
 //! - addresses of agents: `path.rs`, and in `path/` the reading (`parse.rs`, `segment.rs`,
 //!   `error.rs`), the making (`build.rs`), what an address states (`kind.rs`), what is kept beside
@@ -26,3 +28,4 @@ pub mod residency;
 pub mod role;
 pub mod routing;
 pub mod session;
+pub mod skill;

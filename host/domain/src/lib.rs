@@ -31,7 +31,7 @@ pub use access::{
     user,
 };
 pub use agents::{
-    authority, definition, path, persona, prompt_section, residency, role, routing, session,
+    authority, definition, path, persona, prompt_section, residency, role, routing, session, skill,
 };
 pub use events::{agent, event, import, run, session_label, telemetry};
 pub use thread::{

@@ -48,9 +48,10 @@ use domain::event::{
     Recorded, RunEnded, RunSettled, RunStarted, RunStepped, SettingsUpdated, Source, TurnCommitted,
     TurnsImported,
 };
-use domain::id::{InputId, OperationId, SessionId};
-use domain::operation::{Continuation, Pause, Performer, Settlement};
+use domain::id::{InputId, OperationId, RunId, SessionId};
+use domain::operation::{CommandCall, Continuation, Operation, Pause, Performer, Settlement};
 use domain::queue::WaitKind;
+use domain::time::Timestamp;
 use domain::usage::{Counted, UsageShares};
 
 /// The tables that follow from the events alone.
@@ -340,38 +341,65 @@ fn operations_started(sql: &Sql<'_>, stepped: &RunStepped) -> rusqlite::Result<(
         return Ok(());
     };
     let mut drawn = Amount::default();
+    let by = StartedBy {
+        run: stepped.run,
+        session,
+        time: stepped.time,
+    };
     for operation in &stepped.started {
-        let started = operations::Started {
-            waits_for: operation.child(),
-            counted: Counted::from_operation(operation),
-            asks: operation.approval.is_some()
-                || matches!(operation.performer, Performer::Client { .. }),
-        };
-        operations::started(sql, operation.id, stepped.run, session, &started)?;
-        tasks::started(sql, operation, stepped.run, stepped.time)?;
+        operation_started(sql, operation, by)?;
         drawn = drawn.plus(account::spent_or_reserved(operation));
-        wakes::set(sql, &operation.id, "deadline", session, operation.deadline)?;
-        if operation.approval.is_some() {
-            operations::started(
-                sql,
-                operation.id.approval(),
-                stepped.run,
-                session,
-                &operations::Started::default(),
-            )?;
-        }
-        wakes::set(
-            sql,
-            &operation.id,
-            "pause",
-            session,
-            operation.approval.as_ref().map(|approval| approval.until),
-        )?;
-        if let Performer::Timer { due } = &operation.performer {
-            wakes::set(sql, &operation.id, "timer", session, Some(*due))?;
-        }
     }
     runs::draws(sql, stepped.run, drawn, Amount::default())
+}
+
+/// The run that starts an operation, its session, and the time.
+#[derive(Clone, Copy)]
+struct StartedBy {
+    run: RunId,
+    session: SessionId,
+    time: Timestamp,
+}
+
+fn operation_started(sql: &Sql<'_>, operation: &Operation, by: StartedBy) -> rusqlite::Result<()> {
+    let StartedBy { run, session, time } = by;
+    let started = operations::Started {
+        waits_for: operation.child(),
+        counted: Counted::from_operation(operation),
+        asks: operation.approval.is_some()
+            || matches!(operation.performer, Performer::Client { .. }),
+    };
+    operations::started(sql, operation.id, run, session, &started)?;
+    tasks::started(sql, operation, run, time)?;
+    wakes::set(sql, &operation.id, "deadline", session, operation.deadline)?;
+    if operation.approval.is_some() {
+        let approval = operation.id.approval();
+        operations::started(sql, approval, run, session, &operations::Started::default())?;
+    }
+    let approved_until = operation.approval.as_ref().map(|approval| approval.until);
+    wakes::set(sql, &operation.id, "pause", session, approved_until)?;
+    if let Performer::Timer { due } = &operation.performer {
+        wakes::set(sql, &operation.id, "timer", session, Some(*due))?;
+    }
+    Ok(())
+}
+
+/// Records the call that a command line makes. It draws on the same run as the line.
+fn call_started(sql: &Sql<'_>, line: OperationId, call: &CommandCall) -> rusqlite::Result<()> {
+    let Some((run, _)) = operations::needs_drawn(sql, line)? else {
+        return Ok(());
+    };
+    let Some(session) = runs::needs_session(sql, run)? else {
+        return Ok(());
+    };
+    let by = StartedBy {
+        run,
+        session,
+        time: call.time,
+    };
+    operation_started(sql, &call.started, by)?;
+    let drawn = account::spent_or_reserved(&call.started);
+    runs::draws(sql, run, drawn, Amount::default())
 }
 
 /// Records what a model's call draws with another attempt, in place of what it drew before.
@@ -429,6 +457,9 @@ fn continued(
     wakes::unpause(sql, operation)?;
     let is_asking = matches!(continuation.pause, Pause::Asking { .. });
     operations::asks(sql, operation, is_asking)?;
+    if let Some(call) = &continuation.call {
+        call_started(sql, operation, call)?;
+    }
     let due = match &continuation.pause {
         Pause::Until { due } => Some(*due),
         Pause::Asking { until, .. } => *until,

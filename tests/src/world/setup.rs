@@ -3,6 +3,7 @@
 use broker::{Clock, Limits};
 use domain::egress::EgressGrant;
 use domain::grant::{BucketGrant, Grant, GuestLimits};
+use domain::skill::SkillFolder;
 use serde_json::{Value, json};
 
 /// The setup of a world.
@@ -43,6 +44,8 @@ pub struct Setup {
     pub is_pinned: bool,
     /// Personas, as the config file writes them.
     pub personas: Vec<Value>,
+    /// The operator's folders of skills.
+    pub skills: Vec<SkillFolder>,
     /// Guests that are at work at once.
     pub instances_max: u32,
     /// Clock of the host.
@@ -84,6 +87,7 @@ impl Default for Setup {
             grants: Vec::new(),
             is_pinned: false,
             personas: Vec::new(),
+            skills: Vec::new(),
             instances_max: 32,
             clock: Clock::system(),
             store: store::Options::default(),

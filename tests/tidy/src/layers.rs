@@ -43,6 +43,23 @@ pub const LAYERS: &[Layer] = &[
         never: &["wasmtime", "rusqlite", "axum", "reqwest"],
     },
     Layer {
+        folder: "shell",
+        knows: &["domain"],
+        never: &[
+            "tokio",
+            "async-trait",
+            "futures",
+            "rusqlite",
+            "wasmtime",
+            "axum",
+            "hyper",
+            "reqwest",
+            "fastrand",
+            "rustix",
+            "cap-std",
+        ],
+    },
+    Layer {
         folder: "llm",
         knows: &["domain", "egress"],
         never: &["wasmtime", "rusqlite", "axum", "hyper", "reqwest"],
@@ -54,7 +71,7 @@ pub const LAYERS: &[Layer] = &[
     },
     Layer {
         folder: "broker",
-        knows: &["domain", "store", "egress", "llm", "runtime"],
+        knows: &["domain", "store", "egress", "shell", "llm", "runtime"],
         never: &["axum", "hyper", "wasmtime", "rusqlite", "reqwest"],
     },
     Layer {

@@ -34,7 +34,7 @@ const TEXT_OF_SIBLING: [(&str, &str); 5] = [
     ("wit-bindgen-*", "wit-bindgen"),
 ];
 /// Crates that come without the text of the MIT licence, and whose repository has no crate with it.
-const MIT_WITHOUT_TEXT: [&str; 2] = ["uuid-simd", "vsimd"];
+const MIT_WITHOUT_TEXT: [&str; 3] = ["jaq-core", "uuid-simd", "vsimd"];
 /// The MIT licence, below its copyright line.
 const MIT: &str = "\
 Permission is hereby granted, free of charge, to any person obtaining a copy of this software and

@@ -16,6 +16,7 @@ use domain::id::AgentId;
 use domain::memory;
 use domain::panels;
 use domain::ruling::{AGENT_CALL, MODEL_CALL, STEP, TOOL_CALL};
+use domain::skill;
 use domain::talk;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -144,7 +145,8 @@ impl Known {
                 if name == delegate::NAME
                     || talk::NAMES.contains(&name)
                     || memory::NAMES.contains(&name)
-                    || panels::NAMES.contains(&name) =>
+                    || panels::NAMES.contains(&name)
+                    || name == skill::BASH =>
             {
                 return None;
             }

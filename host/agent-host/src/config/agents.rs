@@ -5,7 +5,7 @@ use super::document::Config;
 use super::finding::{Finding, error, warning};
 use super::key::nearest;
 use super::{chat_provider, patterns, ranges};
-use domain::definition::{AgentType, Definition, ToolExposure, check_look};
+use domain::definition::{AgentType, Definition, check_look};
 use domain::id::AgentId;
 use domain::user::RESERVED_WORDS;
 use std::collections::BTreeSet;
@@ -192,26 +192,11 @@ fn wrong_with_id(id: &str) -> Option<String> {
 
 /// Keys of the design that say something this version does not act upon, and what it does instead.
 fn without_effect(definition: &Definition) -> Vec<(&'static str, &'static str)> {
-    const SKILLS: &str =
-        "it has no effect: this version has no skills, and all tools are shown as tools";
-    let said = [
-        (
-            "toolExposure",
-            SKILLS,
-            definition.tool_exposure != ToolExposure::Tools,
-        ),
-        (
-            "skillAllowlist",
-            SKILLS,
-            definition.skill_allowlist.is_some(),
-        ),
-        ("skillDenylist", SKILLS, definition.skill_denylist.is_some()),
-        (
-            "apiExposed",
-            "it has no effect: no agent's tools are offered over HTTP",
-            definition.api_exposed,
-        ),
-    ];
+    let said = [(
+        "apiExposed",
+        "it has no effect: no agent's tools are offered over HTTP",
+        definition.api_exposed,
+    )];
     said.into_iter()
         .filter(|(_, _, said)| *said)
         .map(|(key, message, _)| (key, message))

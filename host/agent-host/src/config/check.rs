@@ -5,7 +5,7 @@ use super::document::Loaded;
 use super::finding::{Finding, error, warning};
 use super::{
     agents, buckets, directories, environment, file_system, identity, network, paths, patterns,
-    personas, ranges, secrets,
+    personas, ranges, secrets, skills,
 };
 use crate::guests;
 use domain::grant::GuestLimits;
@@ -18,6 +18,7 @@ pub(crate) fn check(loaded: &Loaded) -> Vec<Finding> {
     agents::check(&loaded.config, &mut findings);
     personas::check(&loaded.config, &mut findings);
     paths::check(&loaded.config, &mut findings);
+    skills::folders::check(loaded, &mut findings);
     check_components(loaded, &mut findings);
     check_pins(loaded, &mut findings);
     directories::check_overlaps(loaded, &mut findings);

@@ -8,6 +8,7 @@ use super::locations;
 use super::queue::QueueConfig;
 use super::secrets::SecretSource;
 use super::server::ServerConfig;
+use super::skills::SkillConfig;
 use domain::definition::Definition;
 use domain::digest::Digest;
 use domain::path::{ModelRole, UserRule, UserRules};
@@ -34,6 +35,10 @@ pub(crate) struct Config {
     /// Personas: identities with permissions, put over threads. Each narrows what agents may do
     /// that work as it; none names a model.
     pub(crate) personas: Vec<Persona>,
+    /// Skills of the operator's, by name: folders that agents with a `toolExposure` of `skills` or
+    /// `mixed` read. One with the name of a component is read in place of what is made from the
+    /// component's tools.
+    pub(crate) skills: BTreeMap<String, SkillConfig>,
     /// The model alias that is used by default. Not needed when there is only one.
     pub(crate) default_model: Option<String>,
     /// The system prompt of agents whose definition says nothing of them: it has neither

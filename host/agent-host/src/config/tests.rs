@@ -363,7 +363,6 @@ fn a_chat_provider_that_chooses_no_model_is_an_error() {
 fn what_this_version_does_not_act_upon_is_told() {
     let agent = "[[agents]]\nagentId = \"a\"\ndisplayName = \"x\"\n";
     for (line, key) in [
-        ("toolExposure = \"mixed\"", "toolExposure"),
         ("skillAllowlist = [\"notes\"]", "skillAllowlist"),
         ("skillDenylist = []", "skillDenylist"),
         ("apiExposed = true", "apiExposed"),
@@ -681,6 +680,7 @@ fn the_schema_knows_every_key_and_no_other() {
             "roles",
             "secrets",
             "server",
+            "skills",
             "timeouts"
         ]
     );
@@ -999,5 +999,24 @@ fn a_memory_names_agents_that_there_are_and_numbers_within_their_ranges() {
             ("agents[0].memory.agent", missing("memory-agent").as_str()),
             ("agents[0].memory.search", missing("searcher").as_str()),
         ]
+    );
+}
+
+#[test]
+fn a_list_of_skills_that_matches_nothing_is_told_with_its_place() {
+    let agent = "[[agents]]\nagentId = \"a\"\ndisplayName = \"x\"\ntoolExposure = \"mixed\"\n";
+    let found = findings(&format!("{agent}skillAllowlist = [\"lists\", \"lisst\"]\n"));
+    let told = |(severity, at, message): &&(Severity, String, String)| {
+        (*severity, at.as_str()) == (Severity::Warning, "agents[0].skillAllowlist[1]")
+            && message.contains("matches no skill; the nearest is `lists`")
+    };
+    assert_eq!(found.iter().filter(told).count(), 1, "{found:?}");
+    let found = findings("[skills.nowhere]\npath = \"is/not/there\"\n");
+    assert!(
+        found
+            .iter()
+            .any(|(severity, at, _)| (*severity, at.as_str())
+                == (Severity::Error, "skills.nowhere.path")),
+        "{found:?}"
     );
 }

@@ -4,19 +4,19 @@
 use super::finding::Finding;
 use super::patterns;
 use domain::authority::Asked;
-use domain::definition::Definition;
+use domain::definition::{Definition, ToolExposure};
 use domain::delegate::{self, Target};
 use domain::grant::PatternList;
 use domain::memory;
 use domain::panels;
+use domain::skill;
 use domain::talk;
 use domain::tool::ToolDefinition;
 use std::collections::BTreeSet;
 
 /// A warning for each pattern of each agent's lists of tools, capabilities and agents that matches
 /// none, and for each agent that has destructive tools confirmed where there are none. `tools` are
-/// those of all components. The lists of skills are not looked at: there are none in this version,
-/// which is a finding of its own.
+/// those of all components. The lists of skills are looked at with the configuration alone.
 pub(crate) fn unmatched<'a>(
     agents: &'a [Definition],
     tools: impl IntoIterator<Item = &'a ToolDefinition>,
@@ -94,6 +94,9 @@ pub(super) fn with_own_tools<'a>(
     names.extend(memory::NAMES.into_iter().filter(lists));
     // And these for whoever names them.
     names.extend(panels::NAMES);
+    // And this for whoever is offered skills.
+    let has_skills = |agent: &Definition| agent.tool_exposure != ToolExposure::Tools;
+    names.extend(agents.iter().any(has_skills).then_some(skill::BASH));
     names
 }
 

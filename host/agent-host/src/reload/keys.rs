@@ -5,7 +5,7 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 
 /// The keys that are read again, as tables of the file.
-const READ_AGAIN: [&str; 13] = [
+const READ_AGAIN: [&str; 14] = [
     "agents",
     "components",
     "defaultModel",
@@ -19,6 +19,7 @@ const READ_AGAIN: [&str; 13] = [
     "requirePins",
     "retry",
     "roles",
+    "skills",
 ];
 
 /// The limits that are read at a start only: by them something is made that lasts as long as the
@@ -49,6 +50,7 @@ pub(super) fn beside_the_rest(read: Config, served: Config) -> Config {
         queue,
         path_rules,
         roles,
+        skills,
         secrets: _,
         providers: _,
         timeouts: _,
@@ -78,6 +80,7 @@ pub(super) fn beside_the_rest(read: Config, served: Config) -> Config {
         queue,
         path_rules,
         roles,
+        skills,
         ..served
     }
 }

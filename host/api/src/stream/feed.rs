@@ -334,7 +334,11 @@ pub(super) fn asks(recorded: &Recorded, call: OperationId) -> bool {
             .started
             .iter()
             .any(|started| [started.id, started.id.approval()].contains(&call)),
-        Some(Event::OperationContinued(continuation)) => continuation.question() == call,
+        Some(Event::OperationContinued(continuation)) => {
+            let calls = continuation.call.as_ref();
+            continuation.question() == call
+                || calls.is_some_and(|made| made.started.id.approval() == call)
+        }
         _ => false,
     }
 }

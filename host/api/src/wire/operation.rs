@@ -216,6 +216,7 @@ fn performer_fields(operation: &Operation) -> Value {
             json!({ "target": { "agent_id": agent, "session_id": session, "input_id": input } })
         }
         Performer::Recall { query, limit, .. } => json!({ "query": query, "limit": limit }),
+        Performer::Command { command } => json!({ "command": command }),
         Performer::Memory { told } => json!({ "result": parsed(told) }),
         Performer::Timer { due } => json!({ "due": due.to_string() }),
         Performer::Refused { outcome, .. } => outcome_view(outcome),
@@ -284,6 +285,7 @@ fn kind(performer: &Performer) -> &'static str {
         Performer::Agent { .. } => "agent",
         Performer::Detached { .. } => "detached",
         Performer::Recall { .. } => "recall",
+        Performer::Command { .. } => "command",
         Performer::Memory { .. } => "memory",
         Performer::Timer { .. } => "timer",
         Performer::Refused { .. } => "refused",

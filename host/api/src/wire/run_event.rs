@@ -103,6 +103,7 @@ fn asked(operation: &Operation) -> Option<Value> {
         | Performer::Agent { .. }
         | Performer::Detached { .. }
         | Performer::Recall { .. }
+        | Performer::Command { .. }
         | Performer::Memory { .. }
         | Performer::Timer { .. }
         | Performer::Refused { .. }
@@ -119,7 +120,14 @@ fn continued(it: &Continuation) -> Value {
             ("asking", json!({ "client_actions": [asked] }))
         }
     };
-    let view = json!({ "operation_id": it.operation, "segment": it.segment, "pause": pause });
+    let mut view = json!({ "operation_id": it.operation, "segment": it.segment, "pause": pause });
+    if let Some(call) = &it.call {
+        let started = json!({ "started": [operation(&call.started)] });
+        view = extended(view, started);
+        if let Some(asked) = asked(&call.started) {
+            view = extended(view, json!({ "client_actions": [asked] }));
+        }
+    }
     extended(view, more)
 }
 

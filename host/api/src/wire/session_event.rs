@@ -15,7 +15,7 @@ use domain::error_code;
 use domain::event::{Event, Recorded, RunEnded, RunStepped};
 use domain::id::{InputId, OperationId};
 use domain::message::{Message, Role};
-use domain::operation::{Attempt, Pause, Performer, Settlement};
+use domain::operation::{Attempt, Continuation, Pause, Performer, Settlement};
 use domain::session::PendingAction;
 use domain::step::OperationOutcome;
 use domain::tool::ClientAction;
@@ -55,10 +55,7 @@ fn frames(event: &Event) -> Vec<SessionEvent> {
         Event::RunSettled(settled) => voided(&settled.settled)
             .chain(results(&settled.settled, &[]))
             .collect(),
-        Event::OperationContinued(continuation) => match &continuation.pause {
-            Pause::Asking { action, .. } => vec![asked(continuation.question(), "tool", action)],
-            Pause::None | Pause::Until { .. } | Pause::Approving | Pause::Declined => Vec::new(),
-        },
+        Event::OperationContinued(continuation) => continued(continuation),
         // What was shown of the attempt before it came to nothing, also when the host was killed in
         // the middle of it.
         Event::OperationAttempted(it) => {
@@ -188,6 +185,7 @@ fn step(stepped: &RunStepped) -> Vec<SessionEvent> {
             Performer::Client { action } => events.push(asked(started.id, &started.key, action)),
             Performer::Model { .. }
             | Performer::Detached { .. }
+            | Performer::Command { .. }
             | Performer::Memory { .. }
             | Performer::Timer { .. }
             | Performer::Refused { .. }
@@ -195,6 +193,22 @@ fn step(stepped: &RunStepped) -> Vec<SessionEvent> {
         }
     }
     events
+}
+
+/// Returns the frames of a call that goes on: its question, and the call of a command line.
+fn continued(continuation: &Continuation) -> Vec<SessionEvent> {
+    let asking = match &continuation.pause {
+        Pause::Asking { action, .. } => Some(asked(continuation.question(), "tool", action)),
+        Pause::None | Pause::Until { .. } | Pause::Approving | Pause::Declined => None,
+    };
+    let calling = continuation.call.as_ref().map(|call| {
+        let started = &call.started;
+        match &started.approval {
+            Some(approval) => asked(started.id.approval(), &call.tool, &approval.action),
+            None => (FrameName::ToolExecuting, operation(started)),
+        }
+    });
+    asking.into_iter().chain(calling).collect()
 }
 
 /// Returns the frames of the agent's messages, and of the calls that its model made.

@@ -314,6 +314,7 @@ fn a_question_to_the_user_says_what_to_answer_under() {
             until: None,
         },
         active_ms: 0,
+        call: None,
     };
     assert_eq!(
         data(event::Event::OperationContinued(asking))["client_actions"],

@@ -72,6 +72,11 @@ impl Tally {
                     .for_each(|started| self.started(started, time));
                 it.stopped.iter().for_each(|settled| self.settled(settled));
             }
+            Event::OperationContinued(it) => {
+                if let Some(call) = &it.call {
+                    self.started(&call.started, call.time);
+                }
+            }
             Event::RunSettled(it) => it.settled.iter().for_each(|settled| self.settled(settled)),
             Event::RunEnded(it) => it.stopped.iter().for_each(|settled| self.settled(settled)),
             _ => {}

@@ -134,6 +134,7 @@ impl Driver {
             Arrival::Continues(continuation, extras) => {
                 driving.continued.push((*continuation, extras));
             }
+            Arrival::Calls(call, extras) => driving.calls.push((call, extras)),
         }
     }
 }

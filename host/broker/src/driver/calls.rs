@@ -1,6 +1,7 @@
 //! Resolution of calls of tools, and of work for other agents.
 
 use super::context::SessionContext;
+use super::driving::Driving;
 use super::error::DriverError;
 use super::handover::{Handover, Sent, To, Waits};
 use super::scope::{Scope, at_once, failed, refused, simply};
@@ -18,7 +19,9 @@ use domain::operation::Performer;
 use domain::panels;
 use domain::ruling::{AGENT_CALL, Rule, TOOL_CALL};
 use domain::run::decide::{Resolved, find_call};
+use domain::run::intake::Intake;
 use domain::shown::visible;
+use domain::skill;
 use domain::step::{Call, Dispatch, OperationOutcome};
 use domain::talk;
 use domain::tool::{EffectClass, ToolDefinition};
@@ -31,9 +34,9 @@ const NAME_CHARS_SHOWN: usize = 80;
 
 /// A tool as the agent was shown it when the turn began, and as it is now.
 #[derive(Clone, Copy)]
-struct Offer<'a> {
-    shown: &'a ToolDefinition,
-    tool: &'a ToolDefinition,
+pub(super) struct Offer<'a> {
+    pub(super) shown: &'a ToolDefinition,
+    pub(super) tool: &'a ToolDefinition,
 }
 
 impl SessionContext {
@@ -44,18 +47,15 @@ impl SessionContext {
         call: &Call,
         sent: &mut Vec<Sent>,
     ) -> Result<Resolved, DriverError> {
-        let (name, arguments) = match call {
-            Call::OfModel { message, index } => {
-                match find_call(&scope.driving.run, scope.intake, *message, *index) {
-                    Some((_, name, arguments)) => (name, arguments),
-                    None => return Ok(failed("not-found", "there is no such call")),
-                }
-            }
-            Call::Own { name, arguments } => (name.as_str(), arguments.as_str()),
+        let Some((name, arguments)) = named(call, scope.driving, scope.intake) else {
+            return Ok(failed("not-found", "there is no such call"));
         };
         if scope.left.calls == 0 {
             let told = format!("no tool calls are left of {} (toolCallsMax)", scope.of);
             return Ok(scope.limit_reached(Some(name), TOOL_CALL, "toolCallsMax", told));
+        }
+        if name == skill::BASH {
+            return Ok(self.resolve_command(scope, arguments));
         }
         let Some(shown) = scope.config.tool(name) else {
             return Ok(self.not_available(scope, name));
@@ -131,7 +131,7 @@ impl SessionContext {
     }
 
     /// Returns the call of a tool that may be made, with its limits and the approval that it needs.
-    fn tool_call(
+    pub(super) fn tool_call(
         &self,
         scope: &Scope<'_>,
         offering: &Offering,
@@ -259,7 +259,10 @@ impl SessionContext {
             Looked::Awaited(key) => Some(key),
             Looked::Never => None,
         };
-        let content = handed_on(scope.view, &delegation, time_of(scope, &delegation)).await?;
+        let Some(view) = scope.view else {
+            return Ok(failed("not-found", "a command line hands no work over"));
+        };
+        let content = handed_on(view, &delegation, time_of(scope, &delegation)).await?;
         let handover = Handover {
             to: To::Worker(target),
             content,
@@ -391,6 +394,19 @@ impl SessionContext {
     }
 }
 
+/// Returns the tool that a call names, and its arguments; none where a model made no such call.
+fn named<'c>(
+    call: &'c Call,
+    driving: &'c Driving,
+    intake: &'c Intake,
+) -> Option<(&'c str, &'c str)> {
+    match call {
+        Call::OfModel { message, index } => find_call(&driving.run, intake, *message, *index)
+            .map(|(_, name, arguments)| (name, arguments)),
+        Call::Own { name, arguments } => Some((name.as_str(), arguments.as_str())),
+    }
+}
+
 /// Returns the milliseconds that a delegation has: its own, or what is left of its caller's.
 fn time_of(scope: &Scope<'_>, delegation: &Delegation) -> u64 {
     let of_caller = scope.driving.run.started.deadline;
@@ -437,7 +453,7 @@ pub(super) fn may_lead_to_agents(tool: &str) -> bool {
 }
 
 /// Returns the arguments of a call. The error is the fault, for people.
-fn object_of(arguments: &str) -> Result<Map<String, Value>, String> {
+pub(super) fn object_of(arguments: &str) -> Result<Map<String, Value>, String> {
     let arguments = match arguments.trim() {
         "" => "{}",
         _ => arguments,

@@ -2,7 +2,7 @@
 
 use crate::journal::Context;
 use crate::performance::busy::Busy;
-use crate::performance::result::{CommitExtras, Thread};
+use crate::performance::result::{CommitExtras, Thread, WantedCall};
 use crate::performance::stopwatch::Stopwatch;
 use domain::event::Event;
 use domain::id::{OperationId, RunId, Stream};
@@ -29,6 +29,8 @@ pub(crate) struct Driving {
     pub(crate) stopwatch: Stopwatch,
     /// Segments that ended with another to come, and are not recorded yet.
     pub(crate) continued: Vec<(Continuation, CommitExtras)>,
+    /// Calls that command lines need, which are not recorded yet.
+    pub(crate) calls: Vec<(WantedCall, CommitExtras)>,
     /// True once the run was found to be wanted: a caller waits for it still, or there never was
     /// one.
     pub(crate) wanted: bool,
@@ -61,6 +63,7 @@ impl Driving {
             stopwatch: Stopwatch::default(),
             entries,
             continued: Vec::new(),
+            calls: Vec::new(),
             wanted: false,
             rests_until: None,
             waits_told: Vec::new(),
@@ -150,6 +153,7 @@ impl Driving {
             .retain(|(settlement, _)| open.contains_key(&settlement.operation));
         self.continued
             .retain(|(continuation, _)| open.contains_key(&continuation.operation));
+        self.calls.retain(|(call, _)| open.contains_key(&call.line));
         self.busy
             .retain(|operation, _| open.contains_key(operation));
     }
@@ -227,6 +231,7 @@ impl Driving {
         self.busy.contains_key(&operation)
             || self.put_off.contains(&operation)
             || self.has_arrived(operation)
+            || self.calls.iter().any(|(call, _)| call.line == operation)
             || self
                 .continued
                 .iter()

@@ -100,6 +100,23 @@ impl Driver {
             .map(drop)
     }
 
+    /// Commits one event of the run's own stream with its companions under further guards, and
+    /// applies it.
+    pub(super) async fn commit_run_event_with(
+        &mut self,
+        event: Event,
+        extras: CommitExtras,
+        guards: Vec<Guard>,
+    ) -> Result<(), DriverError> {
+        let by_client = ByClient {
+            guards,
+            ..ByClient::default()
+        };
+        self.commit_with_story(event, extras, by_client)
+            .await
+            .map(drop)
+    }
+
     /// Commits one event of the run's own stream, and its part in the agent's stream, such as an
     /// answer.
     async fn commit_with_story(
@@ -207,6 +224,7 @@ impl Driver {
     /// Records all results of work, without a step.
     pub(super) async fn record_what_is_done(&mut self) -> Result<(), DriverError> {
         self.record_continued().await?;
+        self.record_calls().await?;
         match &self.phase {
             Phase::Running(running) if !running.driving.arrived.is_empty() => self.settle().await,
             Phase::Unknown | Phase::Idle(_) | Phase::Starting(_) | Phase::Running(_) => Ok(()),

@@ -42,8 +42,8 @@ pub(super) struct Asked<'a> {
     /// The resolved config that the agent was shown when the run began.
     pub(super) config: &'a ResolvedConfig,
     pub(super) intake: &'a Intake,
-    /// The view that the step was taken with.
-    pub(super) view: &'a StepView,
+    /// The view that the step was taken with; none for a call that a command line makes.
+    pub(super) view: Option<&'a StepView>,
     pub(super) now: Timestamp,
 }
 
@@ -176,7 +176,7 @@ impl SessionContext {
     }
 
     /// Reads the facts that a step's requests are resolved from.
-    async fn scope<'a>(
+    pub(super) async fn scope<'a>(
         &'a self,
         asked: Asked<'a>,
         hands_over: bool,

@@ -43,8 +43,8 @@ pub(super) struct Scope<'a> {
     /// The resolved config that it would be shown now. It says what the agent may do.
     pub(super) granted: &'a ResolvedConfig,
     pub(super) intake: &'a Intake,
-    /// The view that the step was taken with.
-    pub(super) view: &'a StepView,
+    /// The view that the step was taken with; none for a call that a command line makes.
+    pub(super) view: Option<&'a StepView>,
     pub(super) now: Timestamp,
     /// The rest of the turn's limits and of the accounts, the less of both.
     pub(super) left: Available,

@@ -376,7 +376,7 @@ impl SessionContext {
             agent: &prepared.agent,
             config: &prepared.config,
             intake: &prepared.intake,
-            view: &prepared.frozen.view,
+            view: Some(&*prepared.frozen.view),
             now,
         };
         let resolved = self.resolve(asked, &step.result).await?;

@@ -1,6 +1,7 @@
 //! The result of a piece of work, and what it makes of its operation.
 
 use domain::event::Event;
+use domain::id::OperationId;
 use domain::limits::SEGMENTS_MAX;
 use domain::message::{Message, MessageId};
 use domain::operation::{Attempt, CallUsage, Continuation, Pause, Settlement};
@@ -80,6 +81,8 @@ pub(crate) enum CameTo {
         action: ClientAction,
         state: Vec<u8>,
     },
+    /// A command line needs the result of a call.
+    Call(shell::Wanted),
 }
 
 /// The state in which a segment leaves its operation, with the companions of that in its commit.
@@ -88,6 +91,17 @@ pub(crate) enum Arrival {
     Settled(Box<Settlement>, CommitExtras),
     /// Another segment is to come.
     Continues(Box<Continuation>, CommitExtras),
+    /// Another segment is to come after a call, which is to be resolved first.
+    Calls(WantedCall, CommitExtras),
+}
+
+/// A call that a command line needs.
+#[derive(Clone)]
+pub(crate) struct WantedCall {
+    pub(crate) line: OperationId,
+    /// The segment of the line that follows the call.
+    pub(crate) segment: u32,
+    pub(crate) wanted: shell::Wanted,
 }
 
 impl Performed {
@@ -125,6 +139,14 @@ impl Performed {
                 let due = now.plus_ms(after_ms);
                 (Pause::Until { due }, state)
             }
+            CameTo::Call(wanted) => {
+                let call = WantedCall {
+                    line: open.operation.id,
+                    segment,
+                    wanted,
+                };
+                return Arrival::Calls(call, self.extras);
+            }
             CameTo::Ask { action, state } => {
                 let until = asking_until();
                 (Pause::Asking { action, until }, state)
@@ -136,6 +158,7 @@ impl Performed {
             state,
             pause,
             active_ms: 0,
+            call: None,
         };
         Arrival::Continues(Box::new(continuation), self.extras)
     }

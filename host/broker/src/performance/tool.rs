@@ -271,7 +271,7 @@ impl Tool<'_> {
     fn keep(&self, entry: &Entry, written: Written, performed: &mut Performed) {
         let counts = match performed.came_to {
             CameTo::End(Ended::Gave { .. }) | CameTo::Later { .. } | CameTo::Ask { .. } => true,
-            CameTo::End(_) | CameTo::Lost => false,
+            CameTo::End(_) | CameTo::Call(_) | CameTo::Lost => false,
         };
         if !counts {
             return;

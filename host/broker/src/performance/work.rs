@@ -7,6 +7,7 @@ use crate::ledger::{Through, entry};
 use crate::panics::caught;
 use crate::performance::attempts::{AttemptPayer, Attempts};
 use crate::performance::busy::Busy;
+use crate::performance::command::Command;
 use crate::performance::model::Model;
 use crate::performance::result::{CameTo, Performed, Thread};
 use crate::performance::stopwatch::Stopwatch;
@@ -172,6 +173,16 @@ impl Work {
                     own: *own,
                 };
                 recall(&self.core, &self.started, looked_for, *of).await
+            }
+            Performer::Command { command } => {
+                Command {
+                    core: &self.core,
+                    started: &self.started,
+                    open: &self.open,
+                    command,
+                }
+                .perform()
+                .await
             }
             // These are settled by others: people, clocks, agents, rules.
             Performer::Client { .. }

@@ -28,6 +28,7 @@ use crate::access::grant::{
 use crate::access::ruling::{Rule, Ruling, TOOL_CALL};
 use crate::access::tool::ToolDefinition;
 use crate::agents::definition::Definition;
+use crate::agents::skill::BASH;
 use crate::values::digest::Digest;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -175,6 +176,24 @@ impl Caller<'_> {
             }
         }
         Ok(if system { Rule::System } else { Rule::Granted })
+    }
+
+    /// Checks whether the lists let the agent use its skills by commands. Only a deny is against
+    /// it: each call that a command makes needs the agent's lists to allow its tool.
+    ///
+    /// # Errors
+    /// The rule that decided.
+    pub fn may_use_skills(&self) -> Result<(), Denied> {
+        refuse_by(
+            BASH,
+            [
+                (self.denies.tools.matches(BASH), Rule::CallersDenylist),
+                (
+                    has(self.agent.tool_denylist.as_ref(), BASH),
+                    Rule::ToolDenylist,
+                ),
+            ],
+        )
     }
 
     /// Returns whether a user must first approve a call of the tool, when its component has this

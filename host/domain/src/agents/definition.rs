@@ -54,9 +54,9 @@ pub enum ToolExposure {
     /// As tools.
     #[default]
     Tools,
-    /// As skills.
+    /// As skills: components that the skill lists allow. Others are not offered.
     Skills,
-    /// Components that have a skill as a skill, the others as tools.
+    /// Components that the skill lists allow as skills, the others as tools.
     Mixed,
 }
 
@@ -190,13 +190,14 @@ pub struct Definition {
     /// Tools that it may not use.
     #[serde(default)]
     pub tool_denylist: Option<PatternList>,
-    /// The form in which tools are shown to it. Anything but `tools` has no effect yet.
+    /// The form in which the tools of components are offered to it. Skills are read in files and
+    /// used by commands, through the tool `bash`; a model is shown no schemas of them.
     #[serde(default)]
     pub tool_exposure: ToolExposure,
-    /// Skills that it may use. Has no effect yet.
+    /// Skills that it may use, by names of components and of `skills`.
     #[serde(default)]
     pub skill_allowlist: Option<PatternList>,
-    /// Skills that it may not use. Has no effect yet.
+    /// Skills that it may not use.
     #[serde(default)]
     pub skill_denylist: Option<PatternList>,
     /// Capabilities that its tools may use on its behalf.

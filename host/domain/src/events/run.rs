@@ -14,15 +14,18 @@ mod delegated;
 pub mod effects;
 pub mod end;
 pub mod intake;
+mod line;
+mod open;
 pub mod recover;
 pub mod settle;
 mod spending;
 mod taint;
 
 pub use attempt::Attempts;
+pub use open::{Open, OpenCut, Within};
 pub use spending::Spending;
 
-use crate::access::tool::{ClientAction, EffectClass};
+use crate::access::tool::ClientAction;
 use crate::events::event::{Event, RunCut, RunEnded, RunStarted, RunStepped};
 use crate::thread::message::{Message, MessageId};
 use crate::thread::model::Usage;
@@ -32,80 +35,11 @@ use crate::values::digest::Digest;
 use crate::values::id::{InputId, OperationId};
 use crate::values::time::Timestamp;
 use crate::work::account;
-use crate::work::operation::{Kept, Operation, Pause, Performer, Settlement};
+use crate::work::operation::{Operation, Pause, Performer, Settlement};
 use crate::work::step::{Context, Decision, Effect, Memo, News, OperationOutcome, Until, Wait};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-
-/// An operation without an outcome.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Open {
-    /// The operation as it was started.
-    pub operation: Operation,
-    /// The segment that runs or comes next, counted from 0.
-    pub segment: u32,
-    /// State that the last segment left.
-    pub state: Option<Vec<u8>>,
-    /// The pause before the next segment: what that waits for.
-    pub pause: Pause,
-    /// The client's answer for it.
-    pub answer: Option<Kept>,
-    /// The segment that was recorded as about to be sent.
-    pub sent: Option<u32>,
-    /// The attempts at it, of a model's call.
-    #[serde(default, skip_serializing_if = "Attempts::is_first")]
-    pub attempts: Attempts,
-    /// The cut that its prompt is made with, of a model's call: the newest when it began, or its
-    /// own.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cut: Option<Box<OpenCut>>,
-}
-
-/// The cut that the prompt of an open call is made with.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct OpenCut {
-    /// The cut.
-    pub cut: PromptCut,
-    /// True if it was made for this very call, so that a summary may be among its attempts.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub is_own: bool,
-}
-
-impl Open {
-    /// Returns whether this segment may have reached the world.
-    #[must_use]
-    pub fn may_have_been_sent(&self) -> bool {
-        self.sent == Some(self.segment)
-    }
-
-    /// Returns whether this segment may have done what must not be done twice. If so, a lost
-    /// outcome is unknown.
-    #[must_use]
-    pub fn may_have_taken_effect(&self) -> bool {
-        self.operation.effect == EffectClass::NonIdempotent && self.may_have_been_sent()
-    }
-
-    /// The id under which the question that it waits with is answered.
-    #[must_use]
-    pub fn question(&self) -> OperationId {
-        match self.pause {
-            Pause::Approving => self.operation.id.approval(),
-            Pause::None | Pause::Until { .. } | Pause::Asking { .. } | Pause::Declined => {
-                self.operation.id.question(self.segment)
-            }
-        }
-    }
-
-    /// Returns whether a model or a tool is, or should be, working on it.
-    #[must_use]
-    pub fn is_active(&self) -> bool {
-        matches!(
-            self.operation.performer,
-            Performer::Model { .. } | Performer::Tool { .. }
-        ) && self.pause == Pause::None
-    }
-}
 
 /// A call of a model that was shown the whole thread, and has replied.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -285,7 +219,9 @@ impl Run {
                     if !open.operation.performer.only_waits() {
                         self.recoveries = 0;
                     }
-                    self.untold.push((open.operation, settlement.clone()));
+                    if open.within.is_none() {
+                        self.untold.push((open.operation, settlement.clone()));
+                    }
                 }
             }
             Event::OperationStarted(started) => {
@@ -296,16 +232,7 @@ impl Run {
                 .attempts
                 .go_on(attempted),
             Event::RunCut(made) => self.apply_cut(made)?,
-            Event::OperationContinued(continuation) => {
-                self.recoveries = 0;
-                let open = self.open_mut(continuation.operation)?;
-                open.segment = continuation.segment;
-                open.state = Some(continuation.state.clone());
-                open.pause = continuation.pause.clone();
-                open.answer = None;
-                open.sent = None;
-                self.spending.work(continuation.active_ms);
-            }
+            Event::OperationContinued(continuation) => self.apply_continued(continuation)?,
             Event::OperationAnswered(answer) => {
                 let open = self.open_mut(answer.operation)?;
                 open.pause = Pause::None;
@@ -353,10 +280,12 @@ impl Run {
         );
         for settlement in &stepped.stopped {
             let open = self.close(settlement)?;
-            self.untold_stopped.push(News::Settled {
-                key: open.operation.key,
-                outcome: settlement.outcome.clone(),
-            });
+            if open.within.is_none() {
+                self.untold_stopped.push(News::Settled {
+                    key: open.operation.key,
+                    outcome: settlement.outcome.clone(),
+                });
+            }
         }
         for operation in &stepped.started {
             self.start(operation, stepped.time);
@@ -440,10 +369,17 @@ impl Run {
                 },
             );
         }
+        self.begin_operation(operation);
+    }
+
+    fn begin_operation(&mut self, operation: &Operation) {
         self.spending.tool_calls += u32::from(account::is_call(&operation.performer));
         let stays = matches!(
             operation.performer,
-            Performer::Tool { .. } | Performer::Memory { .. } | Performer::Recall { .. }
+            Performer::Tool { .. }
+                | Performer::Memory { .. }
+                | Performer::Recall { .. }
+                | Performer::Command { .. }
         );
         self.shares |= !stays && account::is_call(&operation.performer);
         self.replied |= matches!(operation.performer, Performer::Reply { .. });
@@ -470,6 +406,9 @@ impl Run {
             sent: None,
             attempts: Attempts::default(),
             cut,
+            within: None,
+            calling: None,
+            called: Vec::new(),
         };
         self.open.insert(operation.id, open);
     }
@@ -481,6 +420,7 @@ impl Run {
                 settlement.operation
             ))
         })?;
+        self.tell_line(&open, settlement);
         self.shown.extend(settlement.blobs());
         self.untrusted |= settlement.is_untrusted();
         if let (Some(asked), OperationOutcome::Value { .. } | OperationOutcome::Parts { .. }) =
@@ -564,6 +504,7 @@ fn asked_model(performer: &Performer) -> &str {
         | Performer::Agent { .. }
         | Performer::Detached { .. }
         | Performer::Recall { .. }
+        | Performer::Command { .. }
         | Performer::Memory { .. }
         | Performer::Timer { .. }
         | Performer::Refused { .. }

@@ -135,6 +135,17 @@ impl OperationId {
         Self(Digest::of_parts(&[b"approval", &self.0.0]))
     }
 
+    /// The id of a call that it makes as a command line, counted from 0: none that a guest's key
+    /// leads to.
+    #[must_use]
+    pub fn call(self, number: u32) -> Self {
+        Self(Digest::of_parts(&[
+            b"call",
+            &self.0.0,
+            &number.to_be_bytes(),
+        ]))
+    }
+
     /// Returns the idempotency key for peers that can make use of one. Each segment of a call has
     /// its own.
     #[must_use]

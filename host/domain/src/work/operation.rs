@@ -101,6 +101,12 @@ pub enum Performer {
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         own: bool,
     },
+    /// A command line over the agent's skills is carried out. Each call of a tool that it makes is
+    /// an operation of its own ([`CommandCall`]).
+    Command {
+        /// The line.
+        command: String,
+    },
     /// A note was kept or forgotten, in the commit that started the operation. It settles at once.
     Memory {
         /// The result as JSON.
@@ -180,6 +186,7 @@ impl Performer {
             | Self::Agent { .. }
             | Self::Detached { .. }
             | Self::Recall { .. }
+            | Self::Command { .. }
             | Self::Memory { .. }
             | Self::Refused { .. }
             | Self::Reply { .. } => false,
@@ -249,6 +256,37 @@ pub struct Continuation {
     /// Milliseconds of the run's active time that are recorded with it ([`Settlement::active_ms`]).
     #[serde(default, skip_serializing_if = "crate::values::json::is_default")]
     pub active_ms: u64,
+    /// The call that a command line makes, which the next segment waits for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call: Option<Box<CommandCall>>,
+}
+
+/// A call that a command line makes: an operation that starts, and whose outcome only the line
+/// hears of.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CommandCall {
+    /// The tool.
+    pub tool: String,
+    /// The arguments as the line gave them: a JSON object as text.
+    pub arguments: String,
+    /// The operation, as rules and limits let it start.
+    pub started: Operation,
+    /// Time of its start.
+    pub time: Timestamp,
+}
+
+/// A call of a command line that has its outcome.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Called {
+    /// The tool.
+    pub tool: String,
+    /// The arguments as the line gave them.
+    pub arguments: String,
+    /// The outcome.
+    pub outcome: OperationOutcome,
+    /// True if the outcome rests on content from outside.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub untrusted: bool,
 }
 
 impl Continuation {

@@ -13,6 +13,7 @@ pub use text::{ITEMS_SHOWN_MAX, SHORT_CHARS_MAX};
 use crate::access::artifact::ArtifactItem;
 use crate::access::tool::ToolDefinition;
 use crate::agents::prompt_section::SectionName;
+use crate::agents::skill::SkillListing;
 use crate::thread::compaction::text_tokens;
 use crate::values::digest::Digest;
 use crate::work::basis::Peer;
@@ -20,19 +21,6 @@ use crate::work::panels::PanelInventory;
 use crate::work::talk;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
-
-/// A skill that an agent uses on a command line.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SkillListing {
-    /// Its id.
-    pub id: String,
-    /// Its purpose.
-    pub description: String,
-    /// The path of its `SKILL.md`.
-    pub skill_path: String,
-    /// The path of its command; none of a skill that is text alone.
-    pub cli_path: Option<String>,
-}
 
 /// A section of a prompt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

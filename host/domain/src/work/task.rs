@@ -192,6 +192,7 @@ pub fn content(operation: &Operation) -> Option<TaskContent> {
         | Performer::Tool { .. }
         | Performer::Client { .. }
         | Performer::Recall { .. }
+        | Performer::Command { .. }
         | Performer::Memory { .. }
         | Performer::Timer { .. }
         | Performer::Refused { .. }

@@ -5,7 +5,7 @@ use crate::projections::usage::take_back;
 use crate::sql::Sql;
 use domain::event::{Event, OperationAttempted, RunEnded, RunStepped};
 use domain::id::{OperationId, RunId};
-use domain::operation::Settlement;
+use domain::operation::{Continuation, Settlement};
 use domain::time::Timestamp;
 use domain::usage::{Counted, UsageShares};
 use std::collections::BTreeMap;
@@ -44,7 +44,7 @@ impl Meter {
         match event {
             Event::RunStepped(stepped) => self.stepped(stepped),
             Event::RunSettled(settled) => self.settle(&settled.settled),
-            Event::OperationContinued(it) => self.used.worked(it.active_ms, time),
+            Event::OperationContinued(it) => self.continued(it, time),
             Event::OperationAttempted(attempted) => self.attempted(attempted),
             Event::RunEnded(ended) => self.ended(ended),
             _ => {}
@@ -57,6 +57,15 @@ impl Meter {
         self.open
             .extend(started.map(|operation| (operation.id, Counted::from_operation(operation))));
         self.settle(&stepped.stopped);
+    }
+
+    fn continued(&mut self, continuation: &Continuation, time: Timestamp) {
+        self.used.worked(continuation.active_ms, time);
+        if let Some(call) = &continuation.call {
+            let started = &call.started;
+            self.open
+                .insert(started.id, Counted::from_operation(started));
+        }
     }
 
     fn attempted(&mut self, it: &OperationAttempted) {

@@ -775,6 +775,7 @@ async fn operations_are_open_until_they_settle_and_wake_their_session_meanwhile(
         state: Vec::new(),
         pause,
         active_ms: 0,
+        call: None,
     };
     sample
         .append(

@@ -166,6 +166,7 @@ impl Begun {
                     state: Vec::new(),
                     pause: Pause::None,
                     active_ms: *active_ms,
+                    call: None,
                 }))
             }
             Happens::Settles(outcome) => {

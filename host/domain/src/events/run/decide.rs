@@ -3,7 +3,7 @@
 use super::delegated::passed_over;
 use super::intake::Intake;
 use super::settle::stopped;
-use super::{Run, unpaired};
+use super::{Open, Run, unpaired};
 use crate::access::tool::EffectClass;
 use crate::events::event::RunStepped;
 use crate::thread::message::{Answers, Draft, Message, Part, Role};
@@ -148,9 +148,17 @@ fn stops(run: &Run, taken: &Taken) -> Vec<Settlement> {
         Decision::Wait(Wait { cancel, .. }) => cancel.iter().any(|cancelled| cancelled == key),
         _ => true,
     };
+    // With a command line the call is stopped that it makes.
+    let is_cancelled = |open: &Open| match &open.within {
+        None => cancel(&open.operation.key),
+        Some(within) => run
+            .open
+            .get(&within.line)
+            .is_none_or(|line| settled(line.operation.id) || cancel(&line.operation.key)),
+    };
     run.open
         .values()
-        .filter(|open| !settled(open.operation.id) && cancel(&open.operation.key))
+        .filter(|open| !settled(open.operation.id) && is_cancelled(open))
         .map(|open| stopped(open, taken.time))
         .collect()
 }

@@ -39,7 +39,13 @@ pub fn wakes(run: &Run, arrived: &[Settlement], words_wait: bool) -> bool {
     if hear && words_wait {
         return true;
     }
-    let settled = !arrived.is_empty() || !run.untold.is_empty() || !run.untold_stopped.is_empty();
+    // A command line alone hears of the calls that it makes.
+    let is_told = |settlement: &Settlement| {
+        let open = run.open.get(&settlement.operation);
+        open.is_none_or(|open| open.within.is_none())
+    };
+    let settled =
+        arrived.iter().any(is_told) || !run.untold.is_empty() || !run.untold_stopped.is_empty();
     match until {
         Until::Any => settled,
         Until::All => settled && run.open.len() <= arrived.len(),
@@ -66,7 +72,9 @@ pub fn intake(run: &Run, arrived: Vec<Settlement>, inputs: &[InputAccepted], sal
         taking.settle(run, operation, settlement);
     }
     for settlement in &arrived {
-        if let Some(open) = run.open.get(&settlement.operation) {
+        if let Some(open) = run.open.get(&settlement.operation)
+            && open.within.is_none()
+        {
             taking.settle(run, &open.operation, settlement.clone());
         }
     }

@@ -48,13 +48,8 @@ pub fn next(open: &Open, now: Timestamp) -> Next {
                 .map_or(time, |deadline| deadline.min(time)),
         ),
     };
-    if operation.deadline.is_some_and(|deadline| deadline <= now) {
-        let overdue =
-            settlement(operation, overdue(open, now), now).costing(open.stopped_attempts());
-        return Next::Settle(Box::new(match &operation.performer {
-            Performer::Agent { .. } => overdue.ending(TaskState::Timeout),
-            _ => overdue,
-        }));
+    if let Some(settled) = past_deadline(open, now) {
+        return Next::Settle(Box::new(settled));
     }
     if let Some(ended) = refused(&operation.performer) {
         return settle(ended);
@@ -90,6 +85,9 @@ pub fn next(open: &Open, now: Timestamp) -> Next {
             }
         }
         (_, Pause::Until { due }) if *due > now => wait_until(*due),
+        _ if open.calling.is_some() => Next::Wait {
+            until: operation.deadline,
+        },
         _ if open.may_have_taken_effect() => settle(Ended::Unknown),
         // Agreed to in time, and not begun in time: the host was down, or the call waited too long.
         _ if open.segment == 0
@@ -106,13 +104,30 @@ pub fn next(open: &Open, now: Timestamp) -> Next {
     }
 }
 
+/// Returns the settlement of an operation whose deadline has passed; none of any other.
+fn past_deadline(open: &Open, now: Timestamp) -> Option<Settlement> {
+    let operation = &open.operation;
+    let is_overdue = operation.deadline.is_some_and(|deadline| deadline <= now);
+    // A command line ends after the call that it makes, which ends by the same time.
+    if !is_overdue || open.calling.is_some() {
+        return None;
+    }
+    let overdue = settlement(operation, overdue(open, now), now).costing(open.stopped_attempts());
+    Some(match &operation.performer {
+        Performer::Agent { .. } => overdue.ending(TaskState::Timeout),
+        _ => overdue,
+    })
+}
+
 /// Returns whether an operation would reach out of the host by itself, at once or after its pause.
-/// A model would be asked, or a tool called that does more than read. After a restore from a backup
+/// A model would be asked, a tool called that does more than read, or a command line carried out.
+/// After a restore from a backup
 /// it may have done so before.
 #[must_use]
 pub fn would_be_sent(open: &Open, now: Timestamp) -> bool {
     let reaches_out = match &open.operation.performer {
-        Performer::Model { .. } => true,
+        // A line makes its calls by itself.
+        Performer::Model { .. } | Performer::Command { .. } => true,
         Performer::Tool { .. } => open.operation.effect != EffectClass::ReadOnly,
         Performer::Client { .. }
         | Performer::Agent { .. }

@@ -3,6 +3,7 @@
 mod attempts;
 mod cuts;
 mod handed_over;
+mod lines;
 mod marks;
 
 use super::check::check;
@@ -25,7 +26,7 @@ use crate::values::limits::TurnLimits;
 use crate::work::approval::{Approval, Exact};
 use crate::work::delegate::Priority;
 use crate::work::operation::Attempt;
-use crate::work::operation::{CallUsage, Continuation};
+use crate::work::operation::{CallUsage, Continuation, Kept};
 use crate::work::step::{
     Audience, Call, Context, Failure, ModelRequest, OperationOutcome, Request, StepResult, Toolset,
     Work,
@@ -764,6 +765,7 @@ fn asked_by_a_tool(segment: u32, until: Option<Timestamp>) -> (Run, OperationId)
         state: Vec::new(),
         pause: Pause::Asking { action, until },
         active_ms: 0,
+        call: None,
     };
     (
         run.apply(&Event::OperationContinued(asking)).unwrap(),
@@ -854,6 +856,7 @@ fn a_long_answer_is_kept_as_a_blob_whoever_asked() {
             until: None,
         },
         active_ms: 0,
+        call: None,
     };
     let run = run.apply(&Event::OperationContinued(asking)).unwrap();
     let (event, _, blobs) = answer(&run, operation, &UserId::local(), essay, NOW).unwrap();
@@ -1019,6 +1022,7 @@ fn the_active_time_of_every_segment_of_a_call_counts() {
         state: Vec::new(),
         pause: Pause::Until { due: NOW },
         active_ms: 40,
+        call: None,
     };
     let run = run
         .apply(&Event::OperationContinued(later(1)))

@@ -8,7 +8,7 @@ use crate::values::error_code::{self, ErrorCategory};
 use crate::values::id::{InputId, OperationId};
 use crate::values::shown::visible;
 use crate::values::time::Timestamp;
-use crate::work::operation::{Operation, Performer, Settlement};
+use crate::work::operation::{Continuation, Operation, Performer, Settlement};
 use crate::work::step::OperationOutcome;
 use std::collections::HashMap;
 
@@ -51,6 +51,15 @@ impl RunTally {
                     Some((operation.id, call))
                 });
                 self.calls.extend(calls);
+            }
+            Event::OperationContinued(Continuation {
+                call: Some(made), ..
+            }) => {
+                let call = Call {
+                    tool: visible(&made.tool, TOOL_CHARS_MAX),
+                    since: made.time,
+                };
+                self.calls.insert(made.started.id, call);
             }
             _ => {}
         }
@@ -118,6 +127,9 @@ pub fn telemetry_of(recorded: &Recorded, tally: &RunTally) -> Vec<TelemetryEvent
         }
         Event::RunStarted(started) => teller.processing(&started.claimed),
         Event::RunStepped(stepped) => teller.stepped(stepped),
+        Event::OperationContinued(Continuation {
+            call: Some(made), ..
+        }) => vec![teller.begun(made.started.id, &made.tool)],
         Event::RunSettled(settled) => teller.settled(&settled.settled),
         Event::StepFailed(failed) => vec![teller.step_failed(failed)],
         Event::RunEnded(ended) => teller.ended(ended),
@@ -176,14 +188,17 @@ impl Teller<'_> {
         events.extend(self.processing(&stepped.claimed));
         events.extend(stepped.started.iter().filter_map(|operation| {
             let tool = tool_of(operation)?;
-            Some(
-                self.event(TelemetryKind::ToolCallStart)
-                    .with("tool", tool)
-                    .with("operationId", operation.id.to_string()),
-            )
+            Some(self.begun(operation.id, &tool))
         }));
         events.extend(self.settled(&stepped.stopped));
         events
+    }
+
+    /// The beginning of a tool's call.
+    fn begun(&self, operation: OperationId, tool: &str) -> TelemetryEvent {
+        self.event(TelemetryKind::ToolCallStart)
+            .with("tool", visible(tool, TOOL_CHARS_MAX))
+            .with("operationId", operation.to_string())
     }
 
     fn settled(&self, settlements: &[Settlement]) -> Vec<TelemetryEvent> {

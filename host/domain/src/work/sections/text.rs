@@ -1,10 +1,10 @@
 //! The words of each section. Names and ids that others have chosen are shown as they are, in one
 //! line each, with what is hidden in them written as numbers.
 
-use super::SkillListing;
 use crate::access::artifact::ArtifactItem;
 use crate::access::tool::ToolDefinition;
 use crate::agents::authority::is_system;
+use crate::agents::skill::SkillListing;
 use crate::values::shown::visible;
 use crate::work::basis::Peer;
 use crate::work::panels::{Panel, PanelInventory};

@@ -44,6 +44,7 @@ fn worked() -> Event {
         state: Vec::new(),
         pause: Pause::None,
         active_ms: 1,
+        call: None,
     })
 }
 

@@ -1,0 +1,154 @@
+//! Command lines over an agent's skills: as far as the results of a line's calls go, it is carried
+//! out anew.
+
+use crate::core::Core;
+use crate::performance::result::{CameTo, Performed};
+use domain::event::RunStarted;
+use domain::message::Part;
+use domain::operation::Called;
+use domain::run::Open;
+use domain::run::settle::Ended;
+use domain::skill::SkillSet;
+use domain::step::{Failure, OperationOutcome};
+use shell::{Answered, Came};
+use std::sync::{Arc, LazyLock};
+use tokio::sync::Semaphore;
+
+/// Lines that are carried out at a time in this process. The others wait.
+const LINES_MAX: usize = 4;
+/// The size of the stack on which a line is read and carried out, in bytes.
+const STACK_BYTES: usize = 32 << 20;
+/// Bytes of the result of a call that a line is given; the rest is left out.
+const RESULT_BYTES_MAX: usize = 512 << 10;
+
+static LINES: LazyLock<Semaphore> = LazyLock::new(|| Semaphore::new(LINES_MAX));
+
+/// One segment of a command line: up to its end, or to the next call that it needs.
+pub(crate) struct Command<'a> {
+    pub(crate) core: &'a Arc<Core>,
+    pub(crate) started: &'a RunStarted,
+    pub(crate) open: &'a Open,
+    pub(crate) command: &'a str,
+}
+
+impl Command<'_> {
+    pub(crate) async fn perform(self) -> Performed {
+        let served = self.core.served();
+        let skills = match served.resolved_configs.of(&self.started.definition) {
+            Some(config) => config.skills.clone(),
+            None => Arc::default(),
+        };
+        let mut answered = Vec::new();
+        for called in &self.open.called {
+            match self.answered(called).await {
+                Ok(one) => answered.push(one),
+                Err(failure) => return Performed::ended(Ended::Failed(failure)),
+            }
+        }
+        let untrusted = self.open.called.iter().any(|called| called.untrusted);
+        match carried_out(self.command.to_owned(), skills, answered).await {
+            Ok(Came::Call(wanted)) => Performed::came(CameTo::Call(wanted)),
+            Ok(Came::Done(output)) => Performed::ended(Ended::Gave {
+                parts: vec![Part::text(output.shown())],
+                untrusted,
+            }),
+            Err(failure) => Performed::ended(Ended::Failed(failure)),
+        }
+    }
+
+    /// Returns the result of a call as the line reads it.
+    async fn answered(&self, called: &Called) -> Result<Answered, Failure> {
+        let text = match &called.outcome {
+            OperationOutcome::Parts { parts } => Ok(self.text_of(parts).await?),
+            OperationOutcome::Value { value } => Ok(value.to_string()),
+            OperationOutcome::Message { .. } | OperationOutcome::Elapsed => Ok(String::new()),
+            OperationOutcome::Failed { failure } => {
+                Err(format!("Error ({}): {}", failure.code, failure.message))
+            }
+            OperationOutcome::Denied => Err("Denied: this is not allowed here.".to_owned()),
+            OperationOutcome::TimedOut => {
+                Err("Error (timed-out): it took too long and was stopped.".to_owned())
+            }
+            OperationOutcome::Cancelled => Err("Cancelled.".to_owned()),
+            OperationOutcome::Unknown => Err("Unknown: the host stopped while this was running \
+                                              and cannot tell whether it took effect. It was \
+                                              not run again. Check before repeating it."
+                .to_owned()),
+        };
+        let failed = text.is_err();
+        Ok(Answered {
+            tool: called.tool.clone(),
+            arguments: called.arguments.clone(),
+            text: text.unwrap_or_else(|why| why),
+            failed,
+        })
+    }
+
+    /// Returns the text of a result. One that was too long for an event is read from its blob.
+    async fn text_of(&self, parts: &[Part]) -> Result<String, Failure> {
+        let mut text = String::new();
+        let whole = parts.iter().find_map(|part| match part {
+            Part::Blob {
+                digest, media_type, ..
+            } if media_type == "text/plain" || media_type == "application/json" => Some(*digest),
+            _ => None,
+        });
+        if let Some(digest) = whole {
+            let read = self.core.store.blob(digest).await.map_err(|error| {
+                tracing::warn!(
+                    error = &error as &dyn std::error::Error,
+                    "the result of a call could not be read"
+                );
+                Failure::passing("unavailable", "the result of a call could not be read")
+            })?;
+            if let Some(bytes) = read {
+                text = String::from_utf8_lossy(&bytes).into_owned();
+            }
+        }
+        if text.is_empty() {
+            for part in parts {
+                match part {
+                    Part::Text { text: piece } => text.push_str(piece),
+                    Part::Blob { digest, .. } => {
+                        text.push_str(&format!("[{}]", digest.reference()));
+                    }
+                    Part::Call { .. } | Part::Opaque { .. } => {}
+                }
+            }
+        }
+        text.truncate(text.floor_char_boundary(RESULT_BYTES_MAX));
+        Ok(text)
+    }
+}
+
+/// Carries a line out on a thread of its own: its parser calls itself, and its work is bounded by
+/// what it reads and makes.
+async fn carried_out(
+    command: String,
+    skills: Arc<SkillSet>,
+    answered: Vec<Answered>,
+) -> Result<Came, Failure> {
+    let failed = |why: &str| {
+        tracing::error!(why, "a command line could not be carried out");
+        Failure::lasting(
+            "host-failed",
+            "the host failed while it carried the line out",
+        )
+    };
+    let Ok(_permit) = LINES.acquire().await else {
+        return Err(failed("no line is carried out any more"));
+    };
+    let (done, came) = tokio::sync::oneshot::channel();
+    let thread = std::thread::Builder::new()
+        .name("command-line".to_owned())
+        .stack_size(STACK_BYTES)
+        .spawn(move || {
+            // Nobody waits any more for a line that was cancelled.
+            let _ = done.send(shell::run(&command, &skills, &answered));
+        });
+    if let Err(error) = thread {
+        return Err(failed(&error.to_string()));
+    }
+    // A panic drops the sender.
+    came.await.map_err(|_| failed("it panicked"))
+}

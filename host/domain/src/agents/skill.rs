@@ -1,0 +1,333 @@
+//! Skills: components and folders that an agent reads about in files and uses by commands, instead
+//! of being shown schemas.
+//!
+//! A skill has a `SKILL.md` in the Agent Skills format below `/skills/{id}`. That of a component is
+//! made from its tools, or is the operator's own; a folder of the operator's is a skill without any
+//! component, too. Nothing here is a file of the machine: the files are texts in memory.
+
+mod folder;
+#[cfg(test)]
+mod tests;
+
+pub use folder::{
+    DESCRIPTION_CHARS_MAX, FILE_BYTES_MAX, FILES_MAX, FOLDER_BYTES_MAX, SkillFault, SkillFolder,
+};
+
+use super::definition::{Definition, ToolExposure};
+use crate::access::tool::{EffectClass, ToolDefinition};
+use crate::values::shown::visible;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::sync::Arc;
+
+/// The host's tool through which skills are read and used.
+pub const BASH: &str = "bash";
+/// The folder in which all skills are.
+pub const ROOT: &str = "/skills";
+/// The name of the file that describes a skill.
+pub const SKILL_FILE: &str = "SKILL.md";
+/// Bytes of a command line.
+pub const COMMAND_BYTES_MAX: usize = 16 << 10;
+/// Calls of tools that one command line makes.
+pub const COMMAND_CALLS_MAX: usize = 32;
+/// Milliseconds that a command line may take, with all calls that it makes.
+pub const COMMAND_MS_MAX: u64 = 1_800_000;
+/// Characters of a generated skill's description.
+const GENERATED_CHARS_MAX: usize = 300;
+/// Characters of the first sentence of a tool's description.
+const SENTENCE_CHARS_MAX: usize = 160;
+
+/// The entry of a skill in the prompt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SkillListing {
+    /// Its id: the component's name, or that of the folder.
+    pub id: String,
+    /// Its description in a few words.
+    pub description: String,
+    /// The path of its `SKILL.md`.
+    pub skill_path: String,
+    /// The path of its command; none for a folder without a component.
+    pub cli_path: Option<String>,
+}
+
+/// The form in which an agent is offered the tools of a component.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Offer {
+    /// As tools, with their schemas.
+    Tools,
+    /// As a skill.
+    Skill,
+    /// Not at all.
+    Nothing,
+}
+
+/// One skill as an agent is offered it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Skill {
+    /// Its id.
+    pub id: String,
+    /// Its description.
+    pub description: String,
+    /// Its files by their path below its folder, `SKILL.md` among them.
+    pub files: BTreeMap<String, Arc<str>>,
+    /// The tools that its command calls; none without a command.
+    pub tools: Vec<ToolDefinition>,
+}
+
+/// All skills of an agent, with their files by their whole paths.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct SkillSet {
+    skills: Vec<Skill>,
+    files: BTreeMap<String, Arc<str>>,
+}
+
+/// Returns the form in which an agent is offered a component, by the exposure and the lists of its
+/// definition. The lists have no say where everything is a tool.
+#[must_use]
+pub fn offer(definition: &Definition, component: &str) -> Offer {
+    match definition.tool_exposure {
+        ToolExposure::Tools => Offer::Tools,
+        ToolExposure::Skills | ToolExposure::Mixed if is_listed(definition, component) => {
+            Offer::Skill
+        }
+        ToolExposure::Skills => Offer::Nothing,
+        ToolExposure::Mixed => Offer::Tools,
+    }
+}
+
+/// Returns whether the skill lists of a definition let it have a skill. A deny wins, and a missing
+/// allow list allows everything.
+#[must_use]
+pub fn is_listed(definition: &Definition, id: &str) -> bool {
+    let denied = definition
+        .skill_denylist
+        .as_ref()
+        .is_some_and(|list| list.matches(id));
+    let allowed = definition
+        .skill_allowlist
+        .as_ref()
+        .is_none_or(|list| list.matches(id));
+    allowed && !denied
+}
+
+/// Returns the skills of an agent: of components that offer it these tools as skills, and of the
+/// operator's folders, by id. A folder with the name of a component replaces what is made from the
+/// component's tools.
+#[must_use]
+pub fn skills_of(
+    definition: &Definition,
+    components: BTreeMap<String, Vec<ToolDefinition>>,
+    folders: &[SkillFolder],
+) -> SkillSet {
+    if definition.tool_exposure == ToolExposure::Tools {
+        return SkillSet::default();
+    }
+    let mut skills: BTreeMap<String, Skill> = folders
+        .iter()
+        .filter(|folder| is_listed(definition, &folder.id))
+        .map(|folder| (folder.id.clone(), folder.skill()))
+        .collect();
+    for (id, tools) in components {
+        if tools.is_empty() {
+            continue;
+        }
+        match skills.get_mut(&id) {
+            Some(own) => own.tools = tools,
+            None => {
+                let made = generated(&id, tools);
+                skills.insert(id, made);
+            }
+        }
+    }
+    SkillSet::new(skills.into_values().collect())
+}
+
+impl Skill {
+    /// Returns the name of its command.
+    #[must_use]
+    pub fn command(&self) -> String {
+        format!("{}-cli", self.id)
+    }
+
+    /// Returns its entry in the prompt.
+    #[must_use]
+    pub fn listing(&self) -> SkillListing {
+        SkillListing {
+            id: self.id.clone(),
+            description: self.description.clone(),
+            skill_path: format!("{ROOT}/{}/{SKILL_FILE}", self.id),
+            cli_path: (!self.tools.is_empty())
+                .then(|| format!("{ROOT}/{}/{}", self.id, self.command())),
+        }
+    }
+
+    /// Returns a tool of its command, by its name or by the rest of it after the id.
+    #[must_use]
+    pub fn tool(&self, name: &str) -> Option<&ToolDefinition> {
+        let long = format!("{}_{name}", self.id.replace('-', "_"));
+        self.tools
+            .iter()
+            .find(|tool| tool.name == name)
+            .or_else(|| self.tools.iter().find(|tool| tool.name == long))
+    }
+}
+
+impl SkillSet {
+    /// Puts skills together.
+    #[must_use]
+    pub fn new(skills: Vec<Skill>) -> Self {
+        let mut files = BTreeMap::new();
+        for skill in &skills {
+            for (path, text) in &skill.files {
+                files.insert(format!("{ROOT}/{}/{path}", skill.id), text.clone());
+            }
+            if let Some(cli_path) = skill.listing().cli_path {
+                files.insert(cli_path, command_text(skill).into());
+            }
+        }
+        Self { skills, files }
+    }
+
+    /// Returns whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.skills.is_empty()
+    }
+
+    /// Returns the skills, by id.
+    #[must_use]
+    pub fn skills(&self) -> &[Skill] {
+        &self.skills
+    }
+
+    /// Returns the skill of a command, by the command's name or its whole path.
+    #[must_use]
+    pub fn by_command(&self, command: &str) -> Option<&Skill> {
+        self.skills.iter().find(|skill| {
+            let is_it =
+                skill.command() == command || skill.listing().cli_path.as_deref() == Some(command);
+            is_it && !skill.tools.is_empty()
+        })
+    }
+
+    /// Returns all files by their whole paths.
+    #[must_use]
+    pub fn files(&self) -> &BTreeMap<String, Arc<str>> {
+        &self.files
+    }
+
+    /// Returns a tool that some command calls.
+    #[must_use]
+    pub fn tool(&self, name: &str) -> Option<&ToolDefinition> {
+        self.skills
+            .iter()
+            .flat_map(|skill| &skill.tools)
+            .find(|tool| tool.name == name)
+    }
+
+    /// Returns the entries of the prompt, by id.
+    #[must_use]
+    pub fn listings(&self) -> Vec<SkillListing> {
+        self.skills.iter().map(Skill::listing).collect()
+    }
+}
+
+/// Returns the tool through which an agent uses its skills.
+#[must_use]
+pub fn bash() -> ToolDefinition {
+    ToolDefinition {
+        name: BASH.to_owned(),
+        description: format!(
+            "Reads skills and uses them. This is no system shell: no process is started, and there \
+             is no network and no file but those below {ROOT}, which are read-only. It knows \
+             pipes, `&&`, `||`, `;`, quotes, `NAME=value`, `$NAME`, `$(command)` and `2>&1`; the \
+             commands cat, head, tail, grep, wc, sort, uniq, echo, ls and jq; and the command of \
+             each skill: `<id>-cli <tool> --flag value`, `<id>-cli <tool> --json '{{…}}'`, \
+             `<id>-cli --help`. Read the SKILL.md of a skill before you use it."
+        ),
+        arguments: json!({
+            "type": "object",
+            "properties": {
+                "command": {
+                    "type": "string", "minLength": 1, "maxLength": COMMAND_BYTES_MAX,
+                    "description": "The command line.",
+                },
+            },
+            "required": ["command"],
+            "additionalProperties": false,
+        }),
+        results: None,
+        capabilities: Vec::new(),
+        effect: EffectClass::ReadOnly,
+        destructive: false,
+        time_limit_ms: None,
+    }
+}
+
+/// Makes the skill of a component from its tools.
+fn generated(id: &str, tools: Vec<ToolDefinition>) -> Skill {
+    let sentences: Vec<String> = tools
+        .iter()
+        .map(|tool| first_sentence(&tool.description))
+        .collect();
+    let told = format!("The tools of `{id}`. {}", sentences.join(" "));
+    let description = visible(&told, GENERATED_CHARS_MAX);
+    let mut text = format!(
+        "---\nname: {id}\ndescription: {}\n---\n\n# {id}\n\nUse these tools by the command \
+         `{id}-cli` in `{BASH}`:\n\n    {id}-cli <tool> --flag value\n    {id}-cli <tool> --json \
+         '{{…}}'\n    {id}-cli <tool> --help\n",
+        Value::from(description.as_str())
+    );
+    for tool in &tools {
+        // Writing to a text cannot fail.
+        let _ = write!(text, "\n## {}\n\n{}\n", tool.name, tool.description.trim());
+        let flags = flags_of(tool);
+        if !flags.is_empty() {
+            let _ = write!(text, "\n{flags}");
+        }
+    }
+    let files = BTreeMap::from([(SKILL_FILE.to_owned(), Arc::from(text))]);
+    Skill {
+        id: id.to_owned(),
+        description,
+        files,
+        tools,
+    }
+}
+
+/// Returns the flags of a tool, a line each: name, type, need and description.
+#[must_use]
+pub fn flags_of(tool: &ToolDefinition) -> String {
+    let mut text = String::new();
+    let Some(properties) = tool.arguments.get("properties").and_then(Value::as_object) else {
+        return text;
+    };
+    let required = tool.arguments.get("required").and_then(Value::as_array);
+    for (name, schema) in properties {
+        let is_needed = required.is_some_and(|all| all.iter().any(|it| it == name.as_str()));
+        let kind = schema.get("type").and_then(Value::as_str).unwrap_or("json");
+        let need = if is_needed { ", required" } else { "" };
+        let told = schema.get("description").and_then(Value::as_str);
+        let told = told.map(|told| format!(": {told}")).unwrap_or_default();
+        let _ = writeln!(text, "- `--{name}` ({kind}{need}){told}");
+    }
+    text
+}
+
+/// Returns the text that stands where a shell would have a program.
+fn command_text(skill: &Skill) -> String {
+    let names: Vec<&str> = skill.tools.iter().map(|tool| tool.name.as_str()).collect();
+    format!(
+        "{} is a command of the tool `{BASH}`; it calls: {}\n",
+        skill.command(),
+        names.join(", ")
+    )
+}
+
+fn first_sentence(text: &str) -> String {
+    let line = text.trim().lines().next().unwrap_or_default();
+    let end = line.find(". ").map_or(line.len(), |at| at + 1);
+    let sentence = line.get(..end).unwrap_or(line);
+    visible(sentence, SENTENCE_CHARS_MAX)
+}

@@ -1,0 +1,428 @@
+//! The terms of a filter.
+
+use super::values::{
+    Halt, arithmetic, compared, formatted, indexed, is_true, kind, number_from, raised, sliced,
+    weight,
+};
+use crate::meter::Meter;
+use jaq_core::load::lex::StrPart;
+use jaq_core::load::parse::{BinaryOp, Pattern, Term};
+use jaq_core::ops::Math;
+use jaq_core::path::{Opt, Part};
+use serde_json::{Map, Value};
+
+/// The values that a term gives, in order.
+pub(super) type Values = Result<Vec<Value>, Halt>;
+
+/// A variable with its value; its name begins with `$`.
+#[derive(Debug, Clone)]
+pub(super) struct Variable {
+    pub(super) name: String,
+    pub(super) value: Value,
+}
+
+/// The input of a term, and the variables that it may name.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Scope<'s> {
+    pub(super) input: &'s Value,
+    pub(super) variables: &'s [Variable],
+}
+
+impl<'s> Scope<'s> {
+    /// Returns the scope with another input.
+    pub(super) fn with(self, input: &'s Value) -> Self {
+        Self { input, ..self }
+    }
+
+    fn variable(self, name: &str) -> Result<&'s Value, Halt> {
+        let found = self.variables.iter().rev().find(|it| it.name == name);
+        found
+            .map(|variable| &variable.value)
+            .ok_or_else(|| Halt::Raised(format!("there is no variable {name}")))
+    }
+}
+
+/// A filter that is carried out.
+pub(super) struct Filter<'m> {
+    pub(super) meter: &'m mut Meter,
+}
+
+fn not_here<T>(what: &str) -> Result<T, Halt> {
+    raised(format!("{what} is not read here"))
+}
+
+impl<'m> Filter<'m> {
+    pub(super) fn new(meter: &'m mut Meter) -> Self {
+        Self { meter }
+    }
+
+    /// Counts a value, and makes a copy of it.
+    pub(super) fn copy(&mut self, value: &Value) -> Result<Value, Halt> {
+        self.meter.work(weight(value))?;
+        Ok(value.clone())
+    }
+
+    /// Counts a value that was made from others.
+    pub(super) fn made(&mut self, value: Value) -> Result<Value, Halt> {
+        self.meter.work(weight(&value))?;
+        Ok(value)
+    }
+
+    /// Returns the values of a term for one input.
+    pub(super) fn values(&mut self, term: &Term<&str>, scope: Scope<'_>) -> Values {
+        self.meter.work(64)?;
+        match term {
+            Term::Id => Ok(vec![self.copy(scope.input)?]),
+            Term::Recurse => self.all_below(scope.input),
+            Term::Num(number) => Ok(vec![number_from(number)?]),
+            Term::Str(format, parts) => self.text(*format, parts, scope),
+            Term::Arr(None) => Ok(vec![Value::Array(Vec::new())]),
+            Term::Arr(Some(inner)) => Ok(vec![Value::Array(self.values(inner, scope)?)]),
+            Term::Obj(entries) => self.objects(entries, scope),
+            Term::Neg(inner) => {
+                let values = self.values(inner, scope)?;
+                let zero = Value::from(0);
+                let negated = values
+                    .iter()
+                    .map(|value| arithmetic(Math::Sub, &zero, value));
+                negated.collect()
+            }
+            Term::BinOp(left, BinaryOp::Pipe(pattern), right) => {
+                let values = self.values(left, scope)?;
+                self.piped(values, (pattern.as_ref(), &**right), scope)
+            }
+            Term::BinOp(left, op, right) => self.both((&**left, &**right), op, scope),
+            Term::TryCatch(inner, caught) => match self.values(inner, scope) {
+                Err(Halt::Raised(why)) => match caught {
+                    Some(caught) => self.values(caught, scope.with(&Value::from(why))),
+                    None => Ok(Vec::new()),
+                },
+                values => values,
+            },
+            Term::IfThenElse(branches, otherwise) => {
+                self.chosen(branches, otherwise.as_deref(), scope)
+            }
+            Term::Call(name, arguments) => self.call(name, arguments, scope),
+            Term::Var(name) => Ok(vec![self.copy(scope.variable(name)?)?]),
+            Term::Path(inner, path) => {
+                let mut values = self.values(inner, scope)?;
+                for by in &path.0 {
+                    values = self.step(values, by, scope)?;
+                }
+                Ok(values)
+            }
+            Term::Label(..) | Term::Break(_) => not_here("label"),
+            Term::Fold(name, ..) => not_here(name),
+            Term::Def(..) => not_here("def"),
+        }
+    }
+
+    /// Returns a value and all values in it.
+    fn all_below(&mut self, input: &Value) -> Values {
+        let mut all = Vec::new();
+        let mut next = vec![input];
+        while let Some(value) = next.pop() {
+            all.push(self.copy(value)?);
+            match value {
+                Value::Array(items) => next.extend(items.iter().rev()),
+                Value::Object(fields) => next.extend(fields.values().rev()),
+                _ => {}
+            }
+        }
+        Ok(all)
+    }
+
+    fn text(
+        &mut self,
+        format: Option<&str>,
+        parts: &[StrPart<&str, Term<&str>>],
+        scope: Scope<'_>,
+    ) -> Values {
+        let mut texts = vec![String::new()];
+        for part in parts {
+            let pieces: Vec<String> = match part {
+                StrPart::Str(text) => vec![(*text).to_owned()],
+                StrPart::Char(char) => vec![char.to_string()],
+                StrPart::Term(term) => {
+                    let values = self.values(term, scope)?;
+                    let pieces = values.iter().map(|value| formatted(format, value));
+                    pieces.collect::<Result<_, _>>()?
+                }
+            };
+            let mut longer = Vec::new();
+            for piece in &pieces {
+                for text in &texts {
+                    self.meter.text(text.len() + piece.len())?;
+                    longer.push(format!("{text}{piece}"));
+                }
+            }
+            texts = longer;
+        }
+        Ok(texts.into_iter().map(Value::from).collect())
+    }
+
+    fn objects(
+        &mut self,
+        entries: &[(Term<&str>, Option<Term<&str>>)],
+        scope: Scope<'_>,
+    ) -> Values {
+        let mut objects = vec![Value::Object(Map::new())];
+        for (key, value) in entries {
+            let mut longer = Vec::new();
+            for key in self.keys(key, scope)? {
+                if !key.is_string() {
+                    return raised(format!("{} cannot be an object's key", kind(&key)));
+                }
+                let values = match value {
+                    Some(value) => self.values(value, scope)?,
+                    None => vec![self.under(entries, &key, scope)?],
+                };
+                longer.extend(self.longer(&objects, &key, &values)?);
+            }
+            objects = longer;
+        }
+        Ok(objects)
+    }
+
+    /// Returns the keys that a term gives; that of a variable is its name.
+    fn keys(&mut self, key: &Term<&str>, scope: Scope<'_>) -> Values {
+        match key {
+            Term::Var(name) => Ok(vec![Value::from(name.trim_start_matches('$'))]),
+            key => self.values(key, scope),
+        }
+    }
+
+    /// Returns the value of an entry that has only a key: the variable's, or the input's.
+    fn under(
+        &mut self,
+        entries: &[(Term<&str>, Option<Term<&str>>)],
+        key: &Value,
+        scope: Scope<'_>,
+    ) -> Result<Value, Halt> {
+        let name = format!("${}", key.as_str().unwrap_or_default());
+        let is_variable = entries
+            .iter()
+            .any(|entry| matches!(entry, (Term::Var(it), None) if *it == name));
+        if is_variable {
+            return self.copy(scope.variable(&name)?);
+        }
+        let value = indexed(scope.input, key)?;
+        self.made(value)
+    }
+
+    /// Returns each object with each value under a key.
+    fn longer(&mut self, objects: &[Value], key: &Value, values: &[Value]) -> Values {
+        let name = key.as_str().unwrap_or_default();
+        let mut longer = Vec::new();
+        for value in values {
+            for object in objects {
+                self.meter.work(weight(value))?;
+                let mut object = self.copy(object)?;
+                if let Value::Object(fields) = &mut object {
+                    fields.insert(name.to_owned(), value.clone());
+                }
+                longer.push(object);
+            }
+        }
+        Ok(longer)
+    }
+
+    /// Returns what a term gives for each of some values, which are its inputs or a variable.
+    fn piped(
+        &mut self,
+        values: Vec<Value>,
+        to: (Option<&Pattern<&str>>, &Term<&str>),
+        scope: Scope<'_>,
+    ) -> Values {
+        let mut all = Vec::new();
+        for value in values {
+            match to.0 {
+                None => all.extend(self.values(to.1, scope.with(&value))?),
+                Some(Pattern::Var(name)) => {
+                    let mut variables = scope.variables.to_vec();
+                    for variable in &variables {
+                        self.meter.work(weight(&variable.value))?;
+                    }
+                    variables.push(Variable {
+                        name: (*name).to_owned(),
+                        value,
+                    });
+                    let scope = Scope {
+                        input: scope.input,
+                        variables: &variables,
+                    };
+                    all.extend(self.values(to.1, scope)?);
+                }
+                Some(_) => return not_here("a pattern after `as`"),
+            }
+        }
+        Ok(all)
+    }
+
+    fn both(
+        &mut self,
+        sides: (&Term<&str>, &Term<&str>),
+        op: &BinaryOp<&str>,
+        scope: Scope<'_>,
+    ) -> Values {
+        match op {
+            BinaryOp::Comma => {
+                let mut values = self.values(sides.0, scope)?;
+                values.extend(self.values(sides.1, scope)?);
+                Ok(values)
+            }
+            BinaryOp::Alt => {
+                let left = match self.values(sides.0, scope) {
+                    Err(Halt::Raised(_)) => Vec::new(),
+                    values => values?,
+                };
+                let left: Vec<Value> = left.into_iter().filter(is_true).collect();
+                if left.is_empty() {
+                    self.values(sides.1, scope)
+                } else {
+                    Ok(left)
+                }
+            }
+            BinaryOp::Or | BinaryOp::And => {
+                let ends = matches!(op, BinaryOp::Or);
+                let mut all = Vec::new();
+                for left in self.values(sides.0, scope)? {
+                    if is_true(&left) == ends {
+                        all.push(Value::Bool(ends));
+                        continue;
+                    }
+                    let right = self.values(sides.1, scope)?;
+                    all.extend(right.iter().map(|value| Value::Bool(is_true(value))));
+                }
+                Ok(all)
+            }
+            BinaryOp::Math(math) => {
+                self.pairs(sides, scope, |left, right| arithmetic(*math, left, right))
+            }
+            BinaryOp::Cmp(cmp) => self.pairs(sides, scope, |left, right| {
+                Ok(Value::Bool(compared(*cmp, left, right)))
+            }),
+            BinaryOp::Pipe(_) => not_here("this pipe"),
+            BinaryOp::Assign | BinaryOp::Update | BinaryOp::UpdateMath(_) | BinaryOp::UpdateAlt => {
+                not_here("an assignment")
+            }
+        }
+    }
+
+    /// Returns what becomes of each pair of values of two terms.
+    fn pairs(
+        &mut self,
+        sides: (&Term<&str>, &Term<&str>),
+        scope: Scope<'_>,
+        becomes: impl Fn(&Value, &Value) -> Result<Value, Halt>,
+    ) -> Values {
+        let rights = self.values(sides.1, scope)?;
+        let lefts = self.values(sides.0, scope)?;
+        let mut all = Vec::new();
+        for right in &rights {
+            for left in &lefts {
+                // What is made is at most as large as both.
+                self.meter.work(weight(left) + weight(right))?;
+                all.push(becomes(left, right)?);
+            }
+        }
+        Ok(all)
+    }
+
+    fn chosen(
+        &mut self,
+        branches: &[(Term<&str>, Term<&str>)],
+        otherwise: Option<&Term<&str>>,
+        scope: Scope<'_>,
+    ) -> Values {
+        let Some(((condition, then), more)) = branches.split_first() else {
+            return match otherwise {
+                Some(otherwise) => self.values(otherwise, scope),
+                None => Ok(vec![self.copy(scope.input)?]),
+            };
+        };
+        let mut all = Vec::new();
+        for holds in self.values(condition, scope)? {
+            all.extend(if is_true(&holds) {
+                self.values(then, scope)?
+            } else {
+                self.chosen(more, otherwise, scope)?
+            });
+        }
+        Ok(all)
+    }
+
+    /// Follows one part of a path from some values.
+    fn step(
+        &mut self,
+        values: Vec<Value>,
+        by: &(Part<Term<&str>>, Opt),
+        scope: Scope<'_>,
+    ) -> Values {
+        let part = &by.0;
+        let opt = by.1;
+        let mut all = Vec::new();
+        let indices = match part {
+            Part::Index(index) => self.values(index, scope)?,
+            Part::Range(from, until) => {
+                let mut bound = |term: &Option<Term<&str>>| match term {
+                    Some(term) => self.values(term, scope),
+                    None => Ok(vec![Value::Null]),
+                };
+                let from = bound(from)?;
+                let until = bound(until)?;
+                let is_whole = matches!(part, Part::Range(None, None));
+                for value in values {
+                    let found = if is_whole {
+                        items(value)
+                    } else {
+                        slices(&value, &from, &until)
+                    };
+                    self.take(found, opt, &mut all)?;
+                }
+                return Ok(all);
+            }
+        };
+        for value in values {
+            for index in &indices {
+                let found = indexed(&value, index).map(|found| vec![found]);
+                self.take(found, opt, &mut all)?;
+            }
+        }
+        Ok(all)
+    }
+
+    /// Adds what a part of a path has found. What it cannot be followed from gives nothing if it is
+    /// optional.
+    fn take(&mut self, found: Values, opt: Opt, all: &mut Vec<Value>) -> Result<(), Halt> {
+        match (found, opt) {
+            (Ok(found), _) => {
+                for value in found {
+                    all.push(self.made(value)?);
+                }
+                Ok(())
+            }
+            (Err(Halt::Raised(_)), Opt::Optional) => Ok(()),
+            (Err(halt), _) => Err(halt),
+        }
+    }
+}
+
+/// Returns the items of a list, or the values of an object.
+fn items(value: Value) -> Values {
+    match value {
+        Value::Array(items) => Ok(items),
+        Value::Object(fields) => Ok(fields.into_iter().map(|(_, value)| value).collect()),
+        other => raised(format!("{} has no items", kind(&other))),
+    }
+}
+
+fn slices(value: &Value, from: &[Value], until: &[Value]) -> Values {
+    let mut all = Vec::new();
+    for until in until {
+        for from in from {
+            all.push(sliced(value, from, until)?);
+        }
+    }
+    Ok(all)
+}

@@ -1,0 +1,227 @@
+//! Skills: tools that are used by command lines, under the rules of any call.
+
+use agent_host_tests::{Setup, World};
+use domain::event::Event;
+use domain::id::{OperationId, Stream};
+use domain::operation::Performer;
+use domain::skill::SkillFolder;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+/// A setup whose first agent is offered the component `effects` as a skill, in this form.
+fn skilled(exposure: &str) -> Setup {
+    let mut setup = Setup::default();
+    setup.definitions[0]["toolExposure"] = json!(exposure);
+    setup.definitions[0]["skillAllowlist"] = json!(["effects", "guide"]);
+    let text = "---\nname: guide\ndescription: A guide.\n---\nLook first.\n";
+    let files = BTreeMap::from([
+        ("SKILL.md".to_owned(), text.to_owned()),
+        ("scripts/x.sh".to_owned(), "echo x".to_owned()),
+    ]);
+    setup.skills = vec![SkillFolder::read("guide", files).unwrap()];
+    setup
+}
+
+fn line(command: &str) -> Value {
+    json!([{ "start": [{ "key": "b", "tool": "bash", "args": { "command": command } }] }])
+}
+
+async fn events(world: &World) -> Vec<Event> {
+    let run = world.runs().await[0];
+    let events = world.store().stream(Stream::Run(run), 0, 1_000).await;
+    let events = events.unwrap().into_iter();
+    events.filter_map(|recorded| recorded.event).collect()
+}
+
+/// The calls that command lines made, with the tools that were really to be called.
+fn calls(events: &[Event]) -> Vec<(OperationId, String)> {
+    let calls = events.iter().filter_map(|event| match event {
+        Event::OperationContinued(continued) => continued.call.as_ref(),
+        _ => None,
+    });
+    calls
+        .filter_map(|call| match &call.started.performer {
+            Performer::Tool { tool, .. } => Some((call.started.id, tool.clone())),
+            _ => None,
+        })
+        .collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_by_a_command_is_on_record_before_and_after_it_like_any_other() {
+    let world = World::new(skilled("skills")).await;
+    let told = world
+        .play(line(
+            "effects-cli look && effects-cli send --sleep 1 | head -n 1; cat /etc/passwd",
+        ))
+        .await;
+    assert_eq!(
+        told,
+        [
+            "b parts look done",
+            "send done",
+            "[stderr]",
+            "cat: /etc/passwd: No such file or directory",
+            "[exit code 1]",
+        ]
+    );
+    let effects = world.effects();
+    assert_eq!(effects.len(), 4, "{effects:?}");
+    let events = events(&world).await;
+    let calls = calls(&events);
+    let tools: Vec<&str> = calls.iter().map(|(_, tool)| tool.as_str()).collect();
+    assert_eq!(tools, ["look", "send"]);
+    let place = |is: &dyn Fn(&Event) -> bool| events.iter().position(is).unwrap();
+    for (call, tool) in &calls {
+        let begun = place(&|event| match event {
+            Event::OperationContinued(it) => it
+                .call
+                .as_ref()
+                .is_some_and(|made| made.started.id == *call),
+            _ => false,
+        });
+        let ended = place(&|event| match event {
+            Event::RunSettled(it) => it.settled.iter().any(|one| one.operation == *call),
+            _ => false,
+        });
+        assert!(begun < ended, "{tool}");
+        if tool == "send" {
+            let sent = place(&|event| match event {
+                Event::OperationStarted(it) => it.operation == *call,
+                _ => false,
+            });
+            assert!(begun < sent && sent < ended);
+        }
+        let ledger = world.ledger().await;
+        let entry = ledger.iter().find(|entry| entry.operation == Some(*call));
+        let entry = entry.expect("a ledger line");
+        assert_eq!(entry.tool.as_deref(), Some(tool.as_str()));
+        assert_eq!(entry.component.as_deref(), Some("effects"));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_model_is_shown_the_forms_that_exposure_and_lists_say() {
+    for (exposure, allowlist, expected) in [
+        ("tools", json!(["effects"]), "tools"),
+        ("skills", json!(["effects"]), "bash"),
+        ("mixed", json!(["effects"]), "bash"),
+        ("mixed", json!(["guide"]), "both"),
+        ("mixed", json!([]), "tools"),
+        ("skills", json!(["nothing"]), "neither"),
+    ] {
+        let mut setup = skilled(exposure);
+        setup.definitions[0]["skillAllowlist"] = allowlist;
+        setup.script = r#"
+[[rule]]
+when = { tools = ["bash", "look"] }
+reply = { text = "both" }
+[[rule]]
+when = { tools = ["look"] }
+reply = { text = "tools" }
+[[rule]]
+when = { tools = ["bash"] }
+reply = { text = "bash" }
+[[rule]]
+reply = { text = "neither" }
+"#
+        .to_owned();
+        let world = World::new(setup).await;
+        let told = world
+            .play(json!([{ "start": [{ "key": "m", "model": "x" }] }]))
+            .await;
+        assert_eq!(told, [format!("m message {expected}")], "{exposure}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_reads_skills_and_is_told_that_scripts_cannot_run() {
+    let world = World::new(skilled("mixed")).await;
+    let told = world
+        .play(line(
+            "ls /skills; tail -n 3 guide/SKILL.md; grep -c look effects/SKILL.md; guide/scripts/x.sh",
+        ))
+        .await
+        .join("\n");
+    assert!(told.starts_with("b parts effects/\nguide/\n"), "{told}");
+    assert!(told.contains("cannot be run"), "{told}");
+    assert!(told.ends_with("[exit code 127]"), "{told}");
+    assert!(world.effects().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn lists_and_limits_hold_for_commands_as_for_calls() {
+    let mut setup = skilled("skills");
+    setup.definitions[0]["toolDenylist"] = json!(["send"]);
+    setup.definitions[0]["limits"] = json!({ "toolCallsMax": 2 });
+    let world = World::new(setup).await;
+    let told = world
+        .play(line(
+            "effects-cli send; effects-cli look; effects-cli look || echo stopped",
+        ))
+        .await
+        .join("\n");
+    assert!(told.contains("there is no tool send"), "{told}");
+    assert!(told.contains("look done\nstopped"), "{told}");
+    assert!(told.contains("limit-reached"), "{told}");
+    assert_eq!(world.effects().len(), 2);
+
+    let mut setup = skilled("skills");
+    setup.definitions[0]["toolDenylist"] = json!(["bash"]);
+    let world = World::new(setup).await;
+    let told = world.play(line("effects-cli look")).await;
+    assert!(!told.join("\n").contains("done"), "{told:?}");
+    assert!(world.effects().is_empty());
+
+    // What is offered as a skill is no tool.
+    let world = World::new(skilled("skills")).await;
+    let told = world
+        .play(json!([{ "start": [{ "key": "t", "tool": "look" }] }]))
+        .await;
+    assert!(told[0].contains("TOOL_NOT_AVAILABLE"), "{told:?}");
+    assert!(world.effects().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_line_goes_on_after_a_restart_and_repeats_no_call() {
+    let mut setup = skilled("skills");
+    setup.definitions[0]["confirm"] = json!(["put"]);
+    let world = World::new(setup).await;
+    let session = world.open("puppet").await;
+    let steps = json!({ "steps": line("effects-cli look && effects-cli put && effects-cli look") });
+    world.say("puppet", session, &steps.to_string()).await;
+    let (question, action) = world.question("puppet", session).await;
+    assert_eq!(action.props["tool"], "put");
+    let world = world.restart(|_| {}).await;
+    let agrees = json!({ "approve": true, "call": action.props["call"] });
+    world.answer("puppet", question, agrees).await.unwrap();
+    world.idle(session).await;
+    assert_eq!(
+        world.last_reply(session).await,
+        "b parts look done\nput done\nlook done"
+    );
+    let begun: Vec<String> = world
+        .effects()
+        .iter()
+        .filter(|line| line.contains("begin"))
+        .filter_map(|line| line.split(' ').next().map(str::to_owned))
+        .collect();
+    assert_eq!(begun, ["look", "put", "look"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_line_is_cancelled_together_with_the_call_that_it_waits_for() {
+    let world = World::new(skilled("skills")).await;
+    let command = "effects-cli patient --later 3600000; effects-cli look";
+    let told = world
+        .play(json!([
+            { "start": [
+                { "key": "b", "tool": "bash", "args": { "command": command } },
+                { "key": "t", "timer": 500 },
+            ] },
+            { "cancel": ["b"] },
+        ]))
+        .await;
+    assert_eq!(told, ["t elapsed", "b cancelled"]);
+    assert!(!world.effects().iter().any(|line| line.starts_with("look")));
+}
