@@ -19,6 +19,7 @@
 //! - sessions looked at and listed, and searched: `command/sessions.rs`, `command/search.rs`
 //! - ends of runs and structured sessions: `command/ending.rs`, `command/reason.rs`
 //! - work that agents handed to each other: `command/tasks.rs`
+//! - switches to another agent, and returns: `command/switching.rs`
 //! - compaction on request: `command/compacting.rs`
 //! - notes, and reading a session into notes on request: `command/memory.rs`
 //! - forks and comparisons: `command/trees.rs`
@@ -71,6 +72,7 @@ mod search;
 mod session_limits;
 mod session_stats;
 mod sessions;
+mod switching;
 mod tasks;
 mod transcripts;
 mod trees;
@@ -99,6 +101,7 @@ pub(crate) use quota::may_store;
 pub use reading::Reading;
 pub use route::{Meant, PostRouted, Routed, RoutedReceipt};
 pub use session_stats::SessionNumbers;
+pub use switching::{Switch, Switched};
 pub use tasks::{TaskList, TaskQuery, TaskStats};
 pub use transcripts::{ImportSession, ImportedSession, TRANSCRIPT_BYTES_MAX};
 pub use trees::{DIFF_TURNS_MAX, Fork, Other};

@@ -8,6 +8,7 @@
 //! ## Where things are
 //!
 //! - commands from outside: `command.rs`
+//! - the return of a user from another agent: `come_back.rs`
 //! - the order of things in one session: `driver.rs`
 //! - what executes guests, and its stand-in for tests: `engine.rs`
 //! - work on operations: `performance.rs`
@@ -35,6 +36,7 @@ mod boxed;
 mod buckets;
 pub mod catalogue;
 mod clock;
+mod come_back;
 pub mod command;
 mod conformance;
 mod core;
@@ -73,13 +75,14 @@ mod view;
 
 pub use catalogue::{Catalogue, Entry, Misfit};
 pub use clock::{Clock, ClockState};
+pub use come_back::Returned;
 pub use command::{
     Address, AgentView, Below, Broker, By, CallReport, Cancelled, CreateAgent, DIFF_TURNS_MAX,
     Error, Fork, Gone, ImportSession, Imported, ImportedSession, InputReceipt, InputView,
     IssuedKey, KeysOf, Meant, NewSession, Other, PathEntry, PathFilter, PostMessage, PostOutcome,
     PostRouted, PurgeOf, QueueSaid, Reading, Respond, Routed, RoutedReceipt, SessionNumbers,
-    SessionView, Setup, TRANSCRIPT_BYTES_MAX, Target, TaskList, TaskQuery, TaskStats, Template,
-    TurnOutcome, TurnReport, UploadFile, WaitingInputs, WantedNotes,
+    SessionView, Setup, Switch, Switched, TRANSCRIPT_BYTES_MAX, Target, TaskList, TaskQuery,
+    TaskStats, Template, TurnOutcome, TurnReport, UploadFile, WaitingInputs, WantedNotes,
 };
 pub use core::{Limits, Stats, UserLimits};
 pub use live::{Frame, Joined, Live, SharedText, Show};
