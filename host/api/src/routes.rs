@@ -29,6 +29,7 @@ mod search;
 mod session_stats;
 mod sessions;
 mod status;
+mod switching;
 mod tasks;
 mod transcripts;
 mod trees;
@@ -111,6 +112,8 @@ fn guarded() -> OpenApiRouter<Api> {
         .routes(routes!(labels::change, labels::delete))
         .routes(routes!(labels::clear))
         .routes(routes!(compacting::compact))
+        .routes(routes!(switching::switch))
+        .routes(routes!(switching::go_back))
         .routes(routes!(memory::read))
         .routes(routes!(memory::list))
         .routes(routes!(memory::forget))
