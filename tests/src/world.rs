@@ -483,6 +483,13 @@ async fn catalogue(dir: &Path, setup: &Setup, runtime: &Runtime, before: &Catalo
         .expect("a catalogue that fits")
         .with_personas(personas)
         .expect("personas that fit")
+        .without_agent_tools(&domain::grant::PatternList(
+            setup
+                .agent_tools_disabled
+                .iter()
+                .map(|name| (*name).to_owned())
+                .collect(),
+        ))
 }
 
 /// A chat of a user's with their own agent of a definition.

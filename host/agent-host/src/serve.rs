@@ -218,6 +218,7 @@ async fn open(
     let (runtime, entries) = guests?;
     let catalogue = Catalogue::new(loaded.config.definitions(), entries)
         .and_then(|catalogue| catalogue.with_personas(loaded.config.personas.clone()))
+        .map(|catalogue| catalogue.without_agent_tools(&loaded.config.agent_tools.disabled))
         .map_err(|misfit| Failure::new(Exit::Usage, misfit))?;
     let after_restore = match (options.resume_effects, options.settle_unknown) {
         (true, _) => AfterRestore::Resume,
@@ -353,6 +354,7 @@ pub(crate) async fn load_catalogue(loaded: &Loaded) -> Result<Catalogue, Failure
     let runtime = command_runtime(loaded, Reach::default()).await?;
     let entries = guests::load_all(loaded, &runtime).await?;
     Catalogue::new(loaded.config.definitions(), entries)
+        .map(|catalogue| catalogue.without_agent_tools(&loaded.config.agent_tools.disabled))
         .map_err(|misfit| Failure::new(Exit::Usage, misfit))
 }
 

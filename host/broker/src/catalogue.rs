@@ -5,13 +5,13 @@ use crate::schemas::{Schemas, ToolSchemas};
 use domain::authority::is_system;
 use domain::definition::{Definition, DefinitionId};
 use domain::delegate;
-use domain::grant::Grant;
+use domain::grant::{Grant, PatternList};
 use domain::memory;
 use domain::persona::{Persona, PersonaId};
 use domain::talk;
 use domain::tool::ToolDefinition;
 use runtime::Described;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// The type of a session that takes no slot.
@@ -39,6 +39,8 @@ pub struct Catalogue {
     schemas: Schemas,
     tool_schemas: BTreeMap<String, ToolSchemas>,
     personas: BTreeMap<PersonaId, Arc<Persona>>,
+    /// The host's tools for reaching agents that no agent has.
+    disabled: BTreeSet<&'static str>,
 }
 
 impl std::fmt::Debug for Catalogue {
@@ -272,6 +274,22 @@ impl Catalogue {
             }
         }
         Ok(self)
+    }
+
+    /// Switches those of the host's tools off that reach other agents and match one of these
+    /// patterns: `delegate`, `agents_message`, `dispatch_to_agent`, `reply_to_caller`. No agent has
+    /// them then, whatever its lists say. Tools of components are none of them.
+    #[must_use]
+    pub fn without_agent_tools(mut self, patterns: &PatternList) -> Self {
+        let own = talk::NAMES.into_iter().chain([delegate::NAME]);
+        self.disabled = own.filter(|name| patterns.matches(name)).collect();
+        self
+    }
+
+    /// Returns whether a tool is one of the host's that is switched off.
+    #[must_use]
+    pub fn is_disabled(&self, tool: &str) -> bool {
+        self.disabled.contains(tool)
     }
 
     /// Returns a persona.

@@ -344,6 +344,7 @@ impl Offered<'_> {
             .map(|tool| ToolDefinition::clone(tool))
             .chain(own)
             .chain(of_memory)
+            .filter(|tool| !self.catalogue.is_disabled(&tool.name))
             .filter(|tool| caller.may_call(tool).is_ok())
             .collect();
         tools.sort_by(|a, b| a.name.cmp(&b.name));

@@ -43,6 +43,8 @@ pub struct Setup {
     pub is_pinned: bool,
     /// Personas, as the config file writes them.
     pub personas: Vec<Value>,
+    /// Patterns of the host's tools for reaching agents that are switched off.
+    pub agent_tools_disabled: Vec<&'static str>,
     /// Guests that are at work at once.
     pub instances_max: u32,
     /// Clock of the host.
@@ -84,6 +86,7 @@ impl Default for Setup {
             grants: Vec::new(),
             is_pinned: false,
             personas: Vec::new(),
+            agent_tools_disabled: Vec::new(),
             instances_max: 32,
             clock: Clock::system(),
             store: store::Options::default(),

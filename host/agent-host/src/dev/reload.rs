@@ -201,11 +201,13 @@ impl Reloading {
         let before = self.host.broker.catalogue();
         let definitions = next.config.definitions();
         let personas = next.config.personas.clone();
+        let disabled = next.config.agent_tools.disabled.clone();
         // Schemas are compiled, which is waited for.
         let put_together = tokio::task::spawn_blocking(move || {
             before
                 .successor(definitions, entries)
                 .and_then(|catalogue| catalogue.with_personas(personas))
+                .map(|catalogue| catalogue.without_agent_tools(&disabled))
         });
         put_together
             .await
