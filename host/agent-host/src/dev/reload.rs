@@ -20,7 +20,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 /// The parts of the configuration that are read again, as keys of the file.
-const READ_AGAIN: [&str; 4] = ["agents", "components", "personas", "requirePins"];
+const READ_AGAIN: [&str; 5] = [
+    "agentTools",
+    "agents",
+    "components",
+    "personas",
+    "requirePins",
+];
 
 /// A host that is serving.
 pub(crate) struct Host {
@@ -145,6 +151,7 @@ impl Reloading {
     fn beside_the_rest(&self, read: Loaded) -> Loaded {
         let Config {
             agents,
+            agent_tools,
             components,
             personas,
             require_pins,
@@ -154,6 +161,7 @@ impl Reloading {
         next.overlaid = read.overlaid;
         next.config = Config {
             agents,
+            agent_tools,
             components,
             personas,
             require_pins,
