@@ -230,6 +230,55 @@ async fn a_message_without_an_address_goes_to_the_agent_that_was_used_last() {
             .text("field"),
         "query:strategy"
     );
+    // And there such a message goes.
+    let say = async |to: Value| {
+        let mut body = json!({ "content": script("heard") });
+        if !to.is_null() {
+            body["to"] = to;
+        }
+        ask(&line, Method::POST, "/api/messages?wait_s=30", &body).await
+    };
+    let goes_to = async |to: Value, path: &str| {
+        let said = say(to).await;
+        let agent = get(&line, &at(path)).await.text("id");
+        assert_eq!(
+            (
+                said.text("agent_id"),
+                said.text("level").as_str(),
+                &said.body["reply"]["text"]
+            ),
+            (agent, "strategy", &json!("heard")),
+            "{said:?}"
+        );
+    };
+    goes_to(Value::Null, "/local/telegram").await;
+    goes_to(json!({ "strategy": "heartbeat" }), "/system/heartbeat").await;
+    talk(&line, "/local/agent/a", "hello").await;
+    goes_to(Value::Null, "/local/agent/a").await;
+    goes_to(
+        json!({ "strategy": "most-recent-foreground" }),
+        "/local/agent/a",
+    )
+    .await;
+    for wrong in [
+        json!({}),
+        json!({ "strategy": "heartbeat", "agent": "/local/agent/a" }),
+    ] {
+        let refused = say(wrong).await;
+        assert_eq!(
+            (refused.status, refused.text("field").as_str()),
+            (422, "/to"),
+            "{refused:?}"
+        );
+    }
+    // Who has nobody to talk with is told so.
+    let bob = host.user("bob", &["read", "write"]).await;
+    let body = json!({ "content": script("heard") });
+    let nobody = ask(&bob, Method::POST, "/api/messages", &body).await;
+    assert_eq!(
+        (nobody.status, nobody.text("code").as_str()),
+        (404, "AGENT_NOT_FOUND")
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
