@@ -42,7 +42,11 @@ impl Conversation<'_> {
         // Nothing of the answer to the message is missed.
         let position = number(&there, "/position").checked_sub(1);
         let place = self.place(&there, position).await?;
-        self.enter(place).await
+        self.enter(place).await?;
+        if position.is_some() {
+            self.awaited = Awaited::Agent;
+        }
+        Ok(())
     }
 
     async fn go_to_new(&mut self) -> Result<(), Failure> {
