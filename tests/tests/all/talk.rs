@@ -215,6 +215,8 @@ async fn a_message_to_nobody_or_into_no_session_is_refused_with_the_designs_code
     );
 }
 
+/// A message that nobody waits for is told to have started before it is dealt with. Its answer is
+/// stored in the target's session and comes as a message.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_async_message_starts_at_once_and_its_answer_comes_as_a_message() {
     let world = World::new(Setup::default()).await;
@@ -227,12 +229,29 @@ async fn an_async_message_starts_at_once_and_its_answer_comes_as_a_message() {
     world
         .say("puppet", session, &script(&start(&[asked])))
         .await;
-    world.quiet().await;
-    let text = heard(&world, session).await;
-    assert!(
-        text.contains(r#""status":"started""#) && text.contains("\nmuch later\n"),
-        "{text}"
+    world.until(session, |row| row.revision >= 1).await;
+    let reply = world.last_reply(session).await;
+    let lines: Vec<String> = reply.lines().map(str::to_owned).collect();
+    let told = result(&lines, "m");
+    let target = session_of(&told);
+    let input: domain::id::InputId = told["responseId"].as_str().unwrap().parse().unwrap();
+    assert_eq!(
+        told,
+        json!({
+            "mode": "async", "status": "started", "agentId": "other", "sessionId": target,
+            "sessionName": target, "created": true, "responseId": input,
+        })
     );
+    let row = world.store().session(target).await.unwrap().unwrap();
+    assert_eq!(row.revision, 0, "it was told before there was an answer");
+    let (accepted, _) = world.store().input(input).await.unwrap().unwrap();
+    assert_eq!(accepted.session, target, "by its id the turn is found");
+    world.quiet().await;
+    assert!(
+        heard(&world, target).await.ends_with("\nmuch later\n"),
+        "the answer is stored in the target's session"
+    );
+    assert!(heard(&world, session).await.contains("\nmuch later\n"));
     assert_eq!(
         world
             .starts()
@@ -242,6 +261,72 @@ async fn an_async_message_starts_at_once_and_its_answer_comes_as_a_message() {
             .count(),
         2,
         "the answer is a turn of its own"
+    );
+}
+
+/// Whoever watches the target's session sees the answer to an async message stream in, as any.
+#[tokio::test(flavor = "multi_thread")]
+async fn watchers_of_the_targets_session_see_the_answer_to_an_async_message_stream() {
+    let world = World::new(Setup::default()).await;
+    let mut watched = world.broker.live().join(|| 0, |_, _| true);
+    let asked = call(
+        "m",
+        "agents_message",
+        &json!({ "agentId": "assistant", "content": "hello", "mode": "async" }),
+    );
+    let told = result(&world.play(start(&[asked])).await, "m");
+    let target = session_of(&told);
+    world.quiet().await;
+    let mut streamed = String::new();
+    while let Ok(frame) = watched.frames.try_recv() {
+        if let (broker::Show::Text(text), true) = (frame.show, frame.session == target) {
+            streamed.push_str(&text);
+        }
+    }
+    assert_eq!(streamed, "hello from the model");
+    assert!(
+        heard(&world, target)
+            .await
+            .ends_with("hello from the model\n")
+    );
+}
+
+/// A message is a user's message to the other agent, whose turn has that agent's own lists and not
+/// its sender's.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_between_agents_is_a_users_message_in_the_targets_own_scope() {
+    let mut setup = deep(1);
+    setup.definitions[0]["toolAllowlist"] = json!(["agents_message"]);
+    setup.definitions[5]["toolDenylist"] = json!(["put"]);
+    let world = World::new(setup).await;
+    let steps = json!([{ "start": [{ "key": "p", "tool": "put" }] }]);
+    let own = world.play(steps.clone()).await;
+    assert_eq!(outcome(&own, "p"), "denied", "the sender may not do it");
+    assert_eq!(world.effects(), Vec::<String>::new());
+    let denied = result(
+        &world
+            .play(start(&[message("m", "third", &script(&steps))]))
+            .await,
+        "m",
+    );
+    assert_eq!(denied["response"], "p denied", "{denied}");
+    assert_eq!(world.effects(), Vec::<String>::new());
+    let done = result(
+        &world
+            .play(start(&[message("m", "other", &script(&steps))]))
+            .await,
+        "m",
+    );
+    assert!(
+        done["response"].as_str().unwrap().starts_with("p parts"),
+        "{done}"
+    );
+    assert!(!world.effects().is_empty(), "the other agent may");
+    let heard = world.messages(session_of(&done)).await;
+    let first = heard.first().unwrap();
+    assert_eq!(
+        (first.role, first.text()),
+        (domain::message::Role::User, script(&steps))
     );
 }
 
