@@ -127,6 +127,7 @@ fn guarded() -> OpenApiRouter<Api> {
         .routes(routes!(queue::show, queue::cancel))
         .routes(routes!(paths::list))
         .routes(routes!(paths::fetch))
+        .routes(routes!(paths::post_to_all))
         .routes(routes!(paths::reply_target))
         .routes(routes!(paths::abort))
         .routes(routes!(connectors::bind, connectors::unbind))

@@ -6,6 +6,7 @@
 //!   `command/error.rs`, `command/driver_answer.rs`
 //! - messages that arrive: `command/messages.rs`
 //! - messages to a turn, a session, an agent, a persona or nobody: `command/route.rs`
+//! - a message to all agents that a user talks with: `command/posting.rs`
 //! - addresses of such messages: `command/address.rs`
 //! - a chat that begins with its first message: `command/beginning.rs`
 //! - post and await: `command/awaiting.rs`
@@ -59,6 +60,7 @@ mod once;
 mod opening;
 mod paths;
 mod placing;
+mod posting;
 mod purge;
 mod quarantine;
 mod queue;
@@ -95,6 +97,7 @@ pub use once::By;
 pub(crate) use once::{AnswerAt, Request};
 pub use paths::{PathEntry, PathFilter};
 pub use placing::Below;
+pub use posting::{PostToAll, PostedTo};
 pub use purge::{Gone, PurgeOf};
 pub use queue::{InputView, QueueSaid, WaitingInputs};
 pub(crate) use quota::may_store;

@@ -80,9 +80,10 @@ pub use command::{
     Address, AgentView, Below, Broker, By, CallReport, Cancelled, CreateAgent, DIFF_TURNS_MAX,
     Error, Fork, Gone, ImportSession, Imported, ImportedSession, InputReceipt, InputView,
     IssuedKey, KeysOf, Meant, NewSession, Other, PathEntry, PathFilter, PostMessage, PostOutcome,
-    PostRouted, PurgeOf, QueueSaid, Reading, Respond, Routed, RoutedReceipt, SessionNumbers,
-    SessionView, Setup, Switch, Switched, TRANSCRIPT_BYTES_MAX, Target, TaskList, TaskQuery,
-    TaskStats, Template, TurnOutcome, TurnReport, UploadFile, WaitingInputs, WantedNotes,
+    PostRouted, PostToAll, PostedTo, PurgeOf, QueueSaid, Reading, Respond, Routed, RoutedReceipt,
+    SessionNumbers, SessionView, Setup, Switch, Switched, TRANSCRIPT_BYTES_MAX, Target, TaskList,
+    TaskQuery, TaskStats, Template, TurnOutcome, TurnReport, UploadFile, WaitingInputs,
+    WantedNotes,
 };
 pub use core::{Limits, Stats, UserLimits};
 pub use live::{Frame, Joined, Live, SharedText, Show};

@@ -71,6 +71,7 @@ const ROUTES: &[&str] = &[
     "GET /api/models",
     "GET /api/paths",
     "GET /api/paths/fetch",
+    "POST /api/paths/messages",
     "GET /api/personas",
     "POST /api/purges",
     "GET /api/quarantine",

@@ -47,6 +47,7 @@ const NEEDED: &[(&str, &[&str])] = &[
     ("POST /api/agents/{id}/sessions/{sid}/compact", &["write"]),
     ("POST /api/agents/{id}/sessions/{sid}/fork", &["write"]),
     ("POST /api/agents/{id}/sessions/{sid}/switch", &["write"]),
+    ("POST /api/paths/messages", &["write"]),
     ("POST /api/agents/{id}/sessions/{sid}/return", &["write"]),
     ("GET /api/agents/{id}/sessions/{sid}/tree", &["read"]),
     ("GET /api/agents/{id}/sessions/{sid}/diff", &["read"]),
