@@ -50,7 +50,7 @@ pub(crate) enum Signal {
         request: Option<Request>,
         done: oneshot::Sender<Result<RunId, DriverError>>,
     },
-    /// The request to bring a summary back of what a user did with another agent, if no run is open.
+    /// The request to summarise what a user did with another agent, if no run is open.
     BringBack {
         back: Box<ComeBack>,
         /// The API key of the request.

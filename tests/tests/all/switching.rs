@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::io::AsyncWriteExt;
 use tokio::time::{sleep, timeout};
 
-/// What the model of the conversations answers.
+/// The answers of the model of the conversations.
 const SCRIPT: &str = r#"
 [[rule]]
 when = { user = '(?s)They planned (?P<what>\w+).*recall' }
@@ -29,7 +29,7 @@ when = { user = '(?s)^(?P<all>.*)$' }
 reply.text = "You said: ${all}"
 "#;
 
-/// What the model of the role `memory` answers. It is given nothing but that conversation.
+/// The answers of the model of the role `memory`. It is given nothing but that conversation.
 const MEMORY: &str = r#"
 [[rule]]
 when = { said = 'plan broken' }
@@ -53,7 +53,7 @@ reply.fail = "refused"
 
 /// A host with a cook and a smith, whose conversations are summarised by a model of their own.
 async fn town() -> (Folder, Host) {
-    let agent = |id: &str| json!({ "agentId": id, "displayName": id, "toolAllowlist": [], "description": format!("the {id}") });
+    let agent = |id: &str| json!({ "agentId": id, "displayName": id, "toolAllowlist": [] });
     let folder = Folder::new(json!({
         "agents": [agent("cook"), agent("smith")],
         "providers": {

@@ -15,9 +15,9 @@ const DISABLED: &str = "agentTools.disabled";
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub(crate) struct AgentToolsConfig {
-    /// Those that no agent has, whatever its lists say: `agents_message`, `dispatch_to_agent`,
-    /// `reply_to_caller` and `delegate`, or patterns such as `agents_*`. Tools of components are not
-    /// switched off by it.
+    /// The tools that no agent has, whatever its lists say: `agents_message`, `dispatch_to_agent`,
+    /// `reply_to_caller` and `delegate`, or patterns such as `agents_*`. Tools of components are
+    /// not switched off by it.
     pub(crate) disabled: PatternList,
 }
 

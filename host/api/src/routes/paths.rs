@@ -15,6 +15,18 @@ use broker::{PathFilter, PostOutcome, PostToAll, PostedTo};
 use domain::path::{FetchStrategy, PathKind};
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+/// The routes of this file.
+pub(super) fn routes() -> OpenApiRouter<Api> {
+    OpenApiRouter::new()
+        .routes(routes!(list))
+        .routes(routes!(fetch))
+        .routes(routes!(post_to_all))
+        .routes(routes!(reply_target))
+        .routes(routes!(abort))
+}
 
 /// Agents on one page unless asked for fewer, and at most.
 const PAGE_MAX: usize = 200;

@@ -62,8 +62,8 @@ pub(super) struct To {
     /// Your thread on the same topic.
     smart: Option<Smart>,
     /// The strategy that finds the agent, as `GET /api/paths/fetch` does: your latest chat with it,
-    /// or a new one. `most-recent-foreground` finds the agent that you last talked with, `heartbeat`
-    /// the system agent that does recurring work.
+    /// or a new one. `most-recent-foreground` finds the agent that you last talked with,
+    /// `heartbeat` the system agent that does recurring work.
     #[schema(value_type = Option<String>)]
     strategy: Option<FetchStrategy>,
 }

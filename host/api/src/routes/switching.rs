@@ -12,11 +12,20 @@ use crate::state::Api;
 use axum::extract::State;
 use broker::{Address, Switch};
 use serde::{Deserialize, Serialize};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+/// The routes of this file.
+pub(super) fn routes() -> OpenApiRouter<Api> {
+    OpenApiRouter::new()
+        .routes(routes!(switch))
+        .routes(routes!(go_back))
+}
 
 /// A switch to another agent.
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
-#[schema(as = Switch, example = json!({ "agent": "worker", "message": "We spoke about notes.txt." }))]
+#[schema(as = Switch, example = json!({ "agent": "worker", "message": "It is about notes.txt." }))]
 pub(super) struct SwitchBody {
     /// The other agent: a UUID or path, or the id of a definition. It is your latest chat with it,
     /// or a new one.

@@ -1,7 +1,7 @@
 //! One message to all agents that a user talks with.
 //!
-//! The kind of an agent's path decides whether it gets the message, as it decides which agent gets a
-//! message without an address.
+//! The kind of an agent's path decides whether it gets the message, as it decides which agent gets
+//! a message without an address.
 
 use super::{Address, Broker, By, Error, PostRouted, Request, Routed, RoutedReceipt};
 use crate::boxed::boxed;

@@ -1,8 +1,8 @@
 //! Routing: from the address of words to the session that takes them.
 //!
 //! A message has one address. Its levels are, from the most exact: a thread, a session, an agent, a
-//! persona, smart routing, and a strategy that finds an agent where none is named. An address that is unknown at its level is refused and never falls
-//! through to the next.
+//! persona, smart routing, and a strategy that finds an agent where none is named. An address that
+//! is unknown at its level is refused and never falls through to the next.
 //!
 //! A session that is begun for words is in one commit with them. So are its agent, if that is made
 //! as well, and the key of the request: see [`super::beginning`].

@@ -27,7 +27,7 @@ impl Command {
     /// Reads a line; none for a message.
     ///
     /// # Errors
-    /// What the command lacks, or has too much.
+    /// The command lacks something, or has too much.
     pub(super) fn read(line: &str) -> Option<Result<Self, String>> {
         let (word, rest) = match line.split_once(char::is_whitespace) {
             Some((word, rest)) => (word, rest.trim()),
