@@ -253,6 +253,24 @@ async fn a_switch_that_leads_nowhere_and_a_return_at_the_wrong_moment_are_refuse
         .await
         .unwrap();
     assert_eq!(refused.status, 404, "{refused:?}");
+    // Whoever writes down another place to come from gets no further than their own rights.
+    let opened = bob
+        .ask(Method::POST, "/api/agents/cook/sessions", Some(&json!({})))
+        .await
+        .unwrap();
+    let own = place(&opened);
+    let mut ids = first.rsplit('/').step_by(2);
+    let forged = json!({
+        "session_id": ids.next().unwrap(), "agent_id": ids.next().unwrap(), "first_message": 1,
+    });
+    let forged = json!({ "attributes": { "switched_from": forged } });
+    let noted = bob.ask(Method::PATCH, &own, Some(&forged)).await.unwrap();
+    assert_eq!(noted.status, 200, "{noted:?}");
+    let refused = bob
+        .ask(Method::POST, &format!("{own}/return"), None)
+        .await
+        .unwrap();
+    assert_eq!(refusal(&refused), (404, "AGENT_NOT_FOUND".to_owned()));
     // Nobody comes back in the middle of a turn.
     let words = json!({ "agent": "smith", "message": "slowly" });
     let there = host.post(&switch, &words).await.unwrap();

@@ -4,6 +4,7 @@ mod attempts;
 mod cuts;
 mod handed_over;
 mod marks;
+mod returning;
 
 use super::check::check;
 use super::decide::{Resolved, Taken, decide};
