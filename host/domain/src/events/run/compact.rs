@@ -56,11 +56,11 @@ unfinished. Be brief and precise, and invent nothing.";
 /// Returns the code of a run of the host's own that comes to nothing.
 #[must_use]
 pub fn code(run: &Run) -> &'static str {
-    match &run.started.compacts {
-        Some(Compaction {
-            returns: Some(_), ..
-        }) => RETURN_CODE,
-        Some(_) | None => CODE,
+    let task = run.started.compacts.as_deref();
+    if task.is_some_and(|task| task.returns.is_some()) {
+        RETURN_CODE
+    } else {
+        CODE
     }
 }
 
