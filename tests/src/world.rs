@@ -484,6 +484,13 @@ async fn catalogue(dir: &Path, setup: &Setup, runtime: &Runtime, before: &Catalo
         .with_personas(personas)
         .expect("personas that fit")
         .with_skills(setup.skills.clone())
+        .without_agent_tools(&domain::grant::PatternList(
+            setup
+                .agent_tools_disabled
+                .iter()
+                .map(|name| (*name).to_owned())
+                .collect(),
+        ))
 }
 
 /// A chat of a user's with their own agent of a definition.

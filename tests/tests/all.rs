@@ -89,6 +89,7 @@ mod all {
     mod spill;
     mod storm;
     mod structured;
+    mod switching;
     mod talk;
     mod targets;
     mod tasks;

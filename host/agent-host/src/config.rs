@@ -4,6 +4,7 @@
 //! grant or a deny list that is silently not read is worse than a host that does not start. The
 //! environment may overlay single keys. Never in here: anything that acts on it.
 
+mod agent_tools;
 mod agents;
 mod buckets;
 mod chat_provider;

@@ -338,11 +338,13 @@ impl Reloading {
         let definitions = next.config.definitions();
         let personas = next.config.personas.clone();
         let digest = next.config.digest();
+        let disabled = next.config.agent_tools.disabled.clone();
         // Schemas are compiled, which is waited for.
         let put_together = tokio::task::spawn_blocking(move || {
             before
                 .successor(definitions, entries)
                 .and_then(|catalogue| catalogue.with_personas(personas))
+                .map(|catalogue| catalogue.without_agent_tools(&disabled))
                 .map(|catalogue| catalogue.read_from(digest).with_skills(skills))
         });
         put_together

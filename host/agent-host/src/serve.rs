@@ -228,6 +228,7 @@ async fn open(
     let catalogue = Catalogue::new(loaded.config.definitions(), entries)
         .and_then(|catalogue| catalogue.with_personas(loaded.config.personas.clone()))
         .map(|catalogue| catalogue.read_from(loaded.config.digest()))
+        .map(|catalogue| catalogue.without_agent_tools(&loaded.config.agent_tools.disabled))
         .map_err(|misfit| Failure::new(Exit::Usage, misfit))?
         .with_skills(skill_folders(loaded)?);
     let after_restore = match (options.resume_effects, options.settle_unknown) {
@@ -366,6 +367,7 @@ pub(crate) async fn load_catalogue(loaded: &Loaded) -> Result<Catalogue, Failure
     let folders = skill_folders(loaded)?;
     Catalogue::new(loaded.config.definitions(), entries)
         .map(|catalogue| catalogue.with_skills(folders))
+        .map(|catalogue| catalogue.without_agent_tools(&loaded.config.agent_tools.disabled))
         .map_err(|misfit| Failure::new(Exit::Usage, misfit))
 }
 

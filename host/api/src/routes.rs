@@ -32,6 +32,7 @@ mod search;
 mod session_stats;
 mod sessions;
 mod status;
+mod switching;
 mod tasks;
 mod transcripts;
 mod trees;
@@ -127,12 +128,10 @@ fn guarded() -> OpenApiRouter<Api> {
         .routes(routes!(queue::configure, queue::reset))
         .routes(routes!(queue::list))
         .routes(routes!(queue::show, queue::cancel))
-        .routes(routes!(paths::list))
-        .routes(routes!(paths::fetch))
-        .routes(routes!(paths::reply_target))
-        .routes(routes!(paths::abort))
         .routes(routes!(connectors::bind, connectors::unbind))
         .routes(routes!(connectors::list))
+        .merge(paths::routes())
+        .merge(switching::routes())
         .merge(transcripts::routes())
         .merge(definitions::routes())
         .merge(legacy::routes())

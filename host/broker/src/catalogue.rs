@@ -7,7 +7,7 @@ use domain::definition::{Definition, DefinitionId};
 use domain::delegate;
 use domain::digest::Digest;
 use domain::event::DefinitionMade;
-use domain::grant::Grant;
+use domain::grant::{Grant, PatternList};
 use domain::memory;
 use domain::panels;
 use domain::persona::{Persona, PersonaId};
@@ -15,7 +15,7 @@ use domain::skill::{self, SkillFolder};
 use domain::talk;
 use domain::tool::ToolDefinition;
 use runtime::Described;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// The type of a session that takes no slot.
@@ -45,6 +45,8 @@ pub struct Catalogue {
     personas: BTreeMap<PersonaId, Arc<Persona>>,
     configured: Option<Digest>,
     skill_folders: Arc<Vec<SkillFolder>>,
+    /// The host's tools for reaching agents that no agent has.
+    disabled: BTreeSet<&'static str>,
 }
 
 impl std::fmt::Debug for Catalogue {
@@ -359,6 +361,22 @@ impl Catalogue {
     #[must_use]
     pub fn skill_folders(&self) -> &[SkillFolder] {
         &self.skill_folders
+    }
+
+    /// Switches those of the host's tools off that reach other agents and match one of these
+    /// patterns: `delegate`, `agents_message`, `dispatch_to_agent`, `reply_to_caller`. No agent has
+    /// them then, whatever its lists say. Tools of components are none of them.
+    #[must_use]
+    pub fn without_agent_tools(mut self, patterns: &PatternList) -> Self {
+        let own = talk::NAMES.into_iter().chain([delegate::NAME]);
+        self.disabled = own.filter(|name| patterns.matches(name)).collect();
+        self
+    }
+
+    /// Returns whether a tool is one of the host's that is switched off.
+    #[must_use]
+    pub fn is_disabled(&self, tool: &str) -> bool {
+        self.disabled.contains(tool)
     }
 
     /// Returns a persona.

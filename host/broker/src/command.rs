@@ -6,6 +6,7 @@
 //!   `command/error.rs`, `command/driver_answer.rs`
 //! - messages that arrive: `command/messages.rs`
 //! - messages to a turn, a session, an agent, a persona or nobody: `command/route.rs`
+//! - a message to all agents that a user talks with: `command/posting.rs`
 //! - addresses of such messages: `command/address.rs`
 //! - a chat that begins with its first message: `command/beginning.rs`
 //! - post and await: `command/awaiting.rs`
@@ -20,6 +21,7 @@
 //! - ends of runs and structured sessions: `command/ending.rs`, `command/reason.rs`
 //! - work that agents handed to each other: `command/tasks.rs`
 //! - another configuration: `command/configuration.rs`
+//! - switches to another agent, and returns: `command/switching.rs`
 //! - compaction on request: `command/compacting.rs`
 //! - the prompt of an agent as a model would get it: `command/prompt.rs`
 //! - notes, and reading a session into notes on request: `command/memory.rs`
@@ -63,6 +65,7 @@ mod once;
 mod opening;
 mod paths;
 mod placing;
+mod posting;
 mod prompt;
 mod purge;
 mod quarantine;
@@ -77,6 +80,7 @@ mod search;
 mod session_limits;
 mod session_stats;
 mod sessions;
+mod switching;
 mod tasks;
 mod transcripts;
 mod trees;
@@ -103,6 +107,7 @@ pub use once::By;
 pub(crate) use once::{AnswerAt, Request};
 pub use paths::{PathEntry, PathFilter};
 pub use placing::Below;
+pub use posting::{PostToAll, PostedTo};
 pub use prompt::PromptPart;
 pub(crate) use prompt::own_base;
 pub use purge::{Gone, PurgeOf};
@@ -111,6 +116,7 @@ pub(crate) use quota::may_store;
 pub use reading::Reading;
 pub use route::{Meant, PostRouted, Routed, RoutedReceipt};
 pub use session_stats::SessionNumbers;
+pub use switching::{Switch, Switched};
 pub use tasks::{TaskList, TaskQuery};
 pub use transcripts::{ImportSession, ImportedSession, TRANSCRIPT_BYTES_MAX};
 pub use trees::{DIFF_TURNS_MAX, Fork, Other};

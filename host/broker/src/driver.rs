@@ -34,6 +34,7 @@
 //! - delegations that wait for room: `driver/held.rs`
 //! - compaction: `driver/compacting.rs`; cuts of prompts during a run: `driver/cutting.rs`
 //! - panels of the user's clients: `driver/panels.rs`
+//! - the summary of what a user did with another agent: `driver/bringing_back.rs`
 //! - notes, and reading a session into them: `driver/memory.rs`, `driver/reading.rs`
 //! - events of structured sessions: `driver/session_events.rs`
 //! - the end of a run: `driver/end.rs`, on a command's request: `driver/abort.rs`
@@ -45,6 +46,7 @@ mod abort;
 mod attempt;
 mod attend;
 mod backoff;
+mod bringing_back;
 mod budget;
 mod calls;
 mod claim;
@@ -100,9 +102,11 @@ use crate::driver::ticket::StepTicket;
 use crate::panics::caught;
 use crate::signal::Signal;
 use domain::event::InputAccepted;
+use domain::key::KeyId;
 use domain::run::intake::wakes;
 use std::time::Duration;
 use store::CommitError;
+use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 /// The longest time without a look, in milliseconds.
@@ -358,30 +362,29 @@ impl Driver {
                 done,
             } => {
                 let with_key = answer.with_key.clone();
-                let result =
-                    store::under_api_key(with_key, self.answer(answer, request.as_ref())).await;
-                // The caller may have gone. The answer is recorded all the same.
-                let _ = done.send(result);
+                under_key(with_key, done, self.answer(answer, request.as_ref())).await;
             }
             Signal::Compact {
                 by,
                 with_key,
                 request,
                 done,
+            } => under_key(with_key, done, self.compact(&by, request.as_ref())).await,
+            Signal::BringBack {
+                back,
+                with_key,
+                request,
+                done,
             } => {
-                let result =
-                    store::under_api_key(with_key, self.compact(&by, request.as_ref())).await;
-                let _ = done.send(result);
+                let bring_back = Box::pin(self.bring_back(&back, request.as_ref()));
+                under_key(with_key, done, bring_back).await;
             }
             Signal::Abort {
                 reason,
                 with,
                 with_key,
                 done,
-            } => {
-                let result = store::under_api_key(with_key, self.abort(reason, &with)).await;
-                let _ = done.send(result);
-            }
+            } => under_key(with_key, done, self.abort(reason, &with)).await,
         }
     }
 
@@ -526,4 +529,15 @@ impl Driver {
         }
         self.joining().await
     }
+}
+
+/// Does what a command asks for under the API key of its request, and answers it. The command may
+/// be gone; what it asked for is done all the same.
+async fn under_key<T>(
+    key: Option<KeyId>,
+    done: oneshot::Sender<Result<T, DriverError>>,
+    act: impl Future<Output = Result<T, DriverError>>,
+) {
+    let result = store::under_api_key(key, act).await;
+    let _ = done.send(result);
 }

@@ -8,6 +8,7 @@
 //! ## Where things are
 //!
 //! - commands from outside: `command.rs`
+//! - the return of a user from another agent: `come_back.rs`
 //! - the order of things in one session: `driver.rs`
 //! - what executes guests, and its stand-in for tests: `engine.rs`
 //! - work on operations: `performance.rs`
@@ -36,6 +37,7 @@ mod boxed;
 mod buckets;
 pub mod catalogue;
 mod clock;
+mod come_back;
 pub mod command;
 mod conformance;
 mod core;
@@ -75,14 +77,15 @@ mod view;
 
 pub use catalogue::{Catalogue, Entry, Misfit};
 pub use clock::{Clock, ClockState};
+pub use come_back::Returned;
 pub use command::{
     Address, AgentSessions, AgentView, Below, Broker, By, CallReport, Cancelled, CreateAgent,
     DIFF_TURNS_MAX, Error, Fork, Gone, ImportSession, Imported, ImportedSession, InputReceipt,
     InputView, IssuedKey, KeysOf, MakeDefinition, Meant, NewSession, Other, PathEntry, PathFilter,
-    PostMessage, PostOutcome, PostRouted, PromptPart, PurgeOf, QueueSaid, Reading, Reload,
-    Reloaded, Respond, Routed, RoutedReceipt, SessionIds, SessionNumbers, SessionView,
-    SessionsByAgent, Setup, TRANSCRIPT_BYTES_MAX, Target, TaskList, TaskQuery, Template,
-    TurnOutcome, TurnReport, UploadFile, WaitingInputs, WantedNotes,
+    PostMessage, PostOutcome, PostRouted, PostToAll, PostedTo, PromptPart, PurgeOf, QueueSaid,
+    Reading, Reload, Reloaded, Respond, Routed, RoutedReceipt, SessionIds, SessionNumbers,
+    SessionView, SessionsByAgent, Setup, Switch, Switched, TRANSCRIPT_BYTES_MAX, Target, TaskList,
+    TaskQuery, Template, TurnOutcome, TurnReport, UploadFile, WaitingInputs, WantedNotes,
 };
 pub use core::{Limits, Stats, UserLimits};
 pub use live::{Frame, Joined, Live, SharedText, Show};

@@ -189,6 +189,16 @@ pub(crate) fn nothing_to_compact() -> Refusal {
     conflict("NOTHING_TO_COMPACT", message)
 }
 
+pub(crate) fn not_switched() -> Refusal {
+    let message = "the user did not switch to this session from another one, or has returned";
+    conflict("NOT_SWITCHED", message)
+}
+
+pub(crate) fn same_session() -> Refusal {
+    let message = "this is the chat with that agent already; name another agent";
+    conflict("SAME_SESSION", message).at("/agent")
+}
+
 pub(crate) fn memory_not_configured() -> Refusal {
     let message = "no agent reads the sessions of this agent; its definition needs `memory`";
     conflict("MEMORY_NOT_CONFIGURED", message)

@@ -352,6 +352,7 @@ impl Offered<'_> {
             .map(|tool| ToolDefinition::clone(tool))
             .chain(own)
             .chain(of_memory)
+            .filter(|tool| !self.catalogue.is_disabled(&tool.name))
             .filter(|tool| caller.may_call(tool).is_ok())
             .collect();
         if panels::are_offered(allowlist, &tools) {

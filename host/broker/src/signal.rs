@@ -1,5 +1,6 @@
 //! The signals to a session's driver.
 
+use crate::come_back::{ComeBack, Returned};
 use crate::driver::error::DriverError;
 use crate::performance::attempts::{Afforded, Short, Wanted};
 use crate::performance::result::Performed;
@@ -48,6 +49,14 @@ pub(crate) enum Signal {
         with_key: Option<KeyId>,
         request: Option<Request>,
         done: oneshot::Sender<Result<RunId, DriverError>>,
+    },
+    /// The request to summarise what a user did with another agent, if no run is open.
+    BringBack {
+        back: Box<ComeBack>,
+        /// The API key of the request.
+        with_key: Option<KeyId>,
+        request: Option<Request>,
+        done: oneshot::Sender<Result<Returned, DriverError>>,
     },
     /// The request to end the open run, in one commit with what the command wants to be recorded.
     Abort {

@@ -13,6 +13,7 @@
 //!   cut, `material.rs`: what a model is given); `events/run/compact.rs` has the steps of such a
 //!   run
 //! - the recorded cut of a run's prompts, when tool results outgrow the window: `prompt_cut.rs`
+//! - what a model thought, as far as its provider shows it: `thinking.rs`
 //! - threads as JSON lines, out and in: `transcript.rs`, which lists its files
 
 pub mod compaction;
@@ -23,5 +24,6 @@ pub mod model;
 pub mod prompt_cut;
 pub mod sampling;
 pub mod spill;
+pub mod thinking;
 pub mod transcript;
 pub mod turn;

@@ -46,6 +46,8 @@ pub struct Setup {
     pub personas: Vec<Value>,
     /// The operator's folders of skills.
     pub skills: Vec<SkillFolder>,
+    /// Patterns of the host's tools for reaching agents that are switched off.
+    pub agent_tools_disabled: Vec<&'static str>,
     /// Guests that are at work at once.
     pub instances_max: u32,
     /// Clock of the host.
@@ -88,6 +90,7 @@ impl Default for Setup {
             is_pinned: false,
             personas: Vec::new(),
             skills: Vec::new(),
+            agent_tools_disabled: Vec::new(),
             instances_max: 32,
             clock: Clock::system(),
             store: store::Options::default(),

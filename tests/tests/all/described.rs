@@ -471,6 +471,24 @@ async fn administer(asked: &mut Asked<'_>, agent: &str) {
     ] {
         asked.post(path, Value::Null).await;
     }
+    // A message to nobody, one to all, and the way to another chat with the same agent and back.
+    asked
+        .post("/api/messages", json!({ "content": "zebra" }))
+        .await;
+    asked
+        .post("/api/paths/messages", json!({ "content": "zebra" }))
+        .await;
+    let opened = asked
+        .post(
+            &format!("{agent}/sessions"),
+            json!({ "session_type": "chat" }),
+        )
+        .await;
+    let from = format!("{agent}/sessions/{}", opened["id"].as_str().unwrap());
+    let to = agent.rsplit('/').next().unwrap();
+    let switch = json!({ "agent": to, "message": "zebra" });
+    asked.post(&format!("{from}/switch"), switch).await;
+    asked.post(&format!("{from}/return"), Value::Null).await;
     asked
         .post(&format!("{agent}/archive"), json!({ "fresh": true }))
         .await;

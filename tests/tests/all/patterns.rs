@@ -205,6 +205,13 @@ async fn all_that_begins_or_joins_a_turn_was_accepted_before_whoever_it_came_fro
     }]);
     world.say("puppet", session, &script(&steps)).await;
     world.quiet().await;
+    // One message joins the turn that another one began.
+    let joined = world.open("puppet").await;
+    let waits = script(&json!([{ "start": [{ "key": "t", "timer": 1_000 }] }]));
+    world.say("puppet", joined, &waits).await;
+    world.until(joined, |row| row.open_run.is_some()).await;
+    world.say("puppet", joined, "and this").await;
+    world.quiet().await;
     // What was put aside and is requeued was accepted once.
     world
         .say(
@@ -228,6 +235,7 @@ async fn all_that_begins_or_joins_a_turn_was_accepted_before_whoever_it_came_fro
     let mut accepted: BTreeMap<InputId, (SessionId, &'static str)> = BTreeMap::new();
     let mut kinds = BTreeSet::new();
     let mut runs = 0;
+    let mut joins = 0;
     for recorded in recorded(&world).await {
         let (of, claimed) = match recorded.event {
             Some(Event::InputAccepted(it)) => {
@@ -249,7 +257,11 @@ async fn all_that_begins_or_joins_a_turn_was_accepted_before_whoever_it_came_fro
                 runs += 1;
                 (it.session, it.claimed)
             }
-            Some(Event::RunStepped(it)) => (recorded.subject.session.unwrap(), it.claimed),
+            Some(Event::RunStepped(it)) => {
+                let session = recorded.subject.session.unwrap();
+                joins += usize::from(session == joined && !it.claimed.is_empty());
+                (session, it.claimed)
+            }
             _ => continue,
         };
         for input in claimed {
@@ -265,6 +277,7 @@ async fn all_that_begins_or_joins_a_turn_was_accepted_before_whoever_it_came_fro
         kinds,
         BTreeSet::from(["api", "dispatch", "late reply", "opening", "reminder"])
     );
+    assert_eq!(joins, 1, "a message joined a turn, and was accepted before");
     // The user's words twice and once more, the opening, and three pieces of work; answers and
     // reminders may join one of these.
     assert!(

@@ -12,6 +12,13 @@ use serde_json::{Value, json};
 use std::time::Duration;
 use store::EventFilter;
 
+/// A model that asks the other agent what it is told to ask.
+const ASKS: &str = r#"
+[[rule]]
+when = { last = "user", user = "^ask (.*)$", tools = ["agents_message"] }
+reply = { calls = [{ tool = "agents_message", arguments = { agentId = "other", content = "$1" } }] }
+"#;
+
 /// A setup with a third puppet, in which agents may call each other so deep.
 fn deep(call_depth_max: u32) -> Setup {
     let mut setup = Setup::default();
@@ -208,6 +215,8 @@ async fn a_message_to_nobody_or_into_no_session_is_refused_with_the_designs_code
     );
 }
 
+/// A message that nobody waits for is told to have started before it is dealt with. Its answer is
+/// stored in the target's session and comes as a message.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_async_message_starts_at_once_and_its_answer_comes_as_a_message() {
     let world = World::new(Setup::default()).await;
@@ -220,12 +229,29 @@ async fn an_async_message_starts_at_once_and_its_answer_comes_as_a_message() {
     world
         .say("puppet", session, &script(&start(&[asked])))
         .await;
-    world.quiet().await;
-    let text = heard(&world, session).await;
-    assert!(
-        text.contains(r#""status":"started""#) && text.contains("\nmuch later\n"),
-        "{text}"
+    world.until(session, |row| row.revision >= 1).await;
+    let reply = world.last_reply(session).await;
+    let lines: Vec<String> = reply.lines().map(str::to_owned).collect();
+    let told = result(&lines, "m");
+    let target = session_of(&told);
+    let input: domain::id::InputId = told["responseId"].as_str().unwrap().parse().unwrap();
+    assert_eq!(
+        told,
+        json!({
+            "mode": "async", "status": "started", "agentId": "other", "sessionId": target,
+            "sessionName": target, "created": true, "responseId": input,
+        })
     );
+    let row = world.store().session(target).await.unwrap().unwrap();
+    assert_eq!(row.revision, 0, "it was told before there was an answer");
+    let (accepted, _) = world.store().input(input).await.unwrap().unwrap();
+    assert_eq!(accepted.session, target, "by its id the turn is found");
+    world.quiet().await;
+    assert!(
+        heard(&world, target).await.ends_with("\nmuch later\n"),
+        "the answer is stored in the target's session"
+    );
+    assert!(heard(&world, session).await.contains("\nmuch later\n"));
     assert_eq!(
         world
             .starts()
@@ -235,6 +261,72 @@ async fn an_async_message_starts_at_once_and_its_answer_comes_as_a_message() {
             .count(),
         2,
         "the answer is a turn of its own"
+    );
+}
+
+/// Whoever watches the target's session sees the answer to an async message stream in, as any.
+#[tokio::test(flavor = "multi_thread")]
+async fn watchers_of_the_targets_session_see_the_answer_to_an_async_message_stream() {
+    let world = World::new(Setup::default()).await;
+    let mut watched = world.broker.live().join(|| 0, |_, _| true);
+    let asked = call(
+        "m",
+        "agents_message",
+        &json!({ "agentId": "assistant", "content": "hello", "mode": "async" }),
+    );
+    let told = result(&world.play(start(&[asked])).await, "m");
+    let target = session_of(&told);
+    world.quiet().await;
+    let mut streamed = String::new();
+    while let Ok(frame) = watched.frames.try_recv() {
+        if let (broker::Show::Text(text), true) = (frame.show, frame.session == target) {
+            streamed.push_str(&text);
+        }
+    }
+    assert_eq!(streamed, "hello from the model");
+    assert!(
+        heard(&world, target)
+            .await
+            .ends_with("hello from the model\n")
+    );
+}
+
+/// A message is a user's message to the other agent, whose turn has that agent's own lists and not
+/// its sender's.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_between_agents_is_a_users_message_in_the_targets_own_scope() {
+    let mut setup = deep(1);
+    setup.definitions[0]["toolAllowlist"] = json!(["agents_message"]);
+    setup.definitions[5]["toolDenylist"] = json!(["put"]);
+    let world = World::new(setup).await;
+    let steps = json!([{ "start": [{ "key": "p", "tool": "put" }] }]);
+    let own = world.play(steps.clone()).await;
+    assert_eq!(outcome(&own, "p"), "denied", "the sender may not do it");
+    assert_eq!(world.effects(), Vec::<String>::new());
+    let denied = result(
+        &world
+            .play(start(&[message("m", "third", &script(&steps))]))
+            .await,
+        "m",
+    );
+    assert_eq!(denied["response"], "p denied", "{denied}");
+    assert_eq!(world.effects(), Vec::<String>::new());
+    let done = result(
+        &world
+            .play(start(&[message("m", "other", &script(&steps))]))
+            .await,
+        "m",
+    );
+    assert!(
+        done["response"].as_str().unwrap().starts_with("p parts"),
+        "{done}"
+    );
+    assert!(!world.effects().is_empty(), "the other agent may");
+    let heard = world.messages(session_of(&done)).await;
+    let first = heard.first().unwrap();
+    assert_eq!(
+        (first.role, first.text()),
+        (domain::message::Role::User, script(&steps))
     );
 }
 
@@ -865,13 +957,8 @@ async fn a_conversation_is_handed_over_with_its_subject_and_comes_back_summarise
 /// Agents of any component talk to each other, whether a model or the agent itself makes the call.
 #[tokio::test(flavor = "multi_thread")]
 async fn agents_of_any_component_talk_to_each_other_through_a_model_or_by_themselves() {
-    let asks = r#"
-[[rule]]
-when = { last = "user", user = "^ask (.*)$", tools = ["agents_message"] }
-reply = { calls = [{ tool = "agents_message", arguments = { agentId = "other", content = "$1" } }] }
-"#;
     let mut setup = Setup::default();
-    setup.script.insert_str(0, asks);
+    setup.script.insert_str(0, ASKS);
     setup.definitions[2]["toolAllowlist"] = json!(["agents_message"]);
     let world = World::new(setup).await;
     let session = world.open("assistant").await;
@@ -895,4 +982,122 @@ reply = { calls = [{ tool = "agents_message", arguments = { agentId = "other", c
         "m",
     );
     assert_eq!(back["response"], json!("hello from the model"));
+}
+
+/// A long answer is cut in a result that stays JSON. Its sender can read the whole, and the calls
+/// behind it are named with their durations.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_long_answer_stays_whole_in_a_blob_and_its_calls_are_named_with_their_times() {
+    let long = "ä".repeat(30_000);
+    let works = script(&json!([
+        { "until": "all", "start": [
+            { "key": "p", "tool": "put" },
+            call("w", "dispatch_to_agent", &json!({
+                "target": "third", "content": later("done"), "wait": true,
+            })),
+        ] },
+        { "reply": long },
+    ]));
+    let mut setup = deep(3);
+    setup.script.insert_str(0, ASKS);
+    setup.definitions[2]["toolAllowlist"] = json!(["agents_message"]);
+    let world = World::new(setup).await;
+    let session = world.open("assistant").await;
+    world
+        .say("assistant", session, &format!("ask {works}"))
+        .await;
+    world.idle(session).await;
+    let messages = world.messages(session).await;
+    let told = messages
+        .iter()
+        .find(|message| message.answers.is_some())
+        .expect("the result of the model's call");
+    let domain::message::Part::Text { text } = &told.parts[0] else {
+        panic!("{told:?}")
+    };
+    assert!(text.len() <= domain::limits::INLINE_TEXT_BYTES_MAX);
+    let result: Value = serde_json::from_str(text).unwrap();
+    assert_eq!(
+        (&result["status"], &result["truncated"]),
+        (&json!("complete"), &json!(true))
+    );
+    let domain::message::Part::Blob { digest, size, .. } = &told.parts[1] else {
+        panic!("{told:?}")
+    };
+    assert_eq!(
+        result["blob"],
+        json!({ "digest": digest.reference(), "bytes": size })
+    );
+    let whole = world.store().blob(*digest).await.unwrap().unwrap();
+    assert_eq!(String::from_utf8(whole).unwrap(), long);
+    // The calls of the other agent, each with its time.
+    let calls = result["toolCalls"].as_array().unwrap();
+    let names: Vec<&str> = calls
+        .iter()
+        .map(|call| call["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(names, ["put", "dispatch_to_agent"]);
+    assert_eq!(result["toolCallCount"], 2);
+    let waited = calls[1]["durationMs"].as_u64().unwrap();
+    assert!(
+        (1_200..result["durationMs"].as_u64().unwrap() + 1).contains(&waited),
+        "{result}"
+    );
+}
+
+/// What the operator switches off no agent has, whatever its lists say; and a turn that began with
+/// it is refused it.
+#[tokio::test(flavor = "multi_thread")]
+async fn tools_that_reach_agents_are_switched_off_by_the_configuration() {
+    let mut setup = Setup {
+        agent_tools_disabled: vec!["agents_*"],
+        ..Setup::default()
+    };
+    setup.definitions[0]["toolAllowlist"] = json!(["*"]);
+    let mut world = World::new(setup).await;
+    let both = [
+        message("m", "other", &says("never")),
+        call(
+            "d",
+            "dispatch_to_agent",
+            &json!({ "target": "other", "content": says("made"), "wait": true }),
+        ),
+    ];
+    let lines = world.play(start(&both)).await;
+    assert!(
+        outcome(&lines, "m").starts_with("failed TOOL_NOT_AVAILABLE"),
+        "{lines:?}"
+    );
+    assert_eq!(outcome(&lines, "d"), "parts made");
+    // Switched on, it is there; and off again, in the middle of a turn, it is not.
+    world
+        .reload(|setup| setup.agent_tools_disabled.clear())
+        .await;
+    let lines = world
+        .play(start(&[message("m", "other", &says("hello"))]))
+        .await;
+    assert_eq!(result(&lines, "m")["response"], json!("hello"));
+    let session = world.open("puppet").await;
+    let steps = json!([
+        { "start": [{ "key": "t", "timer": 1_000 }] },
+        { "start": [message("m", "other", &says("never"))] },
+    ]);
+    world.say("puppet", session, &script(&steps)).await;
+    world.until(session, |row| row.open_run.is_some()).await;
+    world
+        .reload(|setup| setup.agent_tools_disabled = vec!["agents_message"])
+        .await;
+    world.idle(session).await;
+    let reply = world.last_reply(session).await;
+    assert!(reply.ends_with("m denied"), "{reply}");
+    assert_eq!(
+        world
+            .starts()
+            .await
+            .iter()
+            .filter(|start| start.depth == 1)
+            .count(),
+        2,
+        "one worker, and one turn for the message that was let through"
+    );
 }

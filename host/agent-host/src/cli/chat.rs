@@ -5,6 +5,13 @@ use clap::Args;
 /// The help below the options.
 pub(super) const HELP: &str = "\
 Every line that you type is a message; when an agent asks something, the line is the answer. \
+A line that begins with one of these words is a command instead:
+  /agent NAME [MESSAGE]   goes on with another agent
+  /back                   comes back from it, with a summary
+  /agents  /sessions      lists the agents; the sessions of this one
+  /new                    opens a new session with this agent
+With a space before it, it is a message.
+
 Ctrl-C stops the turn in progress, and leaves when it is pressed again or when none is. Ctrl-D \
 leaves.
 

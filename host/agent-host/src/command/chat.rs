@@ -1,11 +1,13 @@
 //! `chat`: a conversation in the terminal, or of lines that are piped in.
 
+mod command;
 mod editor;
 mod input;
 mod line;
 mod open;
 mod question;
 mod scene;
+mod switching;
 
 use crate::cli::Chat;
 use crate::client::{Client, Frames, Refused};
@@ -15,6 +17,7 @@ use crate::fields::{is_true, list, number, text};
 use crate::invocation;
 use crate::terminal::{Shade, Terminal, clean};
 use anyhow::anyhow;
+use command::Command;
 use editor::{Editor, Printer, TerminalSettings};
 use futures::StreamExt;
 use input::{Input, InputError, Typed};
@@ -253,7 +256,14 @@ impl<'a> Conversation<'a> {
         if words.trim().is_empty() {
             return Ok(Course::GoesOn);
         }
-        match self.send(words).await {
+        let done = match Command::read(&words) {
+            Some(command) if matches!(self.awaited, Awaited::Message) => match command {
+                Ok(command) => Box::pin(self.obey(command)).await,
+                Err(wrong) => Err(Failure::new(Exit::Refused, anyhow!("{wrong}"))),
+            },
+            Some(_) | None => self.send(words).await,
+        };
+        match done {
             // What was typed was wrong, or the host is away: whoever sits there types again.
             Err(failure)
                 if self.terminal.is_interactive()

@@ -26,6 +26,7 @@ pub(crate) fn check(loaded: &Loaded) -> Vec<Finding> {
     check_models(loaded, &mut findings);
     findings.extend(loaded.config.limits.check());
     findings.extend(loaded.config.delegation.check());
+    findings.extend(loaded.config.agent_tools.check());
     findings.extend(ranges::check("server.limits", &loaded.config.server.limits));
     identity::check(&loaded.config.server.identity, &mut findings);
     file_system::check(loaded, &mut findings);

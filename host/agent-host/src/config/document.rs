@@ -1,5 +1,6 @@
 //! The configuration as a whole, and the file that it was read from.
 
+use super::agent_tools::AgentToolsConfig;
 use super::chat_provider;
 use super::component::ComponentConfig;
 use super::delegation::DelegationConfig;
@@ -59,6 +60,8 @@ pub(crate) struct Config {
     pub(crate) breaker: llm::BreakerLimits,
     /// Limits on the load of the host as a whole, and on the work that agents give each other.
     pub(crate) limits: LimitsConfig,
+    /// The host's own tools with which agents reach each other: which of them no agent has.
+    pub(crate) agent_tools: AgentToolsConfig,
     /// Delegations: whether results are used again.
     pub(crate) delegation: DelegationConfig,
     /// The queue for messages that arrive while their agent is busy.

@@ -664,6 +664,7 @@ fn the_schema_knows_every_key_and_no_other() {
     assert_eq!(
         keys,
         [
+            "agentTools",
             "agents",
             "breaker",
             "components",

@@ -5,7 +5,8 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 
 /// The keys that are read again, as tables of the file.
-const READ_AGAIN: [&str; 14] = [
+const READ_AGAIN: [&str; 15] = [
+    "agentTools",
     "agents",
     "components",
     "defaultModel",
@@ -38,6 +39,7 @@ const LIMITS_OF_A_START: [&str; 6] = [
 pub(super) fn beside_the_rest(read: Config, served: Config) -> Config {
     let Config {
         agents,
+        agent_tools,
         components,
         require_pins,
         personas,
@@ -68,6 +70,7 @@ pub(super) fn beside_the_rest(read: Config, served: Config) -> Config {
     };
     Config {
         agents,
+        agent_tools,
         components,
         require_pins,
         personas,

@@ -148,7 +148,7 @@ fn of_agents() -> Vec<Words> {
             "A way to find the agent that a message without an address is for.",
             &FetchStrategy::ALL.map(FetchStrategy::as_str),
         )
-        .at(&["findPath?strategy"]),
+        .at(&["findPath?strategy", "To.strategy"]),
     ]
 }
 
@@ -302,7 +302,7 @@ fn of_inputs() -> Vec<Words> {
         Words::new(
             "AddressLevel",
             "The level at which a message was addressed.",
-            &["thread", "session", "agent", "persona", "smart"],
+            &["thread", "session", "agent", "persona", "smart", "strategy"],
         )
         .at(&["RoutedTo.level"]),
     ]

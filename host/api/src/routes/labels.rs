@@ -29,6 +29,7 @@ pub(super) struct SessionChanges {
     /// session.
     pinned: Option<bool>,
     /// Keys to merge into its attributes; `null` takes one away. 16 KiB of them are kept at most.
+    /// The host itself notes in `switched_from` where you came from (`switchSession`).
     #[schema(value_type = Option<Object>)]
     attributes: Option<Map<String, Value>>,
 }

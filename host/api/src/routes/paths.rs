@@ -1,18 +1,32 @@
 //! The living hierarchy: agents by their paths, the recipient of a message without an address, the
 //! destination of replies.
 
+use super::messages::{Content, ContentShape};
 use crate::caller::Caller;
 use crate::codes::{self, AGENT, INVALID, RECORDING, STOPPING};
 use crate::input::{
-    Idempotency, IdempotencyKey, OptionalJson, Params, TargetAgent, limit, read_query,
+    Idempotency, IdempotencyKey, Json, OptionalJson, Params, TargetAgent, limit, read_query,
 };
 use crate::problem::Problem;
 use crate::state::Api;
 use crate::wire::{self, PathView};
 use axum::extract::State;
-use broker::PathFilter;
+use broker::{PathFilter, PostOutcome, PostToAll, PostedTo};
 use domain::path::{FetchStrategy, PathKind};
+use http::StatusCode;
 use serde::{Deserialize, Serialize};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+/// The routes of this file.
+pub(super) fn routes() -> OpenApiRouter<Api> {
+    OpenApiRouter::new()
+        .routes(routes!(list))
+        .routes(routes!(fetch))
+        .routes(routes!(post_to_all))
+        .routes(routes!(reply_target))
+        .routes(routes!(abort))
+}
 
 /// Agents on one page unless asked for fewer, and at most.
 const PAGE_MAX: usize = 200;
@@ -107,6 +121,99 @@ pub(super) async fn fetch(
     let strategy = strategy.unwrap_or(FetchStrategy::MostRecentForeground);
     let found = api.broker()?.fetch(&caller.user, strategy).await?;
     Ok(axum::Json(wire::path(&found)))
+}
+
+/// A message for all of your agents that people talk with.
+#[derive(Debug, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(example = json!({ "content": "I am back." }))]
+pub(super) struct MessageToAll {
+    /// Text, or a list of text parts. 1 MiB at most.
+    #[schema(value_type = ContentShape)]
+    content: Content,
+}
+
+/// The outcome of the message for one agent.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub(super) struct SentTo {
+    /// The agent.
+    agent_id: String,
+    /// Its path.
+    path: String,
+    /// The session; none if the message was not accepted there.
+    session_id: Option<String>,
+    /// The message's id as an input there; none if it was not accepted.
+    input_id: Option<String>,
+    /// The error code; none if it was accepted.
+    code: Option<String>,
+    /// The error, for people; none if it was accepted.
+    detail: Option<String>,
+}
+
+/// The outcomes of a message for all.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub(super) struct SentToAll {
+    /// The agents, in the order of their paths.
+    sent: Vec<SentTo>,
+}
+
+/// Sends a message to all of your agents that people talk with: in your latest chat with each.
+///
+/// These are agents of connectors, agents that you named, and subusers; 100 at most, those that you
+/// used last. Agents with which you have no chat are left out. Under an idempotency key each gets
+/// the message once.
+#[utoipa::path(
+    post, path = "/api/paths/messages", tag = "agents",
+    operation_id = "sendMessageToAll",
+    security(("token" = ["write"])),
+    params(IdempotencyKey),
+    request_body = MessageToAll,
+    responses((status = 202, description = "The outcomes.", body = SentToAll)),
+    extensions(("x-codes" = json!(codes::join(&[
+        RECORDING, INVALID,
+        &[(413, "MESSAGE_TOO_LARGE")],
+    ])))),
+)]
+pub(super) async fn post_to_all(
+    State(api): State<Api>,
+    caller: Caller,
+    Idempotency(idempotency_key): Idempotency,
+    Json(message): Json<MessageToAll>,
+) -> Result<(StatusCode, axum::Json<SentToAll>), Problem> {
+    let command = PostToAll {
+        content: message.content.0,
+        user: caller.user,
+        idempotency_key,
+    };
+    let posted = api.command()?.post_to_all(command).await?;
+    let sent = posted.into_iter().map(sent_to).collect();
+    Ok((StatusCode::ACCEPTED, axum::Json(SentToAll { sent })))
+}
+
+fn sent_to(posted: PostedTo) -> SentTo {
+    let nothing = SentTo {
+        agent_id: posted.agent.to_string(),
+        path: posted.path,
+        session_id: None,
+        input_id: None,
+        code: None,
+        detail: None,
+    };
+    match posted.result {
+        Ok(receipt) => SentTo {
+            session_id: Some(receipt.session.to_string()),
+            input_id: match receipt.said {
+                PostOutcome::Accepted(said) => Some(said.input.to_string()),
+                PostOutcome::Configured(_) => None,
+            },
+            ..nothing
+        },
+        Err(refusal) => SentTo {
+            code: Some(refusal.code.to_owned()),
+            detail: Some(refusal.message),
+            ..nothing
+        },
+    }
 }
 
 /// The destination of an agent's replies.

@@ -16,6 +16,7 @@ use axum::response::{IntoResponse, Response};
 use broker::{Address, Meant, PostRouted, Routed, RoutedReceipt, TurnOutcome};
 use domain::delegate::Priority;
 use domain::message::text_of;
+use domain::path::FetchStrategy;
 use domain::queue::QueueOverride;
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
@@ -28,8 +29,8 @@ const ABOUT_BYTES_MAX: usize = 4 << 10;
 #[serde(deny_unknown_fields)]
 #[schema(example = json!({ "to": { "agent": "assistant" }, "content": "read notes.txt" }))]
 pub(super) struct RoutedMessage {
-    /// The recipient.
-    to: To,
+    /// The recipient. Without one it is the agent that `most-recent-foreground` finds.
+    to: Option<To>,
     /// Text, or a list of text parts. 1 MiB at most.
     #[schema(value_type = ContentShape)]
     content: Content,
@@ -60,6 +61,11 @@ pub(super) struct To {
     persona: Option<String>,
     /// Your thread on the same topic.
     smart: Option<Smart>,
+    /// The strategy that finds the agent, as `GET /api/paths/fetch` does: your latest chat with it,
+    /// or a new one. `most-recent-foreground` finds the agent that you last talked with,
+    /// `heartbeat` the system agent that does recurring work.
+    #[schema(value_type = Option<String>)]
+    strategy: Option<FetchStrategy>,
 }
 
 /// The threads among which one on the same topic is searched.
@@ -85,7 +91,8 @@ pub(super) struct RoutedTo {
     /// The outcome of the message in the session.
     #[serde(flatten)]
     accepted: AcceptedMessage,
-    /// The level at which they were addressed: `thread`, `session`, `agent`, `persona` or `smart`.
+    /// The level at which they were addressed: `thread`, `session`, `agent`, `persona`, `smart` or
+    /// `strategy`.
     level: &'static str,
     /// The reason why this session was chosen; none when the response to an earlier request with
     /// the same idempotency key is repeated.
@@ -126,7 +133,8 @@ pub(super) struct ThreadMeant {
 /// Sends a message to a turn, a session, an agent, a persona, or your thread on the same topic, and
 /// waits for the reply on request.
 ///
-/// When several threads are close, nothing is accepted, and the response asks which one is meant.
+/// When several threads are close, nothing is accepted, and the response asks which one is meant. A
+/// message without a recipient goes to the agent that you last talked with.
 #[utoipa::path(
     post, path = "/api/messages", tag = "sessions",
     operation_id = "routeMessage",
@@ -244,20 +252,33 @@ fn which_thread(several: &[Meant]) -> WhichThread {
     }
 }
 
-/// Returns the address of a message: exactly one of its forms is given.
-fn address(to: To) -> Result<Address, Problem> {
-    match (to.thread, to.session, to.agent, to.persona, to.smart) {
-        (Some(turn), None, None, None, None) => {
-            Ok(Address::Thread(read_field("/to/thread", &turn)?))
-        }
-        (None, Some(session), None, None, None) => {
-            Ok(Address::Session(read_field("/to/session", &session)?))
-        }
-        (None, None, Some(agent), None, None) => Ok(Address::Agent(target(&agent))),
-        (None, None, None, Some(id), None) => Ok(Address::Persona(read_field("/to/persona", &id)?)),
-        (None, None, None, None, Some(smart)) => smart_address(smart),
+/// Returns the address of a message: exactly one of its forms is given, or none at all.
+fn address(to: Option<To>) -> Result<Address, Problem> {
+    let Some(to) = to else {
+        return Ok(Address::Found(FetchStrategy::MostRecentForeground));
+    };
+    let To {
+        thread,
+        session,
+        agent,
+        persona,
+        smart,
+        strategy,
+    } = to;
+    let thread = thread.map(|turn| read_field("/to/thread", &turn).map(Address::Thread));
+    let session = session.map(|id| read_field("/to/session", &id).map(Address::Session));
+    let agent = agent.map(|agent| Ok(Address::Agent(target(&agent))));
+    let persona = persona.map(|id| read_field("/to/persona", &id).map(Address::Persona));
+    let smart = smart.map(smart_address);
+    let strategy = strategy.map(|strategy| Ok(Address::Found(strategy)));
+    let mut given = [thread, session, agent, persona, smart, strategy]
+        .into_iter()
+        .flatten();
+    match (given.next(), given.next()) {
+        (Some(address), None) => address,
         _ => {
-            let detail = "give exactly one of `thread`, `session`, `agent`, `persona` and `smart`";
+            let detail = "give exactly one of `thread`, `session`, `agent`, `persona`, `smart` and \
+                          `strategy`, or leave `to` out";
             Err(Problem::invalid_field("/to", detail))
         }
     }

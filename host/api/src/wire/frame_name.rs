@@ -187,8 +187,8 @@ frames! {
             session_type: String,
             /// The inputs that the turn answers. Those that join it later are in its last frames.
             input_ids: Vec<String>,
-            /// True if the turn is the host's own: it compacts the conversation, and answers no
-            /// input.
+            /// True if the turn is the host's own: it compacts the conversation, or brings the
+            /// summary of another one back, and answers no input.
             compaction: bool,
         }
         /// The turn of a structured session waits for the client.
@@ -308,8 +308,8 @@ frames! {
             last_message: u64,
             /// The inputs that the turn answers.
             input_ids: Vec<String>,
-            /// True if the turn is the host's own: it compacts the conversation, and answers no
-            /// input.
+            /// True if the turn is the host's own: it compacts the conversation, or brings the
+            /// summary of another one back, and answers no input.
             compaction: bool,
         }
         /// A run has ended.
@@ -318,8 +318,8 @@ frames! {
             end: String,
             /// The inputs that the turn answers.
             input_ids: Vec<String>,
-            /// True if the turn is the host's own: it compacts the conversation, and answers no
-            /// input.
+            /// True if the turn is the host's own: it compacts the conversation, or brings the
+            /// summary of another one back, and answers no input.
             compaction: bool,
         }
         /// A structured session has ended well.
@@ -346,8 +346,8 @@ frames! {
             message: Option<String>,
             /// The inputs that the turn answers.
             input_ids: Vec<String>,
-            /// True if the turn is the host's own: it compacts the conversation, and answers no
-            /// input.
+            /// True if the turn is the host's own: it compacts the conversation, or brings the
+            /// summary of another one back, and answers no input.
             compaction: bool,
         }
         /// Nothing has happened for a while.

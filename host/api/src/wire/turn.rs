@@ -58,7 +58,7 @@ pub(crate) struct TreeTurnView {
     pub(crate) text: String,
     /// The inputs that it answers; empty for an imported turn.
     pub(crate) input_ids: Vec<String>,
-    /// True if it is the host's own: it compacts the conversation, and answers no input.
+    /// True if it is the host's own and compacts the conversation; it answers no input.
     pub(crate) compaction: bool,
     /// The sessions that are at this turn, as far as you see them.
     pub(crate) sessions: Vec<SessionLabelView>,

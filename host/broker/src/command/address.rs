@@ -2,6 +2,7 @@
 
 use super::Target;
 use domain::id::{SessionId, TurnId};
+use domain::path::FetchStrategy;
 use domain::persona::PersonaId;
 use serde_json::{Value, json};
 
@@ -25,6 +26,8 @@ pub enum Address {
         /// The persona whose threads are searched; none for all threads.
         persona: Option<PersonaId>,
     },
+    /// Nobody: the agent that a strategy finds, and the user's latest chat with it.
+    Found(FetchStrategy),
 }
 
 impl Address {
@@ -37,6 +40,7 @@ impl Address {
             Self::Agent(_) => "agent",
             Self::Persona(_) => "persona",
             Self::Smart { .. } => "smart",
+            Self::Found(_) => "strategy",
         }
     }
 
@@ -55,6 +59,7 @@ impl Address {
                 let agent = agent.as_ref().map(Target::named);
                 json!({ "smart": { "about": about, "agent": agent, "persona": persona } })
             }
+            Self::Found(strategy) => json!({ "strategy": strategy }),
         }
     }
 }

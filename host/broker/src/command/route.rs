@@ -1,8 +1,8 @@
 //! Routing: from the address of words to the session that takes them.
 //!
 //! A message has one address. Its levels are, from the most exact: a thread, a session, an agent, a
-//! persona, and smart routing. An address that is unknown at its level is refused and never falls
-//! through to the next.
+//! persona, smart routing, and a strategy that finds an agent where none is named. An address that
+//! is unknown at its level is refused and never falls through to the next.
 //!
 //! A session that is begun for words is in one commit with them. So are its agent, if that is made
 //! as well, and the key of the request: see [`super::beginning`].
@@ -341,6 +341,11 @@ impl Broker {
             }
             Address::Agent(target) => self.with_agent(user, target).await,
             Address::Persona(id) => self.with_persona(user, id).await,
+            Address::Found(strategy) => {
+                let found = self.fetch(user, *strategy).await?;
+                let agent = found.living.row.agent.id;
+                self.with_agent(user, &Target::Agent(agent)).await
+            }
             Address::Smart {
                 about,
                 agent,

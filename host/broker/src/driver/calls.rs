@@ -214,6 +214,7 @@ impl SessionContext {
                 .resolved_configs
                 .own_tools()
                 .find(|tool| tool.name == name)
+                .filter(|tool| !self.served.catalogue.is_disabled(&tool.name))
                 .map(Arc::new)
         };
         self.served

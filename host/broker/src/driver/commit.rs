@@ -24,7 +24,7 @@ use domain::run::effects::consequences;
 use domain::run::end::Cause;
 use domain::step::Effect;
 use domain::time::Timestamp;
-use store::{AgentGuard, Clash, Commit, CommitError, Expected, Guard, Key, QueueGuard, RunGuard};
+use store::{AgentGuard, Clash, Commit, CommitError, Expected, Guard, QueueGuard, RunGuard};
 
 /// Number of events of a run between two of its snapshots.
 const SNAPSHOT_EVENTS: u64 = 64;
@@ -62,29 +62,24 @@ impl Driver {
     /// Commits a run's start alone, when its first step did not come to a commit of its own. A run
     /// whose start is stored stays as it is.
     pub(super) async fn commit_start(&mut self) -> Result<(), DriverError> {
-        self.commit_start_under(Vec::new(), None).await
+        self.commit_start_with(Commit::new()).await
     }
 
-    /// Commits a run's start alone, under further guards and the key of the request for the run.
-    pub(super) async fn commit_start_under(
-        &mut self,
-        guards: Vec<Guard>,
-        key: Option<Key>,
-    ) -> Result<(), DriverError> {
+    /// Commits a run's start before its first step, with what else the request for the run brings:
+    /// guards, its key, events of other streams.
+    pub(super) async fn commit_start_with(&mut self, with: Commit) -> Result<(), DriverError> {
         let Some(starting) = self.phase.beginning() else {
             return Ok(());
         };
         let driving = &starting.driving;
         let context = driving.context(self.context.core.now());
         let started = Event::RunStarted(Box::new(driving.run.started.clone()));
-        let mut commit = Commit::new().append(
+        let mut commit = with.append(
             driving.stream(),
             self.phase.expected(),
             vec![context.event(started)],
         );
-        commit.guards = starting.guards();
-        commit.guards.extend(guards);
-        commit.key = key;
+        commit.guards.extend(starting.guards());
         // A start names its resolved config, its overrides and its sections. They must be found
         // even if the configuration has changed by the next attempt.
         let served = self.context.core.serving.of_run(&driving.run.started);
@@ -94,7 +89,9 @@ impl Driver {
             .flat_map(|config| config.sealed())
             .chain(starting.overrides.clone())
             .chain(starting.sections.clone());
-        commit.blobs = sealed.map(|sealed| sealed.bytes.to_vec()).collect();
+        commit
+            .blobs
+            .extend(sealed.map(|sealed| sealed.bytes.to_vec()));
         self.commit(commit).await?;
         self.phase.stored(1);
         Ok(())

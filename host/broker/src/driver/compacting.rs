@@ -26,7 +26,7 @@ use domain::path::ModelRole;
 use domain::run::Run;
 use domain::turn::TurnEnd;
 use domain::user::UserId;
-use store::{CommitError, SessionRow, SessionStatus};
+use store::{Commit, CommitError, Key, SessionRow, SessionStatus};
 
 /// Number of steps of a run that compacts: it asks, and it concludes.
 const STEPS_MAX: u32 = 2;
@@ -76,19 +76,7 @@ impl Driver {
         by: &UserId,
         request: Option<&Request>,
     ) -> Result<RunId, DriverError> {
-        self.stale = true;
-        if self.refresh().await? {
-            return Err(DriverError::Refused(run_open()));
-        }
-        let session = self.context.session_row().await?;
-        if session.status != SessionStatus::Open {
-            return Err(DriverError::Refused(session_closed()));
-        }
-        if session.session_type != CHAT {
-            return Err(DriverError::Refused(session_structured(
-                "only chats are compacted",
-            )));
-        }
+        let session = self.idle_chat("only chats are compacted").await?;
         let compaction = match session.head {
             Some(head) => {
                 let window = self.context.window_of(&session).await?;
@@ -104,14 +92,39 @@ impl Driver {
         if !self.begin_after_reading(&session, compaction).await? {
             return Err(DriverError::Refused(session_closed()));
         }
+        let with = Commit::new().guard(allowed(session.agent, by));
+        self.store_begun(with, |run| request.map(|request| request.answered(&run)))
+            .await
+    }
+
+    /// Returns the session, a chat of which no run is open. The run of a request is to begin in it.
+    pub(super) async fn idle_chat(&mut self, only: &str) -> Result<SessionRow, DriverError> {
+        self.stale = true;
+        if self.refresh().await? {
+            return Err(DriverError::Refused(run_open()));
+        }
+        let session = self.context.session_row().await?;
+        if session.status != SessionStatus::Open {
+            return Err(DriverError::Refused(session_closed()));
+        }
+        if session.session_type != CHAT {
+            return Err(DriverError::Refused(session_structured(only)));
+        }
+        Ok(session)
+    }
+
+    /// Stores the start of a run that has just begun on request, under the request's key. Returns
+    /// the run.
+    pub(super) async fn store_begun(
+        &mut self,
+        mut with: Commit,
+        key: impl FnOnce(RunId) -> Option<Key>,
+    ) -> Result<RunId, DriverError> {
         let Some(run) = self.phase.driving().map(|driving| driving.run.started.run) else {
             return Err(DriverError::Refused(session_closed()));
         };
-        let key = request.map(|request| request.answered(&run));
-        match self
-            .commit_start_under(vec![allowed(session.agent, by)], key)
-            .await
-        {
+        with.key = key(run);
+        match self.commit_start_with(with).await {
             Ok(()) => Ok(run),
             Err(failure) => {
                 // A run that was not stored has not begun.
@@ -137,7 +150,7 @@ impl Driver {
     }
 
     /// Begins the run. Returns false when no turn of the session can be led, or none will follow.
-    async fn begin_compaction(
+    pub(super) async fn begin_compaction(
         &mut self,
         session: &SessionRow,
         compaction: Compaction,
@@ -268,7 +281,8 @@ impl SessionContext {
         {
             if started(self.store(), ended.run)
                 .await?
-                .is_some_and(|started| started.compacts.is_some())
+                .and_then(|started| started.compacts)
+                .is_some_and(|task| task.returns.is_none())
             {
                 if ended.end == Some(TurnEnd::Aborted) {
                     return Ok(true);
@@ -336,11 +350,12 @@ impl SessionContext {
                 message.untrusted && (summarised(message.id) || Mark::of(message).is_some())
             }),
             asked_by,
+            returns: None,
         }))
     }
 
     /// Returns the window of the model that a session's turns use where their words name none.
-    async fn window_of(&self, session: &SessionRow) -> Result<u64, DriverError> {
+    pub(super) async fn window_of(&self, session: &SessionRow) -> Result<u64, DriverError> {
         let agent = self.store().agent(session.agent).await?;
         let definition = agent
             .as_ref()

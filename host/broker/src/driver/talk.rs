@@ -22,9 +22,9 @@ use domain::operation::{Performer, ReplyTo};
 use domain::refusal::RefusalKind;
 use domain::role::{AgentRole, Right};
 use domain::ruling::{AGENT_CALL, Rule};
+use domain::run::Open;
 use domain::run::decide::Resolved;
-use domain::run::end::given;
-use domain::run::{Open, Run};
+use domain::run::end::{Given, given};
 use domain::step::{Failure, OperationOutcome};
 use domain::talk::{
     self, AGENT_NOT_ACCESSIBLE, AGENT_NOT_FOUND, AGENT_SESSION_ERROR, DISPATCH, DispatchCall,
@@ -190,7 +190,9 @@ impl SessionContext {
                 to,
                 Given {
                     run,
+                    said: &[],
                     parts,
+                    calls: run.spending.tool_calls,
                     untrusted,
                 },
             );
@@ -437,23 +439,15 @@ impl SessionContext {
     }
 }
 
-/// A reply that a run gives.
-struct Given<'a> {
-    run: &'a Run,
-    parts: Vec<Part>,
-    /// True if it rests on content from outside.
-    untrusted: bool,
-}
-
 /// Adds to a delivery that the reply settles the operation that waits for it.
 fn settle(reply: &mut Sent, open: &Open, to: ReplyTo, reply_given: Given<'_>) {
-    let run = reply_given.run;
-    let parts = reply_given.parts;
     let time = reply.context.time;
     // The run may go on and use more, so at least the whole reserve counts as used.
-    let spent = run.spent_so_far().at_least(open.operation.reserved);
-    let calls = run.spending.tool_calls;
-    let (settlement, blobs) = given(&open.operation, calls, parts, reply_given.untrusted, time);
+    let spent = reply_given
+        .run
+        .spent_so_far()
+        .at_least(open.operation.reserved);
+    let (settlement, blobs) = given(&open.operation, reply_given, time);
     let settlement = settlement.spending(spent);
     reply.blobs = blobs;
     reply.guards.push(Guard::Run(RunGuard::OperationOpen {

@@ -364,18 +364,27 @@ impl Model<'_> {
     ///
     /// It is as much as fits into the smallest window of the models that may be asked.
     async fn to_be_summarised(&self, compaction: &Compaction) -> Result<Message, PromptError> {
-        let former = match self.started.compacted {
+        // Of another conversation only what was said since the user switched to it.
+        let (thread, compacted, first) = match &compaction.returns {
+            Some(back) => (
+                Some(compaction.summarized_through),
+                None,
+                back.first_message,
+            ),
+            None => {
+                let compacted = self.started.compacted;
+                let first = compacted.map_or(1, |compacted| compacted.kept_from);
+                (self.started.base, compacted, first)
+            }
+        };
+        let former = match compacted {
             Some(compacted) => Some(self.summary(compacted).await?.text()),
             None => None,
         };
-        let first = self
-            .started
-            .compacted
-            .map_or(1, |compacted| compacted.kept_from);
         let mut messages = self
             .core
             .store
-            .messages(self.started.base, first, compaction.through_message)
+            .messages(thread, first, compaction.through_message)
             .await?;
         messages.retain(|message| Mark::of(message).is_none());
         let gateway = self.gateway(self.request.model.as_deref());

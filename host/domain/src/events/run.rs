@@ -7,6 +7,7 @@
 //! a run that compacts its thread are in [`compact`].
 
 pub mod attempt;
+mod calls;
 pub mod check;
 pub mod compact;
 pub mod decide;
@@ -22,6 +23,7 @@ mod spending;
 mod taint;
 
 pub use attempt::Attempts;
+pub use calls::CallMade;
 pub use open::{Open, OpenCut, Within};
 pub use spending::Spending;
 
@@ -115,6 +117,9 @@ pub struct Run {
     /// The part of its limits that is spent.
     #[serde(rename = "used")]
     pub spending: Spending,
+    /// Its first calls, for a caller that waits for its answer.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub calls: Vec<CallMade>,
     /// True if it replied to its caller before its end. Its end then tells the caller nothing more.
     #[serde(default)]
     pub replied: bool,
@@ -168,6 +173,7 @@ impl Run {
             session_state: started.session_state,
             shown: BTreeSet::new(),
             spending: Spending::default(),
+            calls: Vec::new(),
             replied: false,
             untrusted: false,
             shares: !started.accounts.is_empty(),
@@ -324,7 +330,7 @@ impl Run {
             cut: made.cut.clone(),
             is_own: true,
         }));
-        let model = asked_model(&open.operation.performer).to_owned();
+        let model = open.operation.performer.asked_model().to_owned();
         self.cuts.insert(model, made.cut.clone());
         Ok(())
     }
@@ -369,11 +375,12 @@ impl Run {
                 },
             );
         }
-        self.begin_operation(operation);
+        self.begin_operation(operation, time);
     }
 
-    fn begin_operation(&mut self, operation: &Operation) {
+    fn begin_operation(&mut self, operation: &Operation, time: Timestamp) {
         self.spending.tool_calls += u32::from(account::is_call(&operation.performer));
+        self.note_call(operation, time);
         let stays = matches!(
             operation.performer,
             Performer::Tool { .. }
@@ -389,7 +396,7 @@ impl Run {
             Pause::None
         };
         let cut = matches!(operation.performer, Performer::Model { .. })
-            .then(|| self.cuts.get(asked_model(&operation.performer)))
+            .then(|| self.cuts.get(operation.performer.asked_model()))
             .flatten()
             .map(|cut| {
                 Box::new(OpenCut {
@@ -429,6 +436,7 @@ impl Run {
             asked.answered_at = Some(settlement.time);
         }
         self.spending.charge(&open, settlement);
+        self.note_outcome(settlement);
         // With a cut of its own, a summary may be among its attempts. The call itself is the last.
         let is_cut = open.cut.as_ref().is_some_and(|cut| cut.is_own);
         let is_failed = matches!(settlement.outcome, OperationOutcome::Failed { .. });
@@ -492,23 +500,6 @@ impl Run {
     #[must_use]
     pub fn is_active(&self) -> bool {
         self.open.values().any(Open::is_active)
-    }
-}
-
-/// Returns the model that a call asks for; the empty name for the host's own, and for all else.
-fn asked_model(performer: &Performer) -> &str {
-    match performer {
-        Performer::Model { request, .. } => request.model.as_deref().unwrap_or_default(),
-        Performer::Tool { .. }
-        | Performer::Client { .. }
-        | Performer::Agent { .. }
-        | Performer::Detached { .. }
-        | Performer::Recall { .. }
-        | Performer::Command { .. }
-        | Performer::Memory { .. }
-        | Performer::Timer { .. }
-        | Performer::Refused { .. }
-        | Performer::Reply { .. } => "",
     }
 }
 

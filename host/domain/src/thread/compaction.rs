@@ -22,7 +22,7 @@ pub use material::{bytes_for, fitting_messages, material};
 use crate::access::user::UserId;
 use crate::thread::message::{Message, MessageId, Part, Role};
 use crate::thread::model::arrange;
-use crate::values::id::TurnId;
+use crate::values::id::{SessionId, TurnId};
 use serde::{Deserialize, Serialize};
 
 /// Percentage of a model's window at which a thread is due for compaction. It is measured by the
@@ -79,6 +79,38 @@ pub struct Compaction {
     /// The user who requested it; none when it was due.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked_by: Option<UserId>,
+    /// The conversation that is summarised in this one's place, and of which a notice is brought
+    /// back. The thread itself is left as it is then; the turn and the message above are of that
+    /// conversation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub returns: Option<Return>,
+}
+
+/// A conversation that a user comes back from: one that they had with another agent, to which they
+/// had switched.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Return {
+    /// Its session.
+    pub session: SessionId,
+    /// The definition of the other agent.
+    pub agent: String,
+    /// The first message since the switch.
+    pub first_message: MessageId,
+}
+
+impl Return {
+    /// Origin of the notice.
+    pub const ORIGIN: &'static str = "host:return";
+
+    /// Returns the text of the notice with the summary.
+    #[must_use]
+    pub fn notice(&self, summary: &str) -> String {
+        format!(
+            "The user was with the agent `{}` meanwhile (session {}), and is back. What came of \
+             it:\n\n{summary}",
+            self.agent, self.session
+        )
+    }
 }
 
 /// The view that models have of a compacted thread. It has the newest summary, the messages that

@@ -176,6 +176,24 @@ pub struct Operation {
 }
 
 impl Performer {
+    /// Returns the model that a call asks for; the empty name for the host's own, and for all else.
+    #[must_use]
+    pub fn asked_model(&self) -> &str {
+        match self {
+            Self::Model { request, .. } => request.model.as_deref().unwrap_or_default(),
+            Self::Tool { .. }
+            | Self::Client { .. }
+            | Self::Agent { .. }
+            | Self::Detached { .. }
+            | Self::Recall { .. }
+            | Self::Command { .. }
+            | Self::Memory { .. }
+            | Self::Timer { .. }
+            | Self::Refused { .. }
+            | Self::Reply { .. } => "",
+        }
+    }
+
     /// Returns whether nothing but time that passes, or an answer of people, brings it to an end.
     #[must_use]
     pub fn only_waits(&self) -> bool {

@@ -13,7 +13,9 @@ mod tests;
 pub use arguments::{
     DispatchCall, Invalid, MessageCall, Mode, Which, Whom, dispatch, message, reply,
 };
-pub use result::{MessageResult, Messaged, RESPONSE_BYTES_MAX};
+pub use result::{
+    Answered, CALLS_TOLD_MAX, MessageResult, Messaged, THINKING_BYTES_MAX, ToolCall, WholeResponse,
+};
 
 use crate::access::tool::{EffectClass, ToolDefinition};
 use serde_json::{Value, json};

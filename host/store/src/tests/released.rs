@@ -11,8 +11,9 @@ use super::projections::everything;
 use super::sample::{NOON, commit, noise, open, run};
 use crate::{Commit, Expected, Store, schema};
 use domain::digest::{Digest, Salt};
-use domain::event::{Event, NewEvent, Subject, kinds};
+use domain::event::{AgentCreated, Event, NewEvent, Subject, kinds};
 use domain::id::{EventId, Stream};
+use domain::path::AgentPath;
 use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
@@ -206,4 +207,52 @@ async fn data_folders_of_every_version_open_and_fold_to_the_same() {
             "{version}"
         );
     }
+}
+
+/// Agents of stores from before paths had kinds are found by their paths, with the kinds that those
+/// say.
+#[tokio::test]
+async fn agents_from_before_kinds_are_found_by_their_paths_with_a_kind_and_a_parent() {
+    let mut without_kind = 0;
+    for version in 1..=schema::newest() {
+        let dir = unpacked(&folder().join(format!("{version:04}.db.gz")));
+        let store = open(dir.path());
+        let events = store
+            .events(0, crate::EventFilter::default(), 1_000)
+            .await
+            .unwrap();
+        let created: Vec<AgentCreated> = events
+            .into_iter()
+            .filter_map(|recorded| match recorded.event {
+                Some(Event::AgentCreated(created)) => Some(created),
+                _ => None,
+            })
+            .collect();
+        assert!(!created.is_empty(), "{version}");
+        for created in created {
+            without_kind += usize::from(created.kind.is_none());
+            let Ok(path) = created.path.parse::<AgentPath>() else {
+                continue;
+            };
+            // None for one that the story purged.
+            let Some(row) = store.agent(created.agent).await.unwrap() else {
+                continue;
+            };
+            assert_eq!(
+                (row.kind, row.parent),
+                (path.kind(), created.parent),
+                "{version}: {path}"
+            );
+            if row.active {
+                let there = store.agent_at(&created.path).await.unwrap();
+                assert_eq!(
+                    there.map(|there| there.agent.id),
+                    Some(created.agent),
+                    "{version}: {path}"
+                );
+            }
+        }
+        store.close().await;
+    }
+    assert!(without_kind > 0, "some are from before kinds were stored");
 }

@@ -230,6 +230,55 @@ async fn a_message_without_an_address_goes_to_the_agent_that_was_used_last() {
             .text("field"),
         "query:strategy"
     );
+    // And there such a message goes.
+    let say = async |to: Value| {
+        let mut body = json!({ "content": script("heard") });
+        if !to.is_null() {
+            body["to"] = to;
+        }
+        ask(&line, Method::POST, "/api/messages?wait_s=30", &body).await
+    };
+    let goes_to = async |to: Value, path: &str| {
+        let said = say(to).await;
+        let agent = get(&line, &at(path)).await.text("id");
+        assert_eq!(
+            (
+                said.text("agent_id"),
+                said.text("level").as_str(),
+                &said.body["reply"]["text"]
+            ),
+            (agent, "strategy", &json!("heard")),
+            "{said:?}"
+        );
+    };
+    goes_to(Value::Null, "/local/telegram").await;
+    goes_to(json!({ "strategy": "heartbeat" }), "/system/heartbeat").await;
+    talk(&line, "/local/agent/a", "hello").await;
+    goes_to(Value::Null, "/local/agent/a").await;
+    goes_to(
+        json!({ "strategy": "most-recent-foreground" }),
+        "/local/agent/a",
+    )
+    .await;
+    for wrong in [
+        json!({}),
+        json!({ "strategy": "heartbeat", "agent": "/local/agent/a" }),
+    ] {
+        let refused = say(wrong).await;
+        assert_eq!(
+            (refused.status, refused.text("field").as_str()),
+            (422, "/to"),
+            "{refused:?}"
+        );
+    }
+    // Who has nobody to talk with is told so.
+    let bob = host.user("bob", &["read", "write"]).await;
+    let body = json!({ "content": script("heard") });
+    let nobody = ask(&bob, Method::POST, "/api/messages", &body).await;
+    assert_eq!(
+        (nobody.status, nobody.text("code").as_str()),
+        (404, "AGENT_NOT_FOUND")
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -322,4 +371,113 @@ async fn a_connector_key_says_who_somebody_is_and_where_replies_go() {
     let mut came = [one.status, two.status];
     came.sort_unstable();
     assert_eq!(came, [200, 409]);
+}
+
+/// Messages that arrive together at one path are one turn there, and none of another path's.
+#[tokio::test(flavor = "multi_thread")]
+async fn messages_that_arrive_together_are_collected_by_their_path() {
+    let (_folder, host) = started(&json!({})).await;
+    let line = host.line();
+    let paths = ["/local/agent/a", "/local/telegram"];
+    let slow = json!({ "steps": [{ "start": [{ "key": "t", "timer": 4_000 }] }] }).to_string();
+    let mut sessions = Vec::new();
+    for path in paths {
+        make(&line, path).await;
+        let body = json!({ "to": { "agent": path }, "content": slow });
+        let said = ask(&line, Method::POST, "/api/messages", &body).await;
+        assert_eq!(said.status, 202, "{said:?}");
+        sessions.push(format!("/api/sessions/{}", said.text("session_id")));
+    }
+    for words in ["one", "two"] {
+        for path in paths {
+            let queue = json!({ "mode": "collect", "debounce_ms": 20 });
+            let content = format!("{words} for {path}");
+            let body = json!({ "to": { "agent": path }, "content": content, "queue": queue });
+            let said = ask(&line, Method::POST, "/api/messages", &body).await;
+            assert_eq!(said.text("waits_for"), "collect", "{said:?}");
+        }
+    }
+    for (path, session) in paths.into_iter().zip(&sessions) {
+        let ended = async {
+            loop {
+                let seen = get(&line, session).await.body;
+                if seen["revision"] == 2 && seen["waiting"] == 0 && seen["run_id"].is_null() {
+                    return seen;
+                }
+                sleep(Duration::from_millis(20)).await;
+            }
+        };
+        let seen = tokio::time::timeout(PATIENCE, ended).await.unwrap();
+        let users: Vec<&str> = seen["messages"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter(|message| message["role"] == "user")
+            .map(|message| message["text"].as_str().unwrap())
+            .collect();
+        let [_, collected] = users.as_slice() else {
+            panic!("{users:?}")
+        };
+        for words in ["one", "two"] {
+            assert!(
+                collected.contains(&format!("{words} for {path}")),
+                "{collected}"
+            );
+        }
+        assert_eq!(collected.matches(" for /local/").count(), 2, "{collected}");
+    }
+}
+
+/// A message to all of a user's agents goes to those that people talk with, by their paths' kinds.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_to_all_goes_to_the_agents_that_people_talk_with() {
+    let (_folder, host) = started(&json!({})).await;
+    let line = host.line();
+    for path in [
+        "/local/telegram",
+        "/local/agent/a",
+        "/local/cron/c",
+        "/system/gc",
+    ] {
+        make(&line, path).await;
+        talk(&line, path, "hello").await;
+    }
+    make(&line, "/local/agent/silent").await;
+    let body = json!({ "content": script("back") });
+    let send = async || {
+        line.ask_under("k", Method::POST, "/api/paths/messages", Some(&body))
+            .await
+            .unwrap()
+    };
+    let sent = send().await;
+    assert_eq!(sent.status, 202, "{sent:?}");
+    let outcomes = sent.body["sent"].as_array().unwrap();
+    let paths: Vec<&str> = outcomes
+        .iter()
+        .map(|outcome| outcome["path"].as_str().unwrap())
+        .collect();
+    assert_eq!(paths, ["/local/agent/a", "/local/telegram"]);
+    for outcome in outcomes {
+        assert_eq!(outcome["code"], Value::Null, "{outcome}");
+        let session = format!("/api/sessions/{}", outcome["session_id"].as_str().unwrap());
+        let heard = async {
+            while !get(&line, &session).await.body["messages"]
+                .as_array()
+                .is_some_and(|all| all.last().is_some_and(|last| last["text"] == "back"))
+            {
+                sleep(Duration::from_millis(20)).await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, heard).await.unwrap();
+    }
+    let again = send().await;
+    let inputs = |answer: &Value| -> Vec<Value> {
+        let sent = answer["sent"].as_array().unwrap().iter();
+        sent.map(|outcome| outcome["input_id"].clone()).collect()
+    };
+    assert_eq!(
+        inputs(&again.body),
+        inputs(&sent.body),
+        "none hears it twice"
+    );
 }

@@ -36,7 +36,7 @@ pub(super) enum Shown {
 pub(super) enum Ending {
     /// The agent has replied.
     Done,
-    /// The host's own turn, which compacts the conversation, is over.
+    /// The host's own turn, which compacts the conversation or brings a summary back, is over.
     Compacted,
     /// The turn failed, for this reason.
     Failed(String),
@@ -55,6 +55,8 @@ pub(super) struct Scene {
     tools: BTreeMap<String, String>,
     /// The run that compacts the conversation.
     compacting: Option<String>,
+    /// The run that brings the summary of another conversation back.
+    returning: Option<String>,
     /// The last message that was shown before the stream began.
     recalled: u64,
 }
@@ -128,7 +130,18 @@ impl Scene {
         if self.compacting.as_deref().is_some_and(|it| it == run) {
             return self.compaction(name, data);
         }
+        if self.returning.as_deref().is_some_and(|it| it == run) {
+            return self.coming_back(name, data);
+        }
         match name {
+            "run.started.v1"
+                if data
+                    .pointer("/compacts/returns")
+                    .is_some_and(Value::is_object) =>
+            {
+                self.returning = Some(run.to_owned());
+                Vec::new()
+            }
             "run.started.v1" if data.get("compacts").is_some_and(Value::is_object) => {
                 self.compacting = Some(run.to_owned());
                 Vec::new()
@@ -231,6 +244,28 @@ impl Scene {
             (_, None) => "(the conversation was compacted)".to_owned(),
         };
         vec![faint(line), Shown::TurnEnded(Ending::Compacted)]
+    }
+
+    /// Takes a frame of the run that brings a summary back: the summary, or the reason why there is
+    /// none.
+    fn coming_back(&mut self, name: &str, data: &Value) -> Vec<Shown> {
+        let notices = list(data, "/messages").iter();
+        let notices = notices.filter(|message| text(message, "/role") == "notice");
+        let mut shown: Vec<Shown> = match name {
+            "run.stepped.v1" | "run.ended.v1" => notices
+                .map(|notice| Shown::Said(text(notice, "/text").to_owned()))
+                .collect(),
+            _ => Vec::new(),
+        };
+        if name == "run.ended.v1" {
+            self.returning = None;
+            if matches!(text(data, "/end"), "failed" | "aborted") {
+                let line = format!("(no summary came back: {})", end_reason(data));
+                shown = vec![faint(line)];
+            }
+            shown.push(Shown::TurnEnded(Ending::Compacted));
+        }
+        shown
     }
 
     fn stepped(&mut self, data: &Value, after: u64) -> Vec<Shown> {

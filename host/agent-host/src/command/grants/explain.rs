@@ -193,6 +193,7 @@ fn offered(catalogue: &Catalogue, tool: &str) -> Result<Offered, Failure> {
     if others.len() > 1 {
         own.extend(talk::definitions(&others, true));
     }
+    own.retain(|tool| !catalogue.is_disabled(&tool.name));
     let lists = |tool: &ToolDefinition| {
         catalogue
             .definitions()

@@ -18,7 +18,7 @@ use domain::event::{BoundaryVerdict, Event};
 use domain::operation::{CallUsage, Performer};
 use domain::ruling::{MODEL_CALL, Rule};
 use domain::run::Run;
-use domain::run::compact::{CODE, conclude, step};
+use domain::run::compact::{code, conclude, step};
 use domain::run::decide::{Resolved, Taken, decide};
 use domain::run::end::Cause;
 use domain::run::intake::Intake;
@@ -61,12 +61,8 @@ impl Driver {
                     "there is no model `{}` to ask for a summary",
                     driving.run.started.model.as_deref().unwrap_or("default")
                 );
-                return self
-                    .fail(Cause::Failed {
-                        code: CODE.to_owned(),
-                        reason,
-                    })
-                    .await;
+                let code = code(&driving.run).to_owned();
+                return self.fail(Cause::Failed { code, reason }).await;
             }
             Err(NotAsked::NotAfforded { limit, reason }) => {
                 return self.not_afforded(limit, reason, now).await;
@@ -112,7 +108,7 @@ impl Driver {
         reason: String,
         time: Timestamp,
     ) -> Result<(), DriverError> {
-        tracing::warn!(session.id = %self.context.session, reason, "a thread was not compacted");
+        tracing::warn!(session.id = %self.context.session, reason, "no summary was made");
         if let Some(driving) = self.phase.driving_mut() {
             let mut decided = Decided::default();
             decided.note(MODEL_CALL, BoundaryVerdict::Limited, Rule::Limits, limit);
@@ -137,10 +133,10 @@ impl SessionContext {
         let Decision::Fail { reason } = decision else {
             return Cause::of(decision);
         };
-        tracing::warn!(session.id = %self.session, run.id = %run.started.run, reason, "a thread was \
-            not compacted");
+        tracing::warn!(session.id = %self.session, run.id = %run.started.run, reason, "no summary \
+            was made");
         Some(Cause::Failed {
-            code: CODE.to_owned(),
+            code: code(run).to_owned(),
             reason: reason.clone(),
         })
     }

@@ -8,7 +8,7 @@ use super::taint::is_any_marked;
 use crate::events::agent::Agent;
 use crate::events::event::{Event, RunEnded, TurnCommitted};
 use crate::thread::cut_off;
-use crate::thread::message::{Draft, Message, Part, Role, text_of};
+use crate::thread::message::{Draft, Message, Part, Role};
 use crate::thread::turn::{TurnEnd, TurnNode};
 use crate::values::digest::Salt;
 use crate::values::id::{OperationId, TurnId};
@@ -17,7 +17,7 @@ use crate::work::budget::Amount;
 use crate::work::delegate::{DelegateResult, TaskState};
 use crate::work::operation::{Operation, Performer, Settlement};
 use crate::work::step::{Decision, Failure};
-use crate::work::talk::AGENT_MESSAGE_FAILED;
+use crate::work::talk::{AGENT_MESSAGE_FAILED, Answered};
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -244,7 +244,14 @@ pub fn settlement_for_parent(
     };
     let spent = run.spent_with(closing.stopped);
     if let Some(parts) = parts {
-        let (settlement, blobs) = given(operation, spent.calls, parts, untrusted, time);
+        let reply = Given {
+            run,
+            said: closing.said,
+            parts,
+            calls: spent.calls,
+            untrusted,
+        };
+        let (settlement, blobs) = given(operation, reply, time);
         return (settlement.spending(spent), blobs);
     }
     // The reason for it may be given in the agent's own words.
@@ -318,17 +325,37 @@ fn failed_without_reply(
     }
 }
 
+/// The reply of a run to the caller that waits for it.
+#[derive(Debug)]
+pub struct Given<'a> {
+    /// The run.
+    pub run: &'a Run,
+    /// The messages that come with it and are not the run's yet.
+    pub said: &'a [Message],
+    /// The content of the reply.
+    pub parts: Vec<Part>,
+    /// Number of calls that were made for it.
+    pub calls: u32,
+    /// True if it rests on content from outside.
+    pub untrusted: bool,
+}
+
 /// Returns the settlement for the waiting operation of another run when it is replied to. The reply
-/// may come at the end of a turn or in the middle of it. `calls` is the number of calls made for
-/// it. What is too long has become blobs, which are to be stored with it.
+/// may come at the end of a turn or in the middle of it. What is too long has become blobs, which
+/// are to be stored with it.
 #[must_use]
 pub fn given(
     operation: &Operation,
-    calls: u32,
-    parts: Vec<Part>,
-    untrusted: bool,
+    reply: Given<'_>,
     time: Timestamp,
 ) -> (Settlement, Vec<Vec<u8>>) {
+    let Given {
+        run,
+        said,
+        parts,
+        calls,
+        untrusted,
+    } = reply;
     let mut blobs = Vec::new();
     let parts = match &operation.performer {
         Performer::Agent {
@@ -338,14 +365,16 @@ pub fn given(
             since,
             ..
         } => {
-            let result = messaged.complete(
-                *session,
-                *input,
-                &text_of(&parts),
-                time.since_ms(*since),
-                calls,
-            );
-            vec![Part::text(result.to_string())]
+            let answered = Answered {
+                parts,
+                thinking: run.thinking(said),
+                calls: run.tool_calls(time),
+                call_count: calls,
+                duration_ms: time.since_ms(*since),
+            };
+            let (parts, blob) = messaged.complete(*session, *input, answered);
+            blobs.extend(blob);
+            parts
         }
         _ => match delegation(operation, time) {
             Some((delegation, task)) => {

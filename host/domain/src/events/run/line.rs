@@ -26,7 +26,8 @@ impl Run {
 
     /// Starts a call of a command line. Guests know nothing of it, so it takes none of their keys.
     fn start_call(&mut self, line: OperationId, call: &CommandCall) {
-        self.begin_operation(&call.started);
+        self.begin_operation(&call.started, call.time);
+        self.name_call(call.started.id, &call.tool);
         if let Some(open) = self.open.get_mut(&call.started.id) {
             open.within = Some(Box::new(Within {
                 line,

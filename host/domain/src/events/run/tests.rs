@@ -5,6 +5,7 @@ mod cuts;
 mod handed_over;
 mod lines;
 mod marks;
+mod returning;
 
 use super::check::check;
 use super::decide::{Resolved, Taken, decide};

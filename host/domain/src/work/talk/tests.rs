@@ -1,12 +1,14 @@
 //! The calls that agents make of each other, by tables.
 
 use super::{
-    INVALID_ARGUMENTS, Messaged, Mode, RESPONSE_BYTES_MAX, Reachable, Which, Whom, definitions,
-    dispatch, message, reply,
+    Answered, CALLS_TOLD_MAX, INVALID_ARGUMENTS, Messaged, Mode, Reachable, THINKING_BYTES_MAX,
+    ToolCall, Which, Whom, definitions, dispatch, message, reply,
 };
 use crate::agents::definition::DefinitionId;
+use crate::thread::message::{Part, text_of};
+use crate::values::digest::Digest;
 use crate::values::id::{InputId, SessionId};
-use crate::values::limits::INPUT_BYTES_MAX;
+use crate::values::limits::{INLINE_TEXT_BYTES_MAX, INPUT_BYTES_MAX};
 use crate::work::budget::Budget;
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
@@ -251,37 +253,139 @@ fn the_tools_are_shown_to_callers_and_the_reply_to_those_who_may_be_called() {
     );
 }
 
-#[test]
-fn a_result_is_written_as_the_design_writes_it() {
-    let messaged = Messaged {
+fn messaged() -> Messaged {
+    Messaged {
         definition: DefinitionId("a".into()),
         session_name: "Plans".into(),
         created: true,
         timeout_s: 5,
-    };
-    let session = SessionId(Uuid::from_bytes([1; 16]));
-    let input = InputId(Uuid::from_bytes([2; 16]));
-    let base = |mode: &str, status: &str| json!({ "mode": mode, "status": status, "agentId": "a", "sessionId": session, "sessionName": "Plans", "created": true, "responseId": input });
+    }
+}
+
+const SESSION: SessionId = SessionId(Uuid::from_bytes([1; 16]));
+const INPUT: InputId = InputId(Uuid::from_bytes([2; 16]));
+
+/// Returns a result with its mode and status, and the fields that stand in every one.
+fn base(mode: &str, status: &str) -> Value {
+    json!({
+        "mode": mode, "status": status, "agentId": "a", "sessionId": SESSION,
+        "sessionName": "Plans", "created": true, "responseId": INPUT,
+    })
+}
+
+fn call_of(name: &str, duration_ms: u64) -> ToolCall {
+    ToolCall {
+        name: name.to_owned(),
+        duration_ms,
+    }
+}
+
+#[test]
+fn a_result_is_written_as_the_design_writes_it() {
     let shown = |result: String| serde_json::from_str::<Value>(&result).unwrap();
     assert_eq!(
-        shown(messaged.started(session, input).to_string()),
+        shown(messaged().started(SESSION, INPUT).to_string()),
         base("async", "started")
     );
-    let complete = shown(messaged.complete(session, input, "yes", 12, 3).to_string());
+    let answered = Answered {
+        parts: vec![Part::text("yes")],
+        thinking: "hm".into(),
+        calls: vec![call_of("read_file", 7), call_of("put", 0)],
+        call_count: 3,
+        duration_ms: 12,
+    };
+    let (parts, blob) = messaged().complete(SESSION, INPUT, answered);
     let mut expected = base("sync", "complete");
-    (
-        expected["response"],
-        expected["durationMs"],
-        expected["toolCallCount"],
-    ) = (json!("yes"), json!(12), json!(3));
-    assert_eq!(complete, expected);
-    let timeout = shown(messaged.timeout(session, input).to_string());
-    assert_eq!(
-        (&timeout["status"], &timeout["timeoutSeconds"]),
-        (&json!("timeout"), &json!(5))
-    );
-    let long = "ä".repeat(RESPONSE_BYTES_MAX);
-    let cut = shown(messaged.complete(session, input, &long, 1, 0).to_string());
-    assert_eq!(cut["truncated"], json!(true));
-    assert_eq!(cut["response"].as_str().unwrap().len(), RESPONSE_BYTES_MAX);
+    for (name, value) in [
+        ("response", json!("yes")),
+        ("durationMs", json!(12)),
+        ("toolCallCount", json!(3)),
+        (
+            "toolCalls",
+            json!([{ "name": "read_file", "durationMs": 7 }, { "name": "put", "durationMs": 0 }]),
+        ),
+        ("thinkingText", json!("hm")),
+    ] {
+        expected[name] = value;
+    }
+    assert_eq!((shown(text_of(&parts)), blob), (expected, None));
+    // What there is nothing of is left out.
+    let plain = Answered {
+        parts: vec![Part::text("yes")],
+        ..Answered::default()
+    };
+    let (parts, _) = messaged().complete(SESSION, INPUT, plain);
+    let plain = shown(text_of(&parts));
+    for absent in ["toolCalls", "thinkingText", "truncated", "blob"] {
+        assert!(plain.get(absent).is_none(), "{absent}: {plain}");
+    }
+    let mut expected = base("sync", "timeout");
+    expected["timeoutSeconds"] = json!(5);
+    let mut timeout = shown(messaged().timeout(SESSION, INPUT).to_string());
+    let told = timeout.as_object_mut().unwrap().remove("message").unwrap();
+    assert!(told.as_str().unwrap().contains("still at work"), "{told}");
+    assert_eq!(timeout, expected);
+}
+
+#[test]
+fn a_result_of_a_message_is_json_within_the_limit_however_long_the_answer_is() {
+    let file = Part::Blob {
+        digest: Digest::of(b"file"),
+        media_type: "image/png".into(),
+        size: 4,
+    };
+    let fits = "x".repeat(INLINE_TEXT_BYTES_MAX / 2);
+    let long = format!("begin{}end", "ä".repeat(60_000));
+    let list = json!(["begin", "x".repeat(40_000)]).to_string();
+    let escaped = "\u{1}".repeat(30_000);
+    for (text, is_cut) in [
+        ("short", false),
+        (fits.as_str(), false),
+        (long.as_str(), true),
+        (list.as_str(), true),
+        (escaped.as_str(), true),
+    ] {
+        let answered = Answered {
+            parts: vec![Part::text(text), file.clone()],
+            thinking: "\u{2}".repeat(THINKING_BYTES_MAX),
+            calls: (0..100).map(|at| call_of("some_tool", at)).collect(),
+            call_count: 100,
+            duration_ms: 1,
+        };
+        let (parts, bytes) = messaged().complete(SESSION, INPUT, answered);
+        let told = text_of(&parts);
+        assert!(told.len() <= INLINE_TEXT_BYTES_MAX, "{}", told.len());
+        let result: Value = serde_json::from_str(&told).unwrap();
+        assert_eq!(result["toolCallCount"], 100);
+        assert_eq!(
+            result["toolCalls"].as_array().map(Vec::len),
+            Some(CALLS_TOLD_MAX)
+        );
+        assert!(
+            result["thinkingText"].as_str().unwrap().ends_with('…'),
+            "it says that it goes on"
+        );
+        assert_eq!(parts.last(), Some(&file), "the answer's own blobs stay");
+        let response = result["response"].as_str().unwrap();
+        if !is_cut {
+            assert_eq!((response, bytes, parts.len()), (text, None, 2));
+            assert!(result.get("truncated").is_none());
+            continue;
+        }
+        assert_eq!(result["truncated"], true);
+        let digest = Digest::of(text.as_bytes());
+        assert_eq!(
+            result["blob"],
+            json!({ "digest": digest.reference(), "bytes": text.len() })
+        );
+        assert_eq!(bytes.as_deref(), Some(text.as_bytes()), "it is kept whole");
+        assert!(
+            matches!(&parts[1], Part::Blob { digest: of, .. } if *of == digest),
+            "{parts:?}"
+        );
+        assert!(
+            response.starts_with(&text[..5]) && response.ends_with(&text[text.len() - 3..]),
+            "{response}"
+        );
+    }
 }

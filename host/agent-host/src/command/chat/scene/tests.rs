@@ -331,3 +331,32 @@ fn what_was_recalled_is_not_shown_again_by_the_stream() {
         [Shown::Said("And more.".into())]
     );
 }
+
+#[test]
+fn the_summary_of_another_conversation_is_shown_and_so_is_the_reason_for_none() {
+    let begun = json!({
+        "run_id": "r", "data": { "compacts": { "returns": { "agent": "worker" } } },
+    });
+    let ended = |end: &str| json!({ "run_id": "r", "data": { "end": end, "reason": "no model" } });
+    let mut scene = Scene::default();
+    assert!(scene.take("run.started.v1", &begun).is_empty());
+    let stepped = json!({ "run_id": "r", "data": {
+        "messages": [{ "id": 5, "role": "notice", "text": "All is done." }],
+    } });
+    assert_eq!(
+        scene.take("run.stepped.v1", &stepped),
+        [Shown::Said("All is done.".into())]
+    );
+    assert_eq!(
+        scene.take("run.ended.v1", &ended("replied")),
+        [Shown::TurnEnded(Ending::Compacted)]
+    );
+    scene.take("run.started.v1", &begun);
+    assert_eq!(
+        scene.take("run.ended.v1", &ended("failed")),
+        [
+            faint("(no summary came back: no model)"),
+            Shown::TurnEnded(Ending::Compacted)
+        ]
+    );
+}

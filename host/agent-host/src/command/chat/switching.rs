@@ -1,0 +1,161 @@
+//! Other agents and sessions within one `chat`: going to them, and coming back.
+
+use super::command::Command;
+use super::open::{stream_path, with_last_messages, without_messages};
+use super::scene::Scene;
+use super::{Awaited, Conversation};
+use crate::client::{Frames, segment};
+use crate::failure::{Exit, Failure};
+use crate::fields::{is_true, list, number, text};
+use crate::terminal::{Shade, clean, one_line};
+use anyhow::anyhow;
+use serde_json::{Value, json};
+
+/// Sessions that a list shows.
+const SESSIONS_SHOWN: u16 = 20;
+
+/// A session to go to, and the stream of it.
+struct Place {
+    agent: String,
+    session: String,
+    frames: Frames,
+    /// The last event that was seen; none if the stream has only what is new.
+    position: Option<u64>,
+}
+
+impl Conversation<'_> {
+    /// Does what a line asks `chat` for.
+    pub(super) async fn obey(&mut self, command: Command) -> Result<(), Failure> {
+        match command {
+            Command::Agent { name, message } => self.go_to_agent(&name, message).await,
+            Command::Back => self.go_back().await,
+            Command::New => self.go_to_new().await,
+            Command::Agents => self.list_agents().await,
+            Command::Sessions => self.list_sessions().await,
+        }
+    }
+
+    async fn go_to_agent(&mut self, name: &str, message: Option<String>) -> Result<(), Failure> {
+        let path = format!("{}/switch", self.path());
+        let body = json!({ "agent": name, "message": message });
+        let there = self.client.post(&path, &body).await?;
+        // Nothing of the answer to the message is missed.
+        let position = number(&there, "/position").checked_sub(1);
+        let place = self.place(&there, position).await?;
+        self.enter(place).await?;
+        if position.is_some() {
+            self.awaited = Awaited::Agent;
+        }
+        Ok(())
+    }
+
+    async fn go_to_new(&mut self) -> Result<(), Failure> {
+        let path = format!("/api/agents/{}/sessions", self.agent);
+        let body = json!({ "session_type": "chat" });
+        let opened = self.client.post(&path, &body).await?;
+        let place = Place {
+            agent: text(&opened, "/agent_id").to_owned(),
+            session: text(&opened, "/id").to_owned(),
+            frames: self
+                .client
+                .follow(&stream_path(&self.agent, text(&opened, "/id"), Some(0)))
+                .await?,
+            position: Some(0),
+        };
+        self.enter(place).await
+    }
+
+    async fn go_back(&mut self) -> Result<(), Failure> {
+        let here = without_messages(self.client, &self.session).await?;
+        let came_from = here.pointer("/attributes/switched_from");
+        let Some(came_from) = came_from.filter(|came| came.is_object()) else {
+            let error = anyhow!("nobody switched to this session: there is nowhere to go back to");
+            return Err(Failure::new(Exit::Refused, error).advise(
+                "`/agent NAME` goes to another agent, and `/sessions` lists the sessions",
+            ));
+        };
+        // The stream begins before the summary does.
+        let place = self.place(came_from, None).await?;
+        let path = format!("{}/return", self.path());
+        let returned = self.client.post(&path, &json!({})).await?;
+        self.enter(place).await?;
+        if returned.get("run_id").is_some_and(Value::is_string) {
+            self.line
+                .line(Shade::Faint, "(a summary of what you did there follows)");
+            self.awaited = Awaited::Agent;
+        }
+        Ok(())
+    }
+
+    /// Follows the session that an answer names.
+    async fn place(&self, named: &Value, position: Option<u64>) -> Result<Place, Failure> {
+        let agent = text(named, "/agent_id").to_owned();
+        let session = text(named, "/session_id").to_owned();
+        let path = stream_path(&agent, &session, position);
+        Ok(Place {
+            frames: self.client.follow(&path).await?,
+            agent,
+            session,
+            position,
+        })
+    }
+
+    /// Goes on in another session.
+    async fn enter(&mut self, place: Place) -> Result<(), Failure> {
+        let is_streamed = place.position.is_some();
+        let client = self.client;
+        let mut session = without_messages(client, &place.session).await?;
+        let view = client
+            .get(&format!("/api/agents/{}", segment(&place.agent)))
+            .await?;
+        self.agent = place.agent;
+        self.session = place.session;
+        self.frames = place.frames;
+        self.position = place.position;
+        self.scene = Scene::default();
+        self.terminal.notice(&format!(
+            "{} ({}), session {}",
+            clean(text(&view, "/name")),
+            text(&view, "/path"),
+            self.session
+        ));
+        // What the stream shows is not shown twice.
+        if !is_streamed {
+            session = with_last_messages(client, &session).await?;
+            self.recall(&session);
+        }
+        self.await_what(&session);
+        Ok(())
+    }
+
+    async fn list_agents(&mut self) -> Result<(), Failure> {
+        let listed = self.client.get("/api/definitions").await?;
+        let shown = list(&listed, "/definitions").iter();
+        for definition in shown.filter(|definition| is_true(definition, "/ui_visible")) {
+            let told = text(definition, "/description");
+            let line = match told.is_empty() {
+                true => text(definition, "/definition").to_owned(),
+                false => format!("{}  {}", text(definition, "/definition"), one_line(told)),
+            };
+            self.line.line(Shade::Plain, &line);
+        }
+        Ok(())
+    }
+
+    async fn list_sessions(&mut self) -> Result<(), Failure> {
+        let path = format!(
+            "/api/agents/{}/sessions?limit={SESSIONS_SHOWN}",
+            segment(&self.agent)
+        );
+        let listed = self.client.get(&path).await?;
+        for session in list(&listed, "/sessions") {
+            let id = text(session, "/id");
+            let here = if id == self.session { "*" } else { " " };
+            let words = [text(session, "/name"), text(session, "/last_snippet")];
+            let told = words.into_iter().find(|words| !words.is_empty());
+            let line = format!("{here} {id}  {}", one_line(told.unwrap_or_default()));
+            self.line.line(Shade::Plain, line.trim_end());
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,163 @@
+//! Going on with another agent, and coming back.
+
+use super::messages::{Content, ContentShape};
+use crate::caller::Caller;
+use crate::codes::{
+    self, AGENT_COMMAND, DRIVER, INVALID, LIVE_AGENT, OPENING, RECORDING, SESSION, SESSION_LIMITS,
+};
+use crate::input::{Idempotency, IdempotencyKey, Json, SessionInPath, TargetSession, target};
+use crate::problem::Problem;
+use crate::quota::SessionShare;
+use crate::state::Api;
+use axum::extract::State;
+use broker::{Address, Switch};
+use serde::{Deserialize, Serialize};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+/// The routes of this file.
+pub(super) fn routes() -> OpenApiRouter<Api> {
+    OpenApiRouter::new()
+        .routes(routes!(switch))
+        .routes(routes!(go_back))
+}
+
+/// A switch to another agent.
+#[derive(Debug, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = Switch, example = json!({ "agent": "worker", "message": "It is about notes.txt." }))]
+pub(super) struct SwitchBody {
+    /// The other agent: a UUID or path, or the id of a definition. It is your latest chat with it,
+    /// or a new one.
+    agent: String,
+    /// Your first message to it: text, or a list of text parts, 1 MiB at most. Without one you
+    /// begin to speak there.
+    #[schema(value_type = Option<ContentShape>)]
+    message: Option<Content>,
+}
+
+/// The session that you have switched to.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+#[schema(as = Switched)]
+pub(super) struct SwitchedView {
+    /// Its agent.
+    agent_id: String,
+    /// The session.
+    session_id: String,
+    /// True if it was opened for this.
+    is_new: bool,
+    /// The message's id as an input; none without a message.
+    input_id: Option<String>,
+    /// The position of its event; none without a message.
+    position: Option<u64>,
+}
+
+/// Takes you to another agent, with a message.
+///
+/// You go on in your latest chat with it, or in a new one. Where you came from is noted in the
+/// attributes of that session, as `switched_from`, and `return` takes you back. An idempotency key
+/// is that of the message, or of the opening.
+#[utoipa::path(
+    post, path = "/api/agents/{id}/sessions/{sid}/switch", tag = "sessions",
+    operation_id = "switchSession",
+    security(("token" = ["write"])),
+    params(SessionInPath, IdempotencyKey),
+    request_body = SwitchBody,
+    responses((status = 200, description = "You are there.", body = SwitchedView)),
+    extensions(("x-codes" = json!(codes::join(&[
+        RECORDING, AGENT_COMMAND, LIVE_AGENT, SESSION, OPENING, SESSION_LIMITS, INVALID,
+        &[
+            (409, "SAME_SESSION"),
+            (409, "SESSION_CLOSED"),
+            (409, "SESSION_FULL"),
+            (409, "SESSION_STRUCTURED"),
+            (413, "MESSAGE_TOO_LARGE"),
+        ],
+    ])))),
+)]
+pub(super) async fn switch(
+    State(api): State<Api>,
+    caller: Caller,
+    TargetSession(from, session): TargetSession,
+    key: Idempotency,
+    Json(body): Json<SwitchBody>,
+) -> Result<axum::Json<SwitchedView>, Problem> {
+    let switch = Switch {
+        agent: target(&body.agent),
+        content: body.message.map(|content| content.0),
+    };
+    let broker = api.command()?;
+    let share = match api.session_share(&caller, key.0.as_deref()).await {
+        Ok(share) => Some(share),
+        // Whoever goes on in what is open needs no room for a session.
+        Err(spent) => {
+            let to = Address::Agent(switch.agent.clone());
+            match broker.where_to(&caller.user, &to, "").await? {
+                Some(_) => None,
+                None => return Err(spent),
+            }
+        }
+    };
+    let by = key.by(&caller.user);
+    let switched = broker.switch(by, &from, session, switch).await?;
+    if switched.is_new {
+        share.into_iter().for_each(SessionShare::keep);
+    }
+    let said = switched.said.as_ref();
+    Ok(axum::Json(SwitchedView {
+        agent_id: switched.agent.to_string(),
+        session_id: switched.session.to_string(),
+        is_new: switched.is_new,
+        input_id: said.map(|said| said.input.to_string()),
+        position: said.map(|said| said.position),
+    }))
+}
+
+/// The session that you came back to.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+#[schema(as = Returned)]
+pub(super) struct ReturnedView {
+    /// Its agent.
+    agent_id: String,
+    /// The session.
+    session_id: String,
+    /// The run that brings the summary; none when nothing was said since you left.
+    run_id: Option<String>,
+}
+
+/// Takes you back to where you switched from, with a summary.
+///
+/// The model of the role `memory`, or else that of the session, summarises what was said here since
+/// you came. The summary stands in the other session as a notice, a turn of its own that answers
+/// nothing; its agent sees it from its next turn on. If no summary can be made, that run fails, and
+/// you are back all the same. Refused while a turn is in the making in one of the two sessions.
+#[utoipa::path(
+    post, path = "/api/agents/{id}/sessions/{sid}/return", tag = "sessions",
+    operation_id = "returnSession",
+    security(("token" = ["write"])),
+    params(SessionInPath, IdempotencyKey),
+    responses((status = 200, description = "You are back.", body = ReturnedView)),
+    extensions(("x-codes" = json!(codes::join(&[
+        RECORDING, AGENT_COMMAND, LIVE_AGENT, SESSION, DRIVER, INVALID,
+        &[
+            (409, "NOT_SWITCHED"),
+            (409, "RUN_OPEN"),
+            (409, "SESSION_CLOSED"),
+            (409, "SESSION_STRUCTURED"),
+        ],
+    ])))),
+)]
+pub(super) async fn go_back(
+    State(api): State<Api>,
+    caller: Caller,
+    TargetSession(from, session): TargetSession,
+    key: Idempotency,
+) -> Result<axum::Json<ReturnedView>, Problem> {
+    let by = key.by(&caller.user);
+    let returned = api.command()?.switch_back(by, &from, session).await?;
+    Ok(axum::Json(ReturnedView {
+        agent_id: returned.agent.to_string(),
+        session_id: returned.session.to_string(),
+        run_id: returned.run.map(|run| run.to_string()),
+    }))
+}

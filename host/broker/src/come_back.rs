@@ -1,0 +1,39 @@
+//! A user's return from another agent: what the session that they come back to is told, and its
+//! answer.
+
+use domain::id::{AgentId, RunId, SessionId, TurnId};
+use domain::message::MessageId;
+use domain::user::UserId;
+use serde::{Deserialize, Serialize};
+
+/// The conversation that a user comes back from.
+#[derive(Debug, Clone)]
+pub(crate) struct ComeBack {
+    /// The user.
+    pub(crate) by: UserId,
+    /// The session that they were in.
+    pub(crate) session: SessionId,
+    /// Its agent.
+    pub(crate) agent: AgentId,
+    /// The definition of that agent.
+    pub(crate) definition: String,
+    /// The last turn there.
+    pub(crate) head: TurnId,
+    /// The last message of that.
+    pub(crate) last_message: MessageId,
+    /// The first message since the switch.
+    pub(crate) first_message: MessageId,
+    /// The attribute of that session that says where the user came from.
+    pub(crate) attribute: &'static str,
+}
+
+/// The session to which a user came back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Returned {
+    /// Its agent.
+    pub agent: AgentId,
+    /// The session.
+    pub session: SessionId,
+    /// The run that brings the summary; none when nothing was said meanwhile.
+    pub run: Option<RunId>,
+}

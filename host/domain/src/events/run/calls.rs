@@ -1,0 +1,120 @@
+//! The calls of a run and its models' thinking, as a caller that waits for its answer is told of
+//! them.
+
+use super::Run;
+use crate::agents::skill::BASH;
+use crate::thread::message::{Message, Role};
+use crate::thread::thinking;
+use crate::values::id::OperationId;
+use crate::values::time::Timestamp;
+use crate::work::account;
+use crate::work::delegate;
+use crate::work::operation::{Operation, Performer, Settlement};
+use crate::work::talk::{CALLS_TOLD_MAX, DISPATCH, MESSAGE, REPLY, ToolCall};
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// The name of a call of the memory, where no model made it.
+const MEMORY: &str = "memory";
+
+/// One of the first calls of a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CallMade {
+    /// The operation.
+    operation: OperationId,
+    /// The tool, as its caller named it.
+    name: String,
+    /// Time at which it was started.
+    started: Timestamp,
+    /// Milliseconds until its outcome; none without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    duration_ms: Option<u64>,
+}
+
+impl Run {
+    /// Notes that an operation was started, if it is one of the first calls.
+    pub(super) fn note_call(&mut self, operation: &Operation, time: Timestamp) {
+        if self.calls.len() < CALLS_TOLD_MAX && account::is_call(&operation.performer) {
+            self.calls.push(CallMade {
+                operation: operation.id,
+                name: name(operation).to_owned(),
+                started: time,
+                duration_ms: None,
+            });
+        }
+    }
+
+    /// Names the call that an operation is, where that does not follow from the operation: one that
+    /// a command line made.
+    pub(super) fn name_call(&mut self, operation: OperationId, tool: &str) {
+        let mut calls = self.calls.iter_mut();
+        if let Some(call) = calls.find(|call| call.operation == operation) {
+            tool.clone_into(&mut call.name);
+        }
+    }
+
+    /// Notes the outcome of an operation, if it is one of the first calls.
+    pub(super) fn note_outcome(&mut self, settlement: &Settlement) {
+        let mut calls = self.calls.iter_mut();
+        if let Some(call) = calls.find(|call| call.operation == settlement.operation) {
+            call.duration_ms = Some(settlement.time.since_ms(call.started));
+        }
+    }
+
+    /// Returns its first calls, in the order in which they were started. One without an outcome has
+    /// taken up to now.
+    #[must_use]
+    pub fn tool_calls(&self, now: Timestamp) -> Vec<ToolCall> {
+        let calls = self.calls.iter().map(|call| ToolCall {
+            name: call.name.clone(),
+            duration_ms: call.duration_ms.unwrap_or(now.since_ms(call.started)),
+        });
+        calls.collect()
+    }
+
+    /// Returns the thinking of its models in its messages and these further ones, as far as it is
+    /// shown: a paragraph a part.
+    #[must_use]
+    pub fn thinking(&self, said: &[Message]) -> String {
+        let messages = self.messages.iter().map(Arc::as_ref).chain(said);
+        let thoughts: Vec<&str> = messages
+            .filter(|message| message.role == Role::Assistant)
+            .flat_map(|message| &message.parts)
+            .filter_map(thinking::of_part)
+            .collect();
+        thoughts.join("\n\n")
+    }
+}
+
+/// Returns the tool of a call: the one that the model named, or the one that does such work.
+fn name(operation: &Operation) -> &str {
+    match (&operation.answers, &operation.performer) {
+        (Some(answers), _) => &answers.name,
+        (None, Performer::Tool { tool, .. }) => tool,
+        (
+            None,
+            Performer::Agent {
+                delegation: Some(_),
+                ..
+            },
+        ) => delegate::NAME,
+        (
+            None,
+            Performer::Agent {
+                message: Some(_), ..
+            },
+        ) => MESSAGE,
+        (None, Performer::Reply { .. }) => REPLY,
+        (None, Performer::Command { .. }) => BASH,
+        (None, Performer::Memory { .. } | Performer::Recall { .. }) => MEMORY,
+        (
+            None,
+            Performer::Agent { .. }
+            | Performer::Detached { .. }
+            | Performer::Refused { .. }
+            | Performer::Model { .. }
+            | Performer::Client { .. }
+            | Performer::Timer { .. },
+        ) => DISPATCH,
+    }
+}

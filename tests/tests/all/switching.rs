@@ -1,0 +1,354 @@
+//! A user who switches to another agent in the middle of a conversation, and comes back with a
+//! summary: over HTTP, and in `chat`.
+
+use agent_host_tests::process::{Answer, Folder, Host, PATIENCE};
+use reqwest::Method;
+use serde_json::{Value, json};
+use std::process::Stdio;
+use std::time::Duration;
+use tokio::io::AsyncWriteExt;
+use tokio::time::{sleep, timeout};
+
+/// The answers of the model of the conversations.
+const SCRIPT: &str = r#"
+[[rule]]
+when = { user = '(?s)They planned (?P<what>\w+).*recall' }
+reply.text = "You planned ${what} there."
+
+[[rule]]
+when = { user = 'recall', said = 'They planned (?P<what>\w+)' }
+reply.text = "You planned ${what} there."
+
+[[rule]]
+when = { userContains = "slowly" }
+reply.text = "one two three four five six seven eight nine ten"
+reply.delayMs = 300
+
+[[rule]]
+when = { user = '(?s)^(?P<all>.*)$' }
+reply.text = "You said: ${all}"
+"#;
+
+/// The answers of the model of the role `memory`. It is given nothing but that conversation.
+const MEMORY: &str = r#"
+[[rule]]
+when = { said = 'plan broken' }
+reply.fail = "refused"
+
+[[rule]]
+when = { user = 'plan broken' }
+reply.fail = "refused"
+
+[[rule]]
+when = { agent = "with another agent", said = '(?s)plan (?P<what>\w+)' }
+reply.text = "They planned ${what}."
+
+[[rule]]
+when = { agent = "with another agent", user = '(?s)plan (?P<what>\w+)' }
+reply.text = "They planned ${what}."
+
+[[rule]]
+reply.fail = "refused"
+"#;
+
+/// A host with a cook and a smith, whose conversations are summarised by a model of their own.
+async fn town() -> (Folder, Host) {
+    let agent = |id: &str| json!({ "agentId": id, "displayName": id, "toolAllowlist": [] });
+    let folder = Folder::new(json!({
+        "agents": [agent("cook"), agent("smith")],
+        "providers": {
+            "scripted": { "kind": "scripted", "script": "script.toml" },
+            "other": { "kind": "scripted", "script": "memory.toml" },
+        },
+        "models": {
+            "m": { "provider": "scripted", "model": "m" },
+            "memory": { "provider": "other", "model": "memory" },
+        },
+        "defaultModel": "m",
+        "roles": { "memory": "memory" },
+        "retry": { "attemptsMax": 1 },
+    }));
+    std::fs::write(folder.path().join("script.toml"), SCRIPT).unwrap();
+    std::fs::write(folder.path().join("memory.toml"), MEMORY).unwrap();
+    let host = folder.start(None).await.unwrap();
+    (folder, host)
+}
+
+/// The path of a session that an answer names.
+fn place(answer: &Answer) -> String {
+    let id = match answer.text("session_id") {
+        id if id.is_empty() => answer.text("id"),
+        id => id,
+    };
+    format!("/api/agents/{}/sessions/{id}", answer.text("agent_id"))
+}
+
+async fn open(host: &Host, agent: &str) -> String {
+    let opened = host
+        .post(&format!("/api/agents/{agent}/sessions"), &json!({}))
+        .await
+        .unwrap();
+    assert_eq!(opened.status, 201, "{opened:?}");
+    place(&opened)
+}
+
+async fn say(host: &Host, session: &str, words: &str) {
+    let said = host
+        .post(&format!("{session}/messages"), &json!({ "content": words }))
+        .await
+        .unwrap();
+    assert_eq!(said.status, 202, "{said:?}");
+}
+
+/// Returns a session once it has nothing to do and so many turns.
+async fn idle(host: &Host, session: &str, turns: u64) -> Value {
+    let looking = async {
+        loop {
+            let seen = host.get(session).await.unwrap().body;
+            if seen["run_id"].is_null() && seen["waiting"] == 0 && seen["revision"] == turns {
+                return seen;
+            }
+            sleep(Duration::from_millis(10)).await;
+        }
+    };
+    timeout(PATIENCE, looking).await.expect("it comes to that")
+}
+
+async fn ask(host: &Host, path: &str, body: &Value, key: &str) -> Answer {
+    let request = host.request(Method::POST, path);
+    let request = request.header("Idempotency-Key", key).json(body);
+    host.send(request).await.unwrap()
+}
+
+fn refusal(answer: &Answer) -> (u16, String) {
+    (answer.status, answer.text("code"))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_user_goes_to_another_agent_and_comes_back_with_a_summary() {
+    let (_folder, host) = town().await;
+    let first = open(&host, "cook").await;
+    say(&host, &first, "hello").await;
+    idle(&host, &first, 1).await;
+    let switch = format!("{first}/switch");
+    let words = json!({ "agent": "smith", "message": "plan horseshoes" });
+    let there = ask(&host, &switch, &words, "to the smith").await;
+    assert_eq!(
+        (there.status, &there.body["is_new"]),
+        (200, &json!(true)),
+        "{there:?}"
+    );
+    let second = place(&there);
+    assert_ne!(first, second);
+    // Asked again it says nothing twice.
+    let again = ask(&host, &switch, &words, "to the smith").await;
+    assert_eq!(
+        (place(&again), &again.body["input_id"]),
+        (second.clone(), &there.body["input_id"])
+    );
+    let seen = idle(&host, &second, 1).await;
+    assert_eq!(
+        seen["messages"][1]["text"], "You said: plan horseshoes",
+        "{seen}"
+    );
+    let came_from = &seen["attributes"]["switched_from"];
+    assert!(
+        first.ends_with(came_from["session_id"].as_str().unwrap()),
+        "{seen}"
+    );
+    say(&host, &second, "and nails").await;
+    idle(&host, &second, 2).await;
+    let before = idle(&host, &first, 1).await;
+    assert!(!before["messages"].to_string().contains("horseshoes"));
+
+    let back = ask(&host, &format!("{second}/return"), &json!({}), "back").await;
+    assert_eq!(back.status, 200, "{back:?}");
+    assert_eq!(place(&back), first);
+    let seen = idle(&host, &first, 2).await;
+    let notice = &seen["messages"][2];
+    let text = notice["text"].as_str().unwrap();
+    assert_eq!(
+        (&notice["role"], &notice["origin"]),
+        (&json!("notice"), &json!("host:return")),
+        "{seen}"
+    );
+    assert!(
+        text.contains("`smith`") && text.ends_with("They planned horseshoes."),
+        "{text}"
+    );
+    let again = ask(&host, &format!("{second}/return"), &json!({}), "back").await;
+    assert_eq!(again.body["run_id"], back.body["run_id"], "{again:?}");
+    // Its agent has seen it by the next turn.
+    say(&host, &first, "recall").await;
+    let seen = idle(&host, &first, 3).await;
+    assert_eq!(
+        seen["messages"][4]["text"], "You planned horseshoes there.",
+        "{seen}"
+    );
+    // There is no second way back, and the other conversation is as it was.
+    let there = idle(&host, &second, 2).await;
+    assert!(there["attributes"].get("switched_from").is_none());
+    let none = ask(&host, &format!("{second}/return"), &json!({}), "once more").await;
+    assert_eq!(refusal(&none), (409, "NOT_SWITCHED".to_owned()));
+    host.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn only_what_was_said_since_the_switch_is_summarised_and_nothing_is_no_run() {
+    let (_folder, host) = town().await;
+    let second = open(&host, "smith").await;
+    say(&host, &second, "plan anvils").await;
+    idle(&host, &second, 1).await;
+    let first = open(&host, "cook").await;
+    let switch = format!("{first}/switch");
+    // Without a message, and back at once.
+    let there = ask(&host, &switch, &json!({ "agent": "smith" }), "a").await;
+    assert_eq!(
+        (
+            place(&there),
+            &there.body["is_new"],
+            &there.body["input_id"]
+        ),
+        (second.clone(), &json!(false), &Value::Null),
+        "{there:?}"
+    );
+    let back = ask(&host, &format!("{second}/return"), &json!({}), "b").await;
+    assert_eq!((back.status, &back.body["run_id"]), (200, &Value::Null));
+    idle(&host, &first, 0).await;
+    // And with one, after which the earlier words are none of what is told.
+    let words = json!({ "agent": "smith", "message": "plan horseshoes" });
+    ask(&host, &switch, &words, "c").await;
+    idle(&host, &second, 2).await;
+    ask(&host, &format!("{second}/return"), &json!({}), "d").await;
+    let seen = idle(&host, &first, 1).await;
+    let told = seen["messages"].to_string();
+    assert!(
+        told.contains("horseshoes") && !told.contains("anvils"),
+        "{told}"
+    );
+    host.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_switch_that_leads_nowhere_and_a_return_at_the_wrong_moment_are_refused() {
+    let (_folder, host) = town().await;
+    let first = open(&host, "cook").await;
+    let switch = format!("{first}/switch");
+    for (body, expected) in [
+        (json!({ "agent": "cook" }), (409, "SAME_SESSION")),
+        (json!({ "agent": "baker" }), (404, "DEFINITION_NOT_FOUND")),
+        (
+            json!({ "agent": "/local/agent/none", "message": "x" }),
+            (404, "AGENT_NOT_FOUND"),
+        ),
+        (json!({ "message": "x" }), (422, "MISSING_FIELD")),
+    ] {
+        let refused = host.post(&switch, &body).await.unwrap();
+        let (status, code) = refusal(&refused);
+        assert_eq!((status, code.as_str()), expected, "{body} {refused:?}");
+    }
+    let bob = host.user("bob", &["read", "write"]).await;
+    let refused = bob
+        .ask(Method::POST, &switch, Some(&json!({ "agent": "smith" })))
+        .await
+        .unwrap();
+    assert_eq!(refused.status, 404, "{refused:?}");
+    // Whoever writes down another place to come from gets no further than their own rights.
+    let opened = bob
+        .ask(Method::POST, "/api/agents/cook/sessions", Some(&json!({})))
+        .await
+        .unwrap();
+    let own = place(&opened);
+    let mut ids = first.rsplit('/').step_by(2);
+    let forged = json!({
+        "session_id": ids.next().unwrap(), "agent_id": ids.next().unwrap(), "first_message": 1,
+    });
+    let forged = json!({ "attributes": { "switched_from": forged } });
+    let noted = bob.ask(Method::PATCH, &own, Some(&forged)).await.unwrap();
+    assert_eq!(noted.status, 200, "{noted:?}");
+    let refused = bob
+        .ask(Method::POST, &format!("{own}/return"), None)
+        .await
+        .unwrap();
+    assert_eq!(refusal(&refused), (404, "AGENT_NOT_FOUND".to_owned()));
+    // Nobody comes back in the middle of a turn.
+    let words = json!({ "agent": "smith", "message": "slowly" });
+    let there = host.post(&switch, &words).await.unwrap();
+    let second = place(&there);
+    let back = format!("{second}/return");
+    let refused = host.post(&back, &json!({})).await.unwrap();
+    assert_eq!(refusal(&refused), (409, "RUN_OPEN".to_owned()));
+    idle(&host, &second, 1).await;
+    // A summary that fails leaves the conversation as it was, and the user is back all the same.
+    say(&host, &second, "plan broken").await;
+    idle(&host, &second, 2).await;
+    let returned = host.post(&back, &json!({})).await.unwrap();
+    assert_eq!(place(&returned), first);
+    let seen = idle(&host, &first, 0).await;
+    assert_eq!(seen["messages"], json!([]), "{seen}");
+    let events = host.get("/api/events?limit=1000").await.unwrap().body;
+    let ended = events["events"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|event| event["type"] == "run.ended.v1")
+        .any(|event| event["data"]["code"] == "return-failed");
+    assert!(ended, "{events}");
+    say(&host, &first, "hello").await;
+    idle(&host, &first, 1).await;
+    host.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn chat_goes_to_another_agent_and_back_by_its_commands() {
+    let (folder, host) = town().await;
+    let mut chat = folder.program(&["chat", "--quiet", "--agent", "cook"]);
+    chat.stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let mut chat = chat.spawn().unwrap();
+    let mut stdin = chat.stdin.take().unwrap();
+    let lines =
+        "hello\n/agents\n/agent smith plan horseshoes\n/back\nrecall\n/new\nagain\n/sessions\n";
+    stdin.write_all(lines.as_bytes()).await.unwrap();
+    drop(stdin);
+    let output = timeout(PATIENCE, chat.wait_with_output())
+        .await
+        .expect("an end in time")
+        .unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let shown = String::from_utf8(output.stdout).unwrap();
+    let mut at = 0;
+    for expected in [
+        "You said: hello",
+        "cook",
+        "smith",
+        "You said: plan horseshoes",
+        "They planned horseshoes.",
+        "You planned horseshoes there.",
+        "You said: again",
+        "* ",
+    ] {
+        let found = shown[at..].find(expected);
+        at += found.unwrap_or_else(|| panic!("no `{expected}` in its place: {shown}"));
+    }
+    // What cannot be done ends lines that are piped in.
+    let mut chat = folder.program(&["chat", "--quiet", "--agent", "smith"]);
+    chat.stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let mut chat = chat.spawn().unwrap();
+    let mut stdin = chat.stdin.take().unwrap();
+    stdin.write_all(b"/back\n").await.unwrap();
+    drop(stdin);
+    let output = timeout(PATIENCE, chat.wait_with_output())
+        .await
+        .expect("an end in time")
+        .unwrap();
+    assert!(!output.status.success(), "{output:?}");
+    assert!(
+        String::from_utf8_lossy(&output.stderr).contains("nowhere to go back to"),
+        "{output:?}"
+    );
+    host.stop().await;
+}
