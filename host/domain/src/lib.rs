@@ -29,7 +29,9 @@ mod work;
 pub use access::{
     bucket, confirm, egress, glob, grant, key, manifest, redact, ruling, secret, tool, user,
 };
-pub use agents::{authority, definition, path, persona, residency, role, routing, session};
+pub use agents::{
+    authority, definition, external, path, persona, residency, role, routing, session,
+};
 pub use events::{agent, event, import, run, session_label, telemetry};
 pub use thread::{
     compaction, cut_off, message, message_labels, model, prompt_cut, sampling, spill, transcript,
@@ -39,8 +41,8 @@ pub use values::{
     chain, clock, digest, error_code, file, id, json, limits, ranges, refusal, schema, shown, time,
 };
 pub use work::{
-    account, approval, basis, budget, delegate, dispatch, hints, memory, operation, price, queue,
-    step, talk, task, usage, widget,
+    account, approval, basis, budget, delegate, delivery, dispatch, hints, memory, operation,
+    price, queue, step, talk, task, usage, widget,
 };
 
 // The model of the queue in `tests/models/` names this crate as other crates do.

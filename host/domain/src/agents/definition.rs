@@ -6,6 +6,7 @@ mod tests;
 
 use crate::access::confirm::Confirm;
 use crate::access::grant::PatternList;
+use crate::agents::external::{self, ExternalSettings};
 use crate::thread::sampling::GenerationSettings;
 use crate::values::limits::TurnLimits;
 use crate::values::refusal::{Refusal, RefusalKind};
@@ -36,7 +37,7 @@ pub enum AgentType {
     /// A component on this host drives it.
     #[default]
     Chat,
-    /// A process elsewhere drives it.
+    /// A program elsewhere drives it, as `external` says.
     External,
 }
 
@@ -258,6 +259,9 @@ pub struct Definition {
     /// Notes that stand in the prompt beside the user's words. Without it, none do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_hints: Option<HintSettings>,
+    /// The program behind an agent of the type `external`, and how the host reaches it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub external: Option<ExternalSettings>,
 }
 
 /// The reading of a definition's chats into notes, and the search in them by agents.
@@ -320,6 +324,25 @@ fn assistant() -> String {
 }
 
 impl Definition {
+    /// Returns the component that drives it. An external agent for which none is named has a
+    /// built-in one.
+    #[must_use]
+    pub fn driver(&self) -> &str {
+        match self.agent_type {
+            AgentType::External if self.component == assistant() => external::COMPONENT,
+            AgentType::External | AgentType::Chat => &self.component,
+        }
+    }
+
+    /// Returns the program behind it, if it is an external agent.
+    #[must_use]
+    pub fn program(&self) -> Option<&ExternalSettings> {
+        match self.agent_type {
+            AgentType::External => self.external.as_ref(),
+            AgentType::Chat => None,
+        }
+    }
+
     /// The limits of its structured sessions of a type.
     #[must_use]
     pub fn session_policy(&self, session_type: &str) -> SessionPolicy {

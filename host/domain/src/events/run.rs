@@ -13,6 +13,7 @@ pub mod decide;
 mod delegated;
 pub mod effects;
 pub mod end;
+pub mod external;
 pub mod intake;
 pub mod recover;
 pub mod settle;
@@ -441,11 +442,7 @@ impl Run {
             );
         }
         self.spending.tool_calls += u32::from(account::is_call(&operation.performer));
-        let stays = matches!(
-            operation.performer,
-            Performer::Tool { .. } | Performer::Memory { .. } | Performer::Recall { .. }
-        );
-        self.shares |= !stays && account::is_call(&operation.performer);
+        self.shares |= !operation.performer.stays_here() && account::is_call(&operation.performer);
         self.replied |= matches!(operation.performer, Performer::Reply { .. });
         let pause = if operation.approval.is_some() {
             Pause::Approving
@@ -563,6 +560,7 @@ fn asked_model(performer: &Performer) -> &str {
         | Performer::Client { .. }
         | Performer::Agent { .. }
         | Performer::Detached { .. }
+        | Performer::External { .. }
         | Performer::Recall { .. }
         | Performer::Memory { .. }
         | Performer::Timer { .. }

@@ -204,6 +204,7 @@ pub fn is_call(performer: &Performer) -> bool {
         Performer::Tool { .. }
         | Performer::Agent { .. }
         | Performer::Detached { .. }
+        | Performer::External { .. }
         | Performer::Memory { .. }
         | Performer::Reply { .. } => true,
         // What an agent looks up by itself is no call.

@@ -186,6 +186,7 @@ pub fn content(operation: &Operation) -> Option<TaskContent> {
         Performer::Model { .. }
         | Performer::Tool { .. }
         | Performer::Client { .. }
+        | Performer::External { .. }
         | Performer::Recall { .. }
         | Performer::Memory { .. }
         | Performer::Timer { .. }

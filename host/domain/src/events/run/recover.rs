@@ -12,6 +12,7 @@ use crate::values::limits::{PARALLEL_CALLS_MAX, RECOVERIES_MAX};
 use crate::values::time::Timestamp;
 use crate::work::approval::{declined, expired};
 use crate::work::delegate::TaskState;
+use crate::work::delivery::is_delivered;
 use crate::work::operation::{Pause, Performer, Settlement};
 use crate::work::step::Failure;
 
@@ -115,6 +116,7 @@ pub fn would_be_sent(open: &Open, now: Timestamp) -> bool {
     let reaches_out = match &open.operation.performer {
         Performer::Model { .. } => true,
         Performer::Tool { .. } => open.operation.effect != EffectClass::ReadOnly,
+        Performer::External { .. } => !is_delivered(open.state.as_deref()),
         Performer::Client { .. }
         | Performer::Agent { .. }
         | Performer::Detached { .. }
