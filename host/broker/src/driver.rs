@@ -26,6 +26,7 @@
 //! - outcomes, and their record: `driver/record.rs`
 //! - what a step may spend: `driver/budget.rs`; reservations for models' calls: `driver/reserve.rs`
 //! - further attempts at them: `driver/attempt.rs`
+//! - messages to external agents, and their answers: `driver/deliver.rs`
 //! - ends by limits and deadlines: `driver/limits.rs`
 //! - replies that nobody waits for any more: `driver/late_replies.rs`
 //! - agents that talk, and work that is handed over: `driver/talk.rs`, `driver/handover.rs`
@@ -49,6 +50,7 @@ mod commit;
 mod compacting;
 mod context;
 mod cutting;
+mod deliver;
 mod driving;
 mod end;
 pub(crate) mod error;
@@ -357,6 +359,7 @@ impl Driver {
                 // The caller may have gone. The answer is recorded all the same.
                 let _ = done.send(result);
             }
+            Signal::External(signal) => self.take_external(*signal).await,
             Signal::Compact {
                 by,
                 with_key,

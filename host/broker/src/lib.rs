@@ -10,6 +10,7 @@
 //! - commands from outside: `command.rs`
 //! - the order of things in one session: `driver.rs`
 //! - what executes guests, and its stand-in for tests: `engine.rs`
+//! - signatures of external agents' requests: `external.rs`
 //! - work on operations: `performance.rs`
 //! - the host's time: `clock.rs`
 //! - timers: `timers.rs`
@@ -40,6 +41,7 @@ mod conformance;
 mod core;
 mod driver;
 mod engine;
+pub mod external;
 mod fresh;
 mod guest_log;
 mod history;
@@ -74,12 +76,13 @@ mod view;
 pub use catalogue::{Catalogue, Entry, Misfit};
 pub use clock::{Clock, ClockState};
 pub use command::{
-    Address, AgentView, Below, Broker, By, CallReport, Cancelled, CreateAgent, DIFF_TURNS_MAX,
-    Error, Fork, Gone, ImportSession, Imported, ImportedSession, InputReceipt, InputView,
-    IssuedKey, KeysOf, Meant, NewSession, Other, PathEntry, PathFilter, PostMessage, PostOutcome,
-    PostRouted, PurgeOf, QueueSaid, Reading, Respond, Routed, RoutedReceipt, SessionNumbers,
-    SessionView, Setup, TRANSCRIPT_BYTES_MAX, Target, TaskList, TaskQuery, TaskStats, Template,
-    TurnOutcome, TurnReport, UploadFile, WaitingInputs, WantedNotes,
+    Address, AgentView, AttachExternal, Attached, Below, Broker, By, CallReport, Cancelled,
+    CreateAgent, DIFF_TURNS_MAX, Error, ExternalPost, Fork, Gone, ImportSession, Imported,
+    ImportedSession, InputReceipt, InputView, IssuedKey, KeysOf, Meant, NewSession, Other,
+    PathEntry, PathFilter, PostMessage, PostOutcome, PostRouted, PurgeOf, QueueSaid, Reading,
+    Respond, Routed, RoutedReceipt, SessionNumbers, SessionView, Setup, TRANSCRIPT_BYTES_MAX,
+    Target, TaskList, TaskQuery, TaskStats, Template, TurnOutcome, TurnReport, UploadFile,
+    WaitingInputs, WantedNotes,
 };
 pub use core::{Limits, Stats, UserLimits};
 pub use live::{Frame, Joined, Live, SharedText, Show};

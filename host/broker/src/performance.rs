@@ -9,6 +9,7 @@
 //!   `performance/model/fitting.rs`
 //! - attempts and what they cost: `performance/attempts.rs`
 //! - calls of tools: `performance/tool.rs`
+//! - deliveries to external agents: `performance/external.rs`
 //! - one piece of work in its task, and its result: `performance/work.rs`, `performance/result.rs`
 //! - work under way, with its entry in the ledger: `performance/busy.rs`
 //! - active time: `performance/stopwatch.rs`
@@ -16,6 +17,7 @@
 
 pub(crate) mod attempts;
 pub(crate) mod busy;
+mod external;
 mod model;
 pub(crate) mod result;
 pub(crate) mod stopwatch;

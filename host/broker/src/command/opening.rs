@@ -40,7 +40,7 @@ impl Broker {
     #[boxed]
     pub async fn open_session(&self, command: NewSession) -> Result<SessionView, Error> {
         let request = opening_request(&command)?;
-        let act = self.open_now(&command, request.as_ref());
+        let act = self.open_now(&command, request.as_ref(), None);
         let (agent, session) = match self.once(request.as_ref(), act).await? {
             Once::Now(opened) => opened,
             // The agent may differ from the one that would be chosen, or made, now.
@@ -50,13 +50,16 @@ impl Broker {
             .await
     }
 
-    async fn open_now(
+    /// Opens a session, with an id of the caller's choosing or a new one.
+    pub(super) async fn open_now(
         &self,
         command: &NewSession,
         request: Option<&Request>,
+        id: Option<SessionId>,
     ) -> Result<(AgentId, SessionId), Error> {
         for _ in 0..TRIES_MAX {
-            if let Some(opened) = self.try_opening(command, request).await? {
+            let session = id.unwrap_or_else(fresh::session);
+            if let Some(opened) = self.try_opening(command, request, session).await? {
                 return Ok(opened);
             }
         }
@@ -68,6 +71,7 @@ impl Broker {
         &self,
         command: &NewSession,
         request: Option<&Request>,
+        session: SessionId,
     ) -> Result<Option<(AgentId, SessionId)>, Error> {
         let whom = self
             .find_or_make(&command.user, &command.target, Right::Interact)
@@ -96,12 +100,11 @@ impl Broker {
             command,
             agent: &agent,
             made,
-            session: fresh::session(),
+            session,
             conversation: fresh::conversation(),
             session_type,
             now: self.core.now(),
         };
-        let session = planned.session;
         let is_structured = planned.is_structured();
         let may_open = self.may_open(&command.user, planned.now);
         let mut commit = self.opening(planned)?;

@@ -7,6 +7,7 @@ use crate::ledger::{Through, entry};
 use crate::panics::caught;
 use crate::performance::attempts::{AttemptPayer, Attempts};
 use crate::performance::busy::Busy;
+use crate::performance::external::Delivery;
 use crate::performance::model::Model;
 use crate::performance::result::{CameTo, Performed, Thread};
 use crate::performance::stopwatch::Stopwatch;
@@ -25,20 +26,24 @@ use std::sync::Arc;
 use store::Hit;
 use tokio_util::task::AbortOnDropHandle;
 
-/// Returns the run's messages that an operation needs: those that a model's call sends, else none.
+/// Returns the run's messages that an operation needs: those that a model's call or a delivery
+/// sends, else none.
 fn seen(run: &Run, open: &Open) -> Vec<Arc<Message>> {
-    let Performer::Model {
-        request, through, ..
-    } = &open.operation.performer
-    else {
-        return Vec::new();
+    let select = |is_seen: &dyn Fn(MessageId) -> bool| {
+        let messages = run.messages.iter();
+        let selected = messages.filter(|message| is_seen(message.id));
+        selected.cloned().collect()
     };
-    let first = request.context.first();
-    run.messages
-        .iter()
-        .filter(|message| message.id >= first && message.id <= *through)
-        .cloned()
-        .collect()
+    match &open.operation.performer {
+        Performer::Model {
+            request, through, ..
+        } => {
+            let first = request.context.first();
+            select(&|id| id >= first && id <= *through)
+        }
+        Performer::External { messages } => select(&|id| messages.contains(&id)),
+        _ => Vec::new(),
+    }
 }
 
 /// The facts from which a segment of an operation is performed.
@@ -172,6 +177,17 @@ impl Work {
                     own: *own,
                 };
                 recall(&self.core, &self.started, looked_for, *of).await
+            }
+            Performer::External { .. } => {
+                Delivery {
+                    core: &self.core,
+                    started: &self.started,
+                    open: &self.open,
+                    messages: &self.messages,
+                    audit: &self.audit,
+                }
+                .perform()
+                .await
             }
             // These are settled by others: people, clocks, agents, rules.
             Performer::Client { .. }
