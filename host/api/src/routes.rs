@@ -10,6 +10,7 @@ mod connectors;
 mod dead_letters;
 mod definitions;
 mod events;
+mod external;
 mod files;
 mod keys;
 mod labels;
@@ -128,12 +129,13 @@ fn guarded() -> OpenApiRouter<Api> {
         .routes(routes!(paths::abort))
         .routes(routes!(connectors::bind, connectors::unbind))
         .routes(routes!(connectors::list))
+        .routes(routes!(external::attach))
         .merge(transcripts::routes())
         .merge(legacy::routes())
 }
 
 /// Every route that needs no credential. They pass through no middleware, because monitors call
-/// them all the time.
+/// them all the time. Answers of external agents are signed instead.
 fn open() -> OpenApiRouter<Api> {
     OpenApiRouter::new()
         .routes(routes!(probes::healthz))
@@ -141,6 +143,7 @@ fn open() -> OpenApiRouter<Api> {
         .routes(routes!(probes::startupz))
         .routes(routes!(probes::version))
         .routes(routes!(probes::openapi))
+        .routes(routes!(external::answer))
 }
 
 /// The description of all routes.

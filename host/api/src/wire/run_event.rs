@@ -100,6 +100,7 @@ fn asked(operation: &Operation) -> Option<Value> {
         | Performer::Tool { .. }
         | Performer::Agent { .. }
         | Performer::Detached { .. }
+        | Performer::External { .. }
         | Performer::Recall { .. }
         | Performer::Memory { .. }
         | Performer::Timer { .. }

@@ -188,6 +188,7 @@ fn step(stepped: &RunStepped) -> Vec<SessionEvent> {
             Performer::Client { action } => events.push(asked(started.id, &started.key, action)),
             Performer::Model { .. }
             | Performer::Detached { .. }
+            | Performer::External { .. }
             | Performer::Memory { .. }
             | Performer::Timer { .. }
             | Performer::Refused { .. }
