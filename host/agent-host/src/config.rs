@@ -13,6 +13,7 @@ mod delegation;
 mod directories;
 pub(crate) mod document;
 mod environment;
+mod external;
 mod file;
 mod file_system;
 mod finding;

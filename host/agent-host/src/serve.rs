@@ -390,13 +390,18 @@ pub(crate) fn way_out(loaded: &Loaded) -> Result<Option<Arc<Egress>>, Failure> {
         .config
         .components
         .values()
-        .any(|component| !component.network.is_empty());
+        .any(|component| !component.network.is_empty())
+        || loaded
+            .config
+            .agents
+            .iter()
+            .any(|agent| agent.program().is_some());
     match egress::system_tls() {
         Ok(tls) => Ok(Some(Arc::new(egress_through(tls)))),
         Err(_) if !granted => Ok(None),
-        Err(error) => Err(Failure::from(
-            anyhow!(error).context("components are granted requests, and TLS cannot be set up"),
-        )),
+        Err(error) => Err(Failure::from(anyhow!(error).context(
+            "components are granted requests or agents are elsewhere, and TLS cannot be set up",
+        ))),
     }
 }
 

@@ -3,6 +3,7 @@
 use super::chat_provider;
 use super::component::ComponentConfig;
 use super::delegation::DelegationConfig;
+use super::external;
 use super::limits::LimitsConfig;
 use super::locations;
 use super::queue::QueueConfig;
@@ -24,8 +25,8 @@ pub(crate) struct Config {
     /// The agents that this host serves.
     pub(crate) agents: Vec<Definition>,
     /// WebAssembly components and their grants, by name. The built-in `assistant`, `worker`,
-    /// `researcher`, `tutor`, `thought`, `evaluator`, `memory`, `files`, `web`, `lists`, `coder` and
-    /// `code` need no entry unless they are to offer their tools or to get a grant.
+    /// `researcher`, `tutor`, `thought`, `evaluator`, `memory`, `files`, `web`, `lists`, `coder`,
+    /// `code` and `external` need no entry unless they are to offer their tools or to get a grant.
     pub(crate) components: BTreeMap<String, ComponentConfig>,
     /// True if every component, built-in ones included, must be pinned by `sha256`. An unpinned
     /// component is refused, so that no changed file gets the grant of the one before.
@@ -96,6 +97,8 @@ impl Config {
     pub(crate) fn definitions(&self) -> Vec<Definition> {
         let mut definitions = self.agents.clone();
         for definition in &mut definitions {
+            definition.component = definition.driver().to_owned();
+            external::complete(definition, self.server.listen);
             // What is wrong with it is an error of the check.
             if let Ok(Some(alias)) = chat_provider::model(self, definition) {
                 definition.model = Some(alias.to_owned());

@@ -64,6 +64,7 @@ impl Script {
             Performer::Tool { .. }
             | Performer::Agent { .. }
             | Performer::Detached { .. }
+            | Performer::External { .. }
             | Performer::Memory { .. }
             | Performer::Reply { .. } => Ended::Gave {
                 parts: vec![Part::text("done, as scripted")],
