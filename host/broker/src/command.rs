@@ -25,6 +25,7 @@
 //! - export and import of threads: `command/transcripts.rs`
 //! - files that users hand over: `command/files.rs`
 //! - answers to questions: `command/respond.rs`
+//! - sessions of external agents, and their answers: `command/external.rs`
 //! - requests under an idempotency key: `command/once.rs`
 //! - guards of several commands, limits of one user: `command/guards.rs`, `command/quota.rs`
 //! - sessions in quarantine, and dead letters: `command/quarantine.rs`,
