@@ -123,6 +123,14 @@ fn guarded() -> OpenApiRouter<Api> {
         .routes(routes!(queue::configure, queue::reset))
         .routes(routes!(queue::list))
         .routes(routes!(queue::show, queue::cancel))
+        .merge(addresses())
+        .merge(transcripts::routes())
+        .merge(legacy::routes())
+}
+
+/// The routes of addresses: paths, connector keys, sessions of external agents.
+fn addresses() -> OpenApiRouter<Api> {
+    OpenApiRouter::new()
         .routes(routes!(paths::list))
         .routes(routes!(paths::fetch))
         .routes(routes!(paths::reply_target))
@@ -130,8 +138,6 @@ fn guarded() -> OpenApiRouter<Api> {
         .routes(routes!(connectors::bind, connectors::unbind))
         .routes(routes!(connectors::list))
         .routes(routes!(external::attach))
-        .merge(transcripts::routes())
-        .merge(legacy::routes())
 }
 
 /// Every route that needs no credential. They pass through no middleware, because monitors call

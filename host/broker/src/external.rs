@@ -1,5 +1,5 @@
-//! What deliveries to external agents and their answers share: signatures, and the names by which
-//! the programs know their sessions.
+//! Shared parts of deliveries to external agents and of their answers: signatures, and the names by
+//! which the programs know their sessions.
 
 use crate::core::Core;
 use domain::external::{ExternalName, SIGNATURE_PREFIX, Way, signed_text};

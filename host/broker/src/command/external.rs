@@ -81,8 +81,8 @@ impl Broker {
     /// nothing.
     ///
     /// # Errors
-    /// There is no such definition, or it is of no external agent; the session is another agent's or
-    /// another user's; the user may not open one.
+    /// There is no such definition, or it is of no external agent; the session is another agent's
+    /// or another user's; the user may not open one.
     #[boxed]
     pub async fn attach_external(&self, command: AttachExternal) -> Result<Attached, Error> {
         let definition = self.definition(&command.definition)?;
@@ -137,7 +137,8 @@ impl Broker {
     /// many of them.
     ///
     /// # Errors
-    /// The signature is wrong or stale, the answer is too large or no text, or nothing waits for it.
+    /// The signature is wrong or stale, the answer is too large or no text, or nothing waits for
+    /// it.
     #[boxed]
     pub async fn answer_external(&self, post: ExternalPost) -> Result<(u64, bool), Error> {
         // Who cannot sign learns nothing of sessions.
