@@ -2,6 +2,7 @@
 //! which the programs know their sessions.
 
 use crate::core::Core;
+use domain::digest::Digest;
 use domain::external::{ExternalName, SIGNATURE_PREFIX, Way, signed_text};
 use domain::secret::Secret;
 use domain::time::Timestamp;
@@ -55,15 +56,13 @@ fn key(secret: &Secret) -> Key {
 }
 
 fn hex(tag: &Tag) -> String {
-    tag.as_ref()
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
+    let bytes = tag.as_ref().try_into().unwrap_or_default();
+    Digest(bytes).hex()
 }
 
 /// Reads 64 hexadecimal digits.
 fn bytes(digits: &str) -> Option<Vec<u8>> {
-    let digest = domain::digest::Digest::from_hex(digits)?;
+    let digest = Digest::from_hex(digits)?;
     Some(digest.0.to_vec())
 }
 

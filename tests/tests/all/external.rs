@@ -57,8 +57,8 @@ fn setup(url: &str, more: &Value) -> Setup {
     }
 }
 
-async fn world(peer: &Peer, more: Value) -> World {
-    World::new(setup(&peer.url(), &more)).await
+async fn world(peer: &Peer, more: &Value) -> World {
+    World::new(setup(&peer.url(), more)).await
 }
 
 fn name(text: &str) -> ExternalName {
@@ -76,16 +76,14 @@ async fn attach(world: &World, agent: &str, session: &str) -> Result<Attached, b
 
 /// An answer to a message, signed now.
 fn post(secret: &str, session: &str, message: Option<OperationId>, text: &str) -> ExternalPost {
-    signed_at(now_s(), secret, session, message, text)
+    ExternalPost {
+        message,
+        ..signed_at(now_s(), secret, session, text)
+    }
 }
 
-fn signed_at(
-    time_s: u64,
-    secret: &str,
-    session: &str,
-    message: Option<OperationId>,
-    text: &str,
-) -> ExternalPost {
+/// An answer to whatever waits longest, signed at a second.
+fn signed_at(time_s: u64, secret: &str, session: &str, text: &str) -> ExternalPost {
     let signed = Signed {
         way: Way::ToHost,
         time_s,
@@ -94,7 +92,7 @@ fn signed_at(
     };
     ExternalPost {
         name: name(session),
-        message,
+        message: None,
         time_s,
         signature: signed.signature(&Secret::parse(secret).unwrap()),
         body: Some(text.as_bytes().to_vec()),
@@ -148,7 +146,7 @@ async fn failure(world: &World, session: SessionId) -> String {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_message_is_posted_signed_and_the_answer_is_the_reply() {
     let peer = Peer::new(|_| Says::Status(202));
-    let world = world(&peer, json!({})).await;
+    let world = world(&peer, &json!({})).await;
     let session = attach(&world, "weather", "w-1").await.unwrap().session;
     world.say("weather", session, "What is the weather?").await;
     let heard = peer.heard(1).await.remove(0);
@@ -199,7 +197,7 @@ async fn a_message_is_posted_signed_and_the_answer_is_the_reply() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_leaves_is_stored_before_it_leaves_and_its_end_after() {
     let peer = Peer::new(|_| Says::Status(200));
-    let world = world(&peer, json!({})).await;
+    let world = world(&peer, &json!({})).await;
     let session = attach(&world, "weather", "w-1").await.unwrap().session;
     world.say("weather", session, "One?").await;
     let heard = peer.heard(1).await.remove(0);
@@ -237,7 +235,7 @@ async fn what_leaves_is_stored_before_it_leaves_and_its_end_after() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_is_opened_once_and_never_taken_from_another_agent_or_user() {
     let peer = Peer::new(|_| Says::Status(200));
-    let world = world(&peer, json!({})).await;
+    let world = world(&peer, &json!({})).await;
     let first = attach(&world, "weather", "w-1").await.unwrap();
     let again = attach(&world, "weather", "w-1").await.unwrap();
     assert!(first.created && !again.created);
@@ -286,7 +284,7 @@ async fn a_session_is_opened_once_and_never_taken_from_another_agent_or_user() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_program_that_is_slow_fails_the_turn_and_is_on_record() {
     let peer = Peer::new(|_| Says::Nothing);
-    let world = world(&peer, json!({ "timeoutMs": 200 })).await;
+    let world = world(&peer, &json!({ "timeoutMs": 200 })).await;
     let session = attach(&world, "weather", "w-1").await.unwrap().session;
     world.say("weather", session, "Quick!").await;
     let reason = failure(&world, session).await;
@@ -319,7 +317,7 @@ async fn a_program_that_is_down_is_tried_as_often_as_the_setting_says() {
 #[tokio::test(flavor = "multi_thread")]
 async fn every_try_has_the_same_key_and_body_and_a_refusal_is_final() {
     let peer = Peer::new(|nth| Says::Status(if nth < 2 { 503 } else { 200 }));
-    let patient = world(&peer, json!({ "retries": 5 })).await;
+    let patient = world(&peer, &json!({ "retries": 5 })).await;
     let session = attach(&patient, "weather", "w-1").await.unwrap().session;
     patient.say("weather", session, "Now?").await;
     let heard = peer.heard(3).await;
@@ -342,7 +340,7 @@ async fn every_try_has_the_same_key_and_body_and_a_refusal_is_final() {
     assert_eq!(statuses, [Some(503), Some(503), Some(200)]);
 
     let closed = Peer::new(|_| Says::Status(404));
-    let refused = world(&closed, json!({ "retries": 5 })).await;
+    let refused = world(&closed, &json!({ "retries": 5 })).await;
     let session = attach(&refused, "weather", "w-1").await.unwrap().session;
     refused.say("weather", session, "Now?").await;
     let reason = failure(&refused, session).await;
@@ -355,7 +353,7 @@ async fn every_try_has_the_same_key_and_body_and_a_refusal_is_final() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_that_does_not_come_in_time_fails_the_turn() {
     let peer = Peer::new(|_| Says::Status(200));
-    let world = world(&peer, json!({ "answerTimeoutS": 1 })).await;
+    let world = world(&peer, &json!({ "answerTimeoutS": 1 })).await;
     let session = attach(&world, "weather", "w-1").await.unwrap().session;
     world.say("weather", session, "Hello?").await;
     let message = message_of(&peer.heard(1).await[0]);
@@ -368,7 +366,7 @@ async fn an_answer_that_does_not_come_in_time_fails_the_turn() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_message_from_another_agent_is_asynchronous_and_its_answer_comes_back() {
     let peer = Peer::new(|_| Says::Status(200));
-    let world = world(&peer, json!({})).await;
+    let world = world(&peer, &json!({})).await;
     let call = json!({ "agentId": "weather", "content": "Tomorrow?", "mode": "sync" });
     let lines = world
         .play(json!([{ "start": [{ "key": "m", "tool": "agents_message", "args": call }] }]))
@@ -425,7 +423,7 @@ async fn lists_and_limits_hold_for_an_agent_that_is_elsewhere() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_restart_neither_loses_a_delivery_nor_repeats_one_that_was_taken() {
     let peer = Peer::new(|_| Says::Status(200));
-    let world = world(&peer, json!({})).await;
+    let world = world(&peer, &json!({})).await;
     let session = attach(&world, "weather", "w-1").await.unwrap().session;
     world.say("weather", session, "Still there?").await;
     let heard = peer.heard(1).await.remove(0);

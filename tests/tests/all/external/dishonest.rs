@@ -11,7 +11,7 @@ use serde_json::json;
 #[tokio::test(flavor = "multi_thread")]
 async fn a_second_answer_is_refused_and_the_same_one_changes_nothing() {
     let peer = Peer::new(|_| Says::Status(200));
-    let world = world(&peer, json!({})).await;
+    let world = world(&peer, &json!({})).await;
     let session = attach(&world, "weather", "w-1").await.unwrap().session;
     world.say("weather", session, "What is it?").await;
     let message = message_of(&peer.heard(1).await[0]);
@@ -41,7 +41,7 @@ async fn a_second_answer_is_refused_and_the_same_one_changes_nothing() {
 #[tokio::test(flavor = "multi_thread")]
 async fn nobody_answers_for_another_session_or_another_agent() {
     let peer = Peer::new(|_| Says::Status(200));
-    let world = world(&peer, json!({})).await;
+    let world = world(&peer, &json!({})).await;
     let one = attach(&world, "weather", "w-1").await.unwrap().session;
     let two = attach(&world, "weather", "w-2").await.unwrap().session;
     world.say("weather", one, "One?").await;
@@ -88,7 +88,7 @@ async fn nobody_answers_for_another_session_or_another_agent() {
 #[tokio::test(flavor = "multi_thread")]
 async fn ten_megabytes_are_neither_read_nor_taken() {
     let peer = Peer::new(|_| Says::Megabytes(10));
-    let world = world(&peer, json!({ "answerBytesMax": 1_000 })).await;
+    let world = world(&peer, &json!({ "answerBytesMax": 1_000 })).await;
     let session = attach(&world, "weather", "w-1").await.unwrap().session;
     world.say("weather", session, "How much?").await;
     let message = message_of(&peer.heard(1).await[0]);
@@ -122,14 +122,14 @@ async fn ten_megabytes_are_neither_read_nor_taken() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_signature_is_good_for_one_request_and_five_minutes() {
     let peer = Peer::new(|_| Says::Status(200));
-    let world = world(&peer, json!({})).await;
+    let world = world(&peer, &json!({})).await;
     let session = attach(&world, "weather", "w-1").await.unwrap().session;
     world.say("weather", session, "Who?").await;
     let heard = peer.heard(1).await.remove(0);
     let message = message_of(&heard);
-    let old = signed_at(now_s() - 301, WEATHER, "w-1", message, "Me.");
+    let old = signed_at(now_s() - 301, WEATHER, "w-1", "Me.");
     assert_eq!(answer(&world, old).await, Err("SIGNATURE_STALE".to_owned()));
-    let early = signed_at(now_s() + 400, WEATHER, "w-1", message, "Me.");
+    let early = signed_at(now_s() + 400, WEATHER, "w-1", "Me.");
     assert_eq!(
         answer(&world, early).await,
         Err("SIGNATURE_STALE".to_owned())

@@ -51,7 +51,7 @@ async fn say(host: &Host, session: &str, text: &str) {
 
 /// Answers the message that waits longest in `w-1`, or one that is named.
 fn answer(host: &Host, query: &str, time_s: u64, text: &str) -> reqwest::RequestBuilder {
-    let post = signed_at(time_s, WEATHER, "w-1", None, text);
+    let post = signed_at(time_s, WEATHER, "w-1", text);
     host.bare(
         Method::POST,
         &format!("/external/sessions/w-1/messages{query}"),
@@ -96,7 +96,7 @@ async fn a_program_attaches_hears_and_answers_over_http() {
         (taken.status, taken.text("code")),
         (409, "SESSION_TAKEN".to_owned())
     );
-    for wrong in ["", "a b", "a/b", &"x".repeat(129)] {
+    for wrong in ["", "a b", "a/b", "x".repeat(129).as_str()] {
         let wanted = json!({ "agent": "weather", "session": wrong });
         let refused = host.post("/external/sessions", &wanted).await.unwrap();
         assert_eq!(
