@@ -140,7 +140,7 @@ async fn a_signature_is_good_for_one_request_and_five_minutes() {
         message,
         time_s: heard.header("x-agent-host-time").parse().unwrap(),
         signature: heard.header("x-agent-host-signature"),
-        body: Some(heard.bytes.clone().into_bytes()),
+        body: Some(heard.bytes.into_bytes()),
     };
     assert_eq!(
         answer(&world, sent_back).await,
