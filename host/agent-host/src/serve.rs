@@ -92,7 +92,8 @@ pub(crate) async fn serve(
     serving.spawn(async move { until_stopped.run_until_cancelled(ignore(hangups)).await });
     let mut accepting = serving.spawn(server.serve(api::router(&api)));
 
-    let Opened { broker, runtime } = open(&loaded, options, &data, means).await?;
+    let there = loaded.listening_at(address);
+    let Opened { broker, runtime } = open(&there, options, &data, means).await?;
     let address_file = AddressFile::write(&data, address)?;
     // From before anybody is told that it is ready: until then a signal ends the process at once,
     // and nothing is lost by that.

@@ -15,6 +15,7 @@ use domain::persona::Persona;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 /// The whole configuration of a host.
@@ -170,6 +171,13 @@ impl Loaded {
     /// A path of the configuration, seen from the file's folder.
     pub(crate) fn resolve(&self, path: &Path) -> PathBuf {
         self.folder().join(path)
+    }
+
+    /// Returns the same with the address at which the host really listens.
+    pub(crate) fn listening_at(&self, address: SocketAddr) -> Self {
+        let mut there = self.clone();
+        there.config.server.listen = address;
+        there
     }
 
     /// Returns true if it is written as TOML, and not as JSON.

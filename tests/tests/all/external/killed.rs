@@ -107,7 +107,7 @@ async fn a_program_attaches_hears_and_answers_over_http() {
     say(&host, &session, "Sun?").await;
     let heard = peer.heard(1).await.remove(0);
     let url = heard.body["callbackUrl"].as_str().unwrap().to_owned();
-    assert!(url.starts_with("http://127.0.0.1:"), "{url}");
+    assert!(url.starts_with(&host.base), "{url}");
     let query = format!("?message={}", heard.body["messageId"].as_str().unwrap());
     let unsigned = host
         .bare(Method::POST, "/external/sessions/w-1/messages")
