@@ -1,14 +1,13 @@
 //! Shared parts of deliveries to external agents and of their answers: signatures, and the names by
 //! which the programs know their sessions.
 
-use crate::core::Core;
 use domain::digest::Digest;
 use domain::external::{ExternalName, SIGNATURE_PREFIX, Way, signed_text};
 use domain::secret::Secret;
 use domain::time::Timestamp;
 use ring::hmac::{HMAC_SHA256, Key, Tag, sign};
 use std::sync::{Mutex, PoisonError};
-use store::{ReadError, SessionRow};
+use store::{ReadError, SessionRow, Store};
 
 /// The key of a session's configuration for the name by which an external program knows it.
 pub(crate) const SESSION_NAME: &str = "external_session_id";
@@ -68,9 +67,9 @@ fn bytes(digits: &str) -> Option<Vec<u8>> {
 
 /// Returns the name by which the program of an external agent knows a session: the one that it was
 /// attached under, or its id.
-pub(crate) async fn name_of(core: &Core, row: &SessionRow) -> Result<String, ReadError> {
+pub(crate) async fn name_of(store: &Store, row: &SessionRow) -> Result<String, ReadError> {
     let config = match row.config {
-        Some(digest) => core.store.blob(digest).await?,
+        Some(digest) => store.blob(digest).await?,
         None => None,
     };
     let named = config.and_then(|bytes| {

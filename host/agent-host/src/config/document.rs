@@ -3,7 +3,6 @@
 use super::chat_provider;
 use super::component::ComponentConfig;
 use super::delegation::DelegationConfig;
-use super::external;
 use super::limits::LimitsConfig;
 use super::locations;
 use super::queue::QueueConfig;
@@ -99,7 +98,11 @@ impl Config {
         let mut definitions = self.agents.clone();
         for definition in &mut definitions {
             definition.component = definition.driver().to_owned();
-            external::complete(definition, self.server.listen);
+            if let Some(program) = &mut definition.external {
+                program
+                    .callback_base
+                    .get_or_insert_with(|| self.server.base());
+            }
             // What is wrong with it is an error of the check.
             if let Ok(Some(alias)) = chat_provider::model(self, definition) {
                 definition.model = Some(alias.to_owned());

@@ -1,5 +1,4 @@
-//! Checks of agents that are programs elsewhere, and what a configuration leaves to the host about
-//! them.
+//! Checks of agents that are programs elsewhere.
 
 use super::document::Config;
 use super::finding::{Finding, error, warning};
@@ -7,7 +6,6 @@ use super::{network, ranges};
 use domain::definition::{AgentType, Definition};
 use domain::egress::Scheme;
 use domain::external::ExternalSettings;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 /// Finds what is wrong or odd about an agent's program.
 pub(super) fn check(
@@ -94,27 +92,9 @@ pub(super) fn signs_with(config: &Config, secret: &str) -> bool {
     programs.any(|program| program.secret == secret)
 }
 
-/// Adds the address at which programs reach this host, where the configuration names none.
-pub(super) fn complete(definition: &mut Definition, listen: SocketAddr) {
-    let Some(program) = &mut definition.external else {
-        return;
-    };
-    if program.callback_base.is_some() {
-        return;
-    }
-    // A host that listens everywhere has no address of its own to name.
-    let address = match listen.ip() {
-        ip if ip.is_unspecified() => {
-            SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), listen.port())
-        }
-        _ => listen,
-    };
-    program.callback_base = Some(format!("http://{address}"));
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{check, complete, signs_with};
+    use super::{check, signs_with};
     use crate::config::document::Config;
     use serde_json::{Value, json};
 
@@ -238,20 +218,19 @@ mod tests {
 
     #[test]
     fn the_host_is_called_back_at_its_own_address_unless_another_is_named() {
-        let mut config = config(&json!([agent("a", &external("https://peer.example/in"))]));
-        let definition = &mut config.agents[0];
-        complete(definition, "0.0.0.0:7777".parse().unwrap());
         let base = |config: &Config| {
-            config.agents[0]
-                .external
-                .clone()
-                .unwrap()
-                .callback_base
-                .unwrap()
+            let definition = config.definitions().remove(0);
+            assert_eq!(definition.component, "external");
+            definition.external.unwrap().callback_base.unwrap()
         };
+        let mut config = config(&json!([agent("a", &external("https://peer.example/in"))]));
+        config.server.listen = "192.0.2.1:80".parse().unwrap();
+        assert_eq!(base(&config), "http://192.0.2.1:80");
+        // A host that listens everywhere has no address of its own to name.
+        config.server.listen = "0.0.0.0:7777".parse().unwrap();
         assert_eq!(base(&config), "http://127.0.0.1:7777");
-        config.agents[0].external.as_mut().unwrap().callback_base = Some("https://h".into());
-        complete(&mut config.agents[0], "0.0.0.0:7777".parse().unwrap());
+        let program = config.agents[0].external.as_mut().unwrap();
+        program.callback_base = Some("https://h".into());
         assert_eq!(base(&config), "https://h");
     }
 }

@@ -151,7 +151,9 @@ impl Delivery<'_> {
         let unreadable = || Failure::passing("unavailable", "the session could not be read");
         let row = self.core.store.session(session).await;
         let row = row.map_err(|_| unreadable())?.ok_or_else(unreadable)?;
-        name_of(self.core, &row).await.map_err(|_| unreadable())
+        name_of(&self.core.store, &row)
+            .await
+            .map_err(|_| unreadable())
     }
 
     /// Returns the body of the request. It is the same for every try.
