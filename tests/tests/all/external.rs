@@ -5,6 +5,7 @@ mod dishonest;
 mod killed;
 mod peer;
 
+use agent_host_tests::world::PATIENCE;
 use agent_host_tests::{Setup, World};
 use broker::external::Signed;
 use broker::{AttachExternal, Attached, ExternalPost};
@@ -16,7 +17,7 @@ use domain::secret::Secret;
 use domain::user::UserId;
 use peer::{Heard, Peer, Says};
 use serde_json::{Value, json};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// The secrets of the two external agents.
 const WEATHER: &str = "weather-secret-1";
@@ -141,6 +142,16 @@ async fn hops(world: &World) -> Vec<(String, Option<u16>)> {
     hops.map(|hop| (hop.verdict.clone(), hop.status)).collect()
 }
 
+/// Waits until so many tries of deliveries are over: their requests are in the ledger.
+async fn tried(world: &World, count: usize) {
+    let waiting = async {
+        while hops(world).await.len() < count {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, waiting).await.unwrap();
+}
+
 /// The reason why the last turn of a session failed.
 async fn failure(world: &World, session: SessionId) -> String {
     world.idle(session).await;
@@ -183,6 +194,7 @@ async fn a_message_is_posted_signed_and_the_answer_is_the_reply() {
     assert_eq!(heard.header("idempotency-key"), message.idempotency_key(0));
     assert!(!heard.bytes.contains(WEATHER) && !heard.head.contains(WEATHER));
 
+    tried(&world, 1).await;
     let taken = answer(&world, post(WEATHER, "w-1", Some(message), "Sunny.")).await;
     assert!(taken.is_ok_and(|(_, replayed)| !replayed));
     let row = world.idle(session).await;
@@ -325,6 +337,7 @@ async fn every_try_has_the_same_key_and_body_and_a_refusal_is_final() {
     let session = attach(&patient, "weather", "w-1").await.unwrap().session;
     patient.say("weather", session, "Now?").await;
     let heard = peer.heard(3).await;
+    tried(&patient, 3).await;
     for other in &heard {
         assert_eq!(
             other.header("idempotency-key"),
@@ -431,10 +444,7 @@ async fn a_restart_neither_loses_a_delivery_nor_repeats_one_that_was_taken() {
     let session = attach(&world, "weather", "w-1").await.unwrap().session;
     world.say("weather", session, "Still there?").await;
     let heard = peer.heard(1).await.remove(0);
-    // The delivery is over when its request is in the ledger.
-    while hops(&world).await.is_empty() {
-        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
-    }
+    tried(&world, 1).await;
     let world = world.restart(|_| {}).await;
     answer(&world, post(WEATHER, "w-1", message_of(&heard), "Yes."))
         .await
