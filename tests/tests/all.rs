@@ -34,6 +34,7 @@ mod all {
     mod engine;
     mod event_source;
     mod exhaustion;
+    mod external;
     mod faults;
     mod file_size;
     mod first_configuration;

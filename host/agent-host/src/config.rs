@@ -15,6 +15,7 @@ mod directories;
 pub(crate) mod document;
 mod environment;
 mod extend;
+mod external;
 mod file;
 mod file_system;
 mod finding;

@@ -123,7 +123,7 @@ pub(crate) fn wanted(loaded: &Loaded) -> BTreeMap<String, ComponentConfig> {
     let named: BTreeSet<&str> = config
         .agents
         .iter()
-        .map(|definition| definition.component.as_str())
+        .map(|definition| definition.driver())
         .collect();
     for name in named {
         wanted.entry(name.to_owned()).or_default();

@@ -38,6 +38,7 @@ use files::{digests, products, scripts};
 use runtime::Runtime;
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use tell::written;
@@ -49,6 +50,8 @@ pub(crate) struct Host {
     pub(crate) runtime: Runtime,
     /// The configuration that it serves, with the options of the command line.
     pub(crate) loaded: Loaded,
+    /// The address at which it really listens.
+    pub(crate) address: SocketAddr,
     pub(crate) terminal: Terminal,
 }
 
@@ -335,7 +338,7 @@ impl Reloading {
         skills: Vec<SkillFolder>,
     ) -> Result<Catalogue, Refused> {
         let before = self.host.broker.catalogue();
-        let definitions = next.config.definitions();
+        let definitions = next.listening_at(self.host.address).config.definitions();
         let personas = next.config.personas.clone();
         let digest = next.config.digest();
         let disabled = next.config.agent_tools.disabled.clone();

@@ -99,7 +99,7 @@ pub(crate) async fn serve(
     let ways = Ways::new(hangups, &api);
     let mut accepting = serving.spawn(server.serve(api::router(&api)));
 
-    let Opened { broker, runtime } = open(&loaded, options, &data, means).await?;
+    let Opened { broker, runtime } = open(&loaded, address, options, &data, means).await?;
     let address_file = AddressFile::write(&data, address)?;
     // From before anybody is told that it is ready: until then a signal ends the process at once,
     // and nothing is lost by that.
@@ -113,6 +113,7 @@ pub(crate) async fn serve(
         broker: broker.clone(),
         runtime,
         loaded,
+        address,
         terminal,
     };
     let reloading = Reloading::new(host, start).await;
@@ -211,6 +212,7 @@ async fn keep_up(dev: Option<Dev>, reloading: Reloading, ways: Ways) {
 /// Store, guests, and the broker that joins them and the models.
 async fn open(
     loaded: &Loaded,
+    address: SocketAddr,
     options: &cli::Serve,
     data: &Path,
     means: Means,
@@ -225,7 +227,8 @@ async fn open(
     let (store, guests) = tokio::join!(open_store(data), load_guests(loaded, data, secrets));
     let store = store?;
     let (runtime, entries) = guests?;
-    let catalogue = Catalogue::new(loaded.config.definitions(), entries)
+    let definitions = loaded.listening_at(address).config.definitions();
+    let catalogue = Catalogue::new(definitions, entries)
         .and_then(|catalogue| catalogue.with_personas(loaded.config.personas.clone()))
         .map(|catalogue| catalogue.read_from(loaded.config.digest()))
         .map(|catalogue| catalogue.without_agent_tools(&loaded.config.agent_tools.disabled))
@@ -410,13 +413,18 @@ pub(crate) fn way_out(loaded: &Loaded) -> Result<Option<Arc<Egress>>, Failure> {
         .config
         .components
         .values()
-        .any(|component| !component.network.is_empty());
+        .any(|component| !component.network.is_empty())
+        || loaded
+            .config
+            .agents
+            .iter()
+            .any(|agent| agent.program().is_some());
     match egress::system_tls() {
         Ok(tls) => Ok(Some(Arc::new(egress_through(tls)))),
         Err(_) if !granted => Ok(None),
-        Err(error) => Err(Failure::from(
-            anyhow!(error).context("components are granted requests, and TLS cannot be set up"),
-        )),
+        Err(error) => Err(Failure::from(anyhow!(error).context(
+            "components are granted requests or agents are elsewhere, and TLS cannot be set up",
+        ))),
     }
 }
 

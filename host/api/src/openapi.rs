@@ -66,6 +66,7 @@ const OPENING: &str = "/api/agents/{id}/sessions";
             name = "sessions",
             description = "Sessions of agents: messages, questions, files, threads, event streams.",
         ),
+        (name = "external", description = "Agents that are programs elsewhere: their sessions and answers."),
         (name = "tasks", description = "Work that agents handed to each other."),
         (name = "keys", description = "Your credential, API keys, and connector keys of users."),
         (

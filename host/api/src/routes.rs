@@ -12,6 +12,7 @@ mod connectors;
 mod dead_letters;
 mod definitions;
 mod events;
+mod external;
 mod files;
 mod keys;
 mod labels;
@@ -128,17 +129,24 @@ fn guarded() -> OpenApiRouter<Api> {
         .routes(routes!(queue::configure, queue::reset))
         .routes(routes!(queue::list))
         .routes(routes!(queue::show, queue::cancel))
-        .routes(routes!(connectors::bind, connectors::unbind))
-        .routes(routes!(connectors::list))
-        .merge(paths::routes())
+        .merge(addresses())
         .merge(switching::routes())
         .merge(transcripts::routes())
         .merge(definitions::routes())
         .merge(legacy::routes())
 }
 
+/// The routes of addresses: paths, connector keys, sessions of external agents.
+fn addresses() -> OpenApiRouter<Api> {
+    OpenApiRouter::new()
+        .merge(paths::routes())
+        .routes(routes!(connectors::bind, connectors::unbind))
+        .routes(routes!(connectors::list))
+        .routes(routes!(external::attach))
+}
+
 /// Every route that needs no credential. They pass through no middleware, because monitors call
-/// them all the time.
+/// them all the time. Answers of external agents are signed instead.
 fn open() -> OpenApiRouter<Api> {
     OpenApiRouter::new()
         .routes(routes!(probes::healthz))
@@ -146,6 +154,7 @@ fn open() -> OpenApiRouter<Api> {
         .routes(routes!(probes::startupz))
         .routes(routes!(probes::version))
         .routes(routes!(probes::openapi))
+        .routes(routes!(external::answer))
 }
 
 /// The description of all routes.

@@ -29,6 +29,7 @@
 //! - export and import of threads: `command/transcripts.rs`
 //! - files that users hand over: `command/files.rs`
 //! - answers to questions: `command/respond.rs`
+//! - sessions of external agents, and their answers: `command/external.rs`
 //! - requests under an idempotency key: `command/once.rs`
 //! - guards of several commands, limits of one user: `command/guards.rs`, `command/quota.rs`
 //! - sessions in quarantine, and dead letters: `command/quarantine.rs`,
@@ -53,6 +54,7 @@ mod definitions;
 mod driver_answer;
 mod ending;
 mod error;
+mod external;
 mod files;
 mod grouped;
 mod guards;
@@ -96,6 +98,7 @@ pub(crate) use definitions::MADE_DEFINITIONS_MAX;
 pub use definitions::MakeDefinition;
 pub use ending::Cancelled;
 pub use error::Error;
+pub use external::{AttachExternal, Attached, ExternalPost};
 pub(crate) use files::uploaded;
 pub use grouped::{AgentSessions, SessionsByAgent};
 pub(crate) use guards::{allowed, room_for};

@@ -4,6 +4,7 @@ use crate::buckets::Holds;
 use crate::catalogue::Catalogue;
 use crate::clock::Clock;
 use crate::engine::Runtime;
+use crate::external::NotedRefusals;
 pub(crate) use crate::fresh;
 use crate::kept_results::KeptResults;
 use crate::live::Live;
@@ -187,6 +188,8 @@ pub(crate) struct Core {
     /// Locks that are held while a decision upon a session's queue is made and stored. Several
     /// sessions share one.
     deciding: [tokio::sync::Mutex<()>; DECIDING],
+    /// The bound on refused answers of external agents in the ledger.
+    pub(crate) noted_refusals: NotedRefusals,
     /// Lock that is held while another catalogue is put in the place of the present one.
     pub(crate) replacing: tokio::sync::Mutex<()>,
     /// Lock that is held while a key is issued. Two together could pass the limit of a user's keys.
@@ -302,6 +305,7 @@ impl Core {
             recovering: Recovering::default(),
             noted_looks: Looks::default(),
             deciding: std::array::from_fn(|_| tokio::sync::Mutex::default()),
+            noted_refusals: NotedRefusals::default(),
             replacing: tokio::sync::Mutex::default(),
             issuing: tokio::sync::Mutex::default(),
             timers: Notify::new(),

@@ -28,6 +28,7 @@
 //! - outcomes, and their record: `driver/record.rs`
 //! - what a step may spend: `driver/budget.rs`; reservations for models' calls: `driver/reserve.rs`
 //! - further attempts at them: `driver/attempt.rs`
+//! - messages to external agents, and their answers: `driver/deliver.rs`
 //! - ends by limits and deadlines: `driver/limits.rs`
 //! - replies that nobody waits for any more: `driver/late_replies.rs`
 //! - agents that talk, and work that is handed over: `driver/talk.rs`, `driver/handover.rs`
@@ -55,6 +56,7 @@ mod commit;
 mod compacting;
 mod context;
 mod cutting;
+mod deliver;
 mod driving;
 mod end;
 pub(crate) mod error;
@@ -364,6 +366,7 @@ impl Driver {
                 let with_key = answer.with_key.clone();
                 under_key(with_key, done, self.answer(answer, request.as_ref())).await;
             }
+            Signal::External(signal) => self.take_external(*signal).await,
             Signal::Compact {
                 by,
                 with_key,

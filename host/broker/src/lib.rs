@@ -11,6 +11,7 @@
 //! - the return of a user from another agent: `come_back.rs`
 //! - the order of things in one session: `driver.rs`
 //! - what executes guests, and its stand-in for tests: `engine.rs`
+//! - signatures of external agents' requests: `external.rs`
 //! - work on operations: `performance.rs`
 //! - the host's time: `clock.rs`
 //! - what a prompt says of tools, artifacts and peers: `prompting.rs`
@@ -43,6 +44,7 @@ mod conformance;
 mod core;
 mod driver;
 mod engine;
+pub mod external;
 mod fresh;
 mod guest_log;
 mod history;
@@ -79,13 +81,14 @@ pub use catalogue::{Catalogue, Entry, Misfit};
 pub use clock::{Clock, ClockState};
 pub use come_back::Returned;
 pub use command::{
-    Address, AgentSessions, AgentView, Below, Broker, By, CallReport, Cancelled, CreateAgent,
-    DIFF_TURNS_MAX, Error, Fork, Gone, ImportSession, Imported, ImportedSession, InputReceipt,
-    InputView, IssuedKey, KeysOf, MakeDefinition, Meant, NewSession, Other, PathEntry, PathFilter,
-    PostMessage, PostOutcome, PostRouted, PostToAll, PostedTo, PromptPart, PurgeOf, QueueSaid,
-    Reading, Reload, Reloaded, Respond, Routed, RoutedReceipt, SessionIds, SessionNumbers,
-    SessionView, SessionsByAgent, Setup, Switch, Switched, TRANSCRIPT_BYTES_MAX, Target, TaskList,
-    TaskQuery, Template, TurnOutcome, TurnReport, UploadFile, WaitingInputs, WantedNotes,
+    Address, AgentSessions, AgentView, AttachExternal, Attached, Below, Broker, By, CallReport,
+    Cancelled, CreateAgent, DIFF_TURNS_MAX, Error, ExternalPost, Fork, Gone, ImportSession,
+    Imported, ImportedSession, InputReceipt, InputView, IssuedKey, KeysOf, MakeDefinition, Meant,
+    NewSession, Other, PathEntry, PathFilter, PostMessage, PostOutcome, PostRouted, PostToAll,
+    PostedTo, PromptPart, PurgeOf, QueueSaid, Reading, Reload, Reloaded, Respond, Routed,
+    RoutedReceipt, SessionIds, SessionNumbers, SessionView, SessionsByAgent, Setup, Switch,
+    Switched, TRANSCRIPT_BYTES_MAX, Target, TaskList, TaskQuery, Template, TurnOutcome, TurnReport,
+    UploadFile, WaitingInputs, WantedNotes,
 };
 pub use core::{Limits, Stats, UserLimits};
 pub use live::{Frame, Joined, Live, SharedText, Show};

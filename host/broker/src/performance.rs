@@ -10,6 +10,7 @@
 //! - attempts and what they cost: `performance/attempts.rs`
 //! - calls of tools: `performance/tool.rs`
 //! - command lines over skills: `performance/command.rs`
+//! - deliveries to external agents: `performance/external.rs`
 //! - one piece of work in its task, and its result: `performance/work.rs`, `performance/result.rs`
 //! - work under way, with its entry in the ledger: `performance/busy.rs`
 //! - active time: `performance/stopwatch.rs`
@@ -18,6 +19,7 @@
 pub(crate) mod attempts;
 pub(crate) mod busy;
 mod command;
+mod external;
 mod model;
 pub(crate) mod result;
 pub(crate) mod stopwatch;

@@ -66,6 +66,10 @@ pub(crate) struct Listed {
 impl Prompting<'_> {
     /// Makes the sections.
     pub(crate) async fn make(&self) -> Made {
+        // The program behind an external agent is sent the user's words alone.
+        if self.definition.program().is_some() {
+            return Made::default();
+        }
         let configs = &self.served.resolved_configs;
         let Some(config) = configs.of(&self.definition.agent_id) else {
             return Made::default();

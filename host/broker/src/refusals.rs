@@ -132,6 +132,32 @@ pub(crate) fn session_expired() -> Refusal {
     conflict("SESSION_EXPIRED", message)
 }
 
+pub(crate) fn session_taken(named: impl std::fmt::Display) -> Refusal {
+    let message =
+        format!("the session `{named}` is another agent's, or another user's; take another name");
+    conflict("SESSION_TAKEN", message)
+}
+
+pub(crate) fn agent_not_external(definition: impl std::fmt::Display) -> Refusal {
+    let message = format!(
+        "`{definition}` is no external agent; give its definition `type = \"external\"`, or open \
+         the session with POST /api/agents/{definition}/sessions"
+    );
+    conflict("AGENT_NOT_EXTERNAL", message)
+}
+
+pub(crate) fn signature_invalid() -> Refusal {
+    let message = "the signature is none of this session's agent over this time, session and body";
+    forbidden("SIGNATURE_INVALID", message).at("header:X-Agent-Host-Signature")
+}
+
+pub(crate) fn signature_stale(signed_s: u64, now_s: u64) -> Refusal {
+    let message = format!(
+        "the request was signed at second {signed_s}, and it is {now_s} here; sign it again"
+    );
+    forbidden("SIGNATURE_STALE", message).at("header:X-Agent-Host-Time")
+}
+
 pub(crate) fn session_active(agent: impl std::fmt::Display) -> Refusal {
     let message = format!(
         "Agent {agent} already has an active session. Complete or terminate the current \

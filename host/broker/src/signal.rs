@@ -42,6 +42,8 @@ pub(crate) enum Signal {
         request: Option<Request>,
         done: oneshot::Sender<Result<u64, DriverError>>,
     },
+    /// The answer of an external agent, already known to be its own.
+    External(Box<ExternalSignal>),
     /// The request to compact the thread, if no run is open.
     Compact {
         by: UserId,
@@ -90,4 +92,19 @@ pub(crate) struct ClientAnswer {
     pub(crate) value: Value,
     /// The files that it brings along.
     pub(crate) files: Vec<Brought>,
+}
+
+/// The answer of an external agent to a message that was delivered to it.
+#[derive(Debug, Clone)]
+pub(crate) struct ExternalAnswer {
+    /// The delivery that it answers; none for the one that waits longest.
+    pub(crate) message: Option<OperationId>,
+    pub(crate) text: String,
+}
+
+/// An answer of an external agent, with where to say what became of it.
+pub(crate) struct ExternalSignal {
+    pub(crate) answer: ExternalAnswer,
+    pub(crate) request: Request,
+    pub(crate) done: oneshot::Sender<Result<u64, DriverError>>,
 }

@@ -16,11 +16,13 @@
 //!   `error.rs`), the making (`build.rs`), what an address states (`kind.rs`), what is kept beside
 //!   it (`config.rs`), rules on subtrees (`subtree.rs`, `rules.rs`, `user_rules.rs`), targets of
 //!   messages (`target.rs`, `fetch.rs`), connectors (`connector.rs`)
+//! - agents that are programs elsewhere: `external.rs`
 //! - presence of agents: `residency.rs`
 //! - the thread that speaks of the same subject as a message: `routing.rs`
 
 pub mod authority;
 pub mod definition;
+pub mod external;
 pub mod path;
 pub mod persona;
 pub mod prompt_section;

@@ -31,7 +31,8 @@ pub use access::{
     user,
 };
 pub use agents::{
-    authority, definition, path, persona, prompt_section, residency, role, routing, session, skill,
+    authority, definition, external, path, persona, prompt_section, residency, role, routing,
+    session, skill,
 };
 pub use events::{agent, event, import, run, session_label, telemetry};
 pub use thread::{
@@ -43,8 +44,8 @@ pub use values::{
     shown, time,
 };
 pub use work::{
-    account, approval, basis, budget, delegate, dispatch, hints, memory, operation, panels, price,
-    queue, sections, step, talk, task, usage, widget,
+    account, approval, basis, budget, delegate, delivery, dispatch, hints, memory, operation,
+    panels, price, queue, sections, step, talk, task, usage, widget,
 };
 
 // The model of the queue in `tests/models/` names this crate as other crates do.

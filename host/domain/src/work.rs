@@ -14,6 +14,7 @@
 //!   `talk/result.rs`
 //! - `delegate`, its table and its result: `delegate.rs`, `delegate/operations.rs`,
 //!   `delegate/result.rs`
+//! - deliveries to agents that are programs elsewhere: `delivery.rs`
 //! - tasks, as people look at work that was handed over: `task.rs`
 //! - what all work of one message may use, and what work that is handed over may: `account.rs`,
 //!   `budget.rs`
@@ -30,6 +31,7 @@ pub mod approval;
 pub mod basis;
 pub mod budget;
 pub mod delegate;
+pub mod delivery;
 pub mod dispatch;
 pub mod hints;
 pub mod memory;

@@ -18,6 +18,8 @@ use crate::selftest::{self, SelfTestFailed};
 use crate::stats::{Counts, Stats};
 use domain::digest::Digest;
 use domain::grant::{DirectoryGrant, GuestLimits};
+use domain::secret::Secrets;
+use egress::Egress;
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -154,6 +156,18 @@ impl Runtime {
     #[must_use]
     pub fn component_bytes_max(&self) -> usize {
         self.0.config.component_bytes_max
+    }
+
+    /// Returns the one way out over HTTP; none on a host without.
+    #[must_use]
+    pub fn way_out(&self) -> Option<Arc<Egress>> {
+        self.0.config.egress.clone()
+    }
+
+    /// Returns the host's secrets, by name.
+    #[must_use]
+    pub fn secrets(&self) -> &Secrets {
+        &self.0.config.secrets
     }
 
     /// Returns the runtime's counters and gauges.

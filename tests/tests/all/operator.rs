@@ -84,7 +84,7 @@ async fn a_component_that_is_not_there_is_told_with_those_that_are_each_once() {
     assert_eq!(inspected.status.code(), Some(2));
     assert!(
         err(&inspected).contains(
-            "there is no component `nope`; known are assistant, code, coder, evaluator, files, \
+            "there is no component `nope`; known are assistant, code, coder, evaluator, external, files, \
                        lists, memory, puppet, researcher, thought, tutor, web, worker\n"
         ),
         "{inspected:?}"

@@ -10,6 +10,7 @@ use crate::failure::Failure;
 use crate::fields::{list, text};
 use crate::terminal::Terminal;
 use domain::delegate;
+use domain::delivery::{ANSWER, DELIVER};
 use domain::event::OPERATOR_READ;
 use domain::grant::capability::{ENV_READ, FILES_READ, FILES_WRITE, NET_HTTP, SECRETS_USE};
 use domain::id::AgentId;
@@ -106,6 +107,8 @@ impl Known {
             MODEL_CALL,
             AGENT_CALL,
             OPERATOR_READ,
+            DELIVER,
+            ANSWER,
         ];
         let mut known = Self {
             capabilities: fixed.map(str::to_owned).into(),

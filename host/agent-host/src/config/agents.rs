@@ -4,8 +4,8 @@ use super::component::{BUILT_INS, built_in_names};
 use super::document::Config;
 use super::finding::{Finding, error, warning};
 use super::key::nearest;
-use super::{chat_provider, patterns, ranges};
-use domain::definition::{AgentType, Definition, check_look};
+use super::{chat_provider, external, patterns, ranges};
+use domain::definition::{Definition, check_look};
 use domain::id::AgentId;
 use domain::user::RESERVED_WORDS;
 use std::collections::BTreeSet;
@@ -44,19 +44,14 @@ pub(super) fn check(config: &Config, findings: &mut Vec<Finding>) {
         check_memory(config, definition, &key, findings);
         check_people(definition, &key, findings);
         check_lists(definition, &key, findings);
-        if definition.agent_type == AgentType::External {
-            findings.push(error(
-                key("type"),
-                "this version drives no agents outside of the host; leave `type` out",
-            ));
-        }
+        external::check(config, definition, &key, findings);
         findings.extend(
             without_effect(definition)
                 .into_iter()
                 .map(|(name, message)| warning(key(name), message)),
         );
-        let component = &definition.component;
-        let built_in = BUILT_INS.contains(&component.as_str());
+        let component = definition.driver();
+        let built_in = BUILT_INS.contains(&component);
         if !built_in && !config.components.contains_key(component) {
             let known = config.components.keys().map(String::as_str);
             let known: Vec<&str> = known.chain(BUILT_INS).collect();

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// Components that come with the host, by their names in the configuration.
-pub(crate) const BUILT_INS: [&str; 12] = [
+pub(crate) const BUILT_INS: [&str; 13] = [
     "assistant",
     "worker",
     "researcher",
@@ -23,6 +23,7 @@ pub(crate) const BUILT_INS: [&str; 12] = [
     "lists",
     "coder",
     "code",
+    "external",
 ];
 
 /// The built-in components that are agents.

@@ -17,6 +17,7 @@ use domain::persona::Persona;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 /// The whole configuration of a host.
@@ -27,8 +28,8 @@ pub(crate) struct Config {
     /// The agents that this host serves.
     pub(crate) agents: Vec<Definition>,
     /// WebAssembly components and their grants, by name. The built-in `assistant`, `worker`,
-    /// `researcher`, `tutor`, `thought`, `evaluator`, `memory`, `files`, `web`, `lists`, `coder` and
-    /// `code` need no entry unless they are to offer their tools or to get a grant.
+    /// `researcher`, `tutor`, `thought`, `evaluator`, `memory`, `files`, `web`, `lists`, `coder`,
+    /// `code` and `external` need no entry unless they are to offer their tools or to get a grant.
     pub(crate) components: BTreeMap<String, ComponentConfig>,
     /// True if every component, built-in ones included, must be pinned by `sha256`. An unpinned
     /// component is refused, so that no changed file gets the grant of the one before.
@@ -114,6 +115,12 @@ impl Config {
     pub(crate) fn definitions(&self) -> Vec<Definition> {
         let mut definitions = self.agents.clone();
         for definition in &mut definitions {
+            definition.component = definition.driver().to_owned();
+            if let Some(program) = &mut definition.external {
+                program
+                    .callback_base
+                    .get_or_insert_with(|| self.server.base());
+            }
             // What is wrong with it is an error of the check.
             if let Ok(Some(alias)) = chat_provider::model(self, definition) {
                 definition.model = Some(alias.to_owned());
@@ -190,6 +197,13 @@ impl Loaded {
     /// A path of the configuration, seen from the file's folder.
     pub(crate) fn resolve(&self, path: &Path) -> PathBuf {
         self.folder().join(path)
+    }
+
+    /// Returns the same with the address at which the host really listens.
+    pub(crate) fn listening_at(&self, address: SocketAddr) -> Self {
+        let mut there = self.clone();
+        there.config.server.listen = address;
+        there
     }
 
     /// Returns true if it is written as TOML, and not as JSON.

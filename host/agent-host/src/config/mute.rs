@@ -29,7 +29,9 @@ pub(crate) fn mute<'a>(
         match component.describes() {
             Described::Agent(_)
                 if grant.models.is_empty()
-                    && agents.iter().any(|agent| agent.component == *name) =>
+                    && agents
+                        .iter()
+                        .any(|agent| agent.component == *name && agent.program().is_none()) =>
             {
                 let message = "it drives an agent and may ask no model; name the models that it may ask, or \
                      all of them with models = [\"*\"]";

@@ -78,7 +78,7 @@ fn covers(earlier: &EgressGrant, later: &EgressGrant) -> bool {
 }
 
 /// Returns why the one host of an entry can never be dialled under it.
-fn nowhere(grant: &EgressGrant) -> Option<String> {
+pub(super) fn nowhere(grant: &EgressGrant) -> Option<String> {
     let host = Host::parse(&grant.host.to_string()).ok()?;
     let permit = Permit { grant, index: 0 };
     let barred = |address: IpAddr| permit.admits(address).is_err();

@@ -3,6 +3,7 @@
 
 use super::component::EnvironmentValue;
 use super::document::Loaded;
+use super::external;
 use super::finding::{Finding, error, warning};
 use crate::invocation::quoted;
 use domain::secret::{
@@ -266,11 +267,11 @@ pub(super) fn check(loaded: &Loaded, findings: &mut Vec<Finding>) {
             }
         };
         findings.extend(problem.map(|problem| error(&key, problem.message())));
-        if !config
+        let is_granted = config
             .components
             .values()
-            .any(|component| component.secrets.iter().any(|grant| grant.secret == *name))
-        {
+            .any(|component| component.secrets.iter().any(|grant| grant.secret == *name));
+        if !is_granted && !external::signs_with(config, name) {
             findings.push(warning(&key, "no component is granted it"));
         }
     }

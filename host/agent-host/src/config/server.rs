@@ -46,6 +46,17 @@ impl Default for ServerConfig {
     }
 }
 
+impl ServerConfig {
+    /// Returns the URL at which programs on this machine, or in its network, reach the host.
+    pub(super) fn base(&self) -> String {
+        let ip = match self.listen.ip() {
+            ip if ip.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),
+            ip => ip,
+        };
+        format!("http://{}", SocketAddr::new(ip, self.listen.port()))
+    }
+}
+
 fn listen<'de, D: Deserializer<'de>>(deserializer: D) -> Result<SocketAddr, D::Error> {
     listen_address(&String::deserialize(deserializer)?).map_err(D::Error::custom)
 }

@@ -201,7 +201,7 @@ fn what_is_well_formed_and_wrong_is_found() {
             error("agents[0].agentId"),
             error("agents[0].component"),
             error("agents[0].model"),
-            error("agents[1].type"),
+            error("agents[1].external"),
             error("agents[2].agentId"),
             error("components.mine.path"),
             error("components.mine.directories[0].path"),

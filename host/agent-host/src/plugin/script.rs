@@ -65,6 +65,7 @@ impl Script {
             | Performer::Agent { .. }
             | Performer::Detached { .. }
             | Performer::Command { .. }
+            | Performer::External { .. }
             | Performer::Memory { .. }
             | Performer::Reply { .. } => Ended::Gave {
                 parts: vec![Part::text("done, as scripted")],

@@ -326,8 +326,8 @@ fn of_turns() -> Vec<Words> {
             "OperationKind",
             "The kind of an operation.",
             &[
-                "model", "tool", "client", "agent", "detached", "recall", "command", "memory",
-                "timer", "refused", "reply",
+                "model", "tool", "client", "agent", "detached", "external", "recall", "command",
+                "memory", "timer", "refused", "reply",
             ],
         )
         .at(&["Operation.kind", "ToolExecutingFrame.kind"]),

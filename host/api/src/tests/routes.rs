@@ -107,6 +107,8 @@ const ROUTES: &[&str] = &[
     "DELETE /api/users/{user}/connectors/{key}",
     "PUT /api/users/{user}/connectors/{key}",
     "POST /api/verifications",
+    "POST /external/sessions",
+    "POST /external/sessions/{name}/messages",
     "GET /healthz",
     "GET /openapi.json",
     "GET /readyz",
@@ -348,6 +350,7 @@ async fn every_documented_route_is_served_and_needs_the_token_unless_it_says_oth
             .replace("{user}", "x")
             .replace("{digest}", "x")
             .replace("{key}", "x")
+            .replace("{name}", "x")
             .replace("{task_id}", "x")
             .replace("{turn_id}", "x");
         let without = host

@@ -63,6 +63,7 @@ const NEEDED: &[(&str, &[&str])] = &[
     ("GET /api/users/{user}/connectors", &["read", "admin"]),
     ("PUT /api/users/{user}/connectors/{key}", &["admin"]),
     ("DELETE /api/users/{user}/connectors/{key}", &["admin"]),
+    ("POST /external/sessions", &["write"]),
     ("POST /api/import", &["admin"]),
     ("POST /api/purges", &["admin"]),
     ("GET /api/rebuilds", &["admin"]),

@@ -215,6 +215,7 @@ fn performer_fields(operation: &Operation) -> Value {
         } => {
             json!({ "target": { "agent_id": agent, "session_id": session, "input_id": input } })
         }
+        Performer::External { messages } => json!({ "messages": messages }),
         Performer::Recall { query, limit, .. } => json!({ "query": query, "limit": limit }),
         Performer::Command { command } => json!({ "command": command }),
         Performer::Memory { told } => json!({ "result": parsed(told) }),
@@ -284,6 +285,7 @@ fn kind(performer: &Performer) -> &'static str {
         Performer::Client { .. } => "client",
         Performer::Agent { .. } => "agent",
         Performer::Detached { .. } => "detached",
+        Performer::External { .. } => "external",
         Performer::Recall { .. } => "recall",
         Performer::Command { .. } => "command",
         Performer::Memory { .. } => "memory",

@@ -102,6 +102,7 @@ fn asked(operation: &Operation) -> Option<Value> {
         | Performer::Tool { .. }
         | Performer::Agent { .. }
         | Performer::Detached { .. }
+        | Performer::External { .. }
         | Performer::Recall { .. }
         | Performer::Command { .. }
         | Performer::Memory { .. }

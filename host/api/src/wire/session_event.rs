@@ -186,6 +186,7 @@ fn step(stepped: &RunStepped) -> Vec<SessionEvent> {
             Performer::Model { .. }
             | Performer::Detached { .. }
             | Performer::Command { .. }
+            | Performer::External { .. }
             | Performer::Memory { .. }
             | Performer::Timer { .. }
             | Performer::Refused { .. }

@@ -51,7 +51,8 @@ impl Broker {
             .await
     }
 
-    async fn open_now(
+    /// Opens a session, under the ids that the command gives.
+    pub(super) async fn open_now(
         &self,
         command: &NewSession,
         request: Option<&Request>,

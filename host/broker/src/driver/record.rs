@@ -117,6 +117,22 @@ impl Driver {
             .map(drop)
     }
 
+    /// Commits one event of the run's own stream, with its companions, under the key of a request,
+    /// and applies it. Returns the position of the event.
+    pub(super) async fn commit_run_event_once(
+        &mut self,
+        event: Event,
+        extras: CommitExtras,
+        key: Key,
+    ) -> Result<u64, DriverError> {
+        let by_client = ByClient {
+            key: Some(key),
+            ..ByClient::default()
+        };
+        let committed = self.commit_with_story(event, extras, by_client).await?;
+        Ok(committed.first_position)
+    }
+
     /// Commits one event of the run's own stream, and its part in the agent's stream, such as an
     /// answer.
     async fn commit_with_story(

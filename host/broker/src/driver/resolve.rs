@@ -5,6 +5,7 @@
 use super::budget::Affords;
 use super::calls::may_lead_to_agents;
 use super::context::SessionContext;
+use super::deliver::resolve_delivery;
 use super::driving::Driving;
 use super::error::DriverError;
 use super::handover::Sent;
@@ -18,6 +19,7 @@ use crate::resolved_config::ResolvedConfig;
 use crate::view::StepView;
 use domain::authority::Denied;
 use domain::budget::Amount;
+use domain::delivery;
 use domain::digest::Digest;
 use domain::event::{BoundaryDecided, Event, RunStarted};
 use domain::id::OperationId;
@@ -141,6 +143,9 @@ impl SessionContext {
                 Work::Tool { call } => {
                     let resolved = Box::pin(self.resolve_call(&mut scope, call, sent)).await?;
                     as_delegation(call, resolved)
+                }
+                Work::Client(action) if action.widget == delivery::WIDGET => {
+                    resolve_delivery(&mut scope, action)
                 }
                 Work::Client(action) => {
                     let action = ready(&self.core.schemas, action).await;

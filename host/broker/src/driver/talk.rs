@@ -128,9 +128,12 @@ impl SessionContext {
             created: place.created,
             timeout_s: call.timeout_s,
         };
+        let of = self.served.catalogue.definition(&place.agent.definition);
+        let is_external = of.is_some_and(|definition| definition.program().is_some());
         let waits = match call.mode {
-            Mode::Sync => Waits::Answer(messaged),
-            Mode::Async => Waits::Nothing(messaged),
+            Mode::Sync if !is_external => Waits::Answer(messaged),
+            // A program elsewhere answers when it does: nobody waits for it.
+            Mode::Sync | Mode::Async => Waits::Nothing(messaged),
         };
         let handover = Handover {
             to: To::There(Box::new(place)),

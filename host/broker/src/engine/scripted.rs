@@ -9,8 +9,10 @@ use domain::grant::{Bound, GuestLimits, Owner};
 use domain::id::SessionId;
 use domain::operation::{CallUsage, Progress};
 use domain::ruling::{Rule, STEP};
+use domain::secret::Secrets;
 use domain::step::{News, StepResult};
 use domain::tool::ToolError;
+use egress::Egress;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use runtime::{
@@ -156,6 +158,15 @@ impl Runtime {
     }
 
     pub(crate) fn forget_unused(&self) {}
+
+    /// Returns no way out: nothing leaves these tests.
+    pub(crate) fn way_out(&self) -> Option<Arc<Egress>> {
+        None
+    }
+
+    pub(crate) fn secrets(&self) -> Secrets {
+        Secrets::default()
+    }
 
     pub(crate) async fn kept(&self, _digest: Digest) -> Option<Arc<Component>> {
         None

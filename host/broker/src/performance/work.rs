@@ -8,6 +8,7 @@ use crate::panics::caught;
 use crate::performance::attempts::{AttemptPayer, Attempts};
 use crate::performance::busy::Busy;
 use crate::performance::command::Command;
+use crate::performance::external::Delivery;
 use crate::performance::model::Model;
 use crate::performance::result::{CameTo, Performed, Thread};
 use crate::performance::stopwatch::Stopwatch;
@@ -26,20 +27,24 @@ use std::sync::Arc;
 use store::Hit;
 use tokio_util::task::AbortOnDropHandle;
 
-/// Returns the run's messages that an operation needs: those that a model's call sends, else none.
+/// Returns the run's messages that an operation needs: those that a model's call or a delivery
+/// sends, else none.
 fn seen(run: &Run, open: &Open) -> Vec<Arc<Message>> {
-    let Performer::Model {
-        request, through, ..
-    } = &open.operation.performer
-    else {
-        return Vec::new();
+    let select = |is_seen: &dyn Fn(MessageId) -> bool| {
+        let messages = run.messages.iter();
+        let selected = messages.filter(|message| is_seen(message.id));
+        selected.cloned().collect()
     };
-    let first = request.context.first();
-    run.messages
-        .iter()
-        .filter(|message| message.id >= first && message.id <= *through)
-        .cloned()
-        .collect()
+    match &open.operation.performer {
+        Performer::Model {
+            request, through, ..
+        } => {
+            let first = request.context.first();
+            select(&|id| id >= first && id <= *through)
+        }
+        Performer::External { messages } => select(&|id| messages.contains(&id)),
+        _ => Vec::new(),
+    }
 }
 
 /// The facts from which a segment of an operation is performed.
@@ -180,6 +185,17 @@ impl Work {
                     started: &self.started,
                     open: &self.open,
                     command,
+                }
+                .perform()
+                .await
+            }
+            Performer::External { .. } => {
+                Delivery {
+                    core: &self.core,
+                    started: &self.started,
+                    open: &self.open,
+                    messages: &self.messages,
+                    audit: &self.audit,
                 }
                 .perform()
                 .await

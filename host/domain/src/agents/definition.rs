@@ -12,6 +12,7 @@ pub use own::{OwnDefinition, OwnLists, check_look};
 use crate::access::confirm::Confirm;
 use crate::access::grant::PatternList;
 use crate::access::user::UserId;
+use crate::agents::external::{self, ExternalSettings};
 use crate::agents::prompt_section::SectionName;
 use crate::thread::sampling::GenerationSettings;
 use crate::values::limits::TurnLimits;
@@ -43,7 +44,7 @@ pub enum AgentType {
     /// A component on this host drives it.
     #[default]
     Chat,
-    /// A process elsewhere drives it.
+    /// A program elsewhere drives it, as `external` says.
     External,
 }
 
@@ -298,6 +299,9 @@ pub struct Definition {
     /// `artifactsPanels` and `availableAgents`. They inform a model and allow nothing.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub prompt_sections_off: BTreeSet<SectionName>,
+    /// The program behind an agent of the type `external`, and how the host reaches it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub external: Option<ExternalSettings>,
 }
 
 /// The reading of a definition's chats into notes, and the search in them by agents.
@@ -360,6 +364,25 @@ fn assistant() -> String {
 }
 
 impl Definition {
+    /// Returns the component that drives it. An external agent for which none is named has a
+    /// built-in one.
+    #[must_use]
+    pub fn driver(&self) -> &str {
+        match self.agent_type {
+            AgentType::External if self.component == assistant() => external::COMPONENT,
+            AgentType::External | AgentType::Chat => &self.component,
+        }
+    }
+
+    /// Returns the program behind it, if it is an external agent.
+    #[must_use]
+    pub fn program(&self) -> Option<&ExternalSettings> {
+        match self.agent_type {
+            AgentType::External => self.external.as_ref(),
+            AgentType::Chat => None,
+        }
+    }
+
     /// The limits of its structured sessions of a type.
     #[must_use]
     pub fn session_policy(&self, session_type: &str) -> SessionPolicy {

@@ -14,6 +14,7 @@ pub mod decide;
 mod delegated;
 pub mod effects;
 pub mod end;
+pub mod external;
 pub mod intake;
 mod line;
 mod open;
@@ -381,14 +382,7 @@ impl Run {
     fn begin_operation(&mut self, operation: &Operation, time: Timestamp) {
         self.spending.tool_calls += u32::from(account::is_call(&operation.performer));
         self.note_call(operation, time);
-        let stays = matches!(
-            operation.performer,
-            Performer::Tool { .. }
-                | Performer::Memory { .. }
-                | Performer::Recall { .. }
-                | Performer::Command { .. }
-        );
-        self.shares |= !stays && account::is_call(&operation.performer);
+        self.shares |= !operation.performer.stays_here() && account::is_call(&operation.performer);
         self.replied |= matches!(operation.performer, Performer::Reply { .. });
         let pause = if operation.approval.is_some() {
             Pause::Approving

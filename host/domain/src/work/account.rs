@@ -205,6 +205,7 @@ pub fn is_call(performer: &Performer) -> bool {
         | Performer::Agent { .. }
         | Performer::Detached { .. }
         | Performer::Command { .. }
+        | Performer::External { .. }
         | Performer::Memory { .. }
         | Performer::Reply { .. } => true,
         // What an agent looks up by itself is no call.

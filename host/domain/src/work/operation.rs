@@ -4,7 +4,7 @@
 //! outcome yet.
 
 use crate::access::tool::{ClientAction, EffectClass};
-use crate::thread::message::{Answers, Draft, Part};
+use crate::thread::message::{Answers, Draft, MessageId, Part};
 use crate::thread::model::Usage;
 use crate::values::digest::Digest;
 use crate::values::id::{AgentId, InputId, OperationId, RunId, SessionId};
@@ -82,6 +82,11 @@ pub enum Performer {
         input: InputId,
         /// The text that the agent handing it over is given.
         told: String,
+    },
+    /// Messages are delivered to the program behind an external agent, which answers later.
+    External {
+        /// The messages, by their places in the thread.
+        messages: Vec<MessageId>,
     },
     /// The store is searched.
     Recall {
@@ -185,6 +190,7 @@ impl Performer {
             | Self::Client { .. }
             | Self::Agent { .. }
             | Self::Detached { .. }
+            | Self::External { .. }
             | Self::Recall { .. }
             | Self::Command { .. }
             | Self::Memory { .. }
@@ -192,6 +198,19 @@ impl Performer {
             | Self::Refused { .. }
             | Self::Reply { .. } => "",
         }
+    }
+
+    /// Returns whether no other agent of this host gets work by it.
+    #[must_use]
+    pub(crate) fn stays_here(&self) -> bool {
+        matches!(
+            self,
+            Self::Tool { .. }
+                | Self::External { .. }
+                | Self::Memory { .. }
+                | Self::Recall { .. }
+                | Self::Command { .. }
+        )
     }
 
     /// Returns whether nothing but time that passes, or an answer of people, brings it to an end.
@@ -203,6 +222,7 @@ impl Performer {
             | Self::Tool { .. }
             | Self::Agent { .. }
             | Self::Detached { .. }
+            | Self::External { .. }
             | Self::Recall { .. }
             | Self::Command { .. }
             | Self::Memory { .. }

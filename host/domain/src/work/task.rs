@@ -191,6 +191,7 @@ pub fn content(operation: &Operation) -> Option<TaskContent> {
         Performer::Model { .. }
         | Performer::Tool { .. }
         | Performer::Client { .. }
+        | Performer::External { .. }
         | Performer::Recall { .. }
         | Performer::Command { .. }
         | Performer::Memory { .. }

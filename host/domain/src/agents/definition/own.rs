@@ -145,11 +145,14 @@ impl OwnDefinition {
 }
 
 impl Definition {
-    /// Returns whether a user may make definitions from this one.
+    /// Returns whether a user may make definitions from this one. An external agent is no template:
+    /// its secret is its own.
     #[must_use]
     pub fn is_template_for(&self, user: &UserId) -> bool {
         let named = self.template_for.as_ref();
-        self.made_by.is_none() && named.is_some_and(|users| users.matches(user.as_str()))
+        self.made_by.is_none()
+            && self.program().is_none()
+            && named.is_some_and(|users| users.matches(user.as_str()))
     }
 
     /// Returns whether a user may look at it and make agents from it. One that a user made is that

@@ -9,6 +9,7 @@ use crate::values::id::OperationId;
 use crate::values::time::Timestamp;
 use crate::work::account;
 use crate::work::delegate;
+use crate::work::delivery::DELIVER;
 use crate::work::operation::{Operation, Performer, Settlement};
 use crate::work::talk::{CALLS_TOLD_MAX, DISPATCH, MESSAGE, REPLY, ToolCall};
 use serde::{Deserialize, Serialize};
@@ -106,6 +107,7 @@ fn name(operation: &Operation) -> &str {
         ) => MESSAGE,
         (None, Performer::Reply { .. }) => REPLY,
         (None, Performer::Command { .. }) => BASH,
+        (None, Performer::External { .. }) => DELIVER,
         (None, Performer::Memory { .. } | Performer::Recall { .. }) => MEMORY,
         (
             None,

@@ -12,6 +12,7 @@ use crate::values::limits::{PARALLEL_CALLS_MAX, RECOVERIES_MAX};
 use crate::values::time::Timestamp;
 use crate::work::approval::{declined, expired};
 use crate::work::delegate::TaskState;
+use crate::work::delivery::is_delivered;
 use crate::work::operation::{Pause, Performer, Settlement};
 use crate::work::step::Failure;
 
@@ -121,14 +122,14 @@ fn past_deadline(open: &Open, now: Timestamp) -> Option<Settlement> {
 
 /// Returns whether an operation would reach out of the host by itself, at once or after its pause.
 /// A model would be asked, a tool called that does more than read, or a command line carried out.
-/// After a restore from a backup
-/// it may have done so before.
+/// After a restore from a backup it may have done so before.
 #[must_use]
 pub fn would_be_sent(open: &Open, now: Timestamp) -> bool {
     let reaches_out = match &open.operation.performer {
         // A line makes its calls by itself.
         Performer::Model { .. } | Performer::Command { .. } => true,
         Performer::Tool { .. } => open.operation.effect != EffectClass::ReadOnly,
+        Performer::External { .. } => !is_delivered(open.state.as_deref()),
         Performer::Client { .. }
         | Performer::Agent { .. }
         | Performer::Detached { .. }

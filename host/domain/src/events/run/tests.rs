@@ -2,6 +2,7 @@
 
 mod attempts;
 mod cuts;
+mod deliveries;
 mod handed_over;
 mod lines;
 mod marks;

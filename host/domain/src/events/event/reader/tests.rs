@@ -129,10 +129,10 @@ const AUTHORITY: &[Pinned] = &[
         names::<Definition>,
         "agentAllowlist agentDenylist agentId agentType apiExposed capabilityAllowlist \
          capabilityDenylist chat color component confirm contextWindowSize description \
-         displayName extends fixedSettings generation icon limits madeBy maxConcurrentMessages \
-         maxSessionMessages memory memoryHints messageTimeout model promptSectionsOff \
-         sessionTimeout sessions settings skillAllowlist skillDenylist systemPrompt templateFor \
-         toolAllowlist toolDenylist toolExposure type uiVisible widens",
+         displayName extends external fixedSettings generation icon limits madeBy \
+         maxConcurrentMessages maxSessionMessages memory memoryHints messageTimeout model \
+         promptSectionsOff sessionTimeout sessions settings skillAllowlist skillDenylist \
+         systemPrompt templateFor toolAllowlist toolDenylist toolExposure type uiVisible widens",
     ),
     (names::<SessionPolicy>, "itemTimeLimitS itemsMax timeLimitS"),
     (names::<Denies>, "agents capabilities confirm tools"),

@@ -1,0 +1,47 @@
+//! The driver of external agents, with a user in the program's place.
+
+use crate::External;
+use agent_host_sdk::harness::{Conversation, Standing};
+use serde_json::json;
+
+fn failure(standing: Standing) -> String {
+    match standing {
+        Standing::Failed(reason) => reason,
+        other => panic!("it did not fail: {other:?}"),
+    }
+}
+
+#[test]
+fn what_is_said_is_handed_on_and_the_answer_is_the_reply() {
+    let mut talk = Conversation::new(External);
+    let standing = talk.say("What is the weather?");
+    let asked = standing.question();
+    assert_eq!(asked.widget, "external_message");
+    assert_eq!(asked.props, json!({ "messages": [1] }));
+    assert_eq!(talk.answer(json!("Sunny.")).words(), "Sunny.");
+    assert!(talk.requests().is_empty(), "no model was asked");
+}
+
+#[test]
+fn the_next_turn_hands_on_its_own_message_alone() {
+    let mut talk = Conversation::new(External);
+    talk.say("One?");
+    talk.answer(json!("1"));
+    let standing = talk.say("Two?");
+    assert_eq!(standing.question().props, json!({ "messages": [3] }));
+    assert_eq!(talk.answer(json!("2")).words(), "2");
+}
+
+#[test]
+fn an_answer_that_does_not_come_in_time_fails_the_turn() {
+    let mut talk = Conversation::new(External);
+    talk.say("Anybody there?");
+    assert_eq!(failure(talk.time_out()), "the agent did not answer in time");
+}
+
+#[test]
+fn a_delivery_that_is_withdrawn_fails_the_turn() {
+    let mut talk = Conversation::new(External);
+    talk.say("Never mind");
+    assert_eq!(failure(talk.withdraw()), "was cancelled");
+}

@@ -1,0 +1,370 @@
+//! Sessions of external agents, and the answers of the programs behind them.
+
+use super::driver_answer::answered;
+use super::once::Once;
+use super::quarantine::driven;
+use super::{AnswerAt, Broker, Error, NewSession, Request, SessionIds, Target};
+use crate::boxed::boxed;
+use crate::external::{SESSION_NAME, Signed};
+use crate::journal::Context;
+use crate::refusals::{agent_not_external, session_taken, signature_invalid, signature_stale};
+use crate::signal::{ExternalAnswer, ExternalSignal, Signal};
+use domain::definition::{Definition, DefinitionId};
+use domain::delivery::ANSWER;
+use domain::digest::Digest;
+use domain::egress::Traffic;
+use domain::event::{BoundaryDecided, BoundaryDecision, BoundaryVerdict, Event};
+use domain::external::{ExternalName, ExternalSettings, Way, is_fresh};
+use domain::id::{AgentId, OperationId, RunId, SessionId, Stream};
+use domain::refusal::{Refusal, RefusalKind};
+use domain::ruling::Rule;
+use domain::user::UserId;
+use serde_json::{Map, Value, json};
+use std::sync::Arc;
+use store::{Commit, Expected, SessionRow};
+use tokio::sync::oneshot;
+
+/// A command that attaches a program to a session of its agent's. The session is opened if it is
+/// not there.
+#[derive(Debug, Clone)]
+pub struct AttachExternal {
+    /// The definition of the external agent.
+    pub definition: DefinitionId,
+    /// The name of the session.
+    pub name: ExternalName,
+    /// The user whom the session is for.
+    pub user: UserId,
+}
+
+/// A session that a program is attached to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Attached {
+    /// The session.
+    pub session: SessionId,
+    /// Its agent.
+    pub agent: AgentId,
+    /// True if it was opened for this.
+    pub created: bool,
+}
+
+/// A request with which a program answers a message.
+#[derive(Debug, Clone)]
+pub struct ExternalPost {
+    /// The session, as the path names it.
+    pub name: ExternalName,
+    /// The message that is answered; none for the one that waits longest.
+    pub message: Option<OperationId>,
+    /// The second at which the request was signed.
+    pub time_s: u64,
+    /// The signature, as the header has it.
+    pub signature: String,
+    /// The body. None when it was larger than the host takes from anybody.
+    pub body: Option<Vec<u8>>,
+}
+
+/// The session of a request, and the program behind its agent.
+struct Addressee {
+    row: SessionRow,
+    definition: Arc<Definition>,
+    program: ExternalSettings,
+}
+
+/// The reason for a refusal that goes into the ledger.
+struct Because<'a> {
+    rule: Rule,
+    verdict: BoundaryVerdict,
+    detail: &'a str,
+}
+
+impl Broker {
+    /// Attaches a program to a session, which is opened if it is not there. Doing it again changes
+    /// nothing.
+    ///
+    /// # Errors
+    /// There is no such definition, or it is of no external agent; the session is another agent's
+    /// or another user's; the user may not open one.
+    #[boxed]
+    pub async fn attach_external(&self, command: AttachExternal) -> Result<Attached, Error> {
+        let definition = self.definition(&command.definition)?;
+        if definition.program().is_none() {
+            return Err(agent_not_external(&command.definition).at("/agent").into());
+        }
+        if let Some(attached) = self.attached(&command).await? {
+            return Ok(attached);
+        }
+        match self.open_now(&opening(&command), None).await {
+            Ok((agent, session)) => Ok(Attached {
+                session,
+                agent,
+                created: true,
+            }),
+            // Another request may have opened it meanwhile.
+            Err(error) => match self.attached(&command).await? {
+                Some(attached) => Ok(attached),
+                None => Err(error),
+            },
+        }
+    }
+
+    /// Returns the session of a command that is there already.
+    async fn attached(&self, command: &AttachExternal) -> Result<Option<Attached>, Error> {
+        let id = command.name.session();
+        let Some(row) = self.store().session(id).await? else {
+            return Ok(None);
+        };
+        let agent = self.store().agent(row.agent).await?;
+        let is_own = row.user_id == command.user
+            && agent.is_some_and(|agent| agent.agent.definition == command.definition);
+        if !is_own {
+            let taken = session_taken(&command.name);
+            return Err(taken.at("/session").into());
+        }
+        let row = self
+            .session_for(&command.user, &Target::Agent(row.agent), id)
+            .await?;
+        Ok(Some(Attached {
+            session: row.id,
+            agent: row.agent,
+            created: false,
+        }))
+    }
+
+    /// Takes a program's answer to a message that was delivered to it. When this returns, the
+    /// answer is durable. Returns its position, and whether the same answer was given before.
+    ///
+    /// Every refusal about a session that is there is in the ledger, as far as there are not too
+    /// many of them.
+    ///
+    /// # Errors
+    /// The signature is wrong or stale, the answer is too large or no text, or nothing waits for
+    /// it.
+    #[boxed]
+    pub async fn answer_external(&self, post: ExternalPost) -> Result<(u64, bool), Error> {
+        // Who cannot sign learns nothing of sessions.
+        let Some(to) = self.addressee(&post.name).await? else {
+            return Err(signature_invalid().into());
+        };
+        match self.check_post(&to, &post) {
+            Ok(text) => {
+                driven(&self.core, to.row.id)?;
+                let taken = self.take_post(&to, &post, text).await;
+                if let Err(Error::Refused(refusal)) = &taken
+                    && refusal.kind == RefusalKind::Conflict
+                {
+                    self.note_refused(&to, because(refusal)).await;
+                }
+                taken
+            }
+            Err(refusal) => {
+                self.note_refused(&to, because(&refusal)).await;
+                Err(refusal.into())
+            }
+        }
+    }
+
+    /// Returns the session of a request, and the program behind its agent. None when there is no
+    /// such session, or its agent is no external one.
+    async fn addressee(&self, name: &ExternalName) -> Result<Option<Addressee>, Error> {
+        let row = self.store().session(name.session()).await?;
+        let Some(row) = row.filter(|row| !row.purged) else {
+            return Ok(None);
+        };
+        let Some(agent) = self.store().agent(row.agent).await? else {
+            return Ok(None);
+        };
+        let Ok(definition) = self.definition(&agent.agent.definition) else {
+            return Ok(None);
+        };
+        let program = definition.program().cloned();
+        Ok(program.map(|program| Addressee {
+            row,
+            definition,
+            program,
+        }))
+    }
+
+    /// Checks a request, and returns the text of the answer.
+    fn check_post(&self, to: &Addressee, post: &ExternalPost) -> Result<String, Refusal> {
+        let max = usize::try_from(to.program.answer_bytes_max).unwrap_or(usize::MAX);
+        let too_large = || {
+            let message = format!("an answer of this agent has at most {max} bytes");
+            Refusal::new(RefusalKind::TooLarge, "ANSWER_TOO_LARGE", message).at("body")
+        };
+        let body = post.body.as_deref().ok_or_else(too_large)?;
+        let secrets = self.core.runtime.secrets();
+        let secret = secrets
+            .get(&to.program.secret)
+            .ok_or_else(signature_invalid)?;
+        let signed = Signed {
+            way: Way::ToHost,
+            time_s: post.time_s,
+            session: post.name.as_str(),
+            body,
+        };
+        if !signed.is_signed_by(secret, &post.signature) {
+            return Err(signature_invalid());
+        }
+        let now_s = self.core.clock.for_credentials().0 / 1_000;
+        if !is_fresh(post.time_s, now_s) {
+            return Err(signature_stale(post.time_s, now_s));
+        }
+        if body.len() > max {
+            return Err(too_large());
+        }
+        let text = std::str::from_utf8(body).unwrap_or_default();
+        if text.trim().is_empty() {
+            let message = "an answer is text in UTF-8, and not empty";
+            return Err(Refusal::new(RefusalKind::Invalid, "INVALID", message).at("body"));
+        }
+        Ok(text.to_owned())
+    }
+
+    /// Gives an answer to the session's driver, once.
+    async fn take_post(
+        &self,
+        to: &Addressee,
+        post: &ExternalPost,
+        text: String,
+    ) -> Result<(u64, bool), Error> {
+        let request = request_of(to, post, &text);
+        let act = async {
+            let (done, reply) = oneshot::channel();
+            let signal = ExternalSignal {
+                answer: ExternalAnswer {
+                    message: post.message,
+                    text,
+                },
+                request: request.clone(),
+                done,
+            };
+            self.core
+                .signal(to.row.id, Signal::External(Box::new(signal)))
+                .await;
+            answered(&self.core, reply).await
+        };
+        let once: Once<u64, AnswerAt> = self.once(Some(&request), act).await?;
+        Ok(match once {
+            Once::Now(position) => (position, false),
+            Once::Before(answer) => (self.position_of(&answer).await?, true),
+        })
+    }
+
+    /// Puts the refusal of an answer into the ledger, beside what the session did last.
+    ///
+    /// Whoever is refused cannot fill the store with it, and a refusal that cannot be recorded is
+    /// in the log.
+    async fn note_refused(&self, to: &Addressee, because: Because<'_>) {
+        let session = to.row.id;
+        let Because {
+            rule,
+            verdict,
+            detail,
+        } = because;
+        tracing::warn!(session.id = %session, definition = %to.definition.agent_id, detail, "an \
+            answer of an external agent was refused");
+        let now = self.core.now();
+        if !self.core.noted_refusals.take(now) {
+            return;
+        }
+        let Some(run) = self.last_run(&to.row).await else {
+            return;
+        };
+        let decision = BoundaryDecision {
+            capability: ANSWER.to_owned(),
+            verdict,
+            rule,
+            times: 1,
+            detail: detail.to_owned(),
+        };
+        let line = BoundaryDecided {
+            run,
+            operation: None,
+            segment: 0,
+            definition: to.definition.agent_id.clone(),
+            user_id: Some(to.row.user_id.clone()),
+            tool: None,
+            component: None,
+            code: None,
+            version: None,
+            grant: None,
+            decisions: vec![decision],
+            left_out: 0,
+            folders: Vec::new(),
+            egress: Traffic::default(),
+            time: now,
+        };
+        let context = Context::new(format!("external:{}", to.definition.agent_id), now);
+        let event = context
+            .about(to.row.agent, Some(session), Some(run))
+            .event(Event::BoundaryDecided(Box::new(line)));
+        let commit = Commit::new().append(Stream::Run(run), Expected::Any, vec![event]);
+        if let Err(error) = self.store().commit(commit).await {
+            tracing::warn!(session.id = %session, error = &error as &dyn std::error::Error, "a \
+                refusal could not be put into the ledger");
+        }
+    }
+
+    /// Returns the run that a session has open, or had last.
+    async fn last_run(&self, row: &SessionRow) -> Option<RunId> {
+        if let Some(run) = row.open_run {
+            return Some(run);
+        }
+        let fruitless = self.store().fruitless_runs(row.id, 1).await.ok()?;
+        if let Some(run) = fruitless.first() {
+            return Some(run.run);
+        }
+        let turn = self.store().turn(row.head?).await.ok()??;
+        Some(turn.run)
+    }
+}
+
+/// Returns the command that opens a session which a program is attached to.
+fn opening(command: &AttachExternal) -> NewSession {
+    let name = Value::from(command.name.as_str());
+    NewSession {
+        ids: SessionIds {
+            session: Some(command.name.session()),
+            ..SessionIds::default()
+        },
+        target: Target::Definition(command.definition.clone()),
+        session_type: None,
+        name: None,
+        model: None,
+        config: Some(Map::from_iter([(SESSION_NAME.to_owned(), name)])),
+        time_limit_s: None,
+        idempotency_key: None,
+        user: command.user.clone(),
+    }
+}
+
+/// Returns the request of an answer. The same text for the same message is the same request, and
+/// without the message only what was signed at the same second.
+fn request_of(to: &Addressee, post: &ExternalPost, text: &str) -> Request {
+    let time_s = post.message.is_none().then_some(post.time_s);
+    let asked = json!({ "message": post.message, "text": text, "time": time_s });
+    let digest = Digest::of(asked.to_string().as_bytes());
+    Request {
+        source: format!("external:{}", to.definition.agent_id),
+        key: format!("{}:{digest}", to.row.id),
+        digest,
+        about: Some(to.row.id),
+    }
+}
+
+/// Returns what the ledger says of a refusal.
+fn because(refusal: &Refusal) -> Because<'_> {
+    let (rule, verdict) = match refusal.kind {
+        RefusalKind::TooLarge => (Rule::Limits, BoundaryVerdict::Limited),
+        RefusalKind::Conflict => (Rule::Unknown, BoundaryVerdict::Refused),
+        RefusalKind::NotFound
+        | RefusalKind::Gone
+        | RefusalKind::Forbidden
+        | RefusalKind::Invalid
+        | RefusalKind::Busy => (Rule::Permissions, BoundaryVerdict::Refused),
+    };
+    Because {
+        rule,
+        verdict,
+        detail: refusal.code,
+    }
+}

@@ -1,0 +1,153 @@
+//! Shared parts of deliveries to external agents and of their answers: signatures, and the names by
+//! which the programs know their sessions.
+
+use domain::digest::Digest;
+use domain::external::{ExternalName, SIGNATURE_PREFIX, Way, signed_text};
+use domain::secret::Secret;
+use domain::time::Timestamp;
+use ring::hmac::{HMAC_SHA256, Key, Tag, sign};
+use std::sync::{Mutex, PoisonError};
+use store::{ReadError, SessionRow, Store};
+
+/// The key of a session's configuration for the name by which an external program knows it.
+pub(crate) const SESSION_NAME: &str = "external_session_id";
+/// Refused answers within one minute, over all external agents, that are put into the ledger. The
+/// log has all of them.
+const REFUSALS_NOTED_MAX: u32 = 60;
+/// Milliseconds of that minute.
+const MINUTE_MS: u64 = 60_000;
+
+/// A signed request: its way, the second of its signature, its session and its body.
+#[derive(Debug, Clone, Copy)]
+pub struct Signed<'a> {
+    /// The way of the request.
+    pub way: Way,
+    /// The second at which it is signed, since 1970.
+    pub time_s: u64,
+    /// The session, as the program names it.
+    pub session: &'a str,
+    /// The body.
+    pub body: &'a [u8],
+}
+
+impl Signed<'_> {
+    /// Returns the signature with a secret, as its header has it.
+    #[must_use]
+    pub fn signature(&self, secret: &Secret) -> String {
+        let tag = sign(&key(secret), &self.text());
+        format!("{SIGNATURE_PREFIX}{}", hex(&tag))
+    }
+
+    /// Returns whether a signature is the right one, in a time that says nothing of it.
+    #[must_use]
+    pub fn is_signed_by(&self, secret: &Secret, signature: &str) -> bool {
+        let given = signature.strip_prefix(SIGNATURE_PREFIX).and_then(bytes);
+        given.is_some_and(|given| ring::hmac::verify(&key(secret), &self.text(), &given).is_ok())
+    }
+
+    fn text(&self) -> Vec<u8> {
+        signed_text(self.way, self.time_s, self.session, self.body)
+    }
+}
+
+fn key(secret: &Secret) -> Key {
+    Key::new(HMAC_SHA256, secret.expose().as_bytes())
+}
+
+fn hex(tag: &Tag) -> String {
+    let bytes = tag.as_ref().try_into().unwrap_or_default();
+    Digest(bytes).hex()
+}
+
+/// Reads 64 hexadecimal digits.
+fn bytes(digits: &str) -> Option<Vec<u8>> {
+    let digest = Digest::from_hex(digits)?;
+    Some(digest.0.to_vec())
+}
+
+/// Returns the name by which the program of an external agent knows a session: the one that it was
+/// attached under, or its id.
+pub(crate) async fn name_of(store: &Store, row: &SessionRow) -> Result<String, ReadError> {
+    let config = match row.config {
+        Some(digest) => store.blob(digest).await?,
+        None => None,
+    };
+    let named = config.and_then(|bytes| {
+        let config: serde_json::Value = serde_json::from_slice(&bytes).ok()?;
+        let name: ExternalName = config.get(SESSION_NAME)?.as_str()?.parse().ok()?;
+        (name.session() == row.id).then(|| name.to_string())
+    });
+    Ok(named.unwrap_or_else(|| row.id.to_string()))
+}
+
+/// Bounds how many refused answers of external agents go into the ledger.
+#[derive(Debug, Default)]
+pub(crate) struct NotedRefusals(Mutex<(Timestamp, u32)>);
+
+impl NotedRefusals {
+    /// Returns whether one more may be noted now.
+    pub(crate) fn take(&self, now: Timestamp) -> bool {
+        let mut noted = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if now.since_ms(noted.0) >= MINUTE_MS {
+            *noted = (now, 0);
+        }
+        noted.1 = noted.1.saturating_add(1);
+        noted.1 <= REFUSALS_NOTED_MAX
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn signed<'a>(session: &'a str, body: &'a [u8]) -> Signed<'a> {
+        Signed {
+            way: Way::ToHost,
+            time_s: 1_700_000_000,
+            session,
+            body,
+        }
+    }
+
+    #[test]
+    fn a_signature_is_an_hmac_with_sha_256_over_way_time_session_and_body() {
+        let secret = Secret::parse("correct-horse").unwrap();
+        let it = signed("s-1", b"hello");
+        let signature = it.signature(&secret);
+        // printf 'host.1700000000.s-1.hello' | openssl dgst -sha256 -hmac correct-horse
+        assert_eq!(
+            signature,
+            "sha256=ea6c1483ac6829b7fd3eb941dbc4619d1d488ca91dd10968b06753b44b509772"
+        );
+        assert!(it.is_signed_by(&secret, &signature));
+    }
+
+    #[test]
+    fn a_signature_with_another_secret_session_body_or_way_is_wrong() {
+        let secret = Secret::parse("correct-horse").unwrap();
+        let other = Secret::parse("battery-staple").unwrap();
+        let it = signed("s-1", b"hello");
+        let signature = it.signature(&secret);
+        assert!(!it.is_signed_by(&other, &signature));
+        assert!(!signed("s-2", b"hello").is_signed_by(&secret, &signature));
+        assert!(!signed("s-1", b"hullo").is_signed_by(&secret, &signature));
+        let back = Signed {
+            way: Way::ToAgent,
+            ..it
+        };
+        assert!(!back.is_signed_by(&secret, &signature));
+        let bare = signature.trim_start_matches(SIGNATURE_PREFIX);
+        for text in ["", "sha256=", "sha256=00", bare, "sha1=00"] {
+            assert!(!it.is_signed_by(&secret, text), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_flood_of_refused_answers_does_not_flood_the_ledger() {
+        let noted = NotedRefusals::default();
+        let at = |ms| Timestamp(1_000_000 + ms);
+        let count = (0..1_000).filter(|_| noted.take(at(0))).count();
+        assert_eq!(count, 60);
+        assert!(!noted.take(at(59_999)) && noted.take(at(60_000)));
+    }
+}

@@ -1,0 +1,271 @@
+//! External agents: programs elsewhere that take part like any other agent.
+//!
+//! The host posts each message to the program, signed with a secret of that agent, and the program
+//! answers later with a request of its own, signed with the same secret. Here are the settings of
+//! such an agent, the names of its sessions, the texts that are signed, and the times at which a
+//! delivery is tried again.
+
+#[cfg(test)]
+mod tests;
+
+use crate::access::egress::{
+    AddressRange, EgressGrant, HostPattern, Method, PathPattern, Target, TargetError, ceiling,
+};
+use crate::values::digest::Digest;
+use crate::values::id::{NotAnId, SessionId};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::str::FromStr;
+use uuid::Uuid;
+
+/// The built-in component that drives external agents.
+pub const COMPONENT: &str = "external";
+/// Characters of the name of an external session.
+pub const NAME_CHARS_MAX: usize = 128;
+/// Seconds by which the time of a signed answer may differ from the host's.
+pub const SIGNATURE_AGE_S_MAX: u64 = 300;
+/// The longest pause before a delivery is tried again, in milliseconds.
+pub const RETRY_MS_MAX: u64 = 3_600_000;
+/// Bytes of a message that is posted to an external agent, with what goes around it.
+pub const REQUEST_BYTES_MAX: u64 = 4 << 20;
+/// Bytes that one delivery may send and receive, heads included. The body of what comes back is not
+/// read.
+pub const DELIVERY_BYTES_MAX: u64 = 5 << 20;
+/// The header with the second at which a request was signed, since 1970.
+pub const TIME_HEADER: &str = "x-agent-host-time";
+/// The header with the signature: `sha256=` and 64 hexadecimal digits.
+pub const SIGNATURE_HEADER: &str = "x-agent-host-signature";
+/// The prefix of a signature.
+pub const SIGNATURE_PREFIX: &str = "sha256=";
+
+/// The program behind an external agent, and how the host reaches it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ExternalSettings {
+    /// The URL to which messages are posted. It begins with `https://`, or with `http://` for an
+    /// address of your own.
+    pub input_url: String,
+    /// The name of a secret in `secrets`. Requests in both directions are signed with it, and each
+    /// external agent has one of its own.
+    pub secret: String,
+    /// The URL at which the program reaches this host, such as `https://agents.example`. `http://`
+    /// and the address of `server.listen` without.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub callback_base: Option<String>,
+    /// Addresses that may be dialled although they are not public, such as `127.0.0.1`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 64))]
+    pub private_addresses: Vec<AddressRange>,
+    /// Milliseconds for one delivery, from 100 to 60,000; 5,000 without.
+    #[serde(default = "timeout_ms")]
+    #[schemars(range(min = 100, max = 60_000))]
+    pub timeout_ms: u32,
+    /// Further tries of a delivery that was not taken, from 0 to 20; none without. Each has the
+    /// same idempotency key.
+    #[serde(default)]
+    #[schemars(range(min = 0, max = 20))]
+    pub retries: u32,
+    /// Milliseconds before the first further try, from 10 to 3,600,000; 1,000 without. Each pause
+    /// is twice the one before, and an hour at most.
+    #[serde(default = "retry_base_ms")]
+    #[schemars(range(min = 10, max = 3_600_000))]
+    pub retry_base_ms: u32,
+    /// Seconds within which a message has to be answered, from 1 to 2,592,000 (30 days); 86,400 (a
+    /// day) without.
+    #[serde(default = "answer_timeout_s")]
+    #[schemars(range(min = 1, max = 2_592_000))]
+    pub answer_timeout_s: u32,
+    /// Bytes of an answer, from 1 to 1,048,576; 262,144 without.
+    #[serde(default = "answer_bytes_max")]
+    #[schemars(range(min = 1, max = 1_048_576))]
+    pub answer_bytes_max: u32,
+}
+
+fn timeout_ms() -> u32 {
+    5_000
+}
+
+fn retry_base_ms() -> u32 {
+    1_000
+}
+
+fn answer_timeout_s() -> u32 {
+    86_400
+}
+
+fn answer_bytes_max() -> u32 {
+    256 << 10
+}
+
+/// The reason why a URL cannot be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum UnfitUrl {
+    /// It is none, or none that is accepted.
+    #[error("it must begin with https:// or http:// and name a host")]
+    NotAUrl,
+    /// It has a name or a password in it.
+    #[error("a user or password does not belong in it; requests are signed with `secret`")]
+    UserInfo,
+    /// Its path is not a plain one.
+    #[error("its path must be a plain one, without `*`")]
+    Path,
+    /// It has more than a path.
+    #[error("it must end with its path, without `?` and `#`")]
+    Tail,
+}
+
+impl ExternalSettings {
+    /// Returns the target of deliveries.
+    ///
+    /// # Errors
+    /// `inputUrl` cannot be used.
+    pub fn target(&self) -> Result<Target, UnfitUrl> {
+        parse(&self.input_url)
+    }
+
+    /// Returns the grant of deliveries: one URL, no redirects.
+    ///
+    /// # Errors
+    /// `inputUrl` cannot be used.
+    pub fn grant(&self) -> Result<EgressGrant, UnfitUrl> {
+        let target = self.target()?;
+        if target.path().contains('*') {
+            return Err(UnfitUrl::Path);
+        }
+        let host = HostPattern::parse(&target.host().to_string()).map_err(|_| UnfitUrl::NotAUrl)?;
+        let path = PathPattern::parse(target.path()).map_err(|_| UnfitUrl::Path)?;
+        Ok(EgressGrant {
+            schemes: vec![target.scheme()],
+            ports: Some(vec![target.port()]),
+            methods: vec![Method::Post],
+            path,
+            private_addresses: self.private_addresses.clone(),
+            request_bytes_max: REQUEST_BYTES_MAX,
+            response_bytes_max: ceiling::RESPONSE_BYTES_MAX,
+            total_ms_max: u64::from(self.timeout_ms),
+            ..EgressGrant::of(host)
+        })
+    }
+
+    /// Checks `callbackBase`, if it is there.
+    ///
+    /// # Errors
+    /// It cannot be used.
+    pub fn check_callback(&self) -> Result<(), UnfitUrl> {
+        let Some(base) = &self.callback_base else {
+            return Ok(());
+        };
+        if base.contains(['?', '#']) {
+            return Err(UnfitUrl::Tail);
+        }
+        parse(base).map(drop)
+    }
+
+    /// Returns the URL at which the answer to a message is expected.
+    #[must_use]
+    pub fn callback_url(&self, session: &str, message: &str) -> String {
+        let base = self.callback_base.as_deref().unwrap_or_default();
+        let base = base.trim_end_matches('/');
+        format!("{base}/external/sessions/{session}/messages?message={message}")
+    }
+
+    /// Returns the pause after so many tries of a delivery, in milliseconds. None when there is no
+    /// further try.
+    #[must_use]
+    pub fn retry_after_ms(&self, tries: u32) -> Option<u64> {
+        let again = tries.checked_sub(1)?;
+        if again >= self.retries {
+            return None;
+        }
+        let base = u64::from(self.retry_base_ms);
+        let pause = base.saturating_mul(1_u64.checked_shl(again).unwrap_or(u64::MAX));
+        Some(pause.min(RETRY_MS_MAX))
+    }
+
+    /// Returns the milliseconds within which a message has to be answered.
+    #[must_use]
+    pub fn answer_timeout_ms(&self) -> u64 {
+        u64::from(self.answer_timeout_s).saturating_mul(1_000)
+    }
+}
+
+fn parse(url: &str) -> Result<Target, UnfitUrl> {
+    Target::parse(url).map_err(|error| match error {
+        TargetError::UserInfo => UnfitUrl::UserInfo,
+        _ => UnfitUrl::NotAUrl,
+    })
+}
+
+/// The name by which an external program knows a session: 1 to 128 of `A-Z`, `a-z`, `0-9`, `_` and
+/// `-`.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ExternalName(String);
+
+impl ExternalName {
+    /// Returns the session that it names. A UUID names the session with that id.
+    #[must_use]
+    pub fn session(&self) -> SessionId {
+        if let Ok(id) = self.0.parse() {
+            return id;
+        }
+        let digest = Digest::of_parts(&[b"external session", self.0.as_bytes()]);
+        let half = digest.0.first_chunk::<16>().copied().unwrap_or_default();
+        SessionId(Uuid::from_bytes(half))
+    }
+
+    /// Its text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for ExternalName {
+    type Err = NotAnId;
+    fn from_str(text: &str) -> Result<Self, NotAnId> {
+        let fits = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
+        if (1..=NAME_CHARS_MAX).contains(&text.len()) && text.bytes().all(fits) {
+            return Ok(Self(text.to_owned()));
+        }
+        Err(NotAnId {
+            text: text.chars().take(NAME_CHARS_MAX).collect(),
+            expected: "the name of an external session: 1 to 128 of A-Z, a-z, 0-9, `_` and `-`",
+        })
+    }
+}
+
+impl fmt::Display for ExternalName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// The way of a signed request. It is part of what is signed, so that neither side can send back
+/// what it got.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Way {
+    /// From the host to the program.
+    ToAgent,
+    /// From the program to the host.
+    ToHost,
+}
+
+/// Returns the text that is signed: way, second, session and body. So a signature is good for one
+/// session, one body and a short time.
+#[must_use]
+pub fn signed_text(way: Way, time_s: u64, session: &str, body: &[u8]) -> Vec<u8> {
+    let way = match way {
+        Way::ToAgent => "agent",
+        Way::ToHost => "host",
+    };
+    let mut text = format!("{way}.{time_s}.{session}.").into_bytes();
+    text.extend_from_slice(body);
+    text
+}
+
+/// Returns whether a request that was signed at one second may be taken at another.
+#[must_use]
+pub fn is_fresh(signed_s: u64, now_s: u64) -> bool {
+    signed_s.abs_diff(now_s) <= SIGNATURE_AGE_S_MAX
+}

@@ -1,0 +1,146 @@
+use super::*;
+use crate::access::egress::{Scheme, permit};
+use serde_json::json;
+
+fn settings(url: &str) -> ExternalSettings {
+    serde_json::from_value(json!({ "inputUrl": url, "secret": "peer" })).unwrap()
+}
+
+#[test]
+fn a_delivery_has_five_seconds_and_is_tried_once_unless_more_is_asked_for() {
+    let plain = settings("https://peer.example/in");
+    assert_eq!((plain.timeout_ms, plain.retries), (5_000, 0));
+    assert_eq!(plain.retry_after_ms(1), None);
+    assert_eq!(plain.grant().unwrap().total_ms_max, 5_000);
+}
+
+#[test]
+fn pauses_between_tries_double_up_to_an_hour_and_end() {
+    let patient = ExternalSettings {
+        retries: 20,
+        retry_base_ms: 1_000,
+        ..settings("https://peer.example/in")
+    };
+    for (tries, pause) in [
+        (0, None),
+        (1, Some(1_000)),
+        (2, Some(2_000)),
+        (3, Some(4_000)),
+        (20, Some(RETRY_MS_MAX)),
+        (21, None),
+        (u32::MAX, None),
+    ] {
+        assert_eq!(patient.retry_after_ms(tries), pause, "{tries}");
+    }
+}
+
+#[test]
+fn the_grant_of_deliveries_has_one_url_and_nothing_beside_it() {
+    let grants = [settings("https://peer.example:8443/in/box")
+        .grant()
+        .unwrap()];
+    for (url, method, allowed) in [
+        ("https://peer.example:8443/in/box", Method::Post, true),
+        ("https://peer.example:8443/in/box", Method::Get, false),
+        ("https://peer.example:8443/in", Method::Post, false),
+        ("https://peer.example:8443/in/box/x", Method::Post, false),
+        ("https://peer.example/in/box", Method::Post, false),
+        ("http://peer.example:8443/in/box", Method::Post, false),
+        ("https://other.example:8443/in/box", Method::Post, false),
+    ] {
+        let target = Target::parse(url).unwrap();
+        assert_eq!(
+            permit(&target, method, &grants).is_ok(),
+            allowed,
+            "{method:?} {url}"
+        );
+    }
+    let [grant] = &grants;
+    assert_eq!(
+        (grant.redirects, grant.schemes.as_slice()),
+        (0, [Scheme::Https].as_slice())
+    );
+}
+
+#[test]
+fn urls_that_cannot_be_meant_are_refused_with_the_reason() {
+    for (url, why) in [
+        ("peer.example", UnfitUrl::NotAUrl),
+        ("ftp://peer.example/", UnfitUrl::NotAUrl),
+        ("https://me:secret@peer.example/", UnfitUrl::UserInfo),
+        ("https://peer.example/*", UnfitUrl::Path),
+    ] {
+        assert_eq!(settings(url).grant().map(drop), Err(why), "{url}");
+    }
+    let with_base = |base: &str| ExternalSettings {
+        callback_base: Some(base.to_owned()),
+        ..settings("https://peer.example/in")
+    };
+    assert_eq!(with_base("https://h.example/a/").check_callback(), Ok(()));
+    assert_eq!(
+        with_base("https://h.example/?x").check_callback(),
+        Err(UnfitUrl::Tail)
+    );
+    assert_eq!(
+        with_base("https://h.example/a/").callback_url("s-1", "m"),
+        "https://h.example/a/external/sessions/s-1/messages?message=m"
+    );
+}
+
+#[test]
+fn names_of_sessions_are_bounded_as_the_design_bounds_them() {
+    for (text, is_one) in [
+        ("a", true),
+        ("A_z-09", true),
+        ("", false),
+        ("a b", false),
+        ("a/b", false),
+        ("a.b", false),
+        ("ä", false),
+    ] {
+        assert_eq!(text.parse::<ExternalName>().is_ok(), is_one, "{text}");
+    }
+    assert!("x".repeat(128).parse::<ExternalName>().is_ok());
+    assert!("x".repeat(129).parse::<ExternalName>().is_err());
+}
+
+#[test]
+fn a_name_always_means_the_same_session_and_a_uuid_means_itself() {
+    let session = |text: &str| text.parse::<ExternalName>().unwrap().session();
+    assert_eq!(session("one"), session("one"));
+    assert_ne!(session("one"), session("two"));
+    assert_ne!(session("one"), session("ONE"));
+    let id = "00000000-0000-4000-8000-0000000000b1";
+    assert_eq!(session(id).to_string(), id);
+}
+
+#[test]
+fn what_is_signed_differs_with_way_time_session_and_body() {
+    let text = |way, time, session, body: &str| signed_text(way, time, session, body.as_bytes());
+    let one = text(Way::ToHost, 1, "s", "b");
+    assert_eq!(one, b"host.1.s.b");
+    for other in [
+        text(Way::ToAgent, 1, "s", "b"),
+        text(Way::ToHost, 2, "s", "b"),
+        text(Way::ToHost, 1, "t", "b"),
+        text(Way::ToHost, 1, "s", "c"),
+    ] {
+        assert_ne!(one, other);
+    }
+    // A name has no dot, so that no other session and body make the same text.
+    assert!("s.b".parse::<ExternalName>().is_err());
+}
+
+#[test]
+fn a_signature_is_good_for_five_minutes_in_both_directions() {
+    for (signed, now, fresh) in [
+        (1_000, 1_000, true),
+        (1_000, 1_300, true),
+        (1_300, 1_000, true),
+        (1_000, 1_301, false),
+        (1_301, 1_000, false),
+        (0, u64::MAX, false),
+    ] {
+        assert_eq!(is_fresh(signed, now), fresh, "{signed} {now}");
+    }
+}

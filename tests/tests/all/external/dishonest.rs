@@ -1,0 +1,168 @@
+//! Programs that answer twice, for others, too much, or with signatures that are not theirs to use.
+
+use super::peer::{Peer, Says};
+use super::{
+    TRAFFIC, WEATHER, answer, attach, lines, message_of, name, now_s, post, signed_at, world,
+};
+use broker::ExternalPost;
+use domain::event::BoundaryVerdict;
+use serde_json::json;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_second_answer_is_refused_and_the_same_one_changes_nothing() {
+    let peer = Peer::new(|_| Says::Status(200));
+    let world = world(&peer, &json!({})).await;
+    let session = attach(&world, "weather", "w-1").await.unwrap().session;
+    world.say("weather", session, "What is it?").await;
+    let message = message_of(&peer.heard(1).await[0]);
+    let first = answer(&world, post(WEATHER, "w-1", message, "This."))
+        .await
+        .unwrap();
+    world.idle(session).await;
+    let again = answer(&world, post(WEATHER, "w-1", message, "This."))
+        .await
+        .unwrap();
+    assert_eq!((again.0, first.1, again.1), (first.0, false, true));
+    let other = answer(&world, post(WEATHER, "w-1", message, "That.")).await;
+    assert_eq!(other, Err("NOTHING_TO_ANSWER".to_owned()));
+    let unasked = answer(&world, post(WEATHER, "w-1", None, "And?")).await;
+    assert_eq!(unasked, Err("NOTHING_TO_ANSWER".to_owned()));
+    assert_eq!(world.last_reply(session).await, "This.");
+    assert_eq!(world.messages(session).await.len(), 2);
+    let refused = (BoundaryVerdict::Refused, "NOTHING_TO_ANSWER".to_owned());
+    let told = lines(&world, "external.answer").await;
+    assert_eq!(
+        told.iter().filter(|line| **line == refused).count(),
+        2,
+        "{told:?}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_answers_for_another_session_or_another_agent() {
+    let peer = Peer::new(|_| Says::Status(200));
+    let world = world(&peer, &json!({})).await;
+    let one = attach(&world, "weather", "w-1").await.unwrap().session;
+    let two = attach(&world, "weather", "w-2").await.unwrap().session;
+    world.say("weather", one, "One?").await;
+    let first = message_of(&peer.heard(1).await[0]);
+    world.say("weather", two, "Two?").await;
+    let second = message_of(&peer.heard(2).await[1]);
+    let foreign = answer(&world, post(TRAFFIC, "w-1", first, "Mine.")).await;
+    assert_eq!(foreign, Err("SIGNATURE_INVALID".to_owned()));
+    let elsewhere = answer(&world, post(WEATHER, "w-2", first, "One.")).await;
+    assert_eq!(elsewhere, Err("NOTHING_TO_ANSWER".to_owned()));
+    let moved = ExternalPost {
+        name: name("w-2"),
+        ..post(WEATHER, "w-1", second, "Two.")
+    };
+    assert_eq!(
+        answer(&world, moved).await,
+        Err("SIGNATURE_INVALID".to_owned())
+    );
+    let unknown = answer(&world, post(WEATHER, "w-3", first, "One.")).await;
+    assert_eq!(unknown, Err("SIGNATURE_INVALID".to_owned()));
+    let by_user = world.answer("weather", first.unwrap(), json!("Me.")).await;
+    assert!(by_user.is_err(), "no user answers for the program");
+    let refusals = lines(&world, "external.answer").await;
+    let codes: Vec<&str> = refusals.iter().map(|line| line.1.as_str()).collect();
+    assert_eq!(
+        codes,
+        [
+            "SIGNATURE_INVALID",
+            "NOTHING_TO_ANSWER",
+            "SIGNATURE_INVALID"
+        ]
+    );
+    for (session, message, text) in [("w-1", first, "One."), ("w-2", second, "Two.")] {
+        answer(&world, post(WEATHER, session, message, text))
+            .await
+            .unwrap();
+    }
+    world.idle(one).await;
+    world.idle(two).await;
+    assert_eq!(world.last_reply(one).await, "One.");
+    assert_eq!(world.last_reply(two).await, "Two.");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ten_megabytes_are_neither_read_nor_taken() {
+    let peer = Peer::new(|_| Says::Megabytes(10));
+    let world = world(&peer, &json!({ "answerBytesMax": 1_000 })).await;
+    let session = attach(&world, "weather", "w-1").await.unwrap().session;
+    world.say("weather", session, "How much?").await;
+    let message = message_of(&peer.heard(1).await[0]);
+    let large = answer(&world, post(WEATHER, "w-1", message, &"x".repeat(1_001))).await;
+    assert_eq!(large, Err("ANSWER_TOO_LARGE".to_owned()));
+    let unread = ExternalPost {
+        body: None,
+        ..post(WEATHER, "w-1", message, "")
+    };
+    assert_eq!(
+        answer(&world, unread).await,
+        Err("ANSWER_TOO_LARGE".to_owned())
+    );
+    let limited = (BoundaryVerdict::Limited, "ANSWER_TOO_LARGE".to_owned());
+    let refused = lines(&world, "external.answer").await;
+    assert_eq!(refused, [limited.clone(), limited]);
+    answer(&world, post(WEATHER, "w-1", message, "Enough."))
+        .await
+        .unwrap();
+    world.idle(session).await;
+    assert_eq!(world.last_reply(session).await, "Enough.");
+    let ledger = world.ledger().await;
+    let read: u64 = ledger
+        .iter()
+        .flat_map(|decided| &decided.egress.hops)
+        .map(|hop| hop.bytes_in)
+        .sum();
+    assert!(read < 1 << 20, "{read} bytes were read");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_signature_is_good_for_one_request_and_five_minutes() {
+    let peer = Peer::new(|_| Says::Status(200));
+    let world = world(&peer, &json!({})).await;
+    let session = attach(&world, "weather", "w-1").await.unwrap().session;
+    world.say("weather", session, "Who?").await;
+    let heard = peer.heard(1).await.remove(0);
+    let message = message_of(&heard);
+    let old = signed_at(now_s() - 301, WEATHER, "w-1", "Me.");
+    assert_eq!(answer(&world, old).await, Err("SIGNATURE_STALE".to_owned()));
+    let early = signed_at(now_s() + 400, WEATHER, "w-1", "Me.");
+    assert_eq!(
+        answer(&world, early).await,
+        Err("SIGNATURE_STALE".to_owned())
+    );
+    // What the host signed is no answer of the program's.
+    let sent_back = ExternalPost {
+        name: name("w-1"),
+        message,
+        time_s: heard.header("x-agent-host-time").parse().unwrap(),
+        signature: heard.header("x-agent-host-signature"),
+        body: Some(heard.bytes.into_bytes()),
+    };
+    assert_eq!(
+        answer(&world, sent_back).await,
+        Err("SIGNATURE_INVALID".to_owned())
+    );
+    let honest = post(WEATHER, "w-1", message, "You.");
+    let changed = ExternalPost {
+        body: Some(b"Me.".to_vec()),
+        ..honest.clone()
+    };
+    assert_eq!(
+        answer(&world, changed).await,
+        Err("SIGNATURE_INVALID".to_owned())
+    );
+    answer(&world, honest.clone()).await.unwrap();
+    world.idle(session).await;
+    assert!(
+        answer(&world, honest).await.unwrap().1,
+        "it is the same answer"
+    );
+    assert_eq!(world.messages(session).await.len(), 2);
+    let refusals = lines(&world, "external.answer").await;
+    let stale = refusals.iter().filter(|line| line.1 == "SIGNATURE_STALE");
+    assert_eq!(stale.count(), 2);
+}
