@@ -33,6 +33,10 @@ use std::path::PathBuf;
 
 /// The command that compiles a component.
 pub(crate) const COMPILE_COMMAND: &str = "compile-component";
+/// The command that keeps a program in a model's place.
+pub(crate) const KEEP_COMMAND: &str = "keep-program";
+/// The command that confines itself and becomes such a program.
+pub(crate) const CONFINE_COMMAND: &str = "confine-program";
 
 /// The command line.
 #[derive(Debug, Parser)]
@@ -220,6 +224,13 @@ pub(crate) enum Command {
     /// compiled before
     #[command(name = COMPILE_COMMAND, hide = true)]
     CompileComponent(CompileComponent),
+    /// Start the program that an order on stdin names, and end all that it started: what the host
+    /// starts for each turn of a command-line agent
+    #[command(name = KEEP_COMMAND, hide = true)]
+    KeepProgram,
+    /// Confine this process and become a program: what `keep-program` starts
+    #[command(name = CONFINE_COMMAND, hide = true)]
+    ConfineProgram(ConfineProgram),
 }
 
 /// Commands about events.
@@ -521,6 +532,16 @@ pub(crate) struct CompileComponent {
     /// Seconds of CPU time, on all threads together
     #[arg(long, default_value_t = runtime::CompileLimits::default().cpu_s_max, value_name = "SECONDS")]
     pub(crate) cpu_s_max: u64,
+}
+
+/// The confinement of a program, and its command.
+#[derive(Debug, Args)]
+pub(crate) struct ConfineProgram {
+    /// The confinement, as JSON
+    pub(crate) confinement: String,
+    /// The program's file and its arguments
+    #[arg(last = true, value_name = "COMMAND")]
+    pub(crate) command: Vec<OsString>,
 }
 
 /// Returns whether a command line asks for JSON, even if the rest of it is invalid.

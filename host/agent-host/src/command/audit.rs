@@ -14,7 +14,7 @@ use domain::event::OPERATOR_READ;
 use domain::grant::capability::{ENV_READ, FILES_READ, FILES_WRITE, NET_HTTP, SECRETS_USE};
 use domain::id::AgentId;
 use domain::memory;
-use domain::ruling::{AGENT_CALL, MODEL_CALL, STEP, TOOL_CALL};
+use domain::ruling::{AGENT_CALL, MODEL_CALL, PROGRAM_RUN, STEP, TOOL_CALL};
 use domain::talk;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -102,6 +102,7 @@ impl Known {
             TOOL_CALL,
             STEP,
             MODEL_CALL,
+            PROGRAM_RUN,
             AGENT_CALL,
             OPERATOR_READ,
         ];
