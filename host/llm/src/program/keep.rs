@@ -124,18 +124,16 @@ fn listen(mut input: impl BufRead + Send + 'static, stdin: Option<ChildStdin>, t
     thread::spawn(move || {
         let mut stdin = stdin;
         for text in texts {
-            match (text, &mut stdin) {
-                (Some(text), Some(open)) => {
-                    if open
-                        .write_all(text.as_bytes())
-                        .and_then(|()| open.flush())
-                        .is_err()
-                    {
-                        stdin = None;
-                    }
-                }
-                (None, _) => stdin = None,
-                (Some(_), None) => {}
+            let Some(text) = text else {
+                stdin = None;
+                continue;
+            };
+            let Some(open) = &mut stdin else {
+                continue;
+            };
+            let written = open.write_all(text.as_bytes());
+            if written.and_then(|()| open.flush()).is_err() {
+                stdin = None;
             }
         }
     });

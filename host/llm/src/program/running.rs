@@ -199,7 +199,8 @@ impl Running {
         if let Some(stderr) = self.stderr.take() {
             let bytes_max = u64::try_from(DIAGNOSTICS_BYTES_MAX).unwrap_or(u64::MAX);
             // Everybody who could write is gone.
-            let reading = stderr.take(bytes_max).read_to_end(&mut rest);
+            let mut limited = stderr.take(bytes_max);
+            let reading = limited.read_to_end(&mut rest);
             let _ = timeout(Duration::from_millis(KEEPER_MS_MAX), reading).await;
         }
         self.diagnostics.extend_from_slice(&rest);

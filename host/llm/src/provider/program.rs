@@ -399,9 +399,9 @@ impl Exchange<'_> {
                 let failure = self.peer.refused(0, &words);
                 Err(self.failure(Stage::Begun, failure))
             }
-            // Nothing of the program ran.
+            // A program can end with the same code, so that even this is not tried again.
             Ended::CutOff(_) if matches!(exit, Exit::NotConfined | Exit::NotStarted) => {
-                Err(self.unstarted(&told))
+                Err(self.failure(Stage::Asked, self.peer.refused(0, &told)))
             }
             Ended::CutOff(_) | Ended::OutOfTime => {
                 Err(self.failure(Stage::Begun, self.peer.cut_off(&told)))

@@ -73,12 +73,16 @@ fn whole(
     if !folder.is_dir() {
         return Err(denied("program.folder", "it is not a folder".to_owned()));
     }
+    if !config.read_only && path.starts_with(&folder) {
+        let why = "the program's own file is in it, and the program must not write that".to_owned();
+        return Err(denied("program.folder", why));
+    }
     let home = std::path::absolute(base.join(&config.home)).map_err(|source| {
         let path = config.home.clone();
         ConfigProblem::Unreadable { path, source }.at(key("program.home"))
     })?;
     // Where it is there already, it may be reached through a link.
-    let real = std::fs::canonicalize(&home).unwrap_or_else(|_| home.clone());
+    let real = std::fs::canonicalize(&home).unwrap_or(home);
     if real.starts_with(&folder) || folder.starts_with(&real) {
         let why = format!(
             "it and `folder` (`{}`) lie in each other, and the program must not write what the \
