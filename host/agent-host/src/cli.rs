@@ -5,6 +5,7 @@ mod component;
 mod lifetime;
 mod local;
 mod memory;
+mod program;
 mod scopes;
 mod serve;
 mod session;
@@ -18,6 +19,7 @@ pub(crate) use component::{Component, Suggest};
 pub(crate) use lifetime::Lifetime;
 pub(crate) use local::{Completions, Doctor, Man};
 pub(crate) use memory::Memory;
+pub(crate) use program::{CONFINE_COMMAND, ConfineProgram, KEEP_COMMAND};
 pub(crate) use scopes::{describe, parse};
 pub(crate) use serve::{Dev, Serve};
 pub(crate) use session::Session;
@@ -33,10 +35,6 @@ use std::path::PathBuf;
 
 /// The command that compiles a component.
 pub(crate) const COMPILE_COMMAND: &str = "compile-component";
-/// The command that keeps a program in a model's place.
-pub(crate) const KEEP_COMMAND: &str = "keep-program";
-/// The command that confines itself and becomes such a program.
-pub(crate) const CONFINE_COMMAND: &str = "confine-program";
 
 /// The command line.
 #[derive(Debug, Parser)]
@@ -532,16 +530,6 @@ pub(crate) struct CompileComponent {
     /// Seconds of CPU time, on all threads together
     #[arg(long, default_value_t = runtime::CompileLimits::default().cpu_s_max, value_name = "SECONDS")]
     pub(crate) cpu_s_max: u64,
-}
-
-/// The confinement of a program, and its command.
-#[derive(Debug, Args)]
-pub(crate) struct ConfineProgram {
-    /// The confinement, as JSON
-    pub(crate) confinement: String,
-    /// The program's file and its arguments
-    #[arg(last = true, value_name = "COMMAND")]
-    pub(crate) command: Vec<OsString>,
 }
 
 /// Returns whether a command line asks for JSON, even if the rest of it is invalid.

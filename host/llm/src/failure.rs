@@ -129,8 +129,8 @@ pub enum Failure {
         /// A sample of it: at most 200 characters, cleaned of keys and control characters.
         sample: String,
     },
-    /// The program in the model's place was cut off, and may have done a part of its work. It is not
-    /// started again for the same.
+    /// The program in the model's place was cut off, and may have done a part of its work. It is
+    /// not started again for the same.
     #[error(
         "the program of provider `{provider}` was cut off and may have done a part of its work: \
              {told}"
@@ -140,7 +140,7 @@ pub enum Failure {
         provider: String,
         /// The provider's name of the model.
         model: String,
-        /// What ended it.
+        /// The reason for its end.
         told: String,
     },
     /// The prompt does not fit the model. The same with a shorter thread may succeed.

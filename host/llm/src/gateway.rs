@@ -87,8 +87,8 @@ pub struct ResolvedModel {
     pub default_output_tokens: Option<u32>,
     /// Aliases of the models that are tried when this one does not answer.
     pub fallbacks: Vec<String>,
-    /// True if it or one of its fallbacks is a program, which may change the world by itself: a call
-    /// of it is not repeated.
+    /// True if it or one of its fallbacks is a program, which may change the world by itself: a
+    /// call of it is not repeated.
     pub is_program: bool,
     /// Its highest price, whichever of them answers; none when one of them has no price.
     pub price: Option<Price>,

@@ -122,7 +122,7 @@ impl Scene {
         }
     }
 
-    /// Whether a child of the program is there.
+    /// Returns true while a child of the program is there.
     fn sleeps(&self) -> bool {
         let entries = std::fs::read_dir("/proc").unwrap();
         entries.flatten().any(|entry| {

@@ -36,7 +36,7 @@ pub(crate) struct Surroundings<'a> {
     pub(crate) env: &'a dyn Fn(&str) -> Option<String>,
     /// Another way to look up names.
     pub(crate) resolver: Option<Arc<dyn Resolve>>,
-    /// What keeps programs; none where none may be started.
+    /// The keeper of programs; none where none may be started.
     pub(crate) keeper: Option<Keeper>,
 }
 

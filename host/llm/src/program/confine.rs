@@ -15,7 +15,7 @@ const DESCRIPTORS: [&str; 2] = ["/proc/self/fd", "/dev/fd"];
 /// The reason why a program is not started.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfineError {
-    /// What it is to be confined to could not be read.
+    /// Its folders and limits could not be read.
     #[error("the confinement cannot be read")]
     Unreadable(#[source] serde_json::Error),
     /// No program is named.

@@ -271,7 +271,7 @@ impl Program {
     }
 
     /// Returns a turn as the ledger names it.
-    fn told(&self) -> String {
+    fn describe(&self) -> String {
         let confined = if can_confine() {
             "confined to"
         } else {
@@ -344,7 +344,7 @@ impl Exchange<'_> {
         Ok(Prepared {
             home,
             system,
-            prompt: thread::fitting(thread::told(messages), prompt.reply_schema.as_ref()),
+            prompt: thread::fitting(thread::render(messages), prompt.reply_schema.as_ref()),
             resumed,
             fresh: Uuid::new_v4().to_string(),
         })
@@ -378,7 +378,7 @@ impl Exchange<'_> {
         }
         let note = |told: String, is_limit| self.ask.trail.program(&ProgramNote { told, is_limit });
         // Also there if the call is dropped before its end.
-        note(format!("{}: started", program.told()), false);
+        note(format!("{}: started", program.describe()), false);
         let order = program.order(&turn, &prepared.home);
         let bytes_max = program.config.limits.output_bytes_max;
         let started = Running::start(keeper, &order, bytes_max).await;
@@ -392,7 +392,7 @@ impl Exchange<'_> {
         let (exit, diagnostics) = running.end().await;
         feed.finish();
         let (told, is_limit) = self.summary(&ended, exit, &diagnostics);
-        note(format!("{}: {told}", program.told()), is_limit);
+        note(format!("{}: {told}", program.describe()), is_limit);
         match ended {
             Ended::Done => self.answer(protocol.gathered(), prepared),
             Ended::Failed(words) => {

@@ -72,7 +72,7 @@ pub(super) struct Gathered {
     count: u32,
     /// The usage of the turn; none if it told of none.
     pub(super) usage: Option<Usage>,
-    /// Why the reply ended, if not because it was done.
+    /// The reason why the reply ended, if not because it was done.
     pub(super) stop: Option<Stop>,
 }
 

@@ -1,7 +1,7 @@
 //! The lines of the three programs, as they write them, and what is told to them.
 
 use super::protocol::{Gathered, Said, Step, Turn};
-use super::thread::{Known, fitting, is_session, known, opaque, told};
+use super::thread::{Known, fitting, is_session, known, opaque, render};
 use super::{Cli, ProviderKind};
 use domain::digest::Salt;
 use domain::message::{Answers, Message, Part, Role};
@@ -289,7 +289,7 @@ fn the_newest_session_of_a_thread_goes_on_with_what_came_after_it() {
         messages: 4,
     };
     assert_eq!(known(&asked, "p", "m"), Some(expected));
-    assert_eq!(told(&asked[4..]), "Three");
+    assert_eq!(render(&asked[4..]), "Three");
     // Nothing new, another model, another provider, an id that is none.
     assert_eq!(known(&thread, "p", "m"), None);
     assert_eq!(known(&asked, "p", "other"), None);
@@ -320,7 +320,7 @@ fn a_thread_that_no_session_knows_is_told_with_who_said_what() {
         message(4, Role::User, vec![Part::text("Well?")]),
     ];
     assert_eq!(
-        told(&thread),
+        render(&thread),
         "The conversation so far, and at its end what to answer:\n\nUser:\nRead it.\n\n\
          Assistant:\nI do.\n[calls read: {}]\n\nResult of a tool:\nhello\n\nUser:\nWell?"
     );

@@ -1,4 +1,5 @@
-//! The part of a conversation that a program is told: all of it, or what it does not know yet. Pure.
+//! The part of a conversation that a program is told: all of it, or what it does not know yet.
+//! Pure.
 
 use super::protocol::at;
 use crate::conversation::{AssistantPiece, Entry, entries};
@@ -67,7 +68,7 @@ pub(super) fn known(messages: &[Message], provider: &str, model: &str) -> Option
 }
 
 /// Returns messages as one text. Those of a user alone are as they are; others say who said what.
-pub(super) fn told(messages: &[Message]) -> String {
+pub(super) fn render(messages: &[Message]) -> String {
     // No provider and no model: what is opaque is not for a program.
     let entries = entries(messages, "", "");
     let is_user = |entry: &Entry<'_>| matches!(entry, Entry::User(_));
