@@ -2,6 +2,7 @@
 //! and what becomes of one that hangs, forks, floods, breaks off, writes elsewhere, or loses its
 //! host.
 
+use agent_host_tests::guests::root;
 use agent_host_tests::process::{Folder, Host, program};
 use agent_host_tests::skip::{WITHOUT_LANDLOCK, needed};
 use serde_json::{Value, json};
@@ -93,6 +94,12 @@ impl Scene {
         Self { folder, mark }
     }
 
+    /// The configuration, to be changed.
+    fn config(&self) -> Value {
+        let config = std::fs::read_to_string(self.folder.config_file()).unwrap();
+        serde_json::from_str(&config).unwrap()
+    }
+
     async fn start(&self) -> Host {
         let secret = Some(("HOST_SECRET", "a secret of the host"));
         self.folder.start_in(&[], secret).await.unwrap()
@@ -141,9 +148,14 @@ fn next() -> u64 {
     NEXT.fetch_add(1, Ordering::Relaxed) % 10
 }
 
-/// A session; its path.
+/// A session of the agent that is a program; its path.
 async fn open(host: &Host) -> String {
-    let opened = host.post("/api/agents/assistant/sessions", &json!({}));
+    open_with(host, "assistant").await
+}
+
+/// A session of an agent; its path.
+async fn open_with(host: &Host, agent: &str) -> String {
+    let opened = host.post(&format!("/api/agents/{agent}/sessions"), &json!({}));
     let opened = opened.await.unwrap();
     assert_eq!(opened.status, 201, "{opened:?}");
     format!(
@@ -393,8 +405,7 @@ async fn a_turn_of_a_program_is_unknown_after_a_crash_and_never_repeated() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_program_that_nobody_switched_on_is_never_started() {
     let scene = Scene::new(json!({})).await;
-    let config = std::fs::read_to_string(scene.folder.config_file()).unwrap();
-    let mut config: Value = serde_json::from_str(&config).unwrap();
+    let mut config = scene.config();
     config["providers"]["fake"]["program"]["enabled"] = json!(false);
     scene.folder.configure(config);
     let host = scene.start().await;
@@ -403,5 +414,32 @@ async fn a_program_that_nobody_switched_on_is_never_started() {
     assert_eq!(said["outcome"], "failed", "{said}");
     assert_eq!(scene.begun(), Vec::<String>::new());
     assert!(!Path::new(&scene.folder.path().join("homes")).exists());
+    assert!(host.stop().await.success(), "{}", scene.folder.log());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_program_answers_a_message_of_another_agent() {
+    let scene = Scene::new(json!({})).await;
+    let puppet = root().join("tests/programs/target/wasm32-wasip2/release/puppet.wasm");
+    let mut config = scene.config();
+    let agents = config["agents"].as_array_mut().unwrap();
+    agents.push(json!({ "agentId": "puppet", "displayName": "Puppet", "component": "puppet" }));
+    config["components"] = json!({ "puppet": { "path": puppet, "agents": ["*"] } });
+    scene.folder.configure(config);
+    scene.folder.warm(&["puppet"]).await;
+    let host = scene.start().await;
+    let session = open_with(&host, "puppet").await;
+    let message = json!({ "agentId": "assistant", "content": "hello" });
+    let steps = json!({ "steps": [{
+        "until": "all",
+        "start": [{ "key": "m", "tool": "agents_message", "args": message }],
+    }] });
+    let said = say(&host, &session, &steps.to_string()).await;
+    let text = said["reply"]["text"].as_str().unwrap();
+    assert!(
+        text.contains("fresh: hello") && text.contains("complete"),
+        "{said}"
+    );
+    assert_eq!(scene.begun(), ["hello"]);
     assert!(host.stop().await.success(), "{}", scene.folder.log());
 }
