@@ -130,8 +130,8 @@ impl Running {
             if self.pending.len() > LINE_BYTES_MAX {
                 return Err(Silence::TooMuch);
             }
-            let mut said = vec![0; READ_BYTES];
-            let mut complained = vec![0; READ_BYTES];
+            let mut said = vec![0_u8; READ_BYTES];
+            let mut complained = vec![0_u8; READ_BYTES];
             tokio::select! {
                 read = portion(&mut self.stdout, &mut said) => {
                     let bytes = read.map_err(Silence::Broken)?;
