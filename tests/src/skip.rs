@@ -17,6 +17,9 @@ pub const WITHOUT_C: &str = "AGENT_HOST_TESTS_WITHOUT_C";
 /// The variable that lets tests be skipped which need terminals, by `script` of util-linux.
 pub const WITHOUT_SCRIPT: &str = "AGENT_HOST_TESTS_WITHOUT_SCRIPT";
 
+/// The variable that lets tests be skipped which need a kernel that has Landlock.
+pub const WITHOUT_LANDLOCK: &str = "AGENT_HOST_TESTS_WITHOUT_LANDLOCK";
+
 /// Returns a resource of the machine that a test needs; none when it is missing and the variable
 /// says that this is known.
 ///

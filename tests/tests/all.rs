@@ -18,6 +18,7 @@ mod all {
     mod clients;
     mod clock;
     mod coding;
+    mod command_line;
     mod commits;
     mod compaction;
     mod compiling;

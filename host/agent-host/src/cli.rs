@@ -6,6 +6,7 @@ mod component;
 mod lifetime;
 mod local;
 mod memory;
+mod program;
 mod prompt;
 mod scopes;
 mod serve;
@@ -21,6 +22,7 @@ pub(crate) use component::{Component, Suggest};
 pub(crate) use lifetime::Lifetime;
 pub(crate) use local::{Completions, Doctor, Man};
 pub(crate) use memory::Memory;
+pub(crate) use program::{CONFINE_COMMAND, ConfineProgram, KEEP_COMMAND};
 pub(crate) use prompt::Prompt;
 pub(crate) use scopes::{describe, parse};
 pub(crate) use serve::{Dev, Serve};
@@ -233,6 +235,13 @@ pub(crate) enum Command {
     /// compiled before
     #[command(name = COMPILE_COMMAND, hide = true)]
     CompileComponent(CompileComponent),
+    /// Start the program that an order on stdin names, and end all that it started: what the host
+    /// starts for each turn of a command-line agent
+    #[command(name = KEEP_COMMAND, hide = true)]
+    KeepProgram,
+    /// Confine this process and become a program: what `keep-program` starts
+    #[command(name = CONFINE_COMMAND, hide = true)]
+    ConfineProgram(ConfineProgram),
 }
 
 /// Commands about events.

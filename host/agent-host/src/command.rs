@@ -17,6 +17,7 @@ mod key;
 mod local;
 mod memory;
 mod model;
+mod program;
 mod prompt;
 mod rebuild;
 mod reload;
@@ -31,6 +32,7 @@ mod usage;
 pub(crate) use compile::compile;
 pub(crate) use component::{review, wanted};
 pub(crate) use grants::{Change, changes};
+pub(crate) use program::{confine_program, keep_program};
 
 use crate::cli::{Cli, Command};
 use crate::config::{Loaded, load, locate};
@@ -91,7 +93,7 @@ pub(crate) async fn run(
         Command::Completions(what) => local::completions(&what, terminal),
         Command::Man(what) => local::man(&what, terminal),
         // Done before anything else is, so that it is limited from its beginning.
-        Command::CompileComponent(_) => Ok(()),
+        Command::CompileComponent(_) | Command::KeepProgram | Command::ConfineProgram(_) => Ok(()),
     }
 }
 

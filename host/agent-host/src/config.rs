@@ -31,6 +31,7 @@ mod overlay;
 mod paths;
 mod patterns;
 mod personas;
+mod programs;
 mod queue;
 mod ranges;
 mod secrets;

@@ -72,6 +72,12 @@ fn main() -> ExitCode {
     if let Command::CompileComponent(limits) = &cli.command {
         return command::compile(limits);
     }
+    if matches!(cli.command, Command::KeepProgram) {
+        return command::keep_program();
+    }
+    if let Command::ConfineProgram(what) = &cli.command {
+        return command::confine_program(what);
+    }
     let terminal = Terminal::new(cli.json, cli.quiet);
     let redaction = log::begin(matches!(cli.command, Command::Serve(_) | Command::Dev(_)));
     let mut threads = tokio::runtime::Builder::new_multi_thread();

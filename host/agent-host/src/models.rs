@@ -1,9 +1,11 @@
 //! The gateway to the models of a configuration, and what its agents ask of them.
 
+use crate::cli::KEEP_COMMAND;
 use crate::config::{Config, Loaded};
 use crate::failure::{Exit, Failure};
 use anyhow::anyhow;
 use llm::Gateway;
+use llm::program::Keeper;
 
 /// Sets up the models of the configuration, and checks that the providers of each definition's
 /// model take its settings.
@@ -13,7 +15,11 @@ pub(crate) fn gateway(loaded: &Loaded) -> Result<Gateway, Failure> {
         reason = "the configuration names variables that hold keys, and this is where they are read"
     )]
     let env = |name: &str| std::env::var(name).ok();
-    let gateway = Gateway::new(loaded.config.gateway(), loaded.folder(), &env)
+    let keeper = Keeper {
+        program: std::env::current_exe()?,
+        arguments: vec![KEEP_COMMAND.into()],
+    };
+    let gateway = Gateway::with_keeper(loaded.config.gateway(), loaded.folder(), &env, keeper)
         .map_err(|error| Failure::new(Exit::Usage, error))?;
     check_agents(&gateway, &loaded.config)?;
     Ok(gateway)

@@ -1,5 +1,9 @@
 //! The part of the config file that names providers and models.
 
+mod program;
+
+pub use program::{ProgramConfig, ProgramLimits};
+
 use domain::egress::{AddressRange, GrantError};
 use domain::price::PER_MILLION_MAX;
 use domain::ranges::{OutOfRange, out_of_range};
@@ -51,6 +55,12 @@ pub enum ProviderKind {
     Anthropic,
     /// No model at all: replies from a rule file, without key and network.
     Scripted,
+    /// The program `claude` (Claude Code) of the operating system. Needs `program`.
+    ClaudeCli,
+    /// The program `codex` (Codex) of the operating system. Needs `program`.
+    CodexCli,
+    /// The program `pi` (pi coding agent) of the operating system. Needs `program`.
+    PiCli,
 }
 
 /// One provider.
@@ -78,6 +88,9 @@ pub struct ProviderConfig {
     /// The rule file of a `scripted` provider. Relative to the config file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub script: Option<PathBuf>,
+    /// The program of a `claude-cli`, `codex-cli` or `pi-cli` provider.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub program: Option<ProgramConfig>,
     /// Calls at the same time, 1 to 1,000; 16 without. Users take turns, and in a user's turn the
     /// calls for the most urgent delegations go first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -292,6 +305,12 @@ pub enum ConfigProblem {
     /// The key has characters that no header can carry.
     #[error("what is in it is not a key: it has blanks, line breaks or characters beyond ASCII")]
     UnusableKey,
+    /// A folder of a program that cannot be granted.
+    #[error("cannot be granted: {why}")]
+    Folder {
+        /// The reason.
+        why: String,
+    },
     /// Others can read the key file.
     #[error("others than its owner may read `{}` (mode {mode:o}); run: chmod 600 {}", path.display(), quoted(path))]
     SharedKeyFile {
@@ -416,7 +435,10 @@ impl Config {
     }
 }
 
-fn check_section<T: JsonSchema + Serialize>(section: &str, values: &T) -> Result<(), ConfigError> {
+pub(crate) fn check_section<T: JsonSchema + Serialize>(
+    section: &str,
+    values: &T,
+) -> Result<(), ConfigError> {
     match out_of_range(values).first() {
         Some(OutOfRange {
             key, least, most, ..

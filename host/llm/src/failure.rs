@@ -129,6 +129,20 @@ pub enum Failure {
         /// A sample of it: at most 200 characters, cleaned of keys and control characters.
         sample: String,
     },
+    /// The program in the model's place was cut off, and may have done a part of its work. It is
+    /// not started again for the same.
+    #[error(
+        "the program of provider `{provider}` was cut off and may have done a part of its work: \
+             {told}"
+    )]
+    CutOff {
+        /// The provider.
+        provider: String,
+        /// The provider's name of the model.
+        model: String,
+        /// The reason for its end.
+        told: String,
+    },
     /// The prompt does not fit the model. The same with a shorter thread may succeed.
     #[error("the prompt is too long for model `{model}` of provider `{provider}`")]
     TooLong {
@@ -156,7 +170,7 @@ impl Failure {
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {
-            Self::Unavailable { .. } => "model-unavailable",
+            Self::Unavailable { .. } | Self::CutOff { .. } => "model-unavailable",
             Self::RateLimited { .. } => "model-rate-limited",
             Self::Refused { .. } => "model-refused",
             Self::Barred { .. } => "model-barred",
@@ -174,6 +188,7 @@ impl Failure {
             Self::Unavailable { .. } | Self::RateLimited { .. } | Self::Garbage { .. } => true,
             Self::Refused { .. }
             | Self::Barred { .. }
+            | Self::CutOff { .. }
             | Self::TooLong { .. }
             | Self::Unaffordable { .. }
             | Self::UnknownModel(_) => false,
@@ -205,6 +220,7 @@ impl Failure {
             | Self::Refused { .. }
             | Self::Barred { .. }
             | Self::Garbage { .. }
+            | Self::CutOff { .. }
             | Self::TooLong { .. }
             | Self::Unaffordable { .. }
             | Self::UnknownModel(_) => self.to_string(),

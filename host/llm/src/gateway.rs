@@ -9,9 +9,10 @@ use crate::failure::{Failure, Reason, UnknownModel, nearest};
 use crate::gate::{Gate, Pass, millis};
 use crate::health::HealthRecord;
 use crate::peer::Peer;
+use crate::program::Keeper;
 use crate::provider::{Answer, Ask, Provider};
 use crate::retry::{AttemptError, Mode, Next, Stage, next};
-use crate::trail::{Traced, Trail};
+use crate::trail::{ProgramNote, Traced, Trail};
 use domain::model::{Prompt, Reply};
 use domain::operation::Attempt;
 use domain::price::Price;
@@ -86,6 +87,9 @@ pub struct ResolvedModel {
     pub default_output_tokens: Option<u32>,
     /// Aliases of the models that are tried when this one does not answer.
     pub fallbacks: Vec<String>,
+    /// True if it or one of its fallbacks is a program, which may change the world by itself: a
+    /// call of it is not repeated.
+    pub is_program: bool,
     /// Its highest price, whichever of them answers; none when one of them has no price.
     pub price: Option<Price>,
 }
@@ -119,6 +123,29 @@ impl Gateway {
                 base,
                 env,
                 resolver: None,
+                keeper: None,
+            },
+        )
+    }
+
+    /// Sets up all that the config names as [`new`](Self::new) does, and lets its programs be
+    /// started and kept by `keeper`. Without one, every call of a program is refused.
+    ///
+    /// # Errors
+    /// The first key of the config that cannot be used. No message has a provider's key in it.
+    pub fn with_keeper(
+        config: Config,
+        base: &Path,
+        env: &dyn Fn(&str) -> Option<String>,
+        keeper: Keeper,
+    ) -> Result<Self, ConfigError> {
+        setup::gateway(
+            config,
+            &Surroundings {
+                base,
+                env,
+                resolver: None,
+                keeper: Some(keeper),
             },
         )
     }
@@ -166,8 +193,17 @@ impl Gateway {
             max_tokens: model.config.max_tokens,
             default_output_tokens: model.upstream.provider.default_output_tokens(),
             fallbacks: model.config.fallbacks.clone(),
+            is_program: self.may_be_program(model),
             price,
         })
+    }
+
+    fn may_be_program(&self, model: &Model) -> bool {
+        let fallbacks = model.config.fallbacks.iter();
+        fallbacks
+            .filter_map(|alias| self.models.get(alias))
+            .chain([model])
+            .any(|model| model.upstream.provider.is_program())
     }
 
     /// The smallest window of all models that can be asked; 0 without any.
@@ -286,6 +322,7 @@ impl Course<'_> {
             Err(failure @ (Failure::TooLong { .. } | Failure::Unaffordable { .. })) => {
                 return Err(failure);
             }
+            Err(failure) if has_worked(model, &failure) => return Err(failure),
             Err(failure) => failure,
         };
         for alias in &model.config.fallbacks {
@@ -301,6 +338,7 @@ impl Course<'_> {
             );
             match self.try_model(fallback).await {
                 Err(Failure::Unaffordable { told }) => return Err(Failure::Unaffordable { told }),
+                Err(failure) if has_worked(fallback, &failure) => return Err(failure),
                 Err(also) => self.also_failed.push(format!(
                     "`{}` of provider `{}` ({})",
                     fallback.config.model,
@@ -423,6 +461,7 @@ impl Course<'_> {
             model: &model.config.model,
             max_tokens: model.config.max_tokens,
             parameters: &model.config.parameters,
+            agent: self.budget.party().agent,
             trail: self.trail,
         };
         let feed = Feed::new(self.deltas, number, &upstream.provider.redactor());
@@ -478,11 +517,28 @@ impl Course<'_> {
     }
 }
 
+/// Returns whether a model is a program that may have worked before it failed. Another one that did
+/// the same might do it twice.
+fn has_worked(model: &Model, failure: &Failure) -> bool {
+    model.upstream.provider.is_program()
+        && matches!(failure, Failure::CutOff { .. } | Failure::Refused { .. })
+}
+
 /// Returns the error of an attempt that the deadline ended.
 fn out_of_time(ask: &Ask<'_>, upstream: &Upstream, mode: Mode) -> AttemptError {
     let peer = upstream.provider.peer(ask.provider, ask.model);
+    let failure = if upstream.provider.is_program() {
+        let told = "stopped: the time for this call is used up";
+        ask.trail.program(&ProgramNote {
+            told: format!("{}: {told}", ask.provider),
+            is_limit: true,
+        });
+        peer.cut_off(told)
+    } else {
+        peer.unavailable(Reason::Deadline, "")
+    };
     AttemptError {
-        failure: peer.unavailable(Reason::Deadline, ""),
+        failure,
         mode,
         stage: Stage::Asked,
         retry_after_ms: None,

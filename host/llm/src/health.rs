@@ -55,9 +55,10 @@ impl HealthState {
                 Self::Up
             }
             Failure::RateLimited { .. } | Failure::Refused { .. } => Self::Refusing,
-            Failure::Unavailable { .. } | Failure::Barred { .. } | Failure::Garbage { .. } => {
-                Self::Down
-            }
+            Failure::Unavailable { .. }
+            | Failure::Barred { .. }
+            | Failure::CutOff { .. }
+            | Failure::Garbage { .. } => Self::Down,
         }
     }
 }
@@ -115,6 +116,7 @@ impl Trouble {
                 provider, problem, ..
             } => format!("provider `{provider}` sent no list of its models: {problem}"),
             Failure::Barred { .. }
+            | Failure::CutOff { .. }
             | Failure::TooLong { .. }
             | Failure::Unaffordable { .. }
             | Failure::UnknownModel(_) => failure.to_string(),

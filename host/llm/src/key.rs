@@ -64,6 +64,11 @@ impl ApiKey {
             .unwrap_or_default()
     }
 
+    /// Returns it as it is, for the environment of a program.
+    pub(crate) fn exposed(&self) -> &str {
+        &self.0
+    }
+
     /// Returns it as a header's value, behind a prefix, marked so that nothing prints it.
     pub(crate) fn header(&self, prefix: &str) -> Option<HeaderValue> {
         let mut value = HeaderValue::from_str(&format!("{prefix}{}", self.0)).ok()?;

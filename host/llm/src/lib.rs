@@ -23,6 +23,8 @@
 //! - retries and pauses: `retry.rs`; what a provider can take: `gate.rs`, `breaker.rs`
 //! - turns of users and agents at the host's permits: `fair_semaphore.rs`
 //! - failures, and what a provider says of them: `failure.rs`, `peer.rs`
+//! - programs of the operating system that answer in a model's place: `provider/program.rs`, and
+//!   the processes for them, `program.rs`
 //! - keys: `key.rs`; who pays: `budget.rs`; the record of requests: `trail.rs`
 
 mod breaker;
@@ -37,6 +39,7 @@ mod gateway;
 mod health;
 mod key;
 mod peer;
+pub mod program;
 mod provider;
 mod retry;
 mod sse;
@@ -46,7 +49,7 @@ mod trail;
 pub use budget::{Afforded, AttemptBudget, Measuring, Unbudgeted};
 pub use config::{
     BreakerLimits, Config, ConfigError, ConfigProblem, LiteralKey, ModelConfig, PriceConfig,
-    ProviderConfig, ProviderKind, RetryLimits, Timeouts,
+    ProgramConfig, ProgramLimits, ProviderConfig, ProviderKind, RetryLimits, Timeouts,
 };
 pub use delta::{Delta, DeltaSink, NoDeltas};
 pub use egress::Records;
@@ -56,4 +59,4 @@ pub use health::{
     FAILED_LIST_LIFETIME_MS, Freshness, Health, HealthState, LIST_LIFETIME_MS, LIST_REFRESH_MS_MIN,
     ModelList, SeenBy, Trouble,
 };
-pub use trail::Trail;
+pub use trail::{ProgramNote, Trail};

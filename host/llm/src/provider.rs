@@ -4,6 +4,7 @@ pub(crate) mod anthropic;
 pub(crate) mod exchange;
 mod list;
 pub(crate) mod openai;
+pub(crate) mod program;
 pub(crate) mod scripted;
 
 use crate::delta::Feed;
@@ -12,6 +13,7 @@ use crate::peer::Peer;
 use crate::retry::{AttemptError, Mode};
 use crate::sse::Event;
 use crate::trail::Trail;
+use domain::id::AgentId;
 use domain::message::Part;
 use domain::model::{Prompt, Stop, Usage};
 use domain::redact::Redactor;
@@ -39,6 +41,8 @@ pub(crate) struct Ask<'a> {
     pub(crate) max_tokens: Option<u32>,
     /// More fields of the request.
     pub(crate) parameters: &'a Map<String, Value>,
+    /// The agent that asks.
+    pub(crate) agent: AgentId,
     /// The trail that records that it is asked.
     pub(crate) trail: &'a dyn Trail,
 }
@@ -128,6 +132,8 @@ pub(crate) enum Provider {
     Remote(Box<exchange::Remote>),
     /// A rule file.
     Scripted(scripted::Script),
+    /// A program of the operating system.
+    Program(Box<program::Program>),
 }
 
 impl Provider {
@@ -136,6 +142,7 @@ impl Provider {
         match self {
             Self::Remote(remote) => remote.redactor.clone(),
             Self::Scripted(_) => Redactor::default(),
+            Self::Program(program) => program.redactor.clone(),
         }
     }
 
@@ -144,6 +151,7 @@ impl Provider {
     pub(crate) fn quiet_ms(&self, mode: Mode) -> Option<u64> {
         match (self, mode) {
             (Self::Remote(remote), Mode::Whole) => Some(remote.timeouts.whole_ms),
+            (Self::Program(program), _) => Some(program.quiet_ms()),
             (Self::Remote(_), Mode::Stream) | (Self::Scripted(_), _) => None,
         }
     }
@@ -153,8 +161,13 @@ impl Provider {
     pub(crate) fn default_output_tokens(&self) -> Option<u32> {
         match self {
             Self::Remote(remote) => remote.dialect.default_output_tokens(),
-            Self::Scripted(_) => None,
+            Self::Scripted(_) | Self::Program(_) => None,
         }
+    }
+
+    /// Returns whether it is a program, which may change the world by itself.
+    pub(crate) fn is_program(&self) -> bool {
+        matches!(self, Self::Program(_))
     }
 
     /// Returns the first of the settings that it does not take: its key, and what would be taken.
@@ -163,6 +176,7 @@ impl Provider {
             Self::Remote(remote) => remote.dialect.unfit(sampling),
             // A rule file can look at all of them.
             Self::Scripted(_) => None,
+            Self::Program(program) => program.unfit(sampling),
         }
     }
 
@@ -176,6 +190,7 @@ impl Provider {
         match self {
             Self::Remote(remote) => remote.ask(ask, mode, feed).await,
             Self::Scripted(script) => script.ask(ask, mode, feed).await,
+            Self::Program(program) => Box::pin(program.ask(ask, mode, feed)).await,
         }
     }
 
@@ -184,6 +199,7 @@ impl Provider {
         let key = match self {
             Self::Remote(remote) => remote.key(),
             Self::Scripted(_) => None,
+            Self::Program(program) => program.key(),
         };
         Peer {
             provider,

@@ -73,7 +73,7 @@ impl AttemptError {
     pub(crate) fn counts_against_the_provider(&self) -> bool {
         matches!(
             self.failure,
-            Failure::Unavailable { .. } | Failure::Garbage { .. }
+            Failure::Unavailable { .. } | Failure::CutOff { .. } | Failure::Garbage { .. }
         )
     }
 

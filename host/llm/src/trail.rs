@@ -13,6 +13,18 @@ pub trait Trail: fmt::Debug + Send + Sync {
     /// A provider's key is about to go out. `used` says where the key is kept and which host gets
     /// it; never the key itself.
     fn key_used(&self, used: &str);
+
+    /// A program is about to be started, or has ended.
+    fn program(&self, _note: &ProgramNote) {}
+}
+
+/// A note about a program that was started in a model's place, for the ledger.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProgramNote {
+    /// The program, its folder, and what became of it.
+    pub told: String,
+    /// True if a limit ended it.
+    pub is_limit: bool,
 }
 
 /// A trail of debug logs alone.

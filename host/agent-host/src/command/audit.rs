@@ -16,7 +16,7 @@ use domain::grant::capability::{ENV_READ, FILES_READ, FILES_WRITE, NET_HTTP, SEC
 use domain::id::AgentId;
 use domain::memory;
 use domain::panels;
-use domain::ruling::{AGENT_CALL, MODEL_CALL, STEP, TOOL_CALL};
+use domain::ruling::{AGENT_CALL, MODEL_CALL, PROGRAM_RUN, STEP, TOOL_CALL};
 use domain::skill;
 use domain::talk;
 use serde_json::Value;
@@ -105,6 +105,7 @@ impl Known {
             TOOL_CALL,
             STEP,
             MODEL_CALL,
+            PROGRAM_RUN,
             AGENT_CALL,
             OPERATOR_READ,
             DELIVER,

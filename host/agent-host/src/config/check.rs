@@ -5,7 +5,7 @@ use super::document::Loaded;
 use super::finding::{Finding, error, warning};
 use super::{
     agents, buckets, directories, environment, file_system, identity, network, paths, patterns,
-    personas, ranges, secrets, skills,
+    personas, programs, ranges, secrets, skills,
 };
 use crate::guests;
 use domain::grant::GuestLimits;
@@ -24,6 +24,7 @@ pub(crate) fn check(loaded: &Loaded) -> Vec<Finding> {
     directories::check_overlaps(loaded, &mut findings);
     secrets::check(loaded, &mut findings);
     check_models(loaded, &mut findings);
+    programs::check(loaded, &mut findings);
     findings.extend(loaded.config.limits.check());
     findings.extend(loaded.config.delegation.check());
     findings.extend(loaded.config.agent_tools.check());

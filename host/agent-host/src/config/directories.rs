@@ -285,7 +285,7 @@ impl Granted<'_> {
 
 /// Returns the sensitive part of the machine that a folder is, is in or contains, which no
 /// component should have.
-fn dangerous(granted: &Path, home: Option<&Path>) -> Option<&'static str> {
+pub(super) fn dangerous(granted: &Path, home: Option<&Path>) -> Option<&'static str> {
     let meets = |place: &Path| {
         let place = Reached::by(place).end;
         granted.starts_with(&place) || place.starts_with(granted)
@@ -326,7 +326,7 @@ fn is_normal(at: &str) -> bool {
 
 /// Returns what a folder would give away: data of the host, a secret, or control over the
 /// configuration or the code that the host runs.
-fn own_of_host(loaded: &Loaded, granted: &Path, access: Access) -> Option<String> {
+pub(super) fn own_of_host(loaded: &Loaded, granted: &Path, access: Access) -> Option<String> {
     let granted = Reached::by(granted);
     let data = Reached::by(&loaded.data_dir());
     if data.is_in(&granted) || granted.is_in(&data) {

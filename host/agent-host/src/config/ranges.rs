@@ -45,6 +45,7 @@ mod tests {
         whole::<llm::RetryLimits>();
         whole::<llm::Timeouts>();
         whole::<llm::BreakerLimits>();
+        whole::<llm::ProgramLimits>();
     }
 
     #[test]

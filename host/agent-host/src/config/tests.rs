@@ -360,6 +360,49 @@ fn a_chat_provider_that_chooses_no_model_is_an_error() {
 }
 
 #[test]
+fn a_chat_provider_that_is_a_program_chooses_its_model() {
+    let text = "[[agents]]\nagentId = \"a\"\ndisplayName = \"x\"\nchat = { provider = \"pi-cli\" }\n\
+        [providers.coder]\nkind = \"pi-cli\"\n[models.m]\nprovider = \"coder\"\nmodel = \"x\"\n\
+        [providers.coder.program]\npath = \"/usr/bin/pi\"\nfolder = \"/srv/work\"\n\
+        home = \"/srv/homes\"\n";
+    let config = config(text);
+    let chosen = config.definitions();
+    assert_eq!(chosen[0].model.as_deref(), Some("m"));
+    let found = findings(text);
+    assert!(
+        found.iter().any(|(severity, key, message)| {
+            *severity == Severity::Warning
+                && key == "providers.coder.program.enabled"
+                && message.contains("switched off")
+        }),
+        "{found:?}"
+    );
+}
+
+#[test]
+fn a_program_is_granted_no_folder_of_the_machine_or_the_host() {
+    for (folder, home, key) in [
+        ("/etc", "/srv/homes", "folder"),
+        ("/usr/lib", "/srv/homes", "folder"),
+        ("/", "/srv/homes", "folder"),
+        ("/srv/work", "/etc/homes", "home"),
+    ] {
+        let text = format!(
+            "[providers.coder]\nkind = \"codex-cli\"\n[providers.coder.program]\n\
+             path = \"/usr/bin/codex\"\nfolder = \"{folder}\"\nhome = \"{home}\"\n"
+        );
+        let found = findings(&text);
+        let at = format!("providers.coder.program.{key}");
+        assert!(
+            found
+                .iter()
+                .any(|(severity, key, _)| (*severity, key) == (Severity::Error, &at)),
+            "{folder} {home}: {found:?}"
+        );
+    }
+}
+
+#[test]
 fn what_this_version_does_not_act_upon_is_told() {
     let agent = "[[agents]]\nagentId = \"a\"\ndisplayName = \"x\"\n";
     for (line, key) in [

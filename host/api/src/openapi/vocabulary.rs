@@ -373,7 +373,15 @@ fn of_models() -> Vec<Words> {
         Words::new(
             "ModelProviderKind",
             "The API that a provider speaks.",
-            &["openai", "openai-compatible", "anthropic", "scripted"],
+            &[
+                "openai",
+                "openai-compatible",
+                "anthropic",
+                "scripted",
+                "claude-cli",
+                "codex-cli",
+                "pi-cli",
+            ],
         )
         .at(&["ModelProvider.kind"]),
     ]

@@ -209,6 +209,9 @@ fn kind(kind: ProviderKind) -> &'static str {
         ProviderKind::OpenaiCompatible => "openai-compatible",
         ProviderKind::Anthropic => "anthropic",
         ProviderKind::Scripted => "scripted",
+        ProviderKind::ClaudeCli => "claude-cli",
+        ProviderKind::CodexCli => "codex-cli",
+        ProviderKind::PiCli => "pi-cli",
     }
 }
 

@@ -316,6 +316,7 @@ mod tests {
             max_tokens,
             default_output_tokens,
             fallbacks: Vec::new(),
+            is_program: false,
             price: None,
         }
     }

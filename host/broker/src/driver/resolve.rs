@@ -377,8 +377,18 @@ impl SessionContext {
                 reserved_tokens,
                 reserved_micros,
             },
-            EffectClass::Idempotent,
+            asking(&route),
         ))
+    }
+}
+
+/// Returns the effect of asking a model. A program in a model's place may change the world by
+/// itself: once it was started, it is not started again for the same.
+pub(super) fn asking(route: &ResolvedModel) -> EffectClass {
+    if route.is_program {
+        EffectClass::NonIdempotent
+    } else {
+        EffectClass::Idempotent
     }
 }
 

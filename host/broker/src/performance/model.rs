@@ -25,14 +25,14 @@ use domain::message::{Draft, Message, MessageId, Part, Role, text_of};
 use domain::model::{Prompt, Reply, arrange};
 use domain::operation::{Attempt, Operation};
 use domain::prompt_cut::PromptCut;
-use domain::ruling::Rule;
+use domain::ruling::{PROGRAM_RUN, Rule};
 use domain::run::settle::Ended;
 use domain::sections::{Section, blocks};
 use domain::step::{Audience, Context, Failure, ModelRequest, Toolset};
 use domain::tool::ToolDefinition;
 use llm::Failure::TooLong;
 use llm::fair_semaphore::Party;
-use llm::{Afforded, AttemptBudget, Delta, DeltaSink, Gateway, Measuring, Records};
+use llm::{Afforded, AttemptBudget, Delta, DeltaSink, Gateway, Measuring, ProgramNote, Records};
 use runtime::CallAudit;
 use std::sync::Arc;
 use store::ReadError;
@@ -449,8 +449,12 @@ impl Model<'_> {
     }
 }
 
-/// Returns the end of a call without a reply.
+/// Returns the end of a call without a reply. Of a program that was cut off nobody can tell what it
+/// did.
 fn failed(failure: &llm::Failure, also_failed: &[String]) -> Ended {
+    if let llm::Failure::CutOff { .. } = failure {
+        return Ended::Unknown;
+    }
     let message = match also_failed {
         [] => failure.to_string(),
         also => format!(
@@ -508,6 +512,15 @@ impl llm::Trail for Trail<'_> {
             Rule::Granted,
             used,
         );
+    }
+
+    fn program(&self, note: &ProgramNote) {
+        let (verdict, rule) = if note.is_limit {
+            (BoundaryVerdict::Limited, Rule::Limits)
+        } else {
+            (BoundaryVerdict::Granted, Rule::Granted)
+        };
+        self.audit.decided(PROGRAM_RUN, verdict, rule, &note.told);
     }
 }
 

@@ -9,6 +9,8 @@ pub const TOOL_CALL: &str = "tools.call";
 pub const STEP: &str = "agents.step";
 /// Stands for asking a model.
 pub const MODEL_CALL: &str = "models.call";
+/// Stands for starting a program of the operating system in a model's place.
+pub const PROGRAM_RUN: &str = "programs.run";
 /// Stands for dispatching to another agent.
 pub const AGENT_CALL: &str = "agents.call";
 

@@ -67,7 +67,7 @@ pub enum ToolExposure {
 pub struct ChatSettings {
     /// The provider whose model it uses, by its name in `providers` or by its kind, such as
     /// `openai`. Needed only without `model`, and enough when the default model or a single one is
-    /// there. The design's `claude-cli`, `codex-cli` and `pi-cli` are no kinds here.
+    /// there.
     pub provider: Option<String>,
 }
 

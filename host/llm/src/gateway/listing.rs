@@ -98,7 +98,7 @@ impl Gateway {
 
     /// Returns all providers by name, with their own lists of models. Each whose list is too old is
     /// asked for it, all at the same time: that costs nothing, and takes ten seconds at most. A
-    /// scripted provider lists the models that the configuration gives it.
+    /// scripted provider and a program list the models that the configuration gives them.
     pub async fn providers(&self, freshness: Freshness) -> Vec<ConfiguredProvider> {
         let mut states = Vec::new();
         for upstream in &self.upstreams {
@@ -111,7 +111,7 @@ impl Gateway {
         let ask = async {
             match &upstream.provider {
                 Provider::Remote(remote) => remote.list(&upstream.name).await,
-                Provider::Scripted(_) => Ok(Some(self.scripted(upstream))),
+                Provider::Scripted(_) | Provider::Program(_) => Ok(Some(self.configured(upstream))),
             }
         };
         let list = upstream.health.list(freshness, ask).await;
@@ -123,8 +123,8 @@ impl Gateway {
         }
     }
 
-    /// Returns the models of a scripted provider.
-    fn scripted(&self, upstream: &Upstream) -> ListedNames {
+    /// Returns the models of a provider that has those that the configuration gives it.
+    fn configured(&self, upstream: &Upstream) -> ListedNames {
         let names: BTreeSet<String> = self
             .models
             .values()

@@ -12,9 +12,11 @@ use crate::gateway::way_out::{ProviderUrl, way_out};
 use crate::gateway::{Gateway, Model, Upstream};
 use crate::health::HealthRecord;
 use crate::key::ApiKey;
+use crate::program::Keeper;
 use crate::provider::anthropic::Anthropic;
 use crate::provider::exchange::Remote;
 use crate::provider::openai::OpenAi;
+use crate::provider::program::Cli;
 use crate::provider::scripted::Script;
 use crate::provider::{Dialect, Provider};
 use domain::price::Price;
@@ -24,6 +26,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
+mod program;
+
 /// The settings that the config does not hold itself.
 pub(crate) struct Surroundings<'a> {
     /// The folder from which relative paths start.
@@ -32,6 +36,8 @@ pub(crate) struct Surroundings<'a> {
     pub(crate) env: &'a dyn Fn(&str) -> Option<String>,
     /// Another way to look up names.
     pub(crate) resolver: Option<Arc<dyn Resolve>>,
+    /// The keeper of programs; none where none may be started.
+    pub(crate) keeper: Option<Keeper>,
 }
 
 /// Sets up a gateway.
@@ -168,7 +174,9 @@ fn check_parameters(
 ) -> Result<(), ConfigError> {
     let key = |name: &str| format!("models.{alias}.parameters.{name}");
     match (&upstream.provider, model.parameters.keys().next()) {
-        (Provider::Scripted(_), Some(name)) => Err(ConfigProblem::Misplaced.at(key(name))),
+        (Provider::Scripted(_) | Provider::Program(_), Some(name)) => {
+            Err(ConfigProblem::Misplaced.at(key(name)))
+        }
         (Provider::Remote(remote), Some(_)) => {
             let reserved = remote.dialect.reserved();
             match model
@@ -202,10 +210,16 @@ fn upstream(
         }
         .at(key("concurrentMax")));
     }
+    if provider.program.is_some() && Cli::of(provider.kind).is_none() {
+        return Err(ConfigProblem::Misplaced.at(key("program")));
+    }
     let made = match provider.kind {
         ProviderKind::Scripted => Provider::Scripted(script(provider, surroundings, &key)?),
         ProviderKind::Openai | ProviderKind::OpenaiCompatible | ProviderKind::Anthropic => {
             Provider::Remote(Box::new(remote(provider, config, surroundings, &key)?))
+        }
+        ProviderKind::ClaudeCli | ProviderKind::CodexCli | ProviderKind::PiCli => {
+            Provider::Program(Box::new(program::program(provider, surroundings, &key)?))
         }
     };
     let gate = Gate::new(
@@ -268,7 +282,11 @@ impl KindDefaults {
                 variable: Some("ANTHROPIC_API_KEY"),
                 dialect: Box::new(Anthropic),
             },
-            ProviderKind::OpenaiCompatible | ProviderKind::Scripted => Self {
+            ProviderKind::OpenaiCompatible
+            | ProviderKind::Scripted
+            | ProviderKind::ClaudeCli
+            | ProviderKind::CodexCli
+            | ProviderKind::PiCli => Self {
                 url: None,
                 variable: None,
                 dialect: Box::new(OpenAi::Compatible),

@@ -64,6 +64,7 @@ fn opening(
         base: Path::new("."),
         env: &|_| None,
         resolver: Some(resolver),
+        keeper: None,
     };
     gateway(serde_json::from_value(config).unwrap(), &surroundings).unwrap()
 }

@@ -122,7 +122,7 @@ impl Remote {
 }
 
 /// Returns the reason why a reply could not be stored and read again.
-fn unkept(parts: &[Part]) -> Option<&'static str> {
+pub(super) fn unkept(parts: &[Part]) -> Option<&'static str> {
     let deep = |part: &Part| matches!(part, Part::Opaque { value, .. } if json::is_deeper(value, DEPTH_MAX));
     if parts.iter().any(deep) {
         return Some("a field of it is nested deeper than 64 levels of lists and objects");

@@ -9,5 +9,6 @@ mod config;
 mod faults;
 mod happy;
 mod listing;
+mod programs;
 mod server;
 mod setting;

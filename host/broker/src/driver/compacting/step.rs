@@ -9,6 +9,7 @@ use crate::driver::error::DriverError;
 use crate::driver::frozen::Frozen;
 use crate::driver::prepare::Prepared;
 use crate::driver::reserve::Reserve;
+use crate::driver::resolve::asking;
 use crate::driver::scope::simply;
 use crate::driver::state::Driver;
 use crate::ledger::{Through, entry, ledger_event};
@@ -24,7 +25,6 @@ use domain::run::end::Cause;
 use domain::run::intake::Intake;
 use domain::step::{Decision, StepResult, Work};
 use domain::time::Timestamp;
-use domain::tool::EffectClass;
 use runtime::Decided;
 
 /// The code of a run that ended because of a limit.
@@ -188,7 +188,7 @@ impl SessionContext {
                 reserved_tokens: reserve.tokens(),
                 reserved_micros,
             };
-            resolved.push(simply(performer, EffectClass::Idempotent));
+            resolved.push(simply(performer, asking(&route)));
         }
         Ok(resolved)
     }

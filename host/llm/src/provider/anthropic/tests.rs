@@ -43,6 +43,7 @@ fn request(prompt: &Prompt, model: &str) -> Value {
             model,
             max_tokens: None,
             parameters: &parameters,
+            agent: domain::id::AgentId(uuid::Uuid::nil()),
             trail: &crate::trail::Traced,
         },
         Mode::Stream,
@@ -59,6 +60,7 @@ fn streamed(events: &[Value]) -> Result<Answer, Broken> {
         model: "m",
         max_tokens: None,
         parameters: &parameters,
+        agent: domain::id::AgentId(uuid::Uuid::nil()),
         trail: &crate::trail::Traced,
     };
     let mut assembly = Anthropic.assembly(&ask);

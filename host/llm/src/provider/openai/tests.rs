@@ -40,6 +40,7 @@ fn ask<'a>(prompt: &'a Prompt, model: &'a str, parameters: &'a Map<String, Value
         model,
         max_tokens: Some(100),
         parameters,
+        agent: domain::id::AgentId(uuid::Uuid::nil()),
         trail: &crate::trail::Traced,
     }
 }

@@ -97,6 +97,7 @@ async fn asked(rules: &str, messages: Vec<Message>) -> (Result<Answer, AttemptEr
         model: "demo",
         max_tokens: None,
         parameters: &parameters,
+        agent: domain::id::AgentId(uuid::Uuid::nil()),
         trail: &crate::trail::Traced,
     };
     let result = script(rules)

@@ -1,0 +1,65 @@
+//! Checks of the programs that answer in a model's place.
+
+use super::directories::{dangerous, own_of_host};
+use super::document::Loaded;
+use super::finding::{Finding, error, warning};
+use super::locations;
+use domain::grant::Access;
+use std::path::Path;
+
+/// Finds folders that no program should have, programs that are switched off though a model needs
+/// them, and those that this system cannot confine.
+pub(super) fn check(loaded: &Loaded, findings: &mut Vec<Finding>) {
+    let config = &loaded.config;
+    for (name, provider) in &config.providers {
+        let Some(program) = &provider.program else {
+            continue;
+        };
+        let key = |field: &str| format!("providers.{name}.program.{field}");
+        let access = if program.read_only {
+            Access::ReadOnly
+        } else {
+            Access::ReadWrite
+        };
+        let folders = [
+            ("folder", &program.folder, access),
+            ("home", &program.home, Access::ReadWrite),
+        ];
+        for (field, folder, access) in folders {
+            let folder = loaded.resolve(folder);
+            findings.extend(
+                not_to_grant(loaded, &folder, access).map(|message| error(key(field), message)),
+            );
+        }
+        for (index, folder) in program.read_folders.iter().enumerate() {
+            let folder = loaded.resolve(folder);
+            let own = own_of_host(loaded, &folder, Access::ReadOnly);
+            findings.extend(own.map(|own| {
+                let message = format!("`{}` holds {own}; name less", folder.display());
+                error(key(&format!("readFolders[{index}]")), message)
+            }));
+        }
+        if !program.enabled {
+            let message = "its program is switched off, and every call of its models is refused; \
+                           set it to true to let the program be started";
+            findings.push(warning(key("enabled"), message));
+        } else if !llm::program::can_confine() {
+            let message = "this system cannot confine the program to its folders (Landlock); it \
+                           may do whatever the host's own user may";
+            findings.push(warning(key("enabled"), message));
+        }
+    }
+}
+
+/// Returns why a folder is not to be granted to a program.
+fn not_to_grant(loaded: &Loaded, folder: &Path, access: Access) -> Option<String> {
+    // The program may be installed at home or among the system's own files, and works elsewhere.
+    let real = folder.canonicalize();
+    let real = real.unwrap_or_else(|_| folder.to_owned());
+    let what = own_of_host(loaded, folder, access)
+        .or_else(|| dangerous(&real, locations::home().as_deref()).map(str::to_owned))?;
+    Some(format!(
+        "`{}` is, is in or holds {what}; name a folder that is there for this program alone",
+        folder.display()
+    ))
+}

@@ -1,0 +1,139 @@
+//! The way from the config to a provider that is a program.
+
+use super::{Surroundings, api_key, is_variable};
+use crate::config::{ConfigError, ConfigProblem, ProgramConfig, ProviderConfig, check_section};
+use crate::key::ApiKey;
+use crate::program::can_confine;
+use crate::provider::program::{Cli, Program};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// Sets up a program. It is not started, and its home is not made before its first turn.
+pub(super) fn program(
+    provider: &ProviderConfig,
+    surroundings: &Surroundings<'_>,
+    key: &dyn Fn(&str) -> String,
+) -> Result<Program, ConfigError> {
+    let missing = |why: &'static str| ConfigProblem::Missing { why }.at(key("program"));
+    let no_program = "a provider of this kind needs the program that it starts";
+    let cli = Cli::of(provider.kind).ok_or_else(|| missing(no_program))?;
+    let config = provider
+        .program
+        .as_ref()
+        .ok_or_else(|| missing(no_program))?;
+    let misplaced = [
+        ("baseUrl", provider.base_url.is_some()),
+        ("script", provider.script.is_some()),
+        ("privateAddresses", !provider.private_addresses.is_empty()),
+        ("program.login", config.login && cli != Cli::Claude),
+    ];
+    if let Some((field, _)) = misplaced.iter().find(|(_, there)| *there) {
+        return Err(ConfigProblem::Misplaced.at(key(field)));
+    }
+    check_section(&key("program.limits"), &config.limits)?;
+    let config = whole(config, surroundings.base, key)?;
+    let variable = provider.api_key_env.as_deref();
+    let variable = variable.unwrap_or(cli.key_variable()).to_owned();
+    let api_key = api_key(provider, None, surroundings, key)?;
+    let redactor = api_key.as_ref().map(ApiKey::redactor).unwrap_or_default();
+    if config.enabled && !can_confine() && !config.require_confinement {
+        tracing::warn!(
+            config.key = key("program"),
+            "this system cannot confine a program to its folders: it may read and write whatever \
+             the host's own user may"
+        );
+    }
+    Ok(Program {
+        cli,
+        environment: environment(&config, surroundings, key)?,
+        config,
+        key: api_key.map(|api_key| (variable, api_key)),
+        redactor,
+        keeper: surroundings.keeper.clone(),
+    })
+}
+
+/// Returns the config with whole paths, none of which undoes what another one grants.
+fn whole(
+    config: &ProgramConfig,
+    base: &Path,
+    key: &dyn Fn(&str) -> String,
+) -> Result<ProgramConfig, ConfigError> {
+    let found = |field: &str, path: &Path| {
+        let path = base.join(path);
+        std::fs::canonicalize(&path)
+            .map_err(|source| ConfigProblem::Unreadable { path, source }.at(key(field)))
+    };
+    let path = found("program.path", &config.path)?;
+    let folder = found("program.folder", &config.folder)?;
+    let denied = |field: &str, why: String| ConfigProblem::Folder { why }.at(key(field));
+    if !path.is_file() {
+        return Err(denied("program.path", "it is not a file".to_owned()));
+    }
+    if !folder.is_dir() {
+        return Err(denied("program.folder", "it is not a folder".to_owned()));
+    }
+    if !config.read_only && path.starts_with(&folder) {
+        let why = "the program's own file is in it, and the program must not write that".to_owned();
+        return Err(denied("program.folder", why));
+    }
+    let home = std::path::absolute(base.join(&config.home)).map_err(|source| {
+        let path = config.home.clone();
+        ConfigProblem::Unreadable { path, source }.at(key("program.home"))
+    })?;
+    // Where it is there already, it may be reached through a link.
+    let real = std::fs::canonicalize(&home).unwrap_or(home);
+    if real.starts_with(&folder) || folder.starts_with(&real) {
+        let why = format!(
+            "it and `folder` (`{}`) lie in each other, and the program must not write what the \
+             host keeps there; name a folder elsewhere",
+            folder.display()
+        );
+        return Err(denied("program.home", why));
+    }
+    let mut read_folders = Vec::new();
+    for (index, path) in config.read_folders.iter().enumerate() {
+        read_folders.push(found(&format!("program.readFolders[{index}]"), path)?);
+    }
+    let is_text = |path: &PathBuf| path.to_str().is_some();
+    if ![&path, &folder, &real].into_iter().all(is_text) || !read_folders.iter().all(is_text) {
+        let why = "a path of it is not UTF-8".to_owned();
+        return Err(denied("program", why));
+    }
+    Ok(ProgramConfig {
+        path,
+        folder,
+        home: real,
+        read_folders,
+        ..config.clone()
+    })
+}
+
+/// Returns the variables that a program gets by name and by value.
+fn environment(
+    config: &ProgramConfig,
+    surroundings: &Surroundings<'_>,
+    key: &dyn Fn(&str) -> String,
+) -> Result<BTreeMap<String, String>, ConfigError> {
+    let mut environment = BTreeMap::new();
+    for (index, name) in config.environment.iter().enumerate() {
+        let no = |problem: ConfigProblem| problem.at(key(&format!("program.environment[{index}]")));
+        if !is_variable(name) {
+            return Err(no(ConfigProblem::NotAVariable));
+        }
+        // One that is not set there is not set here.
+        if let Some(value) = (surroundings.env)(name) {
+            environment.insert(name.clone(), value);
+        }
+    }
+    for (name, value) in &config.variables {
+        let is_usable = !name.is_empty() && !name.contains(['=', '\0']) && !value.contains('\0');
+        if !is_usable {
+            let why = "not a variable with a value that a program can be given".to_owned();
+            let key = key(&format!("program.variables.{name}"));
+            return Err(ConfigProblem::Folder { why }.at(key));
+        }
+        environment.insert(name.clone(), value.clone());
+    }
+    Ok(environment)
+}

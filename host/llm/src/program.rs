@@ -1,0 +1,17 @@
+//! Programs of the operating system: started without a shell, confined, watched, and ended with all
+//! that they started.
+//!
+//! They stand apart because nothing else in the host starts what may change the world by itself.
+//! Three processes take part. The host starts a *keeper* ([`keep`]), which is this same executable.
+//! The keeper starts a process that confines itself ([`confine`]) and then becomes the program.
+//! Never in here: what a program says, and what that means.
+
+mod below;
+mod confine;
+mod keep;
+pub(crate) mod order;
+pub(crate) mod running;
+
+pub use confine::{ConfineError, can_confine, confine};
+pub use keep::{Starter, keep};
+pub use running::Keeper;

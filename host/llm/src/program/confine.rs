@@ -1,0 +1,185 @@
+//! The process that confines itself and then becomes the program.
+
+use crate::program::order::{Confinement, Exit, OPEN_FILES_MAX};
+use rustix::process::{Resource, Rlimit, getppid, setrlimit};
+use std::convert::Infallible;
+use std::ffi::OsString;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+/// The descriptors that a program starts with: stdin, stdout and stderr.
+const STANDARD_DESCRIPTORS: i32 = 3;
+/// The folders in which systems list the descriptors of the process that looks.
+const DESCRIPTORS: [&str; 2] = ["/proc/self/fd", "/dev/fd"];
+
+/// The reason why a program is not started.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfineError {
+    /// Its folders and limits could not be read.
+    #[error("the confinement cannot be read")]
+    Unreadable(#[source] serde_json::Error),
+    /// No program is named.
+    #[error("no program is named")]
+    NoProgram,
+    /// Another process than its keeper started it, or its keeper is gone.
+    #[error("the process is not the child of process {0}")]
+    Orphaned(u32),
+    /// A limit could not be set.
+    #[error("the process could not be limited")]
+    Unlimited(#[source] rustix::io::Errno),
+    /// Descriptors of the host could have been inherited.
+    #[error("the open descriptors cannot be listed")]
+    Descriptors,
+    /// The rules for its folders could not be made.
+    #[cfg(target_os = "linux")]
+    #[error("the folders of the program could not be enforced")]
+    Rules(#[source] landlock::RulesetError),
+    /// The system does not enforce folders, and it has to.
+    #[error("this system cannot enforce the folders of a program (Landlock)")]
+    NotConfined,
+    /// The program's file cannot be executed.
+    #[error("the program could not be started")]
+    NotStarted(#[source] std::io::Error),
+}
+
+impl ConfineError {
+    /// Returns the exit code that tells the keeper of it.
+    #[must_use]
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Self::NotConfined => Exit::NotConfined.code(),
+            _ => Exit::NotStarted.code(),
+        }
+    }
+}
+
+/// Confines this process for good and becomes the program. Its environment, its folder and its
+/// standard descriptors are those of this process.
+///
+/// # Errors
+/// It could not be confined, or the program cannot be executed. Nothing was started then.
+pub fn confine(confinement: &str, command: &[OsString]) -> Result<Infallible, ConfineError> {
+    let confinement: Confinement =
+        serde_json::from_str(confinement).map_err(ConfineError::Unreadable)?;
+    let (program, arguments) = command.split_first().ok_or(ConfineError::NoProgram)?;
+    stay_with(confinement.keeper)?;
+    close_descriptors()?;
+    limit(Resource::Core, 0)?;
+    limit(Resource::Cpu, confinement.cpu_s_max)?;
+    limit(Resource::Fsize, confinement.file_bytes_max)?;
+    limit(Resource::Nofile, OPEN_FILES_MAX)?;
+    restrict(&confinement)?;
+    Err(ConfineError::NotStarted(
+        Command::new(program).args(arguments).exec(),
+    ))
+}
+
+/// Ends with the keeper, or at once when that has ended already.
+fn stay_with(keeper: u32) -> Result<(), ConfineError> {
+    #[cfg(target_os = "linux")]
+    rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))
+        .map_err(ConfineError::Unlimited)?;
+    // Looked at only now: a parent that ended before sends no signal any more.
+    let is_its_child =
+        getppid().is_some_and(|pid| u32::try_from(pid.as_raw_nonzero().get()) == Ok(keeper));
+    if is_its_child {
+        Ok(())
+    } else {
+        Err(ConfineError::Orphaned(keeper))
+    }
+}
+
+/// Closes every descriptor but the standard ones. The host's own close by themselves; those that it
+/// was started with may not.
+fn close_descriptors() -> Result<(), ConfineError> {
+    let entries = DESCRIPTORS
+        .iter()
+        .find_map(|folder| std::fs::read_dir(folder).ok())
+        .ok_or(ConfineError::Descriptors)?;
+    let open: Vec<i32> = entries
+        .flatten()
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .collect();
+    for descriptor in open {
+        if descriptor >= STANDARD_DESCRIPTORS {
+            // The list's own descriptor is among them, and closed already.
+            let _ = nix::unistd::close(descriptor);
+        }
+    }
+    Ok(())
+}
+
+/// Sets a limit for good, or leaves a stricter one that is set already.
+fn limit(resource: Resource, wanted: u64) -> Result<(), ConfineError> {
+    let allowed = rustix::process::getrlimit(resource).maximum;
+    let max = allowed.map_or(wanted, |allowed| allowed.min(wanted));
+    let limit = Rlimit {
+        current: Some(max),
+        maximum: Some(max),
+    };
+    setrlimit(resource, limit).map_err(ConfineError::Unlimited)
+}
+
+/// Leaves this process nothing of the file system but what it is granted, no signals to processes
+/// outside of it, and no way to more rights.
+#[cfg(target_os = "linux")]
+fn restrict(confinement: &Confinement) -> Result<(), ConfineError> {
+    use landlock::{
+        ABI, Access, AccessFs, Ruleset, RulesetAttr, RulesetCreated, RulesetCreatedAttr,
+        RulesetStatus, Scope, path_beneath_rules,
+    };
+    let abi = ABI::V6;
+    let status = Ruleset::default()
+        .handle_access(AccessFs::from_all(abi))
+        .and_then(|ruleset| ruleset.scope(Scope::from_all(abi)))
+        .and_then(Ruleset::create)
+        .and_then(|ruleset| {
+            ruleset.add_rules(path_beneath_rules(
+                &confinement.read,
+                AccessFs::from_read(abi),
+            ))
+        })
+        .and_then(|ruleset| {
+            ruleset.add_rules(path_beneath_rules(
+                &confinement.write,
+                AccessFs::from_all(abi),
+            ))
+        })
+        .and_then(RulesetCreated::restrict_self)
+        .map_err(ConfineError::Rules)?;
+    match status.ruleset {
+        RulesetStatus::NotEnforced if confinement.is_required => Err(ConfineError::NotConfined),
+        RulesetStatus::NotEnforced
+        | RulesetStatus::PartiallyEnforced
+        | RulesetStatus::FullyEnforced => Ok(()),
+    }
+}
+
+/// Leaves the file system as it is: this system has nothing like it.
+#[cfg(not(target_os = "linux"))]
+fn restrict(confinement: &Confinement) -> Result<(), ConfineError> {
+    if confinement.is_required {
+        Err(ConfineError::NotConfined)
+    } else {
+        Ok(())
+    }
+}
+
+/// Returns whether this system enforces the folders of a program. Nothing is restricted by asking.
+#[cfg(target_os = "linux")]
+#[must_use]
+pub fn can_confine() -> bool {
+    use landlock::{ABI, Access, AccessFs, CompatLevel, Compatible, Ruleset, RulesetAttr};
+    Ruleset::default()
+        .set_compatibility(CompatLevel::HardRequirement)
+        .handle_access(AccessFs::from_all(ABI::V1))
+        .and_then(Ruleset::create)
+        .is_ok()
+}
+
+/// Returns whether this system enforces the folders of a program: no other than Linux does.
+#[cfg(not(target_os = "linux"))]
+#[must_use]
+pub fn can_confine() -> bool {
+    false
+}

@@ -1,0 +1,530 @@
+//! Providers that are programs of the operating system: a process for each turn.
+//!
+//! A program works by itself: it may call tools of its own and so change the world. A turn of it is
+//! therefore never repeated, here or by the broker. The tools of the host are not for it. Each
+//! program has a file with its lines (`claude.rs`, `codex.rs`, `pi.rs`); what they share is in
+//! `protocol.rs`, the part of the conversation that it is told in `thread.rs`, and the homes with
+//! its sessions in `homes.rs`.
+
+mod claude;
+mod codex;
+mod homes;
+mod pi;
+mod protocol;
+mod thread;
+
+use crate::config::{ProgramConfig, ProviderKind};
+use crate::delta::Feed;
+use crate::failure::{Failure, Reason};
+use crate::key::{ApiKey, clean};
+use crate::peer::Peer;
+use crate::program::order::{Confinement, Exit, Order, limit_of};
+use crate::program::running::{Running, Silence};
+use crate::program::{Keeper, can_confine};
+use crate::provider::exchange::unkept;
+use crate::provider::{Answer, Ask};
+use crate::retry::{AttemptError, Mode, Stage};
+use crate::trail::ProgramNote;
+use claude::Claude;
+use codex::Codex;
+use domain::message::Part;
+use domain::model::Stop;
+use domain::redact::Redactor;
+use domain::sampling::Sampling;
+use egress::awake::{Instant, timeout, timeout_at};
+use homes::Home;
+use pi::Pi;
+use protocol::{Gathered, Protocol, Said, Step, Turn};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+use uuid::Uuid;
+
+/// Bytes of a system prompt: it is an argument, and systems take no longer ones.
+const SYSTEM_BYTES_MAX: usize = 96 << 10;
+/// Characters of what a program says about its failure.
+const CAUSE_CHARS_MAX: usize = 500;
+/// Files and folders of the system that programs read, and where they start others from.
+const SYSTEM_READ: [&str; 13] = [
+    "/usr",
+    "/bin",
+    "/sbin",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/etc",
+    "/nix/store",
+    "/run/systemd/resolve",
+    "/proc",
+    "/sys/devices/system/cpu",
+    "/sys/fs/cgroup",
+    "/dev/fd",
+];
+/// Devices that hold nothing.
+const SYSTEM_WRITE: [&str; 6] = [
+    "/dev/null",
+    "/dev/zero",
+    "/dev/full",
+    "/dev/random",
+    "/dev/urandom",
+    "/dev/tty",
+];
+/// The variable with the folders in which programs are looked for, and its value.
+const SEARCH_PATH: (&str, &str) = ("PATH", "/usr/local/bin:/usr/bin:/bin");
+
+/// The program of a provider.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Cli {
+    /// `claude`.
+    Claude,
+    /// `codex`.
+    Codex,
+    /// `pi`.
+    Pi,
+}
+
+impl Cli {
+    /// Returns the program of a kind of provider, if it is one.
+    pub(crate) fn of(kind: ProviderKind) -> Option<Self> {
+        match kind {
+            ProviderKind::ClaudeCli => Some(Self::Claude),
+            ProviderKind::CodexCli => Some(Self::Codex),
+            ProviderKind::PiCli => Some(Self::Pi),
+            ProviderKind::Openai
+            | ProviderKind::OpenaiCompatible
+            | ProviderKind::Anthropic
+            | ProviderKind::Scripted => None,
+        }
+    }
+
+    /// Returns the variable in which the program looks for the key of its service.
+    pub(crate) fn key_variable(self) -> &'static str {
+        match self {
+            Self::Claude | Self::Pi => "ANTHROPIC_API_KEY",
+            Self::Codex => "OPENAI_API_KEY",
+        }
+    }
+
+    /// Returns the variables that lead to the program's own home, with its place in a home.
+    fn own_home(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Claude => ("CLAUDE_CONFIG_DIR", ".claude"),
+            Self::Codex => ("CODEX_HOME", ".codex"),
+            Self::Pi => ("PI_CODING_AGENT_DIR", ".pi/agent"),
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Claude => "claude-cli",
+            Self::Codex => "codex-cli",
+            Self::Pi => "pi-cli",
+        }
+    }
+
+    fn arguments(self, turn: &Turn<'_>) -> Vec<String> {
+        match self {
+            Self::Claude => Claude::arguments(turn),
+            Self::Codex => Codex::arguments(turn),
+            Self::Pi => Pi::arguments(turn),
+        }
+    }
+
+    fn protocol(self, turn: &Turn<'_>) -> Box<dyn Protocol> {
+        match self {
+            Self::Claude => Box::new(Claude::new(turn)),
+            Self::Codex => Box::new(Codex::new(turn)),
+            Self::Pi => Box::new(Pi::new(turn)),
+        }
+    }
+}
+
+/// A provider that is a program.
+pub(crate) struct Program {
+    pub(crate) cli: Cli,
+    /// Its part of the config, with whole paths.
+    pub(crate) config: ProgramConfig,
+    /// The values of the variables that it gets.
+    pub(crate) environment: BTreeMap<String, String>,
+    /// The key of its service, and the variable that has it.
+    pub(crate) key: Option<(String, ApiKey)>,
+    /// The redactor that takes the key out of what it says.
+    pub(crate) redactor: Redactor,
+    /// The program that keeps it; none where nothing may be started.
+    pub(crate) keeper: Option<Keeper>,
+}
+
+/// A turn that is about to begin.
+struct Prepared {
+    home: Home,
+    system: String,
+    prompt: String,
+    /// The session that goes on, with its turns until now.
+    resumed: Option<(String, u64)>,
+    fresh: String,
+}
+
+/// The end of a turn.
+enum Ended {
+    /// The program says that it is done.
+    Done,
+    /// The program says that it failed.
+    Failed(String),
+    /// It said nothing more that could be used.
+    CutOff(Silence),
+    /// Its time was used up.
+    OutOfTime,
+}
+
+impl Program {
+    pub(crate) fn key(&self) -> Option<&ApiKey> {
+        self.key.as_ref().map(|(_, key)| key)
+    }
+
+    /// Returns the milliseconds for which it may show nothing: it may work with tools meanwhile.
+    pub(crate) fn quiet_ms(&self) -> u64 {
+        self.config.limits.turn_ms_max
+    }
+
+    /// Returns the first setting that is set: a program takes none.
+    pub(crate) fn unfit(&self, sampling: &Sampling) -> Option<(&'static str, String)> {
+        let set = [
+            ("temperature", sampling.temperature.is_some()),
+            ("stop", !sampling.stop.is_empty()),
+            ("reasoningEffort", sampling.reasoning_effort.is_some()),
+        ];
+        set.into_iter()
+            .find(|(_, is_set)| *is_set)
+            .map(|(field, _)| (field, "a program takes no such setting".to_owned()))
+    }
+
+    /// Takes one turn. Whatever becomes of it, the program and all that it started are ended.
+    pub(crate) async fn ask(
+        &self,
+        ask: &Ask<'_>,
+        mode: Mode,
+        feed: &Feed<'_>,
+    ) -> Result<Answer, AttemptError> {
+        let exchange = Exchange {
+            program: self,
+            ask,
+            mode,
+            peer: Peer {
+                provider: ask.provider,
+                model: ask.model,
+                key: self.key(),
+            },
+        };
+        let keeper = exchange.permitted()?;
+        let prepared = exchange.prepared()?;
+        let until = Instant::now() + Duration::from_millis(self.config.limits.turn_ms_max);
+        Box::pin(exchange.turn(keeper, &prepared, until, feed)).await
+    }
+
+    /// Returns the environment of a turn.
+    fn environment(&self, home: &Home) -> BTreeMap<String, String> {
+        let mut environment = BTreeMap::new();
+        let mut put = |name: &str, value: String| environment.insert(name.to_owned(), value);
+        put(SEARCH_PATH.0, SEARCH_PATH.1.to_owned());
+        put("HOME", home.home.display().to_string());
+        put("TMPDIR", home.temporary.display().to_string());
+        let (variable, place) = self.cli.own_home();
+        put(variable, home.home.join(place).display().to_string());
+        environment.extend(self.environment.clone());
+        if let Some((variable, key)) = &self.key {
+            environment.insert(variable.clone(), key.exposed().to_owned());
+        }
+        environment
+    }
+
+    fn order(&self, turn: &Turn<'_>, home: &Home) -> Order {
+        let config = &self.config;
+        let folders = |names: &[&str]| names.iter().map(PathBuf::from).collect::<Vec<_>>();
+        let mut read = folders(&SYSTEM_READ);
+        read.push(config.path.clone());
+        read.extend(config.read_folders.iter().cloned());
+        let mut write = folders(&SYSTEM_WRITE);
+        write.push(home.home.clone());
+        if config.read_only {
+            read.push(config.folder.clone());
+        } else {
+            write.push(config.folder.clone());
+        }
+        Order {
+            program: config.path.clone(),
+            arguments: self.cli.arguments(turn),
+            environment: self.environment(home),
+            folder: config.folder.clone(),
+            processes_max: config.limits.processes_max,
+            memory_bytes_max: config.limits.memory_bytes_max,
+            grace_ms: config.limits.grace_ms,
+            confinement: Confinement {
+                keeper: 0,
+                read,
+                write,
+                is_required: config.require_confinement,
+                cpu_s_max: config.limits.cpu_s_max,
+                file_bytes_max: config.limits.file_bytes_max,
+            },
+        }
+    }
+
+    /// Returns a turn as the ledger names it.
+    fn describe(&self) -> String {
+        let confined = if can_confine() {
+            "confined to"
+        } else {
+            "not confined, in"
+        };
+        format!(
+            "{} {} {confined} {}",
+            self.cli.name(),
+            self.config.path.display(),
+            self.config.folder.display()
+        )
+    }
+}
+
+/// One turn under way.
+struct Exchange<'a> {
+    program: &'a Program,
+    ask: &'a Ask<'a>,
+    mode: Mode,
+    peer: Peer<'a>,
+}
+
+impl Exchange<'_> {
+    fn failure(&self, stage: Stage, failure: Failure) -> AttemptError {
+        AttemptError {
+            failure,
+            mode: self.mode,
+            stage,
+            retry_after_ms: None,
+        }
+    }
+
+    /// Returns the keeper, if the program may be started.
+    fn permitted(&self) -> Result<&Keeper, AttemptError> {
+        let refused = |told| self.failure(Stage::Unsent, self.peer.refused(0, told));
+        if !self.program.config.enabled {
+            return Err(refused(
+                "its program is not switched on; whoever runs the host sets `program.enabled` of \
+                 the provider",
+            ));
+        }
+        let keeper = self.program.keeper.as_ref();
+        keeper.ok_or_else(|| refused("no programs are started here"))
+    }
+
+    fn prepared(&self) -> Result<Prepared, AttemptError> {
+        let prompt = self.ask.prompt;
+        let system = prompt.system.join("\n\n");
+        if system.len() > SYSTEM_BYTES_MAX || system.contains('\0') {
+            let told = "the system prompt is longer than 96 KiB, or has a NUL in it, and it is an \
+                        argument of the program";
+            return Err(self.failure(Stage::Unsent, self.peer.refused(0, told)));
+        }
+        let homeless = |error: std::io::Error| {
+            let told = format!("its home cannot be used: {error}");
+            self.failure(Stage::Unsent, self.peer.unavailable(Reason::Connect, &told))
+        };
+        let home = Home::open(&self.program.config.home, self.ask.agent).map_err(homeless)?;
+        let known = thread::known(&prompt.messages, self.ask.provider, self.ask.model);
+        let mut resumed = None;
+        let mut messages = prompt.messages.as_slice();
+        if let Some(known) = known
+            && home
+                .take_up(&known.session, known.turns)
+                .map_err(homeless)?
+        {
+            messages = messages.get(known.messages..).unwrap_or_default();
+            resumed = Some((known.session, known.turns));
+        }
+        Ok(Prepared {
+            home,
+            system,
+            prompt: thread::fitting(thread::render(messages), prompt.reply_schema.as_ref()),
+            resumed,
+            fresh: Uuid::new_v4().to_string(),
+        })
+    }
+
+    async fn turn(
+        &self,
+        keeper: &Keeper,
+        prepared: &Prepared,
+        until: Instant,
+        feed: &Feed<'_>,
+    ) -> Result<Answer, AttemptError> {
+        let program = self.program;
+        let turn = Turn {
+            model: self.ask.model,
+            system: &prepared.system,
+            prompt: &prepared.prompt,
+            resumed: prepared
+                .resumed
+                .as_ref()
+                .map(|(session, _)| session.as_str()),
+            fresh: &prepared.fresh,
+            folder: &program.config.folder,
+            read_only: program.config.read_only,
+            tools: &program.config.tools,
+            login: program.config.login,
+        };
+        if let Some((variable, _)) = &program.key {
+            let used = format!("env {variable} -> {}", program.config.path.display());
+            self.ask.trail.key_used(&used);
+        }
+        let note = |told: String, is_limit| self.ask.trail.program(&ProgramNote { told, is_limit });
+        // Also there if the call is dropped before its end.
+        note(format!("{}: started", program.describe()), false);
+        let order = program.order(&turn, &prepared.home);
+        let bytes_max = program.config.limits.output_bytes_max;
+        let started = Running::start(keeper, &order, bytes_max).await;
+        let mut running = started.map_err(|error| self.unstarted(&error.to_string()))?;
+        let mut protocol = program.cli.protocol(&turn);
+        let talk = talk(&mut running, protocol.as_mut(), feed);
+        let ended = timeout_at(until, talk).await.unwrap_or(Ended::OutOfTime);
+        if matches!(ended, Ended::Done) {
+            finish(&mut running, program.config.limits.grace_ms).await;
+        }
+        let (exit, diagnostics) = running.end().await;
+        feed.finish();
+        let (told, is_limit) = self.summary(&ended, exit, &diagnostics);
+        note(format!("{}: {told}", program.describe()), is_limit);
+        match ended {
+            Ended::Done => self.answer(protocol.gathered(), prepared),
+            Ended::Failed(words) => {
+                let failure = self.peer.refused(0, &words);
+                Err(self.failure(Stage::Begun, failure))
+            }
+            // A program can end with the same code, so that even this is not tried again.
+            Ended::CutOff(_) if matches!(exit, Exit::NotConfined | Exit::NotStarted) => {
+                Err(self.failure(Stage::Asked, self.peer.refused(0, &told)))
+            }
+            Ended::CutOff(_) | Ended::OutOfTime => {
+                Err(self.failure(Stage::Begun, self.peer.cut_off(&told)))
+            }
+        }
+    }
+
+    fn unstarted(&self, told: &str) -> AttemptError {
+        let failure = self.peer.unavailable(Reason::Connect, told);
+        self.failure(Stage::Unsent, failure)
+    }
+
+    /// Returns the end of a turn in words, and whether a limit ended it.
+    fn summary(&self, ended: &Ended, exit: Exit, diagnostics: &str) -> (String, bool) {
+        let limit = match (ended, limit_of(exit)) {
+            (Ended::OutOfTime, _) => Some("it took longer than `limits.turnMsMax`"),
+            (Ended::CutOff(Silence::TooMuch), _) => {
+                Some("it wrote more than `limits.outputBytesMax`, or a line of more than 8 MiB")
+            }
+            (Ended::CutOff(_), limit) => limit,
+            (Ended::Done | Ended::Failed(_), _) => None,
+        };
+        if let Some(limit) = limit {
+            return (format!("stopped: {limit}"), true);
+        }
+        let words = match ended {
+            Ended::Done => "ended".to_owned(),
+            Ended::Failed(_) => "ended, and reports an error".to_owned(),
+            Ended::CutOff(_) if exit == Exit::NotConfined => {
+                "not started: this system cannot enforce its folders, and has to".to_owned()
+            }
+            Ended::CutOff(_) if exit == Exit::NotStarted => {
+                format!("could not be started: {}", self.clean(diagnostics))
+            }
+            Ended::CutOff(Silence::Broken(error)) => format!("cut off: {error}"),
+            Ended::CutOff(Silence::Ended(rest)) => {
+                let said = if rest.trim().is_empty() {
+                    self.clean(diagnostics)
+                } else {
+                    self.clean(rest)
+                };
+                format!("ended before its end was told; at last it said: {said:?}")
+            }
+            Ended::CutOff(Silence::TooMuch) | Ended::OutOfTime => "stopped".to_owned(),
+        };
+        (words, false)
+    }
+
+    fn clean(&self, text: &str) -> String {
+        clean(text.trim(), self.program.key(), CAUSE_CHARS_MAX)
+    }
+
+    /// Returns the reply of a turn that has ended well.
+    fn answer(&self, gathered: Gathered, prepared: &Prepared) -> Result<Answer, AttemptError> {
+        let mut parts: Vec<Part> = gathered.texts.iter().map(Part::text).collect();
+        if let Some(session) = gathered.session.filter(|id| thread::is_session(id)) {
+            let known = prepared.resumed.as_ref();
+            let turns = known
+                .filter(|(resumed, _)| *resumed == session)
+                .map_or(1, |(_, turns)| turns.saturating_add(1));
+            // Without it, the next turn begins a new session.
+            match prepared.home.put_down(&session, turns) {
+                Ok(()) => parts.push(Part::Opaque {
+                    provider: self.ask.provider.to_owned(),
+                    model: self.ask.model.to_owned(),
+                    value: thread::opaque(&session, turns, &gathered.calls),
+                }),
+                Err(error) => tracing::warn!(
+                    llm.provider = self.ask.provider,
+                    error = &error as &dyn std::error::Error,
+                    "the session of a program cannot be kept; its next turn begins a new one"
+                ),
+            }
+        }
+        parts
+            .iter_mut()
+            .for_each(|part| self.program.redactor.part(part));
+        match unkept(&parts) {
+            None => Ok(Answer {
+                parts,
+                stop: gathered.stop.unwrap_or(Stop::End),
+                usage: gathered.usage,
+            }),
+            Some(problem) => Err(self.failure(Stage::Begun, self.peer.cut_off(problem))),
+        }
+    }
+}
+
+/// Talks with a program until the turn has ended.
+async fn talk(running: &mut Running, protocol: &mut dyn Protocol, feed: &Feed<'_>) -> Ended {
+    let mut said = protocol.opening();
+    loop {
+        for piece in said {
+            // A program that reads no more may still have something to say.
+            match piece {
+                Said::Text(text) => feed.text(&text),
+                Said::Thinking(text) => feed.thinking(&text),
+                Said::Call(index, name) => feed.call(index, &name),
+                Said::Write(text) => drop(running.write(&text).await),
+                Said::Close => drop(running.close_input().await),
+            }
+        }
+        let line = match running.line().await {
+            Ok(line) => line,
+            Err(silence) => return Ended::CutOff(silence),
+        };
+        said = match domain::json::parse(&line).map(|line: Value| protocol.take(&line)) {
+            Ok(Step::More(said)) => said,
+            Ok(Step::Done) => return Ended::Done,
+            Ok(Step::Failed(words)) => return Ended::Failed(words),
+            // Programs also write lines for people.
+            Err(_) => Vec::new(),
+        };
+    }
+}
+
+/// Lets a program end by itself, which may still write its session down.
+async fn finish(running: &mut Running, grace_ms: u64) {
+    let _ = running.close_input().await;
+    let rest = async { while running.line().await.is_ok() {} };
+    // Whatever has not ended by then is ended.
+    let _ = timeout(Duration::from_millis(grace_ms), rest).await;
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,135 @@
+//! The lines of `claude -p --output-format stream-json`.
+
+use super::protocol::{Gathered, Protocol, Said, Step, Turn, at, number, text};
+use domain::model::Usage;
+use serde_json::Value;
+
+/// One turn of claude.
+#[derive(Debug)]
+pub(super) struct Claude {
+    prompt: String,
+    gathered: Gathered,
+}
+
+impl Claude {
+    pub(super) fn new(turn: &Turn<'_>) -> Self {
+        Self {
+            prompt: turn.prompt.to_owned(),
+            gathered: Gathered::default(),
+        }
+    }
+
+    /// Returns the arguments of a turn. The prompt is none of them: after `--tools` it would be
+    /// read as a tool.
+    pub(super) fn arguments(turn: &Turn<'_>) -> Vec<String> {
+        let mut arguments = vec!["-p".to_owned()];
+        if !turn.login {
+            arguments.push("--bare".to_owned());
+        }
+        let tools = turn.tools.join(",");
+        let mut more = vec![
+            "--output-format",
+            "stream-json",
+            "--verbose",
+            "--include-partial-messages",
+            "--model",
+            turn.model,
+            "--tools",
+            &tools,
+            "--system-prompt",
+            turn.system,
+        ];
+        match turn.resumed {
+            Some(session) => more.extend(["--resume", session]),
+            None => more.extend(["--session-id", turn.fresh]),
+        }
+        arguments.extend(more.into_iter().map(str::to_owned));
+        arguments
+    }
+
+    fn streamed(&mut self, event: &Value) -> Vec<Said> {
+        let delta = at(event, "delta");
+        match (text(at(event, "type")), text(at(delta, "type"))) {
+            ("content_block_delta", "text_delta") => {
+                vec![Said::Text(text(at(delta, "text")).to_owned())]
+            }
+            ("content_block_delta", "thinking_delta") => {
+                vec![Said::Thinking(text(at(delta, "thinking")).to_owned())]
+            }
+            ("content_block_start", _) => {
+                let block = at(event, "content_block");
+                let is_call = text(at(block, "type")) == "tool_use";
+                let name = text(at(block, "name"));
+                let call = is_call.then(|| self.gathered.call(name));
+                call.into_iter().collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// Takes a message that is whole. Its calls were told of when they began.
+    fn whole(&mut self, message: &Value) {
+        let blocks = at(message, "content").as_array().into_iter().flatten();
+        for block in blocks.filter(|block| text(at(block, "type")) == "text") {
+            self.gathered.text(text(at(block, "text")));
+        }
+    }
+
+    fn ended(&mut self, result: &Value) -> Step {
+        let told = text(at(result, "result"));
+        self.gathered.usage = usage(at(result, "usage"));
+        // `subtype` says success also for errors of the service.
+        if at(result, "is_error").as_bool() != Some(false) {
+            let told = if told.is_empty() {
+                text(at(result, "subtype"))
+            } else {
+                told
+            };
+            return Step::Failed(told.to_owned());
+        }
+        if self.gathered.texts.is_empty() {
+            self.gathered.text(told);
+        }
+        Step::Done
+    }
+}
+
+/// Reads the usage of a whole turn.
+fn usage(usage: &Value) -> Option<Usage> {
+    let cached_tokens = number(at(usage, "cache_read_input_tokens"));
+    let written = number(at(usage, "cache_creation_input_tokens"));
+    usage.is_object().then(|| Usage {
+        input_tokens: number(at(usage, "input_tokens"))
+            .saturating_add(cached_tokens)
+            .saturating_add(written),
+        output_tokens: number(at(usage, "output_tokens")),
+        cached_tokens,
+    })
+}
+
+impl Protocol for Claude {
+    fn opening(&mut self) -> Vec<Said> {
+        vec![Said::Write(std::mem::take(&mut self.prompt)), Said::Close]
+    }
+
+    fn take(&mut self, line: &Value) -> Step {
+        if let Some(session) = at(line, "session_id").as_str() {
+            self.gathered.session = Some(session.to_owned());
+        }
+        // What a helper of its own says is not the reply.
+        let is_own = at(line, "parent_tool_use_id").is_null();
+        match text(at(line, "type")) {
+            "stream_event" if is_own => Step::More(self.streamed(at(line, "event"))),
+            "assistant" if is_own => {
+                self.whole(at(line, "message"));
+                Step::More(Vec::new())
+            }
+            "result" => self.ended(line),
+            _ => Step::More(Vec::new()),
+        }
+    }
+
+    fn gathered(self: Box<Self>) -> Gathered {
+        self.gathered
+    }
+}

@@ -1,0 +1,119 @@
+//! The homes of a program: one for each agent, with the sessions that may go on beside it.
+//!
+//! A session of a program only ever grows, and a thread may fork. So the host keeps the number of
+//! turns of each session, outside of what the program may write. A session goes on only from the
+//! turn at which it is; whoever takes it up takes that number away first. A turn that breaks off
+//! leaves none, and the session is not taken up again.
+
+use super::thread::is_session;
+use domain::id::AgentId;
+use std::fs::DirBuilder;
+use std::io::{ErrorKind, Read};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+/// Bytes of the number of a session's turns.
+const TURNS_BYTES_MAX: u64 = 32;
+/// Permissions of the folders of a home.
+const MODE: u32 = 0o700;
+
+/// The home of one agent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Home {
+    /// The program's `HOME`.
+    pub(super) home: PathBuf,
+    /// The program's folder for temporary files, in its home.
+    pub(super) temporary: PathBuf,
+    sessions: PathBuf,
+}
+
+impl Home {
+    /// Makes the home of an agent, if it is not there.
+    ///
+    /// # Errors
+    /// It cannot be made.
+    pub(super) fn open(homes: &Path, agent: AgentId) -> std::io::Result<Self> {
+        let own = homes.join(agent.to_string());
+        let home = own.join("home");
+        let made = Self {
+            temporary: home.join("tmp"),
+            sessions: own.join("sessions"),
+            home,
+        };
+        let mut builder = DirBuilder::new();
+        builder.recursive(true).mode(MODE);
+        builder.create(&made.temporary)?;
+        builder.create(&made.sessions)?;
+        Ok(made)
+    }
+
+    /// Takes up a session that has so many turns; false if it has others, or somebody else took it
+    /// up.
+    ///
+    /// # Errors
+    /// The folder of the sessions cannot be read or changed.
+    pub(super) fn take_up(&self, session: &str, turns: u64) -> std::io::Result<bool> {
+        if !is_session(session) {
+            return Ok(false);
+        }
+        let file = self.sessions.join(session);
+        let mut text = String::new();
+        let read = std::fs::File::open(&file)
+            .and_then(|file| file.take(TURNS_BYTES_MAX).read_to_string(&mut text));
+        match read {
+            Ok(_) if text == turns.to_string() => {}
+            Ok(_) => return Ok(false),
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
+            Err(error) => return Err(error),
+        }
+        // Of several who read it, one removes it.
+        match std::fs::remove_file(&file) {
+            Ok(()) => Ok(true),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Lets a session go on from now: it has so many turns.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub(super) fn put_down(&self, session: &str, turns: u64) -> std::io::Result<()> {
+        std::fs::write(self.sessions.join(session), turns.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Home;
+    use domain::id::AgentId;
+    use uuid::Uuid;
+
+    #[test]
+    fn a_session_goes_on_once_and_only_from_where_it_is() {
+        let homes = tempfile::tempdir().unwrap();
+        let home = Home::open(homes.path(), AgentId(Uuid::nil())).unwrap();
+        assert!(!home.take_up("s-1", 0).unwrap());
+        home.put_down("s-1", 2).unwrap();
+        assert!(!home.take_up("s-1", 1).unwrap(), "a fork from before");
+        assert!(!home.take_up("../s-1", 2).unwrap());
+        assert!(home.take_up("s-1", 2).unwrap());
+        assert!(!home.take_up("s-1", 2).unwrap(), "it is taken up already");
+        home.put_down("s-1", 3).unwrap();
+        assert!(home.take_up("s-1", 3).unwrap());
+    }
+
+    #[test]
+    fn two_agents_have_two_homes_and_each_is_its_owners_alone() {
+        use std::os::unix::fs::PermissionsExt;
+        let homes = tempfile::tempdir().unwrap();
+        let [one, other] =
+            [1, 2].map(|id| Home::open(homes.path(), AgentId(Uuid::from_u128(id))).unwrap());
+        assert_ne!(one.home, other.home);
+        let mode = std::fs::metadata(&one.home).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o700);
+        assert!(one.temporary.starts_with(&one.home));
+        one.put_down("s", 1).unwrap();
+        assert!(!other.take_up("s", 1).unwrap());
+    }
+}

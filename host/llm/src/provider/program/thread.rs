@@ -1,0 +1,122 @@
+//! The part of a conversation that a program is told: all of it, or what it does not know yet.
+//! Pure.
+
+use super::protocol::at;
+use crate::conversation::{AssistantPiece, Entry, entries};
+use domain::message::{Message, Part, Role};
+use serde_json::{Value, json};
+
+/// Characters of a session's id.
+const SESSION_CHARS_MAX: usize = 128;
+
+/// A session of a program that knows a part of the conversation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Known {
+    /// The session's id.
+    pub(super) session: String,
+    /// Turns that it had when it gave the reply.
+    pub(super) turns: u64,
+    /// The number of messages that it knows.
+    pub(super) messages: usize,
+}
+
+/// Returns whether a text can be a session's id. It becomes an argument and the name of a file.
+pub(super) fn is_session(id: &str) -> bool {
+    !id.is_empty()
+        && id.len() <= SESSION_CHARS_MAX
+        && id.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && id
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
+}
+
+/// Returns the part of a reply that names the session it was given in.
+pub(super) fn opaque(session: &str, turns: u64, calls: &[String]) -> Value {
+    json!({ "session": session, "turns": turns, "tools": calls })
+}
+
+/// Returns the newest session of this provider and model in a conversation, if there is something
+/// that it does not know.
+pub(super) fn known(messages: &[Message], provider: &str, model: &str) -> Option<Known> {
+    let of_message = |message: &Message| {
+        message.parts.iter().find_map(|part| match part {
+            Part::Opaque {
+                provider: of,
+                model: by,
+                value,
+            } if of == provider && by == model => {
+                let session = at(value, "session").as_str().filter(|id| is_session(id))?;
+                Some((session.to_owned(), at(value, "turns").as_u64()?))
+            }
+            Part::Opaque { .. } | Part::Text { .. } | Part::Blob { .. } | Part::Call { .. } => None,
+        })
+    };
+    messages
+        .iter()
+        .enumerate()
+        .rev()
+        .filter(|(_, message)| message.role == Role::Assistant)
+        .find_map(|(position, message)| {
+            let (session, turns) = of_message(message)?;
+            Some(Known {
+                session,
+                turns,
+                messages: position + 1,
+            })
+        })
+        .filter(|known| known.messages < messages.len())
+}
+
+/// Returns messages as one text. Those of a user alone are as they are; others say who said what.
+pub(super) fn render(messages: &[Message]) -> String {
+    // No provider and no model: what is opaque is not for a program.
+    let entries = entries(messages, "", "");
+    let is_user = |entry: &Entry<'_>| matches!(entry, Entry::User(_));
+    if entries.iter().all(is_user) {
+        let texts = entries.iter().map(|entry| match entry {
+            Entry::User(text) => text.as_str(),
+            Entry::Assistant(_) | Entry::Results(_) => "",
+        });
+        return texts.collect::<Vec<_>>().join("\n\n");
+    }
+    let mut blocks = vec!["The conversation so far, and at its end what to answer:".to_owned()];
+    for entry in entries {
+        blocks.push(match entry {
+            Entry::User(text) => format!("User:\n{text}"),
+            Entry::Assistant(pieces) => format!("Assistant:\n{}", said(&pieces)),
+            Entry::Results(results) => {
+                let results: Vec<String> = results
+                    .into_iter()
+                    .map(|result| format!("Result of a tool:\n{}", result.text))
+                    .collect();
+                results.join("\n\n")
+            }
+        });
+    }
+    blocks.join("\n\n")
+}
+
+fn said(pieces: &[AssistantPiece<'_>]) -> String {
+    let pieces: Vec<String> = pieces
+        .iter()
+        .filter_map(|piece| match piece {
+            AssistantPiece::Text(text) => Some((*text).to_owned()),
+            AssistantPiece::Call {
+                name, arguments, ..
+            } => Some(format!("[calls {name}: {arguments}]")),
+            AssistantPiece::Opaque(_) => None,
+        })
+        .collect();
+    pieces.join("\n")
+}
+
+/// Adds to a text that the reply is to fit a JSON Schema, where it is.
+pub(super) fn fitting(text: String, schema: Option<&Value>) -> String {
+    match schema {
+        Some(schema) => format!(
+            "{text}\n\nReply with nothing but one JSON document that fits this JSON Schema:\n\
+             {schema}"
+        ),
+        None => text,
+    }
+}

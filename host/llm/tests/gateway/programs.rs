@@ -1,0 +1,192 @@
+//! Providers that are programs: every mistake of their config, and calls where nothing may be
+//! started.
+
+use crate::setting::prompt;
+use agent_host_llm::{Config, Gateway, NoDeltas};
+use serde_json::{Value, json};
+use std::path::Path;
+use tempfile::TempDir;
+
+/// A folder with a program, a folder for it, and one that it is installed in.
+fn scene() -> TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    for name in ["work", "work/inner", "bin"] {
+        std::fs::create_dir(dir.path().join(name)).unwrap();
+    }
+    for name in ["bin/claude", "work/claude"] {
+        std::fs::write(dir.path().join(name), "#!/bin/sh\n").unwrap();
+    }
+    dir
+}
+
+fn config(kind: &str, more: &Value, program: &Value) -> Config {
+    let mut whole = json!({
+        "enabled": true, "path": "bin/claude", "folder": "work", "home": "homes",
+    });
+    merge(&mut whole, program);
+    let mut provider = json!({ "kind": kind, "program": whole });
+    merge(&mut provider, more);
+    let config = json!({
+        "providers": { "p": provider },
+        "models": { "m": { "provider": "p", "model": "large" } },
+    });
+    serde_json::from_value(config).unwrap()
+}
+
+/// Sets the fields of an object; null takes one out.
+fn merge(object: &mut Value, more: &Value) {
+    let object = object.as_object_mut().unwrap();
+    for (name, value) in more.as_object().unwrap() {
+        if value.is_null() {
+            object.remove(name);
+        } else {
+            object.insert(name.clone(), value.clone());
+        }
+    }
+}
+
+fn set_up(dir: &Path, config: Config) -> Result<Gateway, String> {
+    Gateway::new(config, dir, &|_| None).map_err(|error| error.to_string())
+}
+
+#[test]
+fn every_mistake_of_a_program_is_named_by_its_key() {
+    let dir = scene();
+    let none = json!({});
+    for (kind, more, program, told) in [
+        (
+            "claude-cli",
+            json!({ "program": null }),
+            &none,
+            "`providers.p.program`: missing",
+        ),
+        (
+            "codex-cli",
+            json!({ "baseUrl": "http://x" }),
+            &none,
+            "`providers.p.baseUrl`",
+        ),
+        (
+            "pi-cli",
+            json!({ "script": "x" }),
+            &none,
+            "`providers.p.script`",
+        ),
+        (
+            "openai-compatible",
+            json!({ "baseUrl": "http://127.0.0.1:1" }),
+            &none,
+            "`providers.p.program`: has no meaning",
+        ),
+        (
+            "codex-cli",
+            json!({}),
+            &json!({ "login": true }),
+            "`providers.p.program.login`",
+        ),
+        (
+            "claude-cli",
+            json!({}),
+            &json!({ "path": "bin/none" }),
+            "`providers.p.program.path`",
+        ),
+        (
+            "claude-cli",
+            json!({}),
+            &json!({ "path": "bin" }),
+            "it is not a file",
+        ),
+        (
+            "claude-cli",
+            json!({}),
+            &json!({ "folder": "none" }),
+            "`providers.p.program.folder`",
+        ),
+        (
+            "claude-cli",
+            json!({}),
+            &json!({ "folder": "bin/claude" }),
+            "it is not a folder",
+        ),
+        (
+            "claude-cli",
+            json!({}),
+            &json!({ "home": "work/homes" }),
+            "`providers.p.program.home`",
+        ),
+        (
+            "claude-cli",
+            json!({}),
+            &json!({ "home": "." }),
+            "`providers.p.program.home`",
+        ),
+        (
+            "claude-cli",
+            json!({}),
+            &json!({ "path": "work/claude" }),
+            "the program's own file is in it",
+        ),
+        (
+            "claude-cli",
+            json!({}),
+            &json!({ "readFolders": ["bin", "none"] }),
+            "`providers.p.program.readFolders[1]`",
+        ),
+        (
+            "claude-cli",
+            json!({}),
+            &json!({ "environment": ["LANG", "sk-key"] }),
+            "`providers.p.program.environment[1]`",
+        ),
+        (
+            "claude-cli",
+            json!({}),
+            &json!({ "variables": { "A=B": "x" } }),
+            "`providers.p.program.variables.A=B`",
+        ),
+        (
+            "claude-cli",
+            json!({}),
+            &json!({ "limits": { "turnMsMax": 0 } }),
+            "`providers.p.program.limits.turnMsMax`",
+        ),
+    ] {
+        let error = set_up(dir.path(), config(kind, &more, program)).unwrap_err();
+        assert!(error.contains(told), "{kind} {more} {program}: {error}");
+    }
+}
+
+#[test]
+fn a_program_of_each_kind_is_set_up_and_takes_no_settings() {
+    let dir = scene();
+    for kind in ["claude-cli", "codex-cli", "pi-cli"] {
+        let gateway = set_up(dir.path(), config(kind, &json!({}), &json!({}))).unwrap();
+        assert!(gateway.resolve(None).unwrap().is_program, "{kind}");
+        let sampling = serde_json::from_value(json!({ "temperature": 0.5 })).unwrap();
+        let unfit = gateway.check_sampling(None, &sampling).unwrap_err();
+        assert_eq!(unfit.field, "temperature", "{kind}");
+    }
+    let only_read = json!({ "path": "work/claude", "readOnly": true });
+    set_up(dir.path(), config("claude-cli", &json!({}), &only_read)).unwrap();
+}
+
+#[tokio::test]
+async fn where_nothing_may_be_started_every_call_is_refused() {
+    let dir = scene();
+    for (program, told) in [
+        (json!({ "enabled": false }), "not switched on"),
+        (json!({}), "no programs are started here"),
+    ] {
+        let gateway = set_up(dir.path(), config("claude-cli", &json!({}), &program)).unwrap();
+        let completion = gateway.complete(&prompt(), &NoDeltas).await;
+        let failure = completion.result.unwrap_err();
+        assert_eq!(failure.code(), "model-refused");
+        assert!(
+            !failure.retryable() && failure.report().contains(told),
+            "{}",
+            failure.report()
+        );
+        assert_eq!(completion.attempts.len(), 1, "and is not made again");
+        assert!(!dir.path().join("homes").exists());
+    }
+}

@@ -1,0 +1,445 @@
+//! Command-line agents: a program of the operating system in a model's place, played by a script,
+//! and what becomes of one that hangs, forks, floods, breaks off, writes elsewhere, or loses its
+//! host.
+
+use agent_host_tests::guests::root;
+use agent_host_tests::process::{Folder, Host, program};
+use agent_host_tests::skip::{WITHOUT_LANDLOCK, needed};
+use serde_json::{Value, json};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// A program with the options and the lines of `claude`. The last line of its prompt says what it
+/// does.
+const PROGRAM: &str = r#"#!/bin/sh
+mode=fresh
+session=
+while [ $# -gt 0 ]; do
+  case "$1" in
+    --session-id) session=$2; shift ;;
+    --resume) session=$2; mode=resumed; shift ;;
+  esac
+  shift
+done
+prompt=$(cat)
+word=$(printf '%s\n' "$prompt" | tail -n 1)
+printf '%s\n' "$word" >> begun
+line() { printf '%s\n' "$1"; }
+end() {
+  line '{"type":"stream_event","event":{"type":"content_block_start","content_block":{"type":"tool_use","name":"Read"}},"parent_tool_use_id":null}'
+  line '{"type":"stream_event","event":{"type":"content_block_delta","delta":{"type":"text_delta","text":"'"$1"'"}},"parent_tool_use_id":null}'
+  line '{"type":"result","subtype":"success","is_error":false,"result":"'"$1"'","session_id":"'"$session"'","usage":{"input_tokens":10,"output_tokens":5}}'
+}
+case "$word" in
+  hang) sleep "$MARK" ;;
+  fork)
+    setsid sleep "$MARK" &
+    setsid sh -c 'trap "" TERM; sleep "$MARK"; :' &
+    end forked ;;
+  flood) yes 'a line that nobody reads to its end' ;;
+  swarm) while :; do sleep "$MARK" & sleep 0.01; done ;;
+  half) printf '{"type":"stream_ev'; exit 3 ;;
+  error) line '{"type":"result","subtype":"success","is_error":true,"result":"API Error: 401","session_id":"s"}' ;;
+  outside)
+    if echo x > "$OUTSIDE/written" 2>/dev/null; then wrote=yes; else wrote=no; fi
+    if cat "$OUTSIDE/secret" >/dev/null 2>&1; then read=yes; else read=no; fi
+    if echo x > inside; then inside=yes; else inside=no; fi
+    end "outside $wrote $read, inside $inside" ;;
+  inherited) end "${HOST_SECRET:-none}, $(basename "$HOME"), $(pwd | sed 's,.*/,,')" ;;
+  key) end "the key is $ANTHROPIC_API_KEY" ;;
+  *) end "$mode: $(printf '%s' "$prompt" | tr '\n' ' ')" ;;
+esac
+"#;
+
+/// A host whose only model is the script, with a folder in which it works, and one in which it must
+/// not.
+struct Scene {
+    folder: Folder,
+    /// Seconds that the script's children sleep: no other process of the machine has that number.
+    mark: String,
+}
+
+impl Scene {
+    async fn new(limits: Value) -> Self {
+        let mark = format!(
+            "{}",
+            7_000_000 + u64::from(std::process::id()) * 10 + next()
+        );
+        let folder = Folder::new(json!({}));
+        let at = |name: &str| folder.path().join(name);
+        for name in ["work", "outside"] {
+            std::fs::create_dir(at(name)).unwrap();
+        }
+        std::fs::write(at("outside").join("secret"), "secret").unwrap();
+        std::fs::write(at("fake"), PROGRAM).unwrap();
+        std::fs::set_permissions(at("fake"), std::fs::Permissions::from_mode(0o755)).unwrap();
+        std::fs::write(at("key"), "sk-a-key-that-is-long-enough").unwrap();
+        std::fs::set_permissions(at("key"), std::fs::Permissions::from_mode(0o600)).unwrap();
+        let program = json!({
+            "enabled": true, "path": "fake", "folder": "work", "home": "homes",
+            "variables": { "MARK": mark, "OUTSIDE": at("outside") }, "limits": limits,
+        });
+        folder.configure(json!({
+            "agents": [{
+                "agentId": "assistant", "displayName": "Assistant", "toolAllowlist": [],
+                "chat": { "provider": "claude-cli" },
+            }],
+            "providers": {
+                "fake": { "kind": "claude-cli", "apiKeyFile": "key", "program": program },
+            },
+            "models": { "m": { "provider": "fake", "model": "m" } },
+        }));
+        folder.warm(&["assistant"]).await;
+        Self { folder, mark }
+    }
+
+    /// The configuration, to be changed.
+    fn config(&self) -> Value {
+        let config = std::fs::read_to_string(self.folder.config_file()).unwrap();
+        serde_json::from_str(&config).unwrap()
+    }
+
+    async fn start(&self) -> Host {
+        let secret = Some(("HOST_SECRET", "a secret of the host"));
+        self.folder.start_in(&[], secret).await.unwrap()
+    }
+
+    /// The prompts' last lines, of all starts of the program.
+    fn begun(&self) -> Vec<String> {
+        let begun = std::fs::read_to_string(self.folder.path().join("work/begun"));
+        begun
+            .unwrap_or_default()
+            .lines()
+            .map(str::to_owned)
+            .collect()
+    }
+
+    /// Waits until no child of the program is left.
+    async fn nothing_is_left(&self) {
+        self.within(|scene| !scene.sleeps()).await;
+    }
+
+    /// Waits until something is so.
+    async fn within(&self, is: impl Fn(&Self) -> bool) {
+        let until = Instant::now() + Duration::from_secs(20);
+        while !is(self) {
+            assert!(Instant::now() < until, "{:?}", self.begun());
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+
+    /// Returns true while a child of the program is there.
+    fn sleeps(&self) -> bool {
+        let entries = std::fs::read_dir("/proc").unwrap();
+        entries.flatten().any(|entry| {
+            let command = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
+            command
+                .split(|byte| *byte == 0)
+                .any(|word| word == self.mark.as_bytes())
+        })
+    }
+}
+
+/// A number that no other scene of this process has.
+fn next() -> u64 {
+    use std::sync::atomic::{AtomicU64, Ordering};
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    NEXT.fetch_add(1, Ordering::Relaxed) % 10
+}
+
+/// A session of the agent that is a program; its path.
+async fn open(host: &Host) -> String {
+    open_with(host, "assistant").await
+}
+
+/// A session of an agent; its path.
+async fn open_with(host: &Host, agent: &str) -> String {
+    let opened = host.post(&format!("/api/agents/{agent}/sessions"), &json!({}));
+    let opened = opened.await.unwrap();
+    assert_eq!(opened.status, 201, "{opened:?}");
+    format!(
+        "/api/agents/{}/sessions/{}",
+        opened.text("agent_id"),
+        opened.text("id")
+    )
+}
+
+async fn say(host: &Host, session: &str, words: &str) -> Value {
+    let path = format!("{session}/messages?wait_s=30");
+    let said = host.post(&path, &json!({ "content": words })).await;
+    let said = said.unwrap();
+    assert_eq!(said.status, 200, "{said:?}");
+    said.body
+}
+
+/// All events of a session of one kind.
+async fn events(host: &Host, session: &str, kind: &str) -> Vec<Value> {
+    let id = session.rsplit('/').next().unwrap();
+    let path = format!("/api/events?limit=1000&session={id}");
+    let events = host.get(&path).await.unwrap().body;
+    let events = events["events"].as_array().unwrap().iter();
+    let events = events.filter(|event| event["type"] == kind);
+    events.map(|event| event["data"].clone()).collect()
+}
+
+/// The ledger's lines about programs, as text.
+async fn ledger(host: &Host, session: &str) -> String {
+    let id = session.rsplit('/').next().unwrap();
+    let audit = host.get(&format!("/api/audit?limit=1000&session={id}"));
+    let audit = audit.await.unwrap().body;
+    let lines = audit["lines"].as_array().unwrap().iter();
+    lines
+        .filter(|line| line["capability"] == "programs.run")
+        .map(|line| format!("{}: {}", line["verdict"], line["detail"]))
+        .collect::<Vec<_>>()
+        .join("\n")
+}
+
+fn landlock() -> Option<()> {
+    let found = llm::program::can_confine().then_some(());
+    needed(
+        found.ok_or_else(|| "its kernel has no Landlock".to_owned()),
+        WITHOUT_LANDLOCK,
+    )
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_program_replies_in_a_models_place_and_its_session_goes_on() {
+    let scene = Scene::new(json!({})).await;
+    let host = scene.start().await;
+    let session = open(&host).await;
+    let said = say(&host, &session, "hello").await;
+    assert_eq!(said["reply"]["text"], "fresh: hello", "{said}");
+    // Only what is new is told to a session that goes on.
+    let said = say(&host, &session, "again").await;
+    assert_eq!(said["reply"]["text"], "resumed: again", "{said}");
+    // A session that is somewhere else by now is not taken up: a new one is told everything.
+    let homes = scene.folder.path().join("homes");
+    for home in std::fs::read_dir(&homes).unwrap().flatten() {
+        let sessions = std::fs::read_dir(home.path().join("sessions")).unwrap();
+        for file in sessions.flatten() {
+            std::fs::write(file.path(), "7").unwrap();
+        }
+    }
+    let said = say(&host, &session, "more").await;
+    let text = said["reply"]["text"].as_str().unwrap();
+    assert!(
+        text.starts_with("fresh: The conversation so far") && text.ends_with("User: more"),
+        "{said}"
+    );
+    // Streamed, with its calls as information; usage is on record, and nothing was called here.
+    let stream = session.replacen("/sessions/", "/stream?after=0&session=", 1);
+    let frames = host.follow(&stream, None).await.until("stream_complete");
+    let frames = frames.await;
+    assert!(frames.iter().any(|frame| frame.event == "content_complete"));
+    let stepped = json!(events(&host, &session, "run.stepped.v1").await).to_string();
+    assert!(stepped.contains("\"input_tokens\":10"), "{stepped}");
+    assert!(!stepped.contains("\"tool\":\"Read\""), "{stepped}");
+    let told = ledger(&host, &session).await;
+    assert!(told.contains("started") && told.contains("ended"), "{told}");
+    let started = events(&host, &session, "operation.started.v1").await;
+    assert_eq!(
+        started.len(),
+        3,
+        "recorded as sent before each: {started:?}"
+    );
+    assert!(host.stop().await.success(), "{}", scene.folder.log());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_program_gets_no_environment_of_the_host_and_a_home_of_its_own() {
+    let scene = Scene::new(json!({})).await;
+    let host = scene.start().await;
+    let session = open(&host).await;
+    let said = say(&host, &session, "inherited").await;
+    assert_eq!(said["reply"]["text"], "none, home, work", "{said}");
+    let said = say(&host, &session, "key").await;
+    let text = said["reply"]["text"].as_str().unwrap();
+    assert!(
+        text.starts_with("the key is") && !text.contains("long-enough"),
+        "{said}"
+    );
+    assert!(host.stop().await.success(), "{}", scene.folder.log());
+}
+
+/// A descriptor that its parent was started with, and that does not close by itself.
+#[test]
+fn a_program_inherits_no_descriptor() {
+    let confinement = json!({
+        "keeper": std::process::id(), "read": ["/usr", "/bin", "/lib", "/lib64", "/etc", "/proc"],
+        "write": ["/dev/null"], "is_required": false, "cpu_s_max": 10, "file_bytes_max": 1_000_000,
+    });
+    let list = |then: &str| {
+        let script = format!("exec 7</etc/passwd; exec {then}");
+        let output = std::process::Command::new("/bin/sh")
+            .args(["-c", &script])
+            .arg(program())
+            .arg(confinement.to_string())
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{output:?}");
+        let text = String::from_utf8(output.stdout).unwrap();
+        text.lines().map(str::to_owned).collect::<Vec<_>>()
+    };
+    let seven = "7".to_owned();
+    assert!(list("ls /proc/self/fd").contains(&seven), "there is one");
+    let confined = list(r#""$0" confine-program "$1" -- /bin/ls /proc/self/fd"#);
+    assert!(!confined.contains(&seven), "{confined:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_program_writes_and_reads_in_its_folder_and_nowhere_else() {
+    let Some(()) = landlock() else { return };
+    let scene = Scene::new(json!({})).await;
+    let host = scene.start().await;
+    let session = open(&host).await;
+    let said = say(&host, &session, "outside").await;
+    assert_eq!(said["reply"]["text"], "outside no no, inside yes", "{said}");
+    let at = |name: &str| scene.folder.path().join(name);
+    assert!(!at("outside/written").exists() && at("work/inside").exists());
+    let told = ledger(&host, &session).await;
+    assert!(told.contains("confined to"), "{told}");
+    assert!(host.stop().await.success(), "{}", scene.folder.log());
+}
+
+/// Each of them ends its turn, leaves no process, was started once, and has its line in the ledger.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_program_that_misbehaves_is_ended_with_all_that_it_started() {
+    for (word, limits, outcome, line) in [
+        (
+            "hang",
+            json!({ "turnMsMax": 1_000, "graceMs": 300 }),
+            "failed",
+            "limits.turnMsMax",
+        ),
+        ("fork", json!({ "graceMs": 300 }), "replied", "ended"),
+        (
+            "flood",
+            json!({ "outputBytesMax": 100_000, "graceMs": 300 }),
+            "failed",
+            "limits.outputBytesMax",
+        ),
+        (
+            "swarm",
+            json!({ "processesMax": 20, "graceMs": 300 }),
+            "failed",
+            "limits.processesMax",
+        ),
+        ("half", json!({}), "failed", "ended before its end was told"),
+        ("error", json!({}), "failed", "reports an error"),
+    ] {
+        let scene = Scene::new(limits).await;
+        let host = scene.start().await;
+        let session = open(&host).await;
+        let said = say(&host, &session, word).await;
+        assert_eq!(said["outcome"], outcome, "{word}: {said}");
+        scene.nothing_is_left().await;
+        assert_eq!(scene.begun(), [word], "started once, and not again");
+        let told = ledger(&host, &session).await;
+        assert!(told.contains(line), "{word}: {told}");
+        assert_eq!(
+            told.contains("limited"),
+            line.starts_with("limits."),
+            "{word}: {told}"
+        );
+        assert!(host.stop().await.success(), "{}", scene.folder.log());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_program_that_is_cancelled_ends_with_its_children() {
+    let scene = Scene::new(json!({ "graceMs": 300 })).await;
+    let host = scene.start().await;
+    let session = open(&host).await;
+    let path = format!("{session}/messages");
+    host.post(&path, &json!({ "content": "hang" }))
+        .await
+        .unwrap();
+    scene.within(Scene::sleeps).await;
+    let cancelled = host.post(&format!("{session}/cancel"), &json!({})).await;
+    let cancelled = cancelled.unwrap();
+    assert!(cancelled.status < 300, "{cancelled:?}");
+    scene.nothing_is_left().await;
+    assert_eq!(scene.begun(), ["hang"]);
+    // What a stopped call did is on record right after the commit of its end.
+    let until = Instant::now() + Duration::from_secs(20);
+    while !ledger(&host, &session).await.contains("started") {
+        assert!(Instant::now() < until, "{}", scene.folder.log());
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    assert!(host.stop().await.success(), "{}", scene.folder.log());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_turn_of_a_program_is_unknown_after_a_crash_and_never_repeated() {
+    let scene = Scene::new(json!({ "graceMs": 300 })).await;
+    let host = scene.start().await;
+    let session = open(&host).await;
+    let path = format!("{session}/messages");
+    host.post(&path, &json!({ "content": "hang" }))
+        .await
+        .unwrap();
+    scene.within(Scene::sleeps).await;
+    host.kill().await;
+    scene.nothing_is_left().await;
+    let host = scene.start().await;
+    let until = Instant::now() + Duration::from_secs(20);
+    let ended = loop {
+        let ended = events(&host, &session, "run.ended.v1").await;
+        if !ended.is_empty() {
+            break ended;
+        }
+        assert!(Instant::now() < until, "{}", scene.folder.log());
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    };
+    let told = json!(ended).to_string();
+    assert!(told.contains("nobody can tell"), "{told}");
+    assert_eq!(scene.begun(), ["hang"], "not started again");
+    // The session goes on, with a program that is told everything.
+    let said = say(&host, &session, "hello").await;
+    assert_eq!(said["outcome"], "replied", "{said}");
+    assert!(host.stop().await.success(), "{}", scene.folder.log());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_program_that_nobody_switched_on_is_never_started() {
+    let scene = Scene::new(json!({})).await;
+    let mut config = scene.config();
+    config["providers"]["fake"]["program"]["enabled"] = json!(false);
+    scene.folder.configure(config);
+    let host = scene.start().await;
+    let session = open(&host).await;
+    let said = say(&host, &session, "hello").await;
+    assert_eq!(said["outcome"], "failed", "{said}");
+    assert_eq!(scene.begun(), Vec::<String>::new());
+    assert!(!Path::new(&scene.folder.path().join("homes")).exists());
+    assert!(host.stop().await.success(), "{}", scene.folder.log());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_program_answers_a_message_of_another_agent() {
+    let scene = Scene::new(json!({})).await;
+    let puppet = root().join("tests/programs/target/wasm32-wasip2/release/puppet.wasm");
+    let mut config = scene.config();
+    let agents = config["agents"].as_array_mut().unwrap();
+    agents.push(json!({ "agentId": "puppet", "displayName": "Puppet", "component": "puppet" }));
+    config["components"] = json!({ "puppet": { "path": puppet, "agents": ["*"] } });
+    scene.folder.configure(config);
+    scene.folder.warm(&["puppet"]).await;
+    let host = scene.start().await;
+    let session = open_with(&host, "puppet").await;
+    let message = json!({ "agentId": "assistant", "content": "hello" });
+    let steps = json!({ "steps": [{
+        "until": "all",
+        "start": [{ "key": "m", "tool": "agents_message", "args": message }],
+    }] });
+    let said = say(&host, &session, &steps.to_string()).await;
+    let text = said["reply"]["text"].as_str().unwrap();
+    assert!(
+        text.contains("fresh: hello") && text.contains("complete"),
+        "{said}"
+    );
+    assert_eq!(scene.begun(), ["hello"]);
+    assert!(host.stop().await.success(), "{}", scene.folder.log());
+}
