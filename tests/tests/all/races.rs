@@ -185,6 +185,7 @@ async fn of_two_continuations_of_one_segment_the_first_counts() {
         state: b"somebody else".to_vec(),
         pause: Pause::Until { due: time },
         active_ms: 0,
+        call: None,
     };
     interfere(&world, stream, Event::OperationContinued(other)).await;
     world.idle(session).await;

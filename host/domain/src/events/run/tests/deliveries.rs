@@ -34,6 +34,7 @@ fn tried(run: &mut Run, operation: OperationId, state: &[u8], due: Timestamp) {
         state: state.to_vec(),
         pause: Pause::Until { due },
         active_ms: 0,
+        call: None,
     };
     run.advance(&Event::OperationContinued(continuation))
         .unwrap();
