@@ -317,6 +317,7 @@ mod tests {
             default_output_tokens,
             fallbacks: Vec::new(),
             is_program: false,
+            takes_tools: true,
             price: None,
         }
     }

@@ -239,12 +239,18 @@ impl Model<'_> {
     }
 
     /// Returns the system prompt: the agent's own blocks, and behind them the sections that the
-    /// run began with. A call that may not use all of the agent's tools is not told of them.
+    /// run began with. A call that may not use all of the agent's tools is not told of them, and
+    /// neither is a program, which has tools of its own.
     async fn system(&self) -> Result<Vec<String>, PromptError> {
         let mut system = self.request.system.clone();
         let (Toolset::All, Some(frozen)) = (&self.request.tools, self.started.sections) else {
             return Ok(system);
         };
+        let gateway = self.gateway(self.request.model.as_deref());
+        let asked = gateway.resolve(self.request.model.as_deref());
+        if asked.is_ok_and(|route| !route.takes_tools) {
+            return Ok(system);
+        }
         let gone = || PromptError::Missing("what this turn's prompts say of its tools".to_owned());
         let stored = self.core.store.blob(frozen.digest).await?;
         let sections: Vec<Section> = stored
