@@ -179,27 +179,8 @@ impl Work {
                 };
                 recall(&self.core, &self.started, looked_for, *of).await
             }
-            Performer::Command { command } => {
-                Command {
-                    core: &self.core,
-                    started: &self.started,
-                    open: &self.open,
-                    command,
-                }
-                .perform()
-                .await
-            }
-            Performer::External { .. } => {
-                Delivery {
-                    core: &self.core,
-                    started: &self.started,
-                    open: &self.open,
-                    messages: &self.messages,
-                    audit: &self.audit,
-                }
-                .perform()
-                .await
-            }
+            Performer::Command { command } => self.command(command).await,
+            Performer::External { .. } => self.delivery().await,
             // These are settled by others: people, clocks, agents, rules.
             Performer::Client { .. }
             | Performer::Agent { .. }
@@ -209,6 +190,27 @@ impl Work {
             | Performer::Refused { .. }
             | Performer::Reply { .. } => Performed::ended(Ended::Unknown),
         }
+    }
+
+    async fn command(&self, command: &str) -> Performed {
+        let command = Command {
+            core: &self.core,
+            started: &self.started,
+            open: &self.open,
+            command,
+        };
+        command.perform().await
+    }
+
+    async fn delivery(&self) -> Performed {
+        let delivery = Delivery {
+            core: &self.core,
+            started: &self.started,
+            open: &self.open,
+            messages: &self.messages,
+            audit: &self.audit,
+        };
+        delivery.perform().await
     }
 
     async fn model(&self, request: &ModelRequest, through: MessageId) -> Performed {
