@@ -105,6 +105,10 @@ async fn started() -> (Folder, Host, Received) {
                 "agentId": "plain", "displayName": "Plain", "toolAllowlist": [],
                 "uiVisible": false,
             },
+            {
+                "agentId": "skilled", "displayName": "Skilled", "description": "reads first",
+                "toolExposure": "skills", "skillAllowlist": ["lists"], "uiVisible": false,
+            },
         ],
         "components": {
             "lists": {
@@ -267,6 +271,25 @@ async fn a_model_is_told_in_order_what_its_agent_may_use_anew_for_each_turn() {
     let lines = audit["lines"].as_array().unwrap();
     let is_listing = |line: &Value| line["tool"] == "todo_items" && line["component"] == "lists";
     assert!(lines.iter().any(is_listing), "{audit}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_with_skills_is_told_of_them_and_of_the_items_that_their_tools_keep() {
+    let (_folder, host, received) = started().await;
+    let session = Session::open(&host, "skilled").await;
+    let add = r#"call bash {"command":"lists-cli todo_add --title Milk"}"#;
+    session.say(&host, add).await;
+    session.say(&host, "Hello").await;
+    let system = systems(&received).pop().unwrap();
+    for told in [
+        "\n- bash: ",
+        "Available CLI skills:\n- lists: ",
+        "(read /skills/lists/SKILL.md; run /skills/lists/lists-cli)",
+        "\ntodo:\n- Milk (id: 1)",
+    ] {
+        assert!(system.contains(told), "{told}\n{system}");
+    }
+    assert!(!system.contains("\n- todo_add: "), "{system}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
