@@ -171,14 +171,15 @@ impl Log {
         self.ends_reads.store(false, Ordering::Relaxed);
     }
 
-    /// Returns whether any read of the store's own has taken longer than a moment.
-    pub(crate) fn has_long_read(&self) -> bool {
+    /// Returns whether any read of the store's own goes on. One that began a moment ago may have
+    /// taken the place of one that was ended, and be as much in the way.
+    pub(crate) fn has_read(&self) -> bool {
         self.reads
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .iter()
             .filter_map(Weak::upgrade)
-            .any(|began| self.is_long(&began))
+            .any(|began| began.load(Ordering::Relaxed) != NO_READ)
     }
 
     /// Returns whether the read that began then has taken longer than a moment.

@@ -28,7 +28,7 @@ pub(super) struct RunEvents {
     pub(super) usage: Option<Meter>,
     /// The purge that erases them: of a session, as runs have no other.
     purge: Stream,
-    /// What else the transaction may erase.
+    /// Everything else that the transaction may erase.
     room: Room,
     /// Number of writes that stay, among the events that were looked at.
     kept: u64,

@@ -22,7 +22,7 @@ pub(super) struct SessionEvents {
     id: String,
     stream: String,
     found: Vec<Found>,
-    /// What else the transaction may erase.
+    /// Everything else that the transaction may erase.
     room: Room,
     /// The version up to which the session's events were looked at.
     seen: u64,

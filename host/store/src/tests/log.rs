@@ -51,6 +51,35 @@ async fn read_without_end(
     endless.await
 }
 
+/// Opens a store whose log has a small bound, and lets another program begin to read it.
+fn held(dir: &Path) -> (Store, rusqlite::Connection) {
+    let store = Store::open(
+        dir,
+        Options {
+            log_bytes_max: LOG_BYTES_MAX,
+            ..options()
+        },
+    )
+    .unwrap();
+    let outsider = rusqlite::Connection::open(dir.join("store.db")).unwrap();
+    outsider
+        .execute_batch("BEGIN; SELECT position FROM head")
+        .unwrap();
+    (store, outsider)
+}
+
+/// Waits until the writer has the log begin anew by itself.
+async fn begun_anew(store: &Store) {
+    let anew = async {
+        while store.log_state().failing.is_some() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), anew)
+        .await
+        .expect("the log begins anew");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_read_that_never_ends_leaves_the_log_within_its_bound() {
     let dir = tempfile::tempdir().unwrap();
@@ -92,18 +121,7 @@ async fn a_read_that_never_ends_leaves_the_log_within_its_bound() {
 #[tokio::test]
 async fn a_log_that_somebody_else_holds_is_told_of_until_it_begins_anew() {
     let dir = tempfile::tempdir().unwrap();
-    let store = Store::open(
-        dir.path(),
-        Options {
-            log_bytes_max: LOG_BYTES_MAX,
-            ..options()
-        },
-    )
-    .unwrap();
-    let outsider = rusqlite::Connection::open(dir.path().join("store.db")).unwrap();
-    outsider
-        .execute_batch("BEGIN; SELECT position FROM head")
-        .unwrap();
+    let (store, outsider) = held(dir.path());
     assert!(much(&store, dir.path()).await > LOG_BYTES_MAX);
     let state = store.log_state();
     assert!(
@@ -111,14 +129,7 @@ async fn a_log_that_somebody_else_holds_is_told_of_until_it_begins_anew() {
         "{state:?}"
     );
     outsider.execute_batch("ROLLBACK").unwrap();
-    let anew = async {
-        while store.log_state().failing.is_some() {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-    };
-    tokio::time::timeout(Duration::from_secs(20), anew)
-        .await
-        .expect("the writer tries by itself");
+    begun_anew(&store).await;
 }
 
 /// The read of another program cannot be ended: nothing is gained by ending the store's own reads,
@@ -126,18 +137,7 @@ async fn a_log_that_somebody_else_holds_is_told_of_until_it_begins_anew() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_log_that_somebody_else_holds_ends_no_read_and_keeps_no_commit_waiting() {
     let dir = tempfile::tempdir().unwrap();
-    let store = Store::open(
-        dir.path(),
-        Options {
-            log_bytes_max: LOG_BYTES_MAX,
-            ..options()
-        },
-    )
-    .unwrap();
-    let outsider = rusqlite::Connection::open(dir.path().join("store.db")).unwrap();
-    outsider
-        .execute_batch("BEGIN; SELECT position FROM head")
-        .unwrap();
+    let (store, _outsider) = held(dir.path());
     assert!(much(&store, dir.path()).await > LOG_BYTES_MAX);
     assert!(store.log_state().failing.is_some());
     let read = store.read(|sql| {
@@ -170,18 +170,7 @@ async fn a_log_that_somebody_else_holds_ends_no_read_and_keeps_no_commit_waiting
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_read_in_the_way_is_ended_soon_after_somebody_else_let_go_of_the_log() {
     let dir = tempfile::tempdir().unwrap();
-    let store = Store::open(
-        dir.path(),
-        Options {
-            log_bytes_max: LOG_BYTES_MAX,
-            ..options()
-        },
-    )
-    .unwrap();
-    let outsider = rusqlite::Connection::open(dir.path().join("store.db")).unwrap();
-    outsider
-        .execute_batch("BEGIN; SELECT position FROM head")
-        .unwrap();
+    let (store, outsider) = held(dir.path());
     assert!(much(&store, dir.path()).await > LOG_BYTES_MAX);
     let (begun, has_begun) = tokio::sync::oneshot::channel();
     let read = tokio::spawn(read_without_end(store.clone(), begun));
@@ -193,14 +182,7 @@ async fn a_read_in_the_way_is_ended_soon_after_somebody_else_let_go_of_the_log()
         .expect("the read is ended")
         .unwrap();
     assert!(matches!(ended, Err(ReadError::InTheWay)), "{ended:?}");
-    let anew = async {
-        while store.log_state().failing.is_some() {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-    };
-    tokio::time::timeout(Duration::from_secs(20), anew)
-        .await
-        .expect("it begins anew");
+    begun_anew(&store).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -82,7 +82,7 @@ impl Writer<'_> {
         }
         self.log.end_reads();
         self.restart_log(Duration::from_millis(FULL_WAIT_MS));
-        if self.log.is_full() && !self.log.has_long_read() {
+        if self.log.is_full() && !self.log.has_read() {
             self.log.spare_reads();
             self.state.held = self.look_at_reads();
         }
