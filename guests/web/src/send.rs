@@ -118,7 +118,7 @@ fn referred(url: &Url, answer: &Answer) -> Result<Fetched, ToolError> {
     Ok(referred)
 }
 
-/// What is said of a request that may have been carried out although nobody says so.
+/// The warning about a request that may have been carried out although nobody says so.
 const UNCERTAIN: &str =
     "the server may have carried the request out, so look before you send it again";
 

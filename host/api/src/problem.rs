@@ -36,8 +36,8 @@ pub(crate) struct Problem {
     /// The part of the request that is at fault; see [`RequestPart`] for how it is written.
     pub(crate) field: Option<String>,
     retry_after_s: Option<u64>,
-    /// Further facts by name, for programs.
-    details: Map<String, Value>,
+    /// Further facts by name, for programs. A list, because every result carries the room for it.
+    details: Vec<(&'static str, Value)>,
 }
 
 /// The part of a request that is at fault. Domain and broker write the same forms in their
@@ -118,7 +118,7 @@ impl Problem {
             detail: cut(detail.into()),
             field: None,
             retry_after_s: None,
-            details: Map::new(),
+            details: Vec::new(),
         }
     }
 
@@ -221,8 +221,8 @@ impl Problem {
     }
 
     /// The same, with a further fact for programs.
-    pub(crate) fn with(mut self, name: &str, fact: impl Into<Value>) -> Self {
-        self.details.insert(name.to_owned(), fact.into());
+    pub(crate) fn with(mut self, name: &'static str, fact: impl Into<Value>) -> Self {
+        self.details.push((name, fact.into()));
         self
     }
 }
@@ -301,7 +301,7 @@ impl IntoResponse for Problem {
             mut details,
         } = self;
         if let Some(seconds) = retry_after_s {
-            details.insert("retry_after_s".to_owned(), seconds.into());
+            details.push(("retry_after_s", seconds.into()));
         }
         let kind = format!(
             "urn:agent-host:problem:{}",
@@ -316,7 +316,10 @@ impl IntoResponse for Problem {
             field,
             retryable: error_code::is_retryable(code),
             category: error_code::category(code).map(ErrorCategory::as_str),
-            details,
+            details: details
+                .into_iter()
+                .map(|(name, fact)| (name.to_owned(), fact))
+                .collect(),
         };
         // A record of text and numbers always has a JSON form.
         let body = serde_json::to_string(&details).unwrap_or_default();

@@ -24,8 +24,8 @@ pub(crate) struct Config {
     /// The agents that this host serves.
     pub(crate) agents: Vec<Definition>,
     /// WebAssembly components and their grants, by name. The built-in `assistant`, `worker`,
-    /// `researcher`, `tutor`, `thought`, `evaluator`, `memory`, `files`, `web`, `lists`, `coder` and
-    /// `code` need no entry unless they are to offer their tools or to get a grant.
+    /// `researcher`, `tutor`, `thought`, `evaluator`, `memory`, `files`, `web`, `lists`, `coder`
+    /// and `code` need no entry unless they are to offer their tools or to get a grant.
     pub(crate) components: BTreeMap<String, ComponentConfig>,
     /// True if every component, built-in ones included, must be pinned by `sha256`. An unpinned
     /// component is refused, so that no changed file gets the grant of the one before.

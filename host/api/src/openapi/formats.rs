@@ -107,7 +107,7 @@ const PARAMETERS: [(&str, &str, Form); 15] = [
     ("releaseQuarantinedSession", "id", Form::Uuid),
     ("requeueDeadLetter", "id", Form::Uuid),
     ("requeueDeadLetter", "repeat", Form::Uuid),
-    ("sumTasks", "agent", Form::Uuid),
+    ("getTaskStats", "agent", Form::Uuid),
 ];
 
 /// Adds the forms to a description.

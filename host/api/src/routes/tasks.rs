@@ -18,15 +18,26 @@ use domain::user::{Scope, UserId};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use store::{TaskFilter, TaskRow};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 
 /// Tasks on a page unless asked for others, and at most.
 const PAGE: (usize, usize) = (50, 200);
+
+/// The routes.
+pub(super) fn routes() -> OpenApiRouter<Api> {
+    OpenApiRouter::new()
+        .routes(routes!(list))
+        .routes(routes!(stats))
+        .routes(routes!(show))
+        .routes(routes!(cancel))
+}
 
 /// Query for tasks. Every filter narrows them down.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Page {
+struct Page {
     /// Only those that were handed over in this session.
     session: Option<String>,
     /// Only those that this agent handed over or does: a UUID.
@@ -45,7 +56,7 @@ pub(super) struct Page {
 /// One page of tasks.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 #[schema(as = TaskPage)]
-pub(super) struct Listed {
+struct Listed {
     /// The newest first.
     tasks: Vec<wire::TaskView>,
     /// The `after` of the next page; none on the last.
@@ -62,7 +73,7 @@ pub(super) struct Listed {
     params(Page),
     responses((status = 200, description = "A page.", body = Listed)),
 )]
-pub(super) async fn list(
+async fn list(
     State(api): State<Api>,
     caller: Caller,
     Params(page): Params<Page>,
@@ -97,7 +108,7 @@ pub(super) async fn list(
     responses((status = 200, description = "The task.", body = wire::TaskView)),
     extensions(("x-codes" = json!(codes::join(&[&[(404, "TASK_NOT_FOUND")]])))),
 )]
-pub(super) async fn show(
+async fn show(
     State(api): State<Api>,
     caller: Caller,
     InPath(id): InPath<String>,
@@ -118,7 +129,7 @@ pub(super) async fn show(
 #[derive(Debug, Default, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = TaskCancellation)]
-pub(super) struct Cancellation {
+struct Cancellation {
     /// The reason, for the record.
     reason: Option<String>,
 }
@@ -143,7 +154,7 @@ pub(super) struct Cancellation {
         (410, "SESSION_PURGED"),
     ]])))),
 )]
-pub(super) async fn cancel(
+async fn cancel(
     State(api): State<Api>,
     caller: Caller,
     InPath(id): InPath<String>,
@@ -158,7 +169,7 @@ pub(super) async fn cancel(
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Range {
+struct Range {
     /// Only tasks that were handed over at this time or later, such as `2026-11-01T00:00:00Z`.
     from: Option<String>,
     /// Only tasks that were handed over before this time.
@@ -172,7 +183,7 @@ pub(super) struct Range {
 /// Sums of tasks.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 #[schema(as = TaskStats)]
-pub(super) struct Stats {
+struct Stats {
     /// The sums by target and operation, in the order of these.
     stats: Vec<wire::TaskSumView>,
     /// True if there are more than 1,000 different targets and operations: some are left out.
@@ -184,12 +195,12 @@ pub(super) struct Stats {
 /// You see those of sessions that you see. With the scope `admin` you see all.
 #[utoipa::path(
     get, path = "/api/tasks/stats", tag = "tasks",
-    operation_id = "sumTasks",
+    operation_id = "getTaskStats",
     security(("token" = ["read"]), ("token" = ["admin"])),
     params(Range),
     responses((status = 200, description = "The sums.", body = Stats)),
 )]
-pub(super) async fn stats(
+async fn stats(
     State(api): State<Api>,
     caller: Caller,
     Params(range): Params<Range>,

@@ -276,17 +276,7 @@ impl SessionContext {
         };
         let waits = handover.waits;
         let budget = handover.budget.or_half_of(left);
-        let mut begun = match handover.to {
-            To::Worker(target) => {
-                let agent_type = self.served.catalogue.agent_type(&target);
-                scope.worker(&target, agent_type, PathKind::Sub)
-            }
-            To::Searcher(target) => {
-                let agent_type = self.served.catalogue.agent_type(&target);
-                scope.worker(&target, agent_type, PathKind::Search)
-            }
-            To::There(place) => scope.place(*place, waits.waits()),
-        };
+        let mut begun = self.begin(scope, handover.to, waits.waits());
         begun.guards.extend(of_tree);
         let deadline = waits.deadline(scope.now, scope.driving.run.started.deadline);
         let piece = Piece {
@@ -336,6 +326,21 @@ impl SessionContext {
             reserved,
             ..simply(performer, EffectClass::NonIdempotent)
         })
+    }
+
+    /// Begins work at the place that it goes to, where the caller `waits` for it or not.
+    fn begin(&self, scope: &mut Scope<'_>, to: To, waits: bool) -> Begun {
+        match to {
+            To::Worker(target) => {
+                let agent_type = self.served.catalogue.agent_type(&target);
+                scope.worker(&target, agent_type, PathKind::Sub)
+            }
+            To::Searcher(target) => {
+                let agent_type = self.served.catalogue.agent_type(&target);
+                scope.worker(&target, agent_type, PathKind::Search)
+            }
+            To::There(place) => scope.place(*place, waits),
+        }
     }
 
     /// Returns the text about sessions that would wait for each other for ever. None when one may

@@ -66,7 +66,7 @@ pub(super) fn forget(sql: &Sql<'_>, forgotten: &NoteForgotten) -> rusqlite::Resu
     )
 }
 
-/// What a note's row keeps beside its text, as JSON.
+/// The details that a note's row keeps beside its text, as JSON.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(crate) struct Details {
     /// See [`NoteRemembered::about`].

@@ -15,8 +15,8 @@ async fn models_are_listed_with_what_their_providers_list_and_how_they_were_seen
     let shown = host.get("/api/models").await.unwrap();
     assert_eq!(shown.status, 200, "{shown:?}");
     let find = |list: &str, key: &str, name: &str| -> Value {
-        let all = shown.body[list].as_array().unwrap().iter();
-        all.cloned().find(|one| one[key] == name).unwrap()
+        let mut all = shown.body[list].as_array().unwrap().iter();
+        all.find(|one| one[key] == name).unwrap().clone()
     };
     let main = find("models", "alias", "main");
     assert_eq!(

@@ -46,8 +46,8 @@ pub struct ParameterRule {
 pub struct OperationRule {
     /// The target that supports it.
     pub target: Target,
-    /// Its name, which is also the name of the tool that carries it out. The built-in worker carries
-    /// `web_fetch` out with `web_send` when its method may change something.
+    /// Its name, which is also the name of the tool that carries it out. The built-in worker
+    /// carries `web_fetch` out with `web_send` when its method may change something.
     pub name: &'static str,
     /// Its parameters; any other is refused.
     pub parameters: &'static [ParameterRule],
