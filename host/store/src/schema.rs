@@ -29,7 +29,6 @@ pub(crate) const MIGRATIONS: &[&str] = &[
     include_str!("schema/0014.sql"),
     include_str!("schema/0015.sql"),
     include_str!("schema/0016.sql"),
-    include_str!("schema/0017.sql"),
 ];
 
 /// The version that this program writes.
