@@ -215,7 +215,7 @@ const WORST: [Worst; 13] = [
         "lines left out or cut",
     ),
     Worst {
-        code: "const all = []; while (true) all.push(new Array(10_000).fill(all.length))",
+        code: "const all = []; while (true) all.push('x'.repeat(1_000_000) + all.length)",
         timeout: Some(CALL_MS),
         statuses: &["out-of-memory"],
         said: "more memory than it may",

@@ -324,7 +324,10 @@ async fn a_file_that_a_task_names_is_handed_on_if_its_caller_may_read_it() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_task_is_told_its_time_and_no_more_than_its_caller_has() {
-    let world = World::new(worker_that(&json!([{ "reply": "done" }]))).await;
+    let mut setup = worker_that(&json!([{ "reply": "done" }]));
+    // The caller, the one whom it asks, and that one's worker.
+    setup.limits.dispatch.call_depth_max = 2;
+    let world = World::new(setup).await;
     let own = json!({ "start": [delegate("a", &json!({ "timeout": 50_000 }))] });
     let inner = json!({ "steps": [own] }).to_string();
     let below = json!({

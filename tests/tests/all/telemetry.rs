@@ -32,7 +32,7 @@ async fn started_with(limits: &Value, script: Option<String>) -> (Folder, Host) 
                 "toolAllowlist": ["delegate"],
             },
             {
-                "agentId": "worker", "displayName": "Worker",
+                "agentId": "worker", "displayName": "Worker", "component": "worker",
                 "toolAllowlist": ["*_file", "*_files"], "agentAllowlist": [],
             },
             { "agentId": "puppet", "displayName": "Puppet", "component": "puppet" },
