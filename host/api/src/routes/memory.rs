@@ -126,8 +126,8 @@ async fn list(
     ),
     responses((status = 200, description = "It is forgotten.", body = Forgotten)),
     extensions(("x-codes" = json!(codes::join(&[
-        RECORDING, AGENT,
-        &[(403, "PATH_FORBIDDEN"), (403, "ROLE_FORBIDS"), (404, "NOTE_NOT_FOUND")],
+        RECORDING, AGENT_COMMAND,
+        &[(404, "NOTE_NOT_FOUND")],
     ])))),
 )]
 async fn forget(
