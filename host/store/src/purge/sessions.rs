@@ -10,7 +10,7 @@ use super::{
 use crate::read::ReadError;
 use crate::sql::{Columns, Sql, int, limit};
 use crate::user_storage;
-use domain::id::SessionId;
+use domain::id::{SessionId, Stream};
 use rusqlite::{Row, params};
 
 /// Remembered requests that one transaction forgets.
@@ -121,6 +121,7 @@ impl SessionEvents {
     pub(super) fn erase(
         mut self,
         sql: &Sql<'_>,
+        purge: Stream,
         tally: &mut Tally,
     ) -> rusqlite::Result<Option<u64>> {
         if self.is_all {
@@ -149,7 +150,7 @@ impl SessionEvents {
         }
         let is_done = erase_beside(sql, &self.id, tally)?;
         if is_done {
-            note_loss(sql, &self.stream)?;
+            note_loss(sql, purge, &self.stream)?;
         }
         Ok((!is_done).then_some(BEHIND_ALL))
     }

@@ -8,7 +8,8 @@ use domain::event::Source;
 use domain::id::Stream;
 use std::fs;
 use std::path::Path;
-use std::sync::atomic::Ordering;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// The bound of the log in these tests.
@@ -22,6 +23,11 @@ fn log_bytes(dir: &Path) -> u64 {
 
 /// Commits several times as much as the log may hold; the most that it held.
 async fn much(store: &Store, dir: &Path) -> u64 {
+    much_in_between(store, dir, Duration::ZERO).await
+}
+
+/// The same with a pause after each commit, in which reads end and others begin.
+async fn much_in_between(store: &Store, dir: &Path, pause: Duration) -> u64 {
     let mut most = 0;
     for n in 0..80_u8 {
         let mut blob = vec![7; COMMIT_BYTES];
@@ -31,6 +37,7 @@ async fn much(store: &Store, dir: &Path) -> u64 {
             .await
             .unwrap();
         most = most.max(log_bytes(dir));
+        tokio::time::sleep(pause).await;
     }
     most
 }
@@ -49,6 +56,43 @@ async fn read_without_end(
         sql.connection().query_row(text, [], |row| row.get(0))
     });
     endless.await
+}
+
+/// Reads one after the other without a pause until commits are over, each of them for so long or
+/// until it is ended; the number of those that were ended.
+async fn read_again_and_again(store: Store, is_over: Arc<AtomicBool>, each: Duration) -> u64 {
+    let mut ended = 0;
+    while !is_over.load(Ordering::Relaxed) {
+        let is_over = Arc::clone(&is_over);
+        let read = store.read(move |sql| {
+            let text = "WITH RECURSIVE n (i) AS (SELECT position FROM head UNION ALL SELECT i + 1 \
+                        FROM n LIMIT 10000) SELECT count(*) FROM n";
+            let begun = Instant::now();
+            while begun.elapsed() < each && !is_over.load(Ordering::Relaxed) {
+                sql.connection()
+                    .query_row(text, [], |row| row.get::<_, i64>(0))?;
+            }
+            Ok(())
+        });
+        match read.await {
+            Ok(()) => {}
+            Err(ReadError::InTheWay) => ended += 1,
+            Err(error) => panic!("{error}"),
+        }
+    }
+    ended
+}
+
+/// Looks at one row again and again until commits are over: with every other look on the caller's
+/// thread.
+async fn look_again_and_again(store: Store, is_over: Arc<AtomicBool>) {
+    while !is_over.load(Ordering::Relaxed) {
+        let look = "SELECT 1 FROM head WHERE id = 1";
+        assert!(store.read(|sql| sql.exists(look, [])).await.unwrap());
+        let there = store.point_read(|sql| sql.exists(look, [])).await;
+        assert!(there.unwrap());
+        tokio::task::yield_now().await;
+    }
 }
 
 /// Opens a store whose log has a small bound, and lets another program begin to read it.
@@ -116,6 +160,67 @@ async fn a_read_that_never_ends_leaves_the_log_within_its_bound() {
             .unwrap(),
         "others are read"
     );
+}
+
+/// A read that begins while the writer waits must not take the place of the one that it waits for.
+/// Looks at single rows are not ended.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn reads_that_follow_each_other_leave_the_log_within_its_bound() {
+    for readers in [1, 4] {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(
+            dir.path(),
+            Options {
+                log_bytes_max: LOG_BYTES_MAX,
+                readers,
+                ..options()
+            },
+        )
+        .unwrap();
+        let is_over = Arc::new(AtomicBool::new(false));
+        let reads = [10, 30, 70].map(|ms| {
+            let each = Duration::from_millis(ms);
+            tokio::spawn(read_again_and_again(
+                store.clone(),
+                Arc::clone(&is_over),
+                each,
+            ))
+        });
+        let looks = tokio::spawn(look_again_and_again(store.clone(), Arc::clone(&is_over)));
+        let most = much_in_between(&store, dir.path(), Duration::from_millis(10)).await;
+        is_over.store(true, Ordering::Relaxed);
+        looks.await.expect("no look is ended");
+        let mut ended = 0;
+        for read in reads {
+            ended += read.await.unwrap();
+        }
+        assert!(
+            most < LOG_BYTES_MAX + 4 * COMMIT_BYTES as u64,
+            "{most} bytes beside {readers} threads that read"
+        );
+        let state = store.log_state();
+        assert_eq!((state.reads_ended, state.failing), (ended, None));
+    }
+}
+
+/// Reads that follow each other are not what holds the log then.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn reads_that_follow_each_other_are_spared_while_somebody_else_holds_the_log() {
+    let dir = tempfile::tempdir().unwrap();
+    let (store, _outsider) = held(dir.path());
+    let is_over = Arc::new(AtomicBool::new(false));
+    let reads = tokio::spawn(read_again_and_again(
+        store.clone(),
+        Arc::clone(&is_over),
+        Duration::MAX,
+    ));
+    assert!(much(&store, dir.path()).await > LOG_BYTES_MAX);
+    let ended = store.log_state().reads_ended;
+    // Longer than a read goes on that is in the way.
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    much(&store, dir.path()).await;
+    is_over.store(true, Ordering::Relaxed);
+    assert_eq!(reads.await.unwrap(), ended);
 }
 
 #[tokio::test]
