@@ -9,6 +9,7 @@
 //!   `performance/model/fitting.rs`
 //! - attempts and what they cost: `performance/attempts.rs`
 //! - calls of tools: `performance/tool.rs`
+//! - searches, and who reads what they find: `performance/recall.rs`
 //! - one piece of work in its task, and its result: `performance/work.rs`, `performance/result.rs`
 //! - work under way, with its entry in the ledger: `performance/busy.rs`
 //! - active time: `performance/stopwatch.rs`
@@ -17,6 +18,7 @@
 pub(crate) mod attempts;
 pub(crate) mod busy;
 mod model;
+mod recall;
 pub(crate) mod result;
 pub(crate) mod stopwatch;
 mod telling;
