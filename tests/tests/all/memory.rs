@@ -201,6 +201,14 @@ async fn what_was_said_is_a_hint_in_the_users_next_chat_and_in_no_mentees() {
         prompt.contains("not instructions") && hint < words,
         "{prompt}"
     );
+    let begun = stage.events("run.started.v1").await;
+    let hints: Vec<&Value> = begun
+        .iter()
+        .filter_map(|run| run["hints"].as_array())
+        .flatten()
+        .map(|hint| &hint["note_id"])
+        .collect();
+    assert_eq!(hints, [&notes[0]["note_id"]], "{begun:?}");
     let theirs = stage.open(&bob).await;
     stage.say(&bob, &theirs, QUESTION, 1).await;
     let prompt = stage.peer.asked("chat").pop().unwrap();

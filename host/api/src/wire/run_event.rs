@@ -48,6 +48,9 @@ pub(super) fn data(event: &Event) -> Value {
 }
 
 fn started(it: &RunStarted) -> Value {
+    let hints = it.hints.iter().map(
+        |hint| json!({ "note_id": hint.note, "bytes": hint.bytes, "untrusted": hint.untrusted }),
+    );
     json!({
         "definition": it.definition, "session_type": it.session_type, "base_turn_id": it.base,
         "base_message": it.base_message, "revision": it.revision, "claimed": it.claimed,
@@ -57,6 +60,7 @@ fn started(it: &RunStarted) -> Value {
         "depth": it.depth, "hops": it.hops, "spawn_depth": it.spawn_depth,
         "priority": it.priority, "user_id": it.user_id, "model": it.model,
         "collected": it.collected, "overflow": it.overflow, "compacts": it.compacts,
+        "generation": it.generation, "hints": hints.collect::<Vec<_>>(),
     })
 }
 
