@@ -1,6 +1,7 @@
 //! The memory of agents: notes that they save, find and forget, chats that a memory agent reads,
 //! and notes that stand in the prompts of later ones.
 
+mod forgetting;
 mod peer;
 mod tools;
 
@@ -275,7 +276,7 @@ async fn the_same_note_of_two_users_is_kept_for_each_of_them() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_note_that_is_forgotten_is_in_no_prompt_and_no_event_any_more() {
+async fn a_note_that_is_forgotten_is_no_hint_any_more_and_its_event_is_erased() {
     let stage = stage(1).await;
     let first = stage.open(&stage.alice).await;
     stage.say(&stage.alice, &first, FACT, 1).await;

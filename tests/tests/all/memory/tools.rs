@@ -25,7 +25,7 @@ fn with_tools(allowlist: &Value) -> Setup {
     }
 }
 
-fn call(tool: &str, arguments: &Value) -> Value {
+pub(super) fn call(tool: &str, arguments: &Value) -> Value {
     json!([{ "start": [{ "key": "c", "tool": tool, "args": arguments }] }])
 }
 
@@ -190,13 +190,15 @@ async fn a_deep_search_is_made_by_an_agent_below_in_the_memory_of_the_one_above(
     assert!(told.contains("invalid-arguments"), "{told}");
 }
 
-struct Shared {
-    _folder: Folder,
-    host: Host,
-    agent: String,
+/// A host with an agent of Alice's that others may share.
+pub(super) struct Shared {
+    pub(super) folder: Folder,
+    pub(super) host: Host,
+    /// The path of the agent.
+    pub(super) agent: String,
 }
 
-async fn shared() -> Shared {
+pub(super) async fn shared() -> Shared {
     let config = puppets(&json!([{
         "agentId": "puppet", "displayName": "Puppet", "component": "puppet",
         "toolAllowlist": ["memory_*"],
@@ -215,12 +217,12 @@ async fn shared_of(config: Value, components: &[&str]) -> Shared {
     Shared {
         agent: format!("/api/agents/{}", made.text("id")),
         host,
-        _folder: folder,
+        folder,
     }
 }
 
 impl Shared {
-    async fn user(&self, name: &str, role: Option<&str>) -> Line {
+    pub(super) async fn user(&self, name: &str, role: Option<&str>) -> Line {
         let line = self.host.user(name, &["read", "write"]).await;
         if let Some(role) = role {
             let alice = self.host.user("alice", &["read", "write"]).await;
@@ -233,7 +235,7 @@ impl Shared {
     }
 
     /// Opens a chat of this user's; its path.
-    async fn open(&self, line: &Line) -> String {
+    pub(super) async fn open(&self, line: &Line) -> String {
         let path = format!("{}/sessions", self.agent);
         let opened = ask(line, Method::POST, &path, &json!({})).await;
         assert_eq!(opened.status, 201, "{opened:?}");
@@ -247,7 +249,7 @@ impl Shared {
     }
 
     /// The messages of a new chat after its turn, in which this user has it do these steps.
-    async fn played(&self, line: &Line, session: &str, steps: &Value) -> String {
+    pub(super) async fn played(&self, line: &Line, session: &str, steps: &Value) -> String {
         let said = json!({ "content": json!({ "steps": steps }).to_string() });
         let said = ask(line, Method::POST, &format!("{session}/messages"), &said).await;
         assert_eq!(said.status, 202, "{said:?}");
@@ -263,7 +265,7 @@ impl Shared {
         tokio::time::timeout(PATIENCE, waiting).await.unwrap()
     }
 
-    async fn ids(&self, line: &Line) -> Vec<String> {
+    pub(super) async fn ids(&self, line: &Line) -> Vec<String> {
         let listed = get(line, &format!("{}/memory", self.agent)).await;
         let notes = listed["notes"].as_array().unwrap().iter();
         notes
