@@ -218,6 +218,57 @@ async fn delegations_beyond_the_limit_wait_and_are_done_by_urgency_and_order() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn twenty_parallel_delegations_all_succeed_under_default_limits() {
+    let world = World::new(Setup::default()).await;
+    let calls: Vec<Value> = (0..20)
+        .map(|n| delegate(&format!("d{n}"), &json!({})))
+        .collect();
+    let told = world
+        .play(json!([{ "until": "all", "start": calls }]))
+        .await;
+    let done = told
+        .iter()
+        .filter(|line| line.contains(r#""success":true"#));
+    assert_eq!(done.count(), 20, "{told:?}");
+    let starts = world.starts().await;
+    let shares: Vec<u32> = starts
+        .iter()
+        .skip(1)
+        .map(|start| start.limits.tool_calls_max)
+        .collect();
+    assert_eq!(shares.len(), 20);
+    assert!(
+        shares.iter().all(|calls| (3..=4).contains(calls)),
+        "a hundred calls, evenly: {shares:?}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_delegation_without_calls_left_may_be_repeated_if_open_work_gives_some_back() {
+    let who = |key: &str| json!({ "key": key, "tool": "who" });
+    let none = json!({});
+    for (max, before, retryable) in [
+        // The first has one of four calls as its share.
+        (4, vec![delegate("a", &none), who("b"), who("c")], true),
+        (2, vec![who("a"), who("b")], false),
+    ] {
+        let world = World::new(with(|setup| {
+            setup.definitions[0]["limits"] = json!({ "toolCallsMax": max });
+        }))
+        .await;
+        let mut start = before;
+        start.push(delegate("z", &none));
+        let told = world
+            .play(json!([{ "until": "all", "start": start }]))
+            .await;
+        let refused = told.iter().find_map(|line| line.strip_prefix("z parts "));
+        let refused = refused.unwrap_or_else(|| panic!("{told:?}"));
+        let result = serde_json::from_str(refused).unwrap();
+        check_refused(&result, "LIMIT_REACHED", retryable);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn no_more_delegations_wait_than_may_and_none_of_a_turn_that_is_waited_for() {
     let world = World::new(with(|setup| {
         setup.limits.dispatch.children_max = 1;

@@ -275,7 +275,7 @@ impl SessionContext {
             Err(refused) => return Ok(refused),
         };
         let waits = handover.waits;
-        let budget = handover.budget.or_half_of(left);
+        let budget = self.share(scope, handover.budget);
         let mut begun = self.begin(scope, handover.to, waits.waits());
         begun.guards.extend(of_tree);
         let deadline = waits.deadline(scope.now, scope.driving.run.started.deadline);
@@ -312,6 +312,7 @@ impl SessionContext {
                 ..simply(performer, EffectClass::ReadOnly)
             });
         };
+        scope.lent = scope.lent.plus(reserved);
         let performer = Performer::Agent {
             agent,
             session,
@@ -326,6 +327,16 @@ impl SessionContext {
             reserved,
             ..simply(performer, EffectClass::NonIdempotent)
         })
+    }
+
+    /// Returns the budget of the next work that the step hands over. The step's delegations share
+    /// evenly, as far as they may be admitted at all: those that wait for room are reserved for
+    /// now.
+    fn share(&self, scope: &Scope<'_>, named: Budget) -> Budget {
+        let limits = self.core.limits.dispatch;
+        let admitted_max =
+            u64::from(limits.children_max) + u64::from(limits.delegations_queued_max);
+        named.or_share_of(scope.left, scope.delegations_to_come.min(admitted_max))
     }
 
     /// Begins work at the place that it goes to, where the caller `waits` for it or not.

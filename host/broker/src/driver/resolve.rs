@@ -18,13 +18,14 @@ use crate::resolved_config::ResolvedConfig;
 use crate::view::StepView;
 use domain::authority::Denied;
 use domain::budget::Amount;
+use domain::delegate;
 use domain::digest::Digest;
 use domain::event::{BoundaryDecided, Event};
 use domain::id::OperationId;
 use domain::limits::{RECALL_HITS_MAX, TIMER_MS_MAX};
 use domain::operation::Performer;
 use domain::ruling::{MODEL_CALL, Rule};
-use domain::run::decide::Resolved;
+use domain::run::decide::{Resolved, find_call};
 use domain::run::intake::Intake;
 use domain::sampling::{GenerationSettings, UnfitSetting};
 use domain::step::{Call, Decision, Effect, ModelRequest, StepResult, Toolset, Work};
@@ -73,6 +74,20 @@ fn may_hand_over(work: &Work, config: &ResolvedConfig) -> bool {
             tools.any(|tool| may_lead_to_agents(&tool.name))
         }
         Work::Model(_) | Work::Client(_) | Work::Recall { .. } | Work::Timer { .. } => false,
+    }
+}
+
+/// Returns whether a request of a step is a call of `delegate`, the model's or the agent's own.
+fn is_delegation(work: &Work, asked: Asked<'_>) -> bool {
+    let Work::Tool { call } = work else {
+        return false;
+    };
+    match call {
+        Call::Own { name, .. } => name == delegate::NAME,
+        Call::OfModel { message, index } => {
+            find_call(&asked.driving.run, asked.intake, *message, *index)
+                .is_some_and(|(_, name, _)| name == delegate::NAME)
+        }
     }
 }
 
@@ -130,11 +145,19 @@ impl SessionContext {
             .iter()
             .any(|request| may_hand_over(&request.work, asked.config));
         let mut scope = self.scope(asked, hands_over).await?;
+        let delegations = wait
+            .start
+            .iter()
+            .filter(|request| is_delegation(&request.work, asked));
+        scope.delegations_to_come = delegations.count() as u64;
         let mut items = self.items(asked.driving, result).await?;
         let mut requests = Requests::default();
         let run = &asked.driving.run;
         for request in &wait.start {
             scope.operation = OperationId::mint(run.started.run, run.step, &request.key);
+            if is_delegation(&request.work, asked) {
+                scope.delegations_to_come -= 1;
+            }
             let sent = &mut requests.sent;
             let resolved = match &request.work {
                 Work::Model(model) => Box::pin(self.resolve_model(&mut scope, model)).await?,
@@ -213,11 +236,13 @@ impl SessionContext {
             view: asked.view,
             now: asked.now,
             left,
+            lent: driving.run.lent_after(&asked.intake.settled),
             of,
             runs,
             handed_over,
             handed: 0,
             queued: 0,
+            delegations_to_come: 0,
             workers: 0,
             making: Vec::new(),
             replied: false,

@@ -47,6 +47,8 @@ pub(super) struct Scope<'a> {
     pub(super) now: Timestamp,
     /// The rest of the turn's limits and of the accounts, the less of both.
     pub(super) left: Available,
+    /// The reserves of open work of which the rest will be available again.
+    pub(super) lent: Amount,
     /// The source of the tightest limit, for people.
     pub(super) of: &'static str,
     /// Number of runs that came of the same message so far.
@@ -59,6 +61,8 @@ pub(super) struct Scope<'a> {
     pub(super) handed: u64,
     /// Number of delegations of the step so far that wait for room.
     pub(super) queued: u64,
+    /// Number of calls of `delegate` of the step after the present request.
+    pub(super) delegations_to_come: u64,
     pub(super) workers: u64,
     /// The paths of agents that the step makes and that are no workers.
     pub(super) making: Vec<String>,
@@ -160,7 +164,8 @@ impl Scope<'_> {
         refused(OperationOutcome::Failed { failure })
     }
 
-    /// Refuses a request because a limit is met that has no code of its own.
+    /// Refuses a request because a limit is met that has no code of its own. It may pass if open
+    /// work will give back some of what is lacking.
     pub(super) fn limit_reached(
         &mut self,
         tool: Option<&str>,
@@ -168,7 +173,10 @@ impl Scope<'_> {
         limit: &str,
         told: String,
     ) -> Resolved {
-        let failure = Failure::lasting("limit-reached", told);
+        let failure = Failure {
+            retryable: self.lent.has_any_of(limit),
+            ..Failure::lasting("limit-reached", told)
+        };
         self.limit(tool, capability, limit, failure)
     }
 
