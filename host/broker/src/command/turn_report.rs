@@ -152,7 +152,7 @@ fn is_ok(settlement: &Settlement) -> bool {
         .as_ref()
         .and_then(|result| result.answers.as_ref())
         .is_some_and(|answers| answers.failed);
-    !has_failed && is_result(&settlement.outcome)
+    !has_failed && is_result(&settlement.outcome) && settlement.failed_delegation().is_none()
 }
 
 /// Returns whether an outcome is a result, and neither a failure nor a refusal.
@@ -199,11 +199,14 @@ impl Broker {
 mod tests {
     use super::*;
     use domain::budget::Amount;
+    use domain::delegate::{self, DelegateResult, Task};
     use domain::digest::Digest;
-    use domain::message::{Answers, Part};
+    use domain::id::{AgentId, InputId, SessionId};
+    use domain::message::{Answers, Draft, Part, Role};
     use domain::operation::Attempt;
     use domain::step::Failure;
     use domain::tool::EffectClass;
+    use uuid::Uuid;
 
     const NOON: Timestamp = Timestamp(1_700_000_000_000);
 
@@ -255,6 +258,65 @@ mod tests {
             };
             assert_eq!(call.is_ok, is_ok, "{outcome:?}");
             assert_eq!(call.name, "delegate");
+        }
+    }
+
+    /// A call of `delegate` that became a task.
+    fn delegated(arguments: &str) -> Operation {
+        Operation {
+            performer: Performer::Agent {
+                agent: AgentId(Uuid::nil()),
+                session: SessionId(Uuid::nil()),
+                input: InputId(Uuid::nil()),
+                delegation: Some(arguments.to_owned()),
+                message: None,
+                since: NOON,
+                queued: false,
+            },
+            ..refused(OperationOutcome::Denied)
+        }
+    }
+
+    #[test]
+    fn a_delegation_is_a_success_if_its_result_says_so() {
+        let arguments =
+            r#"{"target":"worker","operation":"read_file","parameters":{"path":"a.txt"}}"#;
+        let delegation = delegate::parse(arguments, &delegate::Target::ALL).unwrap();
+        let task = Task {
+            operation: id(),
+            agent: AgentId(Uuid::nil()),
+            created: NOON,
+            completed: NOON,
+        };
+        for (result, is_ok) in [
+            (DelegateResult::succeeded(&delegation, &task, "read"), true),
+            // The words of a reply are no result of the task.
+            (
+                DelegateResult::succeeded(&delegation, &task, r#"{"success":false}"#),
+                true,
+            ),
+            (
+                DelegateResult::failed(&delegation, &task, "gone", true),
+                false,
+            ),
+            (DelegateResult::timed_out(&delegation, &task), false),
+            (DelegateResult::cancelled(&delegation, &task), false),
+        ] {
+            let operation = delegated(arguments);
+            let draft = Draft {
+                answers: operation.answers.clone(),
+                ..Draft::text(Role::Tool, "tool:delegate", result.to_string())
+            };
+            let mut tally = Tally::default();
+            tally.started(&operation, NOON);
+            tally.settled(&Settlement {
+                result: Some(draft),
+                ..Settlement::new(id(), OperationOutcome::Message { id: 3 }, NOON)
+            });
+            let [(call, _)] = tally.calls.as_slice() else {
+                panic!("{tally:?}")
+            };
+            assert_eq!(call.is_ok, is_ok, "{result}");
         }
     }
 

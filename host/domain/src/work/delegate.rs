@@ -8,6 +8,7 @@
 
 mod blobs;
 mod cache;
+mod failed;
 mod operations;
 mod result;
 #[cfg(test)]
