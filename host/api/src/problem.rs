@@ -103,7 +103,8 @@ pub(crate) struct Details {
     #[schema(example = "MESSAGE_INVALID")]
     category: Option<&'static str>,
     /// Further facts, where there are any. `retry_after_s`: the seconds after which another try
-    /// makes sense. `scopes`: the scopes of which the credential lacks all.
+    /// makes sense. `scopes`: the scopes of which the credential lacks all. `limit`: the key of the
+    /// limit that is met, and `max`, its value.
     #[serde(skip_serializing_if = "Map::is_empty")]
     #[schema(value_type = Option<Object>)]
     details: Map<String, Value>,
@@ -258,6 +259,7 @@ impl From<Refusal> for Problem {
         };
         let mut problem = Self::new(status, refusal.code, refusal.message);
         problem.field = refusal.field;
+        problem.details = refusal.details;
         problem.retry_after_s = (refusal.kind == RefusalKind::Busy).then_some(match refusal.code {
             "USER_SESSION_LIMIT" => SESSIONS_RETRY_AFTER_S,
             "KEY_STORAGE_LIMIT" | "USER_STORAGE_LIMIT" => STORAGE_RETRY_AFTER_S,

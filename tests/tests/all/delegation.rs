@@ -3,7 +3,7 @@
 use agent_host_tests::world::target;
 use agent_host_tests::{Setup, World};
 use broker::{PostMessage, UploadFile};
-use domain::delegate::{CacheLimits, Priority};
+use domain::delegate::{CacheLimits, Priority, Target};
 use domain::digest::Digest;
 use domain::message::{Part, Role};
 use domain::user::UserId;
@@ -66,30 +66,40 @@ fn check_refused(result: &Value, code: &str, retryable: bool) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_delegation_that_is_refused_reaches_the_model_as_a_result() {
-    for (arguments, code) in [
+    let operations: Vec<&str> = Target::Worker.operations().map(|rule| rule.name).collect();
+    for (arguments, code, details) in [
         (
             r#"{ target = "nobody", operation = "read_file", parameters = { path = "a" } }"#,
             "INVALID_TARGET",
+            json!({ "allowed": ["worker"] }),
         ),
         (
             r#"{ target = "coder", operation = "analyze_code", parameters = {} }"#,
             "AGENT_UNAVAILABLE",
+            json!({ "allowed": ["worker"] }),
         ),
         (
             r#"{ target = "worker", operation = "fly", parameters = {} }"#,
             "INVALID_OPERATION",
+            json!({ "allowed": operations }),
         ),
         (
             r#"{ target = "worker", operation = "read_file", parameters = {} }"#,
             "INVALID_PARAMETERS",
+            json!({ "parameter": "path" }),
         ),
     ] {
-        check_refused(&told(Setup::default(), arguments).await, code, false);
+        let result = told(Setup::default(), arguments).await;
+        check_refused(&result, code, false);
+        assert_eq!(result["error"]["details"], details, "{result}");
     }
     let denied = with(|setup| setup.definitions[2]["agentDenylist"] = json!(["worker"]));
     check_refused(&told(denied, READ).await, "NOT_ALLOWED", false);
     let too_deep = with(|setup| setup.limits.dispatch.call_depth_max = 0);
-    check_refused(&told(too_deep, READ).await, "LIMIT_REACHED", false);
+    let result = told(too_deep, READ).await;
+    check_refused(&result, "LIMIT_REACHED", false);
+    let details = json!({ "limit": "callDepthMax", "max": 0 });
+    assert_eq!(result["error"]["details"], details, "{result}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -263,8 +273,9 @@ async fn a_delegation_without_calls_left_may_be_repeated_if_open_work_gives_some
             .await;
         let refused = told.iter().find_map(|line| line.strip_prefix("z parts "));
         let refused = refused.unwrap_or_else(|| panic!("{told:?}"));
-        let result = serde_json::from_str(refused).unwrap();
+        let result: Value = serde_json::from_str(refused).unwrap();
         check_refused(&result, "LIMIT_REACHED", retryable);
+        assert_eq!(result["error"]["details"]["limit"], "toolCallsMax");
     }
 }
 

@@ -313,7 +313,10 @@ impl Broker {
                 "{WAITING_INPUTS_MAX} messages of this session wait already; try again later"
             ))
             .into(),
-            Clash::Guard(Guard::Queue(QueueGuard::MessagesAtMost { .. })) => session_full().into(),
+            // The guard is about those before the message.
+            Clash::Guard(Guard::Queue(QueueGuard::MessagesAtMost { max, .. })) => {
+                session_full(max + 1).into()
+            }
             Clash::Guard(Guard::Queue(QueueGuard::ActiveAfter { .. })) => session_expired().into(),
             Clash::Guard(Guard::Session(SessionGuard::Open(_))) => session_closed().into(),
             // The user's role was taken away in between.

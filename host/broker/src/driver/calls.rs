@@ -216,7 +216,11 @@ impl SessionContext {
     ) -> Result<Resolved, DriverError> {
         let delegation = match delegate::parse(arguments, &self.served.resolved_configs.delegates) {
             Ok(delegation) => delegation,
-            Err(invalid) => return Ok(failed(invalid.code(), invalid.to_string())),
+            Err(invalid) => {
+                return Ok(refused(OperationOutcome::Failed {
+                    failure: invalid.failure(),
+                }));
+            }
         };
         let target = DefinitionId(delegation.target.as_str().to_owned());
         let Some(target) = self.served.catalogue.definition(&target).cloned() else {

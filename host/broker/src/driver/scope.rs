@@ -175,7 +175,7 @@ impl Scope<'_> {
     ) -> Resolved {
         let failure = Failure {
             retryable: self.lent.has_any_of(limit),
-            ..Failure::lasting("limit-reached", told)
+            ..Failure::lasting("limit-reached", told).with("limit", limit)
         };
         self.limit(tool, capability, limit, failure)
     }

@@ -199,6 +199,10 @@ async fn a_session_that_is_full_or_was_idle_for_too_long_takes_no_more_messages(
             refused["detail"].as_str().unwrap().contains(key),
             "{refused}"
         );
+        assert_eq!(refused["details"]["limit"], key, "{refused}");
+        if code == "SESSION_FULL" {
+            assert_eq!(refused["details"]["max"], value, "{refused}");
+        }
         let other = open(&host, "limited", &json!({})).await;
         assert_eq!(post(&host, &other, "more").await.0, 202);
         let unlimited = open(&host, "plain", &json!({})).await;

@@ -37,10 +37,9 @@ fn failure_in(text: &str) -> Option<Failure> {
         return None;
     }
     let error = result.get("error")?;
-    let text_at = |name: &str| Some(error.get(name)?.as_str()?.to_owned());
+    let text_at = |name: &str| error.get(name)?.as_str();
     Some(Failure {
-        code: text_at("code")?,
-        message: text_at("message")?,
         retryable: error.get("retryable")?.as_bool()?,
+        ..Failure::lasting(text_at("code")?, text_at("message")?)
     })
 }

@@ -124,20 +124,23 @@ impl OperationRule {
                 .iter()
                 .any(|parameter| parameter.name == name)
             {
-                return Err(mend(format!("{} has no parameter `{name}`.", self.name)));
+                let known = self.parameters.iter().map(|parameter| parameter.name);
+                let what = format!("{} has no parameter `{name}`.", self.name);
+                return Err(mend(what).allowing(known));
             }
         }
         for parameter in self.parameters {
             let name = parameter.name;
             match parameters.get(name) {
                 None | Some(Value::Null) if parameter.required => {
-                    return Err(mend(format!("{} needs the parameter `{name}`.", self.name)));
+                    let what = format!("{} needs the parameter `{name}`.", self.name);
+                    return Err(mend(what).about(name));
                 }
                 None | Some(Value::Null) => {}
                 Some(value) => parameter
                     .kind
                     .check(value)
-                    .map_err(|what| mend(format!("`{name}` {what}.")))?,
+                    .map_err(|what| mend(format!("`{name}` {what}.")).about(name))?,
             }
         }
         Ok(())

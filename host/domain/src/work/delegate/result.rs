@@ -1,6 +1,6 @@
 //! The result of a delegation, as the JSON that goes back to the model as the call's result.
 
-use super::{Code, Delegation, Target};
+use super::{ARGUMENTS, Code, Delegation, Target};
 use crate::thread::message::{Part, text_of};
 use crate::thread::spill::{blob_of, shortened};
 use crate::values::digest::Digest;
@@ -65,7 +65,8 @@ pub struct DelegateError {
     pub retryable: bool,
     /// The stage at which it went wrong.
     pub category: ErrorCategory,
-    /// Further facts by name, for programs: `timeoutMs` of a task that took too long.
+    /// Further facts by name, for programs: `timeoutMs` of a task that took too long, `limit` of a
+    /// limit that is met, `allowed` or `parameter` of a call that makes no sense.
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub details: Map<String, Value>,
 }
@@ -265,7 +266,17 @@ impl DelegateResult {
             INVALID_ARGUMENTS => Code::InvalidParameters.as_str(),
             code => code,
         };
-        Self::without_task(None).because(code, &failure.message, failure.retryable)
+        let mut result =
+            Self::without_task(None).because(code, &failure.message, failure.retryable);
+        if let Some(error) = &mut result.error {
+            error.details.extend(failure.details.clone());
+            // They were no JSON object, so that no parameter is at fault.
+            if failure.code == INVALID_ARGUMENTS && error.details.is_empty() {
+                let details = &mut error.details;
+                details.insert("allowed".to_owned(), json!(ARGUMENTS));
+            }
+        }
+        result
     }
 
     /// A rule of the operator's does not allow the call.
