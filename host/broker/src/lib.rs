@@ -78,8 +78,8 @@ pub use command::{
     Error, Fork, Gone, ImportSession, Imported, ImportedSession, InputReceipt, InputView,
     IssuedKey, KeysOf, Meant, NewSession, Other, PathEntry, PathFilter, PostMessage, PostOutcome,
     PostRouted, PurgeOf, QueueSaid, Reading, Respond, Routed, RoutedReceipt, SessionNumbers,
-    SessionView, Setup, TRANSCRIPT_BYTES_MAX, Target, TaskList, TaskQuery, Template, TurnOutcome,
-    TurnReport, UploadFile, WaitingInputs, WantedNotes,
+    SessionView, Setup, TRANSCRIPT_BYTES_MAX, Target, TaskList, TaskQuery, Template, TurnFailure,
+    TurnOutcome, TurnReport, UploadFile, WaitingInputs, WantedNotes,
 };
 pub use core::{Limits, Stats, UserLimits};
 pub use live::{Frame, Joined, Live, SharedText, Show};

@@ -432,6 +432,7 @@ fn of_errors_and_telemetry() -> Vec<Words> {
             "ErrorFrame.category",
             "Problem.category",
             "TelemetryError.category",
+            "TurnError.category",
         ]),
         Words::new(
             "TelemetryType",

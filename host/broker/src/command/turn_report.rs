@@ -2,12 +2,13 @@
 //! run.
 
 use super::{Broker, Error};
-use domain::event::Event;
+use domain::event::{Event, RunEnded};
 use domain::id::{OperationId, RunId, Stream, TurnId};
 use domain::model::Usage;
 use domain::operation::{Operation, Performer, Settlement};
 use domain::step::OperationOutcome;
 use domain::time::Timestamp;
+use domain::turn::TurnEnd;
 use std::collections::{BTreeSet, HashMap};
 use store::RunRow;
 
@@ -35,6 +36,17 @@ pub struct TurnReport {
     pub models: Vec<String>,
     /// Milliseconds from the beginning of the run to its end, waiting included.
     pub duration_ms: u64,
+    /// The reason why it failed or was aborted; none of a turn that ended otherwise.
+    pub failure: Option<TurnFailure>,
+}
+
+/// The reason why a turn failed or was aborted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TurnFailure {
+    /// A stable code.
+    pub code: String,
+    /// The reason, as shown to people.
+    pub reason: String,
 }
 
 /// One call of a tool.
@@ -59,6 +71,7 @@ struct Tally {
     cost_micros: u64,
     model_calls: u64,
     models: BTreeSet<String>,
+    failure: Option<TurnFailure>,
 }
 
 impl Tally {
@@ -73,7 +86,10 @@ impl Tally {
                 it.stopped.iter().for_each(|settled| self.settled(settled));
             }
             Event::RunSettled(it) => it.settled.iter().for_each(|settled| self.settled(settled)),
-            Event::RunEnded(it) => it.stopped.iter().for_each(|settled| self.settled(settled)),
+            Event::RunEnded(it) => {
+                it.stopped.iter().for_each(|settled| self.settled(settled));
+                self.failure = failure(it);
+            }
             _ => {}
         }
     }
@@ -141,7 +157,19 @@ impl Tally {
             duration_ms: row
                 .ended_at
                 .map_or(0, |ended| ended.since_ms(row.started_at)),
+            failure: self.failure,
         }
+    }
+}
+
+/// Returns the reason why a run failed or was aborted; none of one that ended otherwise.
+fn failure(ended: &RunEnded) -> Option<TurnFailure> {
+    match ended.end {
+        TurnEnd::Failed | TurnEnd::Aborted => Some(TurnFailure {
+            code: ended.code.clone().unwrap_or_default(),
+            reason: ended.reason.clone().unwrap_or_default(),
+        }),
+        TurnEnd::Replied | TurnEnd::Completed => None,
     }
 }
 
@@ -340,5 +368,35 @@ mod tests {
         let mut tally = Tally::default();
         tally.settled(&settlement);
         assert_eq!(tally.models, BTreeSet::from(["m-1".to_owned()]));
+    }
+
+    #[test]
+    fn a_turn_that_failed_or_was_aborted_has_its_reason_in_the_report_and_no_other_has() {
+        for (end, code, has_reason) in [
+            (TurnEnd::Replied, None, false),
+            (TurnEnd::Completed, None, false),
+            (TurnEnd::Failed, Some("agent-failed"), true),
+            (TurnEnd::Aborted, Some("aborted"), true),
+        ] {
+            let reason = code.map(|code| format!("it is {code}"));
+            let ended = RunEnded {
+                run: RunId(Uuid::nil()),
+                session: SessionId(Uuid::nil()),
+                end,
+                code: code.map(str::to_owned),
+                reason: reason.clone(),
+                turn: None,
+                stopped: Vec::new(),
+                said: Vec::new(),
+                inputs: Vec::new(),
+                compacts: false,
+                time: NOON,
+            };
+            let mut tally = Tally::default();
+            tally.take(&Event::RunEnded(ended));
+            assert_eq!(tally.failure.is_some(), has_reason, "{end:?}");
+            let told = tally.failure.map(|failure| (failure.code, failure.reason));
+            assert_eq!(told, code.map(str::to_owned).zip(reason), "{end:?}");
+        }
     }
 }

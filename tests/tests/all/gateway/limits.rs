@@ -150,6 +150,12 @@ async fn a_turn_that_comes_no_further_fails_as_timed_out() {
     peer.slow_ms(20_000);
     let outcome = say(&host, &session, "hello").await;
     assert_eq!(outcome["outcome"], "failed", "{outcome}");
+    let error = &outcome["error"];
+    assert_eq!(error["code"], "message-timed-out", "{outcome}");
+    assert_eq!(error["retryable"], true, "{outcome}");
+    assert_eq!(error["category"], "MESSAGE_PROCESSING_FAILED", "{outcome}");
+    let message = error["message"].as_str().unwrap_or_default();
+    assert!(message.contains("messageTimeout"), "{outcome}");
     let events = events(&host, &session).await;
     assert!(events.contains("message-timed-out"), "{events}");
     assert!(events.contains("messageTimeout"), "{events}");
