@@ -305,7 +305,7 @@ impl SessionContext {
         if let Toolset::Named(names) = &request.tools
             && let Some(name) = names.iter().find(|name| scope.config.tool(name).is_none())
         {
-            return Err(Box::new(self.not_available(scope, name)));
+            return Err(Box::new(self.not_available(scope, name, false)));
         }
         if let Some(schema) = &request.reply_schema
             && let Err(error) = self.core.schemas.compile(schema).await
