@@ -1,8 +1,8 @@
 //! Tasks: work that agents handed to each other, a page at a time, one of them, and their sums.
 
 use crate::caller::Caller;
-use crate::codes::{self, DRIVER, INVALID, RECORDING};
-use crate::input::{InPath, OptionalJson, Params, limit, read_path, read_query};
+use crate::codes::{self, AGENT, DRIVER, INVALID, RECORDING};
+use crate::input::{InPath, OptionalJson, Params, limit, queried_agent, read_path, read_query};
 use crate::problem::Problem;
 use crate::reading::note_agents;
 use crate::state::Api;
@@ -40,7 +40,7 @@ pub(super) fn routes() -> OpenApiRouter<Api> {
 struct Page {
     /// Only those that were handed over in this session.
     session: Option<String>,
-    /// Only those that this agent handed over or does: a UUID.
+    /// Only those that this agent handed over or does: a UUID or a path.
     agent: Option<String>,
     /// Only those in this state: `PENDING`, `QUEUED`, `RUNNING`, `PAUSED`, `COMPLETED`, `FAILED`,
     /// `CANCELLED` or `TIMEOUT`.
@@ -72,14 +72,16 @@ struct Listed {
     security(("token" = ["read"]), ("token" = ["admin"])),
     params(Page),
     responses((status = 200, description = "A page.", body = Listed)),
+    extensions(("x-codes" = json!(codes::join(&[AGENT])))),
 )]
 async fn list(
     State(api): State<Api>,
     caller: Caller,
     Params(page): Params<Page>,
 ) -> Result<axum::Json<Listed>, Problem> {
+    let broker = api.broker()?;
     let session: Option<SessionId> = read_query("session", page.session.as_deref())?;
-    let agent: Option<AgentId> = read_query("agent", page.agent.as_deref())?;
+    let agent = queried_agent(broker, &caller, page.agent.as_deref()).await?;
     let query = TaskQuery {
         filter: TaskFilter {
             user: viewer(&caller).cloned(),
@@ -91,7 +93,7 @@ async fn list(
         after: page.after.as_deref().map(read_after).transpose()?,
         limit: limit(page.limit, PAGE.0, PAGE.1)?,
     };
-    let TaskList { tasks, next } = api.broker()?.tasks(query).await?;
+    let TaskList { tasks, next } = broker.tasks(query).await?;
     note(&api, &caller, "GET /api/tasks", &tasks).await?;
     Ok(axum::Json(Listed {
         tasks: tasks.iter().map(wire::task).collect(),
@@ -174,7 +176,7 @@ struct Range {
     from: Option<String>,
     /// Only tasks that were handed over before this time.
     to: Option<String>,
-    /// Only those that this agent handed over or does: a UUID.
+    /// Only those that this agent handed over or does: a UUID or a path.
     agent: Option<String>,
     /// Only those that were handed over in this session.
     session: Option<String>,
@@ -199,6 +201,7 @@ struct Stats {
     security(("token" = ["read"]), ("token" = ["admin"])),
     params(Range),
     responses((status = 200, description = "The sums.", body = Stats)),
+    extensions(("x-codes" = json!(codes::join(&[AGENT])))),
 )]
 async fn stats(
     State(api): State<Api>,
@@ -213,14 +216,15 @@ async fn stats(
         let detail = format!("from: {from} is after `to`, which is {to}");
         return Err(Problem::invalid_query("from", detail));
     }
+    let broker = api.broker()?;
     let filter = TaskFilter {
         user: viewer(&caller).cloned(),
         session: read_query("session", range.session.as_deref())?,
-        agent: read_query("agent", range.agent.as_deref())?,
+        agent: queried_agent(broker, &caller, range.agent.as_deref()).await?,
         from,
         to,
     };
-    let stats = api.broker()?.task_stats(filter).await?;
+    let stats = broker.task_stats(filter).await?;
     Ok(axum::Json(Stats {
         stats: stats.sums.iter().map(wire::task_sum).collect(),
         cut_off: stats.is_cut_off,
