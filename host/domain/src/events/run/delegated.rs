@@ -1,9 +1,11 @@
 //! Results of calls of `delegate`, as the model reads them: the delegation of an operation, and the
 //! text for every way in which none came to be.
 
+use super::end::{AGENT_FAILED, Cause, NOT_BEGUN, TIMED_OUT};
 use crate::values::time::Timestamp;
-use crate::work::delegate::{self, DelegateResult, Delegation, Task};
+use crate::work::delegate::{self, Code, DelegateResult, Delegation, Task};
 use crate::work::operation::{Operation, Performer};
+use crate::work::step::{News, OperationOutcome};
 
 /// Returns whether an operation is a task of `delegate`.
 pub(super) fn is_delegation(operation: &Operation) -> bool {
@@ -37,6 +39,43 @@ pub(super) fn delegation(operation: &Operation, time: Timestamp) -> Option<(Dele
             completed: time,
         },
     ))
+}
+
+/// Returns the result of a delegation that failed; none when the operation is no delegation.
+pub(super) fn undelegated(
+    operation: &Operation,
+    cause: &Cause,
+    heard: &[News],
+    time: Timestamp,
+) -> Option<DelegateResult> {
+    let (delegation, task) = delegation(operation, time)?;
+    Some(match cause {
+        Cause::Failed { code, .. } if code == TIMED_OUT => {
+            DelegateResult::timed_out(&delegation, &task)
+        }
+        Cause::Failed { code, reason } => match given_up_over(heard) {
+            Some(told) if code == AGENT_FAILED => {
+                DelegateResult::given_up(&delegation, &task, told, reason)
+            }
+            _ => DelegateResult::failed(&delegation, &task, reason, code != NOT_BEGUN),
+        },
+        _ => DelegateResult::cancelled(&delegation, &task),
+    })
+}
+
+/// Returns the code of a task that its agent gives up over an outcome which says more than that it
+/// failed.
+fn given_up_over(heard: &[News]) -> Option<Code> {
+    let has = |wanted: &OperationOutcome| {
+        heard
+            .iter()
+            .any(|news| matches!(news, News::Settled { outcome, .. } if outcome == wanted))
+    };
+    if has(&OperationOutcome::Unknown) {
+        Some(Code::TaskUnknown)
+    } else {
+        has(&OperationOutcome::Denied).then_some(Code::NotAllowed)
+    }
 }
 
 /// Returns whether an operation is a call of `delegate` that is told as a result of one: the

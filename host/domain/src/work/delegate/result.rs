@@ -221,6 +221,12 @@ impl DelegateResult {
         )
     }
 
+    /// The target gave up over an outcome that has a code of its own.
+    #[must_use]
+    pub fn given_up(delegation: &Delegation, task: &Task, code: Code, reason: &str) -> Self {
+        Self::ended(delegation, task, TaskState::Failed).because_of(code, reason)
+    }
+
     /// The task's deadline passed. It is not tried again.
     #[must_use]
     pub fn timed_out(delegation: &Delegation, task: &Task) -> Self {

@@ -4,6 +4,7 @@ use super::*;
 use crate::events::run::end::{Closing, settlement_for_parent};
 use crate::thread::message::{Answers, text_of};
 use crate::work::budget::Amount;
+use crate::work::step::{Decision, News};
 
 /// Returns what a run's first step starts for others.
 fn handed(run: &Run, performer: Performer, effect: EffectClass) -> Operation {
@@ -189,6 +190,64 @@ fn a_delegation_that_comes_to_nothing_is_told_as_a_result_and_not_as_text() {
         // Calls of other tools are told in words.
         let other = read_of("dispatch_to_agent", performer, ended);
         assert!(serde_json::from_str::<serde_json::Value>(&other).is_err());
+    }
+}
+
+#[test]
+fn a_task_that_its_agent_gives_up_over_an_outcome_is_told_with_the_code_of_that() {
+    let arguments =
+        r#"{"target":"worker","operation":"read_file","parameters":{"path":"/data/a"}}"#;
+    let performer = Performer::Agent {
+        agent: AgentId(Uuid::from_u128(5)),
+        session: SessionId(Uuid::from_u128(6)),
+        input: InputId(Uuid::from_u128(7)),
+        delegation: Some(arguments.to_owned()),
+        message: None,
+        since: NOW,
+        queued: false,
+    };
+    let given_up = Cause::of(&Decision::Fail {
+        reason: "`read_file` of `/data/a`: why".into(),
+    })
+    .expect("the end of a turn");
+    let limit = Cause::Failed {
+        code: "limit-reached".into(),
+        reason: "it took 50 steps".into(),
+    };
+    for (outcome, cause, code) in [
+        (OperationOutcome::Denied, &given_up, "NOT_ALLOWED"),
+        (OperationOutcome::Unknown, &given_up, "TASK_UNKNOWN"),
+        (OperationOutcome::TimedOut, &given_up, "TASK_FAILED"),
+        (OperationOutcome::Denied, &limit, "TASK_FAILED"),
+    ] {
+        let run = begun();
+        let operation = handed(&run, performer.clone(), EffectClass::NonIdempotent);
+        let heard = [News::Settled {
+            key: "task-1".into(),
+            outcome,
+        }];
+        let closing = Closing {
+            heard: &heard,
+            ..Closing::default()
+        };
+        let (settlement, _) = settlement_for_parent(&operation, &run, closing, cause, NOW);
+        let OperationOutcome::Parts { parts } = &settlement.outcome else {
+            panic!("{settlement:?}")
+        };
+        let told: serde_json::Value = serde_json::from_str(&text_of(parts)).expect("a result");
+        assert_eq!(
+            (
+                told["error"]["code"].as_str(),
+                told["taskState"].as_str(),
+                told["error"]["retryable"].as_bool(),
+            ),
+            (Some(code), Some("FAILED"), Some(false)),
+            "{told}"
+        );
+        let Cause::Failed { reason, .. } = cause else {
+            panic!("{cause:?}")
+        };
+        assert_eq!(&told["error"]["message"], reason, "{told}");
     }
 }
 
