@@ -67,34 +67,42 @@ fn check_refused(result: &Value, code: &str, retryable: bool) {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_delegation_that_is_refused_reaches_the_model_as_a_result() {
     let operations: Vec<&str> = Target::Worker.operations().map(|rule| rule.name).collect();
-    for (arguments, code, details) in [
+    let reads = json!({ "target": "worker", "operation": "read_file" });
+    for (arguments, code, details, metadata) in [
         (
             r#"{ target = "nobody", operation = "read_file", parameters = { path = "a" } }"#,
             "INVALID_TARGET",
             json!({ "allowed": ["worker"] }),
+            json!({ "operation": "read_file" }),
         ),
         (
             r#"{ target = "coder", operation = "analyze_code", parameters = {} }"#,
             "AGENT_UNAVAILABLE",
             json!({ "allowed": ["worker"] }),
+            json!({ "target": "coder", "operation": "analyze_code" }),
         ),
         (
             r#"{ target = "worker", operation = "fly", parameters = {} }"#,
             "INVALID_OPERATION",
             json!({ "allowed": operations }),
+            json!({ "target": "worker" }),
         ),
         (
             r#"{ target = "worker", operation = "read_file", parameters = {} }"#,
             "INVALID_PARAMETERS",
             json!({ "parameter": "path" }),
+            reads.clone(),
         ),
     ] {
         let result = told(Setup::default(), arguments).await;
         check_refused(&result, code, false);
         assert_eq!(result["error"]["details"], details, "{result}");
+        assert_eq!(result["metadata"], metadata, "{result}");
     }
     let denied = with(|setup| setup.definitions[2]["agentDenylist"] = json!(["worker"]));
-    check_refused(&told(denied, READ).await, "NOT_ALLOWED", false);
+    let result = told(denied, READ).await;
+    check_refused(&result, "NOT_ALLOWED", false);
+    assert_eq!(result["metadata"], reads, "{result}");
     let too_deep = with(|setup| setup.limits.dispatch.call_depth_max = 0);
     let result = told(too_deep, READ).await;
     check_refused(&result, "LIMIT_REACHED", false);

@@ -151,6 +151,7 @@ impl Requests<'_> {
                     outcome: OperationOutcome::Denied,
                     untrusted: false,
                     of_delegate: false,
+                    address: None,
                 },
                 EffectClass::ReadOnly,
             ),
@@ -214,6 +215,7 @@ impl Requests<'_> {
                 },
                 untrusted: false,
                 of_delegate: false,
+                address: None,
             },
             None => Performer::Tool {
                 component: self.run.component,
@@ -234,6 +236,7 @@ pub(crate) fn failing(fault: &str) -> Resolved {
         },
         untrusted: false,
         of_delegate: false,
+        address: None,
     };
     by(performer, EffectClass::ReadOnly)
 }

@@ -253,6 +253,7 @@ mod tests {
                 outcome,
                 untrusted: false,
                 of_delegate: false,
+                address: None,
             },
             effect: EffectClass::ReadOnly,
             time_limit_ms: None,

@@ -163,7 +163,7 @@ impl SessionContext {
                 Work::Model(model) => Box::pin(self.resolve_model(&mut scope, model)).await?,
                 Work::Tool { call } => {
                     let resolved = Box::pin(self.resolve_call(&mut scope, call, sent)).await?;
-                    as_delegation(call, resolved)
+                    as_delegation(&scope, call, resolved)
                 }
                 Work::Client(action) => {
                     let action = ready(&self.core.schemas, action).await;

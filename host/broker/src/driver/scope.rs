@@ -7,13 +7,13 @@ use domain::approval::{Approval, Exact};
 use domain::authority::{Caller, Denied, Permissions};
 use domain::budget::{Amount, Available};
 use domain::definition::Definition;
-use domain::delegate;
+use domain::delegate::{self, DelegateAddress};
 use domain::event::BoundaryVerdict;
 use domain::grant::Grant;
 use domain::id::OperationId;
 use domain::operation::Performer;
 use domain::ruling::Rule;
-use domain::run::decide::Resolved;
+use domain::run::decide::{Resolved, find_call};
 use domain::run::intake::Intake;
 use domain::step::{Call, Failure, OperationOutcome};
 use domain::time::Timestamp;
@@ -246,6 +246,7 @@ pub(super) fn at_once(outcome: OperationOutcome, untrusted: bool) -> Resolved {
         outcome,
         untrusted,
         of_delegate: false,
+        address: None,
     };
     simply(performer, EffectClass::ReadOnly)
 }
@@ -257,16 +258,29 @@ pub(super) fn failed(code: &str, message: impl Into<String>) -> Resolved {
     })
 }
 
-/// Has the agent's own call of `delegate`, if it was refused, settle as the result of a delegation.
-pub(super) fn as_delegation(call: &Call, mut resolved: Resolved) -> Resolved {
-    let is_own = matches!(call, Call::Own { name, .. } if name == delegate::NAME);
-    if let Performer::Refused {
-        outcome,
-        of_delegate,
-        ..
-    } = &mut resolved.performer
+/// Has a call of `delegate` that was refused settle as the result of a delegation: the agent's own,
+/// as a model's does, and each with the target and the operation that it names.
+pub(super) fn as_delegation(scope: &Scope<'_>, call: &Call, mut resolved: Resolved) -> Resolved {
+    let (is_own, asked) = match call {
+        Call::Own { name, arguments } => (true, Some((name.as_str(), arguments.as_str()))),
+        Call::OfModel { message, index } => {
+            let found = find_call(&scope.driving.run, scope.intake, *message, *index);
+            (false, found.map(|(_, name, arguments)| (name, arguments)))
+        }
+    };
+    if let (
+        Performer::Refused {
+            outcome,
+            of_delegate,
+            address,
+            ..
+        },
+        Some((delegate::NAME, arguments)),
+    ) = (&mut resolved.performer, asked)
+        && !matches!(outcome, OperationOutcome::Parts { .. })
     {
-        *of_delegate = is_own && !matches!(outcome, OperationOutcome::Parts { .. });
+        *of_delegate = is_own;
+        *address = DelegateAddress::of(arguments);
     }
     resolved
 }

@@ -6,6 +6,7 @@
 //! and dispatches the work to another agent. Validation comes before anything happens, and every
 //! refusal names what would have been allowed, so that a model can mend its call.
 
+mod address;
 mod blobs;
 mod cache;
 mod failed;
@@ -15,6 +16,7 @@ mod result;
 #[cfg(test)]
 mod tests;
 
+pub use address::DelegateAddress;
 pub use blobs::BLOBS_MAX;
 pub use cache::{Cache, CacheLimits, CacheScope, Hit, Kept};
 pub use invalid::Invalid;

@@ -3,7 +3,7 @@
 
 use super::end::{AGENT_FAILED, Cause, NOT_BEGUN, TIMED_OUT};
 use crate::values::time::Timestamp;
-use crate::work::delegate::{self, Code, DelegateResult, Delegation, Task};
+use crate::work::delegate::{self, Code, DelegateAddress, DelegateResult, Delegation, Task};
 use crate::work::operation::{Operation, Performer};
 use crate::work::step::{News, OperationOutcome};
 
@@ -99,11 +99,21 @@ pub(super) fn is_own_refused(operation: &Operation) -> bool {
     )
 }
 
+/// Returns the target and the operation of a refused call of `delegate`, as far as it named any.
+pub(super) fn address(operation: &Operation) -> Option<&DelegateAddress> {
+    match &operation.performer {
+        Performer::Refused { address, .. } => address.as_ref(),
+        _ => None,
+    }
+}
+
 /// Returns the result of a call that was not made. Calls of other tools are told why in plain
 /// words.
-pub(super) fn passed_over(tool: &str, why: &str) -> String {
+pub(super) fn passed_over(tool: &str, arguments: &str, why: &str) -> String {
     if tool == delegate::NAME {
-        DelegateResult::not_started(why).to_string()
+        DelegateResult::not_started(why)
+            .addressed(DelegateAddress::of(arguments).as_ref())
+            .to_string()
     } else {
         why.to_owned()
     }

@@ -1,6 +1,6 @@
 //! The result of a delegation, as the JSON that goes back to the model as the call's result.
 
-use super::{ARGUMENTS, Code, Delegation, Target};
+use super::{ARGUMENTS, Code, DelegateAddress, Delegation, Target};
 use crate::thread::message::{Part, text_of};
 use crate::thread::spill::{blob_of, shortened};
 use crate::values::digest::Digest;
@@ -83,7 +83,8 @@ pub struct DelegateBlob {
     pub media_type: &'static str,
 }
 
-/// The known facts about a delegation. Empty if it was refused before there was a task.
+/// The known facts about a delegation. If it was refused before there was a task, these are the
+/// target and the operation, as far as it names ones that exist.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DelegateMetadata {
@@ -306,6 +307,16 @@ impl DelegateResult {
         metadata.insert("cached".to_owned(), Value::Bool(true));
         metadata.insert("ageMs".to_owned(), Value::from(age_ms));
         Some(result.to_string())
+    }
+
+    /// Adds the target and the operation of a call that was refused before there was a task.
+    #[must_use]
+    pub fn addressed(mut self, address: Option<&DelegateAddress>) -> Self {
+        if let Some(address) = address {
+            self.metadata.target = address.target;
+            self.metadata.operation.clone_from(&address.operation);
+        }
+        self
     }
 
     fn without_task(task_state: Option<TaskState>) -> Self {

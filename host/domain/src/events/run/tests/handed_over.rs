@@ -4,6 +4,7 @@ use super::*;
 use crate::events::run::end::{Closing, settlement_for_parent};
 use crate::thread::message::{Answers, text_of};
 use crate::work::budget::Amount;
+use crate::work::delegate::DelegateAddress;
 use crate::work::step::{Decision, News};
 
 /// Returns what a run's first step starts for others.
@@ -78,6 +79,7 @@ fn the_share_of_detached_work_is_charged_for_good_also_in_old_events() {
             outcome: OperationOutcome::Parts { parts: told() },
             untrusted: false,
             of_delegate: false,
+            address: None,
         },
     ] {
         let mut run = begun();
@@ -147,6 +149,7 @@ fn a_delegation_that_comes_to_nothing_is_told_as_a_result_and_not_as_text() {
         outcome: OperationOutcome::Denied,
         untrusted: false,
         of_delegate: false,
+        address: None,
     };
     let limit = || Ended::Failed(Failure::passing("limit-reached", "too many"));
     for (performer, ended, code, state, retryable) in [
@@ -266,6 +269,7 @@ fn an_agents_own_delegation_that_is_refused_is_told_as_a_result_too() {
                 outcome: outcome.clone(),
                 untrusted: false,
                 of_delegate,
+                address: DelegateAddress::of(r#"{"target":"worker","operation":"fly"}"#),
             };
             let mut run = begun();
             let operation = handed(&run, performer, EffectClass::ReadOnly);
@@ -289,6 +293,7 @@ fn an_agents_own_delegation_that_is_refused_is_told_as_a_result_too() {
                 (&json!(false), &json!(code)),
                 "{told}"
             );
+            assert_eq!(told["metadata"], json!({ "target": "worker" }), "{told}");
             let category = &told["error"]["category"];
             assert_eq!(category, "TOOL_EXECUTION_FAILED", "{told}");
         }
@@ -298,9 +303,14 @@ fn an_agents_own_delegation_that_is_refused_is_told_as_a_result_too() {
 #[test]
 fn a_delegation_that_is_passed_over_is_told_as_a_result() {
     use crate::events::run::delegated::passed_over;
-    assert_eq!(passed_over("read_file", "Skipped."), "Skipped.");
+    let arguments = r#"{"target":"worker","operation":"read_file","parameters":{}}"#;
+    assert_eq!(passed_over("read_file", arguments, "Skipped."), "Skipped.");
     let told: serde_json::Value =
-        serde_json::from_str(&passed_over("delegate", "Skipped.")).expect("a result");
+        serde_json::from_str(&passed_over("delegate", arguments, "Skipped.")).expect("a result");
+    assert_eq!(
+        told["metadata"],
+        json!({ "target": "worker", "operation": "read_file" })
+    );
     assert_eq!(told["error"]["code"], "TASK_NOT_STARTED");
     assert_eq!(told["taskState"], "CANCELLED");
 }
