@@ -136,6 +136,7 @@ async fn the_demo_researches_runs_a_program_and_lists_both_as_tasks() {
     }
     assert!(report.contains("[no source]"), "{report}");
     assert!(!report.contains("bread"), "{report}");
+    assert!(!report.contains("could not be planned"), "{report}");
     for (words, value) in [
         ("run: 6*7", "The program's value is 42."),
         (
