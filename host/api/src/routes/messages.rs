@@ -119,6 +119,16 @@ pub(super) struct AcceptedMessage {
     error: Option<TurnErrorView>,
 }
 
+impl AcceptedMessage {
+    /// The same, with the labels that were put on the message.
+    pub(super) fn labelled(self, labels: MessageLabels) -> Self {
+        Self {
+            labels: labels.0,
+            ..self
+        }
+    }
+}
+
 /// Query that sets a time to wait for the reply.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
@@ -198,11 +208,8 @@ pub(super) async fn post_message(
     let labels = MessageLabels(new.labels);
     let posted = broker.say_labelled(command, labels.clone()).await?;
     let (status, outcome) = awaited(&api, &caller, &posted, patience).await?;
-    let message = AcceptedMessage {
-        labels: labels.0,
-        ..accepted_message(posted, &stream, session, outcome)
-    };
-    Ok((status, axum::Json(message)))
+    let message = accepted_message(posted, &stream, session, outcome);
+    Ok((status, axum::Json(message.labelled(labels))))
 }
 
 /// Waits for the outcome of a message, if that is asked for, and returns it with the status of the
