@@ -19,7 +19,7 @@ use crate::output::{Ending, RunResult, Thrown};
 use crate::request::Allowance;
 use boa_engine::builtins::promise::PromiseState;
 use boa_engine::module::IdleModuleLoader;
-use boa_engine::{Context, JsError, JsResult, JsValue, Script, Source};
+use boa_engine::{Context, JsError, JsNativeError, JsResult, JsValue, Script, Source};
 use rendering::Rendered;
 use std::path::Path;
 use std::pin::pin;
@@ -154,12 +154,24 @@ fn evaluate(code: &str, world: &Rc<World>, context: &mut Context) -> Result<JsVa
     let value = match value.as_promise().map(|promise| promise.state()) {
         Some(PromiseState::Fulfilled(value)) => value,
         Some(PromiseState::Rejected(reason)) => return Err(JsError::from_opaque(reason).into()),
-        Some(PromiseState::Pending) | None => value,
+        Some(PromiseState::Pending) => {
+            let reason = world.first_unhandled();
+            let error = reason.map_or_else(never_resolved, JsError::from_opaque);
+            return Err(error.into());
+        }
+        None => value,
     };
     match world.first_unhandled() {
         Some(reason) => Err(JsError::from_opaque(reason).into()),
         None => Ok(value),
     }
+}
+
+/// The error of a program that is left waiting when there is nothing more to run.
+fn never_resolved() -> JsError {
+    JsNativeError::error()
+        .with_message("the program awaits a promise that nothing resolves")
+        .into()
 }
 
 /// Reads a program, with loops that look at the clock if it can be read so too.

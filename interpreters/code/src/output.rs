@@ -15,7 +15,7 @@ pub(crate) const VALUE_BYTES_MAX: usize = 64 << 10;
 pub enum Ending {
     /// It ran to its end.
     Completed,
-    /// It threw, or cannot be read.
+    /// It threw, cannot be read, or awaits what never comes.
     Failed,
     /// Its time was up.
     TimedOut,

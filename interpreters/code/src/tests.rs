@@ -129,6 +129,34 @@ fn promises_are_run_and_the_last_one_is_awaited() {
 }
 
 #[test]
+fn a_program_that_awaits_what_never_comes_has_failed() {
+    for (code, said) in [
+        (
+            "console.log('begun'); await new Promise(() => {}); console.log('never')",
+            "the program awaits a promise that nothing resolves",
+        ),
+        (
+            "console.log('begun'); (async () => { await new Promise(() => {}) })()",
+            "the program awaits a promise that nothing resolves",
+        ),
+        (
+            "console.log('begun'); Promise.reject(new Error('why')); await new Promise(() => {})",
+            "why",
+        ),
+    ] {
+        let result = run(code);
+        assert_eq!(result.status, Ending::Failed, "{code}: {result:?}");
+        assert_eq!(result.stdout, "begun\n", "{code}");
+        assert_eq!(result.error.unwrap().message, said, "{code}");
+    }
+    // Whoever does not wait for it has the value.
+    assert_eq!(
+        value("(async () => { await new Promise(() => {}) })(); 5"),
+        json!(5)
+    );
+}
+
+#[test]
 fn timers_run_in_order_and_nobody_waits_for_them() {
     let result = run_with(json!({ "timeout": 20_000, "code":
         "const begin = Date.now();\n\

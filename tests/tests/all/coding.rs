@@ -200,7 +200,7 @@ const fn stuck(code: &'static str, said: &'static str) -> Worst {
     }
 }
 
-const WORST: [Worst; 13] = [
+const WORST: [Worst; 14] = [
     endless("console.log('begun'); while (true);", "begun"),
     endless(
         "console.log('begun'); setTimeout(() => { while (true); })",
@@ -209,6 +209,11 @@ const WORST: [Worst; 13] = [
     endless("await null; console.log('begun'); while (true);", "begun"),
     stuck("[1].forEach(() => { while (true); })", "longer than it may"),
     stuck("/^(a+)+$/.test('a'.repeat(40) + 'b')", "longer than it may"),
+    worst(
+        "console.log('begun'); await new Promise(() => {}); console.log('never')",
+        &["failed"],
+        "awaits a promise that nothing resolves",
+    ),
     worst(
         "const line = 'x'.repeat(10_000); for (let i = 0; i < 10_000; i++) console.log(line); 7",
         &["completed"],
