@@ -8,8 +8,10 @@
 
 mod clock;
 mod console;
+mod endings;
 mod errors;
 mod jobs;
+mod places;
 mod rendering;
 mod ticks;
 mod timers;
@@ -20,6 +22,7 @@ use crate::request::Allowance;
 use boa_engine::builtins::promise::PromiseState;
 use boa_engine::module::IdleModuleLoader;
 use boa_engine::{Context, JsError, JsNativeError, JsResult, JsValue, Script, Source};
+use places::{Insert, Place};
 use rendering::Rendered;
 use std::path::Path;
 use std::pin::pin;
@@ -174,39 +177,44 @@ fn never_resolved() -> JsError {
         .into()
 }
 
-/// Reads a program, with loops that look at the clock if it can be read so too.
+/// Reads a program. One that cannot be read for its `await` or `return` at the top level becomes
+/// the body of a function, which returns the value of its last expression.
 fn parse(code: &str, world: &World, context: &mut Context) -> JsResult<Script> {
     let lines = code.lines().count();
     world
         .last_line
         .set(u32::try_from(lines).unwrap_or(u32::MAX));
+    let error = match ticking(code, world, context) {
+        Ok(script) => return Ok(script),
+        Err(error) => error,
+    };
+    if !code.contains("await") && !code.contains("return") {
+        return Err(error);
+    }
+    let body = endings::returning(code);
+    let wrapped = format!("{WRAP_OPEN}{}\n}})()", body.code);
+    let Ok(script) = ticking(&wrapped, world, context) else {
+        return Err(error);
+    };
+    let mut inserts = world.inserts.borrow_mut();
+    inserts.push(Insert {
+        before: Place::FIRST,
+        width: WRAP_OPEN.len() as u32,
+    });
+    inserts.extend(body.inserts);
+    Ok(script)
+}
+
+/// Reads some code, with loops that look at the clock if it can be read so too.
+fn ticking(code: &str, world: &World, context: &mut Context) -> JsResult<Script> {
     if let Some(ticking) = ticks::insert(code)
-        && let Ok(script) = whole(&ticking.code, world, context)
+        && let Ok(script) = script(&ticking.code, context)
     {
         ticks::install(context)?;
         *world.inserts.borrow_mut() = ticking.inserts;
         return Ok(script);
     }
-    whole(code, world, context)
-}
-
-/// Reads a program. One that cannot be read for its `await` or `return` at the top level becomes
-/// the body of a function.
-fn whole(code: &str, world: &World, context: &mut Context) -> JsResult<Script> {
-    let error = match script(code, context) {
-        Ok(script) => return Ok(script),
-        Err(error) => error,
-    };
-    if code.contains("await") || code.contains("return") {
-        let wrapped = format!("{WRAP_OPEN}{code}\n}})()");
-        if let Ok(script) = script(&wrapped, context) {
-            world
-                .first_line_shift
-                .set(u32::try_from(WRAP_OPEN.len()).unwrap_or_default());
-            return Ok(script);
-        }
-    }
-    Err(error)
+    script(code, context)
 }
 
 fn script(code: &str, context: &mut Context) -> JsResult<Script> {

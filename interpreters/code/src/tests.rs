@@ -110,10 +110,15 @@ fn promises_are_run_and_the_last_one_is_awaited() {
         "(async () => { await null; return 7 })()",
         "const f = async () => 7;\nreturn await f()",
         "await new Promise((done) => setTimeout(done, 50)); return 7",
+        "await 7",
+        "const r = await Promise.all([1, Promise.resolve(7)]); r[1]",
+        "if (await null) return 1;\nconst o = { async f() { return 7 } };\no\n  .f();",
         "let n = 0; queueMicrotask(() => { n = 7 }); Promise.resolve().then(() => n)",
     ] {
         assert_eq!(value(code), json!(7), "{code}");
     }
+    let nothing = run("let a = await 7;");
+    assert_eq!((nothing.value, nothing.rendered), (None, None));
     let result = run("(async () => {\n  throw new TypeError('no');\n})()");
     assert_eq!(result.status, Ending::Failed);
     let error = result.error.unwrap();

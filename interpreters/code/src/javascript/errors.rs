@@ -1,8 +1,8 @@
 //! Errors of a program, with the place in it that they are about.
 
 use super::PROGRAM;
+use super::places::{Place, original};
 use super::rendering::text_of;
-use super::ticks;
 use super::world::World;
 use crate::output::Thrown;
 use crate::request::Allowance;
@@ -16,13 +16,6 @@ const ABRUPT_END: &str = "abrupt end";
 const FRAMES_MAX: usize = 10;
 /// Bytes of a frame.
 const FRAME_BYTES_MAX: usize = 200;
-
-/// A place in the program.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Place {
-    line: u32,
-    column: u32,
-}
 
 /// Reads an error.
 pub(super) fn thrown(error: &JsError, world: &World, context: &mut Context) -> Thrown {
@@ -94,7 +87,6 @@ pub(super) fn timed_out(allowance: Allowance) -> Thrown {
 
 /// Adds place, stack and hint.
 fn placed(mut thrown: Thrown, trace: &str, world: &World) -> Thrown {
-    let shift = world.first_line_shift.get();
     let frames: Vec<&str> = trace
         .lines()
         .map(str::trim)
@@ -108,14 +100,9 @@ fn placed(mut thrown: Thrown, trace: &str, world: &World) -> Thrown {
         .or_else(|| place_of_syntax(&thrown.message))
         .or_else(|| place_in(trace));
     if let Some(place) = place {
+        let place = original(&world.inserts.borrow(), place);
         thrown.line = Some(place.line);
-        let column = if place.line == 1 {
-            place.column.saturating_sub(shift).max(1)
-        } else {
-            place.column
-        };
-        let inserts = world.inserts.borrow();
-        thrown.column = Some(ticks::column(&inserts, place.line, column));
+        thrown.column = Some(place.column);
     } else if thrown.message == ABRUPT_END {
         thrown.line = Some(world.last_line.get());
         "the program ends in the middle of something".clone_into(&mut thrown.message);

@@ -5,6 +5,7 @@
 //! condition, and an error that the program cannot catch ends it when its time is up. Text is only
 //! inserted within lines, so lines stay what they were, and columns are counted back.
 
+use super::places::{Changed, Insert, Place};
 use super::world::World;
 use boa_engine::object::FunctionObjectBuilder;
 use boa_engine::property::Attribute;
@@ -36,22 +37,6 @@ const BEFORE_VALUES: [&str; 14] = [
     "instanceof",
 ];
 
-/// A program whose loops look at the clock.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct Ticking {
-    pub(super) code: String,
-    pub(super) inserts: Vec<Insert>,
-}
-
-/// Text that was inserted in a line.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Insert {
-    line: u32,
-    /// The column before which it was inserted, from 1, in the program as it was.
-    column: u32,
-    width: u32,
-}
-
 /// The condition of a loop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Condition {
@@ -75,7 +60,7 @@ enum Open {
 
 /// Returns a program whose loops look at the clock. None for one that needs none of that, and for
 /// one that cannot be read here.
-pub(super) fn insert(code: &str) -> Option<Ticking> {
+pub(super) fn insert(code: &str) -> Option<Changed> {
     if !LATER.iter().any(|word| code.contains(word)) {
         return None;
     }
@@ -83,7 +68,7 @@ pub(super) fn insert(code: &str) -> Option<Ticking> {
     if conditions.is_empty() {
         return None;
     }
-    let mut ticking = Ticking {
+    let mut ticking = Changed {
         code: String::new(),
         inserts: Vec::new(),
     };
@@ -102,8 +87,10 @@ pub(super) fn insert(code: &str) -> Option<Ticking> {
         let comma = if is_empty { "" } else { "," };
         let call = format!("{TICK}(){comma}");
         ticking.inserts.push(Insert {
-            line: u32::try_from(line).ok()?,
-            column: u32::try_from(column).ok()?,
+            before: Place {
+                line: u32::try_from(line).ok()?,
+                column: u32::try_from(column).ok()?,
+            },
             width: u32::try_from(call.len()).ok()?,
         });
         ticking.code.push_str(piece);
@@ -111,18 +98,6 @@ pub(super) fn insert(code: &str) -> Option<Ticking> {
     }
     ticking.code.push_str(code.get(done..)?);
     Some(ticking)
-}
-
-/// Returns the column of the program as it was, for one of the program that looks at the clock.
-pub(super) fn column(inserts: &[Insert], line: u32, column: u32) -> u32 {
-    let of_line = inserts.iter().filter(|insert| insert.line == line);
-    of_line.fold(column, |column, insert| {
-        if column >= insert.column + insert.width {
-            column - insert.width
-        } else {
-            column.min(insert.column)
-        }
-    })
 }
 
 /// Defines the function that looks at the clock.

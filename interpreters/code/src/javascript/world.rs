@@ -2,7 +2,7 @@
 
 use super::clock::ProgramClock;
 use super::jobs::Jobs;
-use super::ticks::Insert;
+use super::places::Insert;
 use super::timers::Timers;
 use crate::output::Stream;
 use crate::request::Allowance;
@@ -27,8 +27,6 @@ pub(super) struct World {
     pub(super) groups: Cell<usize>,
     /// The functions that write values down, once they are needed.
     pub(super) writers: RefCell<Option<JsObject>>,
-    /// Columns by which the program's first line was moved.
-    pub(super) first_line_shift: Cell<u32>,
     /// The program's last line, counted from 1.
     pub(super) last_line: Cell<u32>,
     /// Text that was inserted in the program.
@@ -48,7 +46,6 @@ impl World {
             stderr: RefCell::default(),
             groups: Cell::default(),
             writers: RefCell::default(),
-            first_line_shift: Cell::default(),
             last_line: Cell::default(),
             inserts: RefCell::default(),
             ticks: Cell::default(),
