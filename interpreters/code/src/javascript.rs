@@ -94,6 +94,13 @@ pub(crate) fn run(code: &str, allowance: Allowance) -> RunResult {
         Ended::Value(Rendered::Nothing) => {}
         Ended::Value(Rendered::Json(value)) => result.value = Some(value),
         Ended::Value(Rendered::Text(text)) => result.rendered = Some(text),
+        Ended::Threw(error) if errors::is_for_want_of_memory(&error) => {
+            result.status = Ending::OutOfMemory;
+            result.error = Some(Thrown {
+                message: "the program used more memory than it may".to_owned(),
+                ..error
+            });
+        }
         Ended::Threw(error) => {
             result.status = Ending::Failed;
             result.error = Some(error);

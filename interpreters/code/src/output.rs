@@ -19,6 +19,8 @@ pub enum Ending {
     Failed,
     /// Its time was up.
     TimedOut,
+    /// It asked for memory that there is not.
+    OutOfMemory,
 }
 
 /// An error of the program's.

@@ -293,6 +293,26 @@ fn an_error_has_its_name_its_message_and_its_place() {
 }
 
 #[test]
+fn a_buffer_for_which_there_is_no_memory_is_told_as_that() {
+    for code in [
+        "const size = 2 ** 40;\nnew ArrayBuffer(size)",
+        "await null;\nnew Uint8Array(2 ** 31)",
+    ] {
+        let result = run(code);
+        assert_eq!(result.status, Ending::OutOfMemory, "{code}: {result:?}");
+        let error = result.error.unwrap();
+        assert_eq!(error.message, "the program used more memory than it may");
+        assert_eq!(error.line, Some(2), "{code}: {error:?}");
+    }
+    assert_eq!(
+        value("(() => { try { new ArrayBuffer(2 ** 40) } catch { return 7 } })()"),
+        json!(7)
+    );
+    let own = run("throw new RangeError('the maximum buffer size')");
+    assert_eq!(own.status, Ending::Failed);
+}
+
+#[test]
 fn calls_without_end_are_an_error_of_the_program() {
     let result = run("function f() { return f() + 1 }\nf()");
     let error = result.error.unwrap();

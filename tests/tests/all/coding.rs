@@ -200,7 +200,7 @@ const fn stuck(code: &'static str, said: &'static str) -> Worst {
     }
 }
 
-const WORST: [Worst; 14] = [
+const WORST: [Worst; 16] = [
     endless("console.log('begun'); while (true);", "begun"),
     endless(
         "console.log('begun'); setTimeout(() => { while (true); })",
@@ -225,7 +225,22 @@ const WORST: [Worst; 14] = [
         statuses: &["out-of-memory"],
         said: "more memory than it may",
     },
-    worst("'x'.repeat(2 ** 29)", &["out-of-memory", "failed"], ""),
+    Worst {
+        code: "const all = []; while (true) all.push(new Uint8Array(1_000_000))",
+        timeout: Some(CALL_MS),
+        statuses: &["out-of-memory"],
+        said: "more memory than it may",
+    },
+    worst(
+        "new Float64Array(20_000_000)",
+        &["out-of-memory"],
+        "more memory than it may",
+    ),
+    worst(
+        "'x'.repeat(2 ** 29)",
+        &["out-of-memory"],
+        "more memory at once than there can be",
+    ),
     worst(
         "require('fs').readFileSync('/etc/passwd')",
         &["failed"],

@@ -12,6 +12,11 @@ use boa_engine::{Context, JsError, JsObject, JsString, JsValue, js_string};
 const MESSAGE_BYTES_MAX: usize = 8 << 10;
 /// The engine's message about a program that ends too early.
 const ABRUPT_END: &str = "abrupt end";
+/// Words of the engine's errors about buffers for which there is no memory.
+const NO_ROOM: [&str; 2] = [
+    "while allocating data block",
+    "exceeds the maximum buffer size",
+];
 /// Frames of a stack.
 const FRAMES_MAX: usize = 10;
 /// Bytes of a frame.
@@ -83,6 +88,11 @@ pub(super) fn timed_out(allowance: Allowance) -> Thrown {
         hint: is_bounded_twice.then(|| "A call with a `timeout` may have more.".to_owned()),
         ..unnamed(&format!("the program was stopped: it had {had}"))
     }
+}
+
+/// Returns whether an error is that of a buffer for which there is no memory.
+pub(super) fn is_for_want_of_memory(thrown: &Thrown) -> bool {
+    thrown.name == "RangeError" && NO_ROOM.iter().any(|words| thrown.message.contains(words))
 }
 
 /// Adds place, stack and hint.
