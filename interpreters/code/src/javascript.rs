@@ -11,7 +11,9 @@ mod console;
 mod endings;
 mod errors;
 mod jobs;
+mod names;
 mod places;
+mod reader;
 mod rendering;
 mod ticks;
 mod timers;
@@ -78,7 +80,7 @@ enum Ended {
 
 /// Runs a program for at most so long.
 pub(crate) fn run(code: &str, allowance: Allowance) -> RunResult {
-    let world = Rc::new(World::new(allowance));
+    let world = Rc::new(World::new(code, allowance));
     let ended = evaluate_in_world(code, &world);
     let mut result = RunResult {
         status: Ending::Completed,
@@ -187,10 +189,6 @@ fn never_resolved() -> JsError {
 /// Reads a program. One that cannot be read for its `await` or `return` at the top level becomes
 /// the body of a function, which returns the value of its last expression.
 fn parse(code: &str, world: &World, context: &mut Context) -> JsResult<Script> {
-    let lines = code.lines().count();
-    world
-        .last_line
-        .set(u32::try_from(lines).unwrap_or(u32::MAX));
     let error = match ticking(code, world, context) {
         Ok(script) => return Ok(script),
         Err(error) => error,

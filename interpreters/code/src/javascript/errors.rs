@@ -1,6 +1,7 @@
 //! Errors of a program, with the place in it that they are about.
 
 use super::PROGRAM;
+use super::names::place_of_read;
 use super::places::{Place, original};
 use super::rendering::text_of;
 use super::world::World;
@@ -104,17 +105,24 @@ fn placed(mut thrown: Thrown, trace: &str, world: &World) -> Thrown {
         .filter(|frame| frame.contains(PROGRAM))
         .take(FRAMES_MAX)
         .collect();
-    let place = frames
-        .iter()
-        .find_map(|frame| place_in(frame))
-        .or_else(|| place_of_syntax(&thrown.message))
-        .or_else(|| place_in(trace));
+    let place = match undefined_name(&thrown) {
+        Some(name) if innermost(trace) == frames.first().copied() => {
+            let from = frames.first().and_then(|frame| place_in(frame));
+            let from = from.map(|place| original(&world.inserts.borrow(), place));
+            place_of_read(&world.code, name, from)
+        }
+        _ => frames
+            .iter()
+            .find_map(|frame| place_in(frame))
+            .or_else(|| place_of_syntax(&thrown.message))
+            .or_else(|| place_in(trace))
+            .map(|place| original(&world.inserts.borrow(), place)),
+    };
     if let Some(place) = place {
-        let place = original(&world.inserts.borrow(), place);
         thrown.line = Some(place.line);
         thrown.column = Some(place.column);
     } else if thrown.message == ABRUPT_END {
-        thrown.line = Some(world.last_line.get());
+        thrown.line = u32::try_from(world.code.lines().count()).ok();
         "the program ends in the middle of something".clone_into(&mut thrown.message);
     }
     thrown.stack = frames
@@ -123,6 +131,21 @@ fn placed(mut thrown: Thrown, trace: &str, world: &World) -> Thrown {
         .collect();
     thrown.hint = hint(&thrown);
     thrown
+}
+
+/// Returns the frame that was running, of the program or not.
+fn innermost(trace: &str) -> Option<&str> {
+    trace
+        .lines()
+        .find_map(|line| line.trim().strip_prefix("at "))
+}
+
+/// Returns the name that an error says is not defined.
+fn undefined_name(thrown: &Thrown) -> Option<&str> {
+    if thrown.name != "ReferenceError" {
+        return None;
+    }
+    thrown.message.strip_suffix(" is not defined")
 }
 
 /// Reads `program.js:3:7`.

@@ -50,6 +50,13 @@ pub(super) fn byte_of(code: &str, place: Place) -> Option<usize> {
         .map(|(byte, _)| byte)
 }
 
+/// Returns the place of a byte.
+pub(super) fn place_of(code: &str, byte: usize) -> Option<Place> {
+    letters(code)
+        .find(|(at, _)| *at == byte)
+        .map(|(_, place)| place)
+}
+
 /// The letters of a program, by their bytes and their places.
 fn letters(code: &str) -> impl Iterator<Item = (usize, Place)> {
     let mut next = Place::FIRST;
@@ -74,10 +81,10 @@ fn letters(code: &str) -> impl Iterator<Item = (usize, Place)> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Place, byte_of};
+    use super::{Place, byte_of, place_of};
 
     #[test]
-    fn bytes_are_found_by_line_and_column() {
+    fn bytes_and_places_are_found_by_each_other() {
         let code = "é a\r\nb\u{2028}c\rd\n e";
         for (line, column, letter) in [
             (1, 1, 'é'),
@@ -87,8 +94,10 @@ mod tests {
             (4, 1, 'd'),
             (5, 2, 'e'),
         ] {
-            let byte = byte_of(code, Place { line, column });
-            assert_eq!(byte, code.find(letter), "{letter}");
+            let place = Place { line, column };
+            let byte = code.find(letter);
+            assert_eq!(byte_of(code, place), byte, "{letter}");
+            assert_eq!(place_of(code, byte.unwrap()), Some(place), "{letter}");
         }
         assert_eq!(byte_of(code, Place { line: 6, column: 1 }), None);
     }

@@ -27,8 +27,8 @@ pub(super) struct World {
     pub(super) groups: Cell<usize>,
     /// The functions that write values down, once they are needed.
     pub(super) writers: RefCell<Option<JsObject>>,
-    /// The program's last line, counted from 1.
-    pub(super) last_line: Cell<u32>,
+    /// The program as it was.
+    pub(super) code: String,
     /// Text that was inserted in the program.
     pub(super) inserts: RefCell<Vec<Insert>>,
     /// Iterations of loops that look at the clock.
@@ -37,7 +37,7 @@ pub(super) struct World {
 }
 
 impl World {
-    pub(super) fn new(allowance: Allowance) -> Self {
+    pub(super) fn new(code: &str, allowance: Allowance) -> Self {
         Self {
             clock: Rc::new(ProgramClock::new(allowance)),
             jobs: Rc::default(),
@@ -46,7 +46,7 @@ impl World {
             stderr: RefCell::default(),
             groups: Cell::default(),
             writers: RefCell::default(),
-            last_line: Cell::default(),
+            code: code.to_owned(),
             inserts: RefCell::default(),
             ticks: Cell::default(),
             rejected: RefCell::default(),
