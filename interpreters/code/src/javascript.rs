@@ -34,7 +34,7 @@ use world::{Rejections, World};
 
 /// The program's name in its errors.
 pub(crate) const PROGRAM: &str = "program.js";
-/// Instructions, by their cost, between two looks at the clock.
+/// Steps between two looks at the clock: instructions, by their cost.
 const SLICE_COST: u32 = 20_000;
 /// Calls within calls. Most of them take no stack of the sandbox's.
 const CALLS_MAX: usize = 2_000;
@@ -233,8 +233,10 @@ fn in_slices(script: &Script, world: &World, context: &mut Context) -> Result<Js
     loop {
         match running.as_mut().poll(&mut task) {
             Poll::Ready(result) => return Ok(result?),
-            Poll::Pending if world.clock.is_over() => return Err(Stop::TimeUp),
-            Poll::Pending => {}
+            Poll::Pending => world.clock.count(u64::from(SLICE_COST)),
+        }
+        if world.clock.is_over() {
+            return Err(Stop::TimeUp);
         }
     }
 }

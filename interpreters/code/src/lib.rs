@@ -29,7 +29,8 @@ impl Tools for Code {
                  network and no modules to import; it computes. Top-level `await` and `return` are \
                  allowed; the value is then that of the `return`, or of the last statement if it \
                  is an expression. Time in it passes at once: a timer does not wait. It may \
-                 compute for 800 ms unless `timeout` says otherwise.",
+                 run for 800 ms unless `timeout` says otherwise, and on a busy machine for as long \
+                 as ten million steps of the interpreter take.",
                 execute,
             )
             .read_only(),

@@ -80,7 +80,7 @@ pub(super) fn timed_out(allowance: Allowance) -> Thrown {
     let computing_ms = allowance.computing.as_millis();
     let is_bounded_twice = computing_ms < whole_ms;
     let had = if is_bounded_twice {
-        format!("{computing_ms} ms to compute, and {whole_ms} ms with its timers")
+        format!("{computing_ms} ms to run, and {whole_ms} ms with its timers")
     } else {
         format!("{whole_ms} ms, timers included")
     };

@@ -5,6 +5,7 @@
 //! condition, and an error that the program cannot catch ends it when its time is up. Text is only
 //! inserted within lines, so lines stay what they were, and columns are counted back.
 
+use super::clock::STEPS_PER_TICK;
 use super::places::{Changed, Insert, Place};
 use super::reader::{self, Condition};
 use super::world::World;
@@ -75,6 +76,7 @@ fn tick(_: &JsValue, _: &[JsValue], context: &mut Context) -> JsResult<JsValue> 
     let is_over = World::from_context(context).is_some_and(|world| {
         let ticks = world.ticks.get().wrapping_add(1);
         world.ticks.set(ticks);
+        world.clock.count(STEPS_PER_TICK);
         ticks.is_multiple_of(TICKS_PER_LOOK) && world.clock.is_over()
     });
     if is_over {
