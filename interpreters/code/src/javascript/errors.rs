@@ -179,15 +179,24 @@ fn number(text: &str) -> Option<(u32, &str)> {
 
 /// Returns what may help with an error that comes of what is not there.
 fn hint(thrown: &Thrown) -> Option<String> {
-    let said = &thrown.message;
-    let names = |words: &[&str]| words.iter().any(|word| said.contains(word));
+    let is_of_name = |letter: char| letter.is_alphanumeric() || matches!(letter, '_' | '$');
+    let names = |words: &[&str]| {
+        let mut said = thrown.message.split(|letter: char| !is_of_name(letter));
+        said.any(|word| words.contains(&word))
+    };
     let hint = if names(&["fetch", "XMLHttpRequest", "WebSocket"]) {
         "A program has no network here."
     } else if names(&[
         "require", "import", "module", "process", "Deno", "Bun", "Buffer",
     ]) {
         "A program has no modules, files, network or environment here; it is plain ECMAScript."
-    } else if names(&["Intl", "Temporal", "toLocale"]) {
+    } else if names(&[
+        "Intl",
+        "Temporal",
+        "toLocaleString",
+        "toLocaleDateString",
+        "toLocaleTimeString",
+    ]) {
         "Intl and Temporal are not part of this interpreter."
     } else {
         return None;

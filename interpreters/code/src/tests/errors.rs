@@ -98,3 +98,18 @@ fn a_program_has_no_files_no_network_and_no_environment() {
         assert!(error.hint.unwrap().contains(hint), "{code}");
     }
 }
+
+#[test]
+fn a_name_that_has_another_in_it_has_no_hint() {
+    for code in [
+        "processItems([1])",
+        "importantThing",
+        "prefetch()",
+        "my_module.x",
+        "$Buffer",
+    ] {
+        let error = run(code).error.unwrap();
+        assert_eq!(error.name, "ReferenceError", "{code}");
+        assert_eq!(error.hint, None, "{code}");
+    }
+}
