@@ -233,6 +233,8 @@ fn loops_of_a_program_that_awaits_do_what_they_did_and_errors_keep_their_place()
     ] {
         assert_eq!(value(code), json!(7), "{code}");
     }
+    let text = "() => { while (a) for (;;) b }";
+    assert_eq!(value(&format!("await 1; ({text}).toString()")), json!(text));
     let code = "/* await */\nlet n = 3; while (n-- > 0) for (;;) null.x";
     let error = run(code).error.unwrap();
     let expected = run(&code.replace("await", "begin")).error.unwrap();

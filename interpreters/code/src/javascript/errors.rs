@@ -2,7 +2,7 @@
 
 use super::PROGRAM;
 use super::names::place_of_read;
-use super::places::{Place, original};
+use super::places::{Place, last_line};
 use super::rendering::text_of;
 use super::world::World;
 use crate::output::Thrown;
@@ -20,8 +20,25 @@ const NO_ROOM: [&str; 2] = [
 ];
 /// Frames of a stack.
 const FRAMES_MAX: usize = 10;
-/// Bytes of a frame.
+/// Bytes of the name of a function, or of an error.
 const FRAME_BYTES_MAX: usize = 200;
+
+/// A call of a function of the program.
+#[derive(PartialEq)]
+struct Frame<'a> {
+    function: &'a str,
+    place: Option<Place>,
+}
+
+impl Frame<'_> {
+    fn text(&self) -> String {
+        let function = cut(self.function, FRAME_BYTES_MAX);
+        match self.place {
+            Some(Place { line, column }) => format!("{function} ({PROGRAM}:{line}:{column})"),
+            None => format!("{function} ({PROGRAM})"),
+        }
+    }
+}
 
 /// Reads an error.
 pub(super) fn thrown(error: &JsError, world: &World, context: &mut Context) -> Thrown {
@@ -98,46 +115,69 @@ pub(super) fn is_for_want_of_memory(thrown: &Thrown) -> bool {
 
 /// Adds place, stack and hint.
 fn placed(mut thrown: Thrown, trace: &str, world: &World) -> Thrown {
-    let frames: Vec<&str> = trace
-        .lines()
-        .map(str::trim)
-        .filter_map(|line| line.strip_prefix("at "))
-        .filter(|frame| frame.contains(PROGRAM))
-        .take(FRAMES_MAX)
-        .collect();
+    let mut frames = frames_of(trace, world);
     let place = match undefined_name(&thrown) {
-        Some(name) if innermost(trace) == frames.first().copied() => {
-            let from = frames.first().and_then(|frame| place_in(frame));
-            let from = from.map(|place| original(&world.inserts.borrow(), place));
-            place_of_read(&world.code, name, from)
+        Some(name) if is_innermost_own(trace) => {
+            let from = frames.first().and_then(|frame| frame.place);
+            let place = place_of_read(&world.code, name, from);
+            if let Some(frame) = frames.first_mut() {
+                frame.place = place;
+            }
+            place
         }
         _ => frames
             .iter()
-            .find_map(|frame| place_in(frame))
-            .or_else(|| place_of_syntax(&thrown.message))
-            .or_else(|| place_in(trace))
-            .map(|place| original(&world.inserts.borrow(), place)),
+            .find_map(|frame| frame.place)
+            .or_else(|| place_of_syntax(&thrown.message).map(|place| world.original(place)))
+            .or_else(|| place_in(trace).and_then(|place| own_place(place, world))),
     };
     if let Some(place) = place {
         thrown.line = Some(place.line);
         thrown.column = Some(place.column);
     } else if thrown.message == ABRUPT_END {
-        thrown.line = u32::try_from(world.code.lines().count()).ok();
+        thrown.line = Some(last_line(&world.code));
         "the program ends in the middle of something".clone_into(&mut thrown.message);
     }
-    thrown.stack = frames
-        .iter()
-        .map(|frame| cut(frame, FRAME_BYTES_MAX))
-        .collect();
+    thrown.stack = frames.iter().map(Frame::text).collect();
     thrown.hint = hint(&thrown);
     thrown
 }
 
-/// Returns the frame that was running, of the program or not.
-fn innermost(trace: &str) -> Option<&str> {
-    trace
-        .lines()
-        .find_map(|line| line.trim().strip_prefix("at "))
+/// Returns the frames of the program, innermost first, each of them once. Left out is what was put
+/// around the program: it is called beyond the last line.
+fn frames_of<'a>(trace: &'a str, world: &World) -> Vec<Frame<'a>> {
+    let mut frames = Vec::new();
+    for frame in trace.lines().filter_map(frame_in) {
+        let place = frame.place.and_then(|place| own_place(place, world));
+        let is_around = frame.place.is_some() && place.is_none();
+        let frame = Frame { place, ..frame };
+        if frames.len() < FRAMES_MAX && !is_around && !frames.contains(&frame) {
+            frames.push(frame);
+        }
+    }
+    frames
+}
+
+/// Returns a place in the program as it was. None for one beyond its last line.
+fn own_place(place: Place, world: &World) -> Option<Place> {
+    let place = world.original(place);
+    (place.line <= last_line(&world.code)).then_some(place)
+}
+
+/// Reads `at f (program.js:3:7)`, or `at f (program.js:?:?)`.
+fn frame_in(line: &str) -> Option<Frame<'_>> {
+    let frame = line.trim().strip_prefix("at ")?;
+    let (function, _) = frame.rsplit_once(&format!(" ({PROGRAM}:"))?;
+    Some(Frame {
+        function,
+        place: place_in(frame),
+    })
+}
+
+/// Returns whether what was running is the program's own.
+fn is_innermost_own(trace: &str) -> bool {
+    let mut frames = trace.lines().filter(|line| line.trim().starts_with("at "));
+    frames.next().and_then(frame_in).is_some()
 }
 
 /// Returns the name that an error says is not defined.

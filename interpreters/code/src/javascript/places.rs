@@ -57,6 +57,11 @@ pub(super) fn place_of(code: &str, byte: usize) -> Option<Place> {
         .map(|(_, place)| place)
 }
 
+/// Returns the last line of a program.
+pub(super) fn last_line(code: &str) -> u32 {
+    letters(code).last().map_or(1, |(_, place)| place.line)
+}
+
 /// The letters of a program, by their bytes and their places.
 fn letters(code: &str) -> impl Iterator<Item = (usize, Place)> {
     let mut next = Place::FIRST;
@@ -81,7 +86,7 @@ fn letters(code: &str) -> impl Iterator<Item = (usize, Place)> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Place, byte_of, place_of};
+    use super::{Place, byte_of, last_line, place_of};
 
     #[test]
     fn bytes_and_places_are_found_by_each_other() {
@@ -100,5 +105,7 @@ mod tests {
             assert_eq!(place_of(code, byte.unwrap()), Some(place), "{letter}");
         }
         assert_eq!(byte_of(code, Place { line: 6, column: 1 }), None);
+        assert_eq!(last_line(code), 5);
+        assert_eq!(last_line("a\n"), 1);
     }
 }

@@ -12,7 +12,8 @@ use super::world::World;
 use boa_engine::object::FunctionObjectBuilder;
 use boa_engine::property::Attribute;
 use boa_engine::{
-    Context, EngineError, JsError, JsResult, JsValue, NativeFunction, RuntimeLimitError, js_string,
+    Context, EngineError, JsError, JsObject, JsResult, JsString, JsValue, NativeFunction,
+    RuntimeLimitError, js_string,
 };
 
 /// The function that looks at the clock. It returns true.
@@ -64,12 +65,44 @@ pub(super) fn insert(code: &str) -> Option<Changed> {
     Some(ticking)
 }
 
-/// Defines the function that looks at the clock.
+/// Defines the function that looks at the clock, and has functions write themselves down without
+/// it.
 pub(super) fn install(context: &mut Context) -> JsResult<()> {
     let function =
         FunctionObjectBuilder::new(context.realm(), NativeFunction::from_fn_ptr(tick)).build();
     let attribute = Attribute::READONLY | Attribute::NON_ENUMERABLE | Attribute::PERMANENT;
-    context.register_global_property(js_string!(TICK), function, attribute)
+    context.register_global_property(js_string!(TICK), function, attribute)?;
+
+    let prototype = context.intrinsics().constructors().function().prototype();
+    let name = js_string!("toString");
+    if let Some(own) = prototype.get(name.clone(), context)?.as_callable() {
+        let text = NativeFunction::from_copy_closure_with_captures(text_without_looks, own);
+        let text = FunctionObjectBuilder::new(context.realm(), text)
+            .name(name.clone())
+            .build();
+        prototype.set(name, text, true, context)?;
+    }
+    Ok(())
+}
+
+/// Returns the text of a function as the program has it.
+fn text_without_looks(
+    this: &JsValue,
+    args: &[JsValue],
+    own: &JsObject,
+    context: &mut Context,
+) -> JsResult<JsValue> {
+    let value = own.call(this, args, context)?;
+    let text = value
+        .as_string()
+        .as_ref()
+        .map(JsString::to_std_string_lossy);
+    let Some(text) = text.filter(|text| text.contains(TICK)) else {
+        return Ok(value);
+    };
+    let text = text.replace(&format!("{TICK}(),"), "");
+    let text = text.replace(&format!("{TICK}()"), "");
+    Ok(JsValue::from(js_string!(text)))
 }
 
 fn tick(_: &JsValue, _: &[JsValue], context: &mut Context) -> JsResult<JsValue> {

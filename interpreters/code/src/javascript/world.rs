@@ -2,7 +2,7 @@
 
 use super::clock::ProgramClock;
 use super::jobs::Jobs;
-use super::places::Insert;
+use super::places::{Insert, Place, original};
 use super::timers::Timers;
 use crate::output::Stream;
 use crate::request::Allowance;
@@ -56,6 +56,11 @@ impl World {
     /// The world of a context; none if it was made without one.
     pub(super) fn from_context(context: &Context) -> Option<Rc<Self>> {
         context.get_data::<Rc<Self>>().cloned()
+    }
+
+    /// Returns the place in the program as it was, for one in the program as it runs.
+    pub(super) fn original(&self, place: Place) -> Place {
+        original(&self.inserts.borrow(), place)
     }
 
     /// The reason of the first promise that was rejected and that nobody handled.

@@ -113,3 +113,22 @@ fn a_name_that_has_another_in_it_has_no_hint() {
         assert_eq!(error.hint, None, "{code}");
     }
 }
+
+#[test]
+fn a_stack_has_the_places_of_the_program_each_once() {
+    for (code, stack) in [
+        ("await fetch('http://h/')", "<main> (program.js:1:7)"),
+        ("await nope;\n", "<main> (program.js:1:7)"),
+        (
+            "await null; const f = () => { while (true) null.x };\nawait 1; f()",
+            "f (program.js:1:49)|<main> (program.js:2:11)",
+        ),
+        (
+            "const f = (n) => {\n  if (n === 0) return nope;\n  return f(n - 1);\n};\nf(5)",
+            "f (program.js:2:23)|f (program.js:3:11)|<main> (program.js:5:2)",
+        ),
+    ] {
+        let error = run(code).error.unwrap();
+        assert_eq!(error.stack.join("|"), stack, "{code}: {error:?}");
+    }
+}
