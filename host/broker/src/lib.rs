@@ -20,6 +20,7 @@
 //! - sessions that cannot go on: `quarantine.rs`
 //! - holders of buckets: `buckets.rs`
 //! - past sessions that an agent sees: `history.rs`
+//! - who reads what a run is told: `readers.rs`
 //! - the catalogue that is served, and those that turns began with: `serving.rs`
 //! - comparison with schemas, on threads of its own: `schemas.rs`
 //! - the attribute that boxes the futures of public functions: `boxed.rs`
@@ -54,6 +55,7 @@ mod paths;
 mod performance;
 mod purge;
 mod quarantine;
+mod readers;
 mod recovering;
 mod recovery;
 mod refusals;

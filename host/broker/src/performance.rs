@@ -9,7 +9,7 @@
 //!   `performance/model/fitting.rs`
 //! - attempts and what they cost: `performance/attempts.rs`
 //! - calls of tools: `performance/tool.rs`
-//! - searches, and who reads what they find: `performance/recall.rs`
+//! - searches of threads and notes: `performance/recall.rs`
 //! - one piece of work in its task, and its result: `performance/work.rs`, `performance/result.rs`
 //! - work under way, with its entry in the ledger: `performance/busy.rs`
 //! - active time: `performance/stopwatch.rs`

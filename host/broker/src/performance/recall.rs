@@ -1,16 +1,15 @@
-//! Searches of an agent's threads and notes, and who reads what they find.
+//! Searches of an agent's threads and notes, as far as all who read what they find may see it.
 
 use crate::core::Core;
 use crate::performance::result::Performed;
-use domain::event::{Event, RunStarted};
-use domain::id::{AgentId, Stream};
+use crate::readers::readers;
+use domain::event::RunStarted;
+use domain::id::AgentId;
 use domain::memory::{Searched, searched_for};
 use domain::message::Part;
 use domain::run::settle::Ended;
 use domain::step::Failure;
-use domain::user::UserId;
 use serde_json::{Value, json};
-use std::collections::BTreeSet;
 use store::{Hit, ReadError, Store};
 
 /// The words of a search, and the most hits.
@@ -90,47 +89,13 @@ async fn searched(
     agent: AgentId,
     own: bool,
 ) -> Result<Searched, ReadError> {
-    let Some(readers) = readers(store, started).await? else {
+    let Some(mut readers) = readers(store, started, agent).await? else {
         return Ok(Searched::Nothing);
     };
-    let mut roles = Vec::with_capacity(readers.len() + 1);
-    for reader in readers {
-        let role = store.role(&reader, agent).await?;
-        roles.push((reader, role));
-    }
     if own {
-        roles.push((started.user_id.clone(), None));
+        readers.push((started.user_id.clone(), None));
     }
-    Ok(searched_for(&roles))
-}
-
-/// Returns the users who read what a run finds: the one for whom it works, and the owners of its
-/// session and of those of its callers, where the result may be told.
-///
-/// None if a caller is not on record any more.
-async fn readers(
-    store: &Store,
-    started: &RunStarted,
-) -> Result<Option<BTreeSet<UserId>>, ReadError> {
-    let mut readers = BTreeSet::from([started.user_id.clone()]);
-    let mut session = started.session;
-    let mut caller = started.reply_to;
-    loop {
-        let row = store.session(session).await?;
-        let Some(owner) = row.map(|row| row.user_id) else {
-            return Ok(None);
-        };
-        readers.insert(owner);
-        let Some(reply_to) = caller else {
-            return Ok(Some(readers));
-        };
-        let first = store.first_of(Stream::Run(reply_to.run)).await?;
-        let Some(Event::RunStarted(above)) = first.and_then(|recorded| recorded.event) else {
-            return Ok(None);
-        };
-        session = above.session;
-        caller = above.reply_to;
-    }
+    Ok(searched_for(&readers))
 }
 
 /// Returns a hit as the agent is told of it, with the user in whose session it was said. It has an
