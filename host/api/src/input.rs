@@ -296,8 +296,9 @@ pub(crate) fn existing(id: &str) -> Result<Target, Problem> {
     }
 }
 
-/// Returns the agent that the parameter `agent` of a query names, by its UUID or its path. By a path
-/// an administrator means any agent, others one of theirs.
+/// Returns the agent that the parameter `agent` of a query names, by its UUID or its path.
+///
+/// By a path an administrator means any agent, others one of theirs.
 pub(crate) async fn queried_agent(
     broker: &Broker,
     caller: &Caller,

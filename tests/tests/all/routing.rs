@@ -345,7 +345,7 @@ async fn a_persona_has_a_main_session_of_each_user_whom_it_is_for_and_says_who_i
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn labels_of_a_message_with_an_address_are_kept_in_a_new_chat_and_in_one_that_is_there() {
+async fn labels_of_a_message_with_an_address_are_kept_in_a_new_chat_and_in_an_open_one() {
     let town = town().await;
     let send = |key: &str, content: &str, labels: Value| {
         let body = json!({ "to": { "agent": "cook" }, "content": content, "labels": labels });

@@ -277,11 +277,11 @@ pub fn may_see(role: Option<AgentRole>, is_own: bool) -> bool {
 /// The sessions of an agent in which a search may find something.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Searched {
-    /// Those of all users.
+    /// All of them.
     All,
-    /// Those of one user.
+    /// The sessions of one user.
     Of(UserId),
-    /// None.
+    /// None of them.
     Nothing,
 }
 
