@@ -25,7 +25,7 @@ const LONG_PART: u64 = 4;
 const GRACE_MS: u64 = 100;
 /// Time that commits wait for reads to leave a full log, and that a read is held back for it, in
 /// milliseconds. Reads are ended meanwhile, and look several times in this time whether they are to
-/// end.
+/// end. To commits, what the disk takes to move the log comes on top.
 pub(crate) const FULL_WAIT_MS: u64 = 500;
 /// Steps of SQLite's machine after which a read looks whether it is in the way. Reading one large
 /// row takes few steps and much time.

@@ -20,6 +20,20 @@ fn answered(in_session: u128, content: &[u8]) -> Event {
     })
 }
 
+/// Creates a store with agent 1, further sessions of it, and a structured session with an answer
+/// that is kept as a blob.
+async fn with_answer(sessions: &[u128]) -> Sample {
+    let sample = Sample::new();
+    begin(&sample).await;
+    for n in sessions.iter().copied() {
+        let opened = vec![opened(n, 1, None)];
+        sample.append(Stream::Session(session(n)), opened).await;
+    }
+    let slot = commit(Stream::Agent(agent(1)), of_slot(3)).blob(ANSWER.to_vec());
+    sample.store.commit(slot).await.unwrap();
+    sample
+}
+
 /// Begins to purge a session of agent 1, and erases what the agent's stream tells of it.
 async fn erased(sample: &Sample, n: u128) -> Stream {
     let purge = Stream::Session(session(n));
@@ -54,14 +68,9 @@ async fn is_stored(store: &Store, content: &[u8]) -> bool {
 
 #[tokio::test]
 async fn what_a_stream_gets_while_a_reader_goes_through_it_is_not_lost() {
-    let sample = Sample::new();
-    begin(&sample).await;
+    let sample = with_answer(&[2]).await;
     let store = &sample.store;
-    let other = Stream::Session(session(2));
-    sample.append(other, vec![opened(2, 1, None)]).await;
     let stream = Stream::Agent(agent(1));
-    let slot = commit(stream, of_slot(3)).blob(ANSWER.to_vec());
-    store.commit(slot).await.unwrap();
     let purge = erased(&sample, 1).await;
     let rest = store.rest_of(stream.to_string()).await.unwrap();
     let rest = store.read_on(rest).await.unwrap();
@@ -105,16 +114,9 @@ async fn references_go_in_several_transactions_when_they_are_many() {
 
 #[tokio::test]
 async fn a_stream_that_cannot_be_read_keeps_only_its_own_purges_open() {
-    let sample = Sample::new();
-    begin(&sample).await;
+    let sample = with_answer(&[2, 3]).await;
     let store = &sample.store;
-    for n in [2, 3] {
-        let opened = vec![opened(n, 1, None)];
-        sample.append(Stream::Session(session(n)), opened).await;
-    }
     let stream = Stream::Agent(agent(1));
-    let slot = commit(stream, of_slot(3)).blob(ANSWER.to_vec());
-    store.commit(slot).await.unwrap();
     let others = vec![answered(3, b"another"), noise(1)];
     let others = commit(stream, others).blob(b"another".to_vec());
     store.commit(others).await.unwrap();
@@ -145,18 +147,14 @@ async fn a_stream_that_cannot_be_read_keeps_only_its_own_purges_open() {
 
 #[tokio::test]
 async fn a_stream_that_an_older_version_noted_is_folded_by_whichever_purge_is_next() {
-    let sample = Sample::new();
-    begin(&sample).await;
+    let sample = with_answer(&[2]).await;
     let store = &sample.store;
-    let other = Stream::Session(session(2));
-    sample.append(other, vec![opened(2, 1, None)]).await;
-    let slot = commit(Stream::Agent(agent(1)), of_slot(3)).blob(ANSWER.to_vec());
-    store.commit(slot).await.unwrap();
     erased(&sample, 1).await;
     let connection = Connection::open(sample.database()).unwrap();
     let noted = "UPDATE meta SET value = 'due' WHERE name GLOB 'fold/*'";
     assert_eq!(connection.execute(noted, []).unwrap(), 1);
 
+    let other = Stream::Session(session(2));
     sample.append(other, vec![deleted(2)]).await;
     begun(store, 2).await;
     finished(store, 2).await;
