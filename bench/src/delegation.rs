@@ -138,8 +138,7 @@ impl Taken {
         let steps = || events.iter().filter(|event| event.kind == "run.stepped.v1");
         let decided = steps()
             .filter(|step| step.subject.session == Some(session))
-            .filter(|step| step.position < begun.position)
-            .next_back()
+            .rfind(|step| step.position < begun.position)
             .context("nobody decided to delegate")?;
         let stepped = steps()
             .find(|step| step.subject.run == begun.subject.run && step.position > begun.position)

@@ -8,6 +8,7 @@
 use crate::measure::Pair;
 use serde::Serialize;
 use serde_json::Value;
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt;
 
@@ -72,9 +73,10 @@ pub(crate) struct Row {
     ours: f64,
     peer: f64,
     unit: &'static str,
-    ratio: f64,
+    /// None where a difference has no ratio.
+    ratio: Option<f64>,
     bar: String,
-    verdict: &'static str,
+    verdict: Cow<'static, str>,
 }
 
 impl Row {
@@ -90,9 +92,26 @@ impl Row {
             ours: pair.ours,
             peer: pair.peer,
             unit,
-            ratio: bar.ratio(pair),
+            ratio: Some(bar.ratio(pair)),
             bar: bar.to_string(),
-            verdict,
+            verdict: verdict.into(),
+        }
+    }
+
+    /// The row of two figures from each of which something was subtracted. If nothing is left of
+    /// one, it meets no bar and misses none.
+    pub(crate) fn of_differences(self, subtracted: &str) -> Self {
+        let lost = if self.ours <= 0.0 {
+            "ours"
+        } else if self.peer <= 0.0 {
+            "the peer"
+        } else {
+            return self;
+        };
+        Self {
+            ratio: None,
+            verdict: format!("could not be told apart: {lost} from {subtracted}").into(),
+            ..self
         }
     }
 }
@@ -224,7 +243,7 @@ impl Report {
         });
         let ours = number(*ours);
         let peer = number(*peer);
-        let ratio = number(*ratio);
+        let ratio = ratio.map_or_else(|| "-".to_owned(), number);
         format!(
             "{name:<44} {ours:>10} {beside}{peer:>10} {unit:<9} {ratio:>8}  {bar:<12} {verdict}"
         )
@@ -294,6 +313,22 @@ mod tests {
             (Bar::AtMost(1.0), false),
         ] {
             assert_eq!(bar.is_met(pair), met, "{bar}");
+        }
+    }
+
+    #[test]
+    fn a_difference_of_which_nothing_is_left_meets_no_bar_and_misses_none() {
+        let row = |ours, peer| {
+            let pair = Pair { ours, peer };
+            Row::new("event", "µs", pair, Bar::Within(1.2)).of_differences("an empty one")
+        };
+        assert_eq!(row(2.0, 2.0).verdict, "met");
+        assert_eq!(row(3.0, 2.0).verdict, "MISSED");
+        for (ours, peer, lost) in [(0.0, 2.0, "ours"), (2.0, -1.0, "the peer")] {
+            let row = row(ours, peer);
+            let verdict = format!("could not be told apart: {lost} from an empty one");
+            assert_eq!(row.verdict, verdict);
+            assert_eq!(row.ratio, None);
         }
     }
 

@@ -77,8 +77,10 @@ pub fn puppets(agents: &Value) -> Value {
         .cloned()
         .map(|mut agent| {
             // Most tests have as many sessions of an agent at work as they like.
-            if agent.get("maxConcurrentMessages").is_none() {
-                agent["maxConcurrentMessages"] = json!(10_000);
+            if let Some(fields) = agent.as_object_mut() {
+                fields
+                    .entry("maxConcurrentMessages")
+                    .or_insert(json!(10_000));
             }
             agent
         })

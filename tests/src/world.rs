@@ -467,8 +467,10 @@ async fn catalogue(dir: &Path, setup: &Setup, runtime: &Runtime, before: &Catalo
         .map(|definition| {
             let mut definition = definition.clone();
             // Most tests have as many sessions of an agent at work as they like.
-            if definition.get("maxConcurrentMessages").is_none() {
-                definition["maxConcurrentMessages"] = json!(10_000);
+            if let Some(fields) = definition.as_object_mut() {
+                fields
+                    .entry("maxConcurrentMessages")
+                    .or_insert(json!(10_000));
             }
             serde_json::from_value(definition).expect("a definition")
         })

@@ -3,7 +3,7 @@
 //! long past.
 
 use super::{LONG_RUN, MESSAGES, TIMES, TIMES_MAX};
-use super::{append, delete, empty_log, end, purge_deleted};
+use super::{append, delete, end, purge_deleted, settle};
 use crate::measure::{Pair, in_turns, ms};
 use crate::report::{Bar, Row};
 use crate::size::{Grouped, Size};
@@ -137,7 +137,7 @@ async fn forked(world: &World, turns: usize) -> anyhow::Result<f64> {
 async fn longest_commit(world: &World, said: Conversation) -> anyhow::Result<(f64, Purged)> {
     let store = world.store();
     delete(world, said).await?;
-    empty_log(world)?;
+    settle(world, said).await?;
     let is_over = Cell::new(false);
     let purging = async {
         let purged = purge_deleted(world, said).await;

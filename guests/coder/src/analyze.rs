@@ -1,11 +1,12 @@
 //! `analyze_code`: files, languages, sizes, symbols and hits of patterns, found with the file tools
 //! and without a model; a model's summary on top, where one can be asked.
 
+mod reading;
 mod report;
 
 use crate::languages::Language;
-use crate::listing::{self, Part};
-use crate::symbols::{Open, Symbol, symbol_of};
+use crate::listing;
+use crate::symbols::{Open, Symbol};
 use crate::task::{AnalyzeCode, MODEL_TOKENS_MIN, Work, hidden_request, need_tools, text_from};
 use agent_host_sdk::{Operation, Settlement, Step, Turn, fenced, shortened};
 use serde::{Deserialize, Serialize};
@@ -24,21 +25,10 @@ const HIT_BYTES_MAX: usize = 200;
 const PATH_BYTES_MAX: usize = 250;
 /// Bytes of a path that is read.
 const READ_PATH_BYTES_MAX: usize = 1_000;
-/// Notes on files that could not be read.
-const NOTES_MAX: usize = 20;
 /// Files that are read.
 const FILES_MAX: usize = 60;
 /// Bytes of a file that is read.
 const FILE_BYTES_MAX: u64 = 512 << 10;
-/// Parts of one file that are read.
-const PARTS_MAX: u32 = 6;
-/// Bytes of all files that are read.
-const READ_BYTES_MAX: u64 = 1 << 20;
-/// Symbols of one file, and of all files.
-const FILE_SYMBOLS_MAX: usize = 150;
-const SYMBOLS_MAX: usize = 800;
-/// Reads that run at the same time.
-const READS_AT_ONCE: usize = 8;
 /// Levels of folders that are listed.
 const DEPTH_MAX: u32 = 16;
 /// Bytes of the data that a model sees.
@@ -106,9 +96,10 @@ struct File {
     path: String,
     language: Language,
     bytes: u64,
-    lines: u64,
+    /// The lines that were read; none if the file was not read.
+    lines: Option<u64>,
     symbols: Vec<Symbol>,
-    /// True if not all of it was read.
+    /// True if not all of it was read, or not all symbols are here.
     cut: bool,
 }
 
@@ -307,119 +298,10 @@ impl Analysis {
             path,
             language,
             bytes,
-            lines: 0,
+            lines: None,
             symbols: Vec::new(),
             cut: false,
         });
-    }
-
-    /// Takes parts of files in.
-    ///
-    /// # Errors
-    /// What was asked for is no folder and cannot be read.
-    fn take_parts(&mut self, turn: Turn<'_>, settled: &[Settlement]) -> Result<(), String> {
-        let mut reading = std::mem::take(&mut self.reading);
-        for settlement in settled {
-            let Some(piece) = reading.remove(&settlement.key) else {
-                continue;
-            };
-            match text_from(turn, settlement) {
-                Ok(text) => self.take_part(piece, &text),
-                // What was asked for is neither a folder nor a file.
-                Err(reason) if !self.is_folder => return Err(reason),
-                Err(reason) => {
-                    if let Some(file) = self.files.get_mut(piece.file) {
-                        file.cut = true;
-                        let path = shortened(&file.path, PATH_BYTES_MAX);
-                        let reason = shortened(&plain(&reason), HIT_BYTES_MAX);
-                        if self.notes.len() < NOTES_MAX {
-                            self.notes.push(format!("`{path}` was not read: {reason}"));
-                        }
-                    }
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn take_part(&mut self, piece: Piece, text: &str) {
-        let Some(file) = self.files.get_mut(piece.file) else {
-            return;
-        };
-        let Some(Part { text, next }) = listing::part(text) else {
-            file.cut = true;
-            return;
-        };
-        let mut open = piece.open;
-        let mut number = piece.offset;
-        for line in text.lines() {
-            number += 1;
-            let Some(symbol) = symbol_of(file.language, line, &mut open) else {
-                continue;
-            };
-            if self.symbols == SYMBOLS_MAX || file.symbols.len() == FILE_SYMBOLS_MAX {
-                file.cut = true;
-            } else {
-                self.symbols += 1;
-                file.symbols.push(Symbol {
-                    line: number,
-                    ..symbol
-                });
-            }
-        }
-        file.lines = file.lines.max(number);
-        let bytes = u64::try_from(text.len()).unwrap_or(u64::MAX);
-        self.read_bytes = self.read_bytes.saturating_add(bytes);
-        if file.bytes == 0 && next.is_none() && piece.part == 0 {
-            file.bytes = bytes;
-        }
-        match next {
-            Some(offset) if piece.part + 1 < PARTS_MAX && offset > piece.offset => {
-                self.waiting.push(Piece {
-                    offset,
-                    part: piece.part + 1,
-                    open,
-                    ..piece
-                });
-            }
-            Some(_) => file.cut = true,
-            None => {}
-        }
-    }
-
-    /// The reads that are due, as far as the turn's budget and the limits of an analysis go.
-    fn next_reads(&mut self, turn: Turn<'_>) -> Vec<Operation> {
-        let left = turn.left();
-        let calls = usize::try_from(left.tool_calls).unwrap_or(usize::MAX);
-        let mut room = calls.min(READS_AT_ONCE);
-        if left.steps < STEPS_MIN || self.read_bytes >= READ_BYTES_MAX {
-            room = 0;
-        }
-        if room == 0 && !self.waiting.is_empty() {
-            for piece in std::mem::take(&mut self.waiting) {
-                if let Some(file) = self.files.get_mut(piece.file) {
-                    file.cut = true;
-                }
-            }
-            self.notes.push(format!(
-                "not all files were read whole: {READ_BYTES_MAX} bytes are the most, and the turn's \
-                 own budget may be less"
-            ));
-        }
-        let mut reads = Vec::new();
-        for _ in 0..room {
-            let Some(piece) = self.waiting.pop() else {
-                break;
-            };
-            let Some(file) = self.files.get(piece.file) else {
-                continue;
-            };
-            let key = format!("read-{}-{}", piece.file, piece.part);
-            let read = json!({ "path": file.path, "offset": piece.offset });
-            reads.push(Operation::tool(key.clone(), "read_file", read));
-            self.reading.insert(key, piece);
-        }
-        reads
     }
 
     /// Ends with what the model said, if it said anything.

@@ -66,13 +66,16 @@ pub(crate) struct Part<'a> {
     pub(crate) next: Option<u64>,
 }
 
-/// Reads a part; none of a file that is not text.
-pub(crate) fn part(text: &str) -> Option<Part<'_>> {
-    if text.starts_with('`') && text.contains("` is not text; it has ") && !text.contains('\n') {
-        return None;
+/// Reads a part.
+///
+/// # Errors
+/// The file is not text. The error is its size in bytes.
+pub(crate) fn part(text: &str) -> Result<Part<'_>, u64> {
+    if let Some(bytes) = bytes_of_no_text(text) {
+        return Err(bytes);
     }
     if text.starts_with("[the file has only ") && !text.contains('\n') {
-        return Some(Part {
+        return Ok(Part {
             text: "",
             next: None,
         });
@@ -80,13 +83,20 @@ pub(crate) fn part(text: &str) -> Option<Part<'_>> {
     let more = text
         .rsplit_once("\n[there is more; go on with offset ")
         .and_then(|(head, tail)| Some((head, tail.strip_suffix(']')?.parse().ok()?)));
-    Some(match more {
+    Ok(match more {
         Some((text, next)) => Part {
             text,
             next: Some(next),
         },
         None => Part { text, next: None },
     })
+}
+
+/// Returns the size of a file that `read_file` did not show because it is not text.
+fn bytes_of_no_text(text: &str) -> Option<u64> {
+    let line = text.strip_prefix('`').filter(|line| !line.contains('\n'))?;
+    let (_, bytes) = line.rsplit_once("` is not text; it has ")?;
+    bytes.strip_suffix(" bytes")?.parse().ok()
 }
 
 /// A line that a search found.
@@ -134,7 +144,7 @@ mod tests {
 
         let cut = part("a\nb\n\n[there is more; go on with offset 2]").unwrap();
         assert_eq!((cut.text, cut.next), ("a\nb\n", Some(2)));
-        assert_eq!(part("`/d/x` is not text; it has 9 bytes"), None);
+        assert_eq!(part("`/d/x` is not text; it has 9 bytes"), Err(9));
 
         let found = hits("a:b.rs:7: let x: u8;\n[no line in `x` matches]").0;
         let found: Vec<_> = found

@@ -1,7 +1,5 @@
 //! Judgements about a note: whether it is known already, and whether it looks like a secret.
 
-use std::collections::BTreeSet;
-
 /// Words that stand beside secrets.
 const BESIDE_SECRETS: [&str; 14] = [
     "password",
@@ -24,6 +22,10 @@ const KEY_CHARS_MIN: usize = 20;
 /// Digits in a row, with spaces or hyphens between them, from which on they are taken for the
 /// number of a card or an account.
 const DIGITS_MIN: usize = 13;
+/// Signs around words that say nothing.
+const PUNCTUATION: &[char] = &[
+    '.', ',', ';', ':', '!', '?', '…', '"', '\'', '(', ')', '“', '”', '„', '‘', '’', '«', '»',
+];
 
 /// Returns whether a text looks like it holds a secret. It would rather leave out a note that holds
 /// none.
@@ -58,17 +60,17 @@ fn has_long_number(text: &str) -> bool {
     false
 }
 
-/// Returns whether a note says the same as another one, as far as their words tell: all of its
-/// words are in the other one.
+/// Returns whether a note says the same as another one: the same words in the same order. A single
+/// word that is added, left out or moved may turn a note into its opposite.
 pub(crate) fn is_known(note: &str, other: &str) -> bool {
-    let other = words(other);
-    let note = words(note);
-    !note.is_empty() && note.is_subset(&other)
+    let mut note = words(note).peekable();
+    note.peek().is_some() && note.eq(words(other))
 }
 
-fn words(text: &str) -> BTreeSet<String> {
-    text.split(|letter: char| !letter.is_alphanumeric())
+/// Returns the words of a text, without its punctuation and in small letters. Other signs are kept:
+/// `C` is not `C++`, and 5 is not -5.
+fn words(text: &str) -> impl Iterator<Item = String> {
+    text.split_whitespace()
+        .map(|word| word.trim_matches(PUNCTUATION).to_lowercase())
         .filter(|word| !word.is_empty())
-        .map(str::to_lowercase)
-        .collect()
 }

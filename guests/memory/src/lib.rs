@@ -54,7 +54,7 @@ struct Note {
     about: Option<String>,
 }
 
-/// What a search gives.
+/// The result of a search.
 #[derive(Debug, Deserialize)]
 struct Hits {
     hits: Vec<Hit>,

@@ -69,6 +69,9 @@ pub(crate) struct Research {
     pub(crate) depth: u32,
     pub(crate) questions: Vec<Question>,
     pub(crate) sources: Vec<Source>,
+    /// True if a search ended and found nothing.
+    #[serde(default)]
+    pub(crate) searched_in_vain: bool,
     pub(crate) notes: Vec<Note>,
     /// The texts of sources that are being noted, by their numbers.
     pub(crate) texts: BTreeMap<u32, String>,
@@ -87,6 +90,7 @@ impl Research {
             depth: 1,
             questions: Vec::new(),
             sources: Vec::new(),
+            searched_in_vain: false,
             notes: Vec::new(),
             texts: BTreeMap::new(),
             open: BTreeMap::new(),

@@ -125,6 +125,7 @@ impl<'w> Stages<'w, '_> {
             Some(Doing::Plan) => self.take_plan(settlement),
             Some(Doing::Search) => match hits(turn, outcome) {
                 Ok(hits) => {
+                    self.research.searched_in_vain |= hits.is_empty();
                     for (hit, rank) in hits.into_iter().zip(1..) {
                         self.add(Source::new(Place::Url(hit.url), &hit.title, rank));
                     }
@@ -133,6 +134,7 @@ impl<'w> Stages<'w, '_> {
             },
             Some(Doing::Find(folder)) => match found_files(turn, outcome, &folder) {
                 Ok(files) => {
+                    self.research.searched_in_vain |= files.is_empty();
                     for (file, rank) in files.into_iter().zip(1..) {
                         self.add(Source::new(Place::File(file), "", rank));
                     }
@@ -398,10 +400,13 @@ impl<'w> Stages<'w, '_> {
         let read = self.research.read();
         if read == 0 {
             let mut reasons = unread(self.research);
-            reasons.extend(self.research.remarks.clone());
-            if reasons.is_empty() {
+            let remarks = self.research.remarks.clone();
+            // Whatever came to nothing later, this is why there is nothing to read.
+            let in_vain = self.research.searched_in_vain && self.research.sources.is_empty();
+            if in_vain || (reasons.is_empty() && remarks.is_empty()) {
                 reasons.push("no search found anything".to_owned());
             }
+            reasons.extend(remarks);
             return Some(Err(format!(
                 "no source could be read: {}",
                 reasons.join("; ")

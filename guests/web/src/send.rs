@@ -106,8 +106,8 @@ fn referred(url: &Url, answer: &Answer) -> Result<Fetched, ToolError> {
     let target = referred.redirect.as_deref().unwrap_or_default();
     referred.text = if matches!(status, 307 | 308) {
         format!(
-            "The request was not carried out: its place is {target} . To send it there, call \
-             web_send with that address."
+            "The request was not carried out: its place is {target} . To send it there, make it \
+             again with that address."
         )
     } else {
         format!(
@@ -118,7 +118,7 @@ fn referred(url: &Url, answer: &Answer) -> Result<Fetched, ToolError> {
     Ok(referred)
 }
 
-/// What is said of a request that may have been carried out although nobody says so.
+/// The warning about a request that may have been carried out although nobody says so.
 const UNCERTAIN: &str =
     "the server may have carried the request out, so look before you send it again";
 

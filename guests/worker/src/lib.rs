@@ -6,6 +6,7 @@
 
 use agent_host_sdk::{
     Agent, Description, MessageId, Operation, Outcome, Settlement, Step, Turn, export_agent,
+    shortened,
 };
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -20,6 +21,12 @@ const FETCH: &str = "web_fetch";
 const SEND: &str = "web_send";
 /// The methods of such requests.
 const CHANGING: [&str; 4] = ["POST", "PUT", "PATCH", "DELETE"];
+/// The methods of all others.
+const READING: [&str; 2] = ["GET", "HEAD"];
+/// The key of a task's operation begins so, and ends with the id of the task's message.
+const KEY: &str = "task-";
+/// Bytes of a path or a host in a title.
+const PLACE_BYTES_MAX: usize = 300;
 
 /// The content of a message.
 #[derive(Debug, Deserialize)]
@@ -43,7 +50,7 @@ impl Agent for Worker {
         for id in messages {
             match call_of(turn, *id) {
                 Ok(call) => operations.push(Operation::tool(
-                    format!("task-{id}"),
+                    format!("{KEY}{id}"),
                     call.tool,
                     call.arguments.into(),
                 )),
@@ -53,12 +60,17 @@ impl Agent for Worker {
         Step::start(operations)
     }
 
-    fn on_settled(&self, _: Turn<'_>, settled: &[Settlement]) -> Step {
+    fn on_settled(&self, turn: Turn<'_>, settled: &[Settlement]) -> Step {
         let mut results = Vec::new();
         for settlement in settled {
             match &settlement.outcome {
                 Outcome::Parts(parts) => results.extend(parts.iter().cloned()),
-                outcome => return Step::fail(outcome.to_string()),
+                // A tool's own words say what they are about.
+                Outcome::Failed(failure) => return Step::fail(failure.to_string()),
+                outcome => {
+                    let task = title_of(turn, &settlement.key);
+                    return Step::fail(format!("{task}: {outcome}"));
+                }
             }
         }
         if results.is_empty() {
@@ -75,15 +87,56 @@ struct Call {
     arguments: Map<String, Value>,
 }
 
-/// Reads a task, and sees that there is a tool for it.
-fn call_of(turn: Turn<'_>, id: MessageId) -> Result<Call, String> {
+/// Reads a task.
+fn task_of(turn: Turn<'_>, id: MessageId) -> Result<Task, String> {
     let text = turn
         .message(id)
         .map(|message| message.text())
         .unwrap_or_default();
-    let task: Task = serde_json::from_str(&text).map_err(|error| {
+    serde_json::from_str(&text).map_err(|error| {
         format!("this is not a task, which is {{\"operation\": …, \"parameters\": {{…}}}}: {error}")
-    })?;
+    })
+}
+
+/// Returns a title for the task of an operation: its name, its method, and its path or host.
+fn title_of(turn: Turn<'_>, key: &str) -> String {
+    let id = key.strip_prefix(KEY).and_then(|id| id.parse().ok());
+    let task = id.and_then(|id| task_of(turn, id).ok());
+    let Some(Task {
+        operation,
+        parameters,
+    }) = task
+    else {
+        return "the task".to_owned();
+    };
+    let text = |name: &str| parameters.get(name).and_then(Value::as_str);
+    if let Some(url) = text("url") {
+        let method = method_of(&parameters);
+        let host = shortened(host_of(url), PLACE_BYTES_MAX);
+        return format!("`{operation}` with {method} to `{host}`");
+    }
+    match text("path") {
+        Some(path) => format!("`{operation}` of `{}`", shortened(path, PLACE_BYTES_MAX)),
+        None => format!("`{operation}`"),
+    }
+}
+
+/// The host of an address, with its port if it names one, and without a user's name.
+fn host_of(url: &str) -> &str {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or(rest);
+    authority.rsplit('@').next().unwrap_or(authority).trim()
+}
+
+/// The method of a request, in capitals.
+fn method_of(parameters: &Map<String, Value>) -> String {
+    let method = parameters.get("method").and_then(Value::as_str);
+    method.unwrap_or("GET").trim().to_ascii_uppercase()
+}
+
+/// Reads a task, and sees that there is a tool for it.
+fn call_of(turn: Turn<'_>, id: MessageId) -> Result<Call, String> {
+    let task = task_of(turn, id)?;
     let operation = task.operation.clone();
     let call = tool_call(task)?;
     let supported = turn.tool_names();
@@ -115,13 +168,19 @@ fn tool_call(task: Task) -> Result<Call, String> {
             arguments: parameters,
         });
     }
-    let method = parameters.get("method").and_then(Value::as_str);
-    let method = method.unwrap_or("GET").trim().to_ascii_uppercase();
+    let method = method_of(&parameters);
     if CHANGING.contains(&method.as_str()) {
         return Ok(Call {
             tool: SEND.to_owned(),
             arguments: parameters,
         });
+    }
+    if !READING.contains(&method.as_str()) {
+        return Err(format!(
+            "`method` must be one of {}, {}",
+            READING.join(", "),
+            CHANGING.join(", ")
+        ));
     }
     // Models write an empty body for none.
     match parameters.remove("body") {

@@ -1,8 +1,8 @@
 //! The worker and its tasks.
 
 use crate::Worker;
-use agent_host_sdk::ToolError;
-use agent_host_sdk::harness::{Conversation, Standing};
+use agent_host_sdk::harness::{Conversation, Scene, Standing};
+use agent_host_sdk::{Agent as _, Decision, Outcome, Settlement, ToolError};
 use serde_json::{Value, json};
 
 fn with_files() -> Conversation<Worker> {
@@ -115,11 +115,6 @@ fn a_request_that_may_change_something_is_a_call_of_the_tool_that_runs_once() {
             json!({ "url": url, "method": null }),
         ),
         (
-            json!({ "url": url, "method": "BREW" }),
-            "web_fetch",
-            json!({ "url": url, "method": "BREW" }),
-        ),
-        (
             json!({ "url": url, "method": "POST", "body": "a", "headers": { "x": "1" } }),
             "web_send",
             json!({ "url": url, "method": "POST", "body": "a", "headers": { "x": "1" } }),
@@ -149,8 +144,52 @@ fn a_body_that_goes_with_no_method_and_a_tool_that_is_missing_are_told() {
          PATCH, DELETE"
     );
     assert_eq!(
+        failure(with_fetch().say(&task(json!({ "url": url, "method": "BREW" })))),
+        "`method` must be one of GET, HEAD, POST, PUT, PATCH, DELETE"
+    );
+    assert_eq!(
         failure(with_fetch().say(&task(json!({ "url": url, "method": "PUT" })))),
         "operation `web_fetch` with this method needs the tool `web_send`, which this worker does \
          not have; it has: web_fetch"
     );
+}
+
+#[test]
+fn what_comes_of_a_task_without_a_tools_words_is_told_with_what_it_was_about() {
+    for (operation, parameters, outcome, expected) in [
+        (
+            "web_fetch",
+            json!({ "url": "https://u:p@example.com:8443/a?b=c", "method": "delete" }),
+            Outcome::Denied,
+            "`web_fetch` with DELETE to `example.com:8443`: not allowed",
+        ),
+        (
+            "web_fetch",
+            json!({ "url": "https://example.com" }),
+            Outcome::TimedOut,
+            "`web_fetch` with GET to `example.com`: took too long and was stopped",
+        ),
+        (
+            "read_file",
+            json!({ "path": "/data/out/passwd" }),
+            Outcome::Denied,
+            "`read_file` of `/data/out/passwd`: not allowed",
+        ),
+        (
+            "web_search",
+            json!({ "query": "tides" }),
+            Outcome::Unknown,
+            "`web_search`: was cut off, and nobody can tell whether it happened",
+        ),
+    ] {
+        let task = json!({ "operation": operation, "parameters": parameters });
+        let scene = Scene::new().said(&task.to_string());
+        let id = scene.turn().head().unwrap();
+        let settlement = Settlement {
+            key: format!("task-{id}"),
+            outcome,
+        };
+        let step = Worker.on_settled(scene.turn(), &[settlement]);
+        assert_eq!(step.decision, Decision::Fail(expected.to_owned()));
+    }
 }

@@ -6,18 +6,19 @@ mod strict;
 #[cfg(test)]
 mod tests;
 
+use crate::caller::Caller;
 use crate::problem::{Problem, RequestPart};
 use crate::server::{BODY_BYTES_MAX, BodyFault};
 use axum::body::Body;
 use axum::extract::path::ErrorKind;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
-use broker::{By, Target};
+use broker::{Broker, By, Target};
 use bytes::Bytes;
 use domain::definition::DefinitionId;
-use domain::id::SessionId;
+use domain::id::{AgentId, SessionId};
 use domain::json::{self, DEPTH_MAX};
-use domain::user::UserId;
+use domain::user::{Scope, UserId};
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use http::request::Parts;
 use http::{HeaderMap, StatusCode, Uri};
@@ -305,6 +306,32 @@ pub(crate) fn existing(id: &str) -> Result<Target, Problem> {
             ))
         }
         found @ (Target::Agent(_) | Target::Path(_)) => Ok(found),
+    }
+}
+
+/// Returns the agent that the parameter `agent` of a query names, by its UUID or its path.
+///
+/// By a path an administrator means any agent, others one of theirs.
+pub(crate) async fn queried_agent(
+    broker: &Broker,
+    caller: &Caller,
+    asked: Option<&str>,
+) -> Result<Option<AgentId>, Problem> {
+    let path = match asked {
+        Some(path) if path.starts_with('/') => path,
+        id => return read_query("agent", id),
+    };
+    if !caller.scopes.contains(&Scope::Admin) {
+        let target = Target::Path(path.to_owned());
+        return Ok(Some(broker.agent_id(&caller.user, &target).await?));
+    }
+    match broker.store().agent_at(path).await? {
+        Some(row) => Ok(Some(row.agent.id)),
+        None => {
+            let detail = format!("there is no agent `{path}`");
+            let problem = Problem::new(StatusCode::NOT_FOUND, "AGENT_NOT_FOUND", detail);
+            Err(problem.at(RequestPart::Query("agent")))
+        }
     }
 }
 

@@ -36,8 +36,8 @@ pub(crate) struct Problem {
     /// The part of the request that is at fault; see [`RequestPart`] for how it is written.
     pub(crate) field: Option<String>,
     retry_after_s: Option<u64>,
-    /// Further facts by name, for programs.
-    details: Map<String, Value>,
+    /// Further facts by name, for programs. A list, because every result carries the room for it.
+    details: Vec<(&'static str, Value)>,
 }
 
 /// The part of a request that is at fault. Domain and broker write the same forms in their
@@ -103,7 +103,8 @@ pub(crate) struct Details {
     #[schema(example = "MESSAGE_INVALID")]
     category: Option<&'static str>,
     /// Further facts, where there are any. `retry_after_s`: the seconds after which another try
-    /// makes sense. `scopes`: the scopes of which the credential lacks all.
+    /// makes sense. `scopes`: the scopes of which the credential lacks all. `limit`: the key of the
+    /// limit that is met, and `max`, its value.
     #[serde(skip_serializing_if = "Map::is_empty")]
     #[schema(value_type = Option<Object>)]
     details: Map<String, Value>,
@@ -118,7 +119,7 @@ impl Problem {
             detail: cut(detail.into()),
             field: None,
             retry_after_s: None,
-            details: Map::new(),
+            details: Vec::new(),
         }
     }
 
@@ -221,8 +222,8 @@ impl Problem {
     }
 
     /// The same, with a further fact for programs.
-    pub(crate) fn with(mut self, name: &str, fact: impl Into<Value>) -> Self {
-        self.details.insert(name.to_owned(), fact.into());
+    pub(crate) fn with(mut self, name: &'static str, fact: impl Into<Value>) -> Self {
+        self.details.push((name, fact.into()));
         self
     }
 }
@@ -258,6 +259,7 @@ impl From<Refusal> for Problem {
         };
         let mut problem = Self::new(status, refusal.code, refusal.message);
         problem.field = refusal.field;
+        problem.details = refusal.details;
         problem.retry_after_s = (refusal.kind == RefusalKind::Busy).then_some(match refusal.code {
             "USER_SESSION_LIMIT" => SESSIONS_RETRY_AFTER_S,
             "KEY_STORAGE_LIMIT" | "USER_STORAGE_LIMIT" => STORAGE_RETRY_AFTER_S,
@@ -301,7 +303,7 @@ impl IntoResponse for Problem {
             mut details,
         } = self;
         if let Some(seconds) = retry_after_s {
-            details.insert("retry_after_s".to_owned(), seconds.into());
+            details.push(("retry_after_s", seconds.into()));
         }
         let kind = format!(
             "urn:agent-host:problem:{}",
@@ -316,7 +318,10 @@ impl IntoResponse for Problem {
             field,
             retryable: error_code::is_retryable(code),
             category: error_code::category(code).map(ErrorCategory::as_str),
-            details,
+            details: details
+                .into_iter()
+                .map(|(name, fact)| (name.to_owned(), fact))
+                .collect(),
         };
         // A record of text and numbers always has a JSON form.
         let body = serde_json::to_string(&details).unwrap_or_default();

@@ -43,19 +43,17 @@ pub(crate) async fn admit(
         let code = entry.component.digest();
         let described = described(entry)?;
         let before = known.get(&entry.name);
-        let is_same = |before: &&ComponentAdmitted| {
+        let is_same = before.is_some_and(|before| {
             before.code == code && before.described.is_none_or(|before| before == described)
-        };
-        if before
-            .filter(is_same)
-            .is_some_and(|before| before.grant == grant.digest)
-        {
+        });
+        if is_same && before.is_some_and(|before| before.grant == grant.digest) {
             continue;
         }
         let replaces = before
-            .filter(|before| !is_same(before) && !entry.is_pinned)
-            .map(|before| before.code);
+            .filter(|_| !entry.is_pinned)
+            .and_then(|before| replaced(before, code, is_same));
         if let Some(before) = replaces
+            && !is_same
             && matches!(occasion, Occasion::Start)
         {
             tracing::warn!(
@@ -88,6 +86,17 @@ pub(crate) async fn admit(
         .await
         .map(drop)
         .map_err(Error::unavailable)
+}
+
+/// Returns the code whose place this one took, by the last record of a component without a pin.
+/// That the same code gets another grant, or describes itself otherwise, does not make anybody look
+/// at it: what the last record names is named again.
+fn replaced(before: &ComponentAdmitted, code: Digest, is_same: bool) -> Option<Digest> {
+    if before.code != code {
+        return Some(before.code);
+    }
+    let named = before.replaces.filter(|named| *named != code);
+    named.or_else(|| (!is_same).then_some(code))
 }
 
 /// Returns the digest of a component's description of itself.

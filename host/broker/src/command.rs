@@ -123,7 +123,7 @@ pub use switching::{Switch, Switched};
 pub use tasks::{TaskList, TaskQuery};
 pub use transcripts::{ImportSession, ImportedSession, TRANSCRIPT_BYTES_MAX};
 pub use trees::{DIFF_TURNS_MAX, Fork, Other};
-pub use turn_report::{CallReport, TurnReport};
+pub use turn_report::{CallReport, TurnFailure, TurnReport};
 
 use crate::quarantine::Quarantined;
 use domain::definition::DefinitionId;

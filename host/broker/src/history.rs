@@ -1,12 +1,14 @@
 //! The history of an agent's sessions, as the agent sees it in a turn for one of its users.
 
+use crate::readers::readers;
 use crate::resolved_config::Sealed;
+use domain::event::RunStarted;
 use domain::id::AgentId;
+use domain::memory::{Searched, searched_for};
 use domain::role::AgentRole;
 use domain::session::HISTORY_MAX;
-use domain::user::UserId;
 use serde_json::{Value, json};
-use store::{ReadError, SessionRow, Store};
+use store::{EndedSession, ReadError, SessionRow, Store};
 
 /// The history as a step is shown it.
 pub(crate) struct SeenHistory {
@@ -16,23 +18,25 @@ pub(crate) struct SeenHistory {
     pub(crate) untrusted: bool,
 }
 
-/// Returns the agent's last ended structured sessions that a user in this role may see, sealed.
+/// Returns the last ended structured sessions of a run's agent that all who read what it says may
+/// see, sealed. The user for whom it works has this role with the agent.
 ///
 /// None when there are none.
 pub(crate) async fn seen_by(
     store: &Store,
-    agent: AgentId,
-    user: &UserId,
+    started: &RunStarted,
     role: Option<AgentRole>,
 ) -> Result<Option<SeenHistory>, ReadError> {
-    let whose = if role.is_some_and(AgentRole::sees_all_sessions) {
-        None
-    } else {
-        Some(user.clone())
+    let agent = started.agent;
+    // Most agents have none, and then nobody else's role is asked for.
+    let alone = searched_for(&[(started.user_id.clone(), role)]);
+    if ended_among(store, agent, alone, 1).await?.is_empty() {
+        return Ok(None);
+    }
+    let Some(readers) = readers(store, started, agent).await? else {
+        return Ok(None);
     };
-    let ended = store
-        .session_history(agent, whose, None, HISTORY_MAX)
-        .await?;
+    let ended = ended_among(store, agent, searched_for(&readers), HISTORY_MAX).await?;
     if ended.is_empty() {
         return Ok(None);
     }
@@ -41,6 +45,21 @@ pub(crate) async fn seen_by(
         sealed: Sealed::json(&summaries),
         untrusted: ended.iter().any(|ended| ended.untrusted),
     }))
+}
+
+/// Returns the last of an agent's ended structured sessions among these.
+async fn ended_among(
+    store: &Store,
+    agent: AgentId,
+    among: Searched,
+    limit: usize,
+) -> Result<Vec<EndedSession>, ReadError> {
+    let whose = match among {
+        Searched::All => None,
+        Searched::Of(user) => Some(user),
+        Searched::Nothing => return Ok(Vec::new()),
+    };
+    store.session_history(agent, whose, None, limit).await
 }
 
 /// Returns an ended session as agents see it.

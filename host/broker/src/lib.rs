@@ -23,6 +23,7 @@
 //! - sessions that cannot go on: `quarantine.rs`
 //! - holders of buckets: `buckets.rs`
 //! - past sessions that an agent sees: `history.rs`
+//! - who reads what a run is told: `readers.rs`
 //! - the configuration that is served, and those that turns began with: `serving.rs`
 //! - comparison with schemas, on threads of its own: `schemas.rs`
 //! - the attribute that boxes the futures of public functions: `boxed.rs`
@@ -60,6 +61,7 @@ mod performance;
 mod prompting;
 mod purge;
 mod quarantine;
+mod readers;
 mod recovering;
 mod recovery;
 mod refusals;
@@ -87,8 +89,8 @@ pub use command::{
     NewSession, Other, PathEntry, PathFilter, PostMessage, PostOutcome, PostRouted, PostToAll,
     PostedTo, PromptPart, PurgeOf, QueueSaid, Reading, Reload, Reloaded, Respond, Routed,
     RoutedReceipt, SessionIds, SessionNumbers, SessionView, SessionsByAgent, Setup, Switch,
-    Switched, TRANSCRIPT_BYTES_MAX, Target, TaskList, TaskQuery, Template, TurnOutcome, TurnReport,
-    UploadFile, WaitingInputs, WantedNotes,
+    Switched, TRANSCRIPT_BYTES_MAX, Target, TaskList, TaskQuery, Template, TurnFailure,
+    TurnOutcome, TurnReport, UploadFile, WaitingInputs, WantedNotes,
 };
 pub use core::{Limits, Stats, UserLimits};
 pub use live::{Frame, Joined, Live, SharedText, Show};

@@ -5,7 +5,7 @@ use crate::boxed::boxed;
 use crate::command::Broker;
 pub use llm::{
     ConfiguredModel, ConfiguredProvider, Freshness, Health, HealthState, ModelList, PriceConfig,
-    ProviderKind, SeenBy, Trouble,
+    ProviderKind, SeenBy, ShownFailure,
 };
 
 impl Broker {

@@ -11,6 +11,7 @@
 //! - calls of tools: `performance/tool.rs`
 //! - command lines over skills: `performance/command.rs`
 //! - deliveries to external agents: `performance/external.rs`
+//! - searches of threads and notes: `performance/recall.rs`
 //! - one piece of work in its task, and its result: `performance/work.rs`, `performance/result.rs`
 //! - work under way, with its entry in the ledger: `performance/busy.rs`
 //! - active time: `performance/stopwatch.rs`
@@ -21,6 +22,7 @@ pub(crate) mod busy;
 mod command;
 mod external;
 mod model;
+mod recall;
 pub(crate) mod result;
 pub(crate) mod stopwatch;
 mod telling;

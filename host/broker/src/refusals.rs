@@ -120,16 +120,18 @@ pub(crate) fn session_closed() -> Refusal {
     conflict("SESSION_CLOSED", "the session has ended; open another one")
 }
 
-pub(crate) fn session_full() -> Refusal {
+pub(crate) fn session_full(max: u64) -> Refusal {
     let message = "the session has as many messages as its agent's definition permits \
                    (maxSessionMessages); open another one";
     conflict("SESSION_FULL", message)
+        .with("limit", "maxSessionMessages")
+        .with("max", max)
 }
 
 pub(crate) fn session_expired() -> Refusal {
     let message = "the session was idle for longer than its agent's definition permits \
                    (sessionTimeout); open another one";
-    conflict("SESSION_EXPIRED", message)
+    conflict("SESSION_EXPIRED", message).with("limit", "sessionTimeout")
 }
 
 pub(crate) fn session_taken(named: impl std::fmt::Display) -> Refusal {

@@ -5,4 +5,5 @@ mod host;
 mod operations;
 mod purging;
 mod stepping;
+mod telling;
 mod waking;

@@ -85,14 +85,14 @@ impl SeenBy {
 
 /// A failure as it is shown: without the words of the provider, which stand in the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Trouble {
+pub struct ShownFailure {
     /// The failure's code, such as `model-unavailable`.
     pub code: &'static str,
     /// The failure in words.
     pub message: String,
 }
 
-impl Trouble {
+impl ShownFailure {
     fn of_call(failure: &Failure) -> Self {
         Self {
             code: failure.code(),
@@ -138,7 +138,7 @@ pub struct Health {
     /// Milliseconds since then, while the machine was awake.
     pub age_ms: u64,
     /// The failure, if it was one.
-    pub trouble: Option<Trouble>,
+    pub failure: Option<ShownFailure>,
 }
 
 /// The models that a provider lists.
@@ -154,7 +154,7 @@ pub(crate) struct ListedNames {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModelList {
     /// The list; none if the provider has none to give. Otherwise why it could not be had.
-    pub models: Result<Option<Vec<String>>, Trouble>,
+    pub models: Result<Option<Vec<String>>, ShownFailure>,
     /// True if the provider has more models than are listed.
     pub is_cut: bool,
     /// Milliseconds since it was asked for, while the machine was awake.
@@ -167,7 +167,7 @@ struct Sight {
     at: Instant,
     state: HealthState,
     by: SeenBy,
-    trouble: Option<Trouble>,
+    failure: Option<ShownFailure>,
 }
 
 impl Sight {
@@ -176,7 +176,7 @@ impl Sight {
             state: self.state,
             seen_by: self.by,
             age_ms: millis(self.at.elapsed()),
-            trouble: self.trouble.clone(),
+            failure: self.failure.clone(),
         }
     }
 }
@@ -185,7 +185,7 @@ impl Sight {
 #[derive(Debug, Clone)]
 struct KeptList {
     at: Instant,
-    list: Result<Option<ListedNames>, Trouble>,
+    list: Result<Option<ListedNames>, ShownFailure>,
 }
 
 impl KeptList {
@@ -229,7 +229,7 @@ impl HealthRecord {
             at: Instant::now(),
             state: failure.map_or(HealthState::Up, HealthState::after),
             by: SeenBy::Call,
-            trouble: failure.map(Trouble::of_call),
+            failure: failure.map(ShownFailure::of_call),
         };
         *lock(&self.last) = Some(sight.clone());
         lock(&self.models).insert(model.to_owned(), sight);
@@ -263,10 +263,10 @@ impl HealthRecord {
             at,
             state: failure.map_or(HealthState::Up, HealthState::after),
             by: SeenBy::List,
-            trouble: failure.map(Trouble::of_list),
+            failure: failure.map(ShownFailure::of_list),
         };
         *lock(&self.last) = Some(sight);
-        let list = answer.map_err(|failure| Trouble::of_list(&failure));
+        let list = answer.map_err(|failure| ShownFailure::of_list(&failure));
         kept.insert(KeptList { at, list }).shown()
     }
 }
@@ -299,7 +299,7 @@ mod tests {
             record.called("m", Some(&failure));
             let health = record.of_provider().unwrap();
             assert_eq!(health.state, state, "{failure}");
-            assert_eq!(record.of_model("m").unwrap().trouble, health.trouble);
+            assert_eq!(record.of_model("m").unwrap().failure, health.failure);
             assert_eq!(record.of_model("other"), None);
         }
     }
@@ -310,7 +310,7 @@ mod tests {
         let good = KeptList { at, list: Ok(None) };
         let bad = KeptList {
             at,
-            list: Err(Trouble::of_list(&peer().refused(401, ""))),
+            list: Err(ShownFailure::of_list(&peer().refused(401, ""))),
         };
         for (list, freshness, after_ms, serves) in [
             (&good, Freshness::Kept, 0, true),

@@ -57,6 +57,6 @@ pub use failure::{Cause, Failure, Reason, UnknownModel};
 pub use gateway::{Completion, ConfiguredModel, ConfiguredProvider, Gateway, ResolvedModel};
 pub use health::{
     FAILED_LIST_LIFETIME_MS, Freshness, Health, HealthState, LIST_LIFETIME_MS, LIST_REFRESH_MS_MIN,
-    ModelList, SeenBy, Trouble,
+    ModelList, SeenBy, ShownFailure,
 };
 pub use trail::{ProgramNote, Trail};

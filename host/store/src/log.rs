@@ -3,8 +3,8 @@
 //! A read keeps the log from starting over: what it sees may be stored nowhere else. So the log
 //! grows while reads and commits go on, and a read that never ended would fill the disk. Long reads
 //! of the store's own go in pieces, or read a copy. When the log has reached its bound all the
-//! same, reads that have taken longer than a moment are ended, unless what is in the way is another
-//! program that reads.
+//! same, reads that have taken longer than a moment are ended and no others begin until the log can
+//! start over, unless what is in the way is another program that reads.
 
 use crate::sql::with_causes;
 use rusqlite::Connection;
@@ -13,8 +13,8 @@ use std::io;
 use std::mem::ManuallyDrop;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
-use std::time::Instant;
+use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError, Weak};
+use std::time::{Duration, Instant};
 
 /// Bytes of a frame beside its page.
 const FRAME_HEADER_BYTES: u64 = 24;
@@ -23,8 +23,13 @@ const FRAME_HEADER_BYTES: u64 = 24;
 const LONG_PART: u64 = 4;
 /// Time that a read may go on when the log has reached its bound, in milliseconds.
 const GRACE_MS: u64 = 100;
-/// Steps of SQLite's machine after which a read looks whether it is in the way.
-const LOOK_OPS: i32 = 10_000;
+/// Time that commits wait for reads to leave a full log, and that a read is held back for it, in
+/// milliseconds. Reads are ended meanwhile, and look several times in this time whether they are to
+/// end. To commits, what the disk takes to move the log comes on top.
+pub(crate) const FULL_WAIT_MS: u64 = 500;
+/// Steps of SQLite's machine after which a read looks whether it is in the way. Reading one large
+/// row takes few steps and much time.
+pub(crate) const LOOK_OPS: i32 = 1_000;
 /// Placeholder for the start time of a read while there is none.
 const NO_READ: u64 = u64::MAX;
 
@@ -56,6 +61,7 @@ pub(crate) struct Log {
     full: AtomicBool,
     /// True while reads that have taken longer than a moment are ended.
     ends_reads: AtomicBool,
+    gate: Gate,
     /// Start of the read in progress of each connection that is watched.
     reads: Mutex<Vec<Weak<AtomicU64>>>,
     failing: Mutex<Option<String>>,
@@ -95,6 +101,7 @@ impl Log {
             index: OnceLock::new(),
             full: AtomicBool::new(false),
             ends_reads: AtomicBool::new(false),
+            gate: Gate::default(),
             reads: Mutex::default(),
             failing: Mutex::default(),
             reads_ended: AtomicU64::new(0),
@@ -161,9 +168,15 @@ impl Log {
         self.full.load(Ordering::Relaxed)
     }
 
-    /// Starts to end reads that have taken longer than a moment.
-    pub(crate) fn end_reads(&self) {
+    /// Starts to end reads that have taken longer than a moment, and holds others back.
+    pub(crate) fn clear_reads(&self) {
         self.ends_reads.store(true, Ordering::Relaxed);
+        self.gate.close();
+    }
+
+    /// Lets reads begin again. Those that are to end still are.
+    pub(crate) fn admit_reads(&self) {
+        self.gate.open();
     }
 
     /// Ends no more reads: none of them keeps the log from starting over.
@@ -171,14 +184,16 @@ impl Log {
         self.ends_reads.store(false, Ordering::Relaxed);
     }
 
-    /// Returns whether any read of the store's own has taken longer than a moment.
-    pub(crate) fn has_long_read(&self) -> bool {
+    /// Returns whether any read of the store's own goes on that had begun by then, in milliseconds
+    /// of this clock.
+    pub(crate) fn has_read_begun_by(&self, ms: u64) -> bool {
         self.reads
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .iter()
             .filter_map(Weak::upgrade)
-            .any(|began| self.is_long(&began))
+            .map(|began| began.load(Ordering::SeqCst))
+            .any(|began| began != NO_READ && began <= ms)
     }
 
     /// Returns whether the read that began then has taken longer than a moment.
@@ -192,6 +207,7 @@ impl Log {
         self.pages.store(0, Ordering::Relaxed);
         self.full.store(false, Ordering::Relaxed);
         self.spare_reads();
+        self.admit_reads();
     }
 
     /// Records that the log was moved to the database, or the error that prevented it.
@@ -203,6 +219,44 @@ impl Log {
     /// Milliseconds since it was opened.
     pub(crate) fn ms(&self) -> u64 {
         u64::try_from(self.epoch.elapsed().as_millis()).unwrap_or(NO_READ - 1)
+    }
+}
+
+/// Gate that reads pass before they begin. It is closed while the writer waits for those in
+/// progress to leave a full log: among reads that follow each other there may be no moment at which
+/// none is in the way.
+#[derive(Debug, Default)]
+struct Gate {
+    is_closed: AtomicBool,
+    /// Held to open it and to look whether to wait, so that no read misses that it opens.
+    opening: Mutex<()>,
+    opened: Condvar,
+}
+
+impl Gate {
+    fn close(&self) {
+        self.is_closed.store(true, Ordering::SeqCst);
+    }
+
+    fn open(&self) {
+        let opening = self.opening.lock().unwrap_or_else(PoisonError::into_inner);
+        self.is_closed.store(false, Ordering::SeqCst);
+        drop(opening);
+        self.opened.notify_all();
+    }
+
+    fn is_closed(&self) -> bool {
+        self.is_closed.load(Ordering::SeqCst)
+    }
+
+    /// Waits until it is open, or for a moment: the writer's disk may not answer.
+    fn wait(&self) {
+        let opening = self.opening.lock().unwrap_or_else(PoisonError::into_inner);
+        let _ =
+            self.opened
+                .wait_timeout_while(opening, Duration::from_millis(FULL_WAIT_MS), |()| {
+                    self.is_closed()
+                });
     }
 }
 
@@ -238,12 +292,28 @@ impl Watched {
         }
     }
 
+    /// Notes that a read begins. Waits for a moment before if reads are held back.
     pub(crate) fn begins(&self) {
-        self.began.store(self.log.ms(), Ordering::Relaxed);
+        if !self.begins_at_once() {
+            self.log.gate.wait();
+            self.began.store(self.log.ms(), Ordering::SeqCst);
+        }
+    }
+
+    /// Notes that a read begins; false, with nothing noted, if reads are held back.
+    pub(crate) fn begins_at_once(&self) -> bool {
+        // Noted before it looks at the gate, and the writer closes the gate before it looks for
+        // reads: one of the two sees the other.
+        self.began.store(self.log.ms(), Ordering::SeqCst);
+        let is_admitted = !self.log.gate.is_closed();
+        if !is_admitted {
+            self.ends();
+        }
+        is_admitted
     }
 
     pub(crate) fn ends(&self) {
-        self.began.store(NO_READ, Ordering::Relaxed);
+        self.began.store(NO_READ, Ordering::SeqCst);
     }
 
     /// Returns whether the read has to end. Each such read counts once.

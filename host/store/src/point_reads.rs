@@ -5,10 +5,11 @@
 //! they stay short. One that had to wait for the disk sends those that follow to the reader
 //! threads, where waiting holds up no other work.
 
+use crate::log::{Log, Watched};
 use crate::open::{DataDir, OpenError};
 use crate::panics::caught;
 use crate::read::PANICKED;
-use crate::readers::{connect, leave_transaction};
+use crate::readers::{connect_watched, leave_transaction};
 use crate::sql::{Sql, unreadable};
 use rusqlite::Connection;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -24,7 +25,7 @@ const DETOUR_LOOKS: u32 = 64;
 
 /// Connections for looks at single rows.
 pub(crate) struct PointReads {
-    connections: Vec<Mutex<Connection>>,
+    connections: Vec<Mutex<(Connection, Watched)>>,
     /// Looks that still go elsewhere.
     detour: AtomicU32,
     /// Handle of the data directory, dropped after the connections. A caller that waits for the
@@ -39,10 +40,11 @@ impl PointReads {
         dir: &Arc<DataDir>,
         connections: usize,
         alive: &watch::Receiver<()>,
+        log: &Arc<Log>,
     ) -> Result<Self, OpenError> {
         let path = dir.database();
         let connections = (0..connections.max(1))
-            .map(|_| connect(&path).map(Mutex::new))
+            .map(|_| connect_watched(&path, log).map(Mutex::new))
             .collect::<rusqlite::Result<_>>()
             .map_err(|error| OpenError::database(&path, error))?;
         Ok(Self {
@@ -54,7 +56,7 @@ impl PointReads {
     }
 
     /// Looks now, on this thread; gives the look back when it should go to a thread that reads:
-    /// while looks are slow, or all connections are in use.
+    /// while looks are slow, all connections are in use, or reads are held back.
     pub(crate) fn look<T, L>(&self, look: L) -> Result<rusqlite::Result<T>, L>
     where
         L: FnOnce(&Sql<'_>) -> rusqlite::Result<T>,
@@ -77,17 +79,22 @@ impl PointReads {
                 Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
                 Err(TryLockError::WouldBlock) => None,
             });
-        let Some(connection) = free else {
+        let Some(free) = free else {
             return Err(look);
         };
+        let (connection, watched) = &*free;
+        if !watched.begins_at_once() {
+            return Err(look);
+        }
         let began = Instant::now();
         // The caller drives a session, and does not end with one look.
-        let seen = caught(|| look(&Sql::new(&connection))).unwrap_or_else(|panic| {
+        let seen = caught(|| look(&Sql::new(connection))).unwrap_or_else(|panic| {
             tracing::error!(panic, "a look into the store panicked");
-            leave_transaction(&connection);
+            leave_transaction(connection);
             Err(unreadable(0, PANICKED))
         });
-        drop(connection);
+        watched.ends();
+        drop(free);
         if began.elapsed() > SHORT {
             self.detour.store(DETOUR_LOOKS, Ordering::Relaxed);
         }

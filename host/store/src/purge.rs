@@ -98,7 +98,8 @@ pub enum Piece {
     AgentBuckets(AgentId),
     /// Everything else that belongs to an agent.
     Agent(AgentId),
-    /// Streams that have lost events: what follows from their rest. The earlier pieces note which.
+    /// Streams that have lost events in the purge: what follows from their rest. The earlier pieces
+    /// note which.
     Streams,
     /// Blobs that were named by what was erased, and that no event names any more.
     Blobs,
@@ -171,7 +172,7 @@ impl Store {
             }
             Piece::Import { position } => {
                 self.transact_for(purge, move |sql, tally| {
-                    runs::erase_import(sql, position, tally)
+                    runs::erase_import(sql, purge, position, tally)
                 })
                 .await?;
                 Ok(None)
@@ -188,7 +189,7 @@ impl Store {
             }
             Piece::Session(session) => {
                 let events = self.session_events(session, after).await?;
-                self.transact_for(purge, move |sql, tally| events.erase(sql, tally))
+                self.transact_for(purge, move |sql, tally| events.erase(sql, purge, tally))
                     .await
             }
             Piece::Snippets(session) => self.erase_snippets(purge, session, after).await,

@@ -1,5 +1,5 @@
-//! Reads of the store. They never wait for the writer and see what is durable, each of them at one
-//! point in time.
+//! Reads of the store. They see what is durable, each of them at one point in time. They wait for
+//! the writer only for a moment, while a full log starts over.
 
 pub(crate) mod accounts;
 pub(crate) mod agents;

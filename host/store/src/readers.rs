@@ -150,12 +150,8 @@ impl Readers {
         let readers = Self(Arc::clone(&queue));
         let mut handles = Vec::with_capacity(threads);
         for number in 0..threads.max(1) {
-            let connect_watched = || {
-                let mut connection = connect(&path)?;
-                Watched::watch(&mut connection, log).map(|watched| (connection, watched))
-            };
             let (connection, watched) =
-                connect_watched().map_err(|error| OpenError::database(&path, error))?;
+                connect_watched(&path, log).map_err(|error| OpenError::database(&path, error))?;
             let queue = Arc::clone(&queue);
             let dir = Arc::clone(dir);
             let alive = alive.clone();
@@ -199,6 +195,16 @@ pub(crate) fn connect(path: &Path) -> rusqlite::Result<Connection> {
     )?;
     reader(&connection)?;
     Ok(connection)
+}
+
+/// The same, with reads that are ended when they are in the way of the log.
+pub(crate) fn connect_watched(
+    path: &Path,
+    log: &Arc<Log>,
+) -> rusqlite::Result<(Connection, Watched)> {
+    let mut connection = connect(path)?;
+    let watched = Watched::watch(&mut connection, log)?;
+    Ok((connection, watched))
 }
 
 fn read_all(connection: &Connection, queue: &Queue, watched: &Watched) {

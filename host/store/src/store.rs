@@ -96,7 +96,7 @@ impl Store {
         let (alive, held) = watch::channel(());
         let (started, mut threads) =
             Readers::start(&dir, options.readers, options.reads_max, &held, &log)?;
-        let point_reads = PointReads::open(&dir, options.readers, &held)?;
+        let point_reads = PointReads::open(&dir, options.readers, &held, &log)?;
         let (write_sender, requests) = sync_channel(options.queue_max);
         let (durable_sender, durable) = watch::channel(opened.head.position);
         let counters = Arc::new(Counters::default());

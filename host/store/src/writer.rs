@@ -25,7 +25,7 @@ pub(crate) use cache::FORGOTTEN;
 pub(crate) use keys::keys_since;
 pub(crate) use space::ReservedSpace;
 
-use self::log::Held;
+use self::log::Holder;
 use crate::commit::{Clash, CommitError, Committed, Conflict};
 use crate::event_row::Head;
 use crate::fault;
@@ -120,8 +120,8 @@ pub(crate) struct State {
     pub(crate) carried: Option<Request>,
     /// Events since the full-text index was last at its end whose words it does not have.
     unindexed: u64,
-    /// While the log is full and somebody else reads it: where they began.
-    held: Option<Held>,
+    /// While the log is full and commits have waited for it in vain: whose reads hold it.
+    holder: Option<Holder>,
     cache: Cache,
     keys: Keys,
 }
@@ -139,7 +139,7 @@ impl State {
             carried: None,
             // Nobody knows what was left to be indexed: it looks once.
             unindexed: 1,
-            held: None,
+            holder: None,
             cache: Cache::default(),
             keys: Keys::default(),
         }

@@ -8,8 +8,12 @@
 
 mod clock;
 mod console;
+mod endings;
 mod errors;
 mod jobs;
+mod names;
+mod places;
+mod reader;
 mod rendering;
 mod ticks;
 mod timers;
@@ -19,7 +23,8 @@ use crate::output::{Ending, RunResult, Thrown};
 use crate::request::Allowance;
 use boa_engine::builtins::promise::PromiseState;
 use boa_engine::module::IdleModuleLoader;
-use boa_engine::{Context, JsError, JsResult, JsValue, Script, Source};
+use boa_engine::{Context, JsError, JsNativeError, JsResult, JsValue, Script, Source};
+use places::{Insert, Place};
 use rendering::Rendered;
 use std::path::Path;
 use std::pin::pin;
@@ -29,7 +34,7 @@ use world::{Rejections, World};
 
 /// The program's name in its errors.
 pub(crate) const PROGRAM: &str = "program.js";
-/// Instructions, by their cost, between two looks at the clock.
+/// Steps between two looks at the clock: instructions, by their cost.
 const SLICE_COST: u32 = 20_000;
 /// Calls within calls. Most of them take no stack of the sandbox's.
 const CALLS_MAX: usize = 2_000;
@@ -75,7 +80,7 @@ enum Ended {
 
 /// Runs a program for at most so long.
 pub(crate) fn run(code: &str, allowance: Allowance) -> RunResult {
-    let world = Rc::new(World::new(allowance));
+    let world = Rc::new(World::new(code, allowance));
     let ended = evaluate_in_world(code, &world);
     let mut result = RunResult {
         status: Ending::Completed,
@@ -91,6 +96,13 @@ pub(crate) fn run(code: &str, allowance: Allowance) -> RunResult {
         Ended::Value(Rendered::Nothing) => {}
         Ended::Value(Rendered::Json(value)) => result.value = Some(value),
         Ended::Value(Rendered::Text(text)) => result.rendered = Some(text),
+        Ended::Threw(error) if errors::is_for_want_of_memory(&error) => {
+            result.status = Ending::OutOfMemory;
+            result.error = Some(Thrown {
+                message: "the program used more memory than it may".to_owned(),
+                ..error
+            });
+        }
         Ended::Threw(error) => {
             result.status = Ending::Failed;
             result.error = Some(error);
@@ -154,7 +166,12 @@ fn evaluate(code: &str, world: &Rc<World>, context: &mut Context) -> Result<JsVa
     let value = match value.as_promise().map(|promise| promise.state()) {
         Some(PromiseState::Fulfilled(value)) => value,
         Some(PromiseState::Rejected(reason)) => return Err(JsError::from_opaque(reason).into()),
-        Some(PromiseState::Pending) | None => value,
+        Some(PromiseState::Pending) => {
+            let reason = world.first_unhandled();
+            let error = reason.map_or_else(never_resolved, JsError::from_opaque);
+            return Err(error.into());
+        }
+        None => value,
     };
     match world.first_unhandled() {
         Some(reason) => Err(JsError::from_opaque(reason).into()),
@@ -162,39 +179,47 @@ fn evaluate(code: &str, world: &Rc<World>, context: &mut Context) -> Result<JsVa
     }
 }
 
-/// Reads a program, with loops that look at the clock if it can be read so too.
+/// The error of a program that is left waiting when there is nothing more to run.
+fn never_resolved() -> JsError {
+    JsNativeError::error()
+        .with_message("the program awaits a promise that nothing resolves")
+        .into()
+}
+
+/// Reads a program. One that cannot be read for its `await` or `return` at the top level becomes
+/// the body of a function, which returns the value of its last expression.
 fn parse(code: &str, world: &World, context: &mut Context) -> JsResult<Script> {
-    let lines = code.lines().count();
-    world
-        .last_line
-        .set(u32::try_from(lines).unwrap_or(u32::MAX));
+    let error = match ticking(code, world, context) {
+        Ok(script) => return Ok(script),
+        Err(error) => error,
+    };
+    if !code.contains("await") && !code.contains("return") {
+        return Err(error);
+    }
+    let body = endings::returning(code);
+    let wrapped = format!("{WRAP_OPEN}{}\n}})()", body.code);
+    let Ok(script) = ticking(&wrapped, world, context) else {
+        return Err(error);
+    };
+    let mut inserts = world.inserts.borrow_mut();
+    inserts.push(Insert {
+        before: Place::FIRST,
+        width: WRAP_OPEN.len() as u32,
+    });
+    inserts.extend(body.inserts);
+    Ok(script)
+}
+
+/// Reads some code, with loops that look at the clock if it can be read so too.
+fn ticking(code: &str, world: &World, context: &mut Context) -> JsResult<Script> {
     if let Some(ticking) = ticks::insert(code)
-        && let Ok(script) = whole(&ticking.code, world, context)
+        && let Ok(script) = script(&ticking.code, context)
     {
         ticks::install(context)?;
         *world.inserts.borrow_mut() = ticking.inserts;
         return Ok(script);
     }
-    whole(code, world, context)
-}
-
-/// Reads a program. One that cannot be read for its `await` or `return` at the top level becomes
-/// the body of a function.
-fn whole(code: &str, world: &World, context: &mut Context) -> JsResult<Script> {
-    let error = match script(code, context) {
-        Ok(script) => return Ok(script),
-        Err(error) => error,
-    };
-    if code.contains("await") || code.contains("return") {
-        let wrapped = format!("{WRAP_OPEN}{code}\n}})()");
-        if let Ok(script) = script(&wrapped, context) {
-            world
-                .first_line_shift
-                .set(u32::try_from(WRAP_OPEN.len()).unwrap_or_default());
-            return Ok(script);
-        }
-    }
-    Err(error)
+    script(code, context)
 }
 
 fn script(code: &str, context: &mut Context) -> JsResult<Script> {
@@ -208,8 +233,10 @@ fn in_slices(script: &Script, world: &World, context: &mut Context) -> Result<Js
     loop {
         match running.as_mut().poll(&mut task) {
             Poll::Ready(result) => return Ok(result?),
-            Poll::Pending if world.clock.is_over() => return Err(Stop::TimeUp),
-            Poll::Pending => {}
+            Poll::Pending => world.clock.count(u64::from(SLICE_COST)),
+        }
+        if world.clock.is_over() {
+            return Err(Stop::TimeUp);
         }
     }
 }

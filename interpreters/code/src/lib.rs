@@ -27,8 +27,10 @@ impl Tools for Code {
                 "Runs a program and returns what it printed, the value of its last expression, and \
                  its error with line and column. Languages: javascript. A program has no files, no \
                  network and no modules to import; it computes. Top-level `await` and `return` are \
-                 allowed. Time in it passes at once: a timer does not wait. It may compute for \
-                 800 ms unless `timeout` says otherwise.",
+                 allowed; the value is then that of the `return`, or of the last statement if it \
+                 is an expression. Time in it passes at once: a timer does not wait. It may \
+                 run for 800 ms unless `timeout` says otherwise, and on a busy machine for as long \
+                 as ten million steps of the interpreter take.",
                 execute,
             )
             .read_only(),

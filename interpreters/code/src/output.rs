@@ -15,10 +15,12 @@ pub(crate) const VALUE_BYTES_MAX: usize = 64 << 10;
 pub enum Ending {
     /// It ran to its end.
     Completed,
-    /// It threw, or cannot be read.
+    /// It threw, cannot be read, or awaits what never comes.
     Failed,
     /// Its time was up.
     TimedOut,
+    /// It asked for memory that there is not.
+    OutOfMemory,
 }
 
 /// An error of the program's.

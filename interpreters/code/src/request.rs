@@ -11,8 +11,9 @@ const MARGIN_MS: u64 = 250;
 /// Milliseconds of a program in a call without a deadline, such as one in a test.
 const TIME_MS_MAX: u64 = 600_000;
 
-/// Milliseconds that a program computes unless its call says otherwise: less than the second that a
-/// component has by default, after which the host ends the call and what was printed is lost.
+/// Milliseconds that a program runs unless its call says otherwise: less than the second of
+/// computing that a component has by default, after which the host ends the call and what was
+/// printed is lost. They are the clock's, since a component cannot see how much it has computed.
 const COMPUTING_MS: u64 = 800;
 
 /// The languages by the names that a call may use, the first of each being its own.
@@ -33,8 +34,9 @@ pub(crate) struct Arguments {
     code: String,
     /// Its language; `javascript` if omitted.
     language: Option<String>,
-    /// Milliseconds after which it is stopped, timers included. Without it, it may compute for 800
-    /// ms. The operator's limits apply where they are shorter.
+    /// Milliseconds after which it is stopped, timers included. Without it, it may run for 800 ms,
+    /// and on a busy machine for as long as ten million steps of the interpreter take. The
+    /// operator's limits apply where they are shorter.
     #[schemars(range(min = 1))]
     timeout: Option<u64>,
 }
@@ -44,7 +46,7 @@ pub(crate) struct Arguments {
 pub(crate) struct Allowance {
     /// Its time in all, what its timers skip included. Below that of the call.
     pub(crate) whole: Duration,
-    /// The time that it may run for.
+    /// The time that it may run for, what its timers skip left out.
     pub(crate) computing: Duration,
 }
 

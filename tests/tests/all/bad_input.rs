@@ -26,6 +26,14 @@ const SHOWN_CHARS: usize = 500;
 const FINDINGS_SHOWN: usize = 100;
 /// The id of nothing.
 const NOBODY: &str = "00000000-0000-4000-8000-00000000dead";
+/// The codes of refusals because there is nothing of a kind at all.
+const NONE_THERE: [&str; 5] = [
+    "DEAD_LETTER_NOT_FOUND",
+    "NOTE_NOT_FOUND",
+    "NOT_QUARANTINED",
+    "TASK_NOT_FOUND",
+    "TURN_NOT_FOUND",
+];
 /// Text that never stands in an answer, because it is of the host's own code.
 const INSIDES: [&str; 3] = ["panicked", "stack backtrace", ".rs:"];
 
@@ -510,10 +518,9 @@ async fn take(stage: &Stage, mut operations: Vec<Operation>) -> Vec<String> {
                 status: 200..=299 | 409,
                 ..
             }) => {}
-            // There is none to be requeued or released, and none has ended.
-            Ok(said)
-                if ["DEAD_LETTER_NOT_FOUND", "NOT_QUARANTINED", "TURN_NOT_FOUND"]
-                    .contains(&said.code().as_str()) => {}
+            // There is none to be requeued, released or forgotten, none has ended, and nothing was
+            // handed over.
+            Ok(said) if NONE_THERE.contains(&said.code().as_str()) => {}
             Ok(said) => findings.push(format!(
                 "{operation}: as it should be, it was not taken: {}",
                 said.shown()

@@ -200,7 +200,7 @@ const fn stuck(code: &'static str, said: &'static str) -> Worst {
     }
 }
 
-const WORST: [Worst; 13] = [
+const WORST: [Worst; 16] = [
     endless("console.log('begun'); while (true);", "begun"),
     endless(
         "console.log('begun'); setTimeout(() => { while (true); })",
@@ -210,17 +210,37 @@ const WORST: [Worst; 13] = [
     stuck("[1].forEach(() => { while (true); })", "longer than it may"),
     stuck("/^(a+)+$/.test('a'.repeat(40) + 'b')", "longer than it may"),
     worst(
+        "console.log('begun'); await new Promise(() => {}); console.log('never')",
+        &["failed"],
+        "awaits a promise that nothing resolves",
+    ),
+    worst(
         "const line = 'x'.repeat(10_000); for (let i = 0; i < 10_000; i++) console.log(line); 7",
         &["completed"],
         "lines left out or cut",
     ),
     Worst {
-        code: "const all = []; while (true) all.push(new Array(10_000).fill(all.length))",
+        code: "const all = []; while (true) all.push('x'.repeat(1_000_000) + all.length)",
         timeout: Some(CALL_MS),
         statuses: &["out-of-memory"],
         said: "more memory than it may",
     },
-    worst("'x'.repeat(2 ** 29)", &["out-of-memory", "failed"], ""),
+    Worst {
+        code: "const all = []; while (true) all.push(new Uint8Array(1_000_000))",
+        timeout: Some(CALL_MS),
+        statuses: &["out-of-memory"],
+        said: "more memory than it may",
+    },
+    worst(
+        "new Float64Array(20_000_000)",
+        &["out-of-memory"],
+        "more memory than it may",
+    ),
+    worst(
+        "'x'.repeat(2 ** 29)",
+        &["out-of-memory"],
+        "more memory at once than there can be",
+    ),
     worst(
         "require('fs').readFileSync('/etc/passwd')",
         &["failed"],

@@ -3,7 +3,7 @@
 use agent_host_tests::world::target;
 use agent_host_tests::{Setup, World};
 use broker::{PostMessage, UploadFile};
-use domain::delegate::{CacheLimits, Priority};
+use domain::delegate::{CacheLimits, Priority, Target};
 use domain::digest::Digest;
 use domain::message::{Part, Role};
 use domain::user::UserId;
@@ -66,30 +66,48 @@ fn check_refused(result: &Value, code: &str, retryable: bool) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_delegation_that_is_refused_reaches_the_model_as_a_result() {
-    for (arguments, code) in [
+    let operations: Vec<&str> = Target::Worker.operations().map(|rule| rule.name).collect();
+    let reads = json!({ "target": "worker", "operation": "read_file" });
+    for (arguments, code, details, metadata) in [
         (
             r#"{ target = "nobody", operation = "read_file", parameters = { path = "a" } }"#,
             "INVALID_TARGET",
+            json!({ "allowed": ["worker"] }),
+            json!({ "operation": "read_file" }),
         ),
         (
             r#"{ target = "coder", operation = "analyze_code", parameters = {} }"#,
             "AGENT_UNAVAILABLE",
+            json!({ "allowed": ["worker"] }),
+            json!({ "target": "coder", "operation": "analyze_code" }),
         ),
         (
             r#"{ target = "worker", operation = "fly", parameters = {} }"#,
             "INVALID_OPERATION",
+            json!({ "allowed": operations }),
+            json!({ "target": "worker" }),
         ),
         (
             r#"{ target = "worker", operation = "read_file", parameters = {} }"#,
             "INVALID_PARAMETERS",
+            json!({ "parameter": "path" }),
+            reads.clone(),
         ),
     ] {
-        check_refused(&told(Setup::default(), arguments).await, code, false);
+        let result = told(Setup::default(), arguments).await;
+        check_refused(&result, code, false);
+        assert_eq!(result["error"]["details"], details, "{result}");
+        assert_eq!(result["metadata"], metadata, "{result}");
     }
     let denied = with(|setup| setup.definitions[2]["agentDenylist"] = json!(["worker"]));
-    check_refused(&told(denied, READ).await, "NOT_ALLOWED", false);
+    let result = told(denied, READ).await;
+    check_refused(&result, "NOT_ALLOWED", false);
+    assert_eq!(result["metadata"], reads, "{result}");
     let too_deep = with(|setup| setup.limits.dispatch.call_depth_max = 0);
-    check_refused(&told(too_deep, READ).await, "LIMIT_REACHED", false);
+    let result = told(too_deep, READ).await;
+    check_refused(&result, "LIMIT_REACHED", false);
+    let details = json!({ "limit": "callDepthMax", "max": 0 });
+    assert_eq!(result["error"]["details"], details, "{result}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -218,6 +236,58 @@ async fn delegations_beyond_the_limit_wait_and_are_done_by_urgency_and_order() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn twenty_parallel_delegations_all_succeed_under_default_limits() {
+    let world = World::new(Setup::default()).await;
+    let calls: Vec<Value> = (0..20)
+        .map(|n| delegate(&format!("d{n}"), &json!({})))
+        .collect();
+    let told = world
+        .play(json!([{ "until": "all", "start": calls }]))
+        .await;
+    let done = told
+        .iter()
+        .filter(|line| line.contains(r#""success":true"#));
+    assert_eq!(done.count(), 20, "{told:?}");
+    let starts = world.starts().await;
+    let shares: Vec<u32> = starts
+        .iter()
+        .skip(1)
+        .map(|start| start.limits.tool_calls_max)
+        .collect();
+    assert_eq!(shares.len(), 20);
+    assert!(
+        shares.iter().all(|calls| (3..=4).contains(calls)),
+        "a hundred calls, evenly: {shares:?}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_delegation_without_calls_left_may_be_repeated_if_open_work_gives_some_back() {
+    let who = |key: &str| json!({ "key": key, "tool": "who" });
+    let none = json!({});
+    for (max, before, retryable) in [
+        // The first has one of four calls as its share.
+        (4, vec![delegate("a", &none), who("b"), who("c")], true),
+        (2, vec![who("a"), who("b")], false),
+    ] {
+        let world = World::new(with(|setup| {
+            setup.definitions[0]["limits"] = json!({ "toolCallsMax": max });
+        }))
+        .await;
+        let mut start = before;
+        start.push(delegate("z", &none));
+        let told = world
+            .play(json!([{ "until": "all", "start": start }]))
+            .await;
+        let refused = told.iter().find_map(|line| line.strip_prefix("z parts "));
+        let refused = refused.unwrap_or_else(|| panic!("{told:?}"));
+        let result: Value = serde_json::from_str(refused).unwrap();
+        check_refused(&result, "LIMIT_REACHED", retryable);
+        assert_eq!(result["error"]["details"]["limit"], "toolCallsMax");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn no_more_delegations_wait_than_may_and_none_of_a_turn_that_is_waited_for() {
     let world = World::new(with(|setup| {
         setup.limits.dispatch.children_max = 1;
@@ -324,7 +394,10 @@ async fn a_file_that_a_task_names_is_handed_on_if_its_caller_may_read_it() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_task_is_told_its_time_and_no_more_than_its_caller_has() {
-    let world = World::new(worker_that(&json!([{ "reply": "done" }]))).await;
+    let mut setup = worker_that(&json!([{ "reply": "done" }]));
+    // The caller, the one whom it asks, and that one's worker.
+    setup.limits.dispatch.call_depth_max = 2;
+    let world = World::new(setup).await;
     let own = json!({ "start": [delegate("a", &json!({ "timeout": 50_000 }))] });
     let inner = json!({ "steps": [own] }).to_string();
     let below = json!({

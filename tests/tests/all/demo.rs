@@ -136,11 +136,21 @@ async fn the_demo_researches_runs_a_program_and_lists_both_as_tasks() {
     }
     assert!(report.contains("[no source]"), "{report}");
     assert!(!report.contains("bread"), "{report}");
+    assert!(!report.contains("could not be planned"), "{report}");
     for (words, value) in [
         ("run: 6*7", "The program's value is 42."),
         (
             "compute [1, 2, 3].map(n => n * n).join('-')",
             "The program's value is 1-4-9.",
+        ),
+        (
+            "run: new Map([[1, 2]])",
+            "The program's value is Map(1) { 1 => 2 }.",
+        ),
+        ("run: null", "The program's value is null."),
+        (
+            "run: let a = 1;",
+            "The program has run to its end. It has no value, and printed nothing.",
         ),
     ] {
         assert_eq!(demo.say(&session, words).await, value);
@@ -165,7 +175,7 @@ async fn the_demo_researches_runs_a_program_and_lists_both_as_tasks() {
     tasks.sort();
     let ran = "coder execute_code COMPLETED";
     let researched = "researcher deep_research COMPLETED";
-    assert_eq!(tasks, [ran, ran, ran, ran, researched]);
+    assert_eq!(tasks, [ran, ran, ran, ran, ran, ran, ran, researched]);
     demo.stop().await;
 }
 

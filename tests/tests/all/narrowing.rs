@@ -21,6 +21,7 @@ async fn say_to(world: &World, persona: &str, steps: Value) -> SessionId {
         model: None,
         queue: QueueOverride::default(),
         priority: None,
+        labels: domain::message_labels::MessageLabels::default(),
         user: UserId::local(),
         idempotency_key: None,
     });

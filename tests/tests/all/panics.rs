@@ -446,6 +446,7 @@ async fn a_fault_of_the_host_that_passes_fails_no_turn() {
     let mut config = config();
     // The least that may be configured: some sixty guests.
     config["limits"] = json!({ "instancesMemoryBytesMax": 64 << 20, "instancesMax": 200 });
+    config["agents"][0]["maxConcurrentMessages"] = json!(200);
     config["components"]["effects"]["limits"] = json!({ "concurrencyMax": 200 });
     let (folder, host) = host(config, None).await;
     let looks: Vec<Value> = (0..8)

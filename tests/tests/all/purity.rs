@@ -74,13 +74,14 @@ fn answer(prompt: &Value) -> Value {
     let last = messages.last().unwrap();
     let is_told = last["role"] == "tool";
     if !is_assistants(prompt) {
-        return if is_told {
-            said(FOUND)
-        } else {
-            calling(&[
+        let asked = texts(last);
+        return match asked.split_once(' ') {
+            _ if is_told => said(FOUND),
+            Some(("call", name)) => calling(&[(name, json!({}))]),
+            _ => calling(&[
                 ("read_file", json!({ "path": "notes.txt" })),
                 ("list_files", json!({ "path": "." })),
-            ])
+            ]),
         };
     }
     if is_told {
@@ -159,8 +160,13 @@ async fn started() -> (Folder, Host, Received) {
 
 /// Opens a session with the assistant; its path.
 async fn opened(host: &Host) -> String {
+    opened_with(host, "assistant").await
+}
+
+/// Opens a session with an agent; its path.
+async fn opened_with(host: &Host, agent: &str) -> String {
     let answer = host
-        .post("/api/agents/assistant/sessions", &json!({}))
+        .post(&format!("/api/agents/{agent}/sessions"), &json!({}))
         .await
         .unwrap();
     assert_eq!(answer.status, 201, "{answer:?}");
@@ -191,8 +197,13 @@ async fn say(host: &Host, session: &str, text: &str) {
 
 /// The last message that the assistant's model was shown, which is a result of a call.
 fn last_result(received: &Received) -> String {
+    last_result_where(received, is_assistants)
+}
+
+/// The last message of the last such prompt, which is a result of a call.
+fn last_result_where(received: &Received, is_wanted: fn(&Value) -> bool) -> String {
     let received = received.lock().unwrap();
-    let prompt = received.iter().rev().find(|it| is_assistants(it)).unwrap();
+    let prompt = received.iter().rev().find(|it| is_wanted(it)).unwrap();
     let last = prompt["messages"].as_array().unwrap().last().unwrap();
     assert_eq!(last["role"], "tool", "{prompt}");
     texts(last)
@@ -302,4 +313,35 @@ async fn an_assistant_that_only_delegates_is_told_that_no_other_tool_exists() {
         );
         assert!(told.ends_with("available are: delegate"), "{name}: {told}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tool_outside_an_agents_list_is_told_to_its_model_as_one_that_is_not_there() {
+    let (_folder, host, received) = started().await;
+    let session = opened_with(&host, "worker").await;
+    let mut told = Vec::new();
+    // A tool of a component that is there, one of the host's own, and none at all.
+    for name in ["write_file", "delegate", "no_such_tool"] {
+        say(&host, &session, &format!("call {name}")).await;
+        let result = last_result_where(&received, |it| !is_assistants(it));
+        assert!(
+            result.contains("TOOL_NOT_AVAILABLE")
+                && result.contains(&format!("there is no tool `{name}`; available are: ")),
+            "{name}: {result}"
+        );
+        for known in WORKERS {
+            assert!(result.contains(known), "{name}: {result}");
+        }
+        told.push(result.replace(name, "it"));
+    }
+    assert_eq!(told[0], told[2]);
+    // The rule is on record all the same.
+    let audit = host.get("/api/audit?limit=1000").await.unwrap().body;
+    let rule_of = |name: &str| {
+        let mut lines = audit["lines"].as_array().unwrap().iter();
+        let line = lines.find(|line| line["detail"] == name);
+        line.unwrap_or_else(|| panic!("{name}: {audit}"))["rule"].clone()
+    };
+    assert_eq!(rule_of("write_file"), "toolAllowlist");
+    assert_eq!(rule_of("no_such_tool"), "unknown");
 }

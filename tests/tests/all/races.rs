@@ -466,6 +466,7 @@ async fn a_fork_through_a_session_that_is_deleted_meanwhile_is_refused() {
         model: None,
         queue: QueueOverride::default(),
         priority: None,
+        labels: domain::message_labels::MessageLabels::default(),
         user: me.clone(),
         idempotency_key: None,
     };

@@ -345,6 +345,45 @@ async fn a_persona_has_a_main_session_of_each_user_whom_it_is_for_and_says_who_i
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn labels_of_a_message_with_an_address_are_kept_in_a_new_chat_and_in_an_open_one() {
+    let town = town().await;
+    let send = |key: &str, content: &str, labels: Value| {
+        let body = json!({ "to": { "agent": "cook" }, "content": content, "labels": labels });
+        town.alice
+            .ask_under(key, Method::POST, "/api/messages", Some(&body))
+    };
+    let words = json!({ "steps": [{ "reply": "done" }] }).to_string();
+    for (topic, is_new) in [("first", true), ("second", false)] {
+        let labels = json!({ "topic": topic });
+        let said = send(topic, &words, labels.clone()).await.unwrap();
+        assert_eq!(
+            (&said.body["labels"], &said.body["is_new"]),
+            (&labels, &json!(is_new)),
+            "{said:?}"
+        );
+        over(&town.alice, &said).await;
+        let [agent, session, input] =
+            ["agent_id", "session_id", "input_id"].map(|field| said.text(field));
+        let input = format!("/api/agents/{agent}/sessions/{session}/inputs/{input}");
+        let kept = town.alice.ask(Method::GET, &input, None).await.unwrap();
+        assert_eq!(kept.body["labels"], labels, "{kept:?}");
+        let again = send(topic, &words, labels).await.unwrap();
+        assert_eq!(again.body["replayed"], true, "{again:?}");
+        let other = send(topic, &words, json!({ "topic": "other" })).await;
+        assert_eq!(refused(&other.unwrap()).1, "IDEMPOTENCY_KEY_REUSED");
+    }
+    for (key, content, labels) in [
+        ("a", words.as_str(), json!({ "a b": "x" })),
+        ("b", "/queue collect", json!({ "a": "b" })),
+    ] {
+        assert_eq!(
+            refused(&send(key, content, labels).await.unwrap()),
+            (422, "INVALID".to_owned(), "/labels".to_owned())
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_is_unknown_at_its_level_is_refused_there_and_nothing_changes() {
     let town = town().await;
     say(&town.alice, &json!({ "agent": "cook" }), "something").await;
@@ -363,18 +402,29 @@ async fn what_is_unknown_at_its_level_is_refused_there_and_nothing_changes() {
             "INVALID_FIELD",
             "/to/session",
         ),
-        (json!({ "agent": nobody }), 404, "AGENT_NOT_FOUND", ""),
+        (
+            json!({ "agent": nobody }),
+            404,
+            "AGENT_NOT_FOUND",
+            "/to/agent",
+        ),
         (
             json!({ "agent": "/bob/agent/cook" }),
             404,
             "AGENT_NOT_FOUND",
-            "",
+            "/to/agent",
         ),
         (
             json!({ "agent": "baker" }),
             404,
             "DEFINITION_NOT_FOUND",
-            "/definition",
+            "/to/agent",
+        ),
+        (
+            json!({ "smart": { "about": "zebras", "agent": "baker" } }),
+            404,
+            "AGENT_NOT_FOUND",
+            "/to/smart/agent",
         ),
         (
             json!({ "persona": "A B" }),
@@ -591,6 +641,7 @@ async fn what_a_persona_denies_no_turn_of_it_does_whatever_its_agent_may() {
             model: None,
             queue: domain::queue::QueueOverride::default(),
             priority: None,
+            labels: domain::message_labels::MessageLabels::default(),
             user: UserId::local(),
             idempotency_key: None,
         });

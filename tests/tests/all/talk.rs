@@ -815,6 +815,7 @@ async fn a_session_that_a_persona_narrows_has_no_way_round_it_through_its_agent(
             model: None,
             queue: domain::queue::QueueOverride::default(),
             priority: None,
+            labels: domain::message_labels::MessageLabels::default(),
             user: UserId::local(),
             idempotency_key: None,
         });

@@ -122,8 +122,26 @@ async fn a_task_is_shown_summed_up_and_cancelled_and_goes_with_its_session() {
     let of_other = host.get(&format!("/api/tasks?session={by_session}")).await;
     assert_eq!(of_other.unwrap().body["tasks"], json!([]));
 
-    // To others it is not there.
+    // An agent is named by its UUID or its path.
     let eve = host.user("eve", &["read", "write"]).await;
+    let of_caller = |key: &str| shown.body["caller"][key].as_str().unwrap();
+    let agent_path = of_caller("agent_path");
+    let in_query = agent_path.replace('/', "%2F");
+    for agent in [of_caller("agent_id"), in_query.as_str()] {
+        let listed = host.get(&format!("/api/tasks?agent={agent}")).await;
+        assert_eq!(listed.unwrap().body["tasks"][0]["task_id"], json!(id));
+        let summed = host.get(&format!("/api/tasks/stats?agent={agent}")).await;
+        assert_eq!(summed.unwrap().body["stats"][0]["count"], 1, "{agent}");
+    }
+    for list in ["/api/tasks", "/api/tasks/stats"] {
+        let nowhere = host.get(&format!("{list}?agent={in_query}none")).await;
+        refused(&nowhere.unwrap(), 404, "AGENT_NOT_FOUND");
+        let path = format!("{list}?agent={in_query}");
+        let hidden = eve.ask(Method::GET, &path, None).await.unwrap();
+        refused(&hidden, 404, "AGENT_NOT_FOUND");
+    }
+
+    // To others it is not there.
     let path = format!("/api/tasks/{id}");
     let cancel = format!("{path}/cancel");
     let listed = eve.ask(Method::GET, "/api/tasks", None).await.unwrap();
@@ -175,6 +193,7 @@ async fn a_task_is_shown_summed_up_and_cancelled_and_goes_with_its_session() {
 
     for (arguments, expected) in [
         (vec!["task", "list"], "CANCELLED"),
+        (vec!["task", "list", "--agent", agent_path], "CANCELLED"),
         (vec!["task", "show", &id], "list_files"),
         (vec!["task", "stats"], "worker list_files  tasks 1"),
     ] {

@@ -32,7 +32,7 @@ async fn started_with(limits: &Value, script: Option<String>) -> (Folder, Host) 
                 "toolAllowlist": ["delegate"],
             },
             {
-                "agentId": "worker", "displayName": "Worker",
+                "agentId": "worker", "displayName": "Worker", "component": "worker",
                 "toolAllowlist": ["*_file", "*_files"], "agentAllowlist": [],
             },
             { "agentId": "puppet", "displayName": "Puppet", "component": "puppet" },
@@ -253,6 +253,36 @@ async fn a_call_and_a_turn_that_fail_are_told_with_code_and_category() {
         json!({
             "code": "TOOL_NOT_AVAILABLE", "category": "TOOL_NOT_AVAILABLE", "retryable": false,
         })
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_delegation_that_failed_is_no_success_in_telemetry_and_in_the_response() {
+    let (_folder, host) = started().await;
+    let mut frames = host.follow(PATH, None).await;
+    let session = opened(&host, "assistant").await;
+    let path = format!(
+        "/api/agents/{}/sessions/{}/messages?wait_s=30",
+        session.0, session.1
+    );
+    let content = json!({ "content": "read absent.txt" });
+    let said = host.post(&path, &content).await.unwrap().body;
+    assert_eq!(said["outcome"], "replied", "{said}");
+    assert_eq!(said["toolCalls"][0]["name"], "delegate", "{said}");
+    assert_eq!(said["toolCalls"][0]["ok"], false, "{said}");
+    let seen = until(&mut frames, "message.processed", &session.1).await;
+    let failed = of(&seen, "tool.call_failed", &session.1);
+    assert_eq!(failed["data"]["tool"], "delegate", "{failed}");
+    assert_eq!(
+        failed["error"],
+        json!({
+            "code": "TASK_FAILED", "category": "TOOL_EXECUTION_FAILED", "retryable": false,
+        })
+    );
+    let kinds = course(&seen, &session.1);
+    assert!(
+        !kinds.contains(&"tool.call_complete".to_owned()),
+        "{kinds:?}"
     );
 }
 

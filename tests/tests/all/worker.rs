@@ -193,3 +193,42 @@ async fn every_operation_of_the_worker_runs_through_delegate_with_real_tools() {
         .collect();
     assert_eq!(results, vec![true; tasks.len()]);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_no_grant_covers_is_told_with_its_code_and_its_place() {
+    let site = Site::new();
+    let items = site.url("/open/items");
+    let tasks = [
+        task(
+            "web_fetch",
+            json!({ "url": items, "method": "DELETE" }),
+            "`web_fetch` with DELETE to `127.0.0.1:",
+        ),
+        task(
+            "read_file",
+            json!({ "path": "/data/out/passwd" }),
+            "`read_file` of `/data/out/passwd`: not allowed",
+        ),
+    ];
+    let world = world(&site, &tasks).await;
+    let files = world.dir.path().join("files");
+    std::fs::create_dir_all(&files).unwrap();
+    std::os::unix::fs::symlink("/etc", files.join("out")).unwrap();
+    let session = world.open("assistant").await;
+    for (number, task) in tasks.iter().enumerate() {
+        world
+            .say("assistant", session, &format!("do {number}"))
+            .await;
+        world.idle(session).await;
+        let reply = world.last_reply(session).await;
+        let result: Value = reply
+            .strip_prefix("It says: ")
+            .and_then(|result| serde_json::from_str(result).ok())
+            .unwrap_or_else(|| panic!("{}: {reply}", task.operation));
+        let error = &result["error"];
+        assert_eq!(error["code"], "NOT_ALLOWED", "{result}");
+        let message = error["message"].as_str().unwrap_or_default();
+        assert!(message.starts_with(task.brings), "{result}");
+    }
+    assert!(site.asked().is_empty());
+}

@@ -5,9 +5,9 @@
 
 /// Files and functions over their budget, with their lines: `path`, or `path: function`.
 pub const OVER_BUDGET: &[(&str, usize)] = &[
-    ("host/store/src/projections.rs: project", 80),
-    ("host/store/src/projections/blobs.rs: from_event", 89),
-    ("host/store/src/writer/cache.rs: follow", 78),
+    ("host/store/src/projections.rs: project", 81),
+    ("host/store/src/projections/blobs.rs: from_event", 88),
+    ("host/store/src/writer/cache.rs: follow", 79),
 ];
 
 /// Circles of too many files, each by its first file, with its number of files.

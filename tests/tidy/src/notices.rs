@@ -33,8 +33,16 @@ const TEXT_OF_SIBLING: [(&str, &str); 5] = [
     ("wasmtime-*", "wasmtime"),
     ("wit-bindgen-*", "wit-bindgen"),
 ];
-/// Crates that come without the text of the MIT licence, and whose repository has no crate with it.
-const MIT_WITHOUT_TEXT: [&str; 3] = ["jaq-core", "uuid-simd", "vsimd"];
+/// Crates that come without the text of the MIT licence, which they are or may be used under, and
+/// whose repository has no crate with it. A name with `*` is the beginning of several.
+const MIT_WITHOUT_TEXT: [&str; 6] = [
+    "boa_*",
+    "jaq-core",
+    "small_btree",
+    "tag_ptr",
+    "uuid-simd",
+    "vsimd",
+];
 /// The MIT licence, below its copyright line.
 const MIT: &str = "\
 Permission is hereby granted, free of charge, to any person obtaining a copy of this software and
@@ -214,7 +222,12 @@ fn not_accepted(license: &str) -> Option<String> {
 }
 
 fn text_for(shipped: &Shipped, texts: &BTreeMap<String, Vec<String>>) -> Option<Vec<String>> {
-    if MIT_WITHOUT_TEXT.contains(&shipped.name.as_str()) && shipped.license == "MIT" {
+    let is_meant = |pattern: &str| match pattern.strip_suffix('*') {
+        Some(start) => shipped.name.starts_with(start),
+        None => shipped.name == pattern,
+    };
+    let may_be_mit = shipped.license.split(" OR ").any(|id| id == "MIT");
+    if may_be_mit && MIT_WITHOUT_TEXT.iter().any(|pattern| is_meant(pattern)) {
         let Shipped {
             name, repository, ..
         } = shipped;
@@ -222,10 +235,6 @@ fn text_for(shipped: &Shipped, texts: &BTreeMap<String, Vec<String>>) -> Option<
             "MIT License\n\nCopyright (c) the authors of {name} ({repository})\n\n{MIT}"
         )]);
     }
-    let is_meant = |pattern: &str| match pattern.strip_suffix('*') {
-        Some(start) => shipped.name.starts_with(start),
-        None => shipped.name == pattern,
-    };
     let (_, sibling) = TEXT_OF_SIBLING
         .iter()
         .find(|(pattern, _)| is_meant(pattern))?;

@@ -20,13 +20,16 @@ struct Total {
 }
 
 impl Analysis {
-    /// The sums of all files, by language.
+    /// The sums of all files that were read, by language.
     pub(super) fn languages(&self) -> Value {
         let mut totals: BTreeMap<&str, Total> = BTreeMap::new();
         for file in &self.files {
+            let Some(lines) = file.lines else {
+                continue;
+            };
             let total = totals.entry(file.language.as_str()).or_default();
             total.files += 1;
-            total.lines += file.lines;
+            total.lines += lines;
             total.bytes += file.bytes;
         }
         let languages: BTreeMap<&str, Value> = totals

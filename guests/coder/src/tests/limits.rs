@@ -3,7 +3,7 @@
 use super::{result, task};
 use crate::Coder;
 use agent_host_sdk::harness::Conversation;
-use agent_host_sdk::{Effect, ToolError};
+use agent_host_sdk::{Effect, LimitsLeft, ToolError};
 use serde_json::{Value, json};
 
 #[test]
@@ -20,6 +20,85 @@ fn a_folder_whose_only_file_cannot_be_read_is_analyzed_all_the_same() {
         told["notes"],
         json!(["`/w/gone.rs` was not read: there is no such file (not-found)"])
     );
+}
+
+/// Analyzes 58 Python files of two lines with this many calls of tools and steps.
+fn analyzed_within(tool_calls: u32, steps: u32) -> Value {
+    let files: String = (0..58).map(|at| format!("{at}.py (24 bytes)\n")).collect();
+    let mut talk = Conversation::new(Coder)
+        .tool("list_files", move |_| Ok(files.clone()))
+        .tool(
+            "read_file",
+            |_| Ok("import os\nprint(os.name)\n".to_owned()),
+        )
+        .model_says("Much.")
+        .limits(LimitsLeft {
+            steps,
+            tool_calls,
+            tokens: 100_000,
+        });
+    result(&talk.say(&task("analyze_code", &json!({ "path": "/w" }))))
+}
+
+#[test]
+fn files_beyond_a_budget_are_no_part_of_the_sums_and_the_limit_is_named() {
+    let python = |told: &Value| told["languages"]["python"].clone();
+    let whole = analyzed_within(100, 50);
+    assert_eq!(
+        python(&whole),
+        json!({ "files": 58, "lines": 116, "bytes": 1_392 })
+    );
+    assert_eq!(whole["notes"], json!([]));
+
+    // One call is that of the list.
+    let part = analyzed_within(48, 50);
+    assert_eq!(
+        python(&part),
+        json!({ "files": 47, "lines": 94, "bytes": 1_128 })
+    );
+    assert_eq!(
+        part["notes"],
+        json!([
+            "11 files were not read: no tool calls are left of this task's share (toolCallsMax)"
+        ])
+    );
+    let files = part["files"].as_array().unwrap();
+    let unread = files.iter().filter(|file| file["lines"].is_null());
+    assert!(unread.clone().all(|file| file["cut"] == true), "{part}");
+    assert_eq!((files.len(), unread.count()), (58, 11));
+
+    let short = analyzed_within(100, 5);
+    let notes = short["notes"].to_string();
+    assert!(notes.contains("(stepsMax)"), "{notes}");
+}
+
+#[test]
+fn a_file_that_is_not_text_is_told_and_not_counted() {
+    let with_picture = || {
+        Conversation::new(Coder)
+            .tool("list_files", |arguments: Value| {
+                match arguments["path"].as_str() {
+                    Some("/w") => Ok("a.py (6 bytes)".to_owned()),
+                    _ => Err(ToolError::invalid("path", "is no folder")),
+                }
+            })
+            .tool("read_file", |arguments: Value| {
+                let path = arguments["path"].as_str().unwrap_or_default();
+                Ok(format!("`{path}` is not text; it has 6 bytes"))
+            })
+            .model_says("Nothing.")
+    };
+    for path in ["/w", "/w/a.py"] {
+        let asked = task("analyze_code", &json!({ "path": path }));
+        let told = result(&with_picture().say(&asked));
+        assert_eq!(told["languages"], json!({}), "{told}");
+        let file = &told["files"][0];
+        assert_eq!((&file["bytes"], &file["lines"]), (&json!(6), &Value::Null));
+        assert_eq!(
+            told["notes"],
+            json!(["`/w/a.py` was not read: it is not text; it has 6 bytes"])
+        );
+    }
 }
 
 #[test]

@@ -1,9 +1,9 @@
 //! Tasks that are none, and agents that lack what a task needs.
 
-use super::{deep, deep_in, failure, has, with_site};
+use super::{deep, deep_in, failure, has, plan, with_site};
 use crate::Researcher;
 use crate::task::Task;
-use agent_host_sdk::harness::Conversation;
+use agent_host_sdk::harness::{Conversation, Reply};
 use serde_json::json;
 
 #[test]
@@ -89,6 +89,24 @@ fn sources_of_which_none_can_be_read_fail_the_task_with_each_reason() {
         "http://site.test/x: there is no such page (not-found); http://site.test/y:",
     );
     assert!(reason.starts_with("no source could be read: "), "{reason}");
+}
+
+#[test]
+fn searches_that_find_nothing_are_the_reason_also_when_more_goes_wrong_later() {
+    for depth in [1, 2] {
+        let mut talk = Conversation::new(Researcher)
+            .tool("web_search", |_| Ok("[]".to_owned()))
+            .tool("web_fetch", |_| Ok(String::new()))
+            .model_says(&plan(&["tides"]));
+        if depth > 1 {
+            talk = talk.model_replies(Reply::failure("invalid-reply", "the reply is not JSON"));
+        }
+        let reason = failure(talk.say(&deep(depth)));
+        let first = "no source could be read: no search found anything";
+        assert!(reason.starts_with(first), "{reason}");
+        let has_more = reason.contains("Questions could not be planned: the reply is not JSON");
+        assert_eq!(has_more, depth > 1, "{reason}");
+    }
 }
 
 #[test]

@@ -20,16 +20,16 @@ const BRAVE_BEHIND_A_PROXY: &[(&str, &str)] = &[
     ("WEB_SEARCH_SECRET", "search-key"),
 ];
 
-/// A service that keeps the addresses and headers that it is asked with.
+/// A search service that keeps the addresses and headers that it is asked with.
 #[derive(Debug, Clone, Default)]
-struct Service {
+struct SearchServer {
     status: u16,
     headers: Vec<(&'static str, &'static str)>,
     body: Vec<u8>,
     asked: Rc<RefCell<Vec<String>>>,
 }
 
-impl Network for Service {
+impl Network for SearchServer {
     fn send(&self, request: &Request<'_>) -> Result<Answer, Unanswered> {
         assert!(request.body.is_empty());
         let mut asked = format!("{} {}", request.method, request.url);
@@ -46,16 +46,16 @@ impl Network for Service {
     }
 }
 
-fn says(status: u16, body: impl Into<Vec<u8>>) -> Service {
-    Service {
+fn says(status: u16, body: impl Into<Vec<u8>>) -> SearchServer {
+    SearchServer {
         status,
         headers: vec![("content-type", "application/json")],
         body: body.into(),
-        ..Service::default()
+        ..SearchServer::default()
     }
 }
 
-fn found(results: &Value) -> Service {
+fn found(results: &Value) -> SearchServer {
     says(200, json!({ "query": "x", "results": results }).to_string())
 }
 
@@ -276,11 +276,11 @@ fn settings_that_are_missing_or_wrong_are_named_with_the_fix() {
 
 #[test]
 fn a_service_that_refuses_says_what_to_do() {
-    let limited = |retry_after: &'static str| Service {
+    let limited = |retry_after: &'static str| SearchServer {
         headers: vec![("retry-after", retry_after)],
         ..says(429, "")
     };
-    let page = |status, body: &str| Service {
+    let page = |status, body: &str| SearchServer {
         headers: vec![("content-type", "text/html")],
         ..says(status, body)
     };

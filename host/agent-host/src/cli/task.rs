@@ -10,7 +10,7 @@ pub(crate) enum Task {
         /// Only those that were handed over in this session
         #[arg(long, value_name = "ID")]
         session: Option<String>,
-        /// Only those that this agent handed over or does: a UUID
+        /// Only those that this agent handed over or does: a UUID or a path
         #[arg(long, short, value_name = "AGENT")]
         agent: Option<String>,
         /// Only those in this state, such as RUNNING or FAILED

@@ -5,8 +5,8 @@ use clap::Args;
 /// Filters for what is watched.
 #[derive(Debug, Args)]
 pub(crate) struct Telemetry {
-    /// Only about this agent, a UUID
-    #[arg(long, value_name = "ID")]
+    /// Only about this agent, a UUID or a path
+    #[arg(long, value_name = "AGENT")]
     pub(crate) agent: Option<String>,
     /// Only about this session
     #[arg(long, value_name = "ID")]

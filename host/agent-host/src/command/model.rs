@@ -42,26 +42,63 @@ fn models_lines(document: &Value) -> Vec<String> {
             ""
         };
         format!(
-            "{}  {}/{}  window {}{}{default}",
+            "{}  {}/{}  window {}  {}  {}  {}{default}",
             text(model, "/alias"),
             text(model, "/provider"),
             text(model, "/model"),
             number(model, "/context_window"),
-            state(model)
+            price(model),
+            listed(model),
+            state_of(model, document)
         )
     };
     list(document, "/models").iter().map(line).collect()
 }
 
-/// The state of a model or a provider, if it was seen.
-fn state(seen: &Value) -> String {
+/// The price of a million tokens of a model.
+fn price(model: &Value) -> String {
+    let of = |kind: &str| {
+        let pointer = format!("/price/{kind}_per_million");
+        model.pointer(&pointer).and_then(Value::as_f64)
+    };
+    let (Some(input), Some(output)) = (of("input"), of("output")) else {
+        return "no price".to_owned();
+    };
+    let cached = of("cached").map_or_else(String::new, |cached| format!(", {cached} cached"));
+    format!("price {input} in{cached}, {output} out")
+}
+
+/// Says whether a model is in its provider's list.
+fn listed(model: &Value) -> &'static str {
+    match model.get("listed").and_then(Value::as_bool) {
+        Some(true) => "listed",
+        Some(false) => "not listed",
+        None => "no list",
+    }
+}
+
+/// The state in which a model was last seen, and that of its provider if the model was not.
+fn state_of(model: &Value, document: &Value) -> String {
+    let name = text(model, "/provider");
+    let provider = || {
+        let mut providers = list(document, "/providers").iter();
+        let provider = providers.find(|provider| text(provider, "/name") == name)?;
+        Some(format!("provider {}", state(provider)?))
+    };
+    state(model)
+        .or_else(provider)
+        .unwrap_or_else(|| "not seen".to_owned())
+}
+
+/// The state in which a model or a provider was last seen; none if it was not.
+fn state(seen: &Value) -> Option<String> {
     match text(seen, "/health/state") {
-        "" => String::new(),
-        state => format!(
-            "  {state} ({} at {})",
+        "" => None,
+        state => Some(format!(
+            "{state} ({} at {})",
             text(seen, "/health/seen_by"),
             text(seen, "/health/seen_at")
-        ),
+        )),
     }
 }
 
@@ -70,6 +107,7 @@ fn check_lines(document: &Value) -> Vec<String> {
     let providers = list(document, "/providers").iter().map(|provider| {
         let name = text(provider, "/name");
         match provider.get("models").and_then(Value::as_array) {
+            Some(models) if models.len() == 1 => format!("ok    {name}  lists 1 model"),
             Some(models) => format!("ok    {name}  lists {} models", models.len()),
             None if text(provider, "/error/code").is_empty() => {
                 format!("ok    {name}  answers, and has no list of its models")
@@ -121,26 +159,36 @@ mod tests {
             "models": [
                 { "alias": "main", "provider": "p", "model": "m-1", "context_window": 9,
                   "is_default": true, "listed": true,
+                  "price": { "input_per_million": 0.25, "cached_per_million": 0.025,
+                             "output_per_million": 2.0 },
                   "health": { "state": "up", "seen_by": "call", "seen_at": "T" } },
                 { "alias": "gone", "provider": "p", "model": "m-2", "context_window": 8,
-                  "is_default": false, "listed": false, "health": null },
+                  "is_default": false, "listed": false, "health": null,
+                  "price": { "input_per_million": 1.0, "cached_per_million": null,
+                             "output_per_million": 0.0 } },
+                { "alias": "other", "provider": "q", "model": "m-3", "context_window": 7,
+                  "is_default": false, "listed": null, "health": null, "price": null },
             ],
             "providers": [
-                { "name": "p", "models": ["m-1"], "error": null },
-                { "name": "q", "models": null, "error": null },
+                { "name": "p", "models": ["m-1"], "error": null,
+                  "health": { "state": "up", "seen_by": "list", "seen_at": "U" } },
+                { "name": "q", "models": null, "error": null, "health": null },
                 { "name": "r", "models": null,
                   "error": { "code": "model-unavailable", "message": "no connection" } },
+                { "name": "s", "models": ["a", "b"], "error": null },
             ],
         })
     }
 
     #[test]
-    fn models_are_told_a_line_each_with_their_state() {
+    fn models_are_told_a_line_each_with_price_list_and_state_of_model_or_provider() {
         assert_eq!(
             models_lines(&document()),
             [
-                "main  p/m-1  window 9  up (call at T)  (default)",
-                "gone  p/m-2  window 8"
+                "main  p/m-1  window 9  price 0.25 in, 0.025 cached, 2 out  listed  \
+                 up (call at T)  (default)",
+                "gone  p/m-2  window 8  price 1 in, 0 out  not listed  provider up (list at U)",
+                "other  q/m-3  window 7  no price  no list  not seen",
             ]
         );
     }
@@ -150,9 +198,10 @@ mod tests {
         assert_eq!(
             check_lines(&document()),
             [
-                "ok    p  lists 1 models",
+                "ok    p  lists 1 model",
                 "ok    q  answers, and has no list of its models",
                 "fail  r  no connection",
+                "ok    s  lists 2 models",
                 "fail  gone  m-2 is not in the list of p",
             ]
         );

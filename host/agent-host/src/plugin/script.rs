@@ -153,6 +153,7 @@ impl Requests<'_> {
                     outcome: OperationOutcome::Denied,
                     untrusted: false,
                     of_delegate: false,
+                    address: None,
                 },
                 EffectClass::ReadOnly,
             ),
@@ -216,6 +217,7 @@ impl Requests<'_> {
                 },
                 untrusted: false,
                 of_delegate: false,
+                address: None,
             },
             None => Performer::Tool {
                 component: self.run.component,
@@ -236,6 +238,7 @@ pub(crate) fn failing(fault: &str) -> Resolved {
         },
         untrusted: false,
         of_delegate: false,
+        address: None,
     };
     by(performer, EffectClass::ReadOnly)
 }

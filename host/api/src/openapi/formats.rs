@@ -92,7 +92,7 @@ const EXCEPTIONS: [(&str, &str, Form); 11] = [
 ];
 
 /// Parameters that have a form, by the id of their operation; `*` is every operation.
-const PARAMETERS: [(&str, &str, Form); 15] = [
+const PARAMETERS: [(&str, &str, Form); 13] = [
     ("*", "digest", Form::Digest),
     ("*", "input", Form::Uuid),
     ("*", "run", Form::Uuid),
@@ -103,11 +103,9 @@ const PARAMETERS: [(&str, &str, Form); 15] = [
     ("deleteDeadLetter", "id", Form::Uuid),
     ("getDeadLetter", "id", Form::Uuid),
     ("listEvents", "agent", Form::Uuid),
-    ("listTasks", "agent", Form::Uuid),
     ("releaseQuarantinedSession", "id", Form::Uuid),
     ("requeueDeadLetter", "id", Form::Uuid),
     ("requeueDeadLetter", "repeat", Form::Uuid),
-    ("sumTasks", "agent", Form::Uuid),
 ];
 
 /// Adds the forms to a description.

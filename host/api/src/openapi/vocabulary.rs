@@ -457,6 +457,7 @@ fn of_errors_and_telemetry() -> Vec<Words> {
             "ErrorFrame.category",
             "Problem.category",
             "TelemetryError.category",
+            "TurnError.category",
         ]),
         Words::new(
             "TelemetryType",

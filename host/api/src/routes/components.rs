@@ -28,11 +28,14 @@ pub(super) async fn list(State(api): State<Api>) -> Result<axum::Json<ComponentL
     let components = catalogue
         .entries()
         .map(|entry| {
+            let own = entry.component.digest();
             let last = admitted.iter().find(|it| it.component == entry.name);
+            let replaces = last
+                .filter(|last| last.code == own && !entry.is_pinned)
+                .and_then(|last| last.replaces)
+                .filter(|before| *before != own);
             ComponentView {
-                replaces: last
-                    .and_then(|last| last.replaces)
-                    .map(|code| code.reference()),
+                replaces: replaces.map(|before| before.reference()),
                 ..wire::component(entry)
             }
         })

@@ -14,15 +14,25 @@ use broker::WantedNotes;
 use domain::id::NoteId;
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 
 /// Notes in one answer, unless others are asked for, and at most.
 const NOTES: (usize, usize) = (20, 50);
+
+/// The routes.
+pub(super) fn routes() -> OpenApiRouter<Api> {
+    OpenApiRouter::new()
+        .routes(routes!(read))
+        .routes(routes!(list))
+        .routes(routes!(forget))
+}
 
 /// Query for notes.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
-pub(super) struct NoteParams {
+struct NoteParams {
     /// Words to search for. A note with any of them is found, the best first. Without it, the
     /// latest notes come first.
     q: Option<String>,
@@ -35,7 +45,7 @@ pub(super) struct NoteParams {
 
 /// Notes of an agent.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
-pub(super) struct Notes {
+struct Notes {
     /// The notes.
     notes: Vec<wire::NoteView>,
     /// The place to go on from, if there may be more: the next request's `before`. Never after a
@@ -45,7 +55,7 @@ pub(super) struct Notes {
 
 /// A note that is gone.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
-pub(super) struct Forgotten {
+struct Forgotten {
     /// The note.
     note_id: String,
     /// Always true.
@@ -54,7 +64,7 @@ pub(super) struct Forgotten {
 
 /// A session that is to be read.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
-pub(super) struct ToBeRead {
+struct ToBeRead {
     /// The session.
     session_id: String,
 }
@@ -71,7 +81,7 @@ pub(super) struct ToBeRead {
     responses((status = 200, description = "The notes.", body = Notes)),
     extensions(("x-codes" = json!(codes::join(&[AGENT])))),
 )]
-pub(super) async fn list(
+async fn list(
     State(api): State<Api>,
     caller: Caller,
     TargetAgent(target): TargetAgent,
@@ -107,7 +117,7 @@ pub(super) async fn list(
 /// or shared, all that you see.
 #[utoipa::path(
     delete, path = "/api/agents/{id}/memory/{note}", tag = "agents",
-    operation_id = "forgetNote",
+    operation_id = "deleteNote",
     security(("token" = ["write"])),
     params(
         ("id" = String, Path, description = "UUID or path of the agent."),
@@ -116,11 +126,11 @@ pub(super) async fn list(
     ),
     responses((status = 200, description = "It is forgotten.", body = Forgotten)),
     extensions(("x-codes" = json!(codes::join(&[
-        RECORDING, AGENT,
-        &[(403, "PATH_FORBIDDEN"), (403, "ROLE_FORBIDS"), (404, "NOTE_NOT_FOUND")],
+        RECORDING, AGENT_COMMAND,
+        &[(404, "NOTE_NOT_FOUND")],
     ])))),
 )]
-pub(super) async fn forget(
+async fn forget(
     State(api): State<Api>,
     caller: Caller,
     InPath((id, note)): InPath<(String, String)>,
@@ -142,7 +152,7 @@ pub(super) async fn forget(
 /// read yet, as soon as no turn is open. A chat that is idle for some time is read automatically.
 #[utoipa::path(
     post, path = "/api/agents/{id}/sessions/{sid}/memory", tag = "sessions",
-    operation_id = "readSession",
+    operation_id = "createSessionNotes",
     security(("token" = ["write"])),
     params(SessionInPath, IdempotencyKey),
     responses((status = 202, description = "It will be read.", body = ToBeRead)),
@@ -156,7 +166,7 @@ pub(super) async fn forget(
         ],
     ])))),
 )]
-pub(super) async fn read(
+async fn read(
     State(api): State<Api>,
     caller: Caller,
     TargetSession(target, session): TargetSession,

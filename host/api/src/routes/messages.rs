@@ -1,6 +1,7 @@
 //! Messages in a session. Messages to an address are in `route`.
 
 mod content;
+mod turn_views;
 
 use super::queue::QueueBody;
 use crate::caller::Caller;
@@ -10,7 +11,7 @@ use crate::problem::Problem;
 use crate::state::Api;
 use crate::wire;
 use axum::extract::State;
-use broker::{CallReport, PostMessage, PostOutcome, Target, TurnOutcome, TurnReport};
+use broker::{PostMessage, PostOutcome, Target, TurnOutcome, TurnReport};
 pub(super) use content::{Content, ContentShape};
 use domain::delegate::Priority;
 use domain::id::SessionId;
@@ -20,6 +21,10 @@ use http::StatusCode;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::Duration;
+use turn_views::{
+    ToolCallView, TurnErrorView, TurnMetadata, TurnUsageView, tool_call, turn_error, turn_metadata,
+    turn_usage,
+};
 
 /// Seconds that a client may wait for the reply to a message, at most.
 const WAIT_S_MAX: u64 = 60;
@@ -109,48 +114,19 @@ pub(super) struct AcceptedMessage {
     /// The turn, and the models that were asked in it.
     #[serde(skip_serializing_if = "Option::is_none")]
     metadata: Option<TurnMetadata>,
+    /// The reason, when that turn failed or was aborted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<TurnErrorView>,
 }
 
-/// A call of a tool in a turn that has ended.
-#[derive(Debug, Serialize, utoipa::ToSchema)]
-#[schema(as = TurnToolCall)]
-pub(super) struct ToolCallView {
-    /// The tool.
-    name: String,
-    /// True if it gave a result that is no failure.
-    ok: bool,
-    /// Milliseconds from its start to its outcome, waiting included.
-    #[serde(rename = "durationMs")]
-    duration_ms: u64,
-}
-
-/// Tokens and cost of a turn's models.
-#[derive(Debug, Serialize, utoipa::ToSchema)]
-#[schema(as = TurnUsage)]
-pub(super) struct TurnUsageView {
-    /// Tokens of prompts, cached ones included, as the providers reported them.
-    input_tokens: u64,
-    /// Tokens of replies.
-    output_tokens: u64,
-    /// Tokens of prompts that were read from a cache.
-    cached_tokens: u64,
-    /// Prompts and replies together.
-    total_tokens: u64,
-    /// Cost in millionths of the currency of the configured prices, as far as models have one.
-    cost_micros: u64,
-}
-
-/// The turn that dealt with a message.
-#[derive(Debug, Serialize, utoipa::ToSchema)]
-pub(super) struct TurnMetadata {
-    /// The run that made it.
-    run_id: String,
-    /// The turn; none when the run came to nothing.
-    turn_id: Option<String>,
-    /// The providers' names of the models that were asked.
-    models: Vec<String>,
-    /// Calls of models.
-    model_calls: u64,
+impl AcceptedMessage {
+    /// The same, with the labels that were put on the message.
+    pub(super) fn labelled(self, labels: MessageLabels) -> Self {
+        Self {
+            labels: labels.0,
+            ..self
+        }
+    }
 }
 
 /// Query that sets a time to wait for the reply.
@@ -232,11 +208,8 @@ pub(super) async fn post_message(
     let labels = MessageLabels(new.labels);
     let posted = broker.say_labelled(command, labels.clone()).await?;
     let (status, outcome) = awaited(&api, &caller, &posted, patience).await?;
-    let message = AcceptedMessage {
-        labels: labels.0,
-        ..accepted_message(posted, &stream, session, outcome)
-    };
-    Ok((status, axum::Json(message)))
+    let message = accepted_message(posted, &stream, session, outcome);
+    Ok((status, axum::Json(message.labelled(labels))))
 }
 
 /// Waits for the outcome of a message, if that is asked for, and returns it with the status of the
@@ -310,36 +283,9 @@ pub(super) fn accepted_message(
         duration_ms: report.as_ref().map(|report| report.duration_ms),
         usage: report.as_deref().map(turn_usage),
         metadata: report.as_deref().map(turn_metadata),
+        error: report.as_deref().and_then(turn_error),
         tool_calls: report.map(|report| report.calls.into_iter().map(tool_call).collect()),
         ..base
-    }
-}
-
-fn turn_usage(report: &TurnReport) -> TurnUsageView {
-    let usage = report.usage;
-    TurnUsageView {
-        input_tokens: usage.input_tokens,
-        output_tokens: usage.output_tokens,
-        cached_tokens: usage.cached_tokens,
-        total_tokens: usage.total(),
-        cost_micros: report.cost_micros,
-    }
-}
-
-fn turn_metadata(report: &TurnReport) -> TurnMetadata {
-    TurnMetadata {
-        run_id: report.run.to_string(),
-        turn_id: report.turn.map(|turn| turn.to_string()),
-        models: report.models.clone(),
-        model_calls: report.model_calls,
-    }
-}
-
-fn tool_call(call: CallReport) -> ToolCallView {
-    ToolCallView {
-        name: call.name,
-        ok: call.is_ok,
-        duration_ms: call.duration_ms,
     }
 }
 

@@ -6,7 +6,7 @@ use crate::problem::Problem;
 use crate::state::Api;
 use axum::extract::State;
 use broker::models::{
-    ConfiguredModel, ConfiguredProvider, Freshness, Health, PriceConfig, ProviderKind, Trouble,
+    ConfiguredModel, ConfiguredProvider, Freshness, Health, PriceConfig, ProviderKind, ShownFailure,
 };
 use domain::time::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -74,7 +74,7 @@ pub(super) struct ProviderView {
     /// True if it has more models than are listed here.
     is_cut: bool,
     /// The reason why its list could not be had.
-    error: Option<TroubleView>,
+    error: Option<ModelFailureView>,
     /// Time at which the list was asked for.
     listed_at: String,
 }
@@ -91,13 +91,13 @@ pub(super) struct HealthView {
     /// The time of that.
     seen_at: String,
     /// The failure, if it was one.
-    error: Option<TroubleView>,
+    error: Option<ModelFailureView>,
 }
 
 /// A failure of a provider.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
-#[schema(as = ModelTrouble)]
-pub(super) struct TroubleView {
+#[schema(as = ModelFailure)]
+pub(super) struct ModelFailureView {
     /// Its code, such as `model-unavailable`.
     code: &'static str,
     /// The failure in words.
@@ -190,7 +190,7 @@ fn provider_view(provider: ConfiguredProvider, now: Timestamp) -> ProviderView {
     let listed_at = ago(now, provider.list.age_ms);
     let (models, error) = match provider.list.models {
         Ok(models) => (models, None),
-        Err(failure) => (None, Some(trouble(failure))),
+        Err(failure) => (None, Some(failure_view(failure))),
     };
     ProviderView {
         name: provider.name,
@@ -220,14 +220,14 @@ fn health_view(health: Health, now: Timestamp) -> HealthView {
         state: health.state.as_str(),
         seen_by: health.seen_by.as_str(),
         seen_at: ago(now, health.age_ms),
-        error: health.trouble.map(trouble),
+        error: health.failure.map(failure_view),
     }
 }
 
-fn trouble(trouble: Trouble) -> TroubleView {
-    TroubleView {
-        code: trouble.code,
-        message: trouble.message,
+fn failure_view(failure: ShownFailure) -> ModelFailureView {
+    ModelFailureView {
+        code: failure.code,
+        message: failure.message,
     }
 }
 

@@ -16,10 +16,12 @@ use axum::response::{IntoResponse, Response};
 use broker::{Address, Meant, PostRouted, Routed, RoutedReceipt, TurnOutcome};
 use domain::delegate::Priority;
 use domain::message::text_of;
+use domain::message_labels::MessageLabels;
 use domain::path::FetchStrategy;
 use domain::queue::QueueOverride;
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// Bytes of what is sought.
 const ABOUT_BYTES_MAX: usize = 4 << 10;
@@ -43,6 +45,11 @@ pub(super) struct RoutedMessage {
     /// `critical`; `normal` without.
     #[schema(value_type = Option<String>, example = "high")]
     priority: Option<Priority>,
+    /// Labels of the sender's own, for itself: 16 at most, with names of 1 to 64 letters, digits,
+    /// `.`, `-`, `_` and `/`, and values of 256 bytes at most. They are kept and shown with the
+    /// message as an input; no agent is told of them.
+    #[serde(default)]
+    labels: BTreeMap<String, String>,
 }
 
 /// The recipient of a message: exactly one of these. An unknown recipient is refused, and never
@@ -177,6 +184,7 @@ pub(super) async fn post(
     let to = address(message.to)?;
     let level = to.level();
     let content = message.content.0;
+    let labels = MessageLabels(message.labels);
     let broker = api.command()?;
     let share = match api.session_share(&caller, idempotency_key.as_deref()).await {
         Ok(share) => Some(share),
@@ -197,6 +205,7 @@ pub(super) async fn post(
         model: message.model,
         queue: message.queue.map(QueueOverride::from).unwrap_or_default(),
         priority: message.priority,
+        labels: labels.clone(),
         user: caller.user.clone(),
         idempotency_key,
     };
@@ -207,7 +216,7 @@ pub(super) async fn post(
     Ok(match routed {
         Routed::Accepted(accepted) => {
             let (status, outcome) = awaited(&api, &caller, &accepted.said, patience).await?;
-            let routed = routed_to(accepted, level, outcome);
+            let routed = routed_to(accepted, level, labels, outcome);
             (status, axum::Json(routed)).into_response()
         }
         Routed::Unclear(several) => (
@@ -221,11 +230,12 @@ pub(super) async fn post(
 fn routed_to(
     receipt: RoutedReceipt,
     level: &'static str,
+    labels: MessageLabels,
     outcome: Option<TurnOutcome>,
 ) -> RoutedTo {
     let agent = receipt.agent.to_string();
     RoutedTo {
-        accepted: accepted_message(receipt.said, &agent, receipt.session, outcome),
+        accepted: accepted_message(receipt.said, &agent, receipt.session, outcome).labelled(labels),
         agent_id: agent,
         level,
         why: receipt.why,

@@ -1,8 +1,8 @@
 //! Tasks: work that agents handed to each other, a page at a time, one of them, and their sums.
 
 use crate::caller::Caller;
-use crate::codes::{self, DRIVER, INVALID, RECORDING};
-use crate::input::{InPath, OptionalJson, Params, limit, read_path, read_query};
+use crate::codes::{self, AGENT, DRIVER, INVALID, RECORDING};
+use crate::input::{InPath, OptionalJson, Params, limit, queried_agent, read_path, read_query};
 use crate::problem::Problem;
 use crate::reading::note_agents;
 use crate::state::Api;
@@ -18,18 +18,29 @@ use domain::user::{Scope, UserId};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use store::{TaskFilter, TaskRow};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 
 /// Tasks on a page unless asked for others, and at most.
 const PAGE: (usize, usize) = (50, 200);
+
+/// The routes.
+pub(super) fn routes() -> OpenApiRouter<Api> {
+    OpenApiRouter::new()
+        .routes(routes!(list))
+        .routes(routes!(stats))
+        .routes(routes!(show))
+        .routes(routes!(cancel))
+}
 
 /// Query for tasks. Every filter narrows them down.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Page {
+struct Page {
     /// Only those that were handed over in this session.
     session: Option<String>,
-    /// Only those that this agent handed over or does: a UUID.
+    /// Only those that this agent handed over or does: a UUID or a path.
     agent: Option<String>,
     /// Only those in this state: `PENDING`, `QUEUED`, `RUNNING`, `PAUSED`, `COMPLETED`, `FAILED`,
     /// `CANCELLED` or `TIMEOUT`.
@@ -45,7 +56,7 @@ pub(super) struct Page {
 /// One page of tasks.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 #[schema(as = TaskPage)]
-pub(super) struct Listed {
+struct Listed {
     /// The newest first.
     tasks: Vec<wire::TaskView>,
     /// The `after` of the next page; none on the last.
@@ -61,14 +72,16 @@ pub(super) struct Listed {
     security(("token" = ["read"]), ("token" = ["admin"])),
     params(Page),
     responses((status = 200, description = "A page.", body = Listed)),
+    extensions(("x-codes" = json!(codes::join(&[AGENT])))),
 )]
-pub(super) async fn list(
+async fn list(
     State(api): State<Api>,
     caller: Caller,
     Params(page): Params<Page>,
 ) -> Result<axum::Json<Listed>, Problem> {
+    let broker = api.broker()?;
     let session: Option<SessionId> = read_query("session", page.session.as_deref())?;
-    let agent: Option<AgentId> = read_query("agent", page.agent.as_deref())?;
+    let agent = queried_agent(broker, &caller, page.agent.as_deref()).await?;
     let query = TaskQuery {
         filter: TaskFilter {
             user: viewer(&caller).cloned(),
@@ -80,7 +93,7 @@ pub(super) async fn list(
         after: page.after.as_deref().map(read_after).transpose()?,
         limit: limit(page.limit, PAGE.0, PAGE.1)?,
     };
-    let TaskList { tasks, next } = api.broker()?.tasks(query).await?;
+    let TaskList { tasks, next } = broker.tasks(query).await?;
     note(&api, &caller, "GET /api/tasks", &tasks).await?;
     Ok(axum::Json(Listed {
         tasks: tasks.iter().map(wire::task).collect(),
@@ -97,7 +110,7 @@ pub(super) async fn list(
     responses((status = 200, description = "The task.", body = wire::TaskView)),
     extensions(("x-codes" = json!(codes::join(&[&[(404, "TASK_NOT_FOUND")]])))),
 )]
-pub(super) async fn show(
+async fn show(
     State(api): State<Api>,
     caller: Caller,
     InPath(id): InPath<String>,
@@ -118,7 +131,7 @@ pub(super) async fn show(
 #[derive(Debug, Default, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = TaskCancellation)]
-pub(super) struct Cancellation {
+struct Cancellation {
     /// The reason, for the record.
     reason: Option<String>,
 }
@@ -143,7 +156,7 @@ pub(super) struct Cancellation {
         (410, "SESSION_PURGED"),
     ]])))),
 )]
-pub(super) async fn cancel(
+async fn cancel(
     State(api): State<Api>,
     caller: Caller,
     InPath(id): InPath<String>,
@@ -158,12 +171,12 @@ pub(super) async fn cancel(
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Range {
+struct Range {
     /// Only tasks that were handed over at this time or later, such as `2026-11-01T00:00:00Z`.
     from: Option<String>,
     /// Only tasks that were handed over before this time.
     to: Option<String>,
-    /// Only those that this agent handed over or does: a UUID.
+    /// Only those that this agent handed over or does: a UUID or a path.
     agent: Option<String>,
     /// Only those that were handed over in this session.
     session: Option<String>,
@@ -172,7 +185,7 @@ pub(super) struct Range {
 /// Sums of tasks.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 #[schema(as = TaskStats)]
-pub(super) struct Stats {
+struct Stats {
     /// The sums by target and operation, in the order of these.
     stats: Vec<wire::TaskSumView>,
     /// True if there are more than 1,000 different targets and operations: some are left out.
@@ -184,12 +197,13 @@ pub(super) struct Stats {
 /// You see those of sessions that you see. With the scope `admin` you see all.
 #[utoipa::path(
     get, path = "/api/tasks/stats", tag = "tasks",
-    operation_id = "sumTasks",
+    operation_id = "getTaskStats",
     security(("token" = ["read"]), ("token" = ["admin"])),
     params(Range),
     responses((status = 200, description = "The sums.", body = Stats)),
+    extensions(("x-codes" = json!(codes::join(&[AGENT])))),
 )]
-pub(super) async fn stats(
+async fn stats(
     State(api): State<Api>,
     caller: Caller,
     Params(range): Params<Range>,
@@ -202,14 +216,15 @@ pub(super) async fn stats(
         let detail = format!("from: {from} is after `to`, which is {to}");
         return Err(Problem::invalid_query("from", detail));
     }
+    let broker = api.broker()?;
     let filter = TaskFilter {
         user: viewer(&caller).cloned(),
         session: read_query("session", range.session.as_deref())?,
-        agent: read_query("agent", range.agent.as_deref())?,
+        agent: queried_agent(broker, &caller, range.agent.as_deref()).await?,
         from,
         to,
     };
-    let stats = api.broker()?.task_stats(filter).await?;
+    let stats = broker.task_stats(filter).await?;
     Ok(axum::Json(Stats {
         stats: stats.sums.iter().map(wire::task_sum).collect(),
         cut_off: stats.is_cut_off,

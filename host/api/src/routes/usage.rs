@@ -2,13 +2,12 @@
 
 use crate::caller::Caller;
 use crate::codes::{self, AGENT};
-use crate::input::{Params, limit, read_query};
+use crate::input::{Params, limit, queried_agent, read_query};
 use crate::problem::{Problem, RequestPart};
 use crate::state::Api;
 use axum::extract::State;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use broker::{Broker, Target};
 use domain::id::AgentId;
 use domain::usage::{Day, UsageSum};
 use domain::user::{Scope, UserId};
@@ -144,7 +143,7 @@ pub(super) async fn list(
 ) -> Result<axum::Json<UsageList>, Problem> {
     let broker = api.broker()?;
     let (name, by) = page.by()?;
-    let agent = page.agent(broker, &caller).await?;
+    let agent = queried_agent(broker, &caller, page.agent.as_deref()).await?;
     let today = Day::from_time(api.access().clock().now());
     let filter = page.filter(&caller, agent, today)?;
     let limit = limit(page.limit, PAGE.0, PAGE.1)?;
@@ -192,26 +191,6 @@ impl Page {
                 let detail = format!("by: `{asked}` is no key of usage; known are {known}");
                 Problem::invalid_query("by", detail)
             })
-    }
-
-    /// Returns the agent that is meant. An administrator means any, others one of theirs.
-    async fn agent(&self, broker: &Broker, caller: &Caller) -> Result<Option<AgentId>, Problem> {
-        let path = match self.agent.as_deref() {
-            Some(path) if path.starts_with('/') => path,
-            id => return read_query("agent", id),
-        };
-        if !caller.scopes.contains(&Scope::Admin) {
-            let target = Target::Path(path.to_owned());
-            return Ok(Some(broker.agent_id(&caller.user, &target).await?));
-        }
-        match broker.store().agent_at(path).await? {
-            Some(row) => Ok(Some(row.agent.id)),
-            None => {
-                let detail = format!("there is no agent `{path}`");
-                let problem = Problem::new(StatusCode::NOT_FOUND, "AGENT_NOT_FOUND", detail);
-                Err(problem.at(RequestPart::Query("agent")))
-            }
-        }
     }
 
     fn filter(

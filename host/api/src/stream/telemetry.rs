@@ -6,8 +6,8 @@
 use super::outbox::{self, HungUp, Outbox};
 use super::{crowded, event_stream, frame};
 use crate::caller::Caller;
-use crate::codes::{self, TELEMETRY};
-use crate::input::{Params, read_query};
+use crate::codes::{self, AGENT, TELEMETRY};
+use crate::input::{Params, queried_agent, read_query};
 use crate::problem::Problem;
 use crate::reading::note_agents;
 use crate::server::Connected;
@@ -44,7 +44,7 @@ const HEARTBEAT: Bytes = Bytes::from_static(b": heartbeat\n\n");
     reason = "describes what is read by hand: `type` may come several times"
 )]
 pub(crate) struct TelemetryParams {
-    /// Only about this agent, a UUID, and about the whole host.
+    /// Only about this agent, a UUID or a path, and about the whole host.
     agent: Option<String>,
     /// Only about this session, and about the whole host.
     session: Option<String>,
@@ -61,6 +61,8 @@ pub(crate) struct TelemetryParams {
 #[derive(Debug, Default)]
 struct Wanted {
     filter: TelemetryFilter,
+    /// The path of the agent, if it was named by its path.
+    agent_path: Option<String>,
     content: bool,
 }
 
@@ -76,6 +78,7 @@ impl Wanted {
             }
             let filter = &mut wanted.filter;
             match name.as_str() {
+                "agent" if value.starts_with('/') => wanted.agent_path = Some(value),
                 "agent" => filter.agent = read_query("agent", Some(value.as_str()))?,
                 "session" => filter.session = read_query("session", Some(value.as_str()))?,
                 "content" => {
@@ -99,7 +102,9 @@ impl Wanted {
                 }
             }
         }
-        if wanted.content && wanted.filter.agent.is_none() && wanted.filter.session.is_none() {
+        let filter = &wanted.filter;
+        let names_agent = filter.agent.is_some() || wanted.agent_path.is_some();
+        if wanted.content && !names_agent && filter.session.is_none() {
             let detail = "`content=true` needs `agent` or `session`: whose replies are read is put \
                           on record";
             return Err(Problem::invalid_query("content", detail));
@@ -153,7 +158,7 @@ impl Wanted {
             content_type = "text/event-stream",
         ),
     ),
-    extensions(("x-codes" = json!(codes::join(&[TELEMETRY])))),
+    extensions(("x-codes" = json!(codes::join(&[TELEMETRY, AGENT])))),
 )]
 pub(crate) async fn follow_telemetry(
     State(api): State<Api>,
@@ -161,10 +166,13 @@ pub(crate) async fn follow_telemetry(
     Params(query): Params<Vec<(String, String)>>,
     Extension(connected): Extension<Connected>,
 ) -> Result<Response, Problem> {
-    let wanted = Wanted::read(query)?;
+    let mut wanted = Wanted::read(query)?;
     let share = api.quotas().stream(&caller, api.limits())?;
     let place = api.stream_place().ok_or_else(crowded)?;
     let broker = api.broker()?;
+    if let Some(path) = wanted.agent_path.as_deref() {
+        wanted.filter.agent = queried_agent(broker, &caller, Some(path)).await?;
+    }
     wanted.note(&api, &caller).await?;
     let limits = api.limits();
     let patience = Duration::from_millis(limits.stream_stall_ms_max);
@@ -265,6 +273,9 @@ mod tests {
         .unwrap();
         assert_eq!(wanted.filter.kinds.len(), 7);
         assert!(wanted.content && wanted.filter.agent.is_some());
+        let by_path = read(&[("agent", "/local/agent/a"), ("content", "true")]).unwrap();
+        assert_eq!(by_path.agent_path.as_deref(), Some("/local/agent/a"));
+        assert!(by_path.content && by_path.filter.agent.is_none());
         let many = vec![("type", "*"); KINDS_ASKED_MAX + 1];
         for (query, field) in [
             (vec![("agent", id), ("agent", id)], "agent"),

@@ -2,6 +2,7 @@
 //! does not read in time.
 
 use super::host::{Frames, Host};
+use super::keys::problem;
 use super::scopes::key;
 use crate::Limits;
 use domain::user::Scope;
@@ -92,6 +93,39 @@ async fn telemetry_begins_when_the_client_comes_and_has_what_it_asked_for() {
         (
             &json!("message.received"),
             &json!(other_session.to_string())
+        )
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn telemetry_of_an_agent_is_asked_for_by_its_id_or_its_path() {
+    let host = Host::start().await;
+    let (agent, session) = host.agent_with_session().await;
+    let (other, other_session) = host.agent_with_session().await;
+    let path = format!("{PATH}?agent=%2Flocal%2Fagent%2F{}", agent.0.simple());
+    let mut streams = Vec::new();
+    for asked in [
+        &format!("{PATH}?agent={agent}"),
+        &path,
+        &format!("{path}&content=true"),
+    ] {
+        streams.push(host.follow(asked, &[]).await);
+    }
+    host.hears(other, other_session, 1).await;
+    host.hears(agent, session, 1).await;
+    for frames in &mut streams {
+        let first = event(frames).await;
+        assert_eq!(first["data"]["agentId"], json!(agent.to_string()));
+    }
+    let nowhere = host
+        .get(&format!("{PATH}?agent=%2Flocal%2Fagent%2Fnone"))
+        .await;
+    assert_eq!(
+        problem(&nowhere),
+        (
+            404,
+            "AGENT_NOT_FOUND".to_owned(),
+            Some("query:agent".to_owned())
         )
     );
 }

@@ -48,6 +48,9 @@ pub(super) fn data(event: &Event) -> Value {
 }
 
 fn started(it: &RunStarted) -> Value {
+    let hints = it.hints.iter().map(
+        |hint| json!({ "note_id": hint.note, "bytes": hint.bytes, "untrusted": hint.untrusted }),
+    );
     json!({
         "definition": it.definition, "session_type": it.session_type, "base_turn_id": it.base,
         "base_message": it.base_message, "revision": it.revision, "claimed": it.claimed,
@@ -59,6 +62,7 @@ fn started(it: &RunStarted) -> Value {
         "collected": it.collected, "overflow": it.overflow, "compacts": it.compacts,
         "configuration": it.configuration.map(|digest| digest.reference()),
         "persona": it.persona,
+        "generation": it.generation, "hints": hints.collect::<Vec<_>>(),
     })
 }
 

@@ -345,6 +345,45 @@ fn a_model_call_shows_neither_prompt_nor_schema() {
 }
 
 #[test]
+fn a_run_that_started_shows_its_hints_and_the_settings_of_its_replies() {
+    let id = |number| Uuid::from_u128(number).to_string();
+    let started = |more: Value| {
+        let mut run = json!({
+            "run": run(), "session": id(2), "agent": id(1), "definition": "assistant",
+            "session_type": "chat", "component": secret_digest(), "base": null, "base_message": 0,
+            "revision": 0, "session_state": secret_digest(), "claimed": [],
+            "limits": {
+                "stepsMax": 50, "toolCallsMax": 100, "tokensMax": 1_000_000,
+                "activeMsMax": 600_000, "openOperationsMax": 64,
+            },
+            "deadline": null, "reply_to": null, "depth": 0, "model": null, "time": 1,
+        });
+        let more = more.as_object().unwrap().clone();
+        run.as_object_mut().unwrap().extend(more);
+        let event = json!({ "type": "run.started.v1", "data": run });
+        data(serde_json::from_value(event).unwrap())
+    };
+    let plain = started(json!({}));
+    assert_eq!(
+        (&plain["hints"], &plain["generation"]),
+        (&json!([]), &json!({}))
+    );
+    let shown = started(json!({
+        "hints": [{ "note": id(5), "bytes": 9, "untrusted": true }, { "note": id(6), "bytes": 12 }],
+        "generation": { "temperature": 0.5, "maxTokens": 300 },
+    }));
+    let hints = json!([
+        { "note_id": id(5), "bytes": 9, "untrusted": true },
+        { "note_id": id(6), "bytes": 12, "untrusted": false },
+    ]);
+    assert_eq!(shown["hints"], hints);
+    assert_eq!(
+        shown["generation"],
+        json!({ "temperature": 0.5, "maxTokens": 300 })
+    );
+}
+
+#[test]
 fn a_run_that_ended_says_how_and_why() {
     let ended = event::RunEnded {
         run: run(),

@@ -84,7 +84,7 @@ impl First {
                 model: command.model.clone(),
                 waits_for: (*kind != WaitKind::Steer).then(|| kind.clone()),
                 priority: command.priority,
-                labels: domain::message_labels::MessageLabels::default(),
+                labels: command.labels.clone(),
                 time: now,
             }),
             Self::Queue(queue) => Event::QueueConfigured(QueueConfigured {

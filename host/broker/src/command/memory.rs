@@ -6,7 +6,9 @@ use crate::boxed::boxed;
 use crate::catalogue::CHAT;
 use crate::journal::Context;
 use crate::purge::rewrite;
-use crate::refusals::{memory_not_configured, note_not_found, session_closed, session_structured};
+use crate::refusals::{
+    agent_archived, memory_not_configured, note_not_found, session_closed, session_structured,
+};
 use domain::event::{Event, MemoryDue, NoteForgotten};
 use domain::id::{NoteId, SessionId, Stream};
 use domain::limits::RECALL_HITS_MAX;
@@ -58,7 +60,8 @@ impl Broker {
     /// Forgets a note: what it said is erased.
     ///
     /// # Errors
-    /// There is no such note that the user sees; their role does not allow it.
+    /// The agent is archived; there is no such note that the user sees; their role does not allow
+    /// it.
     #[boxed]
     pub async fn forget_note<'a>(
         &'a self,
@@ -82,6 +85,10 @@ impl Broker {
     ) -> Result<(), Error> {
         let (row, role) = self.find(user, target).await?;
         self.may_command(user, &row.agent.path)?;
+        if !row.active {
+            row.agent.is_active()?;
+            return Err(agent_archived(row.agent.id).into());
+        }
         let agent = row.agent.id;
         let found = self.store().note(agent, note).await?;
         let found = found

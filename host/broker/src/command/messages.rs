@@ -84,23 +84,19 @@ impl Broker {
         command: PostMessage,
         labels: MessageLabels,
     ) -> Result<PostOutcome, Error> {
-        labels.check().map_err(|told| invalid(told, "/labels"))?;
-        let Some(directive) = directive(
+        let directive = directive(
             &command.content,
             command.model.as_deref(),
             command.priority,
             command.queue,
-        )?
-        else {
+        )?;
+        check_labels(&labels, directive)?;
+        let Some(directive) = directive else {
             return self
                 .post_labelled(command, labels)
                 .await
                 .map(PostOutcome::Accepted);
         };
-        if !labels.is_empty() {
-            let told = "a directive of the queue is no message: send it without `labels`";
-            return Err(invalid(told, "/labels"));
-        }
         let by = By::new(&command.user, command.idempotency_key.as_ref());
         let change = QueueChange::Direct(directive);
         self.configured(by, &command.target, command.session, change)
@@ -133,10 +129,7 @@ impl Broker {
             &command.content,
             command.model.as_deref(),
         );
-        let mut asked = with_wishes(asked, command.queue, command.priority);
-        if let Some(asked) = asked.as_object_mut().filter(|_| !labels.is_empty()) {
-            asked.insert("labels".to_owned(), json!(labels));
-        }
+        let asked = with_wishes(asked, command.queue, command.priority, &labels);
         let by = By::new(&command.user, command.idempotency_key.as_ref());
         let request = Request::of(by, &asked)?;
         let at_once = self.at_once(&command, &to).is_some();
@@ -313,7 +306,10 @@ impl Broker {
                 "{WAITING_INPUTS_MAX} messages of this session wait already; try again later"
             ))
             .into(),
-            Clash::Guard(Guard::Queue(QueueGuard::MessagesAtMost { .. })) => session_full().into(),
+            // The guard is about those before the message.
+            Clash::Guard(Guard::Queue(QueueGuard::MessagesAtMost { max, .. })) => {
+                session_full(max + 1).into()
+            }
             Clash::Guard(Guard::Queue(QueueGuard::ActiveAfter { .. })) => session_expired().into(),
             Clash::Guard(Guard::Session(SessionGuard::Open(_))) => session_closed().into(),
             // The user's role was taken away in between.
@@ -475,7 +471,7 @@ pub(super) fn asked(mut addressed: Value, content: &[Part], model: Option<&str>)
     addressed
 }
 
-/// Adds the message's own queue settings and priority to the description of a request.
+/// Adds the message's own queue settings, priority and labels to the description of a request.
 ///
 /// Settings that it does not have are left out, so that requests from before these settings existed
 /// are the same still.
@@ -483,12 +479,16 @@ pub(super) fn with_wishes(
     mut asked: Value,
     queue: QueueOverride,
     priority: Option<Priority>,
+    labels: &MessageLabels,
 ) -> Value {
     if let Some(asked) = asked.as_object_mut() {
         if queue != QueueOverride::default() {
             asked.insert("queue".to_owned(), json!(queue));
         }
         asked.extend(priority.map(|priority| ("priority".to_owned(), json!(priority))));
+        if !labels.is_empty() {
+            asked.insert("labels".to_owned(), json!(labels));
+        }
     }
     asked
 }
@@ -521,6 +521,19 @@ pub(super) fn directive(
         ));
     }
     Ok(Some(directive))
+}
+
+/// Checks the labels of a message. A directive of the queue has none.
+pub(super) fn check_labels(
+    labels: &MessageLabels,
+    directive: Option<Directive>,
+) -> Result<(), Error> {
+    labels.check().map_err(|told| invalid(told, "/labels"))?;
+    if directive.is_some() && !labels.is_empty() {
+        let told = "a directive of the queue is no message: send it without `labels`";
+        return Err(invalid(told, "/labels"));
+    }
+    Ok(())
 }
 
 fn check_content(content: &[Part]) -> Result<(), Error> {

@@ -58,11 +58,13 @@ impl Broker {
         };
         let request = Request::of(by, &asked)?;
         let act = self.try_purging(what, request.as_ref());
-        let purged = self.once(request.as_ref(), act).await?.either();
-        // This is done after an earlier purge, too: the log may not have been emptied then.
+        let purged = self.once(request.as_ref(), act).await;
+        // This is done after an earlier purge, too: the log may not have been emptied then. And a
+        // purge that does not come to its end has erased something.
+        let files = self.store().rewrite_erased().await;
         Ok(Gone {
-            purged,
-            files: self.store().rewrite_erased().await?,
+            purged: purged?.either(),
+            files: files?,
         })
     }
 

@@ -9,7 +9,7 @@
 
 use super::agents::Whom;
 use super::beginning::Beginning;
-use super::messages::{Accepting, Remembered, asked, directive, with_wishes};
+use super::messages::{Accepting, Remembered, asked, check_labels, directive, with_wishes};
 use super::once::Once;
 use super::queue::{Configured, NamedSession, QueueChange};
 use super::{Address, Broker, By, Error, PostMessage, PostOutcome, Request, Target};
@@ -47,6 +47,8 @@ pub struct PostRouted {
     pub queue: QueueOverride,
     /// Its urgency among the inputs that wait in its session.
     pub priority: Option<Priority>,
+    /// Labels that the sender put on it.
+    pub labels: MessageLabels,
     /// The user who posts it.
     pub user: UserId,
     /// A key that makes a repeated request the same request, for seven days.
@@ -147,6 +149,7 @@ impl Broker {
             command.priority,
             command.queue,
         )?;
+        check_labels(&command.labels, directive)?;
         if directive.is_none() {
             self.check_words(&command.content, command.model.as_deref())?;
         }
@@ -155,7 +158,7 @@ impl Broker {
             &command.content,
             command.model.as_deref(),
         );
-        let asked = with_wishes(asked, command.queue, command.priority);
+        let asked = with_wishes(asked, command.queue, command.priority, &command.labels);
         let by = By::new(&command.user, command.idempotency_key.as_ref());
         let request = Request::of(by, &asked)?;
         let act = self.route(command, directive, request.as_ref());
@@ -233,6 +236,7 @@ impl Broker {
             PostOutcome::Configured(self.queue_said(configured.queue))
         } else {
             let row = self.session_for(&command.user, &target, session).await?;
+            let labels = command.labels;
             let command = PostMessage {
                 target,
                 session,
@@ -248,7 +252,7 @@ impl Broker {
                 to: &Addressee::from(&row),
                 request,
                 route,
-                labels: MessageLabels::default(),
+                labels,
                 limits: Vec::new(),
             };
             PostOutcome::Accepted(self.accept(accepting).await?)
@@ -356,7 +360,8 @@ impl Broker {
                     persona: persona.clone(),
                 };
                 if let Some(target) = agent {
-                    let (row, _) = self.find_for(user, target, Right::Interact).await?;
+                    let found = self.find_for(user, target, Right::Interact).await;
+                    let (row, _) = found.map_err(|error| naming(error, "/to/smart/agent"))?;
                     among.agent = Some(row.agent.id);
                 }
                 if let Some(persona) = persona {
@@ -410,7 +415,8 @@ impl Broker {
     }
 
     async fn with_agent(&self, user: &UserId, target: &Target) -> Result<FoundDestination, Error> {
-        let (agent, made) = self.agent_or_new(user, target).await?;
+        let found = self.agent_or_new(user, target).await;
+        let (agent, made) = found.map_err(|error| naming(error, "/to/agent"))?;
         if made.is_none()
             && let Some(session) = self.store().latest_chat(user, agent).await?
         {
@@ -436,9 +442,10 @@ impl Broker {
             let why = "it is your main session with that persona";
             return Ok(FoundDestination::there(agent, session, why));
         }
-        let (agent, made) = self
+        let found = self
             .agent_or_new(user, &Target::Definition(persona.agent.clone()))
-            .await?;
+            .await;
+        let (agent, made) = found.map_err(|error| naming(error, "/to/persona"))?;
         let name = Some(persona.display_name.clone());
         let why = "you had no session with that persona".to_owned();
         let absent = ChatWith::Persona(id.clone());
@@ -516,6 +523,20 @@ impl Broker {
 
 fn no_session(session: SessionId) -> Refusal {
     session_unknown(session).at("/to/session")
+}
+
+/// Puts the blame on the part of the address that names the agent, if the agent is not there or
+/// cannot be made.
+fn naming(error: Error, field: &str) -> Error {
+    match error {
+        Error::Refused(refusal)
+            if refusal.field.is_some()
+                || matches!(refusal.kind, RefusalKind::NotFound | RefusalKind::Gone) =>
+        {
+            refusal.at(field).into()
+        }
+        error => error,
+    }
 }
 
 /// Tells whether a session was refused because it takes no messages any more.

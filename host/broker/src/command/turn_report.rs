@@ -2,12 +2,13 @@
 //! run.
 
 use super::{Broker, Error};
-use domain::event::Event;
+use domain::event::{Event, RunEnded};
 use domain::id::{OperationId, RunId, Stream, TurnId};
 use domain::model::Usage;
 use domain::operation::{Operation, Performer, Settlement};
 use domain::step::OperationOutcome;
 use domain::time::Timestamp;
+use domain::turn::TurnEnd;
 use std::collections::{BTreeSet, HashMap};
 use store::RunRow;
 
@@ -35,6 +36,17 @@ pub struct TurnReport {
     pub models: Vec<String>,
     /// Milliseconds from the beginning of the run to its end, waiting included.
     pub duration_ms: u64,
+    /// The reason why it failed or was aborted; none of a turn that ended otherwise.
+    pub failure: Option<TurnFailure>,
+}
+
+/// The reason why a turn failed or was aborted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TurnFailure {
+    /// A stable code.
+    pub code: String,
+    /// The reason, as shown to people.
+    pub reason: String,
 }
 
 /// One call of a tool.
@@ -59,6 +71,7 @@ struct Tally {
     cost_micros: u64,
     model_calls: u64,
     models: BTreeSet<String>,
+    failure: Option<TurnFailure>,
 }
 
 impl Tally {
@@ -78,7 +91,10 @@ impl Tally {
                 }
             }
             Event::RunSettled(it) => it.settled.iter().for_each(|settled| self.settled(settled)),
-            Event::RunEnded(it) => it.stopped.iter().for_each(|settled| self.settled(settled)),
+            Event::RunEnded(it) => {
+                it.stopped.iter().for_each(|settled| self.settled(settled));
+                self.failure = failure(it);
+            }
             _ => {}
         }
     }
@@ -146,7 +162,19 @@ impl Tally {
             duration_ms: row
                 .ended_at
                 .map_or(0, |ended| ended.since_ms(row.started_at)),
+            failure: self.failure,
         }
+    }
+}
+
+/// Returns the reason why a run failed or was aborted; none of one that ended otherwise.
+fn failure(ended: &RunEnded) -> Option<TurnFailure> {
+    match ended.end {
+        TurnEnd::Failed | TurnEnd::Aborted => Some(TurnFailure {
+            code: ended.code.clone().unwrap_or_default(),
+            reason: ended.reason.clone().unwrap_or_default(),
+        }),
+        TurnEnd::Replied | TurnEnd::Completed => None,
     }
 }
 
@@ -157,7 +185,7 @@ fn is_ok(settlement: &Settlement) -> bool {
         .as_ref()
         .and_then(|result| result.answers.as_ref())
         .is_some_and(|answers| answers.failed);
-    !has_failed && is_result(&settlement.outcome)
+    !has_failed && is_result(&settlement.outcome) && settlement.failed_delegation().is_none()
 }
 
 /// Returns whether an outcome is a result, and neither a failure nor a refusal.
@@ -204,11 +232,14 @@ impl Broker {
 mod tests {
     use super::*;
     use domain::budget::Amount;
+    use domain::delegate::{self, DelegateResult, Task};
     use domain::digest::Digest;
-    use domain::message::{Answers, Part};
+    use domain::id::{AgentId, InputId, SessionId};
+    use domain::message::{Answers, Draft, Part, Role};
     use domain::operation::Attempt;
     use domain::step::Failure;
     use domain::tool::EffectClass;
+    use uuid::Uuid;
 
     const NOON: Timestamp = Timestamp(1_700_000_000_000);
 
@@ -227,6 +258,7 @@ mod tests {
                 outcome,
                 untrusted: false,
                 of_delegate: false,
+                address: None,
             },
             effect: EffectClass::ReadOnly,
             time_limit_ms: None,
@@ -263,6 +295,65 @@ mod tests {
         }
     }
 
+    /// A call of `delegate` that became a task.
+    fn delegated(arguments: &str) -> Operation {
+        Operation {
+            performer: Performer::Agent {
+                agent: AgentId(Uuid::nil()),
+                session: SessionId(Uuid::nil()),
+                input: InputId(Uuid::nil()),
+                delegation: Some(arguments.to_owned()),
+                message: None,
+                since: NOON,
+                queued: false,
+            },
+            ..refused(OperationOutcome::Denied)
+        }
+    }
+
+    #[test]
+    fn a_delegation_is_a_success_if_its_result_says_so() {
+        let arguments =
+            r#"{"target":"worker","operation":"read_file","parameters":{"path":"a.txt"}}"#;
+        let delegation = delegate::parse(arguments, &delegate::Target::ALL).unwrap();
+        let task = Task {
+            operation: id(),
+            agent: AgentId(Uuid::nil()),
+            created: NOON,
+            completed: NOON,
+        };
+        for (result, is_ok) in [
+            (DelegateResult::succeeded(&delegation, &task, "read"), true),
+            // The words of a reply are no result of the task.
+            (
+                DelegateResult::succeeded(&delegation, &task, r#"{"success":false}"#),
+                true,
+            ),
+            (
+                DelegateResult::failed(&delegation, &task, "gone", true),
+                false,
+            ),
+            (DelegateResult::timed_out(&delegation, &task), false),
+            (DelegateResult::cancelled(&delegation, &task), false),
+        ] {
+            let operation = delegated(arguments);
+            let draft = Draft {
+                answers: operation.answers.clone(),
+                ..Draft::text(Role::Tool, "tool:delegate", result.to_string())
+            };
+            let mut tally = Tally::default();
+            tally.started(&operation, NOON);
+            tally.settled(&Settlement {
+                result: Some(draft),
+                ..Settlement::new(id(), OperationOutcome::Message { id: 3 }, NOON)
+            });
+            let [(call, _)] = tally.calls.as_slice() else {
+                panic!("{tally:?}")
+            };
+            assert_eq!(call.is_ok, is_ok, "{result}");
+        }
+    }
+
     #[test]
     fn models_are_those_that_ended_an_attempt_and_not_the_names_of_lost_ones() {
         let attempt = |provider: &str, model: &str| Attempt {
@@ -283,5 +374,35 @@ mod tests {
         let mut tally = Tally::default();
         tally.settled(&settlement);
         assert_eq!(tally.models, BTreeSet::from(["m-1".to_owned()]));
+    }
+
+    #[test]
+    fn a_turn_that_failed_or_was_aborted_has_its_reason_in_the_report_and_no_other_has() {
+        for (end, code, has_reason) in [
+            (TurnEnd::Replied, None, false),
+            (TurnEnd::Completed, None, false),
+            (TurnEnd::Failed, Some("agent-failed"), true),
+            (TurnEnd::Aborted, Some("aborted"), true),
+        ] {
+            let reason = code.map(|code| format!("it is {code}"));
+            let ended = RunEnded {
+                run: RunId(Uuid::nil()),
+                session: SessionId(Uuid::nil()),
+                end,
+                code: code.map(str::to_owned),
+                reason: reason.clone(),
+                turn: None,
+                stopped: Vec::new(),
+                said: Vec::new(),
+                inputs: Vec::new(),
+                compacts: false,
+                time: NOON,
+            };
+            let mut tally = Tally::default();
+            tally.take(&Event::RunEnded(ended));
+            assert_eq!(tally.failure.is_some(), has_reason, "{end:?}");
+            let told = tally.failure.map(|failure| (failure.code, failure.reason));
+            assert_eq!(told, code.map(str::to_owned).zip(reason), "{end:?}");
+        }
     }
 }

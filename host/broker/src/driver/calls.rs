@@ -58,7 +58,7 @@ impl SessionContext {
             return Ok(self.resolve_command(scope, arguments));
         }
         let Some(shown) = scope.config.tool(name) else {
-            return Ok(self.not_available(scope, name));
+            return Ok(self.not_available(scope, name, is_of_model(call)));
         };
         let started = &scope.driving.run.started;
         let offering = self.core.serving.tool(&self.served, started, name);
@@ -104,7 +104,7 @@ impl SessionContext {
         }
         scope.left.calls -= 1;
         let Some(offering) = &offering else {
-            return Ok(self.not_available(scope, name));
+            return Ok(self.not_available(scope, name, is_of_model(call)));
         };
         Ok(self.tool_call(scope, offering, Offer { shown, tool }, parsed.to_string()))
     }
@@ -177,21 +177,27 @@ impl SessionContext {
 
     /// Refuses a call of a tool that the agent has not got. Each refusal is on record.
     ///
-    /// An existing tool that a rule keeps from the agent is denied. Any other is said not to exist:
-    /// one that is unknown, or that did not belong to the agent yet when the turn began. To an
-    /// agent that only delegates, every other tool is said not to exist.
-    pub(super) fn not_available(&self, scope: &mut Scope<'_>, name: &str) -> Resolved {
+    /// A model is told of every such tool that it does not exist, and so is all of an agent that
+    /// only delegates. Otherwise the agent's own code is denied an existing tool that a rule keeps
+    /// from the agent, and told that any other does not exist: one that is unknown, or that did not
+    /// belong to the agent yet when the turn began.
+    pub(super) fn not_available(
+        &self,
+        scope: &mut Scope<'_>,
+        name: &str,
+        by_model: bool,
+    ) -> Resolved {
         let denied = self.denied_tool(scope, name);
-        let is_hidden = only_delegates(scope.definition) && name != delegate::NAME;
-        let rule = match denied {
-            Some(denied) if !is_hidden => return scope.deny_tool(name, &denied),
-            Some(denied) => denied.rule,
-            None if self.offered(name).is_some() => Rule::Ceiling,
-            None => Rule::Unknown,
+        let is_hidden = by_model || only_delegates(scope.definition) && name != delegate::NAME;
+        let (capability, rule) = match &denied {
+            Some(denied) if !is_hidden => return scope.deny_tool(name, denied),
+            Some(denied) => (denied.capability(name), denied.rule),
+            None if self.offered(name).is_some() => (TOOL_CALL, Rule::Ceiling),
+            None => (TOOL_CALL, Rule::Unknown),
         };
         // The name of a tool that does not exist is arbitrary text of a model or a guest.
         let name = &*visible(name, NAME_CHARS_SHOWN);
-        scope.refuse(Some(name), TOOL_CALL, rule, name);
+        scope.refuse(Some(name), capability, rule, name);
         let known: Vec<&str> = scope
             .config
             .tool_list
@@ -239,7 +245,11 @@ impl SessionContext {
     ) -> Result<Resolved, DriverError> {
         let delegation = match delegate::parse(arguments, &self.served.resolved_configs.delegates) {
             Ok(delegation) => delegation,
-            Err(invalid) => return Ok(failed(invalid.code(), invalid.to_string())),
+            Err(invalid) => {
+                return Ok(refused(OperationOutcome::Failed {
+                    failure: invalid.failure(),
+                }));
+            }
         };
         let target = DefinitionId(delegation.target.as_str().to_owned());
         let Some(target) = self.served.catalogue.definition(&target).cloned() else {
@@ -406,6 +416,11 @@ fn named<'c>(
             .map(|(_, name, arguments)| (name, arguments)),
         Call::Own { name, arguments } => Some((name.as_str(), arguments.as_str())),
     }
+}
+
+/// Returns whether a model made a call, and not the agent's own code.
+fn is_of_model(call: &Call) -> bool {
+    matches!(call, Call::OfModel { .. })
 }
 
 /// Returns the milliseconds that a delegation has: its own, or what is left of its caller's.

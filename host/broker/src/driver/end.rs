@@ -22,7 +22,7 @@ use domain::run::end::{
     Cause, Closing, Joint, cut_off, events, reply, settlement_for_parent, slot_left, turn,
 };
 use domain::run::recover::{put_aside, why_given_up};
-use domain::step::OperationOutcome;
+use domain::step::{News, OperationOutcome};
 use domain::time::Timestamp;
 use domain::turn::TurnEnd;
 use store::{Commit, Expected, Guard, QueueGuard, RunGuard, SessionGuard};
@@ -39,12 +39,19 @@ pub(super) struct Last {
     said: Vec<Message>,
     /// Questions that were not answered in time, as the last step heard.
     timed_out: Vec<OperationId>,
+    /// The news of the last step; empty when the host ended the turn.
+    heard: Vec<News>,
 }
 
 impl Last {
     pub(super) fn step(before: &Run, stepped: &Event) -> Self {
+        let heard = match stepped {
+            Event::RunStepped(stepped) => stepped.news.clone(),
+            _ => Vec::new(),
+        };
         Self {
             timed_out: timed_out(before, stepped),
+            heard,
             ..Self::default()
         }
     }
@@ -222,6 +229,7 @@ impl SessionContext {
             Closing {
                 said: &said,
                 stopped: &stopped,
+                heard: &last.heard,
             },
             cause,
             time,

@@ -44,7 +44,7 @@ pub(super) struct Own {
     settings: Sealed,
     /// The configuration that the session was opened with.
     session_config: Option<Sealed>,
-    /// The agent's ended structured sessions, as far as the user may see them.
+    /// The agent's ended structured sessions, as far as all may see them who read the turn.
     history: Option<SeenHistory>,
     /// The user's role with the agent.
     pub(super) role: Option<AgentRole>,
@@ -132,7 +132,7 @@ impl SessionContext {
             },
         };
         let role = self.store().role(&started.user_id, agent).await?;
-        let history = seen_by(self.store(), agent, &started.user_id, role).await?;
+        let history = seen_by(self.store(), started, role).await?;
         let files = self.store().file_count(started.session).await?;
         Ok(Ok(Own {
             component: of.code,

@@ -275,18 +275,8 @@ impl SessionContext {
             Err(refused) => return Ok(refused),
         };
         let waits = handover.waits;
-        let budget = handover.budget.or_half_of(left);
-        let mut begun = match handover.to {
-            To::Worker(target) => {
-                let agent_type = self.served.catalogue.agent_type(&target);
-                scope.worker(&target, agent_type, PathKind::Sub)
-            }
-            To::Searcher(target) => {
-                let agent_type = self.served.catalogue.agent_type(&target);
-                scope.worker(&target, agent_type, PathKind::Search)
-            }
-            To::There(place) => scope.place(*place, waits.waits()),
-        };
+        let budget = self.share(scope, handover.budget);
+        let mut begun = self.begin(scope, handover.to, waits.waits());
         begun.guards.extend(of_tree);
         let deadline = waits.deadline(scope.now, scope.driving.run.started.deadline);
         let piece = Piece {
@@ -322,6 +312,7 @@ impl SessionContext {
                 ..simply(performer, EffectClass::ReadOnly)
             });
         };
+        scope.lent = scope.lent.plus(reserved);
         let performer = Performer::Agent {
             agent,
             session,
@@ -336,6 +327,31 @@ impl SessionContext {
             reserved,
             ..simply(performer, EffectClass::NonIdempotent)
         })
+    }
+
+    /// Returns the budget of the next work that the step hands over. The step's delegations share
+    /// evenly, as far as they may be admitted at all: those that wait for room are reserved for
+    /// now.
+    fn share(&self, scope: &Scope<'_>, named: Budget) -> Budget {
+        let limits = self.core.limits.dispatch;
+        let admitted_max =
+            u64::from(limits.children_max) + u64::from(limits.delegations_queued_max);
+        named.or_share_of(scope.left, scope.delegations_to_come.min(admitted_max))
+    }
+
+    /// Begins work at the place that it goes to, where the caller `waits` for it or not.
+    fn begin(&self, scope: &mut Scope<'_>, to: To, waits: bool) -> Begun {
+        match to {
+            To::Worker(target) => {
+                let agent_type = self.served.catalogue.agent_type(&target);
+                scope.worker(&target, agent_type, PathKind::Sub)
+            }
+            To::Searcher(target) => {
+                let agent_type = self.served.catalogue.agent_type(&target);
+                scope.worker(&target, agent_type, PathKind::Search)
+            }
+            To::There(place) => scope.place(*place, waits),
+        }
     }
 
     /// Returns the text about sessions that would wait for each other for ever. None when one may

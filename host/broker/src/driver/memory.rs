@@ -33,7 +33,7 @@ struct Place {
     turn: Option<TurnId>,
 }
 
-/// What a call does to a memory.
+/// The change of a memory by a call.
 struct Change {
     tool: &'static str,
     /// The session of the note.

@@ -83,7 +83,8 @@ impl Driver {
         is_there
     }
 
-    /// Returns whether an operation is to be performed without a step before it, as after a restart.
+    /// Returns whether an operation is to be performed without a step before it, as after a
+    /// restart.
     pub(super) fn resumes_work(&self) -> bool {
         let now = self.context.core.now();
         self.phase.driving().is_some_and(|driving| {

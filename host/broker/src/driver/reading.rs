@@ -386,7 +386,7 @@ impl SessionContext {
     }
 }
 
-/// What a memory agent is handed.
+/// The work that a memory agent is handed.
 struct Handed {
     draft: Draft,
     permissions: Permissions,

@@ -19,6 +19,7 @@ use crate::resolved_config::ResolvedConfig;
 use crate::view::StepView;
 use domain::authority::Denied;
 use domain::budget::Amount;
+use domain::delegate;
 use domain::delivery;
 use domain::digest::Digest;
 use domain::event::{BoundaryDecided, Event, RunStarted};
@@ -26,7 +27,7 @@ use domain::id::OperationId;
 use domain::limits::{RECALL_HITS_MAX, TIMER_MS_MAX};
 use domain::operation::Performer;
 use domain::ruling::{MODEL_CALL, Rule};
-use domain::run::decide::Resolved;
+use domain::run::decide::{Resolved, find_call};
 use domain::run::intake::Intake;
 use domain::sampling::UnfitSetting;
 use domain::step::{Call, Decision, Effect, ModelRequest, StepResult, Toolset, Work};
@@ -75,6 +76,20 @@ fn may_hand_over(work: &Work, config: &ResolvedConfig) -> bool {
             tools.any(|tool| may_lead_to_agents(&tool.name))
         }
         Work::Model(_) | Work::Client(_) | Work::Recall { .. } | Work::Timer { .. } => false,
+    }
+}
+
+/// Returns whether a request of a step is a call of `delegate`, the model's or the agent's own.
+fn is_delegation(work: &Work, asked: Asked<'_>) -> bool {
+    let Work::Tool { call } = work else {
+        return false;
+    };
+    match call {
+        Call::Own { name, .. } => name == delegate::NAME,
+        Call::OfModel { message, index } => {
+            find_call(&asked.driving.run, asked.intake, *message, *index)
+                .is_some_and(|(_, name, _)| name == delegate::NAME)
+        }
     }
 }
 
@@ -132,17 +147,25 @@ impl SessionContext {
             .iter()
             .any(|request| may_hand_over(&request.work, asked.config));
         let mut scope = self.scope(asked, hands_over).await?;
+        let delegations = wait
+            .start
+            .iter()
+            .filter(|request| is_delegation(&request.work, asked));
+        scope.delegations_to_come = delegations.count() as u64;
         let mut items = self.items(asked.driving, result).await?;
         let mut requests = Requests::default();
         let run = &asked.driving.run;
         for request in &wait.start {
             scope.operation = OperationId::mint(run.started.run, run.step, &request.key);
+            if is_delegation(&request.work, asked) {
+                scope.delegations_to_come -= 1;
+            }
             let sent = &mut requests.sent;
             let resolved = match &request.work {
                 Work::Model(model) => Box::pin(self.resolve_model(&mut scope, model)).await?,
                 Work::Tool { call } => {
                     let resolved = Box::pin(self.resolve_call(&mut scope, call, sent)).await?;
-                    as_delegation(call, resolved)
+                    as_delegation(&scope, call, resolved)
                 }
                 Work::Client(action) if action.widget == delivery::WIDGET => {
                     resolve_delivery(&mut scope, action)
@@ -218,11 +241,13 @@ impl SessionContext {
             view: asked.view,
             now: asked.now,
             left,
+            lent: driving.run.lent_after(&asked.intake.settled),
             of,
             runs,
             handed_over,
             handed: 0,
             queued: 0,
+            delegations_to_come: 0,
             workers: 0,
             making: Vec::new(),
             replied: false,
@@ -287,7 +312,7 @@ impl SessionContext {
         if let Toolset::Named(names) = &request.tools
             && let Some(name) = names.iter().find(|name| scope.config.tool(name).is_none())
         {
-            return Err(Box::new(self.not_available(scope, name)));
+            return Err(Box::new(self.not_available(scope, name, false)));
         }
         if let Some(schema) = &request.reply_schema
             && let Err(error) = self.core.schemas.compile(schema).await

@@ -7,14 +7,14 @@ use domain::approval::{Approval, Exact};
 use domain::authority::{Caller, Denied};
 use domain::budget::{Amount, Available};
 use domain::definition::Definition;
-use domain::delegate;
+use domain::delegate::{self, DelegateAddress};
 use domain::event::BoundaryVerdict;
 use domain::grant::Grant;
 use domain::id::OperationId;
 use domain::operation::Performer;
 use domain::persona::Bounds;
 use domain::ruling::Rule;
-use domain::run::decide::Resolved;
+use domain::run::decide::{Resolved, find_call};
 use domain::run::intake::Intake;
 use domain::step::{Call, Failure, OperationOutcome};
 use domain::time::Timestamp;
@@ -48,6 +48,8 @@ pub(super) struct Scope<'a> {
     pub(super) now: Timestamp,
     /// The rest of the turn's limits and of the accounts, the less of both.
     pub(super) left: Available,
+    /// The reserves of open work of which the rest will be available again.
+    pub(super) lent: Amount,
     /// The source of the tightest limit, for people.
     pub(super) of: &'static str,
     /// Number of runs that came of the same message so far.
@@ -60,6 +62,8 @@ pub(super) struct Scope<'a> {
     pub(super) handed: u64,
     /// Number of delegations of the step so far that wait for room.
     pub(super) queued: u64,
+    /// Number of calls of `delegate` of the step after the present request.
+    pub(super) delegations_to_come: u64,
     pub(super) workers: u64,
     /// The paths of agents that the step makes and that are no workers.
     pub(super) making: Vec<String>,
@@ -162,7 +166,8 @@ impl Scope<'_> {
         refused(OperationOutcome::Failed { failure })
     }
 
-    /// Refuses a request because a limit is met that has no code of its own.
+    /// Refuses a request because a limit is met that has no code of its own. It may pass if open
+    /// work will give back some of what is lacking.
     pub(super) fn limit_reached(
         &mut self,
         tool: Option<&str>,
@@ -170,7 +175,10 @@ impl Scope<'_> {
         limit: &str,
         told: String,
     ) -> Resolved {
-        let failure = Failure::lasting("limit-reached", told);
+        let failure = Failure {
+            retryable: self.lent.has_any_of(limit),
+            ..Failure::lasting("limit-reached", told).with("limit", limit)
+        };
         self.limit(tool, capability, limit, failure)
     }
 
@@ -240,6 +248,7 @@ pub(super) fn at_once(outcome: OperationOutcome, untrusted: bool) -> Resolved {
         outcome,
         untrusted,
         of_delegate: false,
+        address: None,
     };
     simply(performer, EffectClass::ReadOnly)
 }
@@ -251,16 +260,29 @@ pub(super) fn failed(code: &str, message: impl Into<String>) -> Resolved {
     })
 }
 
-/// Has the agent's own call of `delegate`, if it was refused, settle as the result of a delegation.
-pub(super) fn as_delegation(call: &Call, mut resolved: Resolved) -> Resolved {
-    let is_own = matches!(call, Call::Own { name, .. } if name == delegate::NAME);
-    if let Performer::Refused {
-        outcome,
-        of_delegate,
-        ..
-    } = &mut resolved.performer
+/// Has a call of `delegate` that was refused settle as the result of a delegation: the agent's own,
+/// as a model's does, and each with the target and the operation that it names.
+pub(super) fn as_delegation(scope: &Scope<'_>, call: &Call, mut resolved: Resolved) -> Resolved {
+    let (is_own, asked) = match call {
+        Call::Own { name, arguments } => (true, Some((name.as_str(), arguments.as_str()))),
+        Call::OfModel { message, index } => {
+            let found = find_call(&scope.driving.run, scope.intake, *message, *index);
+            (false, found.map(|(_, name, arguments)| (name, arguments)))
+        }
+    };
+    if let (
+        Performer::Refused {
+            outcome,
+            of_delegate,
+            address,
+            ..
+        },
+        Some((delegate::NAME, arguments)),
+    ) = (&mut resolved.performer, asked)
+        && !matches!(outcome, OperationOutcome::Parts { .. })
     {
-        *of_delegate = is_own && !matches!(outcome, OperationOutcome::Parts { .. });
+        *of_delegate = is_own;
+        *address = DelegateAddress::of(arguments);
     }
     resolved
 }

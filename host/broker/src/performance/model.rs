@@ -469,9 +469,8 @@ fn failed(failure: &llm::Failure, also_failed: &[String]) -> Ended {
         ),
     };
     Ended::Failed(Failure {
-        code: failure.code().to_owned(),
-        message,
         retryable: failure.retryable(),
+        ..Failure::lasting(failure.code(), message)
     })
 }
 

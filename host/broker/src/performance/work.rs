@@ -10,21 +10,18 @@ use crate::performance::busy::Busy;
 use crate::performance::command::Command;
 use crate::performance::external::Delivery;
 use crate::performance::model::Model;
+use crate::performance::recall::{LookedFor, recall};
 use crate::performance::result::{CameTo, Performed, Thread};
 use crate::performance::stopwatch::Stopwatch;
 use crate::performance::tool::{Ran, Tool};
 use domain::event::{BoundaryDecided, RunStarted};
-use domain::id::AgentId;
-use domain::message::{Message, MessageId, Part};
+use domain::message::{Message, MessageId};
 use domain::operation::Performer;
-use domain::role::AgentRole;
 use domain::run::settle::Ended;
 use domain::run::{Open, Run};
-use domain::step::{Failure, ModelRequest};
+use domain::step::ModelRequest;
 use runtime::CallAudit;
-use serde_json::{Value, json};
 use std::sync::Arc;
-use store::Hit;
 use tokio_util::task::AbortOnDropHandle;
 
 /// Returns the run's messages that an operation needs: those that a model's call or a delivery
@@ -230,87 +227,4 @@ impl Work {
         .perform()
         .await
     }
-}
-
-/// The words of a search, and the most hits.
-struct LookedFor<'a> {
-    query: &'a str,
-    limit: u32,
-    /// True if only notes are looked for.
-    notes: bool,
-    /// True if only the user's own sessions are looked in.
-    own: bool,
-}
-
-/// Searches an agent's threads and notes, as far as the user of the run could see them.
-///
-/// A tool's call names the agent (`of`), and its result is a text; else it is the run's own.
-async fn recall(
-    core: &Core,
-    started: &RunStarted,
-    looked_for: LookedFor<'_>,
-    of: Option<AgentId>,
-) -> Performed {
-    let agent = of.unwrap_or(started.agent);
-    let user = &started.user_id;
-    let LookedFor {
-        query,
-        limit,
-        notes,
-        own,
-    } = looked_for;
-    let hits = match core.store.role(user, agent).await {
-        Ok(role) => {
-            let sees_all = !own && role.is_some_and(AgentRole::sees_all_sessions);
-            let only = (!sees_all).then_some(user);
-            if notes {
-                core.store.recall_notes(agent, only, query, limit).await
-            } else {
-                core.store.recall(agent, only, query, limit).await
-            }
-        }
-        Err(error) => Err(error),
-    };
-    match hits {
-        Ok(hits) => {
-            let untrusted = hits.iter().any(|hit| hit.untrusted);
-            let hits: Vec<Value> = hits.iter().map(describe).collect();
-            let hits = json!({ "hits": hits });
-            Performed::ended(if of.is_some() {
-                Ended::Gave {
-                    parts: vec![Part::text(hits.to_string())],
-                    untrusted,
-                }
-            } else {
-                Ended::Recalled { hits, untrusted }
-            })
-        }
-        Err(error) => {
-            tracing::warn!(error = &error as &dyn std::error::Error, "a recall failed");
-            Performed::ended(Ended::Failed(Failure::passing(
-                "unavailable",
-                "the memory could not be searched",
-            )))
-        }
-    }
-}
-
-/// Returns a hit as the agent is told of it, with the user in whose session it was said. It has an
-/// id only if it is a note, and a mark only if it rests on content from outside.
-fn describe(hit: &Hit) -> Value {
-    let mut described = json!({
-        "text": hit.text,
-        "turn": hit.turn,
-        "session": hit.session,
-        "user": hit.user_id,
-        "time": hit.time.to_string(),
-    });
-    if let Some(fields) = described.as_object_mut() {
-        let note = hit.note.map(|note| ("note", json!(note)));
-        let about = hit.about.as_ref().map(|about| ("about", json!(about)));
-        let mark = hit.untrusted.then(|| ("untrusted", true.into()));
-        let more = [note, about, mark].into_iter().flatten();
-        fields.extend(more.map(|(name, value)| (name.to_owned(), value)));
-    }
-    described
 }

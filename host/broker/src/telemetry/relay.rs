@@ -26,14 +26,17 @@ const PAUSE_MS: u64 = 1_000;
 /// Tells until the broker stops. Does nothing while nobody listens.
 pub(crate) async fn relay(core: Arc<Core>) {
     let telemetry = core.telemetry.clone();
-    let Some(to_tell) = telemetry.receiver() else {
+    let Some(untold) = telemetry.receiver() else {
         return;
     };
     let mut relay = Relay {
         durable: core.store.durable(),
         store: core.store.clone(),
         telemetry: telemetry.clone(),
-        to_tell,
+        waiting: Waiting {
+            untold,
+            first: None,
+        },
         position: 0,
         runs: HashMap::new(),
     };
@@ -74,10 +77,41 @@ struct Relay {
     store: Store,
     durable: watch::Receiver<u64>,
     telemetry: Telemetry,
-    to_tell: mpsc::Receiver<Untold>,
+    waiting: Waiting,
     /// The last stored event that was told of.
     position: u64,
     runs: HashMap<RunId, RunTally>,
+}
+
+/// The events that are not stored and wait to be told.
+struct Waiting {
+    untold: mpsc::Receiver<Untold>,
+    /// The first of them, once it was looked at.
+    first: Option<Untold>,
+}
+
+impl Waiting {
+    /// Waits for the first, and returns the position of the last stored event before it. None when
+    /// there will be no more. Dropped before its end, it has lost nothing.
+    async fn first_after(&mut self) -> Option<u64> {
+        if self.first.is_none() {
+            self.first = self.untold.recv().await;
+        }
+        self.first.as_ref().map(|first| first.after)
+    }
+
+    /// Takes the first if it is there already, and happened before a position was stored.
+    fn take_before(&mut self, position: u64) -> Option<Untold> {
+        if self.first.is_none() {
+            self.first = self.untold.try_recv().ok();
+        }
+        self.first.take_if(|first| first.after < position)
+    }
+
+    fn clear(&mut self) {
+        self.first = None;
+        while self.untold.try_recv().is_ok() {}
+    }
 }
 
 impl Relay {
@@ -93,7 +127,7 @@ impl Relay {
                 }
             }
             self.runs.clear();
-            while self.to_tell.try_recv().is_ok() {}
+            self.waiting.clear();
         }
     }
 
@@ -108,11 +142,11 @@ impl Relay {
             changed = self.durable.changed() => if changed.is_err() {
                 return false;
             },
-            untold = self.to_tell.recv() => match untold {
-                Some(Untold { after, event }) => {
+            after = self.waiting.first_after() => match after {
+                Some(after) => {
                     // What was decided is told before what is done of it.
                     self.tell_stored(after).await;
-                    self.telemetry.shared.spread(after, &event);
+                    self.tell_untold_before(after.saturating_add(1));
                 }
                 None => return false,
             },
@@ -126,7 +160,15 @@ impl Relay {
         true
     }
 
-    /// Tells of stored events up to a position.
+    /// Tells of what waits and happened before a position was stored.
+    fn tell_untold_before(&mut self, position: u64) {
+        while let Some(Untold { after, event }) = self.waiting.take_before(position) {
+            self.telemetry.shared.spread(after, &event);
+        }
+    }
+
+    /// Tells of stored events up to a position, and before each of what happened before it: a call
+    /// of a model is told before the end of its run.
     async fn tell_stored(&mut self, until: u64) {
         while self.position < until && self.telemetry.is_heard() {
             let read = self
@@ -136,6 +178,7 @@ impl Relay {
                 Ok(page) if page.is_empty() => self.position = until,
                 Ok(page) => {
                     for recorded in page {
+                        self.tell_untold_before(recorded.position);
                         self.tell_of(&recorded).await;
                         self.position = recorded.position;
                     }

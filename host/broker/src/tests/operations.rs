@@ -195,7 +195,8 @@ async fn a_turn_given_up_after_a_step_is_a_dead_letter_and_repeated_only_on_dema
 #[tokio::test]
 async fn a_permission_to_repeat_a_turn_is_for_one_repetition_of_it() {
     let (mut host, ended) = given_up().await;
-    let (user, input) = (UserId::local(), ended.inputs[0]);
+    let user = UserId::local();
+    let input = ended.inputs[0];
     host.guest.steps([works([("ask", model())], &[])]);
     let again = host.broker.requeue(By::from(&user), input, Some(ended.run));
     again.await.unwrap();
@@ -219,7 +220,8 @@ async fn a_permission_to_repeat_a_turn_is_for_one_repetition_of_it() {
 #[tokio::test]
 async fn a_dead_letter_is_requeued_and_dropped_once_under_a_key() {
     let (host, ended) = given_up().await;
-    let (user, input) = (UserId::local(), ended.inputs[0]);
+    let user = UserId::local();
+    let input = ended.inputs[0];
     let under = |key| By {
         user: &user,
         key: Some(key),
@@ -266,7 +268,8 @@ async fn a_repetition_that_dies_before_its_first_step_is_repeated_only_on_demand
 #[tokio::test]
 async fn a_dead_letter_that_is_dropped_is_listed_no_more_and_cannot_be_requeued() {
     let (host, ended) = given_up().await;
-    let (user, input) = (UserId::local(), ended.inputs[0]);
+    let user = UserId::local();
+    let input = ended.inputs[0];
     let by = By::from(&user);
     let too_long = Some("x".repeat(100_000));
     let unbounded = host.broker.drop_dead_letter(by, input, too_long);
@@ -294,7 +297,8 @@ async fn a_dead_letter_that_is_dropped_is_listed_no_more_and_cannot_be_requeued(
 async fn the_input_of_a_dropped_dead_letter_stays_with_the_turn_that_had_begun() {
     let (host, ended) = given_up().await;
     let input = ended.inputs[0];
-    let (user, puppet) = (UserId::local(), target());
+    let user = UserId::local();
+    let puppet = target();
     let look = async || {
         let view = host.broker.input(&user, &puppet, host.session, input);
         let view = view.await.unwrap();

@@ -1,5 +1,7 @@
 //! Refusals of commands by a rule, with what the caller needs to correct them.
 
+use serde_json::Value;
+
 /// The kind of a refusal. It decides the HTTP status and nothing else.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RefusalKind {
@@ -32,6 +34,8 @@ pub struct Refusal {
     /// The field at fault; none when it is not a field's fault. It is a JSON pointer into the
     /// request's body, or `header:` and a name.
     pub field: Option<String>,
+    /// Further facts by name, for programs: `limit`, the key of the limit that is met.
+    pub details: Vec<(&'static str, Value)>,
 }
 
 impl Refusal {
@@ -42,7 +46,15 @@ impl Refusal {
             code,
             message: message.into(),
             field: None,
+            details: Vec::new(),
         }
+    }
+
+    /// The same, with a further fact.
+    #[must_use]
+    pub fn with(mut self, name: &'static str, fact: impl Into<Value>) -> Self {
+        self.details.push((name, fact.into()));
+        self
     }
 
     /// The same, with the field at fault.

@@ -42,17 +42,22 @@ impl Budget {
         *self == Self::default()
     }
 
-    /// Returns the budget with half of what is available for each limit that it does not name. All
-    /// agents that are handed work at once thus get no more than there is, and the one that hands
-    /// it over keeps something.
+    /// Returns the budget with an even share of what is available for each limit that it does not
+    /// name: one share for it, one for each of the `later` ones that are still to be handed over,
+    /// and one for the agent that hands them over. Without later ones that is half. All agents that
+    /// are handed work at once thus get no more than there is.
     #[must_use]
-    pub fn or_half_of(self, available: Available) -> Self {
+    pub fn or_share_of(self, available: Available, later: u64) -> Self {
+        let shares = later.saturating_add(2);
+        let calls = u64::from(available.calls) / shares;
         Self {
-            tokens: self.tokens.or(Some(available.tokens / 2)),
-            calls: self.calls.or(Some(available.calls / 2)),
+            tokens: self.tokens.or(Some(available.tokens / shares)),
+            calls: self
+                .calls
+                .or(Some(u32::try_from(calls).unwrap_or(u32::MAX))),
             cost_micros: self
                 .cost_micros
-                .or(available.cost_micros.map(|micros| micros / 2)),
+                .or(available.cost_micros.map(|micros| micros / shares)),
         }
     }
 
@@ -203,6 +208,17 @@ impl Amount {
     #[must_use]
     pub fn is_nothing(&self) -> bool {
         *self == Self::default()
+    }
+
+    /// Returns whether it has any of what a limit bounds, by the key of the limit.
+    #[must_use]
+    pub fn has_any_of(&self, limit: &str) -> bool {
+        match limit {
+            "tokensMax" => self.tokens > 0,
+            "toolCallsMax" => self.calls > 0,
+            "costMicrosMax" => self.cost_micros > 0,
+            _ => false,
+        }
     }
 
     /// Returns the sum of both.

@@ -6,15 +6,20 @@
 //! and dispatches the work to another agent. Validation comes before anything happens, and every
 //! refusal names what would have been allowed, so that a model can mend its call.
 
+mod address;
 mod blobs;
 mod cache;
+mod failed;
+mod invalid;
 mod operations;
 mod result;
 #[cfg(test)]
 mod tests;
 
+pub use address::DelegateAddress;
 pub use blobs::BLOBS_MAX;
 pub use cache::{Cache, CacheLimits, CacheScope, Hit, Kept};
+pub use invalid::Invalid;
 pub use operations::{OPERATIONS, OperationRule, ParameterKind, ParameterRule};
 pub use result::{DelegateBlob, DelegateError, DelegateMetadata, DelegateResult, Task, TaskState};
 
@@ -28,6 +33,8 @@ use serde_json::{Map, Value, json};
 
 /// The tool's name.
 pub const NAME: &str = crate::agents::authority::DELEGATE;
+/// The arguments that it takes.
+const ARGUMENTS: [&str; 5] = ["target", "operation", "parameters", "timeout", "priority"];
 /// Bytes of a path in an operation's parameters.
 pub const PATH_BYTES_MAX: usize = 4_096;
 /// Bytes of a URL in an operation's parameters.
@@ -180,34 +187,6 @@ words!(Code {
     LimitReached = "LIMIT_REACHED",
 });
 
-/// A call of `delegate` was refused before anything happened.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{message}")]
-pub struct Invalid {
-    code: Code,
-    message: String,
-}
-
-impl Invalid {
-    /// Returns the public code of the rule that refused it. Its `Display` says what is wrong and
-    /// what would be allowed.
-    #[must_use]
-    pub fn code(&self) -> &'static str {
-        self.code.as_str()
-    }
-
-    fn new(code: Code, message: impl Into<String>) -> Self {
-        Self {
-            code,
-            message: message.into(),
-        }
-    }
-
-    fn parameters(message: impl Into<String>) -> Self {
-        Self::new(Code::InvalidParameters, message)
-    }
-}
-
 /// The tool as an agent sees it that may delegate to these targets.
 ///
 /// Idempotent: handing work over is part of the commit that decides it, so the same call under the
@@ -292,31 +271,36 @@ fn timeout_description(targets: &[Target]) -> String {
 pub fn parse(arguments: &str, targets: &[Target]) -> Result<Delegation, Invalid> {
     let arguments = crate::values::json::parse(arguments).map_err(|refused| {
         Invalid::parameters(format!("The arguments cannot be taken: {refused}."))
+            .allowing(ARGUMENTS)
     })?;
     let Value::Object(mut arguments) = arguments else {
         return Err(Invalid::parameters(
             "The arguments must be a JSON object with target, operation and parameters.",
-        ));
+        )
+        .allowing(ARGUMENTS));
     };
     let target = target(arguments.remove("target"), targets)?;
     let rule = operation(arguments.remove("operation"), target)?;
     let parameters = match arguments.remove("parameters") {
         Some(Value::Object(parameters)) => parameters,
-        Some(_) => return Err(Invalid::parameters("`parameters` must be a JSON object.")),
-        None => {
-            return Err(Invalid::parameters(format!(
-                "`parameters` is missing. Expected: {rule}."
-            )));
+        found => {
+            let fault = if found.is_some() {
+                "`parameters` must be a JSON object.".to_owned()
+            } else {
+                format!("`parameters` is missing. Expected: {rule}.")
+            };
+            return Err(Invalid::parameters(fault).about("parameters"));
         }
     };
     rule.check(&parameters)?;
     let timeout_ms = timeout_ms(arguments.remove("timeout"), target)?;
     let priority = priority(arguments.remove("priority"))?;
     if let Some(unknown) = arguments.keys().next() {
-        let known = "target, operation, parameters, timeout, priority";
+        let known = ARGUMENTS.join(", ");
         return Err(Invalid::parameters(format!(
             "`{unknown}` is not an argument of delegate. Supported: {known}."
-        )));
+        ))
+        .allowing(ARGUMENTS));
     }
     let delegation = Delegation {
         target,
@@ -328,25 +312,22 @@ pub fn parse(arguments: &str, targets: &[Target]) -> Result<Delegation, Invalid>
     if delegation.content(timeout_ms).len() > INPUT_BYTES_MAX {
         return Err(Invalid::parameters(format!(
             "The parameters are longer than {INPUT_BYTES_MAX} bytes."
-        )));
+        ))
+        .about("parameters"));
     }
     Ok(delegation)
 }
 
 fn target(value: Option<Value>, targets: &[Target]) -> Result<Target, Invalid> {
-    let supported = || {
-        targets
-            .iter()
-            .map(|target| target.as_str())
-            .collect::<Vec<_>>()
-            .join(", ")
-    };
-    let invalid = |what: &str| {
+    let supported: Vec<&str> = targets.iter().map(|target| target.as_str()).collect();
+    let refused = |code: Code, what: &str| {
         Invalid::new(
-            Code::InvalidTarget,
-            format!("{what}. Supported: {}.", supported()),
+            code,
+            format!("{what}. Supported: {}.", supported.join(", ")),
         )
+        .allowing(supported.iter().copied())
     };
+    let invalid = |what: &str| refused(Code::InvalidTarget, what);
     let name = match value {
         Some(Value::String(name)) => name,
         Some(_) => return Err(invalid("`target` must be text")),
@@ -355,13 +336,8 @@ fn target(value: Option<Value>, targets: &[Target]) -> Result<Target, Invalid> {
     let target =
         Target::from_word(&name).ok_or_else(|| invalid(&format!("There is no target {name}")))?;
     if !targets.contains(&target) {
-        return Err(Invalid::new(
-            Code::AgentUnavailable,
-            format!(
-                "No {target} agent is available. Supported: {}.",
-                supported()
-            ),
-        ));
+        let what = format!("No {target} agent is available");
+        return Err(refused(Code::AgentUnavailable, &what));
     }
     Ok(target)
 }
@@ -376,6 +352,7 @@ fn operation(value: Option<Value>, target: Target) -> Result<&'static OperationR
             Code::InvalidOperation,
             format!("{what}. Supported: {}.", supported.join(", ")),
         )
+        .allowing(supported)
     };
     match value {
         Some(Value::String(name)) => target
@@ -400,11 +377,13 @@ fn timeout_ms(value: Option<Value>, target: Target) -> Result<u64, Invalid> {
         Some(value) => match value.as_u64() {
             Some(0) | None => Err(Invalid::parameters(format!(
                 "`timeout` must be a whole number of milliseconds from 1 to {longest_ms}."
-            ))),
+            ))
+            .about("timeout")),
             Some(timeout_ms) if timeout_ms > longest_ms => Err(Invalid::parameters(format!(
                 "Timeout exceeds maximum of {target} agent: {timeout_ms} > {longest_ms} \
                  milliseconds."
-            ))),
+            ))
+            .about("timeout")),
             Some(timeout_ms) => Ok(timeout_ms),
         },
     }
@@ -420,7 +399,8 @@ fn priority(value: Option<Value>) -> Result<Priority, Invalid> {
             Some(4) => Ok(Priority::Critical),
             Some(_) | None => Err(Invalid::parameters(
                 "`priority` must be 1 low, 2 normal, 3 high or 4 critical.",
-            )),
+            )
+            .about("priority")),
         },
     }
 }

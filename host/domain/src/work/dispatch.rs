@@ -101,12 +101,13 @@ impl DispatchLimits {
             ..
         } = self;
         let Depth { call, spawn } = standing.depth;
-        let (depth, too_deep) = match edge {
+        let (depth, limit, too_deep) = match edge {
             Edge::Call => (
                 Depth {
                     call: call + 1,
                     spawn,
                 },
+                ("callDepthMax", *call_depth_max),
                 (call >= *call_depth_max).then(|| {
                     format!(
                         "agents may call each other {call_depth_max} deep and no deeper \
@@ -119,6 +120,7 @@ impl DispatchLimits {
                     call,
                     spawn: spawn + 1,
                 },
+                ("spawnDepthMax", *spawn_depth_max),
                 (spawn >= *spawn_depth_max).then(|| {
                     format!(
                         "workers may spawn workers {spawn_depth_max} deep and no deeper \
@@ -128,10 +130,11 @@ impl DispatchLimits {
             ),
         };
         if let Some(message) = too_deep {
-            return Err(Failure::lasting(CODE, message));
+            return Err(with_limit(Failure::lasting(CODE, message), limit));
         }
         if let Some(message) = self.too_many_runs(standing.of_message) {
-            return Err(Failure::lasting(CODE, message));
+            let limit = ("runsPerMessageMax", self.runs_per_message_max);
+            return Err(with_limit(Failure::lasting(CODE, message), limit));
         }
         if standing.of_run >= u64::from(*children_max) {
             let message = format!(
@@ -139,7 +142,8 @@ impl DispatchLimits {
                  has ended",
                 standing.of_run
             );
-            return Err(Failure::passing(CODE, message));
+            let limit = ("childrenMax", *children_max);
+            return Err(with_limit(Failure::passing(CODE, message), limit));
         }
         if standing.of_tree >= u64::from(*tree_dispatches_max) {
             let open = standing.of_tree;
@@ -147,7 +151,8 @@ impl DispatchLimits {
                 "this agent and those below it have {open} dispatches open of \
                          {tree_dispatches_max} (treeDispatchesMax); try again later"
             );
-            return Err(Failure::passing(CODE, message));
+            let limit = ("treeDispatchesMax", *tree_dispatches_max);
+            return Err(with_limit(Failure::passing(CODE, message), limit));
         }
         Ok(depth)
     }
@@ -196,6 +201,11 @@ impl DispatchLimits {
         };
         (hops > hops_max).then(reason)
     }
+}
+
+/// Adds the key of the limit that is met, and its value.
+fn with_limit(failure: Failure, (limit, max): (&str, u32)) -> Failure {
+    failure.with("limit", limit).with("max", max)
 }
 
 #[cfg(test)]

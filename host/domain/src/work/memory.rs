@@ -11,6 +11,7 @@ mod tests;
 
 use crate::access::grant::PatternList;
 use crate::access::tool::{EffectClass, ToolDefinition};
+use crate::access::user::UserId;
 use crate::agents::role::{AgentRole, Right};
 use crate::values::id::NoteId;
 use crate::values::limits::RECALL_HITS_MAX;
@@ -271,6 +272,34 @@ fn nothing_else(arguments: &Map<String, Value>, of: &str, known: &str) -> Result
 #[must_use]
 pub fn may_see(role: Option<AgentRole>, is_own: bool) -> bool {
     is_own || role.is_some_and(AgentRole::sees_all_sessions)
+}
+
+/// The sessions of an agent in which a search may find something.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Searched {
+    /// All of them.
+    All,
+    /// The sessions of one user.
+    Of(UserId),
+    /// None of them.
+    Nothing,
+}
+
+/// Returns the sessions in which a search may find something that all of these users read, each
+/// with the role that they have with the agent: what one of them may not see is not found.
+#[must_use]
+pub fn searched_for(readers: &[(UserId, Option<AgentRole>)]) -> Searched {
+    let mut only: Option<&UserId> = None;
+    for (reader, role) in readers {
+        if may_see(*role, false) {
+            continue;
+        }
+        if only.is_some_and(|other| other != reader) {
+            return Searched::Nothing;
+        }
+        only = Some(reader);
+    }
+    only.map_or(Searched::All, |user| Searched::Of(user.clone()))
 }
 
 /// Returns whether a user may have a note forgotten: one of their own sessions, or any if they may

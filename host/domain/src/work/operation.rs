@@ -11,7 +11,7 @@ use crate::values::id::{AgentId, InputId, OperationId, RunId, SessionId};
 use crate::values::time::Timestamp;
 use crate::work::approval::Approval;
 use crate::work::budget::Amount;
-use crate::work::delegate::TaskState;
+use crate::work::delegate::{DelegateAddress, TaskState};
 use crate::work::step::{ModelRequest, OperationOutcome};
 use crate::work::talk::Messaged;
 use serde::{Deserialize, Serialize};
@@ -133,6 +133,9 @@ pub enum Performer {
         /// model's is known by the call that it answers.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         of_delegate: bool,
+        /// The target and the operation, if it is a call of `delegate` and names any.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        address: Option<DelegateAddress>,
     },
     /// The caller that handed the run its work was replied to, in the commit that started the
     /// operation.

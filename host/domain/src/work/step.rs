@@ -8,6 +8,7 @@ use crate::thread::message::{MessageId, Part};
 use crate::thread::sampling::Sampling;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::collections::BTreeMap;
 
 /// The messages that a model sees.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -308,6 +309,9 @@ pub struct Failure {
     pub message: String,
     /// True if the same operation may succeed when it is tried again.
     pub retryable: bool,
+    /// Further facts by name, for programs: `limit`, the key of the limit that is met.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub details: BTreeMap<String, Value>,
 }
 
 impl Failure {
@@ -317,16 +321,23 @@ impl Failure {
             code: code.to_owned(),
             message: message.into(),
             retryable: false,
+            details: BTreeMap::new(),
         }
     }
 
     /// A failure that may pass.
     pub fn passing(code: &str, message: impl Into<String>) -> Self {
         Self {
-            code: code.to_owned(),
-            message: message.into(),
             retryable: true,
+            ..Self::lasting(code, message)
         }
+    }
+
+    /// The same, with a further fact.
+    #[must_use]
+    pub fn with(mut self, name: &str, fact: impl Into<Value>) -> Self {
+        self.details.insert(name.to_owned(), fact.into());
+        self
     }
 }
 

@@ -258,15 +258,17 @@ fn a_section_that_nobody_uses_or_waits_for_is_forgotten() {
 #[test]
 fn a_release_looks_only_at_sections_with_room_that_somebody_waits_for() {
     let semaphore = FairSemaphore::new(1_001);
-    let ask = |name: &str| semaphore.ask(&within(one(Normal), name, 1));
-    let mut held: Vec<_> = (0..1_000).map(|index| ask(&index.to_string())).collect();
+    // All that an agent asks for is in one section.
+    let ask =
+        |agent: u128| semaphore.ask(&within(party("ann", agent, Normal), &agent.to_string(), 1));
+    let mut held: Vec<_> = (0..1_000).map(ask).collect();
     let candidates = || semaphore.queue().callable.len();
     assert_eq!(semaphore.queue().sections.len(), 1_000);
     assert_eq!(candidates(), 0, "nobody waits");
-    let mut full = ask("0");
+    let mut full = ask(0);
     assert_eq!(candidates(), 0, "its section is full");
-    let last = ask("last");
-    let mut waits = ask("other");
+    let last = ask(1_000);
+    let mut waits = ask(1_001);
     assert_eq!(candidates(), 1, "only a permit is missing");
     drop(held.pop());
     assert!(waits.called().now_or_never().is_some());

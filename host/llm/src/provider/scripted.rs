@@ -106,6 +106,12 @@ impl<'a> Situation<'a> {
         }
     }
 
+    /// The texts of all tool results since the last message of the user's, one after the other.
+    pub(super) fn all_results(&self) -> String {
+        let texts: Vec<String> = self.results.iter().map(|message| message.text()).collect();
+        texts.join("\n")
+    }
+
     /// The newest tool result: its text and the tool's name.
     pub(super) fn result(&self) -> Option<(String, &str)> {
         let message = self.results.last()?;

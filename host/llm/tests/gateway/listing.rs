@@ -82,7 +82,7 @@ async fn a_provider_without_a_list_is_up_and_one_that_refuses_or_is_gone_is_not(
         let providers = gateway.providers(Freshness::Kept).await;
         let seen = providers[0].health.clone().unwrap();
         assert_eq!(seen.state, state, "{providers:?}");
-        assert_eq!(seen.trouble.map(|trouble| trouble.code), code);
+        assert_eq!(seen.failure.map(|failure| failure.code), code);
         assert_eq!(
             providers[1].health.clone().unwrap().state,
             HealthState::Down

@@ -211,16 +211,7 @@ impl Condition for QueueGuard {
             Self::InputDead(_) => other_state(rows, "dead")?,
             Self::InputDeadAfter { begun, .. } => match other_state(rows, "dead")? {
                 Some(other) => Some(other),
-                None => {
-                    let found = rows
-                        .first()
-                        .map(|row| row.id_opt::<RunId>(1))
-                        .transpose()?
-                        .flatten();
-                    unless(found == *begun, || {
-                        "another turn had begun with it".to_owned()
-                    })
-                }
+                None => other_turn(rows, *begun)?,
             },
         })
     }
@@ -238,6 +229,14 @@ impl Condition for QueueGuard {
             | Self::InputDeadAfter { input, .. } => vec![Resource::Input(*input)],
         }
     }
+}
+
+/// Tells that an input began another turn than `begun`.
+fn other_turn(rows: &Rows, begun: Option<RunId>) -> rusqlite::Result<Option<String>> {
+    let found = rows.first().map(|row| row.id_opt::<RunId>(1)).transpose()?;
+    Ok(unless(found.flatten() == begun, || {
+        "another turn had begun with it".to_owned()
+    }))
 }
 
 /// Describes the state of an input when it is not the wanted one.

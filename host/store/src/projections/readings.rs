@@ -1,4 +1,4 @@
-//! How far memory agents have read sessions.
+//! The places up to which memory agents have read sessions.
 
 use crate::sql::{Sql, int};
 use domain::event::MemoryRead;

@@ -18,11 +18,11 @@ pub(crate) fn owner_token(agent: AgentId) -> String {
     agent.0.simple().to_string()
 }
 
-/// The rows of an event: the first, and the one after the last.
+/// The rows of an event: the first, and the one after the last. A client names any position.
 pub(crate) fn rows_of(position: u64) -> (i64, i64) {
     (
-        int(position * ROWS_OF_EVENT),
-        int((position + 1) * ROWS_OF_EVENT),
+        int(position.saturating_mul(ROWS_OF_EVENT)),
+        int(position.saturating_add(1).saturating_mul(ROWS_OF_EVENT)),
     )
 }
 
@@ -66,7 +66,7 @@ pub(super) fn forget(sql: &Sql<'_>, forgotten: &NoteForgotten) -> rusqlite::Resu
     )
 }
 
-/// What a note's row keeps beside its text, as JSON.
+/// The details that a note's row keeps beside its text, as JSON.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(crate) struct Details {
     /// See [`NoteRemembered::about`].

@@ -10,7 +10,7 @@ use super::{BEHIND_ALL, EVENTS_PER_COMMIT_MAX, Tally, erase_event};
 use crate::event_row::decode_at;
 use crate::sql::{Columns, Sql, int, limit};
 use domain::event::Event;
-use domain::id::{AgentId, SessionId};
+use domain::id::{AgentId, SessionId, Stream};
 use rusqlite::params;
 
 /// Erases events of an agent's stream about a session, as many as fit into one transaction. Returns
@@ -50,7 +50,7 @@ pub(super) fn erase_of_session(
     }
     // What is left of an agent that is purged itself is known.
     if is_other && !is_purged(sql, agent)? {
-        note_loss(sql, &stream)?;
+        note_loss(sql, Stream::Session(session), &stream)?;
     }
     Ok(is_all)
 }

@@ -36,7 +36,7 @@ struct Writes {
     of: String,
     events: &'static str,
     positions: Vec<u64>,
-    /// What else the transaction may erase.
+    /// Everything else that the transaction may erase.
     room: Room,
     /// The position up to which the owner's events were looked at.
     seen: u64,

@@ -27,8 +27,8 @@ pub(super) struct RunEvents {
     /// Usage of the whole run, if its first event is among those to erase.
     pub(super) usage: Option<Meter>,
     /// The purge that erases them: of a session, as runs have no other.
-    purge: Stream,
-    /// What else the transaction may erase.
+    pub(super) purge: Stream,
+    /// Everything else that the transaction may erase.
     room: Room,
     /// Number of writes that stay, among the events that were looked at.
     kept: u64,

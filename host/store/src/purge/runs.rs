@@ -32,7 +32,7 @@ pub(super) fn erase(
     }
     for part in &events.to_erase {
         match part {
-            ToErase::Input(input) => erase_input(sql, *input, tally)?,
+            ToErase::Input(input) => erase_input(sql, events.purge, *input, tally)?,
             ToErase::Event(position) => {
                 erase_event(sql, *position, tally)?;
             }
@@ -155,7 +155,12 @@ pub(super) fn input_bytes(sql: &Sql<'_>, input: InputId) -> rusqlite::Result<Opt
 }
 
 /// An input of a session that was deleted goes with the run that took it in.
-fn erase_input(sql: &Sql<'_>, input: InputId, tally: &mut Tally) -> rusqlite::Result<()> {
+fn erase_input(
+    sql: &Sql<'_>,
+    purge: Stream,
+    input: InputId,
+    tally: &mut Tally,
+) -> rusqlite::Result<()> {
     let id = input.to_string();
     let text = "SELECT i.position, s.id, s.purged, e.kind, e.payload FROM inputs i JOIN sessions s \
                 ON s.id = i.session JOIN events e ON e.position = i.position WHERE i.id = ?1 AND \
@@ -197,7 +202,7 @@ fn erase_input(sql: &Sql<'_>, input: InputId, tally: &mut Tally) -> rusqlite::Re
         first_again(sql, session, first.as_ref())?;
     }
     if named {
-        note_loss(sql, &stream)?;
+        note_loss(sql, purge, &stream)?;
     }
     Ok(())
 }
@@ -212,6 +217,7 @@ pub(super) fn remove_input(sql: &Sql<'_>, input: &str) -> rusqlite::Result<()> {
 /// one event has their words, and one that came after keeps their places in the tree.
 pub(super) fn erase_import(
     sql: &Sql<'_>,
+    purge: Stream,
     position: u64,
     tally: &mut Tally,
 ) -> rusqlite::Result<()> {
@@ -234,5 +240,5 @@ pub(super) fn erase_import(
     }
     tally.erased.turns += imported.turns.len() as u64;
     erase_event(sql, position, tally)?;
-    note_loss(sql, &Stream::Session(imported.session).to_string())
+    note_loss(sql, purge, &Stream::Session(imported.session).to_string())
 }

@@ -10,7 +10,7 @@ use super::{
 use crate::read::ReadError;
 use crate::sql::{Columns, Sql, int, limit};
 use crate::user_storage;
-use domain::id::SessionId;
+use domain::id::{SessionId, Stream};
 use rusqlite::{Row, params};
 
 /// Remembered requests that one transaction forgets.
@@ -22,7 +22,7 @@ pub(super) struct SessionEvents {
     id: String,
     stream: String,
     found: Vec<Found>,
-    /// What else the transaction may erase.
+    /// Everything else that the transaction may erase.
     room: Room,
     /// The version up to which the session's events were looked at.
     seen: u64,
@@ -121,6 +121,7 @@ impl SessionEvents {
     pub(super) fn erase(
         mut self,
         sql: &Sql<'_>,
+        purge: Stream,
         tally: &mut Tally,
     ) -> rusqlite::Result<Option<u64>> {
         if self.is_all {
@@ -149,7 +150,7 @@ impl SessionEvents {
         }
         let is_done = erase_beside(sql, &self.id, tally)?;
         if is_done {
-            note_loss(sql, &self.stream)?;
+            note_loss(sql, purge, &self.stream)?;
         }
         Ok((!is_done).then_some(BEHIND_ALL))
     }

@@ -21,18 +21,32 @@ use rusqlite::params;
 use std::collections::BTreeMap;
 
 /// Prefix of the names of marks, in the store's metadata, of streams that have lost events. They
-/// outlive a crash between two transactions.
+/// outlive a crash between two transactions. The value of a mark names the purges that erased the
+/// events: a stream that cannot be read keeps only those open. `due`, which older versions wrote,
+/// stands for all purges.
 const DUE: &str = "fold/";
 /// References to blobs that are read at a time.
 const REFERENCES_READ: usize = 4_096;
 
-/// Notes that a stream has lost an event from which more follows than rows of its own.
-pub(super) fn note_loss(sql: &Sql<'_>, stream: &str) -> rusqlite::Result<()> {
-    meta::note(sql, &mark(stream), "due")
+/// Notes that a stream has lost an event in a purge, from which more follows than rows of its own.
+pub(super) fn note_loss(sql: &Sql<'_>, purge: Stream, stream: &str) -> rusqlite::Result<()> {
+    let text = "INSERT INTO meta (name, value) VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE SET \
+                value = meta.value || ' ' || excluded.value WHERE meta.value <> 'due' AND \
+                instr(meta.value, excluded.value) = 0";
+    sql.write(text, params![mark(stream), purge.to_string()])
 }
 
 fn mark(stream: &str) -> String {
     format!("{DUE}{stream}")
+}
+
+/// Returns the next stream that has lost events in a purge.
+fn next_due(sql: &Sql<'_>, purge: Stream) -> rusqlite::Result<Option<String>> {
+    let text = "SELECT name FROM meta WHERE name GLOB 'fold/*' AND (value = 'due' OR instr(value, \
+                ?1) > 0) ORDER BY name LIMIT 1";
+    let name = sql.row(text, [purge.to_string()], |row| row.get::<_, String>(0))?;
+    let stream = name.as_deref().and_then(|name| name.strip_prefix(DUE));
+    Ok(stream.map(str::to_owned))
 }
 
 /// The rest of a stream, folded up to some version.
@@ -54,18 +68,13 @@ struct Reference {
 }
 
 impl Store {
-    /// Makes anew what follows from one of the streams that have lost events. Returns whether there
-    /// was none.
+    /// Makes anew what follows from one of the streams that have lost events in a purge. Returns
+    /// whether there was none.
     pub(super) async fn fold_next_rest(&self, purge: Stream) -> Result<bool, CommitError> {
-        let due = self.read(|sql| {
-            let text = "SELECT name FROM meta WHERE name GLOB 'fold/*' ORDER BY name LIMIT 1";
-            sql.row(text, [], |row| row.get::<_, String>(0))
-        });
-        let due = due.await?;
-        let Some(stream) = due.as_deref().and_then(|name| name.strip_prefix(DUE)) else {
+        let Some(stream) = self.read(move |sql| next_due(sql, purge)).await? else {
             return Ok(true);
         };
-        let mut rest = self.rest_of(stream.to_owned()).await?;
+        let mut rest = self.rest_of(stream).await?;
         loop {
             rest = self.read_on(rest).await?;
             let (written, is_done) = self.write_rest(purge, rest).await?;
@@ -197,6 +206,7 @@ impl Rest {
             return Ok(false);
         }
         self.write_agent(sql)?;
+        // Whichever purges it names: all events that are left were looked at.
         meta::remove(sql, &mark(&self.stream))?;
         Ok(true)
     }

@@ -34,7 +34,7 @@ pub struct NoteRow {
     pub time: Timestamp,
 }
 
-/// How far the memory agent of its agent has read a session.
+/// The place up to which the memory agent of its agent has read a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReadingRow {
     /// The session that is read.

@@ -136,18 +136,27 @@ const OF_ID: &str = select!(
      AND s.status <> 'deleted' AND (a.role <> 'mentee' OR s.user_id = ?2)))"
 );
 
-/// Reads a page of the tasks that are meant, by the narrowest field that is given.
-fn listed(
-    sql: &Sql<'_>,
-    filter: &TaskFilter,
-    after: (Timestamp, OperationId),
+/// A part of a list of tasks.
+#[derive(Debug, Clone, Copy)]
+struct Page {
+    after: Place,
     limit: usize,
-) -> rusqlite::Result<Vec<TaskRow>> {
-    let time = int(after.0.0);
-    let id = after.1.0.0;
+}
+
+/// The place of a task in a list, the newest first.
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    created_at: Timestamp,
+    id: OperationId,
+}
+
+/// Reads a page of the tasks that are meant, by the narrowest field that is given.
+fn listed(sql: &Sql<'_>, filter: &TaskFilter, page: Page) -> rusqlite::Result<Vec<TaskRow>> {
+    let time = int(page.after.created_at.0);
+    let id = page.after.id.0.0;
     let from = int(filter.from.map_or(0, |from| from.0));
     let to = int(filter.to.map_or(u64::MAX >> 1, |to| to.0));
-    let limit = rows(limit);
+    let limit = rows(page.limit);
     let session = filter.session.map(|session| session.to_string());
     let agent = filter.agent.map(|agent| agent.to_string());
     let user = filter.user.as_ref().map(UserId::as_str);
@@ -180,9 +189,15 @@ impl Store {
         after: Option<(Timestamp, OperationId)>,
         limit: usize,
     ) -> Result<Vec<TaskRow>, ReadError> {
-        let after = after.unwrap_or((Timestamp(u64::MAX >> 1), OperationId(Digest([u8::MAX; 32]))));
-        self.read(move |sql| listed(sql, &filter, after, limit))
-            .await
+        let first = Place {
+            created_at: Timestamp(u64::MAX >> 1),
+            id: OperationId(Digest([u8::MAX; 32])),
+        };
+        let page = Page {
+            after: after.map_or(first, |(created_at, id)| Place { created_at, id }),
+            limit,
+        };
+        self.read(move |sql| listed(sql, &filter, page)).await
     }
 
     /// Returns delegations whose callers wait for them, at most `limit`: for whom they work, and
@@ -232,9 +247,9 @@ pub(super) fn facts(row: &Row<'_>, first: usize) -> rusqlite::Result<TaskFacts> 
         Some(_) | None => Carrier::Gone,
     };
     Ok(TaskFacts {
-        settled: word(row, first, TaskState::from_word)?,
+        settled: read_word(row, first, TaskState::from_word)?,
         carrier,
-        end: word(row, first + 3, TurnEnd::from_word)?,
+        end: read_word(row, first + 3, TurnEnd::from_word)?,
         asks: row.get(first + 4)?,
     })
 }
@@ -249,7 +264,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<TaskRow> {
         agent: row.id(3)?,
         agent_path: row.get(4)?,
         user_id: row.id(5)?,
-        kind: word(row, 6, TaskKind::from_word)?.unwrap_or(TaskKind::Dispatch),
+        kind: read_word(row, 6, TaskKind::from_word)?.unwrap_or(TaskKind::Dispatch),
         target: row.get(7)?,
         operation: row.get(8)?,
         parameters: row.get(9)?,
@@ -270,7 +285,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<TaskRow> {
 }
 
 /// Reads a word of a closed list, or none.
-fn word<T>(
+fn read_word<T>(
     row: &Row<'_>,
     column: usize,
     read: impl FnOnce(&str) -> Option<T>,

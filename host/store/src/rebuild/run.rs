@@ -5,7 +5,7 @@ use super::{RebuildError, RebuildStage, RebuildState, Rebuilt, compare, replace,
 use crate::copy::copy_to_read;
 use crate::event_row::Head;
 use crate::fault;
-use crate::log::{Log, Watched};
+use crate::log::{LOOK_OPS, Log, Watched};
 use crate::read::ReadError;
 use crate::readers::connect;
 use crate::scratch::Scratch;
@@ -21,9 +21,6 @@ use std::thread::Builder;
 use std::time::Duration;
 use tokio::sync::{oneshot, watch};
 use touched::Notes;
-
-/// Steps of SQLite's machine after which it looks whether the store is to be closed.
-const LOOK_OPS: i32 = 10_000;
 
 /// Result of a rebuild, for the caller that began it.
 type Answer = oneshot::Receiver<Result<Rebuilt, RebuildError>>;
@@ -144,9 +141,19 @@ impl Rebuild {
         let events = Sql::new(&events);
         let of = self.done(Head::read(&events))?.position;
         let tell = |stage, events| self.tell(stage, events, of);
-        self.done(side.fold(&events, &mut |position| {
-            tell(RebuildStage::Folding, position)
-        }))?;
+        let fold = |side: &mut Side| {
+            // A chunk is not ended. It is held back, and not taken for somebody else's read.
+            let chunk = Watched::unattached(&self.log);
+            chunk.begins();
+            let folded = side.fold(&events, &mut |position| {
+                chunk.ends();
+                tell(RebuildStage::Folding, position);
+                chunk.begins();
+            });
+            chunk.ends();
+            self.done(folded)
+        };
+        fold(&mut side)?;
         fault::point("store.rebuild.folded");
         self.between(|sql| touched::watch(sql.connection(), Notes::Own))?;
         watched.begins();
@@ -173,9 +180,7 @@ impl Rebuild {
         };
         // Folding does less for each event than the writer, so it gets to the end; the last few are
         // folded while the writer waits.
-        self.done(side.fold(&events, &mut |position| {
-            tell(RebuildStage::Folding, position)
-        }))?;
+        fold(&mut side)?;
         tell(RebuildStage::Replacing, side.position);
         let database = self.database.clone();
         self.between(move |sql| replace::replace(sql, side, &database, differs))

@@ -8,7 +8,8 @@ use domain::event::Source;
 use domain::id::Stream;
 use std::fs;
 use std::path::Path;
-use std::sync::atomic::Ordering;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// The bound of the log in these tests.
@@ -22,6 +23,11 @@ fn log_bytes(dir: &Path) -> u64 {
 
 /// Commits several times as much as the log may hold; the most that it held.
 async fn much(store: &Store, dir: &Path) -> u64 {
+    much_in_between(store, dir, Duration::ZERO).await
+}
+
+/// The same with a pause after each commit, in which reads end and others begin.
+async fn much_in_between(store: &Store, dir: &Path, pause: Duration) -> u64 {
     let mut most = 0;
     for n in 0..80_u8 {
         let mut blob = vec![7; COMMIT_BYTES];
@@ -31,6 +37,7 @@ async fn much(store: &Store, dir: &Path) -> u64 {
             .await
             .unwrap();
         most = most.max(log_bytes(dir));
+        tokio::time::sleep(pause).await;
     }
     most
 }
@@ -49,6 +56,72 @@ async fn read_without_end(
         sql.connection().query_row(text, [], |row| row.get(0))
     });
     endless.await
+}
+
+/// Reads one after the other without a pause until commits are over, each of them for so long or
+/// until it is ended; the number of those that were ended.
+async fn read_again_and_again(store: Store, is_over: Arc<AtomicBool>, each: Duration) -> u64 {
+    let mut ended = 0;
+    while !is_over.load(Ordering::Relaxed) {
+        let is_over = Arc::clone(&is_over);
+        let read = store.read(move |sql| {
+            let text = "WITH RECURSIVE n (i) AS (SELECT position FROM head UNION ALL SELECT i + 1 \
+                        FROM n LIMIT 10000) SELECT count(*) FROM n";
+            let begun = Instant::now();
+            while begun.elapsed() < each && !is_over.load(Ordering::Relaxed) {
+                sql.connection()
+                    .query_row(text, [], |row| row.get::<_, i64>(0))?;
+            }
+            Ok(())
+        });
+        match read.await {
+            Ok(()) => {}
+            Err(ReadError::InTheWay) => ended += 1,
+            Err(error) => panic!("{error}"),
+        }
+    }
+    ended
+}
+
+/// Looks at one row again and again until commits are over: with every other look on the caller's
+/// thread.
+async fn look_again_and_again(store: Store, is_over: Arc<AtomicBool>) {
+    while !is_over.load(Ordering::Relaxed) {
+        let look = "SELECT 1 FROM head WHERE id = 1";
+        assert!(store.read(|sql| sql.exists(look, [])).await.unwrap());
+        let there = store.point_read(|sql| sql.exists(look, [])).await;
+        assert!(there.unwrap());
+        tokio::task::yield_now().await;
+    }
+}
+
+/// Opens a store whose log has a small bound, and lets another program begin to read it.
+fn held(dir: &Path) -> (Store, rusqlite::Connection) {
+    let store = Store::open(
+        dir,
+        Options {
+            log_bytes_max: LOG_BYTES_MAX,
+            ..options()
+        },
+    )
+    .unwrap();
+    let outsider = rusqlite::Connection::open(dir.join("store.db")).unwrap();
+    outsider
+        .execute_batch("BEGIN; SELECT position FROM head")
+        .unwrap();
+    (store, outsider)
+}
+
+/// Waits until the writer has the log begin anew by itself.
+async fn begun_anew(store: &Store) {
+    let anew = async {
+        while store.log_state().failing.is_some() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), anew)
+        .await
+        .expect("the log begins anew");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -89,21 +162,71 @@ async fn a_read_that_never_ends_leaves_the_log_within_its_bound() {
     );
 }
 
+/// A read that begins while the writer waits must not take the place of the one that it waits for.
+/// Looks at single rows are not ended.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn reads_that_follow_each_other_leave_the_log_within_its_bound() {
+    for readers in [1, 4] {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(
+            dir.path(),
+            Options {
+                log_bytes_max: LOG_BYTES_MAX,
+                readers,
+                ..options()
+            },
+        )
+        .unwrap();
+        let is_over = Arc::new(AtomicBool::new(false));
+        let reads = [10, 30, 70].map(|ms| {
+            let each = Duration::from_millis(ms);
+            tokio::spawn(read_again_and_again(
+                store.clone(),
+                Arc::clone(&is_over),
+                each,
+            ))
+        });
+        let looks = tokio::spawn(look_again_and_again(store.clone(), Arc::clone(&is_over)));
+        let most = much_in_between(&store, dir.path(), Duration::from_millis(10)).await;
+        is_over.store(true, Ordering::Relaxed);
+        looks.await.expect("no look is ended");
+        let mut ended = 0;
+        for read in reads {
+            ended += read.await.unwrap();
+        }
+        assert!(
+            most < LOG_BYTES_MAX + 4 * COMMIT_BYTES as u64,
+            "{most} bytes beside {readers} threads that read"
+        );
+        let state = store.log_state();
+        assert_eq!((state.reads_ended, state.failing), (ended, None));
+    }
+}
+
+/// Reads that follow each other are not what holds the log then.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn reads_that_follow_each_other_are_spared_while_somebody_else_holds_the_log() {
+    let dir = tempfile::tempdir().unwrap();
+    let (store, _outsider) = held(dir.path());
+    let is_over = Arc::new(AtomicBool::new(false));
+    let reads = tokio::spawn(read_again_and_again(
+        store.clone(),
+        Arc::clone(&is_over),
+        Duration::MAX,
+    ));
+    assert!(much(&store, dir.path()).await > LOG_BYTES_MAX);
+    let ended = store.log_state().reads_ended;
+    // Longer than a read goes on that is in the way.
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    much(&store, dir.path()).await;
+    is_over.store(true, Ordering::Relaxed);
+    assert_eq!(reads.await.unwrap(), ended);
+}
+
 #[tokio::test]
 async fn a_log_that_somebody_else_holds_is_told_of_until_it_begins_anew() {
     let dir = tempfile::tempdir().unwrap();
-    let store = Store::open(
-        dir.path(),
-        Options {
-            log_bytes_max: LOG_BYTES_MAX,
-            ..options()
-        },
-    )
-    .unwrap();
-    let outsider = rusqlite::Connection::open(dir.path().join("store.db")).unwrap();
-    outsider
-        .execute_batch("BEGIN; SELECT position FROM head")
-        .unwrap();
+    let (store, outsider) = held(dir.path());
     assert!(much(&store, dir.path()).await > LOG_BYTES_MAX);
     let state = store.log_state();
     assert!(
@@ -111,14 +234,7 @@ async fn a_log_that_somebody_else_holds_is_told_of_until_it_begins_anew() {
         "{state:?}"
     );
     outsider.execute_batch("ROLLBACK").unwrap();
-    let anew = async {
-        while store.log_state().failing.is_some() {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-    };
-    tokio::time::timeout(Duration::from_secs(20), anew)
-        .await
-        .expect("the writer tries by itself");
+    begun_anew(&store).await;
 }
 
 /// The read of another program cannot be ended: nothing is gained by ending the store's own reads,
@@ -126,18 +242,7 @@ async fn a_log_that_somebody_else_holds_is_told_of_until_it_begins_anew() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_log_that_somebody_else_holds_ends_no_read_and_keeps_no_commit_waiting() {
     let dir = tempfile::tempdir().unwrap();
-    let store = Store::open(
-        dir.path(),
-        Options {
-            log_bytes_max: LOG_BYTES_MAX,
-            ..options()
-        },
-    )
-    .unwrap();
-    let outsider = rusqlite::Connection::open(dir.path().join("store.db")).unwrap();
-    outsider
-        .execute_batch("BEGIN; SELECT position FROM head")
-        .unwrap();
+    let (store, _outsider) = held(dir.path());
     assert!(much(&store, dir.path()).await > LOG_BYTES_MAX);
     assert!(store.log_state().failing.is_some());
     let read = store.read(|sql| {
@@ -170,18 +275,7 @@ async fn a_log_that_somebody_else_holds_ends_no_read_and_keeps_no_commit_waiting
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_read_in_the_way_is_ended_soon_after_somebody_else_let_go_of_the_log() {
     let dir = tempfile::tempdir().unwrap();
-    let store = Store::open(
-        dir.path(),
-        Options {
-            log_bytes_max: LOG_BYTES_MAX,
-            ..options()
-        },
-    )
-    .unwrap();
-    let outsider = rusqlite::Connection::open(dir.path().join("store.db")).unwrap();
-    outsider
-        .execute_batch("BEGIN; SELECT position FROM head")
-        .unwrap();
+    let (store, outsider) = held(dir.path());
     assert!(much(&store, dir.path()).await > LOG_BYTES_MAX);
     let (begun, has_begun) = tokio::sync::oneshot::channel();
     let read = tokio::spawn(read_without_end(store.clone(), begun));
@@ -193,14 +287,7 @@ async fn a_read_in_the_way_is_ended_soon_after_somebody_else_let_go_of_the_log()
         .expect("the read is ended")
         .unwrap();
     assert!(matches!(ended, Err(ReadError::InTheWay)), "{ended:?}");
-    let anew = async {
-        while store.log_state().failing.is_some() {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-    };
-    tokio::time::timeout(Duration::from_secs(20), anew)
-        .await
-        .expect("it begins anew");
+    begun_anew(&store).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -24,11 +24,13 @@ use domain::delegate::Priority;
 use domain::digest::Digest;
 use domain::event::{ConnectorKeyBound, DefinitionMade, ItemRecorded};
 use domain::event::{
-    Event, InputDead, InputRequeued, NoteRemembered, OperationStarted, PreferencesUpdated,
-    RunSettled, RunStepped, SlotCompleted, SlotTaken, SlotTerminated, Source, TurnCommitted,
+    Event, InputDead, InputRequeued, MemoryRead, NoteRemembered, OperationStarted,
+    PreferencesUpdated, RunSettled, RunStepped, SlotCompleted, SlotTaken, SlotTerminated, Source,
+    TurnCommitted,
 };
 use domain::grant::BucketScope;
 use domain::id::{ConversationId, RunId, Stream, TurnId};
+use domain::memory::Occasion;
 use domain::message::Role;
 use domain::operation::{Continuation, Operation, Pause, Performer, Settlement};
 use domain::queue::WaitKind;
@@ -1070,6 +1072,18 @@ async fn projections_are_the_same_when_they_are_folded_again() {
             vec![issued(1, "ada"), issued(2, "bob"), revoked(2, "lost")],
         )
         .await;
+
+    let read = MemoryRead {
+        session: session(1),
+        agent: agent(2),
+        reader: session(2),
+        through: turn.id,
+        through_message: turn.last_message,
+        input: input(52),
+        because: Occasion::Due,
+        time: NOON,
+    };
+    sample.append(stream, vec![Event::MemoryRead(read)]).await;
 
     let before = everything(&sample.database());
     assert!(

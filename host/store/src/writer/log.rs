@@ -2,25 +2,34 @@
 
 use super::Writer;
 use crate::fault;
-use crate::log::Length;
+use crate::log::{FULL_WAIT_MS, Length};
 use crate::open::{BUSY_TIMEOUT, disown};
 use crate::stats::count;
 use rusqlite::ErrorCode;
 use rusqlite::wal::CheckpointMode;
-use std::io;
 use std::time::Duration;
+use std::{io, thread};
 
 /// Pages in the write-ahead log after which they are moved to the database. SQLite would do this
 /// before the commit returns; here it is done after those who wait have their answer.
 const CHECKPOINT_PAGES: usize = 4_000;
 /// Time that commits wait for reads to leave a long log, in milliseconds.
 const LONG_WAIT_MS: u64 = 20;
-/// The same for one that is full. Reads are ended meanwhile, and look several times in this time
-/// whether they are to end.
-const FULL_WAIT_MS: u64 = 500;
+/// The pause between two looks whether they have left it, in milliseconds.
+const LOOK_MS: u64 = 2;
 /// The shortest time from a try for which commits waited in vain, while nothing in the store was in
 /// the way, to the next one, in milliseconds.
 const HELD_PAUSE_MS: u64 = 5_000;
+
+/// Reads for which commits have waited in vain while the log was full.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Holder {
+    /// Reads of the store's own that had begun by then, in milliseconds of the log's clock. They
+    /// are ended as soon as they look.
+    Own { begun_by_ms: u64 },
+    /// Reads of somebody else.
+    Other(Held),
+}
 
 /// A full log that somebody else holds.
 #[derive(Debug, Clone, Copy)]
@@ -52,8 +61,8 @@ impl Writer<'_> {
             self.state.checkpointed_pages = 0;
         }
         let length = self.log.length();
-        let is_newly_full = length == Length::Full && self.log.set_full();
-        if pages < self.state.checkpointed_pages + CHECKPOINT_PAGES && !is_newly_full {
+        let is_urgent = length == Length::Full && (self.log.set_full() || self.is_let_go());
+        if pages < self.state.checkpointed_pages + CHECKPOINT_PAGES && !is_urgent {
             return;
         }
         self.state.checkpointed_pages = pages;
@@ -71,21 +80,47 @@ impl Writer<'_> {
         }
     }
 
-    /// Has a full log start over. Another program that reads cannot be ended. While it goes on, no
-    /// read of the store's own is ended and no try waits: neither would help.
+    /// Returns whether reads of the store's own that held a full log have ended since.
+    fn is_let_go(&self) -> bool {
+        matches!(
+            self.state.holder,
+            Some(Holder::Own { begun_by_ms }) if !self.log.has_read_begun_by(begun_by_ms)
+        )
+    }
+
+    /// Has a full log start over. Reads of the store's own that would begin meanwhile are held
+    /// back. Another program that reads cannot be ended. While it goes on, no read of the store's
+    /// own is ended or held back and no try waits: none of that would help.
     fn restart_full_log(&mut self) {
-        if let Some(held) = self.state.held {
+        if let Some(holder) = self.state.holder {
             self.restart_log(Duration::ZERO);
-            if !self.log.is_full() || !self.look_at_reads().is_some_and(|now| held.is_over(now)) {
+            if !self.log.is_full() {
+                return;
+            }
+            let may_succeed = match holder {
+                Holder::Own { .. } => self.is_let_go(),
+                Holder::Other(held) => self.look_at_reads().is_some_and(|now| held.is_over(now)),
+            };
+            if !may_succeed {
                 return;
             }
         }
-        self.log.end_reads();
+        self.log.clear_reads();
         self.restart_log(Duration::from_millis(FULL_WAIT_MS));
-        if self.log.is_full() && !self.log.has_long_read() {
-            self.log.spare_reads();
-            self.state.held = self.look_at_reads();
+        if self.log.is_full() {
+            // None begins any more: if none goes on either, a last try fails for somebody else.
+            let begun_by_ms = self.log.ms();
+            if self.log.has_read_begun_by(begun_by_ms) {
+                self.state.holder = Some(Holder::Own { begun_by_ms });
+            } else {
+                self.restart_log(Duration::ZERO);
+                if self.log.is_full() {
+                    self.log.spare_reads();
+                    self.state.holder = self.look_at_reads().map(Holder::Other);
+                }
+            }
         }
+        self.log.admit_reads();
     }
 
     /// Moves as much of the log as reads permit. That tells where the oldest of them began; none if
@@ -102,35 +137,28 @@ impl Writer<'_> {
     }
 
     /// Moves the log to the database and waits until no read uses it. The next commit then starts
-    /// it over. Reads that begin meanwhile read the database, and are not in the way.
+    /// it over. Reads that begin once all of it is moved read the database, and are not in the way.
     fn restart_log(&mut self, patience: Duration) {
-        let connection = self.sql.connection();
-        let moved = connection.busy_timeout(patience).and_then(|()| {
-            fault::point("store.checkpoint");
-            count(&self.counters.checkpoints, 1);
-            connection.wal_checkpoint_v2(None::<&str>, CheckpointMode::RESTART)
-        });
-        if let Err(error) = connection.busy_timeout(BUSY_TIMEOUT) {
-            tracing::warn!(
-                error = &error as &dyn std::error::Error,
-                "the writer does not wait for locks as it should"
-            );
+        fault::point("store.checkpoint");
+        count(&self.counters.checkpoints, 1);
+        let mut moved = self.try_to_restart();
+        let mut waited = Duration::ZERO;
+        while waited < patience && moved.as_ref().is_err_and(is_busy) {
+            let pause = Duration::from_millis(LOOK_MS);
+            thread::sleep(pause);
+            waited += pause;
+            moved = self.try_to_restart();
         }
         match moved {
-            Ok(_) => {
+            Ok(()) => {
                 fault::point("store.checkpoint");
                 self.log.restarted();
                 self.log.moved(None);
                 self.state.checkpointed_pages = 0;
-                self.state.held = None;
+                self.state.holder = None;
             }
             // Somebody reads. That is nothing to tell of as long as there is room.
-            Err(error)
-                if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy)
-                    && !self.log.is_full() =>
-            {
-                self.log.moved(None)
-            }
+            Err(error) if is_busy(&error) && !self.log.is_full() => self.log.moved(None),
             Err(error) => {
                 // Tries that do not wait are many, and repeat what one that waited has found.
                 if !patience.is_zero() {
@@ -143,6 +171,23 @@ impl Writer<'_> {
                 self.log.moved(Some(&error));
             }
         }
+    }
+
+    /// Does the same without waiting. SQLite looks only once where a read began that it waits for,
+    /// and goes by that if the next read has taken the place of that one when it looks again. So it
+    /// would wait in vain for reads that follow each other.
+    fn try_to_restart(&self) -> rusqlite::Result<()> {
+        let connection = self.sql.connection();
+        let moved = connection
+            .busy_timeout(Duration::ZERO)
+            .and_then(|()| connection.wal_checkpoint_v2(None::<&str>, CheckpointMode::RESTART));
+        if let Err(error) = connection.busy_timeout(BUSY_TIMEOUT) {
+            tracing::warn!(
+                error = &error as &dyn std::error::Error,
+                "the writer does not wait for locks as it should"
+            );
+        }
+        moved.map(drop)
     }
 
     /// Keeps a transaction whose end failed from being found in the log after this process was
@@ -184,14 +229,16 @@ impl Writer<'_> {
     }
 }
 
+fn is_busy(error: &rusqlite::Error) -> bool {
+    error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy)
+}
+
 /// Fails when somebody else holds the lock under which the log is written: they may write over what
 /// is to be disowned, or let go of the lock and leave it there. A lock that cannot be taken for
 /// another reason, such as a broken disk, is nobody else's.
 fn unless_busy(locked: rusqlite::Result<usize>) -> io::Result<()> {
     match locked {
-        Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) => {
-            Err(io::Error::other(error))
-        }
+        Err(error) if is_busy(&error) => Err(io::Error::other(error)),
         Ok(_) | Err(_) => Ok(()),
     }
 }

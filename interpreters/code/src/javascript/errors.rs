@@ -1,8 +1,9 @@
 //! Errors of a program, with the place in it that they are about.
 
 use super::PROGRAM;
+use super::names::place_of_read;
+use super::places::{Place, last_line};
 use super::rendering::text_of;
-use super::ticks;
 use super::world::World;
 use crate::output::Thrown;
 use crate::request::Allowance;
@@ -12,16 +13,31 @@ use boa_engine::{Context, JsError, JsObject, JsString, JsValue, js_string};
 const MESSAGE_BYTES_MAX: usize = 8 << 10;
 /// The engine's message about a program that ends too early.
 const ABRUPT_END: &str = "abrupt end";
+/// Words of the engine's errors about buffers for which there is no memory.
+const NO_ROOM: [&str; 2] = [
+    "while allocating data block",
+    "exceeds the maximum buffer size",
+];
 /// Frames of a stack.
 const FRAMES_MAX: usize = 10;
-/// Bytes of a frame.
+/// Bytes of the name of a function, or of an error.
 const FRAME_BYTES_MAX: usize = 200;
 
-/// A place in the program.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Place {
-    line: u32,
-    column: u32,
+/// A call of a function of the program.
+#[derive(PartialEq)]
+struct Frame<'a> {
+    function: &'a str,
+    place: Option<Place>,
+}
+
+impl Frame<'_> {
+    fn text(&self) -> String {
+        let function = cut(self.function, FRAME_BYTES_MAX);
+        match self.place {
+            Some(Place { line, column }) => format!("{function} ({PROGRAM}:{line}:{column})"),
+            None => format!("{function} ({PROGRAM})"),
+        }
+    }
 }
 
 /// Reads an error.
@@ -81,7 +97,7 @@ pub(super) fn timed_out(allowance: Allowance) -> Thrown {
     let computing_ms = allowance.computing.as_millis();
     let is_bounded_twice = computing_ms < whole_ms;
     let had = if is_bounded_twice {
-        format!("{computing_ms} ms to compute, and {whole_ms} ms with its timers")
+        format!("{computing_ms} ms to run, and {whole_ms} ms with its timers")
     } else {
         format!("{whole_ms} ms, timers included")
     };
@@ -92,40 +108,84 @@ pub(super) fn timed_out(allowance: Allowance) -> Thrown {
     }
 }
 
+/// Returns whether an error is that of a buffer for which there is no memory.
+pub(super) fn is_for_want_of_memory(thrown: &Thrown) -> bool {
+    thrown.name == "RangeError" && NO_ROOM.iter().any(|words| thrown.message.contains(words))
+}
+
 /// Adds place, stack and hint.
 fn placed(mut thrown: Thrown, trace: &str, world: &World) -> Thrown {
-    let shift = world.first_line_shift.get();
-    let frames: Vec<&str> = trace
-        .lines()
-        .map(str::trim)
-        .filter_map(|line| line.strip_prefix("at "))
-        .filter(|frame| frame.contains(PROGRAM))
-        .take(FRAMES_MAX)
-        .collect();
-    let place = frames
-        .iter()
-        .find_map(|frame| place_in(frame))
-        .or_else(|| place_of_syntax(&thrown.message))
-        .or_else(|| place_in(trace));
+    let mut frames = frames_of(trace, world);
+    let place = match undefined_name(&thrown) {
+        Some(name) if is_innermost_own(trace) => {
+            let from = frames.first().and_then(|frame| frame.place);
+            let place = place_of_read(&world.code, name, from);
+            if let Some(frame) = frames.first_mut() {
+                frame.place = place;
+            }
+            place
+        }
+        _ => frames
+            .iter()
+            .find_map(|frame| frame.place)
+            .or_else(|| place_of_syntax(&thrown.message).map(|place| world.original(place)))
+            .or_else(|| place_in(trace).and_then(|place| own_place(place, world))),
+    };
     if let Some(place) = place {
         thrown.line = Some(place.line);
-        let column = if place.line == 1 {
-            place.column.saturating_sub(shift).max(1)
-        } else {
-            place.column
-        };
-        let inserts = world.inserts.borrow();
-        thrown.column = Some(ticks::column(&inserts, place.line, column));
+        thrown.column = Some(place.column);
     } else if thrown.message == ABRUPT_END {
-        thrown.line = Some(world.last_line.get());
+        thrown.line = Some(last_line(&world.code));
         "the program ends in the middle of something".clone_into(&mut thrown.message);
     }
-    thrown.stack = frames
-        .iter()
-        .map(|frame| cut(frame, FRAME_BYTES_MAX))
-        .collect();
+    thrown.stack = frames.iter().map(Frame::text).collect();
     thrown.hint = hint(&thrown);
     thrown
+}
+
+/// Returns the frames of the program, innermost first, each of them once. Left out is what was put
+/// around the program: it is called beyond the last line.
+fn frames_of<'a>(trace: &'a str, world: &World) -> Vec<Frame<'a>> {
+    let mut frames = Vec::new();
+    for frame in trace.lines().filter_map(frame_in) {
+        let place = frame.place.and_then(|place| own_place(place, world));
+        let is_around = frame.place.is_some() && place.is_none();
+        let frame = Frame { place, ..frame };
+        if frames.len() < FRAMES_MAX && !is_around && !frames.contains(&frame) {
+            frames.push(frame);
+        }
+    }
+    frames
+}
+
+/// Returns a place in the program as it was. None for one beyond its last line.
+fn own_place(place: Place, world: &World) -> Option<Place> {
+    let place = world.original(place);
+    (place.line <= last_line(&world.code)).then_some(place)
+}
+
+/// Reads `at f (program.js:3:7)`, or `at f (program.js:?:?)`.
+fn frame_in(line: &str) -> Option<Frame<'_>> {
+    let frame = line.trim().strip_prefix("at ")?;
+    let (function, _) = frame.rsplit_once(&format!(" ({PROGRAM}:"))?;
+    Some(Frame {
+        function,
+        place: place_in(frame),
+    })
+}
+
+/// Returns whether what was running is the program's own.
+fn is_innermost_own(trace: &str) -> bool {
+    let mut frames = trace.lines().filter(|line| line.trim().starts_with("at "));
+    frames.next().and_then(frame_in).is_some()
+}
+
+/// Returns the name that an error says is not defined.
+fn undefined_name(thrown: &Thrown) -> Option<&str> {
+    if thrown.name != "ReferenceError" {
+        return None;
+    }
+    thrown.message.strip_suffix(" is not defined")
 }
 
 /// Reads `program.js:3:7`.
@@ -159,15 +219,24 @@ fn number(text: &str) -> Option<(u32, &str)> {
 
 /// Returns what may help with an error that comes of what is not there.
 fn hint(thrown: &Thrown) -> Option<String> {
-    let said = &thrown.message;
-    let names = |words: &[&str]| words.iter().any(|word| said.contains(word));
+    let is_of_name = |letter: char| letter.is_alphanumeric() || matches!(letter, '_' | '$');
+    let names = |words: &[&str]| {
+        let mut said = thrown.message.split(|letter: char| !is_of_name(letter));
+        said.any(|word| words.contains(&word))
+    };
     let hint = if names(&["fetch", "XMLHttpRequest", "WebSocket"]) {
         "A program has no network here."
     } else if names(&[
         "require", "import", "module", "process", "Deno", "Bun", "Buffer",
     ]) {
         "A program has no modules, files, network or environment here; it is plain ECMAScript."
-    } else if names(&["Intl", "Temporal", "toLocale"]) {
+    } else if names(&[
+        "Intl",
+        "Temporal",
+        "toLocaleString",
+        "toLocaleDateString",
+        "toLocaleTimeString",
+    ]) {
         "Intl and Temporal are not part of this interpreter."
     } else {
         return None;

@@ -2,7 +2,7 @@
 
 use super::clock::ProgramClock;
 use super::jobs::Jobs;
-use super::ticks::Insert;
+use super::places::{Insert, Place, original};
 use super::timers::Timers;
 use crate::output::Stream;
 use crate::request::Allowance;
@@ -27,10 +27,8 @@ pub(super) struct World {
     pub(super) groups: Cell<usize>,
     /// The functions that write values down, once they are needed.
     pub(super) writers: RefCell<Option<JsObject>>,
-    /// Columns by which the program's first line was moved.
-    pub(super) first_line_shift: Cell<u32>,
-    /// The program's last line, counted from 1.
-    pub(super) last_line: Cell<u32>,
+    /// The program as it was.
+    pub(super) code: String,
     /// Text that was inserted in the program.
     pub(super) inserts: RefCell<Vec<Insert>>,
     /// Iterations of loops that look at the clock.
@@ -39,7 +37,7 @@ pub(super) struct World {
 }
 
 impl World {
-    pub(super) fn new(allowance: Allowance) -> Self {
+    pub(super) fn new(code: &str, allowance: Allowance) -> Self {
         Self {
             clock: Rc::new(ProgramClock::new(allowance)),
             jobs: Rc::default(),
@@ -48,8 +46,7 @@ impl World {
             stderr: RefCell::default(),
             groups: Cell::default(),
             writers: RefCell::default(),
-            first_line_shift: Cell::default(),
-            last_line: Cell::default(),
+            code: code.to_owned(),
             inserts: RefCell::default(),
             ticks: Cell::default(),
             rejected: RefCell::default(),
@@ -59,6 +56,11 @@ impl World {
     /// The world of a context; none if it was made without one.
     pub(super) fn from_context(context: &Context) -> Option<Rc<Self>> {
         context.get_data::<Rc<Self>>().cloned()
+    }
+
+    /// Returns the place in the program as it was, for one in the program as it runs.
+    pub(super) fn original(&self, place: Place) -> Place {
+        original(&self.inserts.borrow(), place)
     }
 
     /// The reason of the first promise that was rejected and that nobody handled.

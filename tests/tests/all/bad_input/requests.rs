@@ -114,6 +114,8 @@ fn known<'a>(
         "turn_id" => NO_TURN,
         // There is none: nothing was handed over.
         "task_id" => NO_TURN,
+        // There is none: nothing was kept.
+        "note" => NOBODY,
         "input" => &stage.input,
         _ => panic!("{operation}: say here which `{name}` there is"),
     }

@@ -6,9 +6,14 @@ use super::{Stage, cut, end, requests, stage};
 use agent_host_tests::process::Line;
 use reqwest::Method;
 
+/// The endpoint at which everybody may have notes of their own sessions forgotten, whatever their
+/// role is by now. There is no note here.
+const FORGET: &str = "DELETE /api/agents/{id}/memory/{note}";
+
 /// The endpoints for talking with an agent. Each has the refusal for a mentee whose session it is
 /// not.
-const TALKING: [(&str, Option<(u16, &str)>); 20] = [
+const TALKING: [(&str, Option<(u16, &str)>); 22] = [
+    (FORGET, Some((404, "NOTE_NOT_FOUND"))),
     // Turns of their own they may stop.
     ("POST /api/agents/{id}/abort", None),
     (
@@ -50,6 +55,10 @@ const TALKING: [(&str, Option<(u16, &str)>); 20] = [
     ),
     (
         "POST /api/agents/{id}/sessions/{sid}/files",
+        Some((404, "SESSION_NOT_FOUND")),
+    ),
+    (
+        "POST /api/agents/{id}/sessions/{sid}/memory",
         Some((404, "SESSION_NOT_FOUND")),
     ),
     (
@@ -134,7 +143,12 @@ impl Others {
         if !(of_agent || of_session) {
             return refused;
         }
-        refused.push(("dave, an observer,", &self.dave, 403, "ROLE_FORBIDS"));
+        let observed = if operation.to_string() == FORGET {
+            (404, "NOTE_NOT_FOUND")
+        } else {
+            (403, "ROLE_FORBIDS")
+        };
+        refused.push(("dave, an observer,", &self.dave, observed.0, observed.1));
         match TALKING
             .iter()
             .find(|(talking, _)| operation.to_string() == *talking)

@@ -150,6 +150,12 @@ async fn a_turn_that_comes_no_further_fails_as_timed_out() {
     peer.slow_ms(20_000);
     let outcome = say(&host, &session, "hello").await;
     assert_eq!(outcome["outcome"], "failed", "{outcome}");
+    let error = &outcome["error"];
+    assert_eq!(error["code"], "message-timed-out", "{outcome}");
+    assert_eq!(error["retryable"], true, "{outcome}");
+    assert_eq!(error["category"], "MESSAGE_PROCESSING_FAILED", "{outcome}");
+    let message = error["message"].as_str().unwrap_or_default();
+    assert!(message.contains("messageTimeout"), "{outcome}");
     let events = events(&host, &session).await;
     assert!(events.contains("message-timed-out"), "{events}");
     assert!(events.contains("messageTimeout"), "{events}");
@@ -199,6 +205,10 @@ async fn a_session_that_is_full_or_was_idle_for_too_long_takes_no_more_messages(
             refused["detail"].as_str().unwrap().contains(key),
             "{refused}"
         );
+        assert_eq!(refused["details"]["limit"], key, "{refused}");
+        if code == "SESSION_FULL" {
+            assert_eq!(refused["details"]["max"], value, "{refused}");
+        }
         let other = open(&host, "limited", &json!({})).await;
         assert_eq!(post(&host, &other, "more").await.0, 202);
         let unlimited = open(&host, "plain", &json!({})).await;

@@ -91,6 +91,7 @@ async fn the_response_to_a_message_has_content_calls_usage_and_time_of_its_turn(
     assert!(said["durationMs"].as_u64().unwrap() > 0, "{said}");
     assert_eq!(said["metadata"]["model_calls"], 2, "{said}");
     assert_eq!(said["metadata"]["models"], json!(["s"]), "{said}");
+    assert_eq!(said.get("error"), None, "{said}");
     let count = |kind: &str| said["usage"][kind].as_u64().unwrap();
     let total = count("input_tokens") + count("output_tokens");
     assert_eq!(said["usage"]["total_tokens"], total, "{said}");
@@ -106,4 +107,40 @@ async fn the_response_to_a_message_has_content_calls_usage_and_time_of_its_turn(
     for field in ["content", "toolCalls", "usage", "durationMs", "metadata"] {
         assert_eq!(unwaited.body.get(field), None, "{unwaited:?}");
     }
+}
+
+/// A model that gives no reply.
+const REFUSES: &str = r#"
+[[rule]]
+reply = { fail = "refused" }
+"#;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_response_to_a_message_whose_turn_fails_has_the_reason_that_is_stored() {
+    let peer = Peer::start().await;
+    let agent = json!({
+        "agentId": "mute", "displayName": "Mute", "model": "s", "toolAllowlist": [],
+    });
+    let folder = folder(&peer, json!({ "agents": [agent] })).await;
+    std::fs::write(folder.path().join("script.toml"), REFUSES).unwrap();
+    let host = folder.start(None).await.unwrap();
+    let session = open(&host, "mute", &json!({})).await;
+    let said = say(&host, &session, "hello").await;
+    assert_eq!(said["outcome"], "failed", "{said}");
+    let id = session.rsplit('/').next().unwrap();
+    let path = format!("/api/events?limit=1000&session={id}");
+    let events = host.get(&path).await.unwrap().body;
+    let ended = events["events"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|event| event["type"] == "run.ended.v1")
+        .unwrap();
+    let error = &said["error"];
+    assert_eq!(error["code"], "agent-failed", "{said}");
+    assert_eq!(error["code"], ended["data"]["code"], "{said}");
+    assert!(error["message"].is_string(), "{said}");
+    assert_eq!(error["message"], ended["data"]["reason"], "{said}");
+    assert_eq!(error["retryable"], false, "{said}");
+    assert_eq!(error["category"], "MESSAGE_PROCESSING_FAILED", "{said}");
 }

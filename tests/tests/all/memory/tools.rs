@@ -25,7 +25,7 @@ fn with_tools(allowlist: &Value) -> Setup {
     }
 }
 
-fn call(tool: &str, arguments: &Value) -> Value {
+pub(super) fn call(tool: &str, arguments: &Value) -> Value {
     json!([{ "start": [{ "key": "c", "tool": tool, "args": arguments }] }])
 }
 
@@ -190,13 +190,15 @@ async fn a_deep_search_is_made_by_an_agent_below_in_the_memory_of_the_one_above(
     assert!(told.contains("invalid-arguments"), "{told}");
 }
 
-struct Shared {
-    _folder: Folder,
-    host: Host,
-    agent: String,
+/// A host with an agent of Alice's that others may share.
+pub(super) struct Shared {
+    pub(super) folder: Folder,
+    pub(super) host: Host,
+    /// The path of the agent.
+    pub(super) agent: String,
 }
 
-async fn shared() -> Shared {
+pub(super) async fn shared() -> Shared {
     let config = puppets(&json!([{
         "agentId": "puppet", "displayName": "Puppet", "component": "puppet",
         "toolAllowlist": ["memory_*"],
@@ -215,12 +217,12 @@ async fn shared_of(config: Value, components: &[&str]) -> Shared {
     Shared {
         agent: format!("/api/agents/{}", made.text("id")),
         host,
-        _folder: folder,
+        folder,
     }
 }
 
 impl Shared {
-    async fn user(&self, name: &str, role: Option<&str>) -> Line {
+    pub(super) async fn user(&self, name: &str, role: Option<&str>) -> Line {
         let line = self.host.user(name, &["read", "write"]).await;
         if let Some(role) = role {
             let alice = self.host.user("alice", &["read", "write"]).await;
@@ -232,19 +234,28 @@ impl Shared {
         line
     }
 
-    /// What a call in a chat of this user's came to.
-    async fn called(&self, line: &Line, tool: &str, arguments: &Value) -> String {
+    /// Opens a chat of this user's; its path.
+    pub(super) async fn open(&self, line: &Line) -> String {
         let path = format!("{}/sessions", self.agent);
         let opened = ask(line, Method::POST, &path, &json!({})).await;
         assert_eq!(opened.status, 201, "{opened:?}");
-        let session = format!("{path}/{}", opened.text("id"));
-        let steps = json!({ "steps": call(tool, arguments) }).to_string();
-        let said = json!({ "content": steps });
+        format!("{path}/{}", opened.text("id"))
+    }
+
+    /// What a call in a chat of this user's came to.
+    async fn called(&self, line: &Line, tool: &str, arguments: &Value) -> String {
+        let session = self.open(line).await;
+        self.played(line, &session, &call(tool, arguments)).await
+    }
+
+    /// The messages of a new chat after its turn, in which this user has it do these steps.
+    pub(super) async fn played(&self, line: &Line, session: &str, steps: &Value) -> String {
+        let said = json!({ "content": json!({ "steps": steps }).to_string() });
         let said = ask(line, Method::POST, &format!("{session}/messages"), &said).await;
         assert_eq!(said.status, 202, "{said:?}");
         let waiting = async {
             loop {
-                let seen = get(line, &session).await;
+                let seen = get(line, session).await;
                 if seen["revision"].as_u64() == Some(1) && seen["run_id"].is_null() {
                     return seen["messages"].to_string();
                 }
@@ -254,7 +265,7 @@ impl Shared {
         tokio::time::timeout(PATIENCE, waiting).await.unwrap()
     }
 
-    async fn ids(&self, line: &Line) -> Vec<String> {
+    pub(super) async fn ids(&self, line: &Line) -> Vec<String> {
         let listed = get(line, &format!("{}/memory", self.agent)).await;
         let notes = listed["notes"].as_array().unwrap().iter();
         notes
@@ -337,4 +348,44 @@ async fn what_is_private_to_a_mentee_is_seen_and_forgotten_by_them_and_their_men
     let forget = json!({ "id": ids[1] });
     shared.called(&bob, "memory_forget", &forget).await;
     assert!(shared.ids(&bob).await.is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_speaks_in_a_mentees_chat_nothing_of_another_mentee_is_found_there() {
+    let config = puppets(&json!([
+        {
+            "agentId": "puppet", "displayName": "Puppet", "component": "puppet",
+            "toolAllowlist": ["memory_*"], "memory": { "agent": "other", "search": "other" },
+        },
+        {
+            "agentId": "other", "displayName": "Other", "component": "puppet",
+            "toolAllowlist": ["memory_search", "memory_save"],
+        },
+    ]));
+    let shared = shared_of(config, &["puppet"]).await;
+    let anne = shared.user("anne", Some("mentee")).await;
+    let bob = shared.user("bob", Some("shared")).await;
+    let dave = shared.user("dave", Some("mentee")).await;
+    for (line, text) in [
+        (&anne, "Anne likes fractions."),
+        (&dave, "Dave fears fractions."),
+    ] {
+        let note = json!({ "text": text });
+        shared.called(line, "memory_save", &note).await;
+    }
+    let notes = json!({ "query": "fractions", "notes": true });
+    let below = json!({ "steps": call("memory_search", &notes) }).to_string();
+    let all = json!({ "query": "fractions", "limit": 20 });
+    for steps in [
+        json!([{ "start": [{ "key": "c", "recall": "fractions" }] }]),
+        call("memory_search", &all),
+        call("memory_search", &json!({ "query": below, "deep": true })),
+    ] {
+        for (whose, finds_dave) in [(&bob, true), (&anne, false)] {
+            let session = shared.open(whose).await;
+            let told = shared.played(&bob, &session, &steps).await;
+            assert!(told.contains("Anne likes"), "{steps}: {told}");
+            assert_eq!(told.contains("Dave fears"), finds_dave, "{steps}: {told}");
+        }
+    }
 }

@@ -190,10 +190,29 @@ async fn code_that_is_replaced_while_no_host_runs_is_told_before_and_after_the_s
     let printed: Value = serde_json::from_slice(&printed.stdout).unwrap();
     assert_eq!(printed["replaces"], json!(before), "{printed}");
 
+    // Another grant makes nobody look at the code.
+    config["components"]["effects"]["network"] = json!([{ "host": "a.example" }]);
+    folder.configure(config.clone());
+    let host = folder.start(None).await.unwrap();
+    assert_eq!(replaces(&host).await, json!(before));
+    let lines = checked().await;
+    assert!(lines.contains(&told), "with another grant: {lines}");
+    assert!(host.stop().await.success(), "{}", folder.log());
+
     config["components"]["effects"]["sha256"] = json!(Digest::of(&new).hex());
     folder.configure(config);
+    let host = folder.start(None).await.unwrap();
+    assert_eq!(replaces(&host).await, Value::Null, "it is pinned");
     let lines = checked().await;
     assert!(!lines.contains("  changed  "), "it is pinned: {lines}");
+}
+
+/// Returns what the running host says which code the component `effects` took the place of.
+async fn replaces(host: &Host) -> Value {
+    let listed = host.get("/api/components").await.unwrap();
+    let listed = listed.body["components"].as_array().unwrap();
+    let effects = listed.iter().find(|it| it["name"] == "effects").unwrap();
+    effects["replaces"].clone()
 }
 
 /// A call that ends at its first refusal is repeated with a stand-in for the answer, and what it

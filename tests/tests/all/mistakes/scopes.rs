@@ -3,6 +3,7 @@
 
 use super::err;
 use agent_host_tests::process::{Folder, Host, puppets};
+use reqwest::Method;
 use serde_json::json;
 use std::process::Output;
 
@@ -116,18 +117,22 @@ impl Named {
     }
 }
 
-/// Issues a key with these scopes, for whoever the host's own token stands for.
-async fn key(host: &Host, scopes: &[&str]) -> String {
+/// Runs a command under a key with these scopes, for whoever the host's own token stands for. A
+/// user has only so many keys, so it is revoked.
+async fn run(folder: &Folder, host: &Host, command: &[&str], scopes: &[&str]) -> Output {
     let wanted = json!({ "name": "test", "scopes": scopes });
     let issued = host.post("/api/keys", &wanted).await.unwrap();
     assert_eq!(issued.status, 201, "{issued:?}");
-    issued.text("key")
-}
-
-async fn run(folder: &Folder, command: &[&str], key: &str) -> Output {
     // What an earlier run made is in the way of the next.
     let _ = std::fs::remove_file(folder.path().join("backup.sqlite"));
-    folder.run_with(command, &[("AGENT_HOST_TOKEN", key)]).await
+    let key = issued.text("key");
+    let told = folder
+        .run_with(command, &[("AGENT_HOST_TOKEN", &key)])
+        .await;
+    let revoking = host.request(Method::DELETE, &format!("/api/keys/{}", issued.text("id")));
+    let revoked = host.send(revoking).await.unwrap();
+    assert!(revoked.status < 300, "{revoked:?}");
+    told
 }
 
 /// A key with the scopes that a command's help names is never refused for a scope, and one without
@@ -165,12 +170,12 @@ async fn the_scopes_in_the_help_suffice_and_none_is_too_many() {
         let help = folder.run(&help).await;
         let named = Named::read(&String::from_utf8_lossy(&help.stdout));
         for scopes in named.enough() {
-            let told = run(&folder, &command, &key(&host, &scopes).await).await;
+            let told = run(&folder, &host, &command, &scopes).await;
             let text = err(&told);
             assert!(!text.contains(LACKS), "{command:?} with {scopes:?}: {text}");
         }
         for scopes in named.too_few() {
-            let told = run(&folder, &command, &key(&host, &scopes).await).await;
+            let told = run(&folder, &host, &command, &scopes).await;
             let text = err(&told);
             assert!(
                 text.contains(LACKS) && told.status.code() == Some(3),

@@ -52,8 +52,8 @@ fn shows(seen: &Value) -> bool {
 }
 
 impl Team {
-    /// Opens a chat of a user's, in which they tell the agent what to do.
-    async fn plays(&self, line: &Line, steps: &Value) -> String {
+    /// Opens a chat of a user's; its path.
+    async fn open(&self, line: &Line) -> String {
         let opened = ask(
             line,
             Method::POST,
@@ -62,7 +62,11 @@ impl Team {
         )
         .await;
         assert_eq!(opened.status, 201, "{opened:?}");
-        let path = format!("{}/sessions/{}", self.agent, opened.text("id"));
+        format!("{}/sessions/{}", self.agent, opened.text("id"))
+    }
+
+    /// Has a user tell the agent in a chat what to do.
+    async fn tell(&self, line: &Line, path: &str, steps: &Value) {
         let said = ask(
             line,
             Method::POST,
@@ -71,13 +75,25 @@ impl Team {
         )
         .await;
         assert_eq!(said.status, 202, "{said:?}");
+    }
+
+    /// Opens a chat of a user's, in which they tell the agent what to do.
+    async fn plays(&self, line: &Line, steps: &Value) -> String {
+        let path = self.open(line).await;
+        self.tell(line, &path, steps).await;
         path
     }
 
     /// Returns the agent's view in a turn for this user.
     async fn seen_by_agent(&self, line: &Line) -> Value {
-        let path = self.plays(line, &json!([{ "show": true }])).await;
-        serde_json::from_str(&last_words(line, &path, shows).await).unwrap()
+        let path = self.open(line).await;
+        self.seen_in(line, &path).await
+    }
+
+    /// Returns the agent's view in a turn for this user in a chat that is new.
+    async fn seen_in(&self, line: &Line, path: &str) -> Value {
+        self.tell(line, path, &json!([{ "show": true }])).await;
+        serde_json::from_str(&last_words(line, path, shows).await).unwrap()
     }
 
     /// Leads a structured session of a user's, on a topic, in which the agent remembers something.
@@ -231,6 +247,23 @@ async fn a_mentee_has_the_mentors_context_and_what_they_do_is_between_them_and_t
         [Value::Null, json!("alice"), json!("bob"), json!("bob")],
         "the record says of whom it is remembered"
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_speaks_in_a_mentees_chat_sees_no_lesson_of_another_mentee_there() {
+    let team = team().await;
+    team.assign("bob", "mentee").await;
+    team.assign("carol", "mentee").await;
+    for (line, topic) in [(&team.bob, "bobs own"), (&team.carol, "carols own")] {
+        team.lesson(line, topic, &json!([])).await;
+    }
+    let all = [("carol", "carols own"), ("bob", "bobs own")];
+    for (whose, expected) in [(&team.bob, &all[1..]), (&team.alice, &all[..])] {
+        let chat = team.open(whose).await;
+        let seen = team.seen_in(&team.alice, &chat).await;
+        assert_eq!(seen["user"], "alice", "{seen}");
+        assert_eq!(history(&seen), expected);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

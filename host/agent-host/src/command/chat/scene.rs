@@ -81,6 +81,11 @@ fn brief(text: &str) -> String {
     }
 }
 
+/// Returns the line about progress.
+fn note(words: &str) -> String {
+    format!("  · {}", brief(words))
+}
+
 impl Scene {
     /// Returns the things that a frame shows.
     pub(super) fn take(&mut self, name: &str, frame: &Value) -> Vec<Shown> {
@@ -90,8 +95,9 @@ impl Scene {
         }
     }
 
-    /// Returns the activity of an agent further below, indented: its tools, its failures and its
-    /// questions. Its replies are for the agent above it, whose call shows the outcome.
+    /// Returns the activity of an agent further below, indented: its tools, its progress, its
+    /// failures and its questions. Its replies are for the agent above it, whose call shows the
+    /// outcome.
     fn below(&mut self, name: &str, frame: &Value, spawned: &Value) -> Vec<Shown> {
         let data = frame.get("data").unwrap_or(&Value::Null);
         let shown = match name {
@@ -114,6 +120,9 @@ impl Scene {
             Shown::Line(Shade::Faint, line) => Some(faint(format!("{margin}{line}"))),
             Shown::Question(question) => {
                 Some(Shown::Question(question.asked_by(text(frame, "/agent_id"))))
+            }
+            Shown::Said(words) if is_progress(data, &words) => {
+                Some(faint(format!("{margin}{}", note(&words))))
             }
             Shown::Line(Shade::Plain | Shade::Bold, _)
             | Shown::Text(_)
@@ -190,7 +199,7 @@ impl Scene {
                 shown
             }
             "so_far" => self.so_far(text(frame, "/operation_id"), text(frame, "/text")),
-            "note" => vec![faint(format!("  · {}", brief(text(frame, "/text"))))],
+            "note" => vec![faint(note(text(frame, "/text")))],
             _ => Vec::new(),
         }
     }
@@ -376,6 +385,13 @@ impl Scene {
         shown.push(Shown::TurnEnded(ending));
         shown
     }
+}
+
+/// Returns whether words of a step are the agent's own, not a model's, and its work goes on.
+fn is_progress(data: &Value, words: &str) -> bool {
+    let is_own =
+        |message: &Value| text(message, "/origin") == "agent" && text(message, "/text") == words;
+    text(data, "/decision") == "wait" && list(data, "/messages").iter().any(is_own)
 }
 
 /// Returns the reason for which a run ended.

@@ -76,6 +76,19 @@ pub fn find_call<'a>(
         .map(|(_, call_id, name, arguments)| (call_id, name, arguments))
 }
 
+/// The arguments of a call among some messages; empty text when it is not there.
+fn arguments_of<'a>(
+    messages: impl IntoIterator<Item = &'a Message>,
+    message: u64,
+    index: u32,
+) -> &'a str {
+    messages
+        .into_iter()
+        .find(|one| one.id == message)
+        .and_then(|one| one.calls().find(|(at, ..)| *at == index))
+        .map_or("", |(_, _, _, arguments)| arguments)
+}
+
 /// The step's event. [`check`](super::check::check) has passed.
 #[must_use]
 pub fn decide(run: &Run, taken: Taken) -> RunStepped {
@@ -257,7 +270,10 @@ impl Saying {
                     "Still running, task {}. Its result will follow.",
                     operation.id.0.short()
                 ),
-                None => passed_over(&name, why),
+                None => {
+                    let all = history.iter().copied().chain(&self.messages);
+                    passed_over(&name, arguments_of(all, message, index), why)
+                }
             };
             let answers = Some(Answers {
                 message,

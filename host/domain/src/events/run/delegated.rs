@@ -1,9 +1,11 @@
 //! Results of calls of `delegate`, as the model reads them: the delegation of an operation, and the
 //! text for every way in which none came to be.
 
+use super::end::{AGENT_FAILED, Cause, NOT_BEGUN, TIMED_OUT};
 use crate::values::time::Timestamp;
-use crate::work::delegate::{self, DelegateResult, Delegation, Task};
+use crate::work::delegate::{self, Code, DelegateAddress, DelegateResult, Delegation, Task};
 use crate::work::operation::{Operation, Performer};
+use crate::work::step::{News, OperationOutcome};
 
 /// Returns whether an operation is a task of `delegate`.
 pub(super) fn is_delegation(operation: &Operation) -> bool {
@@ -39,6 +41,43 @@ pub(super) fn delegation(operation: &Operation, time: Timestamp) -> Option<(Dele
     ))
 }
 
+/// Returns the result of a delegation that failed; none when the operation is no delegation.
+pub(super) fn undelegated(
+    operation: &Operation,
+    cause: &Cause,
+    heard: &[News],
+    time: Timestamp,
+) -> Option<DelegateResult> {
+    let (delegation, task) = delegation(operation, time)?;
+    Some(match cause {
+        Cause::Failed { code, .. } if code == TIMED_OUT => {
+            DelegateResult::timed_out(&delegation, &task)
+        }
+        Cause::Failed { code, reason } => match given_up_over(heard) {
+            Some(told) if code == AGENT_FAILED => {
+                DelegateResult::given_up(&delegation, &task, told, reason)
+            }
+            _ => DelegateResult::failed(&delegation, &task, reason, code != NOT_BEGUN),
+        },
+        _ => DelegateResult::cancelled(&delegation, &task),
+    })
+}
+
+/// Returns the code of a task that its agent gives up over an outcome which says more than that it
+/// failed.
+fn given_up_over(heard: &[News]) -> Option<Code> {
+    let has = |wanted: &OperationOutcome| {
+        heard
+            .iter()
+            .any(|news| matches!(news, News::Settled { outcome, .. } if outcome == wanted))
+    };
+    if has(&OperationOutcome::Unknown) {
+        Some(Code::TaskUnknown)
+    } else {
+        has(&OperationOutcome::Denied).then_some(Code::NotAllowed)
+    }
+}
+
 /// Returns whether an operation is a call of `delegate` that is told as a result of one: the
 /// model's, whatever became of it, or the agent's own that was refused.
 pub(super) fn answers_delegate(operation: &Operation) -> bool {
@@ -60,11 +99,21 @@ pub(super) fn is_own_refused(operation: &Operation) -> bool {
     )
 }
 
+/// Returns the target and the operation of a refused call of `delegate`, as far as it named any.
+pub(super) fn address(operation: &Operation) -> Option<&DelegateAddress> {
+    match &operation.performer {
+        Performer::Refused { address, .. } => address.as_ref(),
+        _ => None,
+    }
+}
+
 /// Returns the result of a call that was not made. Calls of other tools are told why in plain
 /// words.
-pub(super) fn passed_over(tool: &str, why: &str) -> String {
+pub(super) fn passed_over(tool: &str, arguments: &str, why: &str) -> String {
     if tool == delegate::NAME {
-        DelegateResult::not_started(why).to_string()
+        DelegateResult::not_started(why)
+            .addressed(DelegateAddress::of(arguments).as_ref())
+            .to_string()
     } else {
         why.to_owned()
     }

@@ -2,7 +2,7 @@
 
 use super::Run;
 use super::decide::{PASSED_OVER, Saying};
-use super::delegated::{delegation, is_delegation};
+use super::delegated::{delegation, is_delegation, undelegated};
 use super::settle::{Ended, settlement, stopped};
 use super::taint::is_any_marked;
 use crate::events::agent::Agent;
@@ -16,11 +16,13 @@ use crate::values::time::Timestamp;
 use crate::work::budget::Amount;
 use crate::work::delegate::{DelegateResult, TaskState};
 use crate::work::operation::{Operation, Performer, Settlement};
-use crate::work::step::{Decision, Failure};
+use crate::work::step::{Decision, Failure, News};
 use crate::work::talk::{AGENT_MESSAGE_FAILED, Answered};
 use serde_json::Value;
 use std::sync::Arc;
 
+/// The code of work that its agent gave up.
+pub(super) const AGENT_FAILED: &str = "agent-failed";
 /// The code of work that no turn was begun with.
 pub const NOT_BEGUN: &str = "not-begun";
 /// The code of work that was not done by its deadline.
@@ -63,7 +65,7 @@ impl Cause {
                 summary: summary.clone(),
             }),
             Decision::Fail { reason } => Some(Self::Failed {
-                code: "agent-failed".into(),
+                code: AGENT_FAILED.into(),
                 reason: reason.clone(),
             }),
         }
@@ -222,6 +224,8 @@ pub struct Closing<'a> {
     pub said: &'a [Message],
     /// The settlements of the operations that the end stopped.
     pub stopped: &'a [Settlement],
+    /// The news of its last step; empty when the host ended the run.
+    pub heard: &'a [News],
 }
 
 /// Returns the settlement for the operation of another run that waits for this run when this run
@@ -257,7 +261,7 @@ pub fn settlement_for_parent(
     // The reason for it may be given in the agent's own words.
     settlement(
         operation,
-        failed_without_reply(operation, cause, untrusted, time),
+        failed_without_reply(operation, cause, closing.heard, untrusted, time),
         time,
     )
     .marked(untrusted)
@@ -286,7 +290,7 @@ pub fn settlement_of_nothing(operation: &Operation, reason: &str, time: Timestam
     };
     settlement(
         operation,
-        failed_without_reply(operation, &cause, false, time),
+        failed_without_reply(operation, &cause, &[], false, time),
         time,
     )
     .spending(Amount::default())
@@ -297,11 +301,12 @@ pub fn settlement_of_nothing(operation: &Operation, reason: &str, time: Timestam
 fn failed_without_reply(
     operation: &Operation,
     cause: &Cause,
+    heard: &[News],
     untrusted: bool,
     time: Timestamp,
 ) -> Ended {
     match (cause, &operation.performer) {
-        _ if is_delegation(operation) => match undelegated(operation, cause, time) {
+        _ if is_delegation(operation) => match undelegated(operation, cause, heard, time) {
             Some(result) => Ended::Gave {
                 parts: vec![Part::text(result.to_string())],
                 untrusted,
@@ -397,21 +402,7 @@ pub(super) fn undelegated_in_time(operation: &Operation, time: Timestamp) -> Opt
         code: TIMED_OUT.to_owned(),
         reason: String::new(),
     };
-    is_delegation(operation).then(|| failed_without_reply(operation, &cause, false, time))
-}
-
-/// Returns the result of a delegation that failed; none when the operation is no delegation.
-fn undelegated(operation: &Operation, cause: &Cause, time: Timestamp) -> Option<DelegateResult> {
-    let (delegation, task) = delegation(operation, time)?;
-    Some(match cause {
-        Cause::Failed { code, .. } if code == TIMED_OUT => {
-            DelegateResult::timed_out(&delegation, &task)
-        }
-        Cause::Failed { code, reason } => {
-            DelegateResult::failed(&delegation, &task, reason, code != NOT_BEGUN)
-        }
-        _ => DelegateResult::cancelled(&delegation, &task),
-    })
+    is_delegation(operation).then(|| failed_without_reply(operation, &cause, &[], false, time))
 }
 
 /// Returns the turn's reply to its caller: see [`cut_off::reply`].

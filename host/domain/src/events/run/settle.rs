@@ -1,6 +1,6 @@
 //! The settlement of operations: outcomes, and the results that are paired with a model's calls.
 
-use super::delegated::{answers_delegate, delegation, is_own_refused};
+use super::delegated::{address, answers_delegate, delegation, is_own_refused};
 use super::{Open, Run};
 use crate::access::tool::ClientAction;
 use crate::access::user::UserId;
@@ -235,11 +235,12 @@ fn undelegated(operation: &Operation, ended: &Ended, time: Timestamp) -> Option<
         return None;
     }
     let Some((delegation, task)) = delegation(operation, time) else {
-        return Some(match ended {
+        let refused = match ended {
             Ended::Denied => DelegateResult::denied(),
             Ended::Failed(failure) => DelegateResult::refused(failure),
             ended => DelegateResult::not_started(&explain(ended)),
-        });
+        };
+        return Some(refused.addressed(address(operation)));
     };
     Some(match ended {
         Ended::Failed(failure) => {

@@ -6,7 +6,7 @@ use crate::thread::model::Usage;
 use crate::work::account;
 use crate::work::basis::LimitsLeft;
 use crate::work::budget::{Amount, Available};
-use crate::work::operation::Settlement;
+use crate::work::operation::{Performer, Settlement};
 use serde::{Deserialize, Serialize};
 
 /// The part of a run's limits that is spent.
@@ -99,6 +99,24 @@ impl Run {
             available.subtract(open.spent_or_reserved());
         }
         available
+    }
+
+    /// Returns what is reserved for open work that is waited for, given outcomes that are not
+    /// recorded yet. The part of it that the work does not spend will be available again.
+    #[must_use]
+    pub fn lent_after(&self, arrived: &[Settlement]) -> Amount {
+        self.open
+            .values()
+            .map(|open| &open.operation)
+            .filter(|operation| matches!(operation.performer, Performer::Agent { .. }))
+            .filter(|operation| {
+                arrived
+                    .iter()
+                    .all(|settlement| settlement.operation != operation.id)
+            })
+            .fold(Amount::default(), |lent, operation| {
+                lent.plus(operation.reserved)
+            })
     }
 
     /// Returns what the run itself has spent or reserved on its accounts once these outcomes are

@@ -13,17 +13,17 @@ use crate::work::queue::Overflow;
 use serde_json::json;
 use uuid::Uuid;
 
-const TIME: Timestamp = Timestamp(1_700_000_000_000);
+pub(super) const TIME: Timestamp = Timestamp(1_700_000_000_000);
 
-fn agent(number: u128) -> AgentId {
+pub(super) fn agent(number: u128) -> AgentId {
     AgentId(Uuid::from_u128(number))
 }
 
-fn session(number: u128) -> SessionId {
+pub(super) fn session(number: u128) -> SessionId {
     SessionId(Uuid::from_u128(number))
 }
 
-fn recorded(event: Event, run: Option<RunId>) -> Recorded {
+pub(super) fn recorded(event: Event, run: Option<RunId>) -> Recorded {
     Recorded {
         position: 1,
         stream: "run/x".into(),

@@ -211,7 +211,7 @@ impl Teller<'_> {
     /// The end of a tool's call; none for other operations.
     fn call_ended(&self, settlement: &Settlement) -> Option<TelemetryEvent> {
         let call = self.tally.calls.get(&settlement.operation)?;
-        let error = call_error(&settlement.outcome);
+        let error = call_error(settlement);
         let kind = if error.is_some() {
             TelemetryKind::ToolCallFailed
         } else {
@@ -258,8 +258,8 @@ impl Teller<'_> {
     }
 }
 
-/// Returns the error of a tool's call; none of one with a result.
-fn call_error(outcome: &OperationOutcome) -> Option<TelemetryError> {
+/// Returns the error of a tool's call; none of one with a result that is no failure.
+fn call_error(settlement: &Settlement) -> Option<TelemetryError> {
     let of = |code: &str, retryable| {
         Some(TelemetryError {
             code: code.to_owned(),
@@ -267,7 +267,7 @@ fn call_error(outcome: &OperationOutcome) -> Option<TelemetryError> {
             retryable,
         })
     };
-    match outcome {
+    match &settlement.outcome {
         OperationOutcome::Failed { failure } => of(&failure.code, failure.retryable),
         OperationOutcome::Denied => of(DENIED, false),
         OperationOutcome::TimedOut => of(TIMED_OUT, true),
@@ -276,6 +276,12 @@ fn call_error(outcome: &OperationOutcome) -> Option<TelemetryError> {
         OperationOutcome::Message { .. }
         | OperationOutcome::Parts { .. }
         | OperationOutcome::Value { .. }
-        | OperationOutcome::Elapsed => None,
+        | OperationOutcome::Elapsed => {
+            let failure = settlement.failed_delegation()?;
+            of(&failure.code, failure.retryable)
+        }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -136,7 +136,7 @@ fn each_limit_is_the_least_that_is_named_and_half_where_nothing_is_named() {
         cost_micros: Some(100),
     };
     let set_aside = [0; 4].map(|_| {
-        let reserved = Budget::default().or_half_of(all).reserved(all);
+        let reserved = Budget::default().or_share_of(all, 0).reserved(all);
         all.subtract(reserved);
         (reserved.tokens, reserved.calls, reserved.cost_micros)
     });
@@ -158,7 +158,7 @@ fn each_limit_is_the_least_that_is_named_and_half_where_nothing_is_named() {
         cost_micros: None,
     };
     assert_eq!(
-        named.or_half_of(all),
+        named.or_share_of(all, 0),
         Budget {
             cost_micros: Some(3),
             ..named
@@ -166,8 +166,76 @@ fn each_limit_is_the_least_that_is_named_and_half_where_nothing_is_named() {
         "what is named stays"
     );
     assert_eq!(
-        Budget::default().or_half_of(left(None)).cost_micros,
+        Budget::default().or_share_of(left(None), 0).cost_micros,
         None,
         "nobody limits it"
     );
+}
+
+/// Returns the shares of calls and money that so many delegations of one step get, of which each is
+/// a call itself. What is left comes with them.
+fn shares(count: u64, calls: u32, cost_micros: u64) -> (Vec<(u32, u64)>, Available) {
+    let mut left = Available {
+        tokens: 0,
+        calls,
+        cost_micros: Some(cost_micros),
+    };
+    let shares = (0..count)
+        .rev()
+        .map(|later| {
+            left.calls -= 1;
+            let reserved = Budget::default().or_share_of(left, later).reserved(left);
+            left.subtract(reserved);
+            (reserved.calls, reserved.cost_micros)
+        })
+        .collect();
+    (shares, left)
+}
+
+#[test]
+fn delegations_of_one_step_get_even_shares_and_so_much_is_kept() {
+    for (count, calls, expected, kept) in [
+        (1, 100, vec![(49, 500)], (50, 500)),
+        (
+            5,
+            100,
+            vec![(16, 166), (16, 166), (16, 167), (16, 167), (15, 167)],
+            (16, 167),
+        ),
+        (3, 4, vec![(0, 250), (0, 250), (0, 250)], (1, 250)),
+    ] {
+        let (shares, left) = shares(count, calls, 1_000);
+        assert_eq!(shares, expected, "{count} of {calls}");
+        assert_eq!((left.calls, left.cost_micros), (kept.0, Some(kept.1)));
+    }
+    for count in [20, 37, 49] {
+        let (shares, left) = shares(count, TurnLimits::default().tool_calls_max, 1_000_000);
+        let most = shares.iter().map(|(calls, _)| *calls).max().unwrap();
+        let least = shares.iter().map(|(calls, _)| *calls).min().unwrap();
+        assert!(least >= 1 && most - least <= 1, "{count}: {shares:?}");
+        let given: u32 = shares.iter().map(|(calls, _)| *calls + 1).sum();
+        assert_eq!(given + left.calls, TurnLimits::default().tool_calls_max);
+        let money: u64 = shares.iter().map(|(_, micros)| *micros).sum();
+        assert_eq!(Some(1_000_000 - money), left.cost_micros, "{count}");
+    }
+}
+
+#[test]
+fn an_amount_has_what_a_limit_bounds_by_the_limits_key() {
+    let amount = |tokens, calls, cost_micros| Amount {
+        tokens,
+        calls,
+        cost_micros,
+    };
+    for (amount, limit, has_any) in [
+        (amount(1, 0, 0), "tokensMax", true),
+        (amount(0, 1, 1), "tokensMax", false),
+        (amount(0, 1, 0), "toolCallsMax", true),
+        (amount(1, 0, 1), "toolCallsMax", false),
+        (amount(0, 0, 1), "costMicrosMax", true),
+        (amount(1, 1, 0), "costMicrosMax", false),
+        (amount(1, 1, 1), "stepsMax", false),
+    ] {
+        assert_eq!(amount.has_any_of(limit), has_any, "{amount:?} {limit}");
+    }
 }

@@ -46,8 +46,8 @@ pub struct ParameterRule {
 pub struct OperationRule {
     /// The target that supports it.
     pub target: Target,
-    /// Its name, which is also the name of the tool that carries it out. The built-in worker carries
-    /// `web_fetch` out with `web_send` when its method may change something.
+    /// Its name, which is also the name of the tool that carries it out. The built-in worker
+    /// carries `web_fetch` out with `web_send` when its method may change something.
     pub name: &'static str,
     /// Its parameters; any other is refused.
     pub parameters: &'static [ParameterRule],
@@ -124,20 +124,23 @@ impl OperationRule {
                 .iter()
                 .any(|parameter| parameter.name == name)
             {
-                return Err(mend(format!("{} has no parameter `{name}`.", self.name)));
+                let known = self.parameters.iter().map(|parameter| parameter.name);
+                let what = format!("{} has no parameter `{name}`.", self.name);
+                return Err(mend(what).allowing(known));
             }
         }
         for parameter in self.parameters {
             let name = parameter.name;
             match parameters.get(name) {
                 None | Some(Value::Null) if parameter.required => {
-                    return Err(mend(format!("{} needs the parameter `{name}`.", self.name)));
+                    let what = format!("{} needs the parameter `{name}`.", self.name);
+                    return Err(mend(what).about(name));
                 }
                 None | Some(Value::Null) => {}
                 Some(value) => parameter
                     .kind
                     .check(value)
-                    .map_err(|what| mend(format!("`{name}` {what}.")))?,
+                    .map_err(|what| mend(format!("`{name}` {what}.")).about(name))?,
             }
         }
         Ok(())

@@ -1,6 +1,6 @@
 //! The result of a delegation, as the JSON that goes back to the model as the call's result.
 
-use super::{Code, Delegation, Target};
+use super::{ARGUMENTS, Code, DelegateAddress, Delegation, Target};
 use crate::thread::message::{Part, text_of};
 use crate::thread::spill::{blob_of, shortened};
 use crate::values::digest::Digest;
@@ -65,7 +65,8 @@ pub struct DelegateError {
     pub retryable: bool,
     /// The stage at which it went wrong.
     pub category: ErrorCategory,
-    /// Further facts by name, for programs: `timeoutMs` of a task that took too long.
+    /// Further facts by name, for programs: `timeoutMs` of a task that took too long, `limit` of a
+    /// limit that is met, `allowed` or `parameter` of a call that makes no sense.
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub details: Map<String, Value>,
 }
@@ -82,7 +83,8 @@ pub struct DelegateBlob {
     pub media_type: &'static str,
 }
 
-/// The known facts about a delegation. Empty if it was refused before there was a task.
+/// The known facts about a delegation. If it was refused before there was a task, these are the
+/// target and the operation, as far as it names ones that exist.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DelegateMetadata {
@@ -220,6 +222,12 @@ impl DelegateResult {
         )
     }
 
+    /// The target gave up over an outcome that has a code of its own.
+    #[must_use]
+    pub fn given_up(delegation: &Delegation, task: &Task, code: Code, reason: &str) -> Self {
+        Self::ended(delegation, task, TaskState::Failed).because_of(code, reason)
+    }
+
     /// The task's deadline passed. It is not tried again.
     #[must_use]
     pub fn timed_out(delegation: &Delegation, task: &Task) -> Self {
@@ -265,7 +273,17 @@ impl DelegateResult {
             INVALID_ARGUMENTS => Code::InvalidParameters.as_str(),
             code => code,
         };
-        Self::without_task(None).because(code, &failure.message, failure.retryable)
+        let mut result =
+            Self::without_task(None).because(code, &failure.message, failure.retryable);
+        if let Some(error) = &mut result.error {
+            error.details.extend(failure.details.clone());
+            // They were no JSON object, so that no parameter is at fault.
+            if failure.code == INVALID_ARGUMENTS && error.details.is_empty() {
+                let details = &mut error.details;
+                details.insert("allowed".to_owned(), json!(ARGUMENTS));
+            }
+        }
+        result
     }
 
     /// A rule of the operator's does not allow the call.
@@ -289,6 +307,16 @@ impl DelegateResult {
         metadata.insert("cached".to_owned(), Value::Bool(true));
         metadata.insert("ageMs".to_owned(), Value::from(age_ms));
         Some(result.to_string())
+    }
+
+    /// Adds the target and the operation of a call that was refused before there was a task.
+    #[must_use]
+    pub fn addressed(mut self, address: Option<&DelegateAddress>) -> Self {
+        if let Some(address) = address {
+            self.metadata.target = address.target;
+            self.metadata.operation.clone_from(&address.operation);
+        }
+        self
     }
 
     fn without_task(task_state: Option<TaskState>) -> Self {

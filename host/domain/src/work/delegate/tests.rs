@@ -509,25 +509,41 @@ fn a_result_says_how_the_task_ended() {
 #[test]
 fn a_refused_call_is_a_result_without_a_task() {
     let invalid = parse("{}", &[Target::Worker]).unwrap_err();
-    let invalid = Failure::lasting(invalid.code(), invalid.to_string());
+    let invalid = invalid.failure();
     let refused = |error: Value| json!({ "success": false, "error": error, "metadata": {} });
     let mut no_tool = error("TOOL_NOT_AVAILABLE", "no such tool", false);
     no_tool["category"] = json!("TOOL_NOT_AVAILABLE");
     let missing = "`target` is missing. Supported: worker.";
+    let with = |mut error: Value, details: Value| {
+        error["details"] = details;
+        error
+    };
+    let arguments = ["target", "operation", "parameters", "timeout", "priority"];
     let mut skipped = refused(error("TASK_NOT_STARTED", "Skipped.", true));
     skipped["taskState"] = json!("CANCELLED");
     for (result, expected) in [
         (
             DelegateResult::refused(&invalid),
-            refused(error("INVALID_TARGET", missing, false)),
+            refused(with(
+                error("INVALID_TARGET", missing, false),
+                json!({ "allowed": ["worker"] }),
+            )),
         ),
         (
-            DelegateResult::refused(&Failure::passing("limit-reached", "too many")),
-            refused(error("LIMIT_REACHED", "too many", true)),
+            DelegateResult::refused(
+                &Failure::passing("limit-reached", "too many").with("limit", "childrenMax"),
+            ),
+            refused(with(
+                error("LIMIT_REACHED", "too many", true),
+                json!({ "limit": "childrenMax" }),
+            )),
         ),
         (
             DelegateResult::refused(&Failure::lasting("invalid-arguments", "no JSON")),
-            refused(error("INVALID_PARAMETERS", "no JSON", false)),
+            refused(with(
+                error("INVALID_PARAMETERS", "no JSON", false),
+                json!({ "allowed": arguments }),
+            )),
         ),
         (
             DelegateResult::refused(&Failure::lasting("TOOL_NOT_AVAILABLE", "no such tool")),
@@ -541,5 +557,55 @@ fn a_refused_call_is_a_result_without_a_task() {
     ] {
         let result: Value = serde_json::from_str(&result.to_string()).unwrap();
         assert_eq!(result, expected);
+    }
+}
+
+#[test]
+fn a_call_that_makes_no_sense_says_for_programs_what_would() {
+    let arguments = ["target", "operation", "parameters", "timeout", "priority"];
+    let operations: Vec<&str> = Target::Worker.operations().map(|rule| rule.name).collect();
+    let read = |more: &str| {
+        format!(
+            r#"{{"target":"worker","operation":"read_file","parameters":{{"path":"a"}},{more}}}"#
+        )
+    };
+    let with = |parameters: &str| {
+        format!(r#"{{"target":"worker","operation":"read_file","parameters":{parameters}}}"#)
+    };
+    for (call, details) in [
+        ("nonsense".to_owned(), json!({ "allowed": arguments })),
+        (
+            r#"{"target":"nobody"}"#.to_owned(),
+            json!({ "allowed": ["worker"] }),
+        ),
+        (
+            r#"{"target":"coder"}"#.to_owned(),
+            json!({ "allowed": ["worker"] }),
+        ),
+        (
+            r#"{"target":"worker","operation":"fly"}"#.to_owned(),
+            json!({ "allowed": operations }),
+        ),
+        (
+            r#"{"target":"worker","operation":"read_file"}"#.to_owned(),
+            json!({ "parameter": "parameters" }),
+        ),
+        (with("[]"), json!({ "parameter": "parameters" })),
+        (with("{}"), json!({ "parameter": "path" })),
+        (with(r#"{"path":3}"#), json!({ "parameter": "path" })),
+        (
+            with(r#"{"path":"a","colour":"red"}"#),
+            json!({ "allowed": ["path", "offset", "limit"] }),
+        ),
+        (read(r#""timeout":0"#), json!({ "parameter": "timeout" })),
+        (
+            read(r#""timeout":900000"#),
+            json!({ "parameter": "timeout" }),
+        ),
+        (read(r#""priority":9"#), json!({ "parameter": "priority" })),
+        (read(r#""colour":"red""#), json!({ "allowed": arguments })),
+    ] {
+        let failure = parse(&call, &[Target::Worker]).unwrap_err().failure();
+        assert_eq!(json!(failure.details), details, "{call}");
     }
 }

@@ -36,7 +36,7 @@ pub struct HeldQueue {
     pub open_in_tree: u64,
     /// Dispatches that are under way of the runs of those that wait.
     pub open_by_run: HashMap<RunId, u64>,
-    /// Those that wait: the most urgent first, and of equally urgent ones the first.
+    /// The delegations that wait: the most urgent first, and of equally urgent ones the oldest.
     pub waiting: Vec<Held>,
 }
 

@@ -53,6 +53,8 @@ fn a_dispatch_is_refused_by_the_first_limit_that_it_exceeds() {
                     "{row}: {}",
                     failure.message
                 );
+                assert_eq!(failure.details["limit"], limit, "{row}");
+                assert!(failure.details["max"].is_u64(), "{row}");
             }
             (admitted, _) => panic!("{row}: {admitted:?}"),
         }

@@ -8,6 +8,10 @@ fn object(value: &Value) -> Map<String, Value> {
     value.as_object().unwrap().clone()
 }
 
+fn user(name: &str) -> UserId {
+    name.parse().unwrap()
+}
+
 fn list(patterns: &[&str]) -> PatternList {
     PatternList(patterns.iter().map(|text| (*text).to_owned()).collect())
 }
@@ -128,6 +132,42 @@ fn a_note_is_seen_and_forgotten_by_role_and_a_mentee_reaches_only_their_own() {
         assert_eq!(may_see(role, is_own), sees, "{role:?} {is_own}");
         assert_eq!(may_forget(role, is_own), forgets, "{role:?} {is_own}");
         assert!(sees || !forgets, "what is forgotten was seen");
+    }
+}
+
+#[test]
+fn what_is_found_may_be_seen_by_all_who_read_it() {
+    use AgentRole::{Mentee, Observer, Primary, Shared};
+    for (readers, expected) in [
+        (&[("bob", Some(Shared))][..], Searched::All),
+        (&[("alice", Some(Mentee))][..], Searched::Of(user("alice"))),
+        (&[("alice", None)][..], Searched::Of(user("alice"))),
+        (
+            &[("alice", Some(Primary)), ("bob", Some(Observer))][..],
+            Searched::All,
+        ),
+        (
+            &[("alice", Some(Mentee)), ("bob", Some(Shared))][..],
+            Searched::Of(user("alice")),
+        ),
+        (
+            &[("bob", Some(Shared)), ("alice", Some(Mentee))][..],
+            Searched::Of(user("alice")),
+        ),
+        (
+            &[("alice", Some(Mentee)), ("dave", Some(Mentee))][..],
+            Searched::Nothing,
+        ),
+        (
+            &[("bob", Some(Shared)), ("bob", None)][..],
+            Searched::Of(user("bob")),
+        ),
+    ] {
+        let readers: Vec<_> = readers
+            .iter()
+            .map(|(name, role)| (user(name), *role))
+            .collect();
+        assert_eq!(searched_for(&readers), expected, "{readers:?}");
     }
 }
 

@@ -246,17 +246,11 @@ impl Rule {
         };
         // What a name or number stands for is looked up from the front.
         let all_caught = [of_user, of_said, of_result];
-        let all = situation
-            .results
-            .iter()
-            .map(|message| message.text())
-            .collect::<Vec<_>>()
-            .join("\n");
         Some(Fill {
             captures: all_caught.into_iter().flatten().flatten().collect(),
             user: &situation.user,
             result: newest.map(|(text, _)| text).unwrap_or_default(),
-            results: all,
+            results: situation.all_results(),
         })
     }
 }

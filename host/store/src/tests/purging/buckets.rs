@@ -88,7 +88,8 @@ pub(super) async fn erase_a_few_at_a_time(sample: &Sample, purge: Stream, piece:
             "{written} bytes of payloads in one transaction"
         );
         let now = held(sample);
-        let (keys, bytes) = (before.0 - now.0, before.1 - now.1);
+        let keys = before.0 - now.0;
+        let bytes = before.1 - now.1;
         assert!(keys <= 256, "{keys} keys in one transaction");
         assert!(
             bytes < BYTES_MAX + LARGE_BYTES as u64,

@@ -30,13 +30,18 @@ fn one(sample: &Sample, text: &str) -> Option<String> {
         .unwrap()
 }
 
+/// The purge that runs and their inputs go with.
+fn purge() -> Stream {
+    Stream::Session(session(9))
+}
+
 /// Erases a run as a purge does.
 async fn erase(sample: &Sample, gone: RunId) {
     let piece = Piece::Run {
         run: gone,
         committed: None,
     };
-    erase_all(&sample.store, Stream::Session(session(9)), piece).await;
+    erase_all(&sample.store, purge(), piece).await;
 }
 
 #[tokio::test]
@@ -234,9 +239,9 @@ async fn a_blob_goes_with_the_last_input_that_names_it() {
     sample.append(stream, vec![deleted(1)]).await;
     for (n, own, shared) in [(1, None, Some(&b"shared"[..])), (2, None, None)] {
         erase(&sample, run(n)).await;
-        erase_all(&sample.store, stream, Piece::Streams).await;
+        erase_all(&sample.store, purge(), Piece::Streams).await;
         is_sound(&sample).await;
-        assert_eq!(erase_all(&sample.store, stream, Piece::Blobs).await, 1);
+        assert_eq!(erase_all(&sample.store, purge(), Piece::Blobs).await, 1);
         for (content, left) in [(&b"own"[..], own), (&b"shared"[..], shared)] {
             let found = sample.store.blob(Digest::of(content)).await.unwrap();
             assert_eq!(found.as_deref(), left, "after {n}");

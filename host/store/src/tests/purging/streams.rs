@@ -7,6 +7,7 @@ use domain::digest::Digest;
 use domain::event::{Event, ResponseReceived};
 use domain::id::{OperationId, Stream};
 use domain::operation::Kept;
+use rusqlite::{Connection, params};
 
 /// An answer in a session of agent 1 that is kept as a blob.
 fn answered(in_session: u128, content: &[u8]) -> Event {
@@ -19,17 +20,46 @@ fn answered(in_session: u128, content: &[u8]) -> Event {
     })
 }
 
-/// Begins to purge session 1, and erases what its agent's stream tells of it.
-async fn erased(sample: &Sample) -> Stream {
-    let purge = Stream::Session(session(1));
-    sample.append(purge, vec![deleted(1)]).await;
-    begun(&sample.store, 1).await;
+/// Creates a store with agent 1, further sessions of it, and a structured session with an answer
+/// that is kept as a blob.
+async fn with_answer(sessions: &[u128]) -> Sample {
+    let sample = Sample::new();
+    begin(&sample).await;
+    for n in sessions.iter().copied() {
+        let opened = vec![opened(n, 1, None)];
+        sample.append(Stream::Session(session(n)), opened).await;
+    }
+    let slot = commit(Stream::Agent(agent(1)), of_slot(3)).blob(ANSWER.to_vec());
+    sample.store.commit(slot).await.unwrap();
+    sample
+}
+
+/// Begins to purge a session of agent 1, and erases what the agent's stream tells of it.
+async fn erased(sample: &Sample, n: u128) -> Stream {
+    let purge = Stream::Session(session(n));
+    sample.append(purge, vec![deleted(n)]).await;
+    begun(&sample.store, n).await;
     let piece = Piece::OfAgent {
         agent: agent(1),
-        session: session(1),
+        session: session(n),
     };
     erase_all(&sample.store, purge, piece).await;
     purge
+}
+
+/// Replaces the payload of a stream's last event, beside the store, and returns the one before.
+fn replace_last(sample: &Sample, stream: Stream, payload: &[u8]) -> Vec<u8> {
+    let connection = Connection::open(sample.database()).unwrap();
+    let text = "SELECT position, payload FROM events WHERE stream = ?1 ORDER BY version DESC";
+    let last = connection.query_row(text, [stream.to_string()], |row| {
+        Ok((row.get::<_, i64>(0)?, row.get(1)?))
+    });
+    let (position, before) = last.unwrap();
+    let text = "UPDATE events SET payload = ?2 WHERE position = ?1";
+    connection
+        .execute(text, params![position, payload])
+        .unwrap();
+    before
 }
 
 async fn is_stored(store: &Store, content: &[u8]) -> bool {
@@ -38,15 +68,10 @@ async fn is_stored(store: &Store, content: &[u8]) -> bool {
 
 #[tokio::test]
 async fn what_a_stream_gets_while_a_reader_goes_through_it_is_not_lost() {
-    let sample = Sample::new();
-    begin(&sample).await;
+    let sample = with_answer(&[2]).await;
     let store = &sample.store;
-    let other = Stream::Session(session(2));
-    sample.append(other, vec![opened(2, 1, None)]).await;
     let stream = Stream::Agent(agent(1));
-    let slot = commit(stream, of_slot(3)).blob(ANSWER.to_vec());
-    store.commit(slot).await.unwrap();
-    let purge = erased(&sample).await;
+    let purge = erased(&sample, 1).await;
     let rest = store.rest_of(stream.to_string()).await.unwrap();
     let rest = store.read_on(rest).await.unwrap();
     // More than the writer looks at, and the last of it names the answer once more.
@@ -75,7 +100,7 @@ async fn references_go_in_several_transactions_when_they_are_many() {
         answers = answers.blob(content.to_vec());
     }
     sample.store.commit(answers).await.unwrap();
-    let purge = erased(&sample).await;
+    let purge = erased(&sample, 1).await;
     let rest = sample.store.rest_of(stream.to_string()).await.unwrap();
     let rest = sample.store.read_on(rest).await.unwrap();
     let (_, is_done) = sample.store.write_rest(purge, rest).await.unwrap();
@@ -84,5 +109,58 @@ async fn references_go_in_several_transactions_when_they_are_many() {
     for content in &contents {
         assert!(!is_stored(&sample.store, content).await);
     }
+    is_sound(&sample).await;
+}
+
+#[tokio::test]
+async fn a_stream_that_cannot_be_read_keeps_only_its_own_purges_open() {
+    let sample = with_answer(&[2, 3]).await;
+    let store = &sample.store;
+    let stream = Stream::Agent(agent(1));
+    let others = vec![answered(3, b"another"), noise(1)];
+    let others = commit(stream, others).blob(b"another".to_vec());
+    store.commit(others).await.unwrap();
+    let purges = [erased(&sample, 1).await, erased(&sample, 3).await];
+    let readable = replace_last(&sample, stream, b"nonsense");
+    for purge in purges {
+        store.erase(purge, Piece::Streams, 0).await.unwrap_err();
+    }
+
+    let other = Stream::Session(session(2));
+    sample.append(other, vec![deleted(2)]).await;
+    begun(store, 2).await;
+    finished(store, 2).await;
+    assert_eq!(store.open_purges().await.unwrap(), purges);
+    for purge in purges {
+        store.erase(purge, Piece::Streams, 0).await.unwrap_err();
+    }
+
+    replace_last(&sample, stream, &readable);
+    for n in [1, 3] {
+        finished(store, n).await;
+    }
+    for content in [ANSWER, b"another"] {
+        assert!(!is_stored(store, content).await);
+    }
+    is_sound(&sample).await;
+}
+
+#[tokio::test]
+async fn a_stream_that_an_older_version_noted_is_folded_by_whichever_purge_is_next() {
+    let sample = with_answer(&[2]).await;
+    let store = &sample.store;
+    erased(&sample, 1).await;
+    let connection = Connection::open(sample.database()).unwrap();
+    let noted = "UPDATE meta SET value = 'due' WHERE name GLOB 'fold/*'";
+    assert_eq!(connection.execute(noted, []).unwrap(), 1);
+
+    let other = Stream::Session(session(2));
+    sample.append(other, vec![deleted(2)]).await;
+    begun(store, 2).await;
+    finished(store, 2).await;
+    let text = "SELECT count(*) FROM meta WHERE name GLOB 'fold/*'";
+    let left: i64 = connection.query_row(text, [], |row| row.get(0)).unwrap();
+    assert_eq!(left, 0);
+    finished(store, 1).await;
     is_sound(&sample).await;
 }

@@ -1,6 +1,7 @@
 //! Tables of programs, with the calls in the conditions of their loops.
 
-use super::{column, insert};
+use super::insert;
+use crate::javascript::places::{Place, original};
 
 /// The program with `T` for each call that was inserted.
 fn inserted(code: &str) -> Option<String> {
@@ -66,11 +67,17 @@ fn columns_are_counted_back() {
     let code = "a.then(b);\nwhile (a) { for (;;) c }";
     let ticking = insert(code).unwrap();
     let changed = ticking.code.lines().nth(1).unwrap();
-    let original = code.lines().nth(1).unwrap();
     for mark in ["while", "a)", "{ for", "c }"] {
-        let place = |line: &str| u32::try_from(line.find(mark).unwrap() + 1).unwrap();
-        let found = column(&ticking.inserts, 2, place(changed));
-        assert_eq!(found, place(original), "{mark}");
+        let place = |line: &str| Place {
+            line: 2,
+            column: u32::try_from(line.find(mark).unwrap() + 1).unwrap(),
+        };
+        let found = original(&ticking.inserts, place(changed));
+        assert_eq!(found, place(code.lines().nth(1).unwrap()), "{mark}");
     }
-    assert_eq!(column(&ticking.inserts, 1, 40), 40);
+    let above = Place {
+        line: 1,
+        column: 40,
+    };
+    assert_eq!(original(&ticking.inserts, above), above);
 }

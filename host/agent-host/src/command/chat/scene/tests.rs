@@ -176,6 +176,40 @@ fn what_agents_below_do_is_shown_further_to_the_right() {
 }
 
 #[test]
+fn progress_that_an_agent_below_tells_is_a_quiet_line_and_its_reply_is_not_shown() {
+    let mut scene = Scene::default();
+    let step = |decision: &str, origin: &str, text: &str| {
+        let data = json!({
+            "decision": decision,
+            "messages": [
+                { "id": 2, "role": "tool", "text": "one", "answers": { "name": "web_search", "failed": false } },
+                { "id": 3, "role": "assistant", "origin": origin, "text": text },
+            ],
+            "started": [{ "operation_id": "t", "kind": "tool", "tool": "web_fetch", "arguments": {} }],
+        });
+        below(json!({ "data": data }), "/local/agent/assistant/sub/0", 1)
+    };
+    let found = faint("    sub/0  ✓ web_search one");
+    let fetches = faint("    sub/0  → web_fetch {}");
+    let told = "Round 1: searching for\nthe tides";
+    assert_eq!(
+        scene.take("run.stepped.v1", &step("wait", "agent", told)),
+        [
+            found.clone(),
+            faint("    sub/0  · Round 1: searching for the tides"),
+            fetches.clone(),
+        ]
+    );
+    for (decision, origin) in [("wait", "model:m"), ("reply", "agent")] {
+        assert_eq!(
+            scene.take("run.stepped.v1", &step(decision, origin, told)),
+            [found.clone(), fetches.clone()],
+            "{decision} {origin}"
+        );
+    }
+}
+
+#[test]
 fn what_an_agent_below_asks_is_answered_to_it() {
     let asked = json!({ "data": { "client_actions": [{ "call_id": "c", "widget": "w", "props": { "prompt": "Really?" } }] } });
     let shown = Scene::default().take(

@@ -88,7 +88,7 @@ const AUTHORITY: &[Pinned] = &[
     ),
     (
         names::<Settlement>,
-        "active_ms attempts operation outcome result spent time untrusted usage",
+        "active_ms attempts operation outcome result spent task time untrusted usage",
     ),
     (
         names::<TurnCommitted>,

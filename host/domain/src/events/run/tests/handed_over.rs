@@ -4,6 +4,8 @@ use super::*;
 use crate::events::run::end::{Closing, settlement_for_parent};
 use crate::thread::message::{Answers, text_of};
 use crate::work::budget::Amount;
+use crate::work::delegate::DelegateAddress;
+use crate::work::step::{Decision, News};
 
 /// Returns what a run's first step starts for others.
 fn handed(run: &Run, performer: Performer, effect: EffectClass) -> Operation {
@@ -77,6 +79,7 @@ fn the_share_of_detached_work_is_charged_for_good_also_in_old_events() {
             outcome: OperationOutcome::Parts { parts: told() },
             untrusted: false,
             of_delegate: false,
+            address: None,
         },
     ] {
         let mut run = begun();
@@ -146,6 +149,7 @@ fn a_delegation_that_comes_to_nothing_is_told_as_a_result_and_not_as_text() {
         outcome: OperationOutcome::Denied,
         untrusted: false,
         of_delegate: false,
+        address: None,
     };
     let limit = || Ended::Failed(Failure::passing("limit-reached", "too many"));
     for (performer, ended, code, state, retryable) in [
@@ -193,6 +197,64 @@ fn a_delegation_that_comes_to_nothing_is_told_as_a_result_and_not_as_text() {
 }
 
 #[test]
+fn a_task_that_its_agent_gives_up_over_an_outcome_is_told_with_the_code_of_that() {
+    let arguments =
+        r#"{"target":"worker","operation":"read_file","parameters":{"path":"/data/a"}}"#;
+    let performer = Performer::Agent {
+        agent: AgentId(Uuid::from_u128(5)),
+        session: SessionId(Uuid::from_u128(6)),
+        input: InputId(Uuid::from_u128(7)),
+        delegation: Some(arguments.to_owned()),
+        message: None,
+        since: NOW,
+        queued: false,
+    };
+    let given_up = Cause::of(&Decision::Fail {
+        reason: "`read_file` of `/data/a`: why".into(),
+    })
+    .expect("the end of a turn");
+    let limit = Cause::Failed {
+        code: "limit-reached".into(),
+        reason: "it took 50 steps".into(),
+    };
+    for (outcome, cause, code) in [
+        (OperationOutcome::Denied, &given_up, "NOT_ALLOWED"),
+        (OperationOutcome::Unknown, &given_up, "TASK_UNKNOWN"),
+        (OperationOutcome::TimedOut, &given_up, "TASK_FAILED"),
+        (OperationOutcome::Denied, &limit, "TASK_FAILED"),
+    ] {
+        let run = begun();
+        let operation = handed(&run, performer.clone(), EffectClass::NonIdempotent);
+        let heard = [News::Settled {
+            key: "task-1".into(),
+            outcome,
+        }];
+        let closing = Closing {
+            heard: &heard,
+            ..Closing::default()
+        };
+        let (settlement, _) = settlement_for_parent(&operation, &run, closing, cause, NOW);
+        let OperationOutcome::Parts { parts } = &settlement.outcome else {
+            panic!("{settlement:?}")
+        };
+        let told: serde_json::Value = serde_json::from_str(&text_of(parts)).expect("a result");
+        assert_eq!(
+            (
+                told["error"]["code"].as_str(),
+                told["taskState"].as_str(),
+                told["error"]["retryable"].as_bool(),
+            ),
+            (Some(code), Some("FAILED"), Some(false)),
+            "{told}"
+        );
+        let Cause::Failed { reason, .. } = cause else {
+            panic!("{cause:?}")
+        };
+        assert_eq!(&told["error"]["message"], reason, "{told}");
+    }
+}
+
+#[test]
 fn an_agents_own_delegation_that_is_refused_is_told_as_a_result_too() {
     let failed = |code: &str| OperationOutcome::Failed {
         failure: Failure::lasting(code, "why"),
@@ -207,6 +269,7 @@ fn an_agents_own_delegation_that_is_refused_is_told_as_a_result_too() {
                 outcome: outcome.clone(),
                 untrusted: false,
                 of_delegate,
+                address: DelegateAddress::of(r#"{"target":"worker","operation":"fly"}"#),
             };
             let mut run = begun();
             let operation = handed(&run, performer, EffectClass::ReadOnly);
@@ -230,6 +293,7 @@ fn an_agents_own_delegation_that_is_refused_is_told_as_a_result_too() {
                 (&json!(false), &json!(code)),
                 "{told}"
             );
+            assert_eq!(told["metadata"], json!({ "target": "worker" }), "{told}");
             let category = &told["error"]["category"];
             assert_eq!(category, "TOOL_EXECUTION_FAILED", "{told}");
         }
@@ -239,9 +303,14 @@ fn an_agents_own_delegation_that_is_refused_is_told_as_a_result_too() {
 #[test]
 fn a_delegation_that_is_passed_over_is_told_as_a_result() {
     use crate::events::run::delegated::passed_over;
-    assert_eq!(passed_over("read_file", "Skipped."), "Skipped.");
+    let arguments = r#"{"target":"worker","operation":"read_file","parameters":{}}"#;
+    assert_eq!(passed_over("read_file", arguments, "Skipped."), "Skipped.");
     let told: serde_json::Value =
-        serde_json::from_str(&passed_over("delegate", "Skipped.")).expect("a result");
+        serde_json::from_str(&passed_over("delegate", arguments, "Skipped.")).expect("a result");
+    assert_eq!(
+        told["metadata"],
+        json!({ "target": "worker", "operation": "read_file" })
+    );
     assert_eq!(told["error"]["code"], "TASK_NOT_STARTED");
     assert_eq!(told["taskState"], "CANCELLED");
 }

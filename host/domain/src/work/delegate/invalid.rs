@@ -1,0 +1,55 @@
+//! Refusals of calls of `delegate` that make no sense, with what would be allowed.
+
+use super::Code;
+use crate::work::step::Failure;
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// A call of `delegate` was refused before anything happened. Its `Display` says what is wrong and
+/// what would be allowed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct Invalid {
+    pub(super) code: Code,
+    pub(super) message: String,
+    details: BTreeMap<String, Value>,
+}
+
+impl Invalid {
+    /// Returns the failure of the call, with the public code of the rule that refused it, and with
+    /// what programs need to correct it: `allowed`, the names that it takes, or `parameter`, the
+    /// name of the one at fault.
+    #[must_use]
+    pub fn failure(self) -> Failure {
+        Failure {
+            details: self.details,
+            ..Failure::lasting(self.code.as_str(), self.message)
+        }
+    }
+
+    pub(super) fn new(code: Code, message: impl Into<String>) -> Self {
+        Self {
+            code,
+            message: message.into(),
+            details: BTreeMap::new(),
+        }
+    }
+
+    pub(super) fn parameters(message: impl Into<String>) -> Self {
+        Self::new(Code::InvalidParameters, message)
+    }
+
+    /// The same, with the names that are allowed.
+    pub(super) fn allowing<'a>(mut self, names: impl IntoIterator<Item = &'a str>) -> Self {
+        let names = names.into_iter().collect::<Vec<_>>();
+        self.details.insert("allowed".to_owned(), names.into());
+        self
+    }
+
+    /// The same, with the parameter at fault.
+    pub(super) fn about(mut self, parameter: &str) -> Self {
+        self.details
+            .insert("parameter".to_owned(), parameter.into());
+        self
+    }
+}

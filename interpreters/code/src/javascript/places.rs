@@ -1,0 +1,111 @@
+//! Places in a program, as the engine counts them, and text that was inserted in it.
+
+/// A place in a program. Both numbers are counted from 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Place {
+    pub(super) line: u32,
+    pub(super) column: u32,
+}
+
+impl Place {
+    /// The beginning of a program.
+    pub(super) const FIRST: Self = Self { line: 1, column: 1 };
+}
+
+/// Text that was inserted in a line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Insert {
+    /// The place before which it was inserted, in the program as it was.
+    pub(super) before: Place,
+    pub(super) width: u32,
+}
+
+/// A program with text that was inserted in it.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Changed {
+    pub(super) code: String,
+    pub(super) inserts: Vec<Insert>,
+}
+
+/// Returns the place in a program as it was, for one in the program as it is. What was inserted
+/// last comes first; what was inserted at the same time, in the program's order.
+pub(super) fn original(inserts: &[Insert], place: Place) -> Place {
+    let of_line = inserts
+        .iter()
+        .filter(|insert| insert.before.line == place.line);
+    let column = of_line.fold(place.column, |column, Insert { before, width }| {
+        if column >= before.column + width {
+            column - width
+        } else {
+            column.min(before.column)
+        }
+    });
+    Place { column, ..place }
+}
+
+/// Returns the byte at a place.
+pub(super) fn byte_of(code: &str, place: Place) -> Option<usize> {
+    letters(code)
+        .find(|(_, at)| *at == place)
+        .map(|(byte, _)| byte)
+}
+
+/// Returns the place of a byte.
+pub(super) fn place_of(code: &str, byte: usize) -> Option<Place> {
+    letters(code)
+        .find(|(at, _)| *at == byte)
+        .map(|(_, place)| place)
+}
+
+/// Returns the last line of a program.
+pub(super) fn last_line(code: &str) -> u32 {
+    letters(code).last().map_or(1, |(_, place)| place.line)
+}
+
+/// The letters of a program, by their bytes and their places.
+fn letters(code: &str) -> impl Iterator<Item = (usize, Place)> {
+    let mut next = Place::FIRST;
+    let mut letters = code.char_indices().peekable();
+    std::iter::from_fn(move || {
+        let (byte, letter) = letters.next()?;
+        let place = next;
+        let ends_line = match letter {
+            '\r' => letters.peek().is_none_or(|(_, after)| *after != '\n'),
+            '\n' | '\u{2028}' | '\u{2029}' => true,
+            _ => false,
+        };
+        if ends_line {
+            next.line += 1;
+            next.column = 1;
+        } else {
+            next.column += 1;
+        }
+        Some((byte, place))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Place, byte_of, last_line, place_of};
+
+    #[test]
+    fn bytes_and_places_are_found_by_each_other() {
+        let code = "é a\r\nb\u{2028}c\rd\n e";
+        for (line, column, letter) in [
+            (1, 1, 'é'),
+            (1, 3, 'a'),
+            (2, 1, 'b'),
+            (3, 1, 'c'),
+            (4, 1, 'd'),
+            (5, 2, 'e'),
+        ] {
+            let place = Place { line, column };
+            let byte = code.find(letter);
+            assert_eq!(byte_of(code, place), byte, "{letter}");
+            assert_eq!(place_of(code, byte.unwrap()), Some(place), "{letter}");
+        }
+        assert_eq!(byte_of(code, Place { line: 6, column: 1 }), None);
+        assert_eq!(last_line(code), 5);
+        assert_eq!(last_line("a\n"), 1);
+    }
+}

@@ -1,0 +1,55 @@
+//! What stays of a note that is forgotten, and what erases that.
+
+use super::get;
+use super::tools::{Shared, call, shared};
+use agent_host_tests::process::Line;
+use reqwest::Method;
+use serde_json::json;
+
+/// What the note says.
+const NOTE: &str = "Ada likes zebras.";
+
+impl Shared {
+    async fn purge(&self, line: &Line, session: &str) {
+        let deleted = line.ask(Method::DELETE, session, None).await.unwrap();
+        assert_eq!(deleted.status, 200, "{deleted:?}");
+        let [agent, id] =
+            [self.agent.as_str(), session].map(|path| path.rsplit('/').next().unwrap());
+        let purge = ["session", "purge", id, "--agent", agent, "--yes"];
+        let purged = self.folder.run(&purge).await;
+        assert!(purged.status.success(), "{purged:?}");
+    }
+
+    async fn events_have_the_note(&self) -> bool {
+        let events = self.host.get("/api/events?limit=1000").await.unwrap();
+        events.body.to_string().contains(NOTE)
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_chat_in_which_a_search_found_a_note_keeps_its_words_until_it_is_purged() {
+    let shared = shared().await;
+    let alice = shared.user("alice", None).await;
+    let saves = shared.open(&alice).await;
+    let save = call("memory_save", &json!({ "text": NOTE }));
+    shared.played(&alice, &saves, &save).await;
+    let search = json!({ "query": "zebras", "notes": true });
+    let search = call("memory_search", &search);
+    let finds = shared.open(&alice).await;
+    let told = shared.played(&alice, &finds, &search).await;
+    assert!(told.contains(NOTE), "{told}");
+    for id in shared.ids(&alice).await {
+        let path = format!("{}/memory/{id}", shared.agent);
+        let forgotten = alice.ask(Method::DELETE, &path, None).await.unwrap();
+        assert_eq!(forgotten.status, 200, "{forgotten:?}");
+    }
+    let later = shared.open(&alice).await;
+    let told = shared.played(&alice, &later, &search).await;
+    assert!(!told.contains(NOTE), "{told}");
+    shared.purge(&alice, &saves).await;
+    let kept = get(&alice, &finds).await["messages"].to_string();
+    assert!(kept.contains(NOTE), "what was found was said: {kept}");
+    assert!(shared.events_have_the_note().await);
+    shared.purge(&alice, &finds).await;
+    assert!(!shared.events_have_the_note().await);
+}
