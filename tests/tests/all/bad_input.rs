@@ -99,11 +99,13 @@ fn config() -> Value {
             "settings": { "script": { "steps": steps } },
         })
     };
+    let mut spare = agent("spare", &says);
+    spare["templateFor"] = json!(["local"]);
     puppets(&json!([
         agent("asks", &asks),
         agent("chats", &says),
         // Nobody has an agent of this one.
-        agent("spare", &says),
+        spare,
         // The old API leads no sessions without it.
         { "agentId": "tutor", "displayName": "Tutor", "component": "tutor", "toolAllowlist": [] },
     ]))
@@ -537,12 +539,14 @@ async fn take(stage: &Stage, mut operations: Vec<Operation>) -> Vec<String> {
 #[tokio::test(flavor = "multi_thread")]
 async fn every_endpoint_refuses_bad_input_with_a_problem_and_nothing_changes() {
     let stage = stage().await;
-    let operations = Document::of(&stage.host).await.operations();
+    let mut operations = Document::of(&stage.host).await.operations();
     let mut findings: Vec<String> = operations
         .iter()
         .flat_map(|operation| operation.faults.clone())
         .collect();
     let before = stage.look().await;
+    // What signed requests are refused for is tested with the agents that sign them.
+    operations.retain(|operation| !operation.is_signed());
     for operation in &operations {
         let position = stage.position().await;
         findings.extend(sweep(&stage, operation).await);

@@ -92,14 +92,16 @@ pub(super) async fn switch(
         // Whoever goes on in what is open needs no room for a session.
         Err(spent) => {
             let to = Address::Agent(switch.agent.clone());
-            match broker.where_to(&caller.user, &to, "").await? {
+            let there = broker.where_to(&caller.user, &to, "").await;
+            match there.map_err(|error| at_own_field(error.into()))? {
                 Some(_) => None,
                 None => return Err(spent),
             }
         }
     };
     let by = key.by(&caller.user);
-    let switched = broker.switch(by, &from, session, switch).await?;
+    let switched = broker.switch(by, &from, session, switch).await;
+    let switched = switched.map_err(|error| at_own_field(error.into()))?;
     if switched.is_new {
         share.into_iter().for_each(SessionShare::keep);
     }
@@ -111,6 +113,20 @@ pub(super) async fn switch(
         input_id: said.map(|said| said.input.to_string()),
         position: said.map(|said| said.position),
     }))
+}
+
+/// Puts the blame on the field of this body that a routed message has under another name.
+fn at_own_field(mut problem: Problem) -> Problem {
+    problem.field = problem.field.map(|field| {
+        if field == "/to/agent" {
+            "/agent".to_owned()
+        } else if let Some(place) = field.strip_prefix("/content") {
+            format!("/message{place}")
+        } else {
+            field
+        }
+    });
+    problem
 }
 
 /// The session that you came back to.

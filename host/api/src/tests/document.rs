@@ -23,8 +23,8 @@ const VERBS: [(&str, &[&str]); 5] = [
         "POST",
         &[
             "abort", "answer", "archive", "cancel", "clear", "compact", "confirm", "create",
-            "fork", "hand", "import", "release", "requeue", "return", "route", "send", "switch",
-            "upload", "verify",
+            "fork", "hand", "import", "release", "reload", "requeue", "return", "route", "send",
+            "switch", "upload", "verify",
         ],
     ),
     ("PUT", &["bind", "update"]),

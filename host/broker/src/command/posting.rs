@@ -9,6 +9,7 @@ use crate::refusals::changing;
 use domain::digest::Digest;
 use domain::id::AgentId;
 use domain::message::Part;
+use domain::message_labels::MessageLabels;
 use domain::queue::QueueOverride;
 use domain::refusal::Refusal;
 use domain::role::Right;
@@ -75,6 +76,7 @@ impl Broker {
                 model: None,
                 queue: QueueOverride::default(),
                 priority: None,
+                labels: MessageLabels::default(),
                 user: command.user.clone(),
                 idempotency_key: command
                     .idempotency_key

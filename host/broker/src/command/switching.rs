@@ -19,6 +19,7 @@ use crate::refusals::{
 use crate::signal::Signal;
 use domain::id::{AgentId, SessionId};
 use domain::message::{MessageId, Part};
+use domain::message_labels::MessageLabels;
 use domain::queue::QueueOverride;
 use domain::session_label::Changes;
 use domain::user::UserId;
@@ -127,6 +128,7 @@ impl Broker {
             model: None,
             queue: QueueOverride::default(),
             priority: None,
+            labels: MessageLabels::default(),
             user: by.user.clone(),
             idempotency_key: by.key.map(str::to_owned),
         });

@@ -55,7 +55,7 @@ impl SessionContext {
             return Ok(scope.limit_reached(Some(name), TOOL_CALL, "toolCallsMax", told));
         }
         if name == skill::BASH {
-            return Ok(self.resolve_command(scope, arguments));
+            return Ok(self.resolve_command(scope, call, arguments));
         }
         let Some(shown) = scope.config.tool(name) else {
             return Ok(self.not_available(scope, name, is_of_model(call)));
@@ -419,7 +419,7 @@ fn named<'c>(
 }
 
 /// Returns whether a model made a call, and not the agent's own code.
-fn is_of_model(call: &Call) -> bool {
+pub(super) fn is_of_model(call: &Call) -> bool {
     matches!(call, Call::OfModel { .. })
 }
 

@@ -1,7 +1,7 @@
 //! Calls that command lines make: each is resolved like any other call of a tool, and starts as an
 //! operation of its own before it is made.
 
-use super::calls::{Offer, object_of};
+use super::calls::{Offer, is_of_model, object_of};
 use super::context::SessionContext;
 use super::driving::Driving;
 use super::error::DriverError;
@@ -20,6 +20,7 @@ use domain::run::Open;
 use domain::run::decide::Resolved;
 use domain::run::intake::Intake;
 use domain::skill::{BASH, COMMAND_BYTES_MAX, COMMAND_MS_MAX};
+use domain::step::Call;
 use domain::tool::EffectClass;
 use serde_json::Value;
 use store::Guard;
@@ -87,13 +88,18 @@ impl Driver {
 
 impl SessionContext {
     /// Resolves a command line over the agent's skills.
-    pub(super) fn resolve_command(&self, scope: &mut Scope<'_>, arguments: &str) -> Resolved {
+    pub(super) fn resolve_command(
+        &self,
+        scope: &mut Scope<'_>,
+        call: &Call,
+        arguments: &str,
+    ) -> Resolved {
         // Both are asked: what was offered since the turn began is not the turn's.
         let is_there = [scope.config, scope.granted]
             .iter()
             .all(|config| config.tool(BASH).is_some());
         if !is_there {
-            return self.not_available(scope, BASH);
+            return self.not_available(scope, BASH, is_of_model(call));
         }
         if let Err(denied) = scope.caller().may_use_skills() {
             return scope.deny_tool(BASH, &denied);
@@ -200,7 +206,7 @@ impl SessionContext {
         let started = &scope.driving.run.started;
         let offering = self.core.serving.tool(&self.served, started, name);
         let (Some(offering), Some(tool)) = (offering, scope.granted.skills.tool(name)) else {
-            return Ok(self.not_available(scope, name));
+            return Ok(self.not_available(scope, name, true));
         };
         if let Err(denied) = scope.caller().may_call(tool) {
             return Ok(scope.deny_tool(name, &denied));

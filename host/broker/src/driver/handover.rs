@@ -333,7 +333,7 @@ impl SessionContext {
     /// evenly, as far as they may be admitted at all: those that wait for room are reserved for
     /// now.
     fn share(&self, scope: &Scope<'_>, named: Budget) -> Budget {
-        let limits = self.core.limits.dispatch;
+        let limits = self.limits_of(scope).dispatch;
         let admitted_max =
             u64::from(limits.children_max) + u64::from(limits.delegations_queued_max);
         named.or_share_of(scope.left, scope.delegations_to_come.min(admitted_max))

@@ -15,8 +15,10 @@ const FILE_BYTES: usize = (10 << 20) + 1;
 /// Bytes of a session's file that is longer than any may be.
 const TRANSCRIPT_BYTES: usize = (32 << 20) + 1;
 /// Fields of free text, which may have any characters in it.
-const WORDS: [&str; 4] = [
+const WORDS: [&str; 6] = [
     "content",
+    "description",
+    "message",
     "reason",
     "system_prompt",
     "system_prompt_override",

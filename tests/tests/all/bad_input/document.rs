@@ -12,8 +12,8 @@ const METHODS: [&str; 8] = [
     "get", "put", "post", "delete", "options", "head", "patch", "trace",
 ];
 
-/// The media type of a body that may be anything.
-const BYTES: &str = "application/octet-stream";
+/// The media types of bodies that are no JSON: of one that may be anything, and of text.
+const BYTES: [&str; 2] = ["application/octet-stream", "text/plain"];
 
 /// One value of each kind that JSON Schema has a word for.
 fn one_of_each() -> [(&'static str, Value); 7] {
@@ -148,7 +148,11 @@ impl Document {
             });
         }
         let said_of_body = said.get("requestBody").map(|body| self.resolve(body));
-        let takes_bytes = said_of_body.is_some_and(|body| body["content"].get(BYTES).is_some());
+        let takes_bytes = said_of_body.is_some_and(|body| {
+            BYTES
+                .iter()
+                .any(|media_type| body["content"].get(media_type).is_some())
+        });
         let body = said_of_body
             .filter(|_| !takes_bytes)
             .map(|body| self.body(body));
@@ -292,6 +296,13 @@ impl Operation {
     /// Returns true if it is documented that it may refuse in this way.
     pub(super) fn may_say(&self, status: u16, code: &str) -> bool {
         self.codes.contains(&(status, code.to_owned()))
+    }
+
+    /// Returns true if its requests are signed: without a signature, all are refused alike.
+    pub(super) fn is_signed(&self) -> bool {
+        self.headers
+            .iter()
+            .any(|name| name == "X-Agent-Host-Signature")
     }
 
     /// Returns true if a request's path is one of its own.

@@ -27,7 +27,7 @@ pub(super) fn path(stage: &Stage, operation: &Operation) -> String {
     // A chat can be archived, aborted, talked in and deleted; the rest is for the one that asks.
     let is_deletion =
         operation.method == Method::DELETE && operation.path.ends_with("/sessions/{sid}");
-    let is_of_chat = ["/archive", "/abort", "/messages"]
+    let is_of_chat = ["/archive", "/abort", "/messages", "/switch", "/return"]
         .iter()
         .any(|end| operation.path.ends_with(end))
         || is_deletion;
@@ -117,6 +117,9 @@ fn known<'a>(
         // There is none: nothing was kept.
         "note" => NOBODY,
         "input" => &stage.input,
+        "definition" => "spare",
+        // There is none: no agent is an external one.
+        "name" => "nowhere",
         _ => panic!("{operation}: say here which `{name}` there is"),
     }
 }
@@ -172,6 +175,13 @@ pub(super) fn body(stage: &Stage, operation: &Operation) -> Option<Value> {
             json!({ "agent_id": stage.chatting.agent, "session_id": stage.chatting.session })
         }
         ("POST", "/api/keys") => json!({ "name": "another", "scopes": ["read"] }),
+        ("POST", "/api/definitions") => json!({ "template": "spare", "display_name": "Mine" }),
+        ("POST", "/api/agents/{id}/sessions/{sid}/switch") => {
+            json!({ "agent": "spare", "message": "hello" })
+        }
+        ("POST", "/api/paths/messages") => json!({ "content": "hello" }),
+        // That agent is no external one, which is found last.
+        ("POST", "/external/sessions") => json!({ "agent": "spare", "session": "s-1" }),
         ("POST", "/api/session") => json!({ "session_type": "learning" }),
         ("POST", "/api/session/{sid}/respond") => {
             json!({ "tool_call_id": call, "response": { "confirmed": true } })

@@ -12,7 +12,7 @@ const FORGET: &str = "DELETE /api/agents/{id}/memory/{note}";
 
 /// The endpoints for talking with an agent. Each has the refusal for a mentee whose session it is
 /// not.
-const TALKING: [(&str, Option<(u16, &str)>); 22] = [
+const TALKING: [(&str, Option<(u16, &str)>); 24] = [
     (FORGET, Some((404, "NOTE_NOT_FOUND"))),
     // Turns of their own they may stop.
     ("POST /api/agents/{id}/abort", None),
@@ -67,6 +67,14 @@ const TALKING: [(&str, Option<(u16, &str)>); 22] = [
     ),
     (
         "POST /api/agents/{id}/sessions/{sid}/panels",
+        Some((404, "SESSION_NOT_FOUND")),
+    ),
+    (
+        "POST /api/agents/{id}/sessions/{sid}/return",
+        Some((404, "SESSION_NOT_FOUND")),
+    ),
+    (
+        "POST /api/agents/{id}/sessions/{sid}/switch",
         Some((404, "SESSION_NOT_FOUND")),
     ),
     (

@@ -92,6 +92,10 @@ impl OwnDefinition {
         if self.display_name.trim().is_empty() {
             return Err(invalid("/display_name", "a name is needed".to_owned()));
         }
+        if self.display_name.contains(char::is_control) {
+            let message = "a name has no control characters".to_owned();
+            return Err(invalid("/display_name", message));
+        }
         let length = |text: &Option<String>| text.as_ref().map_or(0, String::len);
         let settings = Value::from(self.settings.clone()).to_string().len();
         let lists = serde_json::to_string(&self.lists).map_or(0, |lists| lists.len());
@@ -333,6 +337,7 @@ mod tests {
         for (more, field) in [
             (json!({ "display_name": " " }), "/display_name"),
             (json!({ "display_name": "x".repeat(201) }), "/display_name"),
+            (json!({ "display_name": "a\u{7}" }), "/display_name"),
             (json!({ "description": long }), "/description"),
             (json!({ "system_prompt": long }), "/system_prompt"),
             (json!({ "settings": { "a": long } }), "/settings"),
