@@ -154,6 +154,7 @@ async fn a_persona_that_is_narrowed_or_gone_permits_less_to_its_turn_under_way()
             model: None,
             queue: QueueOverride::default(),
             priority: None,
+            labels: domain::message_labels::MessageLabels::default(),
             user: UserId::local(),
             idempotency_key: None,
         });
