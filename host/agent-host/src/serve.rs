@@ -1,6 +1,9 @@
 //! Running the host: opening everything in order, and closing it in the reverse.
 
+mod announcing;
 mod listening;
+
+pub(crate) use announcing::warnings;
 
 use crate::cli::{self, COMPILE_COMMAND};
 use crate::config::{self, Finding, LimitsConfig, Loaded, Severity};
@@ -13,6 +16,7 @@ use crate::reload::watch::Look;
 use crate::reload::{self, Host, Reloading, Ways};
 use crate::terminal::Terminal;
 use crate::token;
+use announcing::announce;
 use anyhow::{Context, anyhow};
 use api::{Access, Api, Clock, Identity, Server, Stopper};
 use broker::{AfterRestore, Broker, Catalogue, Entry};
@@ -22,7 +26,6 @@ use domain::skill::SkillFolder;
 use egress::{Egress, Resolve, SystemResolver};
 use llm::Gateway;
 use runtime::{Compiler, Runtime};
-use serde_json::json;
 use std::net::SocketAddr;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
@@ -485,88 +488,6 @@ impl Drop for AddressFile {
         // A file that stays behind names a port at which nobody answers.
         let _ = std::fs::remove_file(&self.0);
     }
-}
-
-fn announce(
-    loaded: &Loaded,
-    broker: &Broker,
-    address: SocketAddr,
-    token_file: &Path,
-    terminal: Terminal,
-) {
-    let agents: Vec<&str> = loaded
-        .config
-        .agents
-        .iter()
-        .map(|definition| definition.agent_id.0.as_str())
-        .collect();
-    let catalogue = broker.catalogue();
-    let components: Vec<&str> = catalogue
-        .entries()
-        .map(|entry| entry.name.as_str())
-        .collect();
-    let scripted: Vec<&str> = loaded.config.scripted().collect();
-    let document = json!({
-        "ready": true, "address": format!("http://{address}"), "config": loaded.file, "data_dir": loaded.data_dir(), "token_file": token_file,
-        "agents": agents, "components": components, "scripted_providers": scripted, "overlaid": loaded.overlaid,
-    });
-    terminal.result(&document, || {
-        let mut lines = vec![
-            format!(
-                "agent-host {} is ready at http://{address}",
-                env!("CARGO_PKG_VERSION")
-            ),
-            format!("  config      {}", loaded.file.display()),
-            format!("  data        {}", loaded.data_dir().display()),
-            format!("  token       {}", token_file.display()),
-            format!("  agents      {}", agents.join(", ")),
-            format!("  components  {}", components.join(", ")),
-        ];
-        if !loaded.overlaid.is_empty() {
-            lines.push(format!("  overlaid    {}", loaded.overlaid.join(", ")));
-        }
-        lines
-    });
-    if !scripted.is_empty() {
-        terminal.notice(&format!(
-            "NOTE: the provider {} answers from a script. No model is asked; configure one under \
-             [providers] and [models] for real replies.",
-            scripted.join(", ")
-        ));
-    }
-    show_findings(loaded, &catalogue, terminal);
-}
-
-/// Prints what an operator should look at in the configuration of a host that serves.
-fn show_findings(loaded: &Loaded, catalogue: &Catalogue, terminal: Terminal) {
-    for finding in warnings(loaded, catalogue) {
-        terminal.notice(&format!("warning: {}: {}", finding.key, finding.message));
-    }
-}
-
-/// Returns what an operator should look at in what is served.
-pub(crate) fn warnings(loaded: &Loaded, catalogue: &Catalogue) -> Vec<Finding> {
-    let unmatched = config::unmatched(
-        &loaded.config.agents,
-        catalogue.tools().map(|(_, tool)| &**tool),
-    );
-    let mute = config::mute(
-        &loaded.config.agents,
-        &loaded.config.components,
-        catalogue.entries().map(|entry| &**entry),
-    );
-    let wanted = config::wanted(
-        &loaded.config.agents,
-        catalogue.entries().map(|entry| &**entry),
-        catalogue.tools().map(|(_, tool)| &**tool),
-    );
-    config::check(loaded)
-        .into_iter()
-        .chain(unmatched)
-        .chain(mute)
-        .chain(wanted)
-        .filter(|finding| !finding.key.starts_with("providers."))
-        .collect()
 }
 
 /// The signals that stop a host.

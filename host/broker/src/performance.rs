@@ -6,7 +6,7 @@
 //! ## Where things are
 //!
 //! - calls of models: `performance/model.rs`; prompts that outgrow a window:
-//!   `performance/model/fitting.rs`
+//!   `performance/model/fitting.rs`; the parties to them: `performance/model/parties.rs`
 //! - attempts and what they cost: `performance/attempts.rs`
 //! - calls of tools: `performance/tool.rs`
 //! - command lines over skills: `performance/command.rs`

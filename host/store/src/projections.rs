@@ -43,10 +43,10 @@ use crate::sql::Sql;
 use domain::account;
 use domain::budget::Amount;
 use domain::event::{
-    AgentRenamed, Event, InputAccepted, InputCancelled, InputDead, InputsDropped, MemoryDue,
-    MemoryRead, OperationAttempted, PreferencesCarried, PreferencesUpdated, PromptOverridden,
-    Recorded, RunEnded, RunSettled, RunStarted, RunStepped, SettingsUpdated, Source, TurnCommitted,
-    TurnsImported,
+    AgentRenamed, Event, InputAccepted, InputCancelled, InputDead, InputRequeued, InputsDropped,
+    MemoryDue, MemoryRead, OperationAttempted, PreferencesCarried, PreferencesUpdated,
+    PromptOverridden, Recorded, RunEnded, RunSettled, RunStarted, RunStepped, SettingsUpdated,
+    Source, TurnCommitted, TurnsImported,
 };
 use domain::id::{InputId, OperationId, RunId, SessionId};
 use domain::operation::{CommandCall, Continuation, Operation, Pause, Performer, Settlement};
@@ -86,88 +86,79 @@ pub(crate) const PROJECTIONS: &[&str] = &[
 /// Brings every table up to date with one more event. An erased event changes nothing but how far
 /// its stream is. One line for each kind of event, so that none is forgotten.
 pub(crate) fn project(sql: &Sql<'_>, recorded: &Recorded) -> rusqlite::Result<()> {
+    use Event as E;
     let Some(event) = &recorded.event else {
         return agents::seen(sql, recorded);
     };
     match event {
-        Event::AgentCreated(created) => agents::created(sql, created)?,
-        Event::PreferencesUpdated(PreferencesUpdated { agent, .. })
-        | Event::PreferencesCarried(PreferencesCarried { agent, .. })
-        | Event::AgentRenamed(AgentRenamed { agent, .. })
-        | Event::PromptOverridden(PromptOverridden { agent, .. })
-        | Event::SettingsUpdated(SettingsUpdated { agent, .. }) => {
-            agents::changed(sql, *agent, event)?
-        }
-        Event::AgentConfigured(it) => agents::changed(sql, it.agent, event)?,
-        Event::AgentArchived(it) => agents::archived(sql, it.agent, event)?,
-        Event::UserAssigned(it) => agents::assigned(sql, it.agent, &it.user_id, it.role, event)?,
-        Event::RoleChanged(it) => agents::assigned(sql, it.agent, &it.user_id, it.role, event)?,
-        Event::UserUnassigned(it) => agents::unassigned(sql, it.agent, &it.user_id, event)?,
-        Event::SessionImported(_)
-        | Event::SlotTaken(_)
-        | Event::ExecutionSuspended(_)
-        | Event::ActionRequested(_)
-        | Event::ExecutionResumed(_)
-        | Event::ResponseReceived(_)
-        | Event::ActionWithdrawn(_)
-        | Event::SlotCompleted(_)
-        | Event::SlotTerminated(_) => slot::changed(sql, event)?,
-        Event::UiSaved(it) => sessions::saved(sql, it)?,
-        Event::FileUploaded(it) => files::uploaded(sql, it)?,
-        Event::ItemRecorded(it) => items::recorded(sql, it.session, recorded.position)?,
-        Event::NoteRemembered(note) => recall::remember(sql, note, recorded.position)?,
-        Event::NoteForgotten(it) => recall::forget(sql, it)?,
-        Event::MemoryDue(it) => memory_due(sql, it)?,
-        Event::MemoryRead(it) => memory_read(sql, it)?,
-        Event::SessionOpened(opened) => sessions::opened(sql, opened, recorded)?,
-        Event::SessionRenamed(it) => labels::renamed(sql, it)?,
-        Event::SessionPinned(it) => labels::pinned(sql, it)?,
-        Event::SessionAttributed(it) => labels::attributed(sql, it)?,
-        Event::SessionCleared(it) => labels::cleared(sql, it)?,
-        Event::SessionDeleted(it) => labels::deleted(sql, it)?,
-        Event::QueueConfigured(it) => labels::configured(sql, it)?,
-        Event::InputCancelled(it) => input_cancelled(sql, it)?,
-        Event::InputsDropped(it) => inputs_dropped(sql, it)?,
-        Event::InputAccepted(accepted) => input_accepted(sql, accepted, recorded.position)?,
-        Event::InputDead(dead) => input_dead(sql, dead, recorded.position)?,
-        Event::InputRequeued(requeued) => {
-            let due = inputs::requeued(sql, requeued.input)?;
-            wakes::set(sql, &requeued.input, "reminder", requeued.session, due)?;
-            wakes::debounce(sql, requeued.session)?;
-        }
-        Event::TurnCommitted(committed) => turn_committed(sql, committed, recorded.position)?,
-        Event::TurnsImported(imported) => turns_imported(sql, imported, recorded.position)?,
-        Event::PurgeBegun(it) => purges::begun(sql, it, recorded.position)?,
-        Event::Purged(it) => usage::keep_purged(sql, &it.usage)?,
-        Event::RunStarted(started) => run_started(sql, started)?,
-        Event::RunStepped(stepped) => run_stepped(sql, stepped)?,
-        Event::RunSettled(it) => run_settled(sql, it)?,
-        Event::OperationContinued(it) => continued(sql, it, recorded)?,
-        Event::OperationAnswered(answer) => operation_goes_on(sql, answer.operation)?,
-        Event::OperationAttempted(it) => attempted(sql, it)?,
-        Event::ApprovalAnswered(answered) => operation_goes_on(sql, answered.operation)?,
-        Event::OperationStarted(started) => wakes::unpause(sql, started.operation)?,
-        Event::RunEnded(ended) => run_ended(sql, ended)?,
-        Event::KeyValueWritten(written) => buckets::written(sql, written, recorded.position)?,
-        Event::KeyIssued(issued) => keys::issued(sql, issued)?,
-        Event::KeyRevoked(revoked) => keys::revoked(sql, revoked)?,
-        Event::ConnectorKeyBound(it) => connectors::bound(sql, it)?,
-        Event::ConnectorKeyUnbound(it) => connectors::unbound(sql, it)?,
-        Event::DefinitionMade(it) => definitions::made(sql, it)?,
-        Event::DefinitionRemoved(it) => definitions::removed(sql, it)?,
+        E::AgentCreated(created) => agents::created(sql, created)?,
+        E::PreferencesUpdated(PreferencesUpdated { agent, .. })
+        | E::PreferencesCarried(PreferencesCarried { agent, .. })
+        | E::AgentRenamed(AgentRenamed { agent, .. })
+        | E::PromptOverridden(PromptOverridden { agent, .. })
+        | E::SettingsUpdated(SettingsUpdated { agent, .. }) => agents::changed(sql, *agent, event)?,
+        E::AgentConfigured(it) => agents::changed(sql, it.agent, event)?,
+        E::AgentArchived(it) => agents::archived(sql, it.agent, event)?,
+        E::UserAssigned(it) => agents::assigned(sql, it.agent, &it.user_id, it.role, event)?,
+        E::RoleChanged(it) => agents::assigned(sql, it.agent, &it.user_id, it.role, event)?,
+        E::UserUnassigned(it) => agents::unassigned(sql, it.agent, &it.user_id, event)?,
+        E::SessionImported(_) | E::SlotTaken(_) | E::SlotCompleted(_) => slot::changed(sql, event)?,
+        E::SlotTerminated(_) | E::ExecutionSuspended(_) => slot::changed(sql, event)?,
+        E::ActionRequested(_) | E::ExecutionResumed(_) => slot::changed(sql, event)?,
+        E::ResponseReceived(_) | E::ActionWithdrawn(_) => slot::changed(sql, event)?,
+        E::UiSaved(it) => sessions::saved(sql, it)?,
+        E::FileUploaded(it) => files::uploaded(sql, it)?,
+        E::ItemRecorded(it) => items::recorded(sql, it.session, recorded.position)?,
+        E::NoteRemembered(note) => recall::remember(sql, note, recorded.position)?,
+        E::NoteForgotten(it) => recall::forget(sql, it)?,
+        E::MemoryDue(it) => memory_due(sql, it)?,
+        E::MemoryRead(it) => memory_read(sql, it)?,
+        E::SessionOpened(opened) => sessions::opened(sql, opened, recorded)?,
+        E::SessionRenamed(it) => labels::renamed(sql, it)?,
+        E::SessionPinned(it) => labels::pinned(sql, it)?,
+        E::SessionAttributed(it) => labels::attributed(sql, it)?,
+        E::SessionCleared(it) => labels::cleared(sql, it)?,
+        E::SessionDeleted(it) => labels::deleted(sql, it)?,
+        E::QueueConfigured(it) => labels::configured(sql, it)?,
+        E::InputCancelled(it) => input_cancelled(sql, it)?,
+        E::InputsDropped(it) => inputs_dropped(sql, it)?,
+        E::InputAccepted(accepted) => input_accepted(sql, accepted, recorded.position)?,
+        E::InputDead(dead) => input_dead(sql, dead, recorded.position)?,
+        E::InputRequeued(it) => input_requeued(sql, it)?,
+        E::TurnCommitted(committed) => turn_committed(sql, committed, recorded.position)?,
+        E::TurnsImported(imported) => turns_imported(sql, imported, recorded.position)?,
+        E::PurgeBegun(it) => purges::begun(sql, it, recorded.position)?,
+        E::Purged(it) => usage::keep_purged(sql, &it.usage)?,
+        E::RunStarted(started) => run_started(sql, started)?,
+        E::RunStepped(stepped) => run_stepped(sql, stepped)?,
+        E::RunSettled(it) => run_settled(sql, it)?,
+        E::OperationContinued(it) => continued(sql, it, recorded)?,
+        E::OperationAnswered(answer) => operation_goes_on(sql, answer.operation)?,
+        E::OperationAttempted(it) => attempted(sql, it)?,
+        E::ApprovalAnswered(answered) => operation_goes_on(sql, answered.operation)?,
+        E::OperationStarted(started) => wakes::unpause(sql, started.operation)?,
+        E::RunEnded(ended) => run_ended(sql, ended)?,
+        E::KeyValueWritten(written) => buckets::written(sql, written, recorded.position)?,
+        E::KeyIssued(issued) => keys::issued(sql, issued)?,
+        E::KeyRevoked(revoked) => keys::revoked(sql, revoked)?,
+        E::ConnectorKeyBound(it) => connectors::bound(sql, it)?,
+        E::ConnectorKeyUnbound(it) => connectors::unbound(sql, it)?,
+        E::DefinitionMade(it) => definitions::made(sql, it)?,
+        E::DefinitionRemoved(it) => definitions::removed(sql, it)?,
         // These are looked up as events.
-        Event::StepFailed(_)
-        | Event::RunRecovered(_)
-        | Event::RunCut(_)
-        | Event::BoundaryDecided(_)
-        | Event::ComponentAdmitted(_)
-        | Event::HostRestored(_)
-        | Event::OperatorRead(_)
-        | Event::ConfigReloaded(_)
-        | Event::PluginEmitted(_) => {}
+        E::StepFailed(_) | E::RunRecovered(_) | E::RunCut(_) | E::BoundaryDecided(_) => {}
+        E::PluginEmitted(_) => {}
+        E::ComponentAdmitted(_) | E::HostRestored(_) | E::OperatorRead(_) => {}
+        E::ConfigReloaded(_) => {}
     }
     blobs::named(sql, &recorded.stream, event)?;
     agents::seen(sql, recorded)
+}
+
+fn input_requeued(sql: &Sql<'_>, requeued: &InputRequeued) -> rusqlite::Result<()> {
+    let due = inputs::requeued(sql, requeued.input)?;
+    wakes::set(sql, &requeued.input, "reminder", requeued.session, due)?;
+    wakes::debounce(sql, requeued.session)
 }
 
 fn input_dead(sql: &Sql<'_>, dead: &InputDead, position: u64) -> rusqlite::Result<()> {

@@ -132,14 +132,9 @@ fn data(event: &event::Event) -> Value {
         | E::OperationAttempted(_)
         | E::RunEnded(_)
         | E::PluginEmitted(_) => run_event::data(event),
-        E::BoundaryDecided(_)
-        | E::KeyValueWritten(_)
-        | E::ComponentAdmitted(_)
-        | E::KeyIssued(_)
-        | E::KeyRevoked(_)
-        | E::HostRestored(_)
-        | E::OperatorRead(_)
-        | E::ConfigReloaded(_) => host_data(event),
+        E::BoundaryDecided(_) | E::KeyValueWritten(_) => host_data(event),
+        E::ComponentAdmitted(_) | E::KeyIssued(_) | E::KeyRevoked(_) => host_data(event),
+        E::HostRestored(_) | E::OperatorRead(_) | E::ConfigReloaded(_) => host_data(event),
     }
 }
 

@@ -4,9 +4,10 @@
 //! A structured reply that does not fit is repaired.
 
 mod fitting;
+mod parties;
 
 use crate::core::Core;
-use crate::live::{Frame, Show};
+use crate::live::Show;
 use crate::performance::attempts::Attempts;
 use crate::performance::result::{Performed, Thread};
 use crate::performance::stopwatch::Stopwatch;
@@ -17,22 +18,20 @@ use domain::compaction::{
 };
 use domain::cut_off::CutOff;
 use domain::digest::Salt;
-use domain::event::{BoundaryVerdict, RunStarted};
-use domain::grant::capability;
+use domain::event::RunStarted;
 use domain::hints::{self, Noted};
 use domain::limits::REPLY_REPAIRS_MAX;
 use domain::message::{Draft, Message, MessageId, Part, Role, text_of};
 use domain::model::{Prompt, Reply, arrange};
-use domain::operation::{Attempt, Operation};
+use domain::operation::Operation;
 use domain::prompt_cut::PromptCut;
-use domain::ruling::{PROGRAM_RUN, Rule};
 use domain::run::settle::Ended;
 use domain::sections::{Section, blocks};
 use domain::step::{Audience, Context, Failure, ModelRequest, Toolset};
 use domain::tool::ToolDefinition;
 use llm::Failure::TooLong;
-use llm::fair_semaphore::Party;
-use llm::{Afforded, AttemptBudget, Delta, DeltaSink, Gateway, Measuring, ProgramNote, Records};
+use llm::{DeltaSink, Gateway};
+use parties::{Payer, Trail, Watchers};
 use runtime::CallAudit;
 use std::sync::Arc;
 use store::ReadError;
@@ -496,119 +495,4 @@ fn ask_for_repair(prompt: &mut Prompt, reply: Reply, complaint: &str) {
     prompt
         .messages
         .push(Draft::text(Role::User, "host", text).at(next + 1, Salt::default()));
-}
-
-/// The record of the call's dealings with the boundary, for its entry in the ledger.
-#[derive(Debug)]
-struct Trail<'a> {
-    audit: &'a CallAudit,
-    records: Arc<dyn Records>,
-}
-
-impl llm::Trail for Trail<'_> {
-    fn records(&self) -> Arc<dyn Records> {
-        self.records.clone()
-    }
-
-    fn key_used(&self, used: &str) {
-        self.audit.decided(
-            capability::SECRETS_USE,
-            BoundaryVerdict::Granted,
-            Rule::Granted,
-            used,
-        );
-    }
-
-    fn program(&self, note: &ProgramNote) {
-        let (verdict, rule) = if note.is_limit {
-            (BoundaryVerdict::Limited, Rule::Limits)
-        } else {
-            (BoundaryVerdict::Granted, Rule::Granted)
-        };
-        self.audit.decided(PROGRAM_RUN, verdict, rule, &note.told);
-    }
-}
-
-/// The run, as what pays for the call.
-#[derive(Debug)]
-struct Payer<'a> {
-    started: &'a RunStarted,
-    attempts: &'a Attempts<'a>,
-    stopwatch: &'a Stopwatch,
-}
-
-impl AttemptBudget for Payer<'_> {
-    fn first(&self) -> u32 {
-        self.attempts.number()
-    }
-
-    fn afford<'a>(&'a self, ended: &'a [Attempt]) -> Afforded<'a> {
-        Box::pin(self.attempts.afford(ended))
-    }
-
-    fn party(&self) -> Party {
-        self.started.into()
-    }
-
-    /// A new attempt is a step further, however long those before it took.
-    fn measure(&self, quiet_ms: Option<u64>) -> Measuring<'_> {
-        self.stopwatch.progressed();
-        Box::new(match quiet_ms {
-            Some(limit_ms) => self.stopwatch.start_quiet(limit_ms),
-            None => self.stopwatch.start(),
-        })
-    }
-}
-
-/// The watchers of the session.
-struct Watchers<'a> {
-    core: &'a Core,
-    started: &'a RunStarted,
-    operation: &'a Operation,
-    stopwatch: &'a Stopwatch,
-    watched: bool,
-    /// The telemetry of the call.
-    telling: Telling<'a>,
-}
-
-impl Watchers<'_> {
-    fn show(&self, attempt: u32, seq: u64, show: Show) {
-        if self.watched {
-            let started = self.started;
-            self.core.live.show(Frame {
-                agent: started.agent,
-                session: started.session,
-                run: started.run,
-                operation: self.operation.id,
-                attempt,
-                seq,
-                show,
-            });
-        }
-    }
-}
-
-/// The call is over, or is stopped: nobody joins its reply any more.
-impl Drop for Watchers<'_> {
-    fn drop(&mut self) {
-        self.core.live.end(self.operation.id);
-    }
-}
-
-impl DeltaSink for Watchers<'_> {
-    fn delta(&self, attempt: u32, seq: u64, delta: Delta) {
-        self.stopwatch.progressed();
-        self.telling.said(attempt, seq, &delta);
-        let show = match delta {
-            Delta::Text(text) => Show::Text(text),
-            Delta::Thinking(text) => Show::Thinking(text),
-            Delta::CallStarted { name, .. } => Show::CallStarted { name },
-        };
-        self.show(attempt, seq, show);
-    }
-
-    fn discarded(&self, attempt: u32) {
-        self.telling.discarded(attempt);
-        self.show(attempt, 0, Show::Discarded);
-    }
 }

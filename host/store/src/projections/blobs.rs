@@ -56,93 +56,59 @@ impl Named {
     /// shown before, so decisions and what they start are not searched. The state of a turn is
     /// named by its run, which made it or began with it.
     fn from_event(event: &Event) -> Self {
+        use Event as E;
         let mut named = Self::default();
         match event {
-            Event::InputAccepted(accepted) => named.accept(accepted),
-            Event::TurnsImported(imported) if imported.erased.is_none() => {
+            E::InputAccepted(accepted) => named.accept(accepted),
+            E::TurnsImported(imported) if imported.erased.is_none() => {
                 named.import(&imported.turns);
             }
-            Event::RunStarted(started) => named.begin(started),
-            Event::RunStepped(stepped) => named.step(stepped),
-            Event::RunSettled(settled) => named.settle(&settled.settled),
-            Event::OperationAnswered(answer) => match &answer.kept {
+            E::RunStarted(started) => named.begin(started),
+            E::RunStepped(stepped) => named.step(stepped),
+            E::RunSettled(settled) => named.settle(&settled.settled),
+            E::OperationAnswered(answer) => match &answer.kept {
                 Kept::Blob(digest) => named.kept.extend([*digest]),
                 Kept::Value(_) => {}
             },
-            Event::RunEnded(ended) => {
+            E::RunEnded(ended) => {
                 named.settle(&ended.stopped);
                 named.show(&ended.said);
             }
-            Event::ComponentAdmitted(admitted) => named.kept.extend([admitted.grant]),
-            Event::SessionOpened(opened) => named.kept.extend(opened.config),
-            Event::FileUploaded(uploaded) => named.kept.extend([uploaded.digest]),
-            Event::ExecutionResumed(ExecutionResumed {
+            E::ComponentAdmitted(admitted) => named.kept.extend([admitted.grant]),
+            E::SessionOpened(opened) => named.kept.extend(opened.config),
+            E::FileUploaded(uploaded) => named.kept.extend([uploaded.digest]),
+            E::ExecutionResumed(ExecutionResumed {
                 response_data: Kept::Blob(digest),
                 ..
             })
-            | Event::ResponseReceived(ResponseReceived {
+            | E::ResponseReceived(ResponseReceived {
                 response_data: Kept::Blob(digest),
                 ..
             }) => named.kept.extend([*digest]),
-            Event::AgentCreated(_)
-            | Event::AgentArchived(_)
-            | Event::UserAssigned(_)
-            | Event::RoleChanged(_)
-            | Event::UserUnassigned(_)
-            | Event::AgentRenamed(_)
-            | Event::AgentConfigured(_)
-            | Event::SessionRenamed(_)
-            | Event::SessionPinned(_)
-            | Event::SessionAttributed(_)
-            | Event::SessionCleared(_)
-            | Event::SessionDeleted(_)
-            | Event::QueueConfigured(_)
-            | Event::InputCancelled(_)
-            | Event::InputsDropped(_)
-            | Event::ConnectorKeyBound(_)
-            | Event::ConnectorKeyUnbound(_)
-            | Event::DefinitionMade(_)
-            | Event::DefinitionRemoved(_)
-            | Event::PromptOverridden(_)
-            | Event::SettingsUpdated(_)
-            | Event::ExecutionSuspended(_)
-            | Event::ExecutionResumed(_)
-            | Event::ActionRequested(_)
-            | Event::ResponseReceived(_)
-            | Event::ActionWithdrawn(_)
-            | Event::SessionImported(_)
-            | Event::PreferencesUpdated(_)
-            | Event::PreferencesCarried(_)
-            | Event::SlotTaken(_)
-            | Event::SlotCompleted(_)
-            | Event::SlotTerminated(_)
-            | Event::NoteRemembered(_)
-            | Event::NoteForgotten(_)
-            | Event::MemoryDue(_)
-            | Event::MemoryRead(_)
-            | Event::UiSaved(_)
-            | Event::ItemRecorded(_)
-            | Event::InputDead(_)
-            | Event::InputRequeued(_)
-            | Event::StepFailed(_)
-            | Event::RunRecovered(_)
-            | Event::RunCut(_)
-            | Event::OperationContinued(_)
-            | Event::OperationStarted(_)
-            | Event::OperationAttempted(_)
-            | Event::ApprovalAnswered(_)
-            | Event::BoundaryDecided(_)
-            | Event::KeyValueWritten(_)
-            | Event::KeyIssued(_)
-            | Event::KeyRevoked(_)
-            | Event::HostRestored(_)
-            | Event::OperatorRead(_)
-            | Event::ConfigReloaded(_)
-            | Event::PurgeBegun(_)
-            | Event::Purged(_)
-            | Event::TurnsImported(_)
-            | Event::TurnCommitted(_)
-            | Event::PluginEmitted(_) => {}
+            // Events of agents, of their users, slots and settings name none.
+            E::AgentCreated(_) | E::AgentArchived(_) | E::UserAssigned(_) | E::RoleChanged(_) => {}
+            E::UserUnassigned(_) | E::AgentRenamed(_) | E::AgentConfigured(_) => {}
+            E::PromptOverridden(_) | E::SettingsUpdated(_) | E::PreferencesUpdated(_) => {}
+            E::PreferencesCarried(_) | E::ExecutionSuspended(_) | E::ExecutionResumed(_) => {}
+            E::ActionRequested(_) | E::ResponseReceived(_) | E::ActionWithdrawn(_) => {}
+            E::SessionImported(_) | E::SlotTaken(_) | E::SlotCompleted(_) => {}
+            E::SlotTerminated(_) => {}
+            // Nor do the labels of sessions, their memory, and what becomes of inputs and turns.
+            E::SessionRenamed(_) | E::SessionPinned(_) | E::SessionAttributed(_) => {}
+            E::SessionCleared(_) | E::SessionDeleted(_) | E::QueueConfigured(_) => {}
+            E::InputCancelled(_) | E::InputsDropped(_) | E::InputDead(_) => {}
+            E::InputRequeued(_) | E::NoteRemembered(_) | E::NoteForgotten(_) => {}
+            E::MemoryDue(_) | E::MemoryRead(_) | E::UiSaved(_) | E::ItemRecorded(_) => {}
+            E::TurnsImported(_) | E::TurnCommitted(_) => {}
+            // Nor does the work of a run, beside its steps and outcomes.
+            E::StepFailed(_) | E::RunRecovered(_) | E::RunCut(_) | E::OperationContinued(_) => {}
+            E::OperationStarted(_) | E::OperationAttempted(_) | E::ApprovalAnswered(_) => {}
+            E::BoundaryDecided(_) | E::KeyValueWritten(_) | E::PluginEmitted(_) => {}
+            // Nor do keys, definitions and the host as a whole.
+            E::KeyIssued(_) | E::KeyRevoked(_) | E::ConnectorKeyBound(_) => {}
+            E::ConnectorKeyUnbound(_) | E::DefinitionMade(_) | E::DefinitionRemoved(_) => {}
+            E::HostRestored(_) | E::OperatorRead(_) | E::ConfigReloaded(_) | E::PurgeBegun(_) => {}
+            E::Purged(_) => {}
         }
         named
     }

@@ -139,84 +139,50 @@ impl Cache {
 
     /// Follows an event that was just appended and projected.
     pub(super) fn follow(&mut self, sql: &Sql<'_>, recorded: &Recorded) -> rusqlite::Result<()> {
+        use Event as E;
         let Some(event) = &recorded.event else {
             self.forget_rows();
             return Ok(());
         };
         match event {
-            Event::InputAccepted(it) => self.count_waiting(it.session),
-            Event::SessionOpened(it) => self.forget_session(it.session),
-            Event::SessionDeleted(it) => self.forget_session(it.session),
-            Event::InputDead(it) => self.forget_session(it.session),
-            Event::InputRequeued(it) => self.forget_session(it.session),
-            Event::InputCancelled(it) => self.forget_session(it.session),
-            Event::InputsDropped(it) => self.forget_session(it.session),
-            Event::RunStarted(it) => self.forget_session(it.session),
-            Event::RunEnded(it) => self.forget_session(it.session),
-            Event::RunStepped(it) => match session_of(sql, it.run)? {
+            E::InputAccepted(it) => self.count_waiting(it.session),
+            E::SessionOpened(it) => self.forget_session(it.session),
+            E::SessionDeleted(it) => self.forget_session(it.session),
+            E::InputDead(it) => self.forget_session(it.session),
+            E::InputRequeued(it) => self.forget_session(it.session),
+            E::InputCancelled(it) => self.forget_session(it.session),
+            E::InputsDropped(it) => self.forget_session(it.session),
+            E::RunStarted(it) => self.forget_session(it.session),
+            E::RunEnded(it) => self.forget_session(it.session),
+            E::RunStepped(it) => match session_of(sql, it.run)? {
                 Some(session) => self.forget_session(session),
                 None => self.forget_rows(),
             },
-            // These change nothing that is kept here.
-            Event::SessionRenamed(_)
-            | Event::SessionPinned(_)
-            | Event::SessionAttributed(_)
-            | Event::SessionCleared(_)
-            | Event::QueueConfigured(_)
-            | Event::TurnCommitted(_)
-            | Event::TurnsImported(_)
-            | Event::ItemRecorded(_)
-            | Event::UiSaved(_)
-            | Event::FileUploaded(_)
-            | Event::NoteRemembered(_)
-            | Event::NoteForgotten(_)
-            | Event::MemoryDue(_)
-            | Event::MemoryRead(_)
-            | Event::PreferencesUpdated(_)
-            | Event::PreferencesCarried(_)
-            | Event::AgentRenamed(_)
-            | Event::AgentConfigured(_)
-            | Event::PromptOverridden(_)
-            | Event::SettingsUpdated(_)
-            | Event::StepFailed(_)
-            | Event::RunRecovered(_)
-            | Event::RunCut(_)
-            | Event::RunSettled(_)
-            | Event::OperationContinued(_)
-            | Event::OperationAnswered(_)
-            | Event::ApprovalAnswered(_)
-            | Event::OperationStarted(_)
-            | Event::OperationAttempted(_)
-            | Event::BoundaryDecided(_)
-            | Event::KeyValueWritten(_)
-            | Event::ComponentAdmitted(_)
-            | Event::KeyIssued(_)
-            | Event::KeyRevoked(_)
-            | Event::ConnectorKeyBound(_)
-            | Event::ConnectorKeyUnbound(_)
-            | Event::DefinitionMade(_)
-            | Event::DefinitionRemoved(_)
-            | Event::OperatorRead(_)
-            | Event::ConfigReloaded(_)
-            | Event::PluginEmitted(_) => {}
+            // What is said of sessions and in them changes nothing that is kept here.
+            E::SessionRenamed(_) | E::SessionPinned(_) | E::SessionAttributed(_) => {}
+            E::SessionCleared(_) | E::QueueConfigured(_) | E::TurnCommitted(_) => {}
+            E::TurnsImported(_) | E::ItemRecorded(_) | E::UiSaved(_) | E::FileUploaded(_) => {}
+            // Nor do the memory and the settings of an agent.
+            E::NoteRemembered(_) | E::NoteForgotten(_) | E::MemoryDue(_) | E::MemoryRead(_) => {}
+            E::PreferencesUpdated(_) | E::PreferencesCarried(_) | E::AgentRenamed(_) => {}
+            E::AgentConfigured(_) | E::PromptOverridden(_) | E::SettingsUpdated(_) => {}
+            // Nor does the work of a run.
+            E::StepFailed(_) | E::RunRecovered(_) | E::RunCut(_) | E::RunSettled(_) => {}
+            E::OperationContinued(_) | E::OperationAnswered(_) | E::ApprovalAnswered(_) => {}
+            E::OperationStarted(_) | E::OperationAttempted(_) | E::BoundaryDecided(_) => {}
+            E::KeyValueWritten(_) | E::PluginEmitted(_) => {}
+            // Nor do keys, definitions and the host as a whole.
+            E::ComponentAdmitted(_) | E::KeyIssued(_) | E::KeyRevoked(_) => {}
+            E::ConnectorKeyBound(_) | E::ConnectorKeyUnbound(_) | E::DefinitionMade(_) => {}
+            E::DefinitionRemoved(_) | E::OperatorRead(_) | E::ConfigReloaded(_) => {}
             // These concern roles, or many sessions, or are rare.
-            Event::AgentCreated(_)
-            | Event::AgentArchived(_)
-            | Event::UserAssigned(_)
-            | Event::RoleChanged(_)
-            | Event::UserUnassigned(_)
-            | Event::SessionImported(_)
-            | Event::SlotTaken(_)
-            | Event::SlotCompleted(_)
-            | Event::SlotTerminated(_)
-            | Event::ExecutionSuspended(_)
-            | Event::ExecutionResumed(_)
-            | Event::ActionRequested(_)
-            | Event::ResponseReceived(_)
-            | Event::ActionWithdrawn(_)
-            | Event::HostRestored(_)
-            | Event::PurgeBegun(_)
-            | Event::Purged(_) => self.forget_rows(),
+            E::AgentCreated(_) | E::AgentArchived(_) | E::UserAssigned(_) => self.forget_rows(),
+            E::RoleChanged(_) | E::UserUnassigned(_) => self.forget_rows(),
+            E::SessionImported(_) | E::SlotTaken(_) | E::SlotCompleted(_) => self.forget_rows(),
+            E::SlotTerminated(_) | E::ExecutionSuspended(_) => self.forget_rows(),
+            E::ExecutionResumed(_) | E::ActionRequested(_) => self.forget_rows(),
+            E::ResponseReceived(_) | E::ActionWithdrawn(_) => self.forget_rows(),
+            E::HostRestored(_) | E::PurgeBegun(_) | E::Purged(_) => self.forget_rows(),
         }
         Ok(())
     }

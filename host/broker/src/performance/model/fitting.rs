@@ -182,14 +182,7 @@ impl Model<'_> {
         room: Room,
         trail: &Trail<'_>,
     ) -> Result<Option<String>, Failure> {
-        let began_with = self.core.serving.of_run(self.started);
-        let model = began_with
-            .settings
-            .paths
-            .models
-            .get(&ModelRole::Memory)
-            .cloned();
-        let model = model.or_else(|| self.request.model.clone());
+        let model = self.model_of_summary();
         let gateway = self.gateway(model.as_deref());
         let Ok(route) = gateway.resolve(model.as_deref()) else {
             return Ok(None);
@@ -246,6 +239,14 @@ impl Model<'_> {
                 None
             }
         })
+    }
+
+    /// Returns the model that is asked for a summary; none for the default one.
+    fn model_of_summary(&self) -> Option<String> {
+        let began_with = self.core.serving.of_run(self.started);
+        let models = &began_with.settings.paths.models;
+        let model = models.get(&ModelRole::Memory).cloned();
+        model.or_else(|| self.request.model.clone())
     }
 
     /// Returns the reservation for a summary; none if its cost is limited and not known.

@@ -1,0 +1,91 @@
+//! The announcement of a host that serves, and the warnings about its configuration.
+
+use crate::config::{self, Finding, Loaded};
+use crate::terminal::Terminal;
+use broker::{Broker, Catalogue};
+use serde_json::json;
+use std::net::SocketAddr;
+use std::path::Path;
+
+/// Says where the host is and what it serves.
+pub(super) fn announce(
+    loaded: &Loaded,
+    broker: &Broker,
+    address: SocketAddr,
+    token_file: &Path,
+    terminal: Terminal,
+) {
+    let agents: Vec<&str> = loaded
+        .config
+        .agents
+        .iter()
+        .map(|definition| definition.agent_id.0.as_str())
+        .collect();
+    let catalogue = broker.catalogue();
+    let components: Vec<&str> = catalogue
+        .entries()
+        .map(|entry| entry.name.as_str())
+        .collect();
+    let scripted: Vec<&str> = loaded.config.scripted().collect();
+    let document = json!({
+        "ready": true, "address": format!("http://{address}"), "config": loaded.file, "data_dir": loaded.data_dir(), "token_file": token_file,
+        "agents": agents, "components": components, "scripted_providers": scripted, "overlaid": loaded.overlaid,
+    });
+    terminal.result(&document, || {
+        let mut lines = vec![
+            format!(
+                "agent-host {} is ready at http://{address}",
+                env!("CARGO_PKG_VERSION")
+            ),
+            format!("  config      {}", loaded.file.display()),
+            format!("  data        {}", loaded.data_dir().display()),
+            format!("  token       {}", token_file.display()),
+            format!("  agents      {}", agents.join(", ")),
+            format!("  components  {}", components.join(", ")),
+        ];
+        if !loaded.overlaid.is_empty() {
+            lines.push(format!("  overlaid    {}", loaded.overlaid.join(", ")));
+        }
+        lines
+    });
+    if !scripted.is_empty() {
+        terminal.notice(&format!(
+            "NOTE: the provider {} answers from a script. No model is asked; configure one under \
+             [providers] and [models] for real replies.",
+            scripted.join(", ")
+        ));
+    }
+    show_findings(loaded, &catalogue, terminal);
+}
+
+/// Prints what an operator should look at in the configuration of a host that serves.
+fn show_findings(loaded: &Loaded, catalogue: &Catalogue, terminal: Terminal) {
+    for finding in warnings(loaded, catalogue) {
+        terminal.notice(&format!("warning: {}: {}", finding.key, finding.message));
+    }
+}
+
+/// Returns what an operator should look at in what is served.
+pub(crate) fn warnings(loaded: &Loaded, catalogue: &Catalogue) -> Vec<Finding> {
+    let unmatched = config::unmatched(
+        &loaded.config.agents,
+        catalogue.tools().map(|(_, tool)| &**tool),
+    );
+    let mute = config::mute(
+        &loaded.config.agents,
+        &loaded.config.components,
+        catalogue.entries().map(|entry| &**entry),
+    );
+    let wanted = config::wanted(
+        &loaded.config.agents,
+        catalogue.entries().map(|entry| &**entry),
+        catalogue.tools().map(|(_, tool)| &**tool),
+    );
+    config::check(loaded)
+        .into_iter()
+        .chain(unmatched)
+        .chain(mute)
+        .chain(wanted)
+        .filter(|finding| !finding.key.starts_with("providers."))
+        .collect()
+}

@@ -1,0 +1,131 @@
+//! The parties to a call of a model: the ledger that has its dealings with the boundary, the run
+//! that pays for it, and those who watch its session.
+
+use crate::core::Core;
+use crate::live::{Frame, Show};
+use crate::performance::attempts::Attempts;
+use crate::performance::stopwatch::Stopwatch;
+use crate::performance::telling::Telling;
+use domain::event::{BoundaryVerdict, RunStarted};
+use domain::grant::capability;
+use domain::operation::{Attempt, Operation};
+use domain::ruling::{PROGRAM_RUN, Rule};
+use llm::fair_semaphore::Party;
+use llm::{Afforded, AttemptBudget, Delta, DeltaSink, Measuring, ProgramNote, Records};
+use runtime::CallAudit;
+use std::sync::Arc;
+
+/// The record of the call's dealings with the boundary, for its entry in the ledger.
+#[derive(Debug)]
+pub(super) struct Trail<'a> {
+    pub(super) audit: &'a CallAudit,
+    pub(super) records: Arc<dyn Records>,
+}
+
+impl llm::Trail for Trail<'_> {
+    fn records(&self) -> Arc<dyn Records> {
+        self.records.clone()
+    }
+
+    fn key_used(&self, used: &str) {
+        self.audit.decided(
+            capability::SECRETS_USE,
+            BoundaryVerdict::Granted,
+            Rule::Granted,
+            used,
+        );
+    }
+
+    fn program(&self, note: &ProgramNote) {
+        let (verdict, rule) = if note.is_limit {
+            (BoundaryVerdict::Limited, Rule::Limits)
+        } else {
+            (BoundaryVerdict::Granted, Rule::Granted)
+        };
+        self.audit.decided(PROGRAM_RUN, verdict, rule, &note.told);
+    }
+}
+
+/// The run, as what pays for the call.
+#[derive(Debug)]
+pub(super) struct Payer<'a> {
+    pub(super) started: &'a RunStarted,
+    pub(super) attempts: &'a Attempts<'a>,
+    pub(super) stopwatch: &'a Stopwatch,
+}
+
+impl AttemptBudget for Payer<'_> {
+    fn first(&self) -> u32 {
+        self.attempts.number()
+    }
+
+    fn afford<'a>(&'a self, ended: &'a [Attempt]) -> Afforded<'a> {
+        Box::pin(self.attempts.afford(ended))
+    }
+
+    fn party(&self) -> Party {
+        self.started.into()
+    }
+
+    /// A new attempt is a step further, however long those before it took.
+    fn measure(&self, quiet_ms: Option<u64>) -> Measuring<'_> {
+        self.stopwatch.progressed();
+        Box::new(match quiet_ms {
+            Some(limit_ms) => self.stopwatch.start_quiet(limit_ms),
+            None => self.stopwatch.start(),
+        })
+    }
+}
+
+/// The watchers of the session.
+pub(super) struct Watchers<'a> {
+    pub(super) core: &'a Core,
+    pub(super) started: &'a RunStarted,
+    pub(super) operation: &'a Operation,
+    pub(super) stopwatch: &'a Stopwatch,
+    pub(super) watched: bool,
+    /// The telemetry of the call.
+    pub(super) telling: Telling<'a>,
+}
+
+impl Watchers<'_> {
+    pub(super) fn show(&self, attempt: u32, seq: u64, show: Show) {
+        if self.watched {
+            let started = self.started;
+            self.core.live.show(Frame {
+                agent: started.agent,
+                session: started.session,
+                run: started.run,
+                operation: self.operation.id,
+                attempt,
+                seq,
+                show,
+            });
+        }
+    }
+}
+
+/// The call is over, or is stopped: nobody joins its reply any more.
+impl Drop for Watchers<'_> {
+    fn drop(&mut self) {
+        self.core.live.end(self.operation.id);
+    }
+}
+
+impl DeltaSink for Watchers<'_> {
+    fn delta(&self, attempt: u32, seq: u64, delta: Delta) {
+        self.stopwatch.progressed();
+        self.telling.said(attempt, seq, &delta);
+        let show = match delta {
+            Delta::Text(text) => Show::Text(text),
+            Delta::Thinking(text) => Show::Thinking(text),
+            Delta::CallStarted { name, .. } => Show::CallStarted { name },
+        };
+        self.show(attempt, seq, show);
+    }
+
+    fn discarded(&self, attempt: u32) {
+        self.telling.discarded(attempt);
+        self.show(attempt, 0, Show::Discarded);
+    }
+}
