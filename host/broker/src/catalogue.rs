@@ -2,8 +2,8 @@
 
 use crate::engine::Component;
 use crate::schemas::{Schemas, ToolSchemas};
-use domain::authority::is_system;
-use domain::definition::{Definition, DefinitionId};
+use domain::authority::{Caller, is_system, only_delegates};
+use domain::definition::{Definition, DefinitionId, ToolExposure};
 use domain::delegate;
 use domain::digest::Digest;
 use domain::event::DefinitionMade;
@@ -11,7 +11,7 @@ use domain::grant::{Grant, PatternList};
 use domain::memory;
 use domain::panels;
 use domain::persona::{Persona, PersonaId};
-use domain::skill::{self, SkillFolder};
+use domain::skill::{self, Offer, SkillFolder, SkillSet};
 use domain::talk;
 use domain::tool::ToolDefinition;
 use runtime::Described;
@@ -361,6 +361,28 @@ impl Catalogue {
     #[must_use]
     pub fn skill_folders(&self) -> &[SkillFolder] {
         &self.skill_folders
+    }
+
+    /// Returns the skills of a caller: of components whose tools it is offered as skills, with those
+    /// that it may call, and of the operator's folders. None where the caller may not use skills.
+    #[must_use]
+    pub fn skills_of(&self, caller: &Caller<'_>) -> Option<SkillSet> {
+        let agent = caller.agent;
+        if agent.tool_exposure == ToolExposure::Tools
+            || only_delegates(agent)
+            || caller.may_use_skills().is_err()
+        {
+            return None;
+        }
+        let mut components: BTreeMap<String, Vec<ToolDefinition>> = BTreeMap::new();
+        for (entry, tool) in self.tools() {
+            let is_skill = skill::offer(agent, &entry.name) == Offer::Skill;
+            if is_skill && caller.may_call(&**tool).is_ok() {
+                let of_component = components.entry(entry.name.clone()).or_default();
+                of_component.push(ToolDefinition::clone(tool));
+            }
+        }
+        Some(skill::skills_of(agent, components, &self.skill_folders))
     }
 
     /// Switches those of the host's tools off that reach other agents and match one of these

@@ -8,9 +8,9 @@
 
 use crate::catalogue::Catalogue;
 use crate::schemas::{GivenUp, Schema, Schemas};
-use domain::authority::{Caller, Ceiling, Denies, Permissions, only_delegates};
+use domain::authority::{Caller, Ceiling, Denies, Permissions};
 use domain::basis::{Overrides, Peer, ResolvedConfigDigests};
-use domain::definition::{Definition, DefinitionId, ToolExposure};
+use domain::definition::{Definition, DefinitionId};
 use domain::delegate;
 use domain::digest::Digest;
 use domain::event::RunStarted;
@@ -366,26 +366,13 @@ impl Offered<'_> {
     /// Takes the tools of components that are offered as skills, or not at all, from a list, and
     /// returns the skills. The list then has the tool by which they are used.
     fn skills(&self, caller: &Caller<'_>, tools: &mut Vec<ToolDefinition>) -> SkillSet {
-        let agent = caller.agent;
-        if agent.tool_exposure == ToolExposure::Tools
-            || only_delegates(agent)
-            || caller.may_use_skills().is_err()
-        {
+        let Some(skills) = self.catalogue.skills_of(caller) else {
             return SkillSet::default();
-        }
-        let mut components: BTreeMap<String, Vec<ToolDefinition>> = BTreeMap::new();
-        tools.retain(|tool| {
-            let Some((entry, _)) = self.catalogue.tool(&tool.name) else {
-                return true;
-            };
-            let offer = skill::offer(agent, &entry.name);
-            if offer == Offer::Skill {
-                let of_component = components.entry(entry.name.clone()).or_default();
-                of_component.push(tool.clone());
-            }
-            offer == Offer::Tools
+        };
+        tools.retain(|tool| match self.catalogue.tool(&tool.name) {
+            Some((entry, _)) => skill::offer(caller.agent, &entry.name) == Offer::Tools,
+            None => true,
         });
-        let skills = skill::skills_of(agent, components, self.catalogue.skill_folders());
         if !skills.is_empty() {
             tools.push(skill::bash());
             tools.sort_by(|a, b| a.name.cmp(&b.name));

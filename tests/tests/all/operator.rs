@@ -520,35 +520,63 @@ async fn commands_about_components_tell_asked_granted_and_used_with_lines_to_pas
 async fn commands_about_grants_and_the_ledger_tell_what_decided_and_what_would_change() {
     let mut config = config(&json!([
         agent("a", &json!({ "toolDenylist": ["delete_*"] })),
-        agent("worker", &json!({}))
+        agent("worker", &json!({})),
+        agent(
+            "skilled",
+            &json!({ "toolExposure": "skills", "skillAllowlist": ["files"] })
+        ),
     ]));
     config["components"]["web"] = json!({});
     let folder = Folder::new(config);
     folder.warm(&["puppet", "files", "web"]).await;
     let host = folder.start(None).await.unwrap();
 
-    for (tool, told) in [
+    for (agent, tool, told) in [
         (
+            "a",
+            "bash",
+            "refused: `bash`, by toolExposure; set agents[0].toolExposure to `skills` or \
+             `mixed`\n",
+        ),
+        (
+            "skilled",
+            "bash",
+            "  the skill files: `files-cli` calls delete_file, ",
+        ),
+        (
+            "skilled",
+            "bash",
+            "  not the skill web, by skillAllowlist; add `web` to agents[2].skillAllowlist\n",
+        ),
+        (
+            "skilled",
+            "read_file",
+            "offered as a skill: it is called by `files-cli read_file` in `bash`\n",
+        ),
+        (
+            "a",
             "web_fetch",
             "refused inside the call: `net.http` is not granted\n",
         ),
         (
+            "a",
             "web_fetch",
             "  add to components.web (choose the hosts):\n    \"network\": \
              [{\"host\":\"example.com\"}]\n",
         ),
         (
+            "a",
             "delete_file",
             "refused: `delete_file`, by toolDenylist; take `delete_*` out of \
              agents[0].toolDenylist[0]\n",
         ),
-        ("delegate", "a calls delegate of the host itself\n"),
-        ("delegate", "  work of worker\n"),
+        ("a", "delegate", "a calls delegate of the host itself\n"),
+        ("a", "delegate", "  work of worker\n"),
     ] {
-        let explained = folder.run(&["grants", "explain", "a", tool]).await;
+        let explained = folder.run(&["grants", "explain", agent, tool]).await;
         assert!(
             explained.status.success() && out(&explained).contains(told),
-            "{tool}: {told}: {explained:?}"
+            "{agent} {tool}: {told}: {explained:?}"
         );
     }
     let unknown = folder.run(&["grants", "explain", "a", "fetch"]).await;

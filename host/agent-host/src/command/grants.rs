@@ -3,6 +3,8 @@
 
 mod diff;
 mod explain;
+mod looks;
+mod skills;
 mod snapshot;
 
 use crate::cli::Grants;

@@ -1,6 +1,8 @@
 //! `grants explain`: every list and grant that decides about a call, the result, and the changes
 //! that would alter it.
 
+use super::looks::look_line;
+use super::skills::{SkillsExplanation, Way};
 use crate::command::component::{Line, Missing, whose_folder};
 use crate::config::{ComponentConfig, Loaded};
 use crate::failure::{Exit, Failure};
@@ -17,6 +19,7 @@ use domain::grant::{Access, Bound, Grant};
 use domain::memory;
 use domain::panels;
 use domain::ruling::{Rule, Ruling};
+use domain::skill;
 use domain::talk::{self, Reachable};
 use domain::tool::ToolDefinition;
 use serde_json::{Value, json};
@@ -37,6 +40,11 @@ pub(super) async fn run(
         .iter()
         .position(|agent| agent.agent_id == definition.agent_id)
         .unwrap_or_default();
+    if tool == skill::BASH {
+        let explanation = SkillsExplanation::of(&catalogue, definition, index);
+        terminal.result(&explanation.document(), || explanation.lines());
+        return Ok(());
+    }
     let offered = offered(&catalogue, tool)?;
     let Offered {
         tool: asked,
@@ -65,6 +73,7 @@ pub(super) async fn run(
         code,
         resolution: CallResolution::new(&bound, &looks, &configured, &config),
         targets: targets(&catalogue, &caller, asked),
+        way: Way::of(definition, by.as_deref(), asked),
         looks,
         bound,
     };
@@ -105,6 +114,7 @@ struct Explanation<'a> {
     code: Option<Digest>,
     resolution: CallResolution,
     targets: Vec<(&'static str, Option<Denied>)>,
+    way: Way,
     looks: Vec<Look>,
     bound: Result<Bound, Denied>,
 }
@@ -137,6 +147,7 @@ impl Explanation<'_> {
             "component": self.offered.by,
             "code": self.code.map(|code| code.reference()),
             "looks": self.looks,
+            "offered_as": self.way.word(),
             "refused": refused,
             "rulings": self.bound.as_ref().ok().map(|bound| &bound.rulings),
             "lines": lines,
@@ -154,6 +165,7 @@ impl Explanation<'_> {
         let tool = &self.offered.tool.name;
         let mut lines = vec![format!("{} calls {tool} of {whose}", self.agent)];
         lines.extend(self.looks.iter().map(look_line));
+        lines.extend(self.way.line());
         lines.extend(self.resolution.lines(by.unwrap_or_default(), is_toml));
         lines.extend(self.bound.iter().flat_map(bound_lines));
         if self.bound.is_ok() {
@@ -201,6 +213,7 @@ fn offered(catalogue: &Catalogue, tool: &str) -> Result<Offered, Failure> {
     };
     own.extend(memory::definitions(true).into_iter().filter(lists));
     own.extend(panels::definitions());
+    own.push(skill::bash());
     let names: Vec<&str> = catalogue
         .tools()
         .map(|(_, tool)| &**tool)
@@ -379,32 +392,6 @@ fn change(denied: &Denied, looks: &[Look], agent: &ConfiguredAgent<'_>) -> Strin
         }
         Some(_) | None => format!("add `{what}` to {list}"),
     }
-}
-
-/// Returns the line for one look: the list, its verdict, and the pattern that decides.
-fn look_line(look: &Look) -> String {
-    let list = if look.rule == Rule::NotGranted {
-        "grant"
-    } else {
-        look.rule.as_str()
-    };
-    let by = |pattern: &Option<String>| {
-        pattern
-            .as_ref()
-            .map(|pattern| format!(" by `{pattern}`"))
-            .unwrap_or_default()
-    };
-    let says = match &look.says {
-        Says::Nothing => "-".to_owned(),
-        Says::Passes { pattern } => format!("passes{}", by(pattern)),
-        Says::Stops { pattern } => format!("stops it{}", by(pattern)),
-    };
-    let with = look
-        .with
-        .as_ref()
-        .map(|with| format!(" (asked for with `{with}`)"))
-        .unwrap_or_default();
-    format!("  {:<24}{list:<22}{says}{with}", look.name)
 }
 
 fn bound_lines(bound: &Bound) -> Vec<String> {

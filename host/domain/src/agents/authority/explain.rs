@@ -4,6 +4,7 @@
 use super::{Asked, Caller, Needed, granted, is_system, only_delegates};
 use crate::access::grant::{Grant, PatternList};
 use crate::access::ruling::Rule;
+use crate::agents::skill::BASH;
 use serde::{Deserialize, Serialize};
 
 /// The verdict of one list or grant on one name.
@@ -116,6 +117,16 @@ impl Caller<'_> {
             }));
         }
         looks
+    }
+
+    /// Returns every list that has a say in the use of skills by command lines. Each call that a
+    /// line makes is decided by the lists for its own tool.
+    #[must_use]
+    pub fn explain_skills(&self) -> Vec<Look> {
+        vec![
+            deny(Rule::CallersDenylist, Some(&self.denies.tools), BASH),
+            deny(Rule::ToolDenylist, self.agent.tool_denylist.as_ref(), BASH),
+        ]
     }
 }
 

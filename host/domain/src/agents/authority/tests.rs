@@ -341,6 +341,36 @@ fn reading_is_needed_for_writing_and_writers_see_read_only_grants() {
 }
 
 #[test]
+fn only_a_deny_is_explained_as_against_the_use_of_skills() {
+    let by_boss =
+        definition(json!({ "agentId": "boss", "displayName": "B", "toolDenylist": ["ba*"] }));
+    let denied = Denies::default().and_of(&by_boss);
+    for (agent, denies, expected) in [
+        (json!({ "toolAllowlist": [] }), Denies::default(), None),
+        (
+            json!({ "toolDenylist": ["bash"] }),
+            Denies::default(),
+            Some(Rule::ToolDenylist),
+        ),
+        (json!({}), denied, Some(Rule::CallersDenylist)),
+    ] {
+        let mut all = json!({ "agentId": "a", "displayName": "A" });
+        all.as_object_mut()
+            .unwrap()
+            .extend(agent.as_object().unwrap().clone());
+        let caller = Caller {
+            agent: &definition(all),
+            denies: &denies,
+            permissions: &Permissions::default(),
+        };
+        let stopping = caller.explain_skills().into_iter().find(Look::stops);
+        assert_eq!(stopping.map(|look| look.rule), expected);
+        let refused = caller.may_use_skills().err().map(|denied| denied.rule);
+        assert_eq!(refused, expected);
+    }
+}
+
+#[test]
 fn what_a_caller_is_denied_is_denied_to_whoever_works_for_it() {
     let boss = definition(
         &json!({ "toolDenylist": ["x_*"], "capabilityDenylist": ["files.write"], "agentDenylist": ["coder"] }),
