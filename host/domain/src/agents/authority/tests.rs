@@ -342,10 +342,9 @@ fn reading_is_needed_for_writing_and_writers_see_read_only_grants() {
 
 #[test]
 fn only_a_deny_is_explained_as_against_the_use_of_skills() {
-    let by_boss =
-        definition(json!({ "agentId": "boss", "displayName": "B", "toolDenylist": ["ba*"] }));
+    let by_boss = definition(&json!({ "toolDenylist": ["ba*"] }));
     let denied = Denies::default().and_of(&by_boss);
-    for (agent, denies, expected) in [
+    for (keys, denies, expected) in [
         (json!({ "toolAllowlist": [] }), Denies::default(), None),
         (
             json!({ "toolDenylist": ["bash"] }),
@@ -354,12 +353,9 @@ fn only_a_deny_is_explained_as_against_the_use_of_skills() {
         ),
         (json!({}), denied, Some(Rule::CallersDenylist)),
     ] {
-        let mut all = json!({ "agentId": "a", "displayName": "A" });
-        all.as_object_mut()
-            .unwrap()
-            .extend(agent.as_object().unwrap().clone());
+        let agent = definition(&keys);
         let caller = Caller {
-            agent: &definition(all),
+            agent: &agent,
             denies: &denies,
             permissions: &Permissions::default(),
         };
