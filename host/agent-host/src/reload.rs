@@ -28,7 +28,7 @@ use crate::models;
 use crate::serve::{folders_of, open_folders, refuse_errors, skill_folders, warnings, way_out};
 use crate::terminal::Terminal;
 use anyhow::anyhow;
-use broker::{Broker, Catalogue, Entry, Reload, Settings};
+use broker::{Broker, Catalogue, Entry, RefusedReload, Reload, Settings};
 use domain::difference::{Difference, differences};
 use domain::digest::Digest;
 use domain::event::ReloadCause;
@@ -167,8 +167,8 @@ impl Reloading {
             .unwrap_or_default()
     }
 
-    /// Serves what configuration and components say by now, as a whole. A refusal is told once; the
-    /// error has it, and whether it may pass without a change of a file that is looked at.
+    /// Serves what configuration and components say by now, as a whole. A refusal is on record and
+    /// told once; the error has it, and whether it may pass without a change of a file that is looked at.
     pub(crate) async fn reload(&mut self, wish: &Wish) -> Result<Outcome, Refused> {
         match self.try_reload(wish).await {
             Ok(outcome) => {
@@ -177,6 +177,7 @@ impl Reloading {
             }
             Err(refused) => {
                 let refused = refused.beside(&self.needing_restart);
+                self.record(wish, &refused).await;
                 self.tell(
                     CONFIGURATION,
                     &refused.failure,
@@ -184,6 +185,26 @@ impl Reloading {
                 );
                 Err(refused)
             }
+        }
+    }
+
+    /// Has a refusal recorded. That of a file nobody asked about, for the reason that was told last,
+    /// is recorded already: such a file is tried again and again.
+    async fn record(&self, wish: &Wish, refused: &Refused) {
+        let is_asked_for = wish.because != ReloadCause::File;
+        if !is_asked_for && self.has_told(CONFIGURATION, &refused.failure) {
+            return;
+        }
+        let record = RefusedReload {
+            because: wish.because,
+            user: wish.user.clone(),
+            reason: refused.reason(),
+        };
+        if let Err(error) = self.host.broker.note_refused_reload(record).await {
+            tracing::warn!(
+                error = &error as &dyn std::error::Error,
+                "the refusal of a configuration could not be recorded"
+            );
         }
     }
 
@@ -411,6 +432,13 @@ impl Refused {
             failure: self.failure.advise(advice),
             ..self
         }
+    }
+
+    /// Returns the reason in words, with the way out of it.
+    pub(crate) fn reason(&self) -> String {
+        let causes = self.failure.error.chain().map(ToString::to_string);
+        let reason: Vec<String> = causes.chain(self.failure.advice.clone()).collect();
+        reason.join("; ")
     }
 
     fn for_good(failure: Failure) -> Self {

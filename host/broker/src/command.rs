@@ -93,7 +93,7 @@ pub(crate) use agents::Whom;
 pub use agents::{Setup, Template};
 pub use awaiting::TurnOutcome;
 pub use broker::Broker;
-pub use configuration::{Reload, Reloaded};
+pub use configuration::{RefusedReload, Reload, Reloaded};
 pub(crate) use definitions::MADE_DEFINITIONS_MAX;
 pub use definitions::MakeDefinition;
 pub use ending::Cancelled;

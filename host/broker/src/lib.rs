@@ -87,8 +87,8 @@ pub use command::{
     Cancelled, CreateAgent, DIFF_TURNS_MAX, Error, ExternalPost, Fork, Gone, ImportSession,
     Imported, ImportedSession, InputReceipt, InputView, IssuedKey, KeysOf, MakeDefinition, Meant,
     NewSession, Other, PathEntry, PathFilter, PostMessage, PostOutcome, PostRouted, PostToAll,
-    PostedTo, PromptPart, PurgeOf, QueueSaid, Reading, Reload, Reloaded, Respond, Routed,
-    RoutedReceipt, SessionIds, SessionNumbers, SessionView, SessionsByAgent, Setup, Switch,
+    PostedTo, PromptPart, PurgeOf, QueueSaid, Reading, RefusedReload, Reload, Reloaded, Respond,
+    Routed, RoutedReceipt, SessionIds, SessionNumbers, SessionView, SessionsByAgent, Setup, Switch,
     Switched, TRANSCRIPT_BYTES_MAX, Target, TaskList, TaskQuery, Template, TurnFailure,
     TurnOutcome, TurnReport, UploadFile, WaitingInputs, WantedNotes,
 };

@@ -149,7 +149,7 @@ pub(crate) fn project(sql: &Sql<'_>, recorded: &Recorded) -> rusqlite::Result<()
         E::StepFailed(_) | E::RunRecovered(_) | E::RunCut(_) | E::BoundaryDecided(_) => {}
         E::PluginEmitted(_) => {}
         E::ComponentAdmitted(_) | E::HostRestored(_) | E::OperatorRead(_) => {}
-        E::ConfigReloaded(_) => {}
+        E::ConfigReloaded(_) | E::ConfigRefused(_) => {}
     }
     blobs::named(sql, &recorded.stream, event)?;
     agents::seen(sql, recorded)

@@ -86,12 +86,34 @@ async fn reload(host: &Host) -> Answer {
 
 /// The events of changes, the oldest first.
 async fn changes(host: &Host) -> Vec<Value> {
+    events_of(host, "config.reloaded.v1").await
+}
+
+/// The events of a kind, the oldest first.
+async fn events_of(host: &Host, kind: &str) -> Vec<Value> {
     let listed = host.get("/api/events?limit=500").await.unwrap();
     let events = listed.body["events"].as_array().unwrap().clone();
     events
         .into_iter()
-        .filter(|event| event["type"] == "config.reloaded.v1")
+        .filter(|event| event["type"] == kind)
         .collect()
+}
+
+/// Waits until the refusal of a configuration whose file changed is on record.
+async fn refused_file(host: &Host, words: &str) -> Value {
+    let is_it = |event: &Value| {
+        event["data"]["because"] == "file" && event["data"]["reason"].to_string().contains(words)
+    };
+    let waiting = async {
+        loop {
+            let refused = events_of(host, "config.refused.v1").await;
+            if let Some(found) = refused.into_iter().find(is_it) {
+                return found;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, waiting).await.unwrap()
 }
 
 /// Waits until so many changes are on record.
@@ -197,6 +219,44 @@ async fn a_wrong_file_is_refused_whole_with_the_reason_and_nothing_changes() {
     assert_eq!(keys(&change), ["agents[puppet].toolAllowlist"]);
     let told = play(&host, &session, &look()).await;
     assert!(!told.contains("look done"), "{told}");
+    assert!(host.stop().await.success());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refused_configuration_is_on_record_with_the_reason_and_who_asked() {
+    let (folder, host) = started(config(&json!(["look"]), &json!({}))).await;
+    let present = reload(&host).await.text("configuration");
+    put(
+        &folder,
+        &text_of(config(&json!([]), &json!({ "defaultModel": "nobody" }))),
+    );
+    let of_file = refused_file(&host, "nobody").await;
+    assert_eq!(of_file["data"]["configuration"], present, "{of_file}");
+    assert_eq!(of_file["data"]["user_id"], Value::Null, "{of_file}");
+    assert_eq!(of_file["actor"], "host", "{of_file}");
+
+    let refused = reload(&host).await;
+    assert_eq!(refused.status, 422, "{refused:?}");
+    let all = events_of(&host, "config.refused.v1").await;
+    let asked = all
+        .iter()
+        .find(|event| event["data"]["because"] == "request");
+    let asked = asked.unwrap_or_else(|| panic!("{all:?}"));
+    assert_eq!(asked["data"]["reason"], refused.text("detail"), "{asked}");
+    assert_eq!(asked["data"]["user_id"], "local", "{asked}");
+    assert_eq!(asked["actor"], "user:local", "{asked}");
+
+    // The same file for the same reason is recorded once, however often it is looked at.
+    let by_file = |all: &[Value]| {
+        let of_file = all
+            .iter()
+            .filter(|event| event["data"]["because"] == "file");
+        of_file.count()
+    };
+    tokio::time::sleep(Duration::from_millis(600)).await;
+    let all = events_of(&host, "config.refused.v1").await;
+    assert_eq!(by_file(&all), 1, "{all:?}");
+    assert!(changes(&host).await.is_empty());
     assert!(host.stop().await.success());
 }
 

@@ -91,11 +91,8 @@ fn report(outcome: Outcome) -> ReloadReport {
 }
 
 fn told(refused: &Refused) -> ReloadRefused {
-    let failure = &refused.failure;
-    let causes = failure.error.chain().map(ToString::to_string);
-    let reason: Vec<String> = causes.chain(failure.advice.clone()).collect();
     ReloadRefused {
-        reason: reason.join("; "),
+        reason: refused.reason(),
     }
 }
 

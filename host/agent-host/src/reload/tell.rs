@@ -14,6 +14,11 @@ impl Reloading {
         self.tell("sources", failure, "nothing is built");
     }
 
+    /// Returns whether an error is the last one that was told about its subject.
+    pub(super) fn has_told(&self, subject: &str, failure: &Failure) -> bool {
+        self.told.get(subject) == Some(&failure.lines().join("\n"))
+    }
+
     /// Tells of an error, unless it was the last one about its subject.
     pub(super) fn tell(&mut self, subject: &str, failure: &Failure, follows: &str) {
         let message = failure.lines().join("\n");

@@ -134,7 +134,8 @@ fn data(event: &event::Event) -> Value {
         | E::PluginEmitted(_) => run_event::data(event),
         E::BoundaryDecided(_) | E::KeyValueWritten(_) => host_data(event),
         E::ComponentAdmitted(_) | E::KeyIssued(_) | E::KeyRevoked(_) => host_data(event),
-        E::HostRestored(_) | E::OperatorRead(_) | E::ConfigReloaded(_) => host_data(event),
+        E::HostRestored(_) | E::OperatorRead(_) => host_data(event),
+        E::ConfigReloaded(_) | E::ConfigRefused(_) => host_data(event),
     }
 }
 
@@ -272,6 +273,10 @@ fn host_data(event: &event::Event) -> Value {
             "configuration": it.configuration.reference(), "replaces": it.replaces.reference(),
             "because": it.because, "user_id": it.user_id, "differences": it.differences,
             "left_out": it.left_out, "needs_restart": it.needs_restart,
+        }),
+        E::ConfigRefused(it) => json!({
+            "configuration": it.configuration.reference(), "because": it.because,
+            "user_id": it.user_id, "reason": it.reason,
         }),
         _ => Value::Null,
     }

@@ -4,11 +4,14 @@ use super::{Broker, Error, MADE_DEFINITIONS_MAX};
 use crate::admission::{Occasion, admit};
 use crate::boxed::boxed;
 use crate::catalogue::Catalogue;
+use crate::journal::Context;
 use crate::serving::{Served, Settings};
 use domain::difference::{DIFFERENCES_MAX, Difference};
 use domain::digest::Digest;
-use domain::event::{ConfigReloaded, Event, ReloadCause};
+use domain::event::{ConfigRefused, ConfigReloaded, Event, REFUSAL_BYTES_MAX, ReloadCause};
+use domain::id::Stream;
 use domain::user::UserId;
+use store::{Commit, Expected};
 
 /// A configuration that is to be served, and the facts on record about the change.
 #[derive(Debug)]
@@ -25,6 +28,17 @@ pub struct Reload {
     pub differences: Vec<Difference>,
     /// The keys that were changed since the start and are read at a start only.
     pub needs_restart: Vec<String>,
+}
+
+/// A configuration that was read and refused as a whole.
+#[derive(Debug, Clone)]
+pub struct RefusedReload {
+    /// The occasion on which it was read.
+    pub because: ReloadCause,
+    /// The user who asked for it, if somebody did.
+    pub user: Option<UserId>,
+    /// The reason in words. What is longer than the record may be is cut off.
+    pub reason: String,
 }
 
 /// The configurations before and after a change, as records name them.
@@ -86,6 +100,39 @@ impl Broker {
         core.serving.replace(next);
         core.runtime.forget_unused();
         Ok(reloaded)
+    }
+
+    /// Records that a configuration was refused: what is served stays what it is. Secrets are left
+    /// out of the reason.
+    ///
+    /// # Errors
+    /// The record cannot be committed.
+    #[boxed]
+    pub async fn note_refused_reload(&self, refused: RefusedReload) -> Result<(), Error> {
+        let RefusedReload {
+            because,
+            user,
+            reason,
+        } = refused;
+        let core = &self.core;
+        let time = core.now();
+        let secrets = core.runtime.secrets();
+        let mut reason = secrets.redactor().text(&reason).into_owned();
+        reason.truncate(reason.floor_char_boundary(REFUSAL_BYTES_MAX));
+        let context = match &user {
+            Some(user) => Context::by(user, time),
+            None => Context::new("host", time),
+        };
+        let event = Event::ConfigRefused(Box::new(ConfigRefused {
+            configuration: core.served().version,
+            because,
+            user_id: user,
+            reason,
+            time,
+        }));
+        let commit = Commit::new().append(Stream::Host, Expected::Any, vec![context.event(event)]);
+        let committed = core.store.commit(commit).await;
+        committed.map(drop).map_err(Error::unavailable)
     }
 
     /// Serves another catalogue from now on, with the same settings beside it and no record but the

@@ -35,7 +35,8 @@ pub use boundary::{
 pub use connector::{ConnectorKeyBound, ConnectorKeyUnbound};
 pub use definition::{DefinitionMade, DefinitionRemoved};
 pub use host::{
-    ConfigReloaded, HostRestored, OPERATOR_READ, OperatorRead, ReloadCause, RestoreChoice,
+    ConfigRefused, ConfigReloaded, HostRestored, OPERATOR_READ, OperatorRead, REFUSAL_BYTES_MAX,
+    ReloadCause, RestoreChoice,
 };
 pub use input::{InputAccepted, InputCancelled, InputDead, InputRequeued, InputsDropped, Source};
 pub use key::{KeyIssued, KeyRevoked};
@@ -267,6 +268,9 @@ pub enum Event {
     /// Another configuration is in force, for every turn that begins from here on.
     #[serde(rename = "config.reloaded.v1")]
     ConfigReloaded(Box<ConfigReloaded>),
+    /// A configuration that was read again was refused as a whole: what was in force stays so.
+    #[serde(rename = "config.refused.v1")]
+    ConfigRefused(Box<ConfigRefused>),
     /// An event of an agent's own.
     #[serde(rename = "plugin.emitted.v1")]
     PluginEmitted(PluginEmitted),

@@ -175,6 +175,7 @@ impl Cache {
             E::ComponentAdmitted(_) | E::KeyIssued(_) | E::KeyRevoked(_) => {}
             E::ConnectorKeyBound(_) | E::ConnectorKeyUnbound(_) | E::DefinitionMade(_) => {}
             E::DefinitionRemoved(_) | E::OperatorRead(_) | E::ConfigReloaded(_) => {}
+            E::ConfigRefused(_) => {}
             // These concern roles, or many sessions, or are rare.
             E::AgentCreated(_) | E::AgentArchived(_) | E::UserAssigned(_) => self.forget_rows(),
             E::RoleChanged(_) | E::UserUnassigned(_) => self.forget_rows(),

@@ -98,3 +98,22 @@ pub struct ConfigReloaded {
     /// Time from which it is in force.
     pub time: Timestamp,
 }
+
+/// Bytes of the reason that the record of a refused configuration has.
+pub const REFUSAL_BYTES_MAX: usize = 4 << 10;
+
+/// See [`super::Event::ConfigRefused`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ConfigRefused {
+    /// The configuration that is in force, as before.
+    pub configuration: Digest,
+    /// The occasion on which the other one was read.
+    pub because: ReloadCause,
+    /// The user who asked for it, if somebody did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user_id: Option<UserId>,
+    /// The reason in words, without secrets; [`REFUSAL_BYTES_MAX`] at most.
+    pub reason: String,
+    /// Time of the refusal.
+    pub time: Timestamp,
+}
