@@ -2,7 +2,8 @@
 //! once.
 //!
 //! Every basis names a resolved configuration by digests. A run keeps the resolved configuration
-//! that it began with, so that all its model calls have the same tools in the same order. What an
+//! that it began with, so that all its model calls have the same tools in the same order, and its
+//! command lines read the same files of skills. What an
 //! agent *may* do is another matter: that is decided from the resolved configuration of the present
 //! configuration.
 
@@ -66,9 +67,10 @@ pub(crate) struct ResolvedConfig {
     pub(crate) ceiling: Option<(Sealed, Arc<Ceiling>)>,
     pub(crate) tool_list: Arc<Vec<ToolDefinition>>,
     pub(crate) peer_list: Vec<Peer>,
-    /// The skills, as they are configured now. None in a configuration that was read back: what a
-    /// command line finds is always the present.
+    /// The skills, with their files as they were read.
     pub(crate) skills: Arc<SkillSet>,
+    /// The document by which they are stored; none where there are none.
+    frozen_skills: Option<Sealed>,
     arguments: Arguments,
 }
 
@@ -187,6 +189,7 @@ impl ResolvedConfigs {
         for digest in [digests.settings, digests.tools, digests.peers]
             .into_iter()
             .chain(digests.ceiling)
+            .chain(digests.skills)
         {
             let Some(bytes) = store.blob(digest).await? else {
                 return Ok(None);
@@ -196,16 +199,17 @@ impl ResolvedConfigs {
                 bytes: Arc::new(bytes),
             });
         }
-        let Some(mut resolved) = ResolvedConfig::read(read) else {
+        let Some(mut resolved) = ResolvedConfig::read(&digests, read) else {
             return Ok(None);
         };
-        match self.schemas.compile_arguments(&resolved.tool_list).await {
+        let tools: Vec<ToolDefinition> = resolved.all_tools().cloned().collect();
+        match self.schemas.compile_arguments(&tools).await {
             Ok(arguments) => resolved.arguments = arguments.into_iter().collect(),
             // Not remembered: it may succeed the next time.
             Err(given_up) => {
                 let refused =
                     |tool: &ToolDefinition| (tool.name.clone(), Err(given_up.to_string()));
-                resolved.arguments = resolved.tool_list.iter().map(refused).collect();
+                resolved.arguments = tools.iter().map(refused).collect();
                 return Ok(Some(Arc::new(resolved)));
             }
         }
@@ -418,7 +422,7 @@ impl ResolvedConfig {
         let schema = |tool: &ToolDefinition| offered.arguments.get(&tool.name).cloned();
         let arguments = tool_list
             .iter()
-            .chain(skills.skills().iter().flat_map(|skill| &skill.tools))
+            .chain(skills.tools())
             .filter_map(|tool| Some((tool.name.clone(), schema(tool)?)))
             .collect();
         Self {
@@ -429,23 +433,33 @@ impl ResolvedConfig {
             arguments,
             tool_list: Arc::new(tool_list),
             peer_list,
+            frozen_skills: skills.freeze().map(Sealed::new),
             skills: Arc::new(skills),
         }
     }
 
-    /// Reads an earlier resolved configuration from its stored settings, tools, peers and ceiling.
-    /// The schemas of arguments are compiled later.
-    fn read(sealed: Vec<Sealed>) -> Option<Self> {
+    /// Reads an earlier resolved configuration from its stored documents, in the order of these
+    /// digests. The schemas of arguments are compiled later.
+    fn read(digests: &ResolvedConfigDigests, sealed: Vec<Sealed>) -> Option<Self> {
         let mut sealed = sealed.into_iter();
         let settings = sealed.next()?;
         let tools = sealed.next()?;
         let peers = sealed.next()?;
-        let ceiling = match sealed.next() {
-            Some(sealed) => {
+        let ceiling = match digests.ceiling {
+            Some(_) => {
+                let sealed = sealed.next()?;
                 let ceiling = serde_json::from_slice(&sealed.bytes).ok()?;
                 Some((sealed, Arc::new(ceiling)))
             }
             None => None,
+        };
+        let frozen_skills = match digests.skills {
+            Some(_) => Some(sealed.next()?),
+            None => None,
+        };
+        let skills = match &frozen_skills {
+            Some(sealed) => SkillSet::thaw(&sealed.bytes)?,
+            None => SkillSet::default(),
         };
         let tool_list: Vec<ToolDefinition> = serde_json::from_slice(&tools.bytes).ok()?;
         let peer_list = serde_json::from_slice(&peers.bytes).ok()?;
@@ -456,7 +470,8 @@ impl ResolvedConfig {
             ceiling,
             tool_list: Arc::new(tool_list),
             peer_list,
-            skills: Arc::default(),
+            skills: Arc::new(skills),
+            frozen_skills,
             arguments: Arguments::new(),
         })
     }
@@ -490,6 +505,7 @@ impl ResolvedConfig {
             tools: self.tools.digest,
             peers: self.peers.digest,
             ceiling,
+            skills: self.frozen_skills.as_ref().map(|sealed| sealed.digest),
         }
     }
 
@@ -503,6 +519,12 @@ impl ResolvedConfig {
         ]
         .into_iter()
         .chain(ceiling)
+        .chain(self.frozen_skills.clone())
+    }
+
+    /// Returns the tools that a model is shown, and those of the skills.
+    fn all_tools(&self) -> impl Iterator<Item = &ToolDefinition> {
+        self.tool_list.iter().chain(self.skills.tools())
     }
 
     /// Returns one of its tools.

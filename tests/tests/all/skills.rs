@@ -2,7 +2,7 @@
 
 use agent_host_tests::{Setup, World};
 use domain::event::Event;
-use domain::id::{OperationId, Stream};
+use domain::id::{OperationId, SessionId, Stream};
 use domain::operation::Performer;
 use domain::skill::SkillFolder;
 use serde_json::{Value, json};
@@ -13,13 +13,18 @@ fn skilled(exposure: &str) -> Setup {
     let mut setup = Setup::default();
     setup.definitions[0]["toolExposure"] = json!(exposure);
     setup.definitions[0]["skillAllowlist"] = json!(["effects", "guide"]);
-    let text = "---\nname: guide\ndescription: A guide.\n---\nLook first.\n";
+    setup.skills = vec![guide("Look first.")];
+    setup
+}
+
+/// A folder of the operator's that says something.
+fn guide(words: &str) -> SkillFolder {
+    let text = format!("---\nname: guide\ndescription: A guide.\n---\n{words}\n");
     let files = BTreeMap::from([
-        ("SKILL.md".to_owned(), text.to_owned()),
+        ("SKILL.md".to_owned(), text),
         ("scripts/x.sh".to_owned(), "echo x".to_owned()),
     ]);
-    setup.skills = vec![SkillFolder::read("guide", files).unwrap()];
-    setup
+    SkillFolder::read("guide", files).unwrap()
 }
 
 fn line(command: &str) -> Value {
@@ -207,6 +212,58 @@ async fn a_line_goes_on_after_a_restart_and_repeats_no_call() {
         .filter_map(|line| line.split(' ').next().map(str::to_owned))
         .collect();
     assert_eq!(begun, ["look", "put", "look"]);
+}
+
+/// Begins a line that asks before its call, and returns the session, the question and the answer.
+async fn asking(world: &World, command: &str) -> (SessionId, OperationId, Value) {
+    let session = world.open("puppet").await;
+    let steps = json!({ "steps": line(command) });
+    world.say("puppet", session, &steps.to_string()).await;
+    let (question, action) = world.question("puppet", session).await;
+    let agrees = json!({ "approve": true, "call": action.props["call"] });
+    (session, question, agrees)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_turn_reads_the_skills_that_it_began_with_whatever_is_in_them_by_now() {
+    let mut setup = skilled("skills");
+    setup.definitions[0]["confirm"] = json!(["put"]);
+    let mut world = World::new(setup).await;
+    let command = "grep Look guide/SKILL.md; effects-cli put; grep Look guide/SKILL.md";
+    let (session, question, agrees) = asking(&world, command).await;
+    world
+        .reload(|setup| setup.skills = vec![guide("Look twice.")])
+        .await;
+    // Nothing in memory has the old ones after a restart.
+    let world = world
+        .restart(|setup| setup.skills = vec![guide("Look thrice.")])
+        .await;
+    world.answer("puppet", question, agrees).await.unwrap();
+    world.idle(session).await;
+    assert_eq!(
+        world.last_reply(session).await,
+        "b parts Look first.\nput done\nLook first."
+    );
+    let told = world.play(line("grep Look guide/SKILL.md")).await;
+    assert_eq!(told, ["b parts Look thrice."]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_skill_that_is_taken_from_an_agent_is_gone_from_its_turn_under_way() {
+    let mut setup = skilled("skills");
+    setup.definitions[0]["confirm"] = json!(["put"]);
+    let mut world = World::new(setup).await;
+    let command = "effects-cli put; grep Look guide/SKILL.md || echo gone; effects-cli look";
+    let (session, question, agrees) = asking(&world, command).await;
+    world
+        .reload(|setup| setup.definitions[0]["skillDenylist"] = json!(["guide"]))
+        .await;
+    world.answer("puppet", question, agrees).await.unwrap();
+    world.idle(session).await;
+    let told = world.last_reply(session).await;
+    assert!(told.contains("put done") && told.contains("gone"), "{told}");
+    assert!(!told.contains("Look first."), "{told}");
+    assert!(told.contains("look done"), "the others stay: {told}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -19,7 +19,7 @@ use domain::ruling::TOOL_CALL;
 use domain::run::Open;
 use domain::run::decide::Resolved;
 use domain::run::intake::Intake;
-use domain::skill::{BASH, COMMAND_BYTES_MAX, COMMAND_MS_MAX};
+use domain::skill::{BASH, COMMAND_BYTES_MAX, COMMAND_MS_MAX, is_left};
 use domain::step::Call;
 use domain::tool::EffectClass;
 use serde_json::Value;
@@ -94,11 +94,8 @@ impl SessionContext {
         call: &Call,
         arguments: &str,
     ) -> Resolved {
-        // Both are asked: what was offered since the turn began is not the turn's.
-        let is_there = [scope.config, scope.granted]
-            .iter()
-            .all(|config| config.tool(BASH).is_some());
-        if !is_there {
+        // What was offered since the turn began is not the turn's.
+        if scope.config.tool(BASH).is_none() {
             return self.not_available(scope, BASH, is_of_model(call));
         }
         if let Err(denied) = scope.caller().may_use_skills() {
@@ -205,9 +202,15 @@ impl SessionContext {
         }
         let started = &scope.driving.run.started;
         let offering = self.core.serving.tool(&self.served, started, name);
-        let (Some(offering), Some(tool)) = (offering, scope.granted.skills.tool(name)) else {
+        let offered = scope
+            .config
+            .skills
+            .tool(name)
+            .filter(|(skill, _)| is_left(scope.definition, &skill.id));
+        let (Some(offering), Some((_, shown))) = (offering, offered) else {
             return Ok(self.not_available(scope, name, true));
         };
+        let tool = &*offering.definition;
         if let Err(denied) = scope.caller().may_call(tool) {
             return Ok(scope.deny_tool(name, &denied));
         }
@@ -229,15 +232,15 @@ impl SessionContext {
         match self
             .served
             .resolved_configs
-            .arguments_error(scope.granted, name, &parsed)
+            .arguments_error(scope.config, name, &parsed)
             .await
         {
             Ok(None) => {}
             Ok(Some(complaints)) => return Ok(failed("invalid-arguments", complaints)),
             Err(given_up) => return Ok(failed("busy", given_up.to_string())),
         }
-        let shown = Offer { shown: tool, tool };
-        Ok(self.tool_call(scope, &offering, shown, parsed.to_string()))
+        let offer = Offer { shown, tool };
+        Ok(self.tool_call(scope, &offering, offer, parsed.to_string()))
     }
 }
 

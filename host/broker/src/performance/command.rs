@@ -33,10 +33,9 @@ pub(crate) struct Command<'a> {
 
 impl Command<'_> {
     pub(crate) async fn perform(self) -> Performed {
-        let served = self.core.served();
-        let skills = match served.resolved_configs.of(&self.started.definition) {
-            Some(config) => config.skills.clone(),
-            None => Arc::default(),
+        let skills = match self.skills().await {
+            Ok(skills) => Arc::new(skills),
+            Err(failure) => return Performed::ended(Ended::Failed(failure)),
         };
         let mut answered = Vec::new();
         for called in &self.open.called {
@@ -54,6 +53,25 @@ impl Command<'_> {
             }),
             Err(failure) => Performed::ended(Ended::Failed(failure)),
         }
+    }
+
+    /// Returns the skills that the run began with, as far as its agent may still have them.
+    async fn skills(&self) -> Result<SkillSet, Failure> {
+        let core = self.core;
+        let began_with = core.serving.config_of_run(&core.store, self.started).await;
+        let config = began_with.map_err(|error| {
+            tracing::warn!(
+                error = &error as &dyn std::error::Error,
+                "the skills of a turn could not be read"
+            );
+            Failure::passing("unavailable", "the skills of this turn could not be read")
+        })?;
+        let gone =
+            || Failure::lasting("not-found", "the skills that this turn began with are gone");
+        let skills = config.ok_or_else(gone)?.skills.clone();
+        let served = core.served();
+        let definition = served.catalogue.definition(&self.started.definition);
+        Ok(definition.map_or_else(SkillSet::default, |it| skills.left_by(it)))
     }
 
     /// Returns the result of a call as the line reads it.

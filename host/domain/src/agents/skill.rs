@@ -6,11 +6,13 @@
 //! component, too. Nothing here is a file of the machine: the files are texts in memory.
 
 mod folder;
+mod frozen;
 #[cfg(test)]
 mod tests;
 
 pub use folder::{
-    DESCRIPTION_CHARS_MAX, FILE_BYTES_MAX, FILES_MAX, FOLDER_BYTES_MAX, SkillFault, SkillFolder,
+    ALL_FOLDERS_BYTES_MAX, DESCRIPTION_CHARS_MAX, FILE_BYTES_MAX, FILES_MAX, FOLDER_BYTES_MAX,
+    SkillFault, SkillFolder,
 };
 
 use super::definition::{Definition, ToolExposure};
@@ -109,6 +111,13 @@ pub fn is_listed(definition: &Definition, id: &str) -> bool {
         .as_ref()
         .is_none_or(|list| list.matches(id));
     allowed && !denied
+}
+
+/// Returns whether a definition leaves an agent a skill that it had. The lists of skills have no say
+/// where everything is a tool by now.
+#[must_use]
+pub fn is_left(definition: &Definition, id: &str) -> bool {
+    definition.tool_exposure == ToolExposure::Tools || is_listed(definition, id)
 }
 
 /// Returns the skills of an agent: of components that offer it these tools as skills, and of the
@@ -217,13 +226,18 @@ impl SkillSet {
         &self.files
     }
 
-    /// Returns a tool that some command calls.
+    /// Returns a tool that some command calls, and the skill that has the command.
     #[must_use]
-    pub fn tool(&self, name: &str) -> Option<&ToolDefinition> {
-        self.skills
-            .iter()
-            .flat_map(|skill| &skill.tools)
-            .find(|tool| tool.name == name)
+    pub fn tool(&self, name: &str) -> Option<(&Skill, &ToolDefinition)> {
+        self.skills.iter().find_map(|skill| {
+            let mut tools = skill.tools.iter();
+            Some((skill, tools.find(|tool| tool.name == name)?))
+        })
+    }
+
+    /// Returns the tools of all commands.
+    pub fn tools(&self) -> impl Iterator<Item = &ToolDefinition> {
+        self.skills.iter().flat_map(|skill| &skill.tools)
     }
 
     /// Returns the entries of the prompt, by id.

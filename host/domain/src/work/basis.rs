@@ -64,8 +64,8 @@ pub struct Basis {
     pub seed: Digest,
 }
 
-/// An agent's view of the host for as long as a run is open: its settings, tools and peers. Each is
-/// a blob as in [`Basis`]. It is frozen when the run begins, so that all model calls of a turn have
+/// An agent's view of the host for as long as a run is open: its settings, tools, peers and skills.
+/// Each is a blob as in [`Basis`]. It is frozen when the run begins, so that all model calls of a turn have
 /// the same tools in the same order, whatever is configured meanwhile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ResolvedConfigDigests {
@@ -79,6 +79,10 @@ pub struct ResolvedConfigDigests {
     /// from before it was frozen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ceiling: Option<Digest>,
+    /// The skills with all their files: a [`SkillSet`](crate::agents::skill::SkillSet) that is
+    /// frozen. None where there are none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub skills: Option<Digest>,
 }
 
 impl Basis {

@@ -146,6 +146,7 @@ impl Named {
                 ]
                 .into_iter()
                 .chain(resolved_config.ceiling)
+                .chain(resolved_config.skills)
             }));
     }
 

@@ -4,8 +4,10 @@ use super::sample::{
     NOON, Sample, begin, commit, expecting, message, new, noise, opened, run, run_ended,
     run_started, session, stepped, turn_after, turn_committed,
 };
+use crate::projections::blobs_named;
 use crate::schema::MIGRATIONS;
 use crate::{EMPTY_STATE, Expected, Store};
+use domain::basis::ResolvedConfigDigests;
 use domain::digest::Digest;
 use domain::event::{Event, RunSettled};
 use domain::id::{OperationId, Stream};
@@ -188,4 +190,23 @@ async fn a_database_of_the_first_layout_has_every_table_folded_when_it_is_opened
     );
     assert!(sample.store.unnamed_blobs(10).await.unwrap().is_empty());
     assert_eq!(sample.store.verify().await.unwrap().fault, None);
+}
+
+#[test]
+fn a_start_names_all_that_its_agent_is_shown_and_its_skills() {
+    let Event::RunStarted(mut started) = run_started(run(1), 1, None, Vec::new()) else {
+        panic!("it is a start")
+    };
+    let digest = |of: &str| Digest::of(of.as_bytes());
+    started.resolved_config = Some(ResolvedConfigDigests {
+        settings: digest("settings"),
+        tools: digest("tools"),
+        peers: digest("peers"),
+        ceiling: Some(digest("ceiling")),
+        skills: Some(digest("skills")),
+    });
+    let named = blobs_named(&Event::RunStarted(started));
+    for of in ["settings", "tools", "peers", "ceiling", "skills"] {
+        assert!(named.contains(&(digest(of), false)), "{of}: {named:?}");
+    }
 }

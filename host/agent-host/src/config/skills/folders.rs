@@ -6,7 +6,7 @@ use crate::config::document::{Config, Loaded};
 use crate::config::finding::{Finding, error, warning};
 use crate::config::patterns;
 use domain::definition::ToolExposure;
-use domain::skill::{FILE_BYTES_MAX, FILES_MAX, SkillFolder};
+use domain::skill::{ALL_FOLDERS_BYTES_MAX, FILE_BYTES_MAX, FILES_MAX, SkillFolder};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
 use std::path::Path;
@@ -53,14 +53,23 @@ fn check_lists(config: &Config, findings: &mut Vec<Finding>) {
 /// Reads the folders of all skills.
 ///
 /// # Errors
-/// The key of the first that cannot be read, and the fault.
+/// The key of the first that cannot be read, or is one too many, and the fault.
 pub(crate) fn read(loaded: &Loaded) -> Result<Vec<SkillFolder>, String> {
-    let skills = loaded.config.skills.iter();
-    skills
-        .map(|(id, skill)| {
-            read_one(loaded, id, skill).map_err(|fault| format!("skills.{id}.path: {fault}"))
-        })
-        .collect()
+    let mut folders = Vec::new();
+    let mut bytes = 0;
+    for (id, skill) in &loaded.config.skills {
+        let folder =
+            read_one(loaded, id, skill).map_err(|fault| format!("skills.{id}.path: {fault}"))?;
+        bytes += folder.bytes();
+        if bytes > ALL_FOLDERS_BYTES_MAX {
+            return Err(format!(
+                "skills.{id}.path: with this one all skills have {bytes} bytes; \
+                 {ALL_FOLDERS_BYTES_MAX} are the most; leave some out"
+            ));
+        }
+        folders.push(folder);
+    }
+    Ok(folders)
 }
 
 fn read_one(loaded: &Loaded, id: &str, skill: &SkillConfig) -> Result<SkillFolder, String> {

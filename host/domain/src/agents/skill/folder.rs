@@ -17,6 +17,9 @@ pub const FILES_MAX: usize = 128;
 pub const FILE_BYTES_MAX: usize = 256 << 10;
 /// Bytes of all files of a skill.
 pub const FOLDER_BYTES_MAX: usize = 2 << 20;
+/// Bytes of all files of all skills of a configuration. What an agent has of them is stored with
+/// its turns.
+pub const ALL_FOLDERS_BYTES_MAX: usize = 16 << 20;
 /// The folder of a skill whose files would be programs elsewhere.
 const SCRIPTS: &str = "scripts/";
 /// The line between the head of a `SKILL.md` and its body.
@@ -117,6 +120,12 @@ impl SkillFolder {
             description,
             files,
         })
+    }
+
+    /// Returns the number of bytes of its files.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.files.values().map(|text| text.len()).sum()
     }
 
     /// Returns the digest of all that is in it.

@@ -1,4 +1,4 @@
-use super::{Offer, SkillFault, SkillFolder, is_listed, offer, skills_of};
+use super::{Offer, SkillFault, SkillFolder, SkillSet, is_listed, offer, skills_of};
 use crate::access::tool::ToolDefinition;
 use crate::agents::definition::Definition;
 use serde_json::{Value, json};
@@ -196,4 +196,52 @@ fn a_folder_that_is_no_skill_is_refused_with_the_fix() {
         folder("a", &[("SKILL.md", &large)]),
         Err(SkillFault::TooLarge)
     );
+}
+
+#[test]
+fn frozen_skills_are_read_back_with_all_files_and_tools() {
+    let text = "---\nname: guide\ndescription: A guide.\n---\nLook first.\n";
+    let guide = folder(
+        "guide",
+        &[("SKILL.md", text), ("references/a.md", "A\u{0}é")],
+    )
+    .unwrap();
+    let components = BTreeMap::from([("notes".to_owned(), vec![tool("notes_add")])]);
+    let agent = definition(json!({ "toolExposure": "skills" }));
+    let skills = skills_of(&agent, components, &[guide]);
+    let document = skills.freeze().unwrap();
+    assert_eq!(SkillSet::thaw(&document), Some(skills));
+    assert_eq!(SkillSet::thaw(b"{}"), None);
+    assert_eq!(SkillSet::default().freeze(), None);
+}
+
+#[test]
+fn skills_are_left_until_a_list_takes_them_away() {
+    let text = "---\nname: guide\ndescription: A guide.\n---\nLook first.\n";
+    let guide = folder("guide", &[("SKILL.md", text)]).unwrap();
+    let components = BTreeMap::from([("notes".to_owned(), vec![tool("notes_add")])]);
+    let agent = definition(json!({ "toolExposure": "skills" }));
+    let skills = skills_of(&agent, components, &[guide]);
+    for (more, left) in [
+        (json!({ "toolExposure": "mixed" }), vec!["guide", "notes"]),
+        (
+            json!({ "toolExposure": "skills", "skillDenylist": ["g*"] }),
+            vec!["notes"],
+        ),
+        (
+            json!({ "toolExposure": "skills", "skillAllowlist": [] }),
+            vec![],
+        ),
+        // The lists have no say where everything is a tool.
+        (json!({ "skillDenylist": ["*"] }), vec!["guide", "notes"]),
+    ] {
+        let now = skills.left_by(&definition(more));
+        let ids: Vec<&str> = now.skills().iter().map(|skill| skill.id.as_str()).collect();
+        assert_eq!(ids, left);
+        assert_eq!(now.tool("notes_add").is_some(), left.contains(&"notes"));
+        assert_eq!(
+            now.files().keys().any(|path| path.contains("guide")),
+            left.contains(&"guide")
+        );
+    }
 }

@@ -122,7 +122,7 @@ const AUTHORITY: &[Pinned] = &[
     (names::<Scope>, "admin keys read write"),
     (
         names::<ResolvedConfigDigests>,
-        "ceiling peers settings tools",
+        "ceiling peers settings skills tools",
     ),
     (names::<Ceiling>, "agent code grants"),
     (
