@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
+use tokio::net::TcpListener;
 
 /// A program with the options and the lines of `claude`. The last line of its prompt says what it
 /// does.
@@ -126,6 +127,19 @@ impl Scene {
         while !is(self) {
             assert!(Instant::now() < until, "{:?}", self.begun());
             tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+
+    /// Waits until a turn of a session has ended, and returns what is on record of that.
+    async fn ended(&self, host: &Host, session: &str) -> String {
+        let until = Instant::now() + Duration::from_secs(20);
+        loop {
+            let ended = events(host, session, "run.ended.v1").await;
+            if !ended.is_empty() {
+                return json!(ended).to_string();
+            }
+            assert!(Instant::now() < until, "{}", self.folder.log());
+            tokio::time::sleep(Duration::from_millis(100)).await;
         }
     }
 
@@ -384,21 +398,58 @@ async fn a_turn_of_a_program_is_unknown_after_a_crash_and_never_repeated() {
     host.kill().await;
     scene.nothing_is_left().await;
     let host = scene.start().await;
-    let until = Instant::now() + Duration::from_secs(20);
-    let ended = loop {
-        let ended = events(&host, &session, "run.ended.v1").await;
-        if !ended.is_empty() {
-            break ended;
-        }
-        assert!(Instant::now() < until, "{}", scene.folder.log());
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    };
-    let told = json!(ended).to_string();
+    let told = scene.ended(&host, &session).await;
     assert!(told.contains("nobody can tell"), "{told}");
     assert_eq!(scene.begun(), ["hang"], "not started again");
     // The session goes on, with a program that is told everything.
     let said = say(&host, &session, "hello").await;
     assert_eq!(said["outcome"], "replied", "{said}");
+    assert!(host.stop().await.success(), "{}", scene.folder.log());
+}
+
+/// A turn asks a server, and its host ends. At the next start the model is a program: the call is
+/// made of that, and is on record as one that is not repeated.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_whose_model_became_a_program_is_not_repeated_either() {
+    let scene = Scene::new(json!({ "graceMs": 300 })).await;
+    let with_program = scene.config();
+    // It takes requests and never answers them.
+    let server = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let base = format!("http://{}/v1", server.local_addr().unwrap());
+    let mut with_server = with_program.clone();
+    let agent = with_server["agents"][0].as_object_mut().unwrap();
+    agent.remove("chat");
+    with_server["providers"]["slow"] = json!({ "kind": "openai-compatible", "baseUrl": base });
+    with_server["models"]["m"]["provider"] = json!("slow");
+    scene.folder.configure(with_server);
+    let host = scene.start().await;
+    let session = open(&host).await;
+    let path = format!("{session}/messages");
+    host.post(&path, &json!({ "content": "hang" }))
+        .await
+        .unwrap();
+    let asked = server.accept().await.unwrap();
+    assert!(
+        events(&host, &session, "operation.started.v1")
+            .await
+            .is_empty()
+    );
+    host.kill().await;
+    drop(asked);
+
+    scene.folder.configure(with_program);
+    let host = scene.start().await;
+    scene.within(Scene::sleeps).await;
+    let started = events(&host, &session, "operation.started.v1").await;
+    assert_eq!(started.len(), 1, "{started:?}");
+    assert_eq!(started[0]["effect"], "non-idempotent", "{started:?}");
+    host.kill().await;
+    scene.nothing_is_left().await;
+
+    let host = scene.start().await;
+    let told = scene.ended(&host, &session).await;
+    assert!(told.contains("nobody can tell"), "{told}");
+    assert_eq!(scene.begun(), ["hang"], "not started again");
     assert!(host.stop().await.success(), "{}", scene.folder.log());
 }
 

@@ -94,6 +94,7 @@ async fn a_late_writer_of_a_run_is_fenced_off() {
         run,
         operation,
         segment: 0,
+        effect: None,
         time: stepped.time,
     });
     let stale = domain::event::NewEvent {

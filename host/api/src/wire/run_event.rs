@@ -29,9 +29,9 @@ pub(super) fn data(event: &Event) -> Value {
             "operation_id": it.operation, "call": it.call.hex(), "approved": it.approved,
             "user_id": it.by,
         }),
-        Event::OperationStarted(it) => {
-            json!({ "operation_id": it.operation, "segment": it.segment })
-        }
+        Event::OperationStarted(it) => json!({
+            "operation_id": it.operation, "segment": it.segment, "effect": it.effect,
+        }),
         Event::OperationAttempted(it) => json!({
             "operation_id": it.operation, "attempt": it.attempt, "ended": it.ended,
             "reserved": it.reserved,

@@ -2,6 +2,7 @@
 //! taken.
 
 use super::error::DriverError;
+use super::resolve::asking;
 use super::state::Driver;
 use crate::catalogue::CHAT;
 use crate::core::Core;
@@ -10,10 +11,11 @@ use crate::performance::work::{Origin, Work};
 use crate::signal::Signal;
 use domain::event::RunStarted;
 use domain::id::OperationId;
-use domain::operation::Settlement;
+use domain::operation::{Performer, Settlement};
 use domain::run::recover::{Next, ready};
 use domain::step::OperationOutcome;
 use domain::time::Timestamp;
+use domain::tool::EffectClass;
 use std::sync::Arc;
 
 impl Driver {
@@ -28,8 +30,9 @@ impl Driver {
             match next {
                 Next::Settle(settlement) => self.settle_by_rule(*settlement).await?,
                 Next::Perform { record_first } => {
-                    if record_first {
-                        self.record_started(operation, now).await?;
+                    let grown = self.grown_effect(operation);
+                    if record_first || grown.is_some() {
+                        self.record_started(operation, grown, now).await?;
                     }
                     let is_unsent = self
                         .phase
@@ -43,6 +46,22 @@ impl Driver {
             }
         }
         Ok(())
+    }
+
+    /// Returns the effect of a model's call, if it is more than what was recorded: after a restart
+    /// under another configuration a program may have taken the model's place. Once it was started
+    /// it is not started again.
+    fn grown_effect(&self, operation: OperationId) -> Option<EffectClass> {
+        let driving = self.phase.driving()?;
+        let operation = &driving.run.open.get(&operation)?.operation;
+        let Performer::Model { request, .. } = &operation.performer else {
+            return None;
+        };
+        let model = request.model.as_deref();
+        let serving = &self.context.core.serving;
+        let gateway = serving.gateway_of_run(&driving.run.started, model);
+        let effect = asking(&gateway.resolve(model).ok()?);
+        (effect > operation.effect).then_some(effect)
     }
 
     /// Takes the outcome that an operation has without any work.

@@ -19,6 +19,7 @@ use domain::id::{OperationId, Stream};
 use domain::operation::Continuation;
 use domain::run::end::settlement_of_nothing;
 use domain::time::Timestamp;
+use domain::tool::EffectClass;
 use store::{
     AgentGuard, Clash, Commit, CommitError, Committed, Expected, Guard, Key, KeyGuard, QueueGuard,
     RunGuard, SessionGuard, UserGuard,
@@ -184,10 +185,12 @@ impl Driver {
         Ok(committed)
     }
 
-    /// Records that a non-idempotent segment is about to be sent.
+    /// Records that a non-idempotent segment is about to be sent, with the effect that it has by now
+    /// if that is another one.
     pub(super) async fn record_started(
         &mut self,
         operation: OperationId,
+        effect: Option<EffectClass>,
         time: Timestamp,
     ) -> Result<(), DriverError> {
         let Some(driving) = self.phase.driving() else {
@@ -204,6 +207,7 @@ impl Driver {
                 run,
                 operation,
                 segment,
+                effect,
                 time,
             }),
             CommitExtras::default(),

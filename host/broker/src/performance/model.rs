@@ -28,9 +28,9 @@ use domain::prompt_cut::PromptCut;
 use domain::run::settle::Ended;
 use domain::sections::{Section, blocks};
 use domain::step::{Audience, Context, Failure, ModelRequest, Toolset};
-use domain::tool::ToolDefinition;
+use domain::tool::{EffectClass, ToolDefinition};
 use llm::Failure::TooLong;
-use llm::{DeltaSink, Gateway};
+use llm::{DeltaSink, Gateway, ResolvedModel};
 use parties::{Payer, Trail, Watchers};
 use runtime::CallAudit;
 use std::sync::Arc;
@@ -143,6 +143,28 @@ impl Model<'_> {
         self.core.serving.gateway_of_run(self.started, model)
     }
 
+    /// Returns whether the call may ask a model. A program in a model's place is started only by a
+    /// call that is on record as one that is not repeated.
+    fn may_ask(&self, route: &ResolvedModel) -> bool {
+        !route.is_program || self.operation.effect == EffectClass::NonIdempotent
+    }
+
+    /// Returns the models among which the call asks its own.
+    ///
+    /// # Errors
+    /// A program took the model's place since the call began.
+    fn asked_gateway(&self) -> Result<Arc<Gateway>, Failure> {
+        let model = self.request.model.as_deref();
+        let gateway = self.gateway(model);
+        match gateway.resolve(model) {
+            Ok(route) if !self.may_ask(&route) => Err(Failure::passing(
+                "model-unavailable",
+                "a program took the model's place while it was asked; ask again",
+            )),
+            Ok(_) | Err(_) => Ok(gateway),
+        }
+    }
+
     /// Asks until there is an acceptable reply, or none is to be had.
     async fn ask(&self, draw: &mut Draw, deltas: &Watchers<'_>, trail: &Trail<'_>) -> Ended {
         let mut repairs = 0;
@@ -150,8 +172,11 @@ impl Model<'_> {
         loop {
             let model = self.request.model.as_deref();
             deltas.telling.asked(self.attempts.number(), model);
-            let completion = self
-                .gateway(draw.prompt.model.as_deref())
+            let gateway = match self.asked_gateway() {
+                Ok(gateway) => gateway,
+                Err(changed) => return Ended::Failed(changed),
+            };
+            let completion = gateway
                 .complete_leaving(&draw.prompt, deltas, trail, &self.payer())
                 .await;
             self.attempts.completed(&completion.attempts);

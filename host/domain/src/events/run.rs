@@ -231,9 +231,7 @@ impl Run {
                     }
                 }
             }
-            Event::OperationStarted(started) => {
-                self.open_mut(started.operation)?.sent = Some(started.segment)
-            }
+            Event::OperationStarted(started) => self.open_mut(started.operation)?.send(started),
             Event::OperationAttempted(attempted) => self
                 .open_mut(attempted.operation)?
                 .attempts

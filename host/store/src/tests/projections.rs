@@ -793,6 +793,7 @@ async fn operations_are_open_until_they_settle_and_wake_their_session_meanwhile(
         run: run(1),
         operation: slow_id,
         segment: 1,
+        effect: None,
         time: NOON,
     };
     sample

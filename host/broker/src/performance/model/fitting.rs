@@ -184,7 +184,8 @@ impl Model<'_> {
     ) -> Result<Option<String>, Failure> {
         let model = self.model_of_summary();
         let gateway = self.gateway(model.as_deref());
-        let Ok(route) = gateway.resolve(model.as_deref()) else {
+        let route = gateway.resolve(model.as_deref()).ok();
+        let Some(route) = route.filter(|route| self.may_ask(route)) else {
             return Ok(None);
         };
         let summary_tokens_max = u32::try_from(room.summary).unwrap_or(u32::MAX);

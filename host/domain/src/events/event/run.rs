@@ -1,5 +1,6 @@
 //! Payloads of a run's stream: what happens in a run.
 
+use crate::access::tool::EffectClass;
 use crate::access::user::UserId;
 use crate::agents::authority::{Denies, Permissions};
 use crate::agents::definition::DefinitionId;
@@ -245,6 +246,10 @@ pub struct OperationStarted {
     pub operation: OperationId,
     /// The segment about to be sent.
     pub segment: u32,
+    /// The effect that it has from now on, if it is more than what it was begun with: of a model
+    /// whose place a program has taken since.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub effect: Option<EffectClass>,
     /// Time at which it started.
     pub time: Timestamp,
 }

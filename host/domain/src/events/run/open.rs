@@ -2,6 +2,7 @@
 
 use super::Attempts;
 use crate::access::tool::EffectClass;
+use crate::events::event::OperationStarted;
 use crate::thread::prompt_cut::PromptCut;
 use crate::values::id::OperationId;
 use crate::work::operation::{Called, Kept, Operation, Pause, Performer};
@@ -62,6 +63,14 @@ pub struct OpenCut {
 }
 
 impl Open {
+    /// Notes that a segment is about to be sent, and the effect that it has by now.
+    pub(super) fn send(&mut self, started: &OperationStarted) {
+        self.sent = Some(started.segment);
+        if let Some(effect) = started.effect {
+            self.operation.effect = self.operation.effect.max(effect);
+        }
+    }
+
     /// Returns whether this segment may have reached the world.
     #[must_use]
     pub fn may_have_been_sent(&self) -> bool {

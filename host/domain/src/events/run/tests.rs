@@ -402,6 +402,7 @@ fn what_would_be_sent_by_itself_is_told_from_what_waits_or_only_reads() {
         run: run.started.run,
         operation,
         segment: 0,
+        effect: None,
         time: NOW,
     };
     let run = run.apply(&Event::OperationStarted(started)).unwrap();
@@ -481,6 +482,7 @@ fn ending_a_turn_cancels_what_is_open_and_pairs_every_call() {
         run: run.started.run,
         operation: sent,
         segment: 0,
+        effect: None,
         time: NOW,
     };
     let run = run.apply(&Event::OperationStarted(started)).unwrap();
@@ -506,6 +508,48 @@ fn ending_a_turn_cancels_what_is_open_and_pairs_every_call() {
     assert_eq!(said.last().unwrap().role, Role::Notice);
 }
 
+/// A call of a model may be repeated, until a program takes the model's place.
+#[test]
+fn work_whose_effect_grew_when_it_was_sent_is_unknown_after_a_crash() {
+    for (effect, expected) in [
+        (
+            None,
+            Next::Perform {
+                record_first: false,
+            },
+        ),
+        (
+            Some(EffectClass::ReadOnly),
+            Next::Perform {
+                record_first: false,
+            },
+        ),
+    ] {
+        let run = sent_with(effect);
+        assert_eq!(next(run.open.values().next().unwrap(), NOW), expected);
+    }
+    let run = sent_with(Some(EffectClass::NonIdempotent));
+    let open = run.open.values().next().unwrap();
+    let Next::Settle(settled) = next(open, NOW) else {
+        panic!("it is not performed again")
+    };
+    assert_eq!(settled.outcome, OperationOutcome::Unknown);
+}
+
+/// A run with an idempotent call that was sent with another effect.
+fn sent_with(effect: Option<EffectClass>) -> Run {
+    let run = with_two_calls(EffectClass::Idempotent);
+    let operation = *run.open.keys().next().unwrap();
+    let started = OperationStarted {
+        run: run.started.run,
+        operation,
+        segment: 0,
+        effect,
+        time: NOW,
+    };
+    run.apply(&Event::OperationStarted(started)).unwrap()
+}
+
 #[test]
 fn after_a_crash_only_what_was_never_sent_of_non_idempotent_work_is_performed() {
     let run = with_two_calls(EffectClass::NonIdempotent);
@@ -521,6 +565,7 @@ fn after_a_crash_only_what_was_never_sent_of_non_idempotent_work_is_performed() 
         run: run.started.run,
         operation: first,
         segment: 0,
+        effect: None,
         time: NOW,
     };
     let run = run.apply(&Event::OperationStarted(started)).unwrap();
