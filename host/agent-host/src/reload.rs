@@ -1,8 +1,8 @@
 //! Reading the configuration and the components again, and serving what they say by now.
 //!
 //! All of it is served, or nothing: a configuration that is refused leaves what was served as it
-//! was. Only for an author of plugins, a component that cannot be loaded keeps its code and lets the
-//! rest go on, where its pin permits that.
+//! was. Only for an author of plugins, a component that cannot be loaded keeps its code and lets
+//! the rest go on, where its pin permits that.
 //!
 //! ## Where things are
 //!
@@ -168,7 +168,8 @@ impl Reloading {
     }
 
     /// Serves what configuration and components say by now, as a whole. A refusal is on record and
-    /// told once; the error has it, and whether it may pass without a change of a file that is looked at.
+    /// told once; the error has it, and whether it may pass without a change of a file that is
+    /// looked at.
     pub(crate) async fn reload(&mut self, wish: &Wish) -> Result<Outcome, Refused> {
         match self.try_reload(wish).await {
             Ok(outcome) => {
@@ -188,8 +189,8 @@ impl Reloading {
         }
     }
 
-    /// Has a refusal recorded. That of a file nobody asked about, for the reason that was told last,
-    /// is recorded already: such a file is tried again and again.
+    /// Has a refusal recorded. That of a file nobody asked about, for the reason that was told
+    /// last, is recorded already: such a file is tried again and again.
     async fn record(&self, wish: &Wish, refused: &Refused) {
         let is_asked_for = wish.because != ReloadCause::File;
         if !is_asked_for && self.has_told(CONFIGURATION, &refused.failure) {

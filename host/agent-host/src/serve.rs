@@ -203,8 +203,8 @@ struct Opened {
     runtime: Runtime,
 }
 
-/// Takes up changes for as long as the host serves: those of the configuration, and with `dev` those
-/// of code.
+/// Takes up changes for as long as the host serves: those of the configuration, and with `dev`
+/// those of code.
 async fn keep_up(dev: Option<Dev>, reloading: Reloading, ways: Ways) {
     match dev {
         Some(dev) => Box::pin(dev.keep_up(reloading, ways)).await,

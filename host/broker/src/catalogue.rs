@@ -363,8 +363,9 @@ impl Catalogue {
         &self.skill_folders
     }
 
-    /// Returns the skills of a caller: of components whose tools it is offered as skills, with those
-    /// that it may call, and of the operator's folders. None where the caller may not use skills.
+    /// Returns the skills of a caller: of components whose tools it is offered as skills, with
+    /// those that it may call, and of the operator's folders. None where the caller may not use
+    /// skills.
     #[must_use]
     pub fn skills_of(&self, caller: &Caller<'_>) -> Option<SkillSet> {
         let agent = caller.agent;

@@ -90,7 +90,8 @@ pub struct ResolvedModel {
     /// True if it or one of its fallbacks is a program, which may change the world by itself: a
     /// call of it is not repeated.
     pub is_program: bool,
-    /// True if it is given the tools of a prompt. A program has its own, whatever its fallbacks have.
+    /// True if it is given the tools of a prompt. A program has its own, whatever its fallbacks
+    /// have.
     pub takes_tools: bool,
     /// Its highest price, whichever of them answers; none when one of them has no price.
     pub price: Option<Price>,
@@ -153,8 +154,8 @@ impl Gateway {
     }
 
     /// Sets up other models over the same providers: what is known of these, and what their calls
-    /// share, goes on. Models, the default model and retries are those of the config; its providers,
-    /// time limits and breakers do not count.
+    /// share, goes on. Models, the default model and retries are those of the config; its
+    /// providers, time limits and breakers do not count.
     ///
     /// # Errors
     /// The first key of the config that cannot be used, such as a provider that is not there yet.

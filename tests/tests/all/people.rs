@@ -572,8 +572,8 @@ async fn a_session_is_pending_until_its_first_step_and_names_its_item() {
     assert_eq!(ended["current_item_id"], json!(null));
 }
 
-/// The built-in definitions, extended by name alone, lead chats with the built-in loop under prompts
-/// of their own.
+/// The built-in definitions, extended by name alone, lead chats with the built-in loop under
+/// prompts of their own.
 #[tokio::test(flavor = "multi_thread")]
 async fn coach_planner_and_wellness_are_there_to_be_extended() {
     const PROMPTS: [(&str, &str); 3] = [

@@ -1,4 +1,5 @@
-//! The keys of the configuration that are in force at once, and those that are read at a start only.
+//! The keys of the configuration that are in force at once, and those that are read at a start
+//! only.
 
 use crate::config::{Config, LimitsConfig};
 use serde_json::Value;

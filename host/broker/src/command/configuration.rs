@@ -52,8 +52,8 @@ pub struct Reloaded {
 
 impl Broker {
     /// Serves another configuration from now on, as a whole: every turn that begins after it is
-    /// under it. A turn that has begun ends with the code, the tools, the models and the limits that
-    /// it began with, less what was taken away since, and may do what is granted now.
+    /// under it. A turn that has begun ends with the code, the tools, the models and the limits
+    /// that it began with, less what was taken away since, and may do what is granted now.
     ///
     /// The record of the change, and the admission of every changed component, are durable before
     /// anything runs under it. The definitions that users made are served with it, as far as their
@@ -139,7 +139,8 @@ impl Broker {
     /// admissions of changed components. The definitions that users made are served with it, too.
     ///
     /// # Errors
-    /// The admission cannot be committed, or users' definitions cannot be read. Then nothing has changed.
+    /// The admission cannot be committed, or users' definitions cannot be read. Then nothing has
+    /// changed.
     #[boxed]
     pub async fn replace_catalogue(&self, next: Catalogue) -> Result<(), Error> {
         let core = &self.core;

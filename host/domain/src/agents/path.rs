@@ -11,8 +11,9 @@
 //!
 //! Every segment stands in a place where it has one meaning, so no text reads as two kinds: a word
 //! that marks a kind is never a name. (`app` came later and is not reserved: a connector may be
-//! called so, and is at `/<user>/app`, with `sub`, `memory` and `search` below it as ever.) The kind, the role and the parent of an agent, which follow
-//! from its path, are stored when it is made; reading a path again only checks it.
+//! called so, and is at `/<user>/app`, with `sub`, `memory` and `search` below it as ever.) The
+//! kind, the role and the parent of an agent, which follow from its path, are stored when it is
+//! made; reading a path again only checks it.
 
 mod build;
 mod config;

@@ -113,8 +113,8 @@ pub fn is_listed(definition: &Definition, id: &str) -> bool {
     allowed && !denied
 }
 
-/// Returns whether a definition leaves an agent a skill that it had. The lists of skills have no say
-/// where everything is a tool by now.
+/// Returns whether a definition leaves an agent a skill that it had. The lists of skills have no
+/// say where everything is a tool by now.
 #[must_use]
 pub fn is_left(definition: &Definition, id: &str) -> bool {
     definition.tool_exposure == ToolExposure::Tools || is_listed(definition, id)

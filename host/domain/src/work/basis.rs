@@ -65,8 +65,8 @@ pub struct Basis {
 }
 
 /// An agent's view of the host for as long as a run is open: its settings, tools, peers and skills.
-/// Each is a blob as in [`Basis`]. It is frozen when the run begins, so that all model calls of a turn have
-/// the same tools in the same order, whatever is configured meanwhile.
+/// Each is a blob as in [`Basis`]. It is frozen when the run begins, so that all model calls of a
+/// turn have the same tools in the same order, whatever is configured meanwhile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ResolvedConfigDigests {
     /// The definition's prompt and settings.

@@ -1,5 +1,5 @@
-//! Turns while the file changes all the time, between two configurations that are right and one that
-//! is wrong.
+//! Turns while the file changes all the time, between two configurations that are right and one
+//! that is wrong.
 
 use super::{config, first_of, play, put, session, started, stored, text_of};
 use agent_host_tests::repeats;
