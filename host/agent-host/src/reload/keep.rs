@@ -75,7 +75,7 @@ impl Asked {
                 };
                 let reloaded = Box::pin(reloading.reload(&wish)).await;
                 // The client may have gone.
-                let _ = reply.send(reloaded.map(report).map_err(|refused| told(&refused)));
+                let _ = reply.send(reloaded.map(report).map_err(|refused| refusal(&refused)));
             }
         }
     }
@@ -90,7 +90,7 @@ fn report(outcome: Outcome) -> ReloadReport {
     }
 }
 
-fn told(refused: &Refused) -> ReloadRefused {
+fn refusal(refused: &Refused) -> ReloadRefused {
     ReloadRefused {
         reason: refused.reason(),
     }

@@ -33,7 +33,7 @@ pub(crate) const MADE_DEFINITIONS_MAX: usize = 2_000;
 pub struct MakeDefinition {
     /// The template: a definition of the configuration.
     pub template: DefinitionId,
-    /// What the user says of it.
+    /// Everything that the user says of it.
     pub own: OwnDefinition,
     /// The user whose it is.
     pub user: UserId,

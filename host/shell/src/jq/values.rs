@@ -1,4 +1,4 @@
-//! What filters do with values: order, arithmetic, parts, texts.
+//! Values under filters: order, arithmetic, parts, texts.
 
 use crate::meter::Stop;
 use jaq_core::ops::{Cmp, Math};

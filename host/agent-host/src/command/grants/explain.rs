@@ -147,7 +147,7 @@ impl Explanation<'_> {
             "component": self.offered.by,
             "code": self.code.map(|code| code.reference()),
             "looks": self.looks,
-            "offered_as": self.way.word(),
+            "offered_as": self.way.as_str(),
             "refused": refused,
             "rulings": self.bound.as_ref().ok().map(|bound| &bound.rulings),
             "lines": lines,

@@ -37,8 +37,8 @@ impl Way {
         }
     }
 
-    /// Returns the word for programs.
-    pub(super) fn word(&self) -> &'static str {
+    /// Returns the form as programs are told it.
+    pub(super) fn as_str(&self) -> &'static str {
         match self {
             Self::Tool => "tool",
             Self::Command(_) => "skill",

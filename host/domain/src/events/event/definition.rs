@@ -15,7 +15,7 @@ pub struct DefinitionMade {
     pub template: DefinitionId,
     /// The user who made it.
     pub user_id: UserId,
-    /// What the user said of it.
+    /// Everything that the user said of it.
     pub own: OwnDefinition,
     /// Time of its making.
     pub time: Timestamp,
