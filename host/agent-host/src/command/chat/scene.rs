@@ -1,16 +1,21 @@
 //! The parts of an event stream that a conversation shows. Pure: frames in, things to show out.
 
+mod delegated;
 #[cfg(test)]
 mod tests;
 
 use super::question::Question;
 use crate::fields::{is_true, list, number, text};
 use crate::terminal::Shade;
+use delegated::{Delegated, DelegatedOutcome, joined};
+use domain::delegate::NAME as DELEGATE;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// Characters of a call's arguments, and of its result, on a line.
 const DETAIL_CHARS_MAX: usize = 100;
+/// Characters of the reason of a failure on a line.
+const REASON_CHARS_MAX: usize = 300;
 /// Levels by which what agents further below do is moved to the right.
 const DEPTH_SHOWN_MAX: usize = 8;
 
@@ -72,8 +77,13 @@ fn bold(line: String) -> Shown {
 
 /// The beginning of a text, on one line.
 fn brief(text: &str) -> String {
+    cut(text, DETAIL_CHARS_MAX)
+}
+
+/// The first characters of a text, on one line.
+fn cut(text: &str, chars_max: usize) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    match line.char_indices().nth(DETAIL_CHARS_MAX) {
+    match line.char_indices().nth(chars_max) {
         Some((end, _)) => format!("{}…", line.get(..end).unwrap_or_default()),
         None => line,
     }
@@ -269,12 +279,8 @@ impl Scene {
 
     /// Returns the messages after one.
     fn messages(&mut self, data: &Value, after: u64) -> Vec<Shown> {
-        let messages = list(data, "/messages").iter();
-        let new = |message: &&Value| after == 0 || number(message, "/id") > after;
-        messages
-            .filter(new)
-            .flat_map(|message| self.message(message))
-            .collect()
+        let new = new_messages(data, after);
+        new.flat_map(|message| self.message(message)).collect()
     }
 
     fn message(&mut self, message: &Value) -> Vec<Shown> {
@@ -283,17 +289,8 @@ impl Scene {
         match text(message, "/role") {
             "assistant" if self.has_streamed(words) => self.streaming = None,
             "assistant" if !words.is_empty() => shown.push(Shown::Said(words.to_owned())),
-            "notice" => shown.push(faint(format!("  ! {}", brief(words)))),
-            "tool" => {
-                let failed = is_true(message, "/answers/failed");
-                let name = text(message, "/answers/name");
-                let (succeeded, result) = delegated(words).unwrap_or((!failed, words.to_owned()));
-                shown.push(faint(format!(
-                    "  {} {name} {}",
-                    if succeeded { '✓' } else { '✗' },
-                    brief(&result)
-                )));
-            }
+            "notice" => shown.push(faint(format!("  ! {}", cut(words, REASON_CHARS_MAX)))),
+            "tool" => shown.push(faint(result(message))),
             _ => {}
         }
         shown.extend(cut_off(text(message, "/stop")).map(bold));
@@ -318,20 +315,19 @@ impl Scene {
 
     /// Tools whose end leaves no message. Another's failure is shown where its message stands.
     fn mishaps(&self, data: &Value) -> Vec<Shown> {
-        list(data, "/settled")
-            .iter()
-            .filter(|settled| settled.get("message").is_none())
-            .filter_map(|settled| {
-                let tool = self.tools.get(text(settled, "/operation_id"))?;
-                let outcome = text(settled, "/outcome");
-                let told = settled
-                    .pointer("/failure/message")
-                    .and_then(Value::as_str)
-                    .unwrap_or(outcome);
-                matches!(outcome, "failed" | "denied" | "timed_out" | "unknown")
-                    .then(|| faint(format!("  ✗ {tool} {}", brief(told))))
-            })
-            .collect()
+        let mut shown = Vec::new();
+        for settled in list(data, "/settled") {
+            let outcome = text(settled, "/outcome");
+            let is_failure = matches!(outcome, "failed" | "denied" | "timed_out" | "unknown");
+            if settled.get("message").is_some() || !is_failure {
+                continue;
+            }
+            if let Some(tool) = self.tools.get(text(settled, "/operation_id")).cloned() {
+                let told = settled.pointer("/failure/message").and_then(Value::as_str);
+                shown.push(faint(failed(&tool, told.unwrap_or(outcome))));
+            }
+        }
+        shown
     }
 
     fn ended(&mut self, data: &Value) -> Vec<Shown> {
@@ -350,6 +346,38 @@ impl Scene {
         shown.push(Shown::TurnEnded(ending));
         shown
     }
+}
+
+/// Returns the messages of an event after one.
+fn new_messages(data: &Value, after: u64) -> impl Iterator<Item = &Value> {
+    let messages = list(data, "/messages").iter();
+    messages.filter(move |message| after == 0 || number(message, "/id") > after)
+}
+
+/// Returns the line about the result of a call.
+fn result(message: &Value) -> String {
+    let words = text(message, "/text");
+    let name = text(message, "/answers/name");
+    let delegated = (name == DELEGATE).then(|| delegated::read(words)).flatten();
+    let Some(Delegated { call, outcome }) = delegated else {
+        return if is_true(message, "/answers/failed") {
+            failed(name, words)
+        } else {
+            format!("  ✓ {name} {}", brief(words))
+        };
+    };
+    match outcome {
+        DelegatedOutcome::Done(result) => format!("  ✓ {call} {}", brief(&result)),
+        DelegatedOutcome::Failed { code, reason } => {
+            let reason = cut(&reason, REASON_CHARS_MAX);
+            format!("  ✗ {call} {}", joined(&[&code, &reason], ": "))
+        }
+    }
+}
+
+/// Returns the line about a call that failed.
+fn failed(name: &str, reason: &str) -> String {
+    format!("  ✗ {name} {}", cut(reason, REASON_CHARS_MAX))
 }
 
 /// Returns whether words of a step are the agent's own, not a model's, and its work goes on.
@@ -381,21 +409,6 @@ fn cut_off(reason: &str) -> Option<String> {
 /// Returns whether a message is the summary of a compaction.
 fn is_summary(message: &Value) -> bool {
     message.get("compaction").is_some_and(Value::is_object)
-}
-
-/// Reads a result of `delegate`: whether the work succeeded, and its outcome.
-fn delegated(words: &str) -> Option<(bool, String)> {
-    let result: Value = serde_json::from_str(words).ok()?;
-    let succeeded = result.get("success")?.as_bool()?;
-    let told = ["/output", "/error/message"]
-        .iter()
-        .find_map(|pointer| result.pointer(pointer)?.as_str())
-        .map(str::to_owned);
-    Some((
-        succeeded,
-        told.or_else(|| result.get("data").map(ToString::to_string))
-            .unwrap_or_default(),
-    ))
 }
 
 fn step_failed(data: &Value) -> Vec<Shown> {

@@ -65,7 +65,7 @@ fn tools_are_shown_when_they_begin_and_when_they_end() {
     let delegate = json!({ "data": { "messages": [{ "id": 5, "role": "tool", "text": result, "answers": { "name": "delegate", "failed": false } }] } });
     assert_eq!(
         scene.take("run.stepped.v1", &delegate),
-        [faint("  ✗ delegate no such file")]
+        [faint("  ✗ delegate TASK_FAILED: no such file")]
     );
     let failed = json!({ "data": { "settled": [{ "operation_id": "t", "outcome": "failed", "failure": { "message": "gone" } }] } });
     assert_eq!(
@@ -309,6 +309,44 @@ fn a_failed_call_is_shown_once_and_where_its_message_stands() {
             Shown::Said("Sorry.".into()),
         ]
     );
+}
+
+/// The frame with the result of a call.
+fn result(name: &str, words: &str) -> Value {
+    json!({ "data": { "messages": [{
+        "id": 5, "role": "tool", "text": words, "answers": { "name": name, "failed": false },
+    }] } })
+}
+
+#[test]
+fn a_delegation_is_shown_by_its_operation_and_its_outcome() {
+    let mut scene = Scene::default();
+    for (data, line) in [
+        (
+            json!({ "status": "completed", "value": 42, "stdout": "" }),
+            "  ✓ delegate coder.execute_code 42",
+        ),
+        (
+            json!({
+                "status": "timed-out", "stdout": "x".repeat(200),
+                "error": { "name": "Stopped", "message": "it ran for longer than it may" },
+            }),
+            "  ✗ delegate coder.execute_code timed-out: Stopped: it ran for longer than it may",
+        ),
+    ] {
+        let metadata = json!({ "target": "coder", "operation": "execute_code" });
+        let words = json!({ "success": true, "data": data, "metadata": metadata }).to_string();
+        assert_eq!(
+            scene.take("run.stepped.v1", &result("delegate", &words)),
+            [faint(line)]
+        );
+        // Another tool may use these fields for something else.
+        let shown = scene.take("run.stepped.v1", &result("mine", &words));
+        assert!(
+            matches!(&shown[..], [Shown::Line(_, line)] if line.starts_with("  ✓ mine {")),
+            "{shown:?}"
+        );
+    }
 }
 
 #[test]
