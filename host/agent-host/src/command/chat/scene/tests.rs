@@ -350,6 +350,58 @@ fn a_delegation_is_shown_by_its_operation_and_its_outcome() {
 }
 
 #[test]
+fn the_reason_of_a_task_that_failed_is_shown_once_in_a_turn() {
+    let mut scene = Scene::default();
+    let path = "/local/agent/assistant/sub/0";
+    let started = json!({ "data": { "started": [{ "operation_id": "t", "kind": "tool", "tool": "read_file", "arguments": {} }] } });
+    let gone = json!({ "data": { "settled": [{ "operation_id": "t", "outcome": "failed", "failure": { "message": "there is no such file" } }] } });
+    let told = "there is no such file (not-found)";
+    let notice = format!("The turn failed: {told}");
+    let ended = json!({ "data": { "end": "failed", "code": "agent-failed", "reason": told, "messages": [
+        { "id": 3, "role": "notice", "text": notice },
+    ] } });
+    let metadata = json!({ "target": "worker", "operation": "read_file" });
+    let failed = json!({ "success": false, "error": { "code": "TASK_FAILED", "message": told }, "metadata": metadata });
+    let failed = result("delegate", &failed.to_string());
+    for _ in 0..2 {
+        scene.take("run.stepped.v1", &below(started.clone(), path, 1));
+        let mut shown = scene.take("run.settled.v1", &below(gone.clone(), path, 1));
+        shown.extend(scene.take("run.ended.v1", &below(ended.clone(), path, 1)));
+        shown.extend(scene.take("run.stepped.v1", &failed));
+        assert_eq!(
+            shown,
+            [
+                faint("    sub/0  ✗ read_file there is no such file"),
+                faint("    sub/0  ! The turn failed: (as above)"),
+                faint("  ✗ delegate worker.read_file TASK_FAILED: (as above)"),
+            ]
+        );
+        // The agent gives up over it. The next turn tells its own reasons.
+        let end = format!("the turn failed: agent-failed: {told}");
+        assert_eq!(
+            scene.take("run.ended.v1", &ended),
+            [
+                Shown::Line(Shade::Bold, end.clone()),
+                Shown::TurnEnded(Ending::Failed(end))
+            ]
+        );
+    }
+}
+
+#[test]
+fn what_an_agent_replies_is_shown_as_it_is_whatever_was_told_before() {
+    let mut scene = Scene::default();
+    let words =
+        r#"{"success":false,"error":{"code":"TASK_FAILED","message":"there is no such file"}}"#;
+    scene.take("run.stepped.v1", &result("delegate", words));
+    let reply = json!({ "data": { "messages": [{ "id": 6, "role": "assistant", "text": "there is no such file" }] } });
+    assert_eq!(
+        scene.take("run.stepped.v1", &reply),
+        [Shown::Said("there is no such file".into())]
+    );
+}
+
+#[test]
 fn a_compaction_is_a_quiet_line_at_its_end() {
     let mut scene = Scene::default();
     let of_run = |mut frame: Value| {
