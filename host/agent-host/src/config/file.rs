@@ -112,6 +112,7 @@ pub(crate) fn load(
         return Ok(Loaded {
             config,
             file: at,
+            data: None,
             overlaid: Vec::new(),
         });
     }
@@ -119,6 +120,7 @@ pub(crate) fn load(
     Ok(Loaded {
         config,
         file: at,
+        data: None,
         overlaid: overlaid
             .into_iter()
             .map(|overlaid| overlaid.variable)
