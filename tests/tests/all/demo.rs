@@ -195,6 +195,52 @@ async fn the_demos_memory_agent_keeps_a_fact_for_the_next_chat() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_demos_assistant_knows_what_was_told_in_its_chat_and_the_newest_of_it() {
+    let demo = Demo::without_site().await;
+    let config = std::fs::read_to_string(demo.folder.config_file()).unwrap();
+    assert!(config.contains("idleS = 5 "), "the seconds that it tells");
+    let other = demo.open().await;
+    demo.say(&other, &format!("remember that {FACT}")).await;
+    demo.until_noted(&other, FACT).await;
+
+    let session = demo.open().await;
+    let asked = "what is my dog called?";
+    let facts = [
+        "my dog is called Rex",
+        "my dog is called Max",
+        "my dog's name is Ed",
+    ];
+    for fact in facts {
+        let kept = demo.say(&session, &format!("Remember that {fact}.")).await;
+        assert!(kept.contains("for this chat"), "{kept}");
+        assert!(kept.contains("quiet for five seconds"), "{kept}");
+        let told = demo.say(&session, asked).await;
+        assert_eq!(told, format!("You said it in this chat: {fact}."));
+    }
+    // What nobody told is not answered with something else.
+    for unknown in ["what is my cat called?", "what is my dog's favourite food?"] {
+        let told = demo.say(&session, unknown).await;
+        assert!(told.starts_with("I know nothing about your"), "{told}");
+        assert!(told.contains("quiet for five seconds"), "{told}");
+    }
+
+    let newest = facts[2];
+    demo.until_noted(&session, newest).await;
+    let next = demo.open().await;
+    for (question, fact) in [
+        (asked, newest),
+        ("what's my dog's name?", newest),
+        ("what is my sister called?", FACT),
+    ] {
+        let told = demo.say(&next, question).await;
+        assert_eq!(told, format!("From an earlier chat: You said that {fact}."));
+    }
+    let told = demo.say(&next, "what is my cat called?").await;
+    assert!(told.starts_with("I know nothing about your cat"), "{told}");
+    demo.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_research_of_the_demo_says_what_failed_when_its_site_is_away() {
     let demo = Demo::without_site().await;
     let session = demo.open().await;
