@@ -158,7 +158,7 @@ async fn the_demo_researches_runs_a_program_and_lists_both_as_tasks() {
     let printed = demo.say(&session, "run: console.log('hello')").await;
     assert!(printed.contains("hello"), "{printed}");
     let thrown = demo.say(&session, "run: nobody()").await;
-    assert!(thrown.contains("nobody"), "{thrown}");
+    assert!(thrown.contains("nobody is not defined"), "{thrown}");
     let listed = demo.folder.run(&["task", "list", "--json"]).await;
     assert!(listed.status.success(), "{listed:?}");
     let listed: Value = serde_json::from_slice(&listed.stdout).unwrap();
@@ -237,6 +237,45 @@ async fn the_demos_assistant_knows_what_was_told_in_its_chat_and_the_newest_of_i
     }
     let told = demo.say(&next, "what is my cat called?").await;
     assert!(told.starts_with("I know nothing about your cat"), "{told}");
+    demo.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_demo_says_where_a_program_failed_and_what_may_help() {
+    let demo = Demo::without_site().await;
+    let session = demo.open().await;
+    for (words, parts) in [
+        (
+            "run: let a = 1;\nnobody()",
+            [
+                "failed in line 2",
+                "ReferenceError: nobody is not defined",
+                "",
+            ],
+        ),
+        (
+            "run: fetch('https://a.test')",
+            [
+                "failed in line 1",
+                "fetch is not defined",
+                "A program has no network here.",
+            ],
+        ),
+        (
+            "run: while(true){}",
+            ["timed-out", "the program was stopped", "with a `timeout`"],
+        ),
+        (
+            "run: await new Promise(() => {})",
+            ["(failed)", "awaits a promise that nothing resolves", ""],
+        ),
+    ] {
+        let told = demo.say(&session, words).await;
+        for part in parts {
+            assert!(told.contains(part), "`{part}` is not in: {told}");
+        }
+        assert!(!told.contains("{result"), "{told}");
+    }
     demo.stop().await;
 }
 
