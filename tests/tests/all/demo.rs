@@ -280,6 +280,23 @@ async fn the_demo_says_where_a_program_failed_and_what_may_help() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_research_that_finds_no_page_names_all_pages_that_the_demo_has() {
+    let demo = Demo::with_site().await;
+    let session = demo.open().await;
+    let told = demo.say(&session, "research the history of Rome").await;
+    let begin = "There is no page on the history of Rome. The demo's web has";
+    assert!(told.starts_with(begin), "{told}");
+    let pages = std::fs::read_dir(root().join("examples/demo/site")).unwrap();
+    for page in pages {
+        let html = std::fs::read_to_string(page.unwrap().path()).unwrap();
+        let title = html.split("<title>").nth(1).unwrap();
+        let title = title.split("</title>").next().unwrap().to_lowercase();
+        assert!(told.to_lowercase().contains(&title), "{title}: {told}");
+    }
+    demo.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_research_of_the_demo_says_what_failed_when_its_site_is_away() {
     let demo = Demo::without_site().await;
     let session = demo.open().await;
@@ -288,6 +305,7 @@ async fn a_research_of_the_demo_says_what_failed_when_its_site_is_away() {
         told.starts_with("That could not be done:") && told.contains("A search failed"),
         "{told}"
     );
+    assert_eq!(told.matches("cannot be reached").count(), 1, "{told}");
     assert_eq!(
         demo.say(&session, "run: 6*7").await,
         "The program's value is 42."
