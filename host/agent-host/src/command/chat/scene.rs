@@ -7,7 +7,7 @@ use super::question::Question;
 use crate::fields::{is_true, list, number, text};
 use crate::terminal::Shade;
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Characters of a call's arguments, and of its result, on a line.
 const DETAIL_CHARS_MAX: usize = 100;
@@ -53,6 +53,8 @@ pub(super) struct Scene {
     streaming: Option<String>,
     /// Tools of operations that were started.
     tools: BTreeMap<String, String>,
+    /// The reasons of turns of agents below that failed, as far as they were shown in this turn.
+    told: BTreeSet<String>,
     /// The run that compacts the conversation.
     compacting: Option<String>,
     /// The last message that was shown before the stream began.
@@ -95,9 +97,12 @@ impl Scene {
 
     /// Returns the activity of an agent further below, indented: its tools, its progress, its
     /// failures and its questions. Its replies are for the agent above it, whose call shows the
-    /// outcome.
+    /// outcome. Why it failed is told once: its calls and the one above it only say that they did.
     fn below(&mut self, name: &str, frame: &Value, spawned: &Value) -> Vec<Shown> {
         let data = frame.get("data").unwrap_or(&Value::Null);
+        if text(data, "/decision") == "fail" {
+            self.told.insert(text(data, "/reason").to_owned());
+        }
         let shown = match name {
             "delta" if text(frame, "/kind") == "note" => self.delta(frame),
             "run.stepped.v1" => self.stepped(data, 0),
@@ -288,16 +293,25 @@ impl Scene {
                 let failed = is_true(message, "/answers/failed");
                 let name = text(message, "/answers/name");
                 let (succeeded, result) = delegated(words).unwrap_or((!failed, words.to_owned()));
-                shown.push(faint(format!(
-                    "  {} {name} {}",
-                    if succeeded { '✓' } else { '✗' },
-                    brief(&result)
-                )));
+                shown.push(if succeeded {
+                    faint(format!("  ✓ {name} {}", brief(&result)))
+                } else {
+                    self.mishap(name, &result)
+                });
             }
             _ => {}
         }
         shown.extend(cut_off(text(message, "/stop")).map(bold));
         shown
+    }
+
+    /// Returns the line about a call that failed, without the reason if an agent below has told it.
+    fn mishap(&self, tool: &str, reason: &str) -> Shown {
+        let mut told = self.told.iter();
+        if !reason.is_empty() && told.any(|told| told.contains(reason)) {
+            return faint(format!("  ✗ {tool}"));
+        }
+        faint(format!("  ✗ {tool} {}", brief(reason)))
     }
 
     /// Returns whether a reply is on the screen already. Parts stream in without the line breaks
@@ -329,7 +343,7 @@ impl Scene {
                     .and_then(Value::as_str)
                     .unwrap_or(outcome);
                 matches!(outcome, "failed" | "denied" | "timed_out" | "unknown")
-                    .then(|| faint(format!("  ✗ {tool} {}", brief(told))))
+                    .then(|| self.mishap(tool, told))
             })
             .collect()
     }
@@ -347,6 +361,7 @@ impl Scene {
         self.streaming = None;
         self.streamed.clear();
         self.tools.clear();
+        self.told.clear();
         shown.push(Shown::TurnEnded(ending));
         shown
     }

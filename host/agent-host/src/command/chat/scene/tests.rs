@@ -176,6 +176,46 @@ fn what_agents_below_do_is_shown_further_to_the_right() {
 }
 
 #[test]
+fn a_reason_that_an_agent_below_failed_for_is_told_once() {
+    let mut scene = Scene::default();
+    let path = "/local/agent/assistant/sub/0";
+    let started = json!({ "data": { "started": [{ "operation_id": "t", "kind": "tool", "tool": "read_file", "arguments": {} }] } });
+    scene.take("run.stepped.v1", &below(started, path, 1));
+    let reason = "there is no `a` (not-found)";
+    let failed = json!({ "data": {
+        "decision": "fail", "reason": reason,
+        "messages": [{ "id": 2, "role": "notice", "text": format!("The turn failed: {reason}") }],
+        "settled": [{ "operation_id": "t", "outcome": "failed", "failure": { "message": "there is no `a`" } }],
+    } });
+    assert_eq!(
+        scene.take("run.stepped.v1", &below(failed, path, 1)),
+        [
+            faint("    sub/0  ! The turn failed: there is no `a` (not-found)"),
+            faint("    sub/0  ✗ read_file"),
+        ]
+    );
+    let result = |reason: &str| {
+        let result = json!({ "success": false, "error": { "message": reason } }).to_string();
+        json!({ "data": { "messages": [{ "id": 5, "role": "tool", "text": result, "answers": { "name": "delegate", "failed": false } }] } })
+    };
+    assert_eq!(
+        scene.take("run.stepped.v1", &result("it was stopped")),
+        [faint("  ✗ delegate it was stopped")]
+    );
+    assert_eq!(
+        scene.take("run.stepped.v1", &result(reason)),
+        [faint("  ✗ delegate")]
+    );
+    // The next turn has told nothing yet.
+    let ended = json!({ "data": { "end": "replied", "messages": [] } });
+    scene.take("run.ended.v1", &ended);
+    assert_eq!(
+        scene.take("run.stepped.v1", &result(reason)),
+        [faint("  ✗ delegate there is no `a` (not-found)")]
+    );
+}
+
+#[test]
 fn progress_that_an_agent_below_tells_is_a_quiet_line_and_its_reply_is_not_shown() {
     let mut scene = Scene::default();
     let step = |decision: &str, origin: &str, text: &str| {
