@@ -245,13 +245,10 @@ impl Analysis {
             || Err("the list is missing".to_owned()),
             |one| text_from(turn, one),
         );
-        let text = match listed {
-            Ok(text) => text,
-            Err(_) => {
-                let language = Language::from_path(&self.path).unwrap_or(Language::Data);
-                self.add_file(self.path.clone(), language, 0);
-                return;
-            }
+        let Ok(text) = listed else {
+            let language = Language::from_path(&self.path).unwrap_or(Language::Data);
+            self.add_file(self.path.clone(), language, 0);
+            return;
         };
         self.is_folder = true;
         let (listed, has_more) = listing::files(&text);
@@ -313,7 +310,7 @@ impl Analysis {
         match said {
             Ok(text) if !text.trim().is_empty() => {
                 let summary = shortened(text.trim(), SUMMARY_BYTES_MAX);
-                self.reported(Some(summary))
+                self.reported(Some(&summary))
             }
             Ok(_) => {
                 self.notes

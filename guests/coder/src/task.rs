@@ -26,12 +26,16 @@ const BLOB_PIECE_BYTES: u32 = 1 << 20;
 
 /// A task.
 #[derive(Debug, Deserialize)]
-#[serde(tag = "operation", content = "parameters", rename_all = "snake_case")]
+#[serde(tag = "operation", content = "parameters")]
 pub(crate) enum Task {
-    AnalyzeCode(AnalyzeCode),
-    GenerateCode(GenerateCode),
-    ReviewCode(ReviewCode),
-    ExecuteCode(ExecuteCode),
+    #[serde(rename = "analyze_code")]
+    Analyze(AnalyzeCode),
+    #[serde(rename = "generate_code")]
+    Generate(GenerateCode),
+    #[serde(rename = "review_code")]
+    Review(ReviewCode),
+    #[serde(rename = "execute_code")]
+    Execute(ExecuteCode),
 }
 
 /// The parameters of `analyze_code`.
@@ -108,10 +112,10 @@ pub(crate) fn read_task(text: &str) -> Result<(Task, Option<u64>), String> {
 /// The parameter that makes no sense, or the tool that is missing.
 pub(crate) fn begin(turn: Turn<'_>, task: Task, timeout_ms: Option<u64>) -> Result<Step, String> {
     match task {
-        Task::AnalyzeCode(asked) => analyze::begin(turn, asked),
-        Task::GenerateCode(asked) => generate::begin(turn, &asked),
-        Task::ReviewCode(asked) => review::begin(turn, &asked),
-        Task::ExecuteCode(asked) => execute::begin(turn, asked, timeout_ms),
+        Task::Analyze(asked) => analyze::begin(turn, asked),
+        Task::Generate(asked) => generate::begin(turn, &asked),
+        Task::Review(asked) => review::begin(turn, &asked),
+        Task::Execute(asked) => execute::begin(turn, asked, timeout_ms),
     }
 }
 

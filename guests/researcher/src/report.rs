@@ -30,6 +30,15 @@ pub(crate) struct Draft {
     invented: BTreeSet<u64>,
 }
 
+/// A reason for which sources could not be read.
+#[derive(Debug)]
+pub(crate) struct Reason {
+    /// The sources.
+    pub(crate) places: Vec<String>,
+    /// The reason.
+    pub(crate) words: String,
+}
+
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 struct Section {
@@ -298,12 +307,31 @@ fn name(source: &Source) -> String {
 }
 
 /// The sources that could not be read, with the reason of each.
-pub(crate) fn unread(research: &Research) -> Vec<String> {
+fn unread(research: &Research) -> Vec<String> {
     let line = |source: &Source| match &source.state {
         State::Failed(reason) => Some(format!("{}: {reason}", source.place.shown())),
         State::Waiting | State::Reading | State::Read(_) => None,
     };
     research.sources.iter().filter_map(line).collect()
+}
+
+/// The reasons for which sources could not be read, each once, with all sources that it holds for.
+pub(crate) fn reasons(research: &Research) -> Vec<Reason> {
+    let mut reasons: Vec<Reason> = Vec::new();
+    for source in &research.sources {
+        let State::Failed(words) = &source.state else {
+            continue;
+        };
+        let place = source.place.shown();
+        match reasons.iter_mut().find(|reason| reason.words == *words) {
+            Some(reason) => reason.places.push(place),
+            None => reasons.push(Reason {
+                places: vec![place],
+                words: words.clone(),
+            }),
+        }
+    }
+    reasons
 }
 
 fn remarks(research: &Research, draft: &Draft) -> Vec<String> {

@@ -5,7 +5,7 @@ use crate::budget::Begins;
 use crate::memory::{Doing, Research, Stage};
 use crate::notes::{NOTES_MAX, Noted, Plan, Question};
 use crate::prompts::Prompts;
-use crate::report::{Draft, unread, written};
+use crate::report::{Draft, reasons, written};
 use crate::session::Desk;
 use crate::sources::{HITS_MAX, PAGE_CHARS, Page, Place, Source, State};
 use crate::sources::{fetched, found_files, hits, one_line, read_blob, text};
@@ -399,18 +399,7 @@ impl<'w> Stages<'w, '_> {
         self.research.stage = Stage::Finish;
         let read = self.research.read();
         if read == 0 {
-            let mut reasons = unread(self.research);
-            let remarks = self.research.remarks.clone();
-            // Whatever came to nothing later, this is why there is nothing to read.
-            let in_vain = self.research.searched_in_vain && self.research.sources.is_empty();
-            if in_vain || (reasons.is_empty() && remarks.is_empty()) {
-                reasons.push("no search found anything".to_owned());
-            }
-            reasons.extend(remarks);
-            return Some(Err(format!(
-                "no source could be read: {}",
-                reasons.join("; ")
-            )));
+            return Some(Err(self.nothing_read()));
         }
         let notes = self.research.notes.len();
         if notes == 0 {
@@ -431,6 +420,24 @@ impl<'w> Stages<'w, '_> {
             self.open(Doing::Report, agent_host_sdk::Work::Model(request));
         }
         None
+    }
+
+    /// Returns why there is nothing to report on. What holds for several sources is told once.
+    fn nothing_read(&self) -> String {
+        let reasons = reasons(self.research);
+        let is_new = |remark: &&String| !reasons.iter().any(|told| remark.contains(&told.words));
+        let remarks = self.research.remarks.iter().filter(is_new).cloned();
+        let mut told: Vec<String> = reasons
+            .iter()
+            .map(|reason| format!("{}: {}", reason.places.join(", "), reason.words))
+            .collect();
+        // Whatever came to nothing later, this is why there is nothing to read.
+        let in_vain = self.research.searched_in_vain && self.research.sources.is_empty();
+        if in_vain || (told.is_empty() && self.research.remarks.is_empty()) {
+            told.push("no search found anything".to_owned());
+        }
+        told.extend(remarks);
+        format!("no source could be read: {}", told.join("; "))
     }
 
     fn finish(&mut self) -> String {

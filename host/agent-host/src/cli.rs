@@ -13,6 +13,8 @@ mod serve;
 mod session;
 mod task;
 mod telemetry;
+#[cfg(test)]
+mod tests;
 mod usage;
 
 use crate::failure::{Exit, Failure};
@@ -68,6 +70,10 @@ pub(crate) struct Cli {
         value_name = "FILE"
     )]
     pub(crate) config: Option<PathBuf>,
+    /// The data folder, instead of `server.dataDir`. Commands that ask a running host find its
+    /// address and its token there
+    #[arg(long, global = true, value_name = "FOLDER")]
+    pub(crate) data: Option<PathBuf>,
     /// Print results as JSON: one document, or one line for each thing that happens
     #[arg(long, global = true)]
     pub(crate) json: bool,
@@ -552,29 +558,4 @@ pub(crate) fn failure(wrong: &clap::Error) -> Failure {
     let tip = parts.find_map(|part| part.strip_prefix("tip: ").map(str::to_owned));
     Failure::new(Exit::Usage, anyhow!(message))
         .advise(tip.unwrap_or_else(|| "--help tells what there is".to_owned()))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::Cli;
-    use clap::CommandFactory;
-
-    #[test]
-    fn the_help_tells_how_a_key_is_written_in_the_environment() {
-        let help = Cli::command().render_long_help().to_string();
-        let variable = "AGENT_HOST__LIMITS__HOPS_MAX";
-        assert!(
-            help.contains(&format!("{variable}=8 is limits.hopsMax")),
-            "{help}"
-        );
-        let [overlaid] = crate::config::overlaid([(variable.to_owned(), "3".to_owned())])
-            .try_into()
-            .unwrap();
-        assert_eq!(overlaid.key, ["limits", "hopsMax"]);
-    }
-
-    #[test]
-    fn the_command_line_fits_together() {
-        Cli::command().debug_assert();
-    }
 }

@@ -51,9 +51,12 @@ pub(crate) async fn run(
     redaction: LogRedaction,
 ) -> Result<(), Failure> {
     let Cli {
-        config, command, ..
+        config,
+        data,
+        command,
+        ..
     } = cli;
-    let load = || configuration(config.as_deref());
+    let load = || configuration(config.as_deref(), data.as_deref());
     match command {
         Command::Serve(options) => {
             Box::pin(serve(load()?, Manner::of(&options), terminal, &redaction)).await
@@ -97,18 +100,22 @@ pub(crate) async fn run(
     }
 }
 
-fn configuration(named: Option<&Path>) -> Result<Loaded, Failure> {
+/// Reads the configuration of a file, for the data folder that the command line names if it names
+/// one.
+fn configuration(named: Option<&Path>, data: Option<&Path>) -> Result<Loaded, Failure> {
     let file = locate(named).map_err(|error| {
         Failure::new(Exit::Usage, error).advise(invocation::command_with(
             "examples/demo/agent-host.toml",
             "serve",
         ))
     })?;
-    load(
+    let mut loaded = load(
         &file,
         std::env::vars_os().filter_map(|(name, value)| {
             Some((name.into_string().ok()?, value.into_string().ok()?))
         }),
     )
-    .map_err(|error| Failure::new(Exit::Usage, error))
+    .map_err(|error| Failure::new(Exit::Usage, error))?;
+    loaded.data = data.map(std::path::absolute).transpose()?;
+    Ok(loaded)
 }

@@ -60,7 +60,7 @@ pub(crate) async fn dev(
     redaction: &LogRedaction,
 ) -> Result<(), Failure> {
     let started_with = loaded.config.clone();
-    apply(&options.serve, &mut loaded)?;
+    apply(&options.serve, &mut loaded);
     refuse_others(loaded.config.server.listen)?;
     let sources = match &options.build {
         Some(command) => {

@@ -4,12 +4,17 @@ use crate::config::document::Loaded;
 use crate::config::locations::locate;
 use std::path::Path;
 
-/// A command of this program, called as it was called now, for the host of a configuration.
+/// A command of this program, called as it was called now, for the host of a configuration and of
+/// the data folder that the command line named.
 pub(crate) fn command(loaded: &Loaded, words: &str) -> String {
-    command_for(&loaded.file, words)
+    let command = command_for(&loaded.file, words);
+    match &loaded.data {
+        Some(data) => format!("{command} --data {}", quoted(data)),
+        None => command,
+    }
 }
 
-/// The same, for the host of a config file.
+/// The same, for the host of a config file and its own data folder.
 pub(crate) fn command_for(file: &Path, words: &str) -> String {
     // The file that is found without being named need not be named.
     let is_found = locate(None).is_ok_and(|found| found == file);
@@ -53,8 +58,25 @@ pub(crate) fn quoted(path: &Path) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::line;
+    use super::{command, line};
+    use crate::config::{Config, Loaded};
     use std::path::Path;
+
+    #[test]
+    fn a_command_that_is_told_names_the_data_folder_of_the_command_line() {
+        let mut loaded = Loaded {
+            config: Config::default(),
+            file: "/etc/a.toml".into(),
+            data: None,
+            overlaid: Vec::new(),
+        };
+        let told = command(&loaded, "chat");
+        assert!(told.ends_with(" chat --config /etc/a.toml"), "{told}");
+        loaded.data = Some("/srv/my data".into());
+        let told = command(&loaded, "chat");
+        let expected = " chat --config /etc/a.toml --data '/srv/my data'";
+        assert!(told.ends_with(expected), "{told}");
+    }
 
     #[test]
     fn a_command_that_is_told_can_be_typed_as_it_stands() {

@@ -81,7 +81,7 @@ pub(crate) async fn serve(
         config: of_file.clone(),
         file: Look::at([loaded.file.clone()]),
     };
-    apply(options, &mut loaded)?;
+    apply(options, &mut loaded);
     refuse_errors(&config::check(&loaded))?;
     let means = means(&loaded, redaction).await?;
     let data = loaded.data_dir();
@@ -139,15 +139,10 @@ pub(crate) async fn serve(
 }
 
 /// Applies the options of the command line to the configuration.
-pub(crate) fn apply(options: &cli::Serve, loaded: &mut Loaded) -> Result<(), Failure> {
-    let server = &mut loaded.config.server;
+pub(crate) fn apply(options: &cli::Serve, loaded: &mut Loaded) {
     if let Some(listen) = options.listen {
-        server.listen = listen;
+        loaded.config.server.listen = listen;
     }
-    if let Some(data) = &options.data {
-        server.data_dir = Some(std::path::absolute(data)?);
-    }
-    Ok(())
 }
 
 /// Reads the secrets. A finding that is no error leaves them out.

@@ -61,6 +61,8 @@ fn a_value_without_a_form_in_json_is_returned_as_text() {
         ("new Map([['a', 1]])", "Map(1) { \"a\" => 1 }"),
         ("(function f() {})", "[Function: f]"),
         ("class C {}; C", "[class C]"),
+        ("(class { constructor() {} })", "[class (anonymous)]"),
+        ("Map", "[Function: Map]"),
         ("({ a: undefined })", "{ a: undefined }"),
         ("const o = {}; o.o = o; o", "{ o: [Circular] }"),
         ("new Date(0)", "1970-01-01T00:00:00.000Z"),

@@ -78,7 +78,7 @@ async fn a_delegation_that_is_refused_reaches_the_model_as_a_result() {
         (
             r#"{ target = "coder", operation = "analyze_code", parameters = {} }"#,
             "AGENT_UNAVAILABLE",
-            json!({ "allowed": ["worker"] }),
+            json!({ "agent": "coder", "allowed": ["worker"] }),
             json!({ "target": "coder", "operation": "analyze_code" }),
         ),
         (

@@ -158,7 +158,7 @@ async fn the_demo_researches_runs_a_program_and_lists_both_as_tasks() {
     let printed = demo.say(&session, "run: console.log('hello')").await;
     assert!(printed.contains("hello"), "{printed}");
     let thrown = demo.say(&session, "run: nobody()").await;
-    assert!(thrown.contains("nobody"), "{thrown}");
+    assert!(thrown.contains("nobody is not defined"), "{thrown}");
     let listed = demo.folder.run(&["task", "list", "--json"]).await;
     assert!(listed.status.success(), "{listed:?}");
     let listed: Value = serde_json::from_slice(&listed.stdout).unwrap();
@@ -195,6 +195,108 @@ async fn the_demos_memory_agent_keeps_a_fact_for_the_next_chat() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_demos_assistant_knows_what_was_told_in_its_chat_and_the_newest_of_it() {
+    let demo = Demo::without_site().await;
+    let config = std::fs::read_to_string(demo.folder.config_file()).unwrap();
+    assert!(config.contains("idleS = 5 "), "the seconds that it tells");
+    let other = demo.open().await;
+    demo.say(&other, &format!("remember that {FACT}")).await;
+    demo.until_noted(&other, FACT).await;
+
+    let session = demo.open().await;
+    let asked = "what is my dog called?";
+    let facts = [
+        "my dog is called Rex",
+        "my dog is called Max",
+        "my dog's name is Ed",
+    ];
+    for fact in facts {
+        let kept = demo.say(&session, &format!("Remember that {fact}.")).await;
+        assert!(kept.contains("for this chat"), "{kept}");
+        assert!(kept.contains("quiet for five seconds"), "{kept}");
+        let told = demo.say(&session, asked).await;
+        assert_eq!(told, format!("You said it in this chat: {fact}."));
+    }
+    // What nobody told is not answered with something else.
+    for unknown in ["what is my cat called?", "what is my dog's favourite food?"] {
+        let told = demo.say(&session, unknown).await;
+        assert!(told.starts_with("I know nothing about your"), "{told}");
+        assert!(told.contains("quiet for five seconds"), "{told}");
+    }
+
+    let newest = facts[2];
+    demo.until_noted(&session, newest).await;
+    let next = demo.open().await;
+    for (question, fact) in [
+        (asked, newest),
+        ("what's my dog's name?", newest),
+        ("what is my sister called?", FACT),
+    ] {
+        let told = demo.say(&next, question).await;
+        assert_eq!(told, format!("From an earlier chat: You said that {fact}."));
+    }
+    let told = demo.say(&next, "what is my cat called?").await;
+    assert!(told.starts_with("I know nothing about your cat"), "{told}");
+    demo.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_demo_says_where_a_program_failed_and_what_may_help() {
+    let demo = Demo::without_site().await;
+    let session = demo.open().await;
+    for (words, parts) in [
+        (
+            "run: let a = 1;\nnobody()",
+            [
+                "failed in line 2",
+                "ReferenceError: nobody is not defined",
+                "",
+            ],
+        ),
+        (
+            "run: fetch('https://a.test')",
+            [
+                "failed in line 1",
+                "fetch is not defined",
+                "A program has no network here.",
+            ],
+        ),
+        (
+            "run: while(true){}",
+            ["timed-out", "the program was stopped", "with a `timeout`"],
+        ),
+        (
+            "run: await new Promise(() => {})",
+            ["(failed)", "awaits a promise that nothing resolves", ""],
+        ),
+    ] {
+        let told = demo.say(&session, words).await;
+        for part in parts {
+            assert!(told.contains(part), "`{part}` is not in: {told}");
+        }
+        assert!(!told.contains("{result"), "{told}");
+    }
+    demo.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_research_that_finds_no_page_names_all_pages_that_the_demo_has() {
+    let demo = Demo::with_site().await;
+    let session = demo.open().await;
+    let told = demo.say(&session, "research the history of Rome").await;
+    let begin = "There is no page on the history of Rome. The demo's web has";
+    assert!(told.starts_with(begin), "{told}");
+    let pages = std::fs::read_dir(root().join("examples/demo/site")).unwrap();
+    for page in pages {
+        let html = std::fs::read_to_string(page.unwrap().path()).unwrap();
+        let title = html.split("<title>").nth(1).unwrap();
+        let title = title.split("</title>").next().unwrap().to_lowercase();
+        assert!(told.to_lowercase().contains(&title), "{title}: {told}");
+    }
+    demo.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_research_of_the_demo_says_what_failed_when_its_site_is_away() {
     let demo = Demo::without_site().await;
     let session = demo.open().await;
@@ -203,6 +305,7 @@ async fn a_research_of_the_demo_says_what_failed_when_its_site_is_away() {
         told.starts_with("That could not be done:") && told.contains("A search failed"),
         "{told}"
     );
+    assert_eq!(told.matches("cannot be reached").count(), 1, "{told}");
     assert_eq!(
         demo.say(&session, "run: 6*7").await,
         "The program's value is 42."

@@ -314,6 +314,23 @@ async fn a_note_that_is_forgotten_is_no_hint_any_more_and_its_event_is_erased() 
     stage.over().await;
 }
 
+/// The older note has more of the user's words in fewer of its own.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_newest_hint_stands_first_also_where_an_older_one_fits_better() {
+    let stage = stage(1).await;
+    let first = stage.open(&stage.alice).await;
+    let facts = "FACT: The tea is Assam tea.\n\
+                 FACT: From this week on the tea is, until Alice says otherwise, Darjeeling.";
+    stage.say(&stage.alice, &first, facts, 1).await;
+    stage.notes(&stage.alice, 2).await;
+    let second = stage.open(&stage.alice).await;
+    stage.say(&stage.alice, &second, QUESTION, 1).await;
+    let prompt = stage.peer.asked("chat").pop().unwrap();
+    let place = |word: &str| prompt.find(word).unwrap_or_else(|| panic!("{prompt}"));
+    assert!(place("Darjeeling") < place("Assam"), "{prompt}");
+    stage.over().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_chat_is_read_once_wherever_the_host_dies() {
     for point in ["broker.memory.before", "broker.memory.after"] {

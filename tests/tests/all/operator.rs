@@ -302,6 +302,28 @@ async fn a_command_finds_the_host_of_its_data_folder_wherever_that_listens() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_command_finds_the_host_of_the_data_folder_that_it_names() {
+    let mut config = config(&json!([agent("a", &json!({}))]));
+    config["server"] = json!({ "listen": "127.0.0.1:0", "dataDir": "elsewhere" });
+    let folder = Folder::new(config);
+    folder.warm(&["puppet", "files"]).await;
+    let data = folder.data();
+    let named = ["--data", data.to_str().unwrap()];
+    let host = folder.start_with(&named, None).await.unwrap();
+    let mine = open(&host, "a").await;
+    let list = ["session", "list", "--json"];
+    let found = folder.run(&[&list[..], &named].concat()).await;
+    assert!(document(&found).to_string().contains(&mine), "{found:?}");
+    let missed = folder.run(&list).await;
+    assert_eq!(missed.status.code(), Some(4), "{missed:?}");
+    let mut chat = folder.program(&[&["chat"][..], &named].concat());
+    let ended = piped(&mut chat, b"").await;
+    assert!(ended.status.success(), "{ended:?}");
+    assert!(err(&ended).contains(&named.join(" ")), "{ended:?}");
+    assert!(host.stop().await.success(), "{}", folder.log());
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_follows_from_the_events_can_be_made_again_with_and_without_a_host() {
     let folder = Folder::new(config(&json!([agent("a", &json!({}))])));
     folder.warm(&["puppet", "files"]).await;

@@ -233,6 +233,29 @@ async fn work_with_a_reply_leaves_no_dead_letter_when_its_turn_is_given_up() {
     assert!(host.stop().await.success(), "{}", folder.log());
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn the_response_to_a_message_that_becomes_a_dead_letter_has_the_reason() {
+    let folder = folder().await;
+    let host = folder.start(None).await.unwrap();
+    let session = open(&host).await;
+    let traps = json!({ "steps": [{ "trap": "on purpose" }] }).to_string();
+    let path = format!("{session}/messages?wait_s=30");
+    let said = host.post(&path, &json!({ "content": traps }));
+    let said = said.await.unwrap();
+    assert_eq!(
+        (said.status, said.text("outcome")),
+        (200, "dead".to_owned())
+    );
+    let reason = dead_letters(&host).await[0]["reason"].clone();
+    let expected = json!({
+        "code": "step-failed", "message": reason, "retryable": false,
+        "category": "MESSAGE_PROCESSING_FAILED",
+    });
+    assert_eq!(said.body["error"], expected, "{said:?}");
+    assert!(reason.to_string().contains("on purpose"), "{reason}");
+    assert!(host.stop().await.success(), "{}", folder.log());
+}
+
 /// A dead letter of a turn that had begun stays over a restart and a rebuild, until its session is
 /// purged.
 #[tokio::test(flavor = "multi_thread")]

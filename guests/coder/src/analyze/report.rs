@@ -59,7 +59,7 @@ impl Analysis {
 
     /// The reply, with a summary if there is one. It has as much of what was found as there is room
     /// for.
-    pub(super) fn reported(mut self, summary: Option<String>) -> Step {
+    pub(super) fn reported(mut self, summary: Option<&str>) -> Step {
         let languages = self.languages();
         loop {
             let mut data = self.data(&languages);

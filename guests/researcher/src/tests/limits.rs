@@ -51,6 +51,17 @@ fn the_last_steps_are_for_the_report() {
 }
 
 #[test]
+fn a_limit_for_which_nothing_could_be_read_is_told_once() {
+    let sources = ["http://site.test/moon", "http://site.test/coast"];
+    let reason = failure(with_site().limits(left(2)).say(&deep_in(&sources)));
+    assert_eq!(
+        reason,
+        "no source could be read: http://site.test/moon, http://site.test/coast: the steps of the \
+         turn were nearly used up"
+    );
+}
+
+#[test]
 fn tokens_for_the_report_are_kept_and_what_they_do_not_cover_is_told() {
     let mut limits = left(50);
     limits.tokens = 26_000;

@@ -82,11 +82,11 @@ fn a_missing_tool_is_named_with_what_to_do() {
 
 #[test]
 fn sources_of_which_none_can_be_read_fail_the_task_with_each_reason() {
-    let gone = ["http://site.test/x", "http://site.test/y"];
+    let gone = ["http://site.test/x", "/notes.md", "http://site.test/y"];
     let reason = failure(with_site().say(&deep_in(&gone)));
     has(
         &reason,
-        "http://site.test/x: there is no such page (not-found); http://site.test/y:",
+        "http://site.test/x, http://site.test/y: there is no such page (not-found); /notes.md:",
     );
     assert!(reason.starts_with("no source could be read: "), "{reason}");
 }

@@ -19,9 +19,6 @@ pub(crate) struct Serve {
     /// Listen here instead of `server.listen`; port 0 takes any that is free
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = crate::config::listen_address)]
     pub(crate) listen: Option<SocketAddr>,
-    /// Keep data here instead of `server.dataDir`
-    #[arg(long, value_name = "FOLDER")]
-    pub(crate) data: Option<PathBuf>,
     /// On a data folder restored from a backup: continue work that was in progress, even if its
     /// effects were sent already
     #[arg(long, conflicts_with = "settle_unknown")]

@@ -184,6 +184,8 @@ pub(crate) struct Loaded {
     /// The configuration.
     pub(crate) config: Config,
     pub(crate) file: PathBuf,
+    /// The data folder that the command line names; it goes before the configuration's.
+    pub(crate) data: Option<PathBuf>,
     /// Environment variables that overlaid it.
     pub(crate) overlaid: Vec<String>,
 }
@@ -215,11 +217,11 @@ impl Loaded {
 
     /// Returns the folder for data.
     pub(crate) fn data_dir(&self) -> PathBuf {
-        self.config
-            .server
-            .data_dir
-            .as_ref()
-            .map_or_else(locations::state_dir, |path| self.resolve(path))
+        match (&self.data, &self.config.server.data_dir) {
+            (Some(named), _) => named.clone(),
+            (None, Some(path)) => self.resolve(path),
+            (None, None) => locations::state_dir(),
+        }
     }
 
     /// Returns the file that holds the bearer token.

@@ -116,6 +116,7 @@ pub(crate) fn load(
         return Ok(Loaded {
             config,
             file: at,
+            data: None,
             overlaid: Vec::new(),
         });
     }
@@ -124,6 +125,7 @@ pub(crate) fn load(
     Ok(Loaded {
         config,
         file: at,
+        data: None,
         overlaid: overlaid
             .into_iter()
             .map(|overlaid| overlaid.variable)

@@ -159,6 +159,12 @@ fn paths_start_from_the_files_folder() {
     let loaded = load(&path, []).unwrap();
     assert_eq!(loaded.data_dir(), folder.path().join("data"));
     assert_eq!(loaded.token_file(), folder.path().join("data/token"));
+    let elsewhere = Loaded {
+        data: Some("/elsewhere".into()),
+        ..loaded.clone()
+    };
+    assert_eq!(elsewhere.data_dir(), Path::new("/elsewhere"));
+    assert_eq!(elsewhere.token_file(), Path::new("/elsewhere/token"));
     let grant = loaded.config.components["files"].grant("files", loaded.folder());
     assert_eq!(grant.directories[0].path, folder.path().join("w"));
     assert_eq!(grant.directories[0].access, Access::ReadOnly);
@@ -187,6 +193,7 @@ fn what_is_well_formed_and_wrong_is_found() {
     let loaded = Loaded {
         config: config(text),
         file: "/none/c.toml".into(),
+        data: None,
         overlaid: Vec::new(),
     };
     let found: Vec<(Severity, String)> = check(&loaded)
@@ -217,6 +224,7 @@ pub(super) fn findings(text: &str) -> Vec<(Severity, String, String)> {
     let loaded = Loaded {
         config: config(text),
         file: "/none/c.toml".into(),
+        data: None,
         overlaid: Vec::new(),
     };
     check(&loaded)

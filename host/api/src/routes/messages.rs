@@ -114,7 +114,7 @@ pub(super) struct AcceptedMessage {
     /// The turn, and the models that were asked in it.
     #[serde(skip_serializing_if = "Option::is_none")]
     metadata: Option<TurnMetadata>,
-    /// The reason, when that turn failed or was aborted.
+    /// The reason, when that turn failed or was aborted, or when `outcome` is `dead`.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<TurnErrorView>,
 }
@@ -270,6 +270,7 @@ pub(super) fn accepted_message(
         reply,
         client_actions,
         report,
+        error,
     } = dealt;
     let content = report.is_some().then(|| {
         let text = reply.as_ref().map(|reply| reply.text.clone());
@@ -283,20 +284,21 @@ pub(super) fn accepted_message(
         duration_ms: report.as_ref().map(|report| report.duration_ms),
         usage: report.as_deref().map(turn_usage),
         metadata: report.as_deref().map(turn_metadata),
-        error: report.as_deref().and_then(turn_error),
+        error,
         tool_calls: report.map(|report| report.calls.into_iter().map(tool_call).collect()),
         ..base
     }
 }
 
-/// The outcome of a message: as a word, with the reply, the open questions and the report of its
-/// turn.
+/// The outcome of a message: as a word, with the reply, the open questions, the report of its turn
+/// and the reason why there is no reply.
 #[derive(Default)]
 struct Dealt {
     outcome: Option<&'static str>,
     reply: Option<wire::MessageView>,
     client_actions: Vec<wire::ClientActionView>,
     report: Option<Box<TurnReport>>,
+    error: Option<TurnErrorView>,
 }
 
 fn dealt(outcome: TurnOutcome) -> Dealt {
@@ -304,11 +306,13 @@ fn dealt(outcome: TurnOutcome) -> Dealt {
         TurnOutcome::Answered { end, reply, report } => Dealt {
             outcome: Some(end.as_str()),
             reply: reply.as_ref().map(wire::message),
+            error: report.failure.as_ref().map(turn_error),
             report: Some(report),
             ..Dealt::default()
         },
-        TurnOutcome::Undone { word } => Dealt {
+        TurnOutcome::Undone { word, failure } => Dealt {
             outcome: Some(word),
+            error: failure.as_ref().map(turn_error),
             ..Dealt::default()
         },
         TurnOutcome::Asking { questions } => {

@@ -3,13 +3,14 @@
 //! The input is durable before the wait begins, so giving up the wait loses nothing.
 
 use super::sessions::open_questions;
-use super::{Broker, Error, TurnReport};
+use super::{Broker, Error, TurnFailure, TurnReport};
 use crate::boxed::boxed;
 use crate::driver::{catch_up, load_run};
 use domain::cut_off;
 use domain::id::{InputId, OperationId, RunId};
 use domain::message::Message;
 use domain::run::Run;
+use domain::run::end::NOT_BEGUN;
 use domain::run::intake::wakes;
 use domain::run::settle::question;
 use domain::tool::ClientAction;
@@ -37,12 +38,23 @@ pub enum TurnOutcome {
     Undone {
         /// `dead`, `cancelled` or `dropped`.
         word: &'static str,
+        /// The reason why it was put aside; none of one that was taken back or dropped.
+        failure: Option<TurnFailure>,
     },
     /// The run that deals with it waits for the user, and for nothing else but times.
     Asking {
         /// The questions, with the ids to answer under, in the order in which they were asked.
         questions: Vec<(OperationId, ClientAction)>,
     },
+}
+
+impl TurnOutcome {
+    fn undone(word: &'static str) -> Self {
+        Self::Undone {
+            word,
+            failure: None,
+        }
+    }
 }
 
 /// A run as the last look saw it, with its version. The next look reads only what came since.
@@ -88,7 +100,7 @@ impl Broker {
         let run = match state {
             InputState::Waiting => return Ok(None),
             InputState::Claimed { run } => return Ok(self.asks(run, seen).await),
-            InputState::Dropped => return Ok(Some(TurnOutcome::Undone { word: "dropped" })),
+            InputState::Dropped => return Ok(Some(TurnOutcome::undone("dropped"))),
             InputState::Consumed { run }
             | InputState::Dead {
                 run: Some(run),
@@ -99,10 +111,14 @@ impl Broker {
                 run: Some(run),
                 begun: true,
             } => run,
-            InputState::Cancelled { .. } => {
-                return Ok(Some(TurnOutcome::Undone { word: "cancelled" }));
+            InputState::Cancelled { .. } => return Ok(Some(TurnOutcome::undone("cancelled"))),
+            InputState::Dead { reason, run, .. } => {
+                let code = self.code_of_death(run).await?;
+                return Ok(Some(TurnOutcome::Undone {
+                    word: "dead",
+                    failure: Some(TurnFailure { code, reason }),
+                }));
             }
-            InputState::Dead { .. } => return Ok(Some(TurnOutcome::Undone { word: "dead" })),
         };
         let Some(row) = self.store().run(run).await? else {
             return Ok(None);
@@ -114,6 +130,20 @@ impl Broker {
         let reply = cut_off::reply(said.iter());
         let report = Box::new(self.turn_report(&row).await?);
         Ok(Some(TurnOutcome::Answered { end, reply, report }))
+    }
+
+    /// Returns the code of a dead letter's reason: that of the run which failed over it without a
+    /// turn, if there was one.
+    async fn code_of_death(&self, run: Option<RunId>) -> Result<String, Error> {
+        let row = match run {
+            Some(run) => self.store().run(run).await?,
+            None => None,
+        };
+        let failure = match &row {
+            Some(row) => self.turn_report(row).await?.failure,
+            None => None,
+        };
+        Ok(failure.map_or_else(|| NOT_BEGUN.to_owned(), |failure| failure.code))
     }
 
     /// Returns the questions of a run that waits for the user. None also when it cannot be read:

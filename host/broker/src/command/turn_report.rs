@@ -40,7 +40,7 @@ pub struct TurnReport {
     pub failure: Option<TurnFailure>,
 }
 
-/// The reason why a turn failed or was aborted.
+/// The reason why a turn failed or was aborted, or why there was none.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TurnFailure {
     /// A stable code.

@@ -11,7 +11,7 @@ use crate::view::StepView;
 use domain::authority::{Denied, only_delegates};
 use domain::budget::Budget;
 use domain::definition::DefinitionId;
-use domain::delegate::{self, CacheScope, Delegation};
+use domain::delegate::{self, CacheScope, Delegation, Invalid};
 use domain::limits::TIMER_MS_MAX;
 use domain::memory;
 use domain::message::Part;
@@ -243,20 +243,15 @@ impl SessionContext {
         arguments: &str,
         sent: &mut Vec<Sent>,
     ) -> Result<Resolved, DriverError> {
-        let delegation = match delegate::parse(arguments, &self.served.resolved_configs.delegates) {
+        let targets = &self.served.resolved_configs.delegates;
+        let delegation = match delegate::parse(arguments, targets) {
             Ok(delegation) => delegation,
-            Err(invalid) => {
-                return Ok(refused(OperationOutcome::Failed {
-                    failure: invalid.failure(),
-                }));
-            }
+            Err(invalid) => return Ok(invalid_call(invalid)),
         };
         let target = DefinitionId(delegation.target.as_str().to_owned());
         let Some(target) = self.served.catalogue.definition(&target).cloned() else {
-            return Ok(failed(
-                "AGENT_UNAVAILABLE",
-                format!("the agent `{target}` is not configured"),
-            ));
+            let unavailable = Invalid::unavailable(delegation.target, targets);
+            return Ok(invalid_call(unavailable));
         };
         if let Err(denied) = scope.caller().may_hand_over(&target, &scope.own) {
             return Ok(scope.deny(Some(delegate::NAME), AGENT_CALL, &denied));
@@ -416,6 +411,13 @@ fn named<'c>(
             .map(|(_, name, arguments)| (name, arguments)),
         Call::Own { name, arguments } => Some((name.as_str(), arguments.as_str())),
     }
+}
+
+/// Resolves a call of `delegate` that cannot be handed over as it is.
+fn invalid_call(invalid: Invalid) -> Resolved {
+    refused(OperationOutcome::Failed {
+        failure: invalid.failure(),
+    })
 }
 
 /// Returns whether a model made a call, and not the agent's own code.

@@ -324,7 +324,8 @@ impl Model<'_> {
     }
 
     /// Adds the notes that the run began with, before its own first message: what was said before
-    /// stays the beginning of the prompt, which a provider may have kept.
+    /// stays the beginning of the prompt, which a provider may have kept. The newest comes first,
+    /// however well it fits, so that a correction stands before what it corrects.
     ///
     /// A note that was forgotten meanwhile is left out.
     async fn add_hints(&self, messages: &mut Vec<Message>) -> Result<(), PromptError> {
@@ -332,11 +333,12 @@ impl Model<'_> {
             return Ok(());
         }
         let named = self.started.hints.iter().map(|hint| hint.note).collect();
-        let notes = self
+        let mut notes = self
             .core
             .store
             .notes_named(self.started.agent, named)
             .await?;
+        notes.sort_by_key(|note| std::cmp::Reverse(note.position));
         let noted: Vec<Noted<'_>> = notes
             .iter()
             .map(|note| Noted {

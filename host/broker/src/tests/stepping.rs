@@ -1,8 +1,8 @@
 //! Tests of turns and their steps: when one is taken, and what becomes of one that fails.
 
 use super::host::{Host, replies, timer, works};
-use crate::Cancelled;
 use crate::driver::load_run;
+use crate::{Cancelled, TurnFailure, TurnOutcome};
 use domain::id::Stream;
 use domain::step::News;
 use domain::turn::TurnEnd;
@@ -89,7 +89,22 @@ async fn a_first_step_that_fails_three_times_leaves_a_dead_letter_and_no_turn() 
     host.say("hi").await;
     assert_eq!(host.ended().await.turn, None);
     assert_eq!(host.count("run.step_failed").await, 3);
-    assert_eq!(host.broker.dead_letters(10).await.unwrap().len(), 1);
+    let letters = host.broker.dead_letters(10).await.unwrap();
+    let [letter] = &letters[..] else {
+        panic!("{letters:?}")
+    };
+    // Whoever waits for the message is told why it has no turn.
+    let wait = Duration::from_secs(10);
+    let became = host.broker.await_reply(letter.accepted.input, wait).await;
+    let failure = TurnFailure {
+        code: "step-failed".to_owned(),
+        reason: letter.dead.reason.clone(),
+    };
+    let expected = TurnOutcome::Undone {
+        word: "dead",
+        failure: Some(failure),
+    };
+    assert_eq!(became.unwrap(), Some(expected));
     host.undriven().await;
 }
 

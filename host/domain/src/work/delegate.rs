@@ -320,14 +320,13 @@ pub fn parse(arguments: &str, targets: &[Target]) -> Result<Delegation, Invalid>
 
 fn target(value: Option<Value>, targets: &[Target]) -> Result<Target, Invalid> {
     let supported: Vec<&str> = targets.iter().map(|target| target.as_str()).collect();
-    let refused = |code: Code, what: &str| {
+    let invalid = |what: &str| {
         Invalid::new(
-            code,
+            Code::InvalidTarget,
             format!("{what}. Supported: {}.", supported.join(", ")),
         )
         .allowing(supported.iter().copied())
     };
-    let invalid = |what: &str| refused(Code::InvalidTarget, what);
     let name = match value {
         Some(Value::String(name)) => name,
         Some(_) => return Err(invalid("`target` must be text")),
@@ -336,8 +335,7 @@ fn target(value: Option<Value>, targets: &[Target]) -> Result<Target, Invalid> {
     let target =
         Target::from_word(&name).ok_or_else(|| invalid(&format!("There is no target {name}")))?;
     if !targets.contains(&target) {
-        let what = format!("No {target} agent is available");
-        return Err(refused(Code::AgentUnavailable, &what));
+        return Err(Invalid::unavailable(target, targets));
     }
     Ok(target)
 }

@@ -11,7 +11,8 @@
 //! when.last = "user"              # whose message is the last: user, assistant, tool or notice
 //! when.agent = "the assistant"    # text in the system prompt
 //! when.user = '(?i)write (.+) to (\S+)'  # a pattern in the last message of the user's; or userContains = "text"
-//! when.said = 'likes (\w+)'        # a pattern in an earlier message of the user's, or in notes
+//! when.said = 'likes (\w+)'        # a pattern in an earlier message of the user's, or in notes;
+//!                                 # `${name}` in it is what a group of `user` matched
 //! when.resultOf = "delegate"      # the tool of the newest result since then
 //! when.result = '"status":"ok"'   # a pattern in that result; or resultContains = "text"
 //! when.results = 0                # how many results since then; or { min = 1, max = 3 }
@@ -28,6 +29,7 @@
 //! ```
 
 mod rules;
+mod said;
 mod template;
 
 use crate::config::ConfigProblem;

@@ -112,9 +112,10 @@
             case "symbol":
                 return value.toString();
             case "function": {
-                const kind = /^class\b/.test(Function.prototype.toString.call(value))
-                    ? "class"
-                    : "Function:";
+                // Only classes and the language's own functions have a prototype that stays.
+                const own = Object.getOwnPropertyDescriptor(value, "prototype");
+                const isClass = own?.writable === false && globalThis[value.name] !== value;
+                const kind = isClass ? "class" : "Function:";
                 return `[${kind} ${value.name || "(anonymous)"}]`;
             }
             case "object":

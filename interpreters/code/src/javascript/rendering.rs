@@ -70,7 +70,7 @@ fn primitive(value: &JsValue) -> Option<Value> {
 /// Returns the JSON of an object; none if JSON would lose something of it, or it has too much.
 fn object(value: &JsValue, world: &World, context: &mut Context) -> JsResult<Option<Value>> {
     let json = writer("json", world, context)?;
-    let json = json.call(&JsValue::undefined(), &[value.clone()], context)?;
+    let json = json.call(&JsValue::undefined(), std::slice::from_ref(value), context)?;
     let text = json.as_string().and_then(|text| text.to_std_string().ok());
     let text = text.filter(|text| text.len() <= VALUE_BYTES_MAX);
     Ok(text.and_then(|text| serde_json::from_str(&text).ok()))
@@ -86,7 +86,7 @@ pub(super) fn text_of(value: &JsValue, world: &World, context: &mut Context) -> 
         return Ok(value.display().to_string());
     }
     let inspect = writer("inspect", world, context)?;
-    let text = inspect.call(&JsValue::undefined(), &[value.clone()], context)?;
+    let text = inspect.call(&JsValue::undefined(), std::slice::from_ref(value), context)?;
     let text = text.as_string().as_ref().map(JsString::to_std_string_lossy);
     Ok(text.unwrap_or_default())
 }

@@ -1,16 +1,23 @@
 //! The parts of an event stream that a conversation shows. Pure: frames in, things to show out.
 
+mod delegated;
 #[cfg(test)]
 mod tests;
+mod told;
 
 use super::question::Question;
 use crate::fields::{is_true, list, number, text};
 use crate::terminal::Shade;
+use delegated::{Delegated, DelegatedOutcome, joined};
+use domain::delegate::NAME as DELEGATE;
 use serde_json::Value;
 use std::collections::BTreeMap;
+use told::{ToldReasons, ends_with_reason};
 
 /// Characters of a call's arguments, and of its result, on a line.
 const DETAIL_CHARS_MAX: usize = 100;
+/// Characters of the reason of a failure on a line.
+const REASON_CHARS_MAX: usize = 300;
 /// Levels by which what agents further below do is moved to the right.
 const DEPTH_SHOWN_MAX: usize = 8;
 
@@ -59,6 +66,8 @@ pub(super) struct Scene {
     returning: Option<String>,
     /// The last message that was shown before the stream began.
     recalled: u64,
+    /// The reasons that the turn has told.
+    told: ToldReasons,
 }
 
 /// Line about a cut of the prompts of a turn.
@@ -74,8 +83,13 @@ fn bold(line: String) -> Shown {
 
 /// The beginning of a text, on one line.
 fn brief(text: &str) -> String {
+    cut(text, DETAIL_CHARS_MAX)
+}
+
+/// The first characters of a text, on one line.
+fn cut(text: &str, chars_max: usize) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    match line.char_indices().nth(DETAIL_CHARS_MAX) {
+    match line.char_indices().nth(chars_max) {
         Some((end, _)) => format!("{}…", line.get(..end).unwrap_or_default()),
         None => line,
     }
@@ -121,7 +135,7 @@ impl Scene {
             Shown::Question(question) => {
                 Some(Shown::Question(question.asked_by(text(frame, "/agent_id"))))
             }
-            Shown::Said(words) if is_progress(data, &words) => {
+            Shown::Said(words) if is_progress(data, &words) && self.told.is_new(&words) => {
                 Some(faint(format!("{margin}{}", note(&words))))
             }
             Shown::Line(Shade::Plain | Shade::Bold, _)
@@ -199,7 +213,9 @@ impl Scene {
                 shown
             }
             "so_far" => self.so_far(text(frame, "/operation_id"), text(frame, "/text")),
-            "note" => vec![faint(note(text(frame, "/text")))],
+            "note" if self.told.is_new(text(frame, "/text")) => {
+                vec![faint(note(text(frame, "/text")))]
+            }
             _ => Vec::new(),
         }
     }
@@ -226,10 +242,15 @@ impl Scene {
                 _ if is_summary(message) => {
                     shown.push(faint("(what was said before this was compacted)"));
                 }
-                "user" => shown.push(Shown::Line(Shade::Plain, format!("> {words}"))),
+                "user" => {
+                    self.told = ToldReasons::default();
+                    shown.push(Shown::Line(Shade::Plain, format!("> {words}")));
+                }
                 _ => shown.extend(self.message(message)),
             }
         }
+        // Where lines are piped in, nothing of it is shown.
+        self.told = ToldReasons::default();
         shown
     }
 
@@ -304,12 +325,8 @@ impl Scene {
 
     /// Returns the messages after one.
     fn messages(&mut self, data: &Value, after: u64) -> Vec<Shown> {
-        let messages = list(data, "/messages").iter();
-        let new = |message: &&Value| after == 0 || number(message, "/id") > after;
-        messages
-            .filter(new)
-            .flat_map(|message| self.message(message))
-            .collect()
+        let new = new_messages(data, after);
+        new.flat_map(|message| self.message(message)).collect()
     }
 
     fn message(&mut self, message: &Value) -> Vec<Shown> {
@@ -318,21 +335,43 @@ impl Scene {
         match text(message, "/role") {
             "assistant" if self.has_streamed(words) => self.streaming = None,
             "assistant" if !words.is_empty() => shown.push(Shown::Said(words.to_owned())),
-            "notice" => shown.push(faint(format!("  ! {}", brief(words)))),
-            "tool" => {
-                let failed = is_true(message, "/answers/failed");
-                let name = text(message, "/answers/name");
-                let (succeeded, result) = delegated(words).unwrap_or((!failed, words.to_owned()));
-                shown.push(faint(format!(
-                    "  {} {name} {}",
-                    if succeeded { '✓' } else { '✗' },
-                    brief(&result)
-                )));
-            }
+            "notice" => shown.push(faint(format!("  ! {}", self.reason(words)))),
+            "tool" => shown.push(faint(self.result(message))),
             _ => {}
         }
         shown.extend(cut_off(text(message, "/stop")).map(bold));
         shown
+    }
+
+    /// Returns the line about the result of a call.
+    fn result(&mut self, message: &Value) -> String {
+        let words = text(message, "/text");
+        let name = text(message, "/answers/name");
+        let delegated = (name == DELEGATE).then(|| delegated::read(words)).flatten();
+        let Some(Delegated { call, outcome }) = delegated else {
+            return if is_true(message, "/answers/failed") {
+                self.failed(name, words)
+            } else {
+                format!("  ✓ {name} {}", brief(words))
+            };
+        };
+        match outcome {
+            DelegatedOutcome::Done(result) => format!("  ✓ {call} {}", brief(&result)),
+            DelegatedOutcome::Failed { code, reason } => {
+                let reason = self.reason(&reason);
+                format!("  ✗ {call} {}", joined(&[&code, &reason], ": "))
+            }
+        }
+    }
+
+    /// Returns the line about a call that failed.
+    fn failed(&mut self, name: &str, reason: &str) -> String {
+        format!("  ✗ {name} {}", self.reason(reason))
+    }
+
+    /// Returns a reason as a line shows it.
+    fn reason(&mut self, reason: &str) -> String {
+        cut(&self.told.once(reason), REASON_CHARS_MAX)
     }
 
     /// Returns whether a reply is on the screen already. Parts stream in without the line breaks
@@ -352,25 +391,28 @@ impl Scene {
     }
 
     /// Tools whose end leaves no message. Another's failure is shown where its message stands.
-    fn mishaps(&self, data: &Value) -> Vec<Shown> {
-        list(data, "/settled")
-            .iter()
-            .filter(|settled| settled.get("message").is_none())
-            .filter_map(|settled| {
-                let tool = self.tools.get(text(settled, "/operation_id"))?;
-                let outcome = text(settled, "/outcome");
-                let told = settled
-                    .pointer("/failure/message")
-                    .and_then(Value::as_str)
-                    .unwrap_or(outcome);
-                matches!(outcome, "failed" | "denied" | "timed_out" | "unknown")
-                    .then(|| faint(format!("  ✗ {tool} {}", brief(told))))
-            })
-            .collect()
+    fn mishaps(&mut self, data: &Value) -> Vec<Shown> {
+        let mut shown = Vec::new();
+        for settled in list(data, "/settled") {
+            let outcome = text(settled, "/outcome");
+            let is_failure = matches!(outcome, "failed" | "denied" | "timed_out" | "unknown");
+            if settled.get("message").is_some() || !is_failure {
+                continue;
+            }
+            if let Some(tool) = self.tools.get(text(settled, "/operation_id")).cloned() {
+                let told = settled.pointer("/failure/message").and_then(Value::as_str);
+                shown.push(faint(self.failed(&tool, told.unwrap_or(outcome))));
+            }
+        }
+        shown
     }
 
     fn ended(&mut self, data: &Value) -> Vec<Shown> {
-        let mut shown = self.messages(data, self.recalled);
+        let new = new_messages(data, self.recalled);
+        let mut shown: Vec<Shown> = new
+            .filter(|message| !tells_end(message, data))
+            .flat_map(|message| self.message(message))
+            .collect();
         let ending = match text(data, "/end") {
             "failed" => Ending::Failed(format!("the turn failed: {}", end_reason(data))),
             "aborted" => Ending::Cancelled(format!("the turn was cancelled: {}", end_reason(data))),
@@ -382,9 +424,24 @@ impl Scene {
         self.streaming = None;
         self.streamed.clear();
         self.tools.clear();
+        self.told = ToldReasons::default();
         shown.push(Shown::TurnEnded(ending));
         shown
     }
+}
+
+/// Returns the messages of an event after one.
+fn new_messages(data: &Value, after: u64) -> impl Iterator<Item = &Value> {
+    let messages = list(data, "/messages").iter();
+    messages.filter(move |message| after == 0 || number(message, "/id") > after)
+}
+
+/// Returns whether a message is the notice that a turn failed or was cancelled, which the line
+/// about its end tells too.
+fn tells_end(message: &Value, data: &Value) -> bool {
+    matches!(text(data, "/end"), "failed" | "aborted")
+        && text(message, "/role") == "notice"
+        && ends_with_reason(text(message, "/text"), text(data, "/reason"))
 }
 
 /// Returns whether words of a step are the agent's own, not a model's, and its work goes on.
@@ -416,21 +473,6 @@ fn cut_off(reason: &str) -> Option<String> {
 /// Returns whether a message is the summary of a compaction.
 fn is_summary(message: &Value) -> bool {
     message.get("compaction").is_some_and(Value::is_object)
-}
-
-/// Reads a result of `delegate`: whether the work succeeded, and its outcome.
-fn delegated(words: &str) -> Option<(bool, String)> {
-    let result: Value = serde_json::from_str(words).ok()?;
-    let succeeded = result.get("success")?.as_bool()?;
-    let told = ["/output", "/error/message"]
-        .iter()
-        .find_map(|pointer| result.pointer(pointer)?.as_str())
-        .map(str::to_owned);
-    Some((
-        succeeded,
-        told.or_else(|| result.get("data").map(ToString::to_string))
-            .unwrap_or_default(),
-    ))
 }
 
 fn step_failed(data: &Value) -> Vec<Shown> {

@@ -86,7 +86,7 @@ pub(super) async fn components(loaded: &Loaded) -> Finding {
         }
     };
     let mut loaded = loaded.clone();
-    loaded.config.server.data_dir = Some(scratch.path().to_owned());
+    loaded.data = Some(scratch.path().to_owned());
     match load_catalogue(&loaded).await {
         Ok(catalogue) => {
             let names: Vec<&str> = catalogue.entries().map(|it| it.name.as_str()).collect();

@@ -1,6 +1,6 @@
 //! A turn that has ended, in the response to the message that it dealt with.
 
-use broker::{CallReport, TurnReport};
+use broker::{CallReport, TurnFailure, TurnReport};
 use domain::error_code;
 use serde::Serialize;
 
@@ -46,7 +46,7 @@ pub(in crate::routes) struct TurnMetadata {
     model_calls: u64,
 }
 
-/// The reason why a turn failed or was aborted.
+/// The reason why a turn failed or was aborted, or why a message became a dead letter without one.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 #[schema(as = TurnError)]
 pub(in crate::routes) struct TurnErrorView {
@@ -90,12 +90,11 @@ pub(super) fn turn_metadata(report: &TurnReport) -> TurnMetadata {
     }
 }
 
-pub(super) fn turn_error(report: &TurnReport) -> Option<TurnErrorView> {
-    let failure = report.failure.as_ref()?;
-    Some(TurnErrorView {
+pub(super) fn turn_error(failure: &TurnFailure) -> TurnErrorView {
+    TurnErrorView {
         code: failure.code.clone(),
         message: failure.reason.clone(),
         retryable: error_code::is_retryable(&failure.code),
         category: error_code::category_of_turn(&failure.code).as_str(),
-    })
+    }
 }

@@ -1,6 +1,6 @@
 //! Refusals of calls of `delegate` that make no sense, with what would be allowed.
 
-use super::Code;
+use super::{Code, Target};
 use crate::work::step::Failure;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -17,8 +17,8 @@ pub struct Invalid {
 
 impl Invalid {
     /// Returns the failure of the call, with the public code of the rule that refused it, and with
-    /// what programs need to correct it: `allowed`, the names that it takes, or `parameter`, the
-    /// name of the one at fault.
+    /// what programs need to correct it: `allowed`, the names that it takes, `parameter`, the name
+    /// of the one at fault, or `agent`, the id of the one that is not there.
     #[must_use]
     pub fn failure(self) -> Failure {
         Failure {
@@ -33,6 +33,24 @@ impl Invalid {
             message: message.into(),
             details: BTreeMap::new(),
         }
+    }
+
+    /// There is no agent for a target; with those that there are.
+    #[must_use]
+    pub fn unavailable(target: Target, targets: &[Target]) -> Self {
+        let others: Vec<&str> = targets
+            .iter()
+            .filter(|other| **other != target)
+            .map(|other| other.as_str())
+            .collect();
+        let message = format!(
+            "No {target} agent is available. Supported: {}.",
+            others.join(", ")
+        );
+        let mut invalid = Self::new(Code::AgentUnavailable, message).allowing(others);
+        let details = &mut invalid.details;
+        details.insert("agent".to_owned(), target.as_str().into());
+        invalid
     }
 
     pub(super) fn parameters(message: impl Into<String>) -> Self {

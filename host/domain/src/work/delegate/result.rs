@@ -66,7 +66,8 @@ pub struct DelegateError {
     /// The stage at which it went wrong.
     pub category: ErrorCategory,
     /// Further facts by name, for programs: `timeoutMs` of a task that took too long, `limit` of a
-    /// limit that is met, `allowed` or `parameter` of a call that makes no sense.
+    /// limit that is met, `allowed` or `parameter` of a call that makes no sense, `agent` where
+    /// there is none for the target.
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub details: Map<String, Value>,
 }

@@ -1,8 +1,8 @@
 //! Tables of calls of `delegate`, with their results.
 
 use super::{
-    Code, DelegateResult, Delegation, INPUT_BYTES_MAX, NAME, OPERATIONS, PATH_BYTES_MAX, Priority,
-    Target, Task, definition, parse,
+    Code, DelegateResult, Delegation, INPUT_BYTES_MAX, Invalid, NAME, OPERATIONS, PATH_BYTES_MAX,
+    Priority, Target, Task, definition, parse,
 };
 use crate::thread::message::{Part, text_of};
 use crate::values::digest::Digest;
@@ -580,7 +580,7 @@ fn a_call_that_makes_no_sense_says_for_programs_what_would() {
         ),
         (
             r#"{"target":"coder"}"#.to_owned(),
-            json!({ "allowed": ["worker"] }),
+            json!({ "agent": "coder", "allowed": ["worker"] }),
         ),
         (
             r#"{"target":"worker","operation":"fly"}"#.to_owned(),
@@ -608,4 +608,9 @@ fn a_call_that_makes_no_sense_says_for_programs_what_would() {
         let failure = parse(&call, &[Target::Worker]).unwrap_err().failure();
         assert_eq!(json!(failure.details), details, "{call}");
     }
+    // Also of an agent that is gone after the arguments were checked.
+    let gone = Invalid::unavailable(Target::Worker, &[Target::Worker, Target::Coder]).failure();
+    assert_eq!(gone.code, "AGENT_UNAVAILABLE");
+    let details = json!({ "agent": "worker", "allowed": ["coder"] });
+    assert_eq!(json!(gone.details), details);
 }

@@ -1,6 +1,7 @@
 //! The rule file: what a rule asks for and what it replies.
 
 use crate::provider::scripted::Situation;
+use crate::provider::scripted::said::SaidPattern;
 use crate::provider::scripted::template::Fill;
 use domain::message::Role;
 use domain::model::Stop;
@@ -38,8 +39,8 @@ struct When {
     /// Text in the last message of the user's, whatever its case.
     user_contains: Option<String>,
     /// A regular expression somewhere in one of the user's messages before that, of which notes
-    /// from memory are one.
-    said: Option<Pattern>,
+    /// from memory are one. It may have words in it that `user` caught.
+    said: Option<SaidPattern>,
     /// The tool of the newest result since then.
     result_of: Option<String>,
     /// A regular expression somewhere in that result.
@@ -72,6 +73,20 @@ impl When {
                 || self.reasoning_effort == sampling.reasoning_effort)
             && (self.max_tokens.is_none() || self.max_tokens == situation.max_tokens)
     }
+
+    /// Returns a group whose words `said` needs and `user` does not have.
+    fn missing_group(&self) -> Option<&str> {
+        let mut needed = self.said.as_ref()?.groups().into_iter();
+        let user = self.user.as_ref();
+        needed.find(|group| user.is_none_or(|Pattern(user)| !has_group(user, group)))
+    }
+}
+
+/// Returns whether a pattern has a group of this name or number.
+fn has_group(pattern: &Regex, group: &str) -> bool {
+    let number = group.parse::<usize>();
+    number.is_ok_and(|number| number < pattern.captures_len())
+        || pattern.capture_names().flatten().any(|name| name == group)
 }
 
 /// A regular expression, compiled when the file is read. The engine takes linear time.
@@ -182,7 +197,15 @@ pub(super) enum Failing {
 impl Rules {
     /// Reads a rule file. The error says what is wrong and where.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
-        toml::from_str(text).map_err(|error| error.to_string())
+        let rules: Self = toml::from_str(text).map_err(|error| error.to_string())?;
+        for (number, rule) in (1..).zip(&rules.rules) {
+            if let Some(group) = rule.when.missing_group() {
+                return Err(format!(
+                    "rule {number}: `${{{group}}}` in `when.said` is no group of `when.user`"
+                ));
+            }
+        }
+        Ok(rules)
     }
 }
 
@@ -233,15 +256,16 @@ impl Rule {
             (Some(_), None) => return None,
             (None, _) => None,
         };
-        let of_said = match said {
-            Some(Pattern(pattern)) => {
-                let mut said = situation.said.iter();
-                Some(said.find_map(|text| captures(pattern, text))?)
-            }
-            None => None,
-        };
         let of_user = match user {
             Some(Pattern(pattern)) => Some(captures(pattern, &situation.user)?),
+            None => None,
+        };
+        let of_said = match said {
+            Some(pattern) => {
+                let expression = pattern.expression(of_user.as_deref().unwrap_or_default())?;
+                let mut said = situation.said.iter();
+                Some(said.find_map(|text| captures(&expression, text))?)
+            }
             None => None,
         };
         // What a name or number stands for is looked up from the front.

@@ -1,5 +1,7 @@
 //! Rule files: what matches, and what it replies.
 
+mod said;
+
 use super::*;
 use crate::delta::{Delta, DeltaSink};
 use domain::digest::Salt;
@@ -196,40 +198,6 @@ async fn a_result_from_before_the_last_user_message_does_not_count() {
     )
     .await;
     assert_eq!(text(result), "none");
-}
-
-#[tokio::test]
-async fn a_rule_can_look_at_what_the_user_said_before_the_newest_first() {
-    let rules = r#"
-[[rule]]
-when = { user = 'what (?P<what>\w+)', said = 'I like (?P<thing>\w+)' }
-reply.text = "${what}: ${thing}, $1"
-
-[[rule]]
-reply.text = "nothing was said"
-"#;
-    let user = |id: u64, words: &str| message(id, Role::User, words);
-    for (messages, expected) in [
-        (
-            vec![
-                user(1, "I like tea"),
-                user(2, "I like milk"),
-                message(3, Role::Assistant, "I like gin"),
-                user(4, "what drink?"),
-            ],
-            "drink: milk, drink",
-        ),
-        (vec![user(1, "what? I like tea")], "nothing was said"),
-        (
-            vec![
-                message(1, Role::Assistant, "I like gin"),
-                user(2, "what drink?"),
-            ],
-            "nothing was said",
-        ),
-    ] {
-        assert_eq!(text(asked(rules, messages).await.0), expected);
-    }
 }
 
 #[tokio::test]

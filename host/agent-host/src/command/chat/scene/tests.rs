@@ -65,7 +65,7 @@ fn tools_are_shown_when_they_begin_and_when_they_end() {
     let delegate = json!({ "data": { "messages": [{ "id": 5, "role": "tool", "text": result, "answers": { "name": "delegate", "failed": false } }] } });
     assert_eq!(
         scene.take("run.stepped.v1", &delegate),
-        [faint("  ✗ delegate no such file")]
+        [faint("  ✗ delegate TASK_FAILED: no such file")]
     );
     let failed = json!({ "data": { "settled": [{ "operation_id": "t", "outcome": "failed", "failure": { "message": "gone" } }] } });
     assert_eq!(
@@ -308,6 +308,96 @@ fn a_failed_call_is_shown_once_and_where_its_message_stands() {
             faint("  ✗ rm rm may not be called"),
             Shown::Said("Sorry.".into()),
         ]
+    );
+}
+
+/// The frame with the result of a call.
+fn result(name: &str, words: &str) -> Value {
+    json!({ "data": { "messages": [{
+        "id": 5, "role": "tool", "text": words, "answers": { "name": name, "failed": false },
+    }] } })
+}
+
+#[test]
+fn a_delegation_is_shown_by_its_operation_and_its_outcome() {
+    let mut scene = Scene::default();
+    for (data, line) in [
+        (
+            json!({ "status": "completed", "value": 42, "stdout": "" }),
+            "  ✓ delegate coder.execute_code 42",
+        ),
+        (
+            json!({
+                "status": "timed-out", "stdout": "x".repeat(200),
+                "error": { "name": "Stopped", "message": "it ran for longer than it may" },
+            }),
+            "  ✗ delegate coder.execute_code timed-out: Stopped: it ran for longer than it may",
+        ),
+    ] {
+        let metadata = json!({ "target": "coder", "operation": "execute_code" });
+        let words = json!({ "success": true, "data": data, "metadata": metadata }).to_string();
+        assert_eq!(
+            scene.take("run.stepped.v1", &result("delegate", &words)),
+            [faint(line)]
+        );
+        // Another tool may use these fields for something else.
+        let shown = scene.take("run.stepped.v1", &result("mine", &words));
+        assert!(
+            matches!(&shown[..], [Shown::Line(_, line)] if line.starts_with("  ✓ mine {")),
+            "{shown:?}"
+        );
+    }
+}
+
+#[test]
+fn the_reason_of_a_task_that_failed_is_shown_once_in_a_turn() {
+    let mut scene = Scene::default();
+    let path = "/local/agent/assistant/sub/0";
+    let started = json!({ "data": { "started": [{ "operation_id": "t", "kind": "tool", "tool": "read_file", "arguments": {} }] } });
+    let gone = json!({ "data": { "settled": [{ "operation_id": "t", "outcome": "failed", "failure": { "message": "there is no such file" } }] } });
+    let told = "there is no such file (not-found)";
+    let notice = format!("The turn failed: {told}");
+    let ended = json!({ "data": { "end": "failed", "code": "agent-failed", "reason": told, "messages": [
+        { "id": 3, "role": "notice", "text": notice },
+    ] } });
+    let metadata = json!({ "target": "worker", "operation": "read_file" });
+    let failed = json!({ "success": false, "error": { "code": "TASK_FAILED", "message": told }, "metadata": metadata });
+    let failed = result("delegate", &failed.to_string());
+    for _ in 0..2 {
+        scene.take("run.stepped.v1", &below(started.clone(), path, 1));
+        let mut shown = scene.take("run.settled.v1", &below(gone.clone(), path, 1));
+        shown.extend(scene.take("run.ended.v1", &below(ended.clone(), path, 1)));
+        shown.extend(scene.take("run.stepped.v1", &failed));
+        assert_eq!(
+            shown,
+            [
+                faint("    sub/0  ✗ read_file there is no such file"),
+                faint("    sub/0  ! The turn failed: (as above)"),
+                faint("  ✗ delegate worker.read_file TASK_FAILED: (as above)"),
+            ]
+        );
+        // The agent gives up over it. The next turn tells its own reasons.
+        let end = format!("the turn failed: agent-failed: {told}");
+        assert_eq!(
+            scene.take("run.ended.v1", &ended),
+            [
+                Shown::Line(Shade::Bold, end.clone()),
+                Shown::TurnEnded(Ending::Failed(end))
+            ]
+        );
+    }
+}
+
+#[test]
+fn what_an_agent_replies_is_shown_as_it_is_whatever_was_told_before() {
+    let mut scene = Scene::default();
+    let words =
+        r#"{"success":false,"error":{"code":"TASK_FAILED","message":"there is no such file"}}"#;
+    scene.take("run.stepped.v1", &result("delegate", words));
+    let reply = json!({ "data": { "messages": [{ "id": 6, "role": "assistant", "text": "there is no such file" }] } });
+    assert_eq!(
+        scene.take("run.stepped.v1", &reply),
+        [Shown::Said("there is no such file".into())]
     );
 }
 
