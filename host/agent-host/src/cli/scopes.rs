@@ -57,6 +57,7 @@ const COMMANDS: &[(&str, Needs)] = &[
     ("session release", Needs::All(&["admin"])),
     ("session purge", Needs::OwnToken),
     ("session cancel", Needs::All(&["read", "write"])),
+    ("prompt show", Needs::All(&["read"])),
     ("events tail", Needs::All(&["admin"])),
     ("audit", Needs::All(&["admin"])),
     ("telemetry", Needs::All(&["admin"])),
@@ -90,6 +91,7 @@ const COMMANDS: &[(&str, Needs)] = &[
     ("clock confirm", Needs::All(&["admin"])),
     ("config schema", Needs::Nothing),
     ("config check", Needs::Nothing),
+    ("reload", Needs::All(&["admin"])),
     ("key create", Needs::Any(&["keys", "admin"])),
     ("key list", Needs::Any(&["keys", "admin"])),
     ("key revoke", Needs::Any(&["keys", "admin"])),
@@ -107,6 +109,8 @@ const COMMANDS: &[(&str, Needs)] = &[
     ("completions", Needs::Nothing),
     ("man", Needs::Nothing),
     (super::COMPILE_COMMAND, Needs::Nothing),
+    (super::KEEP_COMMAND, Needs::Nothing),
+    (super::CONFINE_COMMAND, Needs::Nothing),
 ];
 
 impl Needs {
