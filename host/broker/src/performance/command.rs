@@ -146,7 +146,7 @@ async fn carried_out(
     skills: Arc<SkillSet>,
     answered: Vec<Answered>,
 ) -> Result<Came, Failure> {
-    let failed = |why: &str| {
+    let host_failure = |why: &str| {
         tracing::error!(why, "a command line could not be carried out");
         Failure::lasting(
             "host-failed",
@@ -154,7 +154,7 @@ async fn carried_out(
         )
     };
     let Ok(_permit) = LINES.acquire().await else {
-        return Err(failed("no line is carried out any more"));
+        return Err(host_failure("no line is carried out any more"));
     };
     let (done, came) = tokio::sync::oneshot::channel();
     let thread = std::thread::Builder::new()
@@ -165,8 +165,8 @@ async fn carried_out(
             let _ = done.send(shell::run(&command, &skills, &answered));
         });
     if let Err(error) = thread {
-        return Err(failed(&error.to_string()));
+        return Err(host_failure(&error.to_string()));
     }
     // A panic drops the sender.
-    came.await.map_err(|_| failed("it panicked"))
+    came.await.map_err(|_| host_failure("it panicked"))
 }
