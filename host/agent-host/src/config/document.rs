@@ -83,6 +83,12 @@ pub(crate) struct Config {
 }
 
 impl Config {
+    /// Returns whether an external agent signs with a secret.
+    pub(super) fn signs_with(&self, secret: &str) -> bool {
+        let mut programs = self.agents.iter().filter_map(Definition::program);
+        programs.any(|program| program.secret == secret)
+    }
+
     /// Returns the digest of all of it, by which records tell what a turn began with.
     pub(crate) fn digest(&self) -> Digest {
         // Serialising what was read cannot fail.

@@ -91,15 +91,9 @@ fn wrong_with_secret(
     ))
 }
 
-/// Returns whether an external agent signs with a secret.
-pub(super) fn signs_with(config: &Config, secret: &str) -> bool {
-    let mut programs = config.agents.iter().filter_map(Definition::program);
-    programs.any(|program| program.secret == secret)
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{check, signs_with};
+    use super::check;
     use crate::config::document::Config;
     use serde_json::{Value, json};
 
@@ -136,8 +130,8 @@ mod tests {
     fn a_program_with_a_url_and_a_secret_of_its_own_is_fine() {
         let url = external("https://peer.example/in");
         assert_eq!(found(&json!([agent("a", &url)])), Vec::<String>::new());
-        assert!(signs_with(&config(&json!([agent("a", &url)])), "peer"));
-        assert!(!signs_with(&config(&json!([])), "peer"));
+        assert!(config(&json!([agent("a", &url)])).signs_with("peer"));
+        assert!(!config(&json!([])).signs_with("peer"));
     }
 
     #[test]

@@ -3,7 +3,6 @@
 
 use super::component::EnvironmentValue;
 use super::document::Loaded;
-use super::external;
 use super::finding::{Finding, error, warning};
 use crate::invocation::quoted;
 use domain::secret::{
@@ -271,7 +270,7 @@ pub(super) fn check(loaded: &Loaded, findings: &mut Vec<Finding>) {
             .components
             .values()
             .any(|component| component.secrets.iter().any(|grant| grant.secret == *name));
-        if !is_granted && !external::signs_with(config, name) {
+        if !is_granted && !config.signs_with(name) {
             findings.push(warning(&key, "no component is granted it"));
         }
     }
