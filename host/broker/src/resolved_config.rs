@@ -29,6 +29,8 @@ use store::{ReadError, Store};
 /// Number of resolved configurations of earlier configurations that are kept. With more, the list
 /// is begun anew.
 const EARLIER_CONFIGS_MAX: usize = 64;
+/// Bytes of the documents of those that are kept, the files of skills among them.
+const EARLIER_BYTES_MAX: usize = 64 << 20;
 /// The key of the names of fixed settings, beside those of prompt and settings.
 const FIXED: &str = "fixed";
 
@@ -215,7 +217,8 @@ impl ResolvedConfigs {
         }
         let resolved = Arc::new(resolved);
         let mut earlier = self.earlier.lock().unwrap_or_else(PoisonError::into_inner);
-        if earlier.len() >= EARLIER_CONFIGS_MAX {
+        let bytes: usize = earlier.values().map(|kept| kept.bytes()).sum();
+        if earlier.len() >= EARLIER_CONFIGS_MAX || bytes + resolved.bytes() > EARLIER_BYTES_MAX {
             earlier.clear();
         }
         earlier.insert(digests, resolved.clone());
@@ -520,6 +523,11 @@ impl ResolvedConfig {
         .into_iter()
         .chain(ceiling)
         .chain(self.frozen_skills.clone())
+    }
+
+    /// Returns the number of bytes of these documents.
+    fn bytes(&self) -> usize {
+        self.sealed().map(|sealed| sealed.bytes.len()).sum()
     }
 
     /// Returns the tools that a model is shown, and those of the skills.
