@@ -105,10 +105,10 @@ mod tests {
         }
     }
 
-    fn check(result: &Value, call: &str, outcome: DelegatedOutcome) {
+    fn check(result: &Value, call: &str, outcome: &DelegatedOutcome) {
         let read = read(&result.to_string()).unwrap();
         assert_eq!(read.call, call, "{result}");
-        assert_eq!(read.outcome, outcome, "{result}");
+        assert_eq!(&read.outcome, outcome, "{result}");
     }
 
     #[test]
@@ -131,7 +131,7 @@ mod tests {
             check(
                 &run(&data),
                 "delegate coder.execute_code",
-                failed(code, reason),
+                &failed(code, reason),
             );
         }
     }
@@ -153,7 +153,7 @@ mod tests {
             (json!({ "status": "completed", "stdout": "" }), "completed"),
         ] {
             let done = DelegatedOutcome::Done(told.to_owned());
-            check(&run(&data), "delegate coder.execute_code", done);
+            check(&run(&data), "delegate coder.execute_code", &done);
         }
     }
 
@@ -174,7 +174,7 @@ mod tests {
             ),
         ] {
             let done = DelegatedOutcome::Done(told.to_owned());
-            check(&task(&more), "delegate worker.read_file", done);
+            check(&task(&more), "delegate worker.read_file", &done);
         }
     }
 
@@ -185,7 +185,7 @@ mod tests {
         check(
             &task(&json!({ "error": late })),
             "delegate worker.read_file",
-            timed_out(),
+            &timed_out(),
         );
         for (metadata, call) in [
             (json!({ "operation": "read_file" }), "delegate read_file"),
@@ -193,7 +193,7 @@ mod tests {
             (json!({}), "delegate"),
         ] {
             let result = json!({ "success": false, "error": late, "metadata": metadata });
-            check(&result, call, timed_out());
+            check(&result, call, &timed_out());
         }
     }
 
