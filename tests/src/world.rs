@@ -486,7 +486,7 @@ async fn catalogue(dir: &Path, setup: &Setup, runtime: &Runtime, before: &Catalo
         .with_personas(personas)
         .expect("personas that fit")
         .with_skills(setup.skills.clone())
-        .without_agent_tools(&domain::grant::PatternList(
+        .without_agent_tools(&PatternList(
             setup
                 .agent_tools_disabled
                 .iter()

@@ -145,7 +145,7 @@ mod tests {
     #[test]
     fn a_flood_of_refused_answers_does_not_flood_the_ledger() {
         let noted = NotedRefusals::default();
-        let at = |ms| Timestamp(1_000_000 + ms);
+        let at = |ms: u64| Timestamp(1_000_000 + ms);
         let count = (0..1_000).filter(|_| noted.take(at(0))).count();
         assert_eq!(count, 60);
         assert!(!noted.take(at(59_999)) && noted.take(at(60_000)));

@@ -244,8 +244,8 @@ async fn a_program_replies_in_a_models_place_and_its_session_goes_on() {
     );
     // Streamed, with its calls as information; usage is on record, and nothing was called here.
     let stream = session.replacen("/sessions/", "/stream?after=0&session=", 1);
-    let frames = host.follow(&stream, None).await.until("stream_complete");
-    let frames = frames.await;
+    let mut frames = host.follow(&stream, None).await;
+    let frames = frames.until("stream_complete").await;
     assert!(frames.iter().any(|frame| frame.event == "content_complete"));
     let stepped = json!(events(&host, &session, "run.stepped.v1").await).to_string();
     assert!(stepped.contains("\"input_tokens\":10"), "{stepped}");

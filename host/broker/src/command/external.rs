@@ -141,7 +141,7 @@ impl Broker {
     #[boxed]
     pub async fn answer_external(&self, post: ExternalPost) -> Result<(u64, bool), Error> {
         // Who cannot sign learns nothing of sessions.
-        let Some(to) = self.addressee(&post.name).await? else {
+        let Some(to) = self.program_at(&post.name).await? else {
             return Err(signature_invalid().into());
         };
         match self.check_post(&to, &post) {
@@ -164,7 +164,7 @@ impl Broker {
 
     /// Returns the session of a request, and the program behind its agent. None when there is no
     /// such session, or its agent is no external one.
-    async fn addressee(&self, name: &ExternalName) -> Result<Option<Addressee>, Error> {
+    async fn program_at(&self, name: &ExternalName) -> Result<Option<Addressee>, Error> {
         let row = self.store().session(name.session()).await?;
         let Some(row) = row.filter(|row| !row.purged) else {
             return Ok(None);

@@ -29,7 +29,7 @@ use store::{SessionRow, SessionStatus};
 use tokio::sync::oneshot;
 
 /// The attribute of a session that says from where its user switched to it.
-pub const SWITCHED_FROM: &str = "switched_from";
+const SWITCHED_FROM: &str = "switched_from";
 
 /// The place that a user came from, as the attribute has it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

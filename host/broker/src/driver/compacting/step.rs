@@ -41,14 +41,14 @@ enum NotAsked {
 impl Driver {
     /// Takes the next step of a run that compacts its thread.
     pub(in crate::driver) async fn step_compacting(&mut self) -> Result<(), DriverError> {
-        let code = self.phase.open()?.run.component;
+        let component = self.phase.open()?.run.component;
         let Prepared {
             intake,
             frozen: Frozen { basis, blobs, .. },
             salt,
             time: now,
             ..
-        } = match Box::pin(self.prepare(&[], code)).await? {
+        } = match Box::pin(self.prepare(&[], component)).await? {
             Ok(prepared) => prepared,
             Err(cause) => return self.fail(cause).await,
         };
