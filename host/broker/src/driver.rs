@@ -387,7 +387,7 @@ impl Driver {
                 with,
                 with_key,
                 done,
-            } => under_key(with_key, done, self.abort(reason, &with)).await,
+            } => under_key(with_key, done, Box::pin(self.abort(reason, &with))).await,
         }
     }
 

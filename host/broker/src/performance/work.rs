@@ -116,7 +116,7 @@ impl Work {
         let operation = self.open.operation.id;
         let segment = self.open.segment;
         let task = core.spawn(async move {
-            let performed = caught(Box::pin(self.perform())).await.unwrap_or_else(|panic| {
+            let performed = caught(self.perform()).await.unwrap_or_else(|panic| {
                 tracing::error!(session.id = %session, operation.id = %operation, segment, panic, "the work on an operation panicked");
                 Performed::came(CameTo::Lost)
             });
@@ -128,7 +128,7 @@ impl Work {
 
     async fn perform(self) -> Performed {
         store::point("broker.perform.before");
-        let performed = self.segment().await;
+        let performed = Box::pin(self.segment()).await;
         store::point("broker.perform.after");
         performed
     }

@@ -4,7 +4,7 @@ use crate::agents::definition::Definition;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-fn definition(more: Value) -> Definition {
+fn definition(more: &Value) -> Definition {
     let mut definition = json!({ "agentId": "a", "displayName": "A" });
     let fields = definition.as_object_mut().unwrap();
     fields.extend(more.as_object().unwrap().clone());
@@ -74,7 +74,7 @@ fn exposure_and_lists_say_in_which_form_a_component_is_offered() {
             Offer::Skill,
         ),
     ] {
-        let agent = definition(more.clone());
+        let agent = definition(&more);
         assert_eq!(offer(&agent, "notes"), notes, "{more}");
         assert_eq!(offer(&agent, "web"), web, "{more}");
     }
@@ -82,7 +82,7 @@ fn exposure_and_lists_say_in_which_form_a_component_is_offered() {
 
 #[test]
 fn a_components_skill_is_made_from_its_tools() {
-    let agent = definition(json!({ "toolExposure": "skills" }));
+    let agent = definition(&json!({ "toolExposure": "skills" }));
     let components = BTreeMap::from([("notes".to_owned(), vec![tool("notes_add")])]);
     let skills = skills_of(&agent, components, &[]);
     let listings = skills.listings();
@@ -128,20 +128,20 @@ fn a_folder_is_a_skill_by_itself_or_in_place_of_what_is_made() {
         ],
     )
     .unwrap();
-    let agent = definition(json!({ "toolExposure": "mixed" }));
+    let agent = definition(&json!({ "toolExposure": "mixed" }));
     let alone = skills_of(&agent, BTreeMap::new(), std::slice::from_ref(&own));
     assert_eq!(alone.listings()[0].cli_path, None);
     assert_eq!(alone.listings()[0].description, "Our way of notes.");
     assert_eq!(&*alone.files()["/skills/notes/references/more.md"], "More");
     let components = BTreeMap::from([("notes".to_owned(), vec![tool("add")])]);
-    let both = skills_of(&agent, components, &[own.clone()]);
+    let both = skills_of(&agent, components, std::slice::from_ref(&own));
     assert_eq!(both.listings().len(), 1);
     assert!(both.listings()[0].cli_path.is_some());
     assert!(both.files()["/skills/notes/SKILL.md"].contains("Body"));
-    let none = definition(json!({ "toolExposure": "mixed", "skillDenylist": ["notes"] }));
+    let none = definition(&json!({ "toolExposure": "mixed", "skillDenylist": ["notes"] }));
     assert!(!is_listed(&none, "notes"));
-    assert!(skills_of(&none, BTreeMap::new(), &[own.clone()]).is_empty());
-    let tools = definition(json!({}));
+    assert!(skills_of(&none, BTreeMap::new(), std::slice::from_ref(&own)).is_empty());
+    let tools = definition(&json!({}));
     assert!(skills_of(&tools, BTreeMap::new(), &[own]).is_empty());
 }
 
@@ -207,7 +207,7 @@ fn frozen_skills_are_read_back_with_all_files_and_tools() {
     )
     .unwrap();
     let components = BTreeMap::from([("notes".to_owned(), vec![tool("notes_add")])]);
-    let agent = definition(json!({ "toolExposure": "skills" }));
+    let agent = definition(&json!({ "toolExposure": "skills" }));
     let skills = skills_of(&agent, components, &[guide]);
     let document = skills.freeze().unwrap();
     assert_eq!(SkillSet::thaw(&document), Some(skills));
@@ -220,7 +220,7 @@ fn skills_are_left_until_a_list_takes_them_away() {
     let text = "---\nname: guide\ndescription: A guide.\n---\nLook first.\n";
     let guide = folder("guide", &[("SKILL.md", text)]).unwrap();
     let components = BTreeMap::from([("notes".to_owned(), vec![tool("notes_add")])]);
-    let agent = definition(json!({ "toolExposure": "skills" }));
+    let agent = definition(&json!({ "toolExposure": "skills" }));
     let skills = skills_of(&agent, components, &[guide]);
     for (more, left) in [
         (json!({ "toolExposure": "mixed" }), vec!["guide", "notes"]),
@@ -235,7 +235,7 @@ fn skills_are_left_until_a_list_takes_them_away() {
         // The lists have no say where everything is a tool.
         (json!({ "skillDenylist": ["*"] }), vec!["guide", "notes"]),
     ] {
-        let now = skills.left_by(&definition(more));
+        let now = skills.left_by(&definition(&more));
         let ids: Vec<&str> = now.skills().iter().map(|skill| skill.id.as_str()).collect();
         assert_eq!(ids, left);
         assert_eq!(now.tool("notes_add").is_some(), left.contains(&"notes"));
