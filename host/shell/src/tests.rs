@@ -1,3 +1,5 @@
+//! Command lines, and what they print and end with.
+
 mod attacks;
 
 use crate::{Answered, Came, Output, Wanted, run};

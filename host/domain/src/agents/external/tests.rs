@@ -1,3 +1,5 @@
+//! What an external agent's definition may say, and what its posts and answers become.
+
 use super::*;
 use crate::access::egress::{Scheme, permit};
 use serde_json::json;

@@ -1,3 +1,5 @@
+//! Components and folders as skills: what is offered, made, read and left out.
+
 use super::{Offer, SkillFault, SkillFolder, SkillSet, is_listed, offer, skills_of};
 use crate::access::tool::ToolDefinition;
 use crate::agents::definition::Definition;

@@ -1,3 +1,5 @@
+//! What panels a client may tell of, and what an agent reads of them.
+
 use super::*;
 use uuid::Uuid;
 

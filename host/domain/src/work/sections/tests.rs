@@ -1,3 +1,5 @@
+//! The sections of a prompt: their texts, their order, and when there is nothing to say.
+
 use super::*;
 use crate::access::tool::EffectClass;
 use crate::work::panels::{Panel, PanelContext};
