@@ -301,6 +301,14 @@ async fn a_model_that_gives_no_reply_and_an_agent_that_is_archived_are_told_of()
         failed["error"]["category"], "LLM_REQUEST_FAILED",
         "{failed}"
     );
+    let told = opened(&host, "assistant").await;
+    send(&host, &told, "hello").await;
+    let seen = until(&mut frames, "message.failed", &told.1).await;
+    let failed = of(&seen, "message.failed", &told.1);
+    assert_eq!(
+        failed["error"],
+        json!({ "code": "model-refused", "category": "LLM_REQUEST_FAILED", "retryable": false })
+    );
     let archive = format!("/api/agents/{}/archive", session.0);
     let archived = host.post(&archive, &json!({})).await.unwrap();
     assert_eq!(archived.status, 200, "{archived:?}");

@@ -2,6 +2,7 @@
 
 mod attempts;
 mod cuts;
+mod given_up;
 mod handed_over;
 mod marks;
 

@@ -209,10 +209,10 @@ fn a_task_that_its_agent_gives_up_over_an_outcome_is_told_with_the_code_of_that(
         since: NOW,
         queued: false,
     };
-    let given_up = Cause::of(&Decision::Fail {
+    let fail = Decision::Fail {
         reason: "`read_file` of `/data/a`: why".into(),
-    })
-    .expect("the end of a turn");
+    };
+    let given_up = Cause::of(&fail, None).expect("the end of a turn");
     let limit = Cause::Failed {
         code: "limit-reached".into(),
         reason: "it took 50 steps".into(),
