@@ -151,6 +151,10 @@ async fn a_delegation_is_watched_from_the_message_to_its_answer_and_no_word_is_t
         assert!(complete["data"][name].is_u64(), "{name}: {complete}");
     }
     assert_eq!(complete["data"]["model"], "m", "{complete}");
+    // The agent names no model: it asks the one that is configured.
+    let asked = of(&seen, "llm.request_start", &session.1);
+    assert_eq!(asked["data"]["model"], "m", "{asked}");
+    assert_eq!(asked["data"]["provider"], "scripted", "{asked}");
     assert_eq!(
         of(&seen, "tool.call_start", &session.1)["data"]["tool"],
         "delegate"
@@ -301,6 +305,8 @@ async fn a_model_that_gives_no_reply_and_an_agent_that_is_archived_are_told_of()
         failed["error"]["category"], "LLM_REQUEST_FAILED",
         "{failed}"
     );
+    assert_eq!(failed["data"]["model"], "m", "{failed}");
+    assert_eq!(failed["data"]["provider"], "scripted", "{failed}");
     let told = opened(&host, "assistant").await;
     send(&host, &told, "hello").await;
     let seen = until(&mut frames, "message.failed", &told.1).await;

@@ -144,14 +144,14 @@ impl Model<'_> {
         let mut is_refused = false;
         loop {
             let model = self.request.model.as_deref();
-            deltas.telling.asked(self.attempts.number(), model);
+            let asked = deltas.telling.asked(self.attempts.number(), model);
             let completion = self
                 .core
                 .gateway
                 .complete_leaving(&draw.prompt, deltas, trail, &self.payer())
                 .await;
             self.attempts.completed(&completion.attempts);
-            deltas.telling.answered(&completion);
+            deltas.telling.answered(asked, &completion);
             let reply = match completion.result {
                 Ok(reply) => reply,
                 Err(failure) => {
