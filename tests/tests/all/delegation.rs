@@ -2,7 +2,7 @@
 
 use agent_host_tests::world::target;
 use agent_host_tests::{Setup, World};
-use broker::{PostMessage, UploadFile};
+use broker::{By, PostMessage, PurgeOf, UploadFile};
 use domain::delegate::{CacheLimits, Priority, Target};
 use domain::digest::Digest;
 use domain::message::{Part, Role};
@@ -526,6 +526,34 @@ async fn nothing_that_was_read_is_used_again_with_other_code_or_grants() {
     let before = world.runs().await.len();
     world.reload(|_| ()).await;
     let told = world.play(twice()).await.join("\n");
+    assert_eq!(world.runs().await.len(), before + 2, "{told}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_read_for_a_session_is_read_again_after_its_purge() {
+    let cache = Some(CacheLimits::default());
+    let world = World::new(with(|setup| setup.limits.delegation_cache = cache)).await;
+    let reads = json!([{ "start": [delegate("a", &json!({}))] }]);
+    let session = world.open("puppet").await;
+    let script = json!({ "steps": reads }).to_string();
+    world.say("puppet", session, &script).await;
+    world.idle(session).await;
+    let agent = world.store().session(session).await.unwrap().unwrap().agent;
+    let me = UserId::local();
+    let puppet = target("puppet");
+    let deleting = world.broker.delete_session(By::from(&me), &puppet, session);
+    deleting.await.unwrap();
+    let before = world.runs().await.len();
+    let told = world.play(reads.clone()).await.join("\n");
+    assert!(told.contains(r#""cached":true"#), "{told}");
+    assert_eq!(world.runs().await.len(), before + 1, "{told}");
+
+    let what = PurgeOf::Session(broker::Target::Agent(agent), session);
+    world.broker.purge(By::from(&me), &what).await.unwrap();
+    let before = world.runs().await.len();
+    let told = world.play(reads).await.join("\n");
+    assert!(told.contains(r#""success":true"#), "{told}");
+    assert!(!told.contains(r#""cached":true"#), "{told}");
     assert_eq!(world.runs().await.len(), before + 2, "{told}");
 }
 
