@@ -90,7 +90,7 @@ pub(crate) fn finish(turn: Turn<'_>, settled: &[Settlement]) -> Result<Step, Str
             "trapped" => Ok(stopped("crashed", &format!("crashed: {}", failure.message))),
             _ => Err(refused(turn, failure)),
         },
-        outcome => Err(outcome.to_string()),
+        outcome => Err(format!("`{TOOL}`: {outcome}")),
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod languages;
 mod limits;
+mod refused;
 
 use crate::Coder;
 use agent_host_sdk::harness::{Conversation, Reply, Scene, Standing};
