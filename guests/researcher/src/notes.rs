@@ -60,12 +60,16 @@ impl Plan {
         })
     }
 
-    /// The questions that can be searched for, no more and no longer than asked for.
-    pub(crate) fn questions(self, count: usize) -> Vec<Question> {
+    /// The questions that can be searched for, no more and no longer than asked for. None of them
+    /// has the words of another, or words that were `searched` for already.
+    pub(crate) fn questions(self, count: usize, searched: &[String]) -> Vec<Question> {
+        let mut known: Vec<String> = searched.iter().map(|search| words_of(search)).collect();
         let mut questions: Vec<Question> = Vec::new();
         for planned in self.questions {
             let search = shortened(planned.search.trim(), QUESTION_BYTES_MAX);
-            if !search.is_empty() && !questions.iter().any(|known| known.search == search) {
+            let words = words_of(&search);
+            if !search.is_empty() && !known.contains(&words) {
+                known.push(words);
                 let question = shortened(planned.question.trim(), QUESTION_BYTES_MAX);
                 questions.push(Question { question, search });
             }
@@ -73,6 +77,12 @@ impl Plan {
         questions.truncate(count);
         questions
     }
+}
+
+/// The words of a search in small letters, with one space between them: what repeats are known by.
+fn words_of(search: &str) -> String {
+    let words: Vec<&str> = search.split_whitespace().collect();
+    words.join(" ").to_lowercase()
 }
 
 /// A claim with the number of the source that makes it.
