@@ -10,6 +10,8 @@ pub(crate) const PER_SOURCE_MAX: usize = 8;
 pub(crate) const NOTES_MAX: usize = 120;
 /// Bytes of a claim and of a quote.
 const WORDS_BYTES_MAX: usize = 400;
+/// Letters and digits of a quote that bears a note, unless the whole source has fewer.
+const QUOTE_CHARS_MIN: usize = 4;
 /// Bytes of a question and of its search words.
 const QUESTION_BYTES_MAX: usize = 300;
 
@@ -132,16 +134,18 @@ impl Noted {
         })
     }
 
-    /// The notes that hold: of this source, with words that its text has.
+    /// The notes that hold: of this source, with words that its text has, and no fewer of them than
+    /// bear anything.
     pub(crate) fn held_against(self, source: u32, text: &str) -> Vec<Note> {
         let text = plain(text);
+        let chars_min = QUOTE_CHARS_MIN.min(text.chars().count()).max(1);
         let mut notes: Vec<Note> = self
             .notes
             .into_iter()
             .filter(|note| note.source == source && !note.claim.trim().is_empty())
             .filter(|note| {
                 let quote = plain(&note.quote);
-                !quote.is_empty() && text.contains(&quote)
+                quote.chars().count() >= chars_min && text.contains(&quote)
             })
             .map(|note| Note {
                 claim: shortened(note.claim.trim(), WORDS_BYTES_MAX),
