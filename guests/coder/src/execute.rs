@@ -27,6 +27,8 @@ const TIMEOUT_MS_MAX: u64 = 3_600_000;
 const GRACE_MS: u64 = 5_000;
 /// Bytes of a long field's beginning, and of its end, in a reply: the first that fits.
 const EDGE_BYTES: [usize; 4] = [5 << 10, 2 << 10, 512, 128];
+/// Words of a crash by which calls, or the parts of a value, were nested too deeply.
+const NO_DEPTH: &str = "call stack exhausted";
 /// Words of a crash by which a value was asked for that no memory can hold: the interpreter gives
 /// up before it asks the host.
 const NO_ROOM: [&str; 2] = ["capacity overflow", "memory allocation of"];
@@ -87,10 +89,14 @@ pub(crate) fn finish(turn: Turn<'_>, settled: &[Settlement]) -> Result<Step, Str
                 "out-of-memory",
                 "the program asked for more memory at once than there can be",
             )),
-            "trapped" => Ok(stopped("crashed", &format!("crashed: {}", failure.message))),
+            "trapped" if failure.message.contains(NO_DEPTH) => Ok(stopped(
+                "crashed",
+                "the program, or a value that it made, is nested too deeply",
+            )),
+            "trapped" => Ok(stopped("crashed", &failure.message)),
             _ => Err(refused(turn, failure)),
         },
-        outcome => Err(outcome.to_string()),
+        outcome => Err(format!("`{TOOL}`: {outcome}")),
     }
 }
 

@@ -288,6 +288,47 @@ async fn a_delegation_without_calls_left_may_be_repeated_if_open_work_gives_some
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn delegations_of_one_reply_beyond_the_calls_that_are_left_name_the_limit() {
+    let call = format!("\n[[rule.reply.calls]]\ntool = \"delegate\"\narguments = {READ}\n");
+    let script = format!("{}{}", calling(READ), call.repeat(7));
+    for (max, tasks) in [(1, 0), (2, 1)] {
+        let world = World::new(with(|setup| {
+            setup.script = script.clone();
+            setup.definitions[2]["limits"] = json!({ "toolCallsMax": max });
+        }))
+        .await;
+        let session = world.open("assistant").await;
+        world.say("assistant", session, "go").await;
+        world.idle(session).await;
+        let messages = world.messages(session).await;
+        let results: Vec<Value> = messages
+            .iter()
+            .filter(|message| message.answers.is_some())
+            .map(|message| serde_json::from_str(&message.text()).unwrap())
+            .collect();
+        assert_eq!(results.len(), 8, "{results:?}");
+        let made = results.iter().filter(|result| result["taskId"].is_string());
+        assert_eq!(made.count(), tasks, "{results:?}");
+        for result in results.iter().filter(|it| it["taskId"].is_null()) {
+            assert_eq!(result["error"]["code"], "LIMIT_REACHED", "{result}");
+            let error = &result["error"];
+            assert_eq!(error["details"]["limit"], "toolCallsMax", "{result}");
+            let message = error["message"].as_str().unwrap();
+            assert!(message.contains("(toolCallsMax)"), "{result}");
+            assert_eq!(result["metadata"]["operation"], "read_file", "{result}");
+        }
+        // A task is made with the last call rather than with none.
+        let starts = world.starts().await;
+        let shares = starts.iter().skip(1);
+        assert!(
+            shares
+                .map(|start| start.limits.tool_calls_max)
+                .eq(vec![1_u32; tasks])
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn no_more_delegations_wait_than_may_and_none_of_a_turn_that_is_waited_for() {
     let world = World::new(with(|setup| {
         setup.limits.dispatch.children_max = 1;
@@ -306,7 +347,9 @@ async fn no_more_delegations_wait_than_may_and_none_of_a_turn_that_is_waited_for
         .await;
     let refused = told.iter().find(|line| line.starts_with("c ")).unwrap();
     assert!(
-        refused.contains(r#""code":"LIMIT_REACHED""#) && refused.contains("(childrenMax)"),
+        refused.contains(r#""code":"LIMIT_REACHED""#)
+            && refused.contains(r#""limit":"delegationsQueuedMax""#)
+            && refused.contains("(childrenMax)"),
         "{told:?}"
     );
     let two = json!({ "until": "all", "start": [delegate("a", &none), delegate("b", &none)] });

@@ -2,7 +2,7 @@
 
 use super::Run;
 use super::decide::{PASSED_OVER, Saying};
-use super::delegated::{delegation, is_delegation, undelegated};
+use super::delegated::{Unmade, delegation, is_delegation, undelegated};
 use super::settle::{Ended, settlement, stopped};
 use super::taint::is_any_marked;
 use crate::events::agent::Agent;
@@ -117,7 +117,7 @@ pub fn cut_off(
     let told = said.messages.clone();
     let history: Vec<&Message> = run.messages.iter().map(Arc::as_ref).chain(&told).collect();
     said.place_results(&history, &mut stops);
-    said.pair_what_is_left(&history, run, &[], PASSED_OVER);
+    said.pair_what_is_left(&history, run, &[], &Unmade::PassedOver(PASSED_OVER));
     said.place(Draft::text(Role::Notice, "host", notice));
     (stops, said.messages)
 }
