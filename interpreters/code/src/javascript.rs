@@ -17,6 +17,7 @@ mod reader;
 mod rendering;
 mod ticks;
 mod timers;
+mod top_level;
 mod world;
 
 use crate::output::{Ending, RunResult, Thrown};
@@ -186,21 +187,31 @@ fn never_resolved() -> JsError {
         .into()
 }
 
-/// Reads a program. One that cannot be read for its `await` or `return` at the top level becomes
-/// the body of a function, which returns the value of its last expression.
+/// Reads a program. One that has an `await` or `return` at its top level becomes the body of a
+/// function, which returns the value of its last expression.
 fn parse(code: &str, world: &World, context: &mut Context) -> JsResult<Script> {
+    let may_await = code.contains("await");
+    if may_await
+        && top_level::reads_await(code)
+        && let Ok(script) = wrapped(code, world, context)
+    {
+        return Ok(script);
+    }
     let error = match ticking(code, world, context) {
         Ok(script) => return Ok(script),
         Err(error) => error,
     };
-    if !code.contains("await") && !code.contains("return") {
+    if !may_await && !code.contains("return") {
         return Err(error);
     }
+    wrapped(code, world, context).map_err(|_| error)
+}
+
+/// Reads a program as the body of a function.
+fn wrapped(code: &str, world: &World, context: &mut Context) -> JsResult<Script> {
     let body = endings::returning(code);
     let wrapped = format!("{WRAP_OPEN}{}\n}})()", body.code);
-    let Ok(script) = ticking(&wrapped, world, context) else {
-        return Err(error);
-    };
+    let script = ticking(&wrapped, world, context)?;
     let mut inserts = world.inserts.borrow_mut();
     inserts.push(Insert {
         before: Place::FIRST,

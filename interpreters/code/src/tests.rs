@@ -1,6 +1,7 @@
 //! Programs, each with what comes of it.
 
 mod errors;
+mod top_level;
 
 use crate::request::Allowance;
 use crate::{Code, Ending, RunResult, javascript};
