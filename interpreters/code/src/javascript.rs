@@ -183,7 +183,7 @@ fn evaluate(code: &str, world: &Rc<World>, context: &mut Context) -> Result<JsVa
 /// The error of a program that is left waiting when there is nothing more to run.
 fn never_resolved() -> JsError {
     JsNativeError::error()
-        .with_message("the program awaits a promise that nothing resolves")
+        .with_message(errors::NEVER_RESOLVED)
         .into()
 }
 
@@ -204,7 +204,7 @@ fn parse(code: &str, world: &World, context: &mut Context) -> JsResult<Script> {
     if !may_await && !code.contains("return") {
         return Err(error);
     }
-    wrapped(code, world, context).map_err(|_| error)
+    wrapped(code, world, context).map_err(|_| top_level::error_as_body(code).unwrap_or(error))
 }
 
 /// Reads a program as the body of a function.

@@ -7,7 +7,7 @@ use boa_engine::ast::scope::Scope;
 use boa_engine::ast::visitor::{VisitWith as _, Visitor};
 use boa_engine::interner::{Interner, Sym};
 use boa_engine::parser::{Error, Parser};
-use boa_engine::Source;
+use boa_engine::{JsError, Source};
 use std::ops::ControlFlow;
 
 /// Returns whether a program that is a script reads `await` as a name outside of its functions, as
@@ -21,6 +21,19 @@ pub(super) fn reads_await(code: &str) -> bool {
         return false;
     };
     Reads(name).visit_script(&script).is_break()
+}
+
+/// Returns the error of a program that cannot be the body of a function either: at its own place,
+/// where the error as a script may be about the first `await`. A body ends at a bracket too many,
+/// which only a module complains of.
+pub(super) fn error_as_body(code: &str) -> Option<JsError> {
+    let as_module = || {
+        Parser::new(Source::from_bytes(code))
+            .parse_module(&Scope::new_global(), &mut Interner::new())
+            .err()
+    };
+    let as_body = body(code, &mut Interner::new()).err();
+    as_body.or_else(as_module).map(JsError::from)
 }
 
 /// Reads a program as the body of a function that awaits.
