@@ -35,8 +35,8 @@ use world::{Rejections, World};
 
 /// The program's name in its errors.
 pub(crate) const PROGRAM: &str = "program.js";
-/// Steps between two looks at the clock: instructions, by their cost.
-const SLICE_COST: u32 = 20_000;
+/// Instructions of a slice, by their cost: few, since any of them may be a long one.
+const SLICE_COST: u32 = 50;
 /// Calls within calls. Most of them take no stack of the sandbox's.
 const CALLS_MAX: usize = 2_000;
 /// Values on the engine's own stack.
@@ -110,7 +110,7 @@ pub(crate) fn run(code: &str, allowance: Allowance) -> RunResult {
         }
         Ended::TimedOut => {
             result.status = Ending::TimedOut;
-            result.error = Some(errors::timed_out(allowance));
+            result.error = Some(errors::timed_out(&world.clock));
         }
     }
     result
@@ -242,9 +242,8 @@ fn in_slices(script: &Script, world: &World, context: &mut Context) -> Result<Js
     let mut running = pin!(script.evaluate_async_with_budget(context, SLICE_COST));
     let mut task = task::Context::from_waker(Waker::noop());
     loop {
-        match running.as_mut().poll(&mut task) {
-            Poll::Ready(result) => return Ok(result?),
-            Poll::Pending => world.clock.count(u64::from(SLICE_COST)),
+        if let Poll::Ready(result) = running.as_mut().poll(&mut task) {
+            return Ok(result?);
         }
         if world.clock.is_over() {
             return Err(Stop::TimeUp);

@@ -305,9 +305,14 @@ async fn an_endless_program_keeps_its_output_under_the_default_limits() {
     for code in [
         "console.log('begun'); while (true);",
         "await null; console.log('begun'); while (true);",
+        "console.log('begun'); let s = ''; for (;;) s += 'x'",
+        "console.log('begun'); for (;;) console.log('x'.repeat(1000))",
+        "console.log('begun'); for (;;) JSON.stringify(Array(1000).fill(1))",
+        "await null; console.log('begun'); for (;;) JSON.stringify(Array(1000).fill(1))",
     ] {
         let ran = coded(&world, "execute_code", json!({ "code": code })).await;
         assert_eq!(ran["status"], "timed-out", "{code}: {ran}");
-        assert_eq!(ran["stdout"], "begun\n", "{code}: {ran}");
+        let stdout = ran["stdout"].as_str().unwrap_or_default();
+        assert!(stdout.starts_with("begun\n"), "{code}: {ran}");
     }
 }

@@ -1,12 +1,12 @@
 //! Errors of a program, with the place in it that they are about.
 
+use super::clock::ProgramClock;
 use super::names::place_of_read;
 use super::places::{Place, last_line};
 use super::rendering::text_of;
 use super::world::World;
 use super::{CALLS_MAX, PROGRAM};
 use crate::output::Thrown;
-use crate::request::Allowance;
 use boa_engine::{
     Context, EngineError, JsError, JsObject, JsString, JsValue, RuntimeLimitError, js_string,
 };
@@ -109,7 +109,8 @@ pub(super) fn unnamed(message: &str) -> Thrown {
 }
 
 /// The error of a program whose time was up.
-pub(super) fn timed_out(allowance: Allowance) -> Thrown {
+pub(super) fn timed_out(clock: &ProgramClock) -> Thrown {
+    let allowance = clock.allowance();
     let whole_ms = allowance.whole.as_millis();
     let computing_ms = allowance.computing.as_millis();
     let is_bounded_twice = computing_ms < whole_ms;
@@ -118,10 +119,17 @@ pub(super) fn timed_out(allowance: Allowance) -> Thrown {
     } else {
         format!("{whole_ms} ms, timers included")
     };
+    let run_ms = clock.run_ms();
+    let ran = match clock.skipped_ms() {
+        0 => format!("{run_ms} ms"),
+        skipped_ms => format!("{run_ms} ms, and {skipped_ms} ms that its timers skipped"),
+    };
     Thrown {
         name: "TimedOut".to_owned(),
         hint: is_bounded_twice.then(|| "A call with a `timeout` may have more.".to_owned()),
-        ..unnamed(&format!("the program was stopped: it had {had}"))
+        ..unnamed(&format!(
+            "the program was stopped after {ran}: it had {had}"
+        ))
     }
 }
 
