@@ -290,9 +290,9 @@ async fn a_delegation_without_calls_left_may_be_repeated_if_open_work_gives_some
 #[tokio::test(flavor = "multi_thread")]
 async fn delegations_of_one_reply_beyond_the_calls_that_are_left_name_the_limit() {
     let call = format!("\n[[rule.reply.calls]]\ntool = \"delegate\"\narguments = {READ}\n");
-    // Where no calls are left, a notice for the model stands behind the results.
-    let script = format!("{}{}", calling(READ), call.repeat(7))
-        .replace(r#"last = "tool""#, "results = { min = 1 }");
+    // Where no calls are left, the agent asks for an answer without tools.
+    let answer = "[[rule]]\nwhen = { userContains = \"No more tools\" }\nreply = { text = \"That is all.\" }\n";
+    let script = format!("{answer}{}{}", calling(READ), call.repeat(7));
     for (max, tasks) in [(1, 0), (2, 1)] {
         let world = World::new(with(|setup| {
             setup.script = script.clone();
