@@ -25,8 +25,17 @@ const TIMEOUT_MS_MAX: u64 = 3_600_000;
 /// between instructions, and one of them may take for ever. The timer runs from the step on, and
 /// the call may have to wait for its place before its own time begins.
 const GRACE_MS: u64 = 5_000;
+/// Milliseconds that a tool lets a program run for if its call has no `timeout`.
+const TOOL_MS: u64 = 800;
+/// Milliseconds before a call is given up at which the tool stops the program itself, so that its
+/// output is kept.
+const MARGIN_MS: u64 = 500;
+/// The part of a call's time that this is at most: one in so many.
+const MARGIN_PART: u64 = 4;
 /// Bytes of a long field's beginning, and of its end, in a reply: the first that fits.
 const EDGE_BYTES: [usize; 4] = [5 << 10, 2 << 10, 512, 128];
+/// Words of a crash by which calls, or the parts of a value, were nested too deeply.
+const NO_DEPTH: &str = "call stack exhausted";
 /// Words of a crash by which a value was asked for that no memory can hold: the interpreter gives
 /// up before it asks the host.
 const NO_ROOM: [&str; 2] = ["capacity overflow", "memory allocation of"];
@@ -42,17 +51,31 @@ pub(crate) fn begin(
     if let Some(language) = asked.language {
         arguments.insert("language".to_owned(), language.into());
     }
-    if let Some(timeout) = asked.timeout {
+    let before_end = timeout_ms.map(|ms| ms - ms / RESERVE_PART);
+    let own = program_ms(asked.timeout, before_end);
+    if let Some(timeout) = own {
         arguments.insert("timeout".to_owned(), timeout.into());
     }
     let mut start = vec![Operation::tool(RUN, tool, arguments.into())];
-    let own = asked.timeout.map(|ms| ms.saturating_add(GRACE_MS));
-    let before_end = timeout_ms.map(|ms| ms - ms / RESERVE_PART);
-    let time_ms = own.into_iter().chain(before_end).min();
+    let with_grace = own.map(|ms| ms.saturating_add(GRACE_MS));
+    let time_ms = with_grace.into_iter().chain(before_end).min();
     if let Some(time_ms) = time_ms.filter(|time_ms| *time_ms <= TIMEOUT_MS_MAX) {
         start.push(Operation::timer_ms("time", time_ms));
     }
     Ok(Work::Execute.kept_by(Step::start(start).until_any()))
+}
+
+/// Returns the milliseconds that a call asks for its program: those of the task, within the time
+/// after which the call is given up. None where the tool's own are right.
+fn program_ms(asked_ms: Option<u64>, call_ms: Option<u64>) -> Option<u64> {
+    let Some(call_ms) = call_ms else {
+        return asked_ms;
+    };
+    let most_ms = call_ms - MARGIN_MS.min(call_ms / MARGIN_PART);
+    match asked_ms {
+        Some(asked_ms) => Some(asked_ms.min(most_ms)),
+        None => (most_ms < TOOL_MS).then_some(most_ms),
+    }
 }
 
 pub(crate) fn finish(turn: Turn<'_>, settled: &[Settlement]) -> Result<Step, String> {
@@ -87,10 +110,14 @@ pub(crate) fn finish(turn: Turn<'_>, settled: &[Settlement]) -> Result<Step, Str
                 "out-of-memory",
                 "the program asked for more memory at once than there can be",
             )),
-            "trapped" => Ok(stopped("crashed", &format!("crashed: {}", failure.message))),
+            "trapped" if failure.message.contains(NO_DEPTH) => Ok(stopped(
+                "crashed",
+                "the program, or a value that it made, is nested too deeply",
+            )),
+            "trapped" => Ok(stopped("crashed", &failure.message)),
             _ => Err(refused(turn, failure)),
         },
-        outcome => Err(outcome.to_string()),
+        outcome => Err(format!("`{TOOL}`: {outcome}")),
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod languages;
 mod limits;
+mod refused;
 
 use crate::Coder;
 use agent_host_sdk::harness::{Conversation, Reply, Scene, Standing};
@@ -299,7 +300,7 @@ fn a_language_that_is_not_there_fails_the_task_with_those_that_are() {
 }
 
 #[test]
-fn a_crash_for_want_of_memory_is_told_from_any_other() {
+fn a_crash_says_whether_it_was_for_want_of_memory_or_of_depth() {
     for (message, status, said) in [
         (
             "the tool crashed: panicked at raw_vec.rs:1:1: capacity overflow (unreachable)",
@@ -312,9 +313,14 @@ fn a_crash_for_want_of_memory_is_told_from_any_other() {
             "more memory at once",
         ),
         (
-            "the tool crashed: call stack exhausted",
+            "the tool crashed: wasm trap: call stack exhausted",
             "crashed",
-            "crashed: the tool crashed: call stack exhausted",
+            "the program, or a value that it made, is nested too deeply",
+        ),
+        (
+            "the tool crashed: empty poll list",
+            "crashed",
+            "the tool crashed: empty poll list",
         ),
     ] {
         let work = json!(crate::task::Work::Execute);
@@ -335,6 +341,7 @@ fn a_crash_for_want_of_memory_is_told_from_any_other() {
         assert_eq!(told["status"], status, "{message}");
         let words = told["error"]["message"].as_str().unwrap();
         assert!(words.contains(said), "{words}");
+        assert!(!words.starts_with("crashed: "), "{words}");
     }
 }
 

@@ -68,6 +68,9 @@ pub(crate) struct Research {
     /// Rounds that were begun.
     pub(crate) depth: u32,
     pub(crate) questions: Vec<Question>,
+    /// The words that were searched for, in all rounds.
+    #[serde(default)]
+    pub(crate) searched: Vec<String>,
     pub(crate) sources: Vec<Source>,
     /// True if a search ended and found nothing.
     #[serde(default)]
@@ -89,6 +92,7 @@ impl Research {
             stage: Stage::New,
             depth: 1,
             questions: Vec::new(),
+            searched: Vec::new(),
             sources: Vec::new(),
             searched_in_vain: false,
             notes: Vec::new(),

@@ -10,6 +10,8 @@ pub(crate) const PER_SOURCE_MAX: usize = 8;
 pub(crate) const NOTES_MAX: usize = 120;
 /// Bytes of a claim and of a quote.
 const WORDS_BYTES_MAX: usize = 400;
+/// Letters and digits of a quote that bears a note, unless the whole source has fewer.
+const QUOTE_CHARS_MIN: usize = 4;
 /// Bytes of a question and of its search words.
 const QUESTION_BYTES_MAX: usize = 300;
 
@@ -60,12 +62,16 @@ impl Plan {
         })
     }
 
-    /// The questions that can be searched for, no more and no longer than asked for.
-    pub(crate) fn questions(self, count: usize) -> Vec<Question> {
+    /// The questions that can be searched for, no more and no longer than asked for. None of them
+    /// has the words of another, or words that were `searched` for already.
+    pub(crate) fn questions(self, count: usize, searched: &[String]) -> Vec<Question> {
+        let mut known: Vec<String> = searched.iter().map(|search| words_of(search)).collect();
         let mut questions: Vec<Question> = Vec::new();
         for planned in self.questions {
             let search = shortened(planned.search.trim(), QUESTION_BYTES_MAX);
-            if !search.is_empty() && !questions.iter().any(|known| known.search == search) {
+            let words = words_of(&search);
+            if !search.is_empty() && !known.contains(&words) {
+                known.push(words);
                 let question = shortened(planned.question.trim(), QUESTION_BYTES_MAX);
                 questions.push(Question { question, search });
             }
@@ -73,6 +79,12 @@ impl Plan {
         questions.truncate(count);
         questions
     }
+}
+
+/// The words of a search in small letters, with one space between them: what repeats are known by.
+fn words_of(search: &str) -> String {
+    let words: Vec<&str> = search.split_whitespace().collect();
+    words.join(" ").to_lowercase()
 }
 
 /// A claim with the number of the source that makes it.
@@ -122,16 +134,18 @@ impl Noted {
         })
     }
 
-    /// The notes that hold: of this source, with words that its text has.
+    /// The notes that hold: of this source, with words that its text has, and no fewer of them than
+    /// bear anything.
     pub(crate) fn held_against(self, source: u32, text: &str) -> Vec<Note> {
         let text = plain(text);
+        let chars_min = QUOTE_CHARS_MIN.min(text.chars().count()).max(1);
         let mut notes: Vec<Note> = self
             .notes
             .into_iter()
             .filter(|note| note.source == source && !note.claim.trim().is_empty())
             .filter(|note| {
                 let quote = plain(&note.quote);
-                !quote.is_empty() && text.contains(&quote)
+                quote.chars().count() >= chars_min && text.contains(&quote)
             })
             .map(|note| Note {
                 claim: shortened(note.claim.trim(), WORDS_BYTES_MAX),

@@ -59,16 +59,11 @@ impl Prompts<'_> {
     /// Asks which questions are open after a round.
     pub(crate) fn gaps(&self, research: &Research) -> ModelRequest {
         let count = self.settings.questions;
-        let searched: Vec<&str> = research
-            .questions
-            .iter()
-            .map(|question| question.search.as_str())
-            .collect();
         let words = format!(
-            "{}Searched for in the last round:\n{}\n\nThe notes:\n{}\n\nNow write the open \
-             questions, {count} at most, or none.",
+            "{}Searched for so far:\n{}\n\nThe notes:\n{}\n\nNow write the open questions, \
+             {count} at most, or none.",
             self.query(),
-            fenced(&searched.join("\n")),
+            fenced(&research.searched.join("\n")),
             fenced(&noted(research)),
         );
         self.request(GAPS, words, Plan::schema(count))

@@ -165,7 +165,7 @@ impl<'w> Stages<'w, '_> {
 
     fn take_plan(&mut self, settlement: &Settlement) {
         self.research.questions = match settlement.reply::<Plan>() {
-            Ok(plan) => plan.questions(self.desk.settings.questions),
+            Ok(plan) => plan.questions(self.desk.settings.questions, &self.research.searched),
             Err(reason) => {
                 self.trouble("Questions could not be planned", &reason);
                 Vec::new()
@@ -230,6 +230,8 @@ impl<'w> Stages<'w, '_> {
             return self.cut_short(why);
         }
         let questions = self.research.questions.clone();
+        let searches = questions.iter().map(|question| question.search.clone());
+        self.research.searched.extend(searches);
         let asked: Vec<String> = questions
             .iter()
             .map(|question| one_line(&question.search, SHOWN_BYTES_MAX))

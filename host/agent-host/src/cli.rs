@@ -57,8 +57,9 @@ pub(crate) const COMPILE_COMMAND: &str = "compile-component";
         so AGENT_HOST__LIMITS__HOPS_MAX=8 is limits.hopsMax\n  \
         AGENT_HOST_TOKEN        an API key or token for the commands that ask a running host; by \
         default its own token\n  \
-        AGENT_HOST_COMPONENTS   the folder with the built-in components\n  RUST_LOG, NO_COLOR      \
-        as usual"
+        AGENT_HOST_COMPONENTS   the folder with the built-in components\n  \
+        RUST_LOG                the filter of the log, before server.log\n  \
+        NO_COLOR                as usual"
 )]
 pub(crate) struct Cli {
     /// The config file, TOML or JSON by its extension

@@ -39,17 +39,13 @@ use crate::config::{Loaded, load, locate};
 use crate::dev::dev;
 use crate::failure::{Exit, Failure};
 use crate::invocation;
-use crate::log::LogRedaction;
+use crate::log;
 use crate::serve::{Manner, serve};
 use crate::terminal::Terminal;
 use std::path::Path;
 
 /// Runs what the command line asks for.
-pub(crate) async fn run(
-    cli: Cli,
-    terminal: Terminal,
-    redaction: LogRedaction,
-) -> Result<(), Failure> {
+pub(crate) async fn run(cli: Cli, terminal: Terminal) -> Result<(), Failure> {
     let Cli {
         config,
         data,
@@ -57,11 +53,20 @@ pub(crate) async fn run(
         ..
     } = cli;
     let load = || configuration(config.as_deref(), data.as_deref());
+    if !matches!(command, Command::Serve(_) | Command::Dev(_)) {
+        log::begin(log::QUIET);
+    }
     match command {
         Command::Serve(options) => {
-            Box::pin(serve(load()?, Manner::of(&options), terminal, &redaction)).await
+            let loaded = load()?;
+            let redaction = log::begin(&loaded.config.server.log);
+            Box::pin(serve(loaded, Manner::of(&options), terminal, &redaction)).await
         }
-        Command::Dev(options) => Box::pin(dev(load()?, &options, terminal, &redaction)).await,
+        Command::Dev(options) => {
+            let loaded = load()?;
+            let redaction = log::begin(&loaded.config.server.log);
+            Box::pin(dev(loaded, &options, terminal, &redaction)).await
+        }
         Command::New(what) => crate::new::run(&what, terminal),
         Command::Init(what) => crate::init::run(&what, terminal),
         Command::Plugin(what) => crate::plugin::run(what, terminal).await,

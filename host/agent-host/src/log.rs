@@ -2,10 +2,12 @@
 
 use domain::redact::Redactor;
 use std::backtrace::{Backtrace, BacktraceStatus};
+use std::ffi::OsStr;
 use std::io::{IsTerminal, Write, stderr};
 use std::panic::PanicHookInfo;
 use std::sync::{Arc, OnceLock};
 use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::fmt::MakeWriter;
 
 /// The redactor of the log, once the secrets are known.
@@ -43,12 +45,67 @@ impl<'a> MakeWriter<'a> for LogRedaction {
     }
 }
 
-/// Begins to log to stderr: notable events while serving, otherwise warnings. `RUST_LOG` overrides
-/// this.
-pub(crate) fn begin(serving: bool) -> LogRedaction {
+/// The variable whose filter goes before the configured one.
+const VARIABLE: &str = "RUST_LOG";
+/// The filter of a host that is configured without one: notable events.
+pub(crate) const SERVING: &str = "info";
+/// The filter of all other commands.
+pub(crate) const QUIET: &str = "warn";
+
+/// Reads a filter of the log as the configuration has it.
+///
+/// # Errors
+/// It is none, or has a word that is no level.
+pub(crate) fn parse(text: &str) -> Result<EnvFilter, String> {
+    // As a filter, a misspelt level would be a part of the program that is logged alone and whole.
+    let is_word = |part: &&str| !part.contains(['=', '[', '{', '}', ']']);
+    let wrong = text
+        .split(',')
+        .filter(is_word)
+        .find(|part| part.is_empty() || part.parse::<LevelFilter>().is_err());
+    if let Some(wrong) = wrong {
+        return Err(format!(
+            "`{wrong}` is no level of the log; write `off`, `error`, `warn`, `info`, `debug` or \
+             `trace`, or a part of the program with its own, such as `warn,broker=debug`"
+        ));
+    }
+    EnvFilter::try_new(text).map_err(|error| format!("`{text}` is no filter of the log: {error}"))
+}
+
+/// The filter to log by.
+struct Chosen {
+    filter: EnvFilter,
+    /// The reason why the filter of the environment is not used, if it has one that is none.
+    refused: Option<String>,
+}
+
+impl Chosen {
+    /// Chooses the filter of the environment, or without one the configured filter.
+    fn new(variable: Option<&OsStr>, configured: &str) -> Self {
+        let mut refused = None;
+        if let Some(text) = variable.filter(|text| !text.is_empty()) {
+            match text.to_str().map(EnvFilter::try_new) {
+                Some(Ok(filter)) => {
+                    return Self {
+                        filter,
+                        refused: None,
+                    };
+                }
+                Some(Err(error)) => refused = Some(error.to_string()),
+                None => refused = Some("it is not text".to_owned()),
+            }
+        }
+        Self {
+            filter: EnvFilter::new(configured),
+            refused,
+        }
+    }
+}
+
+/// Begins to log to stderr by a filter. That of `RUST_LOG` goes before it.
+pub(crate) fn begin(configured: &str) -> LogRedaction {
     let redaction = LogRedaction::default();
-    let filter = EnvFilter::try_from_default_env()
-        .unwrap_or_else(|_| EnvFilter::new(if serving { "info" } else { "warn" }));
+    let Chosen { filter, refused } = Chosen::new(std::env::var_os(VARIABLE).as_deref(), configured);
     let colours =
         stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
     // A log that takes no more lines loses them: to say so on the same stderr would be a panic of
@@ -60,6 +117,12 @@ pub(crate) fn begin(serving: bool) -> LogRedaction {
         .log_internal_errors(false)
         .init();
     std::panic::set_hook(Box::new(log_panic));
+    if let Some(error) = refused {
+        tracing::warn!(
+            error,
+            "{VARIABLE} is no filter of the log; it is filtered by `{configured}` instead"
+        );
+    }
     redaction
 }
 
@@ -77,4 +140,47 @@ fn log_panic(panic: &PanicHookInfo<'_>) {
         backtrace = backtrace.map(tracing::field::display),
         "panicked: {message}"
     );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Chosen, parse};
+    use std::ffi::OsStr;
+
+    #[test]
+    fn a_filter_of_the_log_has_levels_and_no_other_words() {
+        for text in [
+            "info",
+            "WARN",
+            "off",
+            "warn,broker=debug",
+            "info,[turn{session}]=trace",
+        ] {
+            assert!(parse(text).is_ok(), "{text}");
+        }
+        for (text, told) in [
+            ("inof", "`inof` is no level"),
+            ("info,broker", "`broker` is no level"),
+            ("", "`` is no level"),
+            ("info, broker=debug", "is no filter of the log"),
+            ("broker=loud", "`broker=loud` is no filter of the log"),
+        ] {
+            let error = parse(text).map(drop).unwrap_err();
+            assert!(error.contains(told), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_filter_of_the_environment_goes_first_and_one_that_is_none_is_told() {
+        for (variable, filter, is_refused) in [
+            (None, "warn", false),
+            (Some(""), "warn", false),
+            (Some("debug"), "debug", false),
+            (Some("broker=loud"), "warn", true),
+        ] {
+            let chosen = Chosen::new(variable.map(OsStr::new), "warn");
+            assert_eq!(chosen.filter.to_string(), filter, "{variable:?}");
+            assert_eq!(chosen.refused.is_some(), is_refused, "{variable:?}");
+        }
+    }
 }

@@ -79,7 +79,6 @@ fn main() -> ExitCode {
         return command::confine_program(what);
     }
     let terminal = Terminal::new(cli.json, cli.quiet);
-    let redaction = log::begin(matches!(cli.command, Command::Serve(_) | Command::Dev(_)));
     let mut threads = tokio::runtime::Builder::new_multi_thread();
     threads
         .enable_all()
@@ -90,7 +89,7 @@ fn main() -> ExitCode {
         .and_then(|runtime| {
             let ended = runtime.block_on(async {
                 outlive_files_that_are_full()?;
-                command::run(cli, terminal, redaction).await
+                command::run(cli, terminal).await
             });
             // A thread that the system holds on to, in a file that does not answer, must not keep
             // the process from ending.

@@ -4,11 +4,14 @@ use crate::cli::KEEP_COMMAND;
 use crate::config::{Config, Loaded};
 use crate::failure::{Exit, Failure};
 use anyhow::anyhow;
+use domain::definition::Definition;
+use domain::delegate::Target;
+use domain::path::PathKind;
 use llm::Gateway;
 use llm::program::Keeper;
 
-/// Sets up the models of the configuration, and checks that the providers of each definition's
-/// model take its settings.
+/// Sets up the models of the configuration, and checks that those of its agents take their
+/// settings.
 pub(crate) fn gateway(loaded: &Loaded) -> Result<Gateway, Failure> {
     #[expect(
         clippy::disallowed_methods,
@@ -25,17 +28,46 @@ pub(crate) fn gateway(loaded: &Loaded) -> Result<Gateway, Failure> {
     Ok(gateway)
 }
 
-/// Checks that the providers of each definition's model take its settings.
+/// Checks that the models of each definition's agents take their settings.
 pub(crate) fn check_agents(gateway: &Gateway, config: &Config) -> Result<(), Failure> {
-    for (index, definition) in config.definitions().iter().enumerate() {
+    let paths = config.path_settings();
+    let definitions = config.definitions();
+    for (index, definition) in definitions.iter().enumerate() {
         let sampling = definition.generation.sampling(false);
-        gateway
-            .check_sampling(definition.model.as_deref(), &sampling)
-            .map_err(|unfit| {
+        for kind in kinds(definition, &definitions) {
+            let model = paths.model_of(kind, definition);
+            gateway.check_sampling(model, &sampling).map_err(|unfit| {
                 let field = unfit.field;
-                let told = anyhow!("agents[{index}].generation.{field}: {unfit}");
+                let by_role = if model == definition.model.as_deref() {
+                    ""
+                } else {
+                    "; its agents have the model of their role (`roles`)"
+                };
+                let told = anyhow!("agents[{index}].generation.{field}: {unfit}{by_role}");
                 Failure::new(Exit::Usage, told)
             })?;
+        }
     }
     Ok(())
+}
+
+/// Returns the kinds of agents that a definition is for: those for which it is named, or else
+/// agents that people talk with.
+fn kinds(definition: &Definition, all: &[Definition]) -> Vec<PathKind> {
+    let id = &definition.agent_id;
+    let memories = || all.iter().filter_map(|other| other.memory.as_ref());
+    let is_target = Target::from_word(&id.0).is_some();
+    let reads = memories().any(|memory| memory.agent == *id);
+    let searches = memories().any(|memory| memory.search.as_ref() == Some(id));
+    let named = [
+        is_target.then_some(PathKind::Sub),
+        reads.then_some(PathKind::Memory),
+        searches.then_some(PathKind::Search),
+    ];
+    let named: Vec<PathKind> = named.into_iter().flatten().collect();
+    if named.is_empty() {
+        vec![PathKind::Agent]
+    } else {
+        named
+    }
 }

@@ -318,8 +318,9 @@ pub(crate) async fn queried_agent(
     asked: Option<&str>,
 ) -> Result<Option<AgentId>, Problem> {
     let path = match asked {
+        None => return Ok(None),
         Some(path) if path.starts_with('/') => path,
-        id => return read_query("agent", id),
+        Some(id) => return queried_agent_id(id).map(Some),
     };
     if !caller.scopes.contains(&Scope::Admin) {
         let target = Target::Path(path.to_owned());
@@ -333,6 +334,16 @@ pub(crate) async fn queried_agent(
             Err(problem.at(RequestPart::Query("agent")))
         }
     }
+}
+
+/// Reads the parameter `agent` of a query that is no path.
+pub(crate) fn queried_agent_id(id: &str) -> Result<AgentId, Problem> {
+    id.parse::<AgentId>().map_err(|_| {
+        let detail = format!(
+            "`{id}` is neither the UUID of an agent nor the path of one, which begins with `/`"
+        );
+        Problem::invalid_query("agent", detail)
+    })
 }
 
 fn require_json(headers: &HeaderMap) -> Result<(), Problem> {

@@ -11,7 +11,7 @@
 //! - a chat that begins with its first message: `command/beginning.rs`
 //! - post and await: `command/awaiting.rs`
 //! - messages that wait: looked at and taken back: `command/queue.rs`
-//! - opening of sessions: `command/opening.rs`
+//! - opening of sessions, and their models: `command/opening.rs`, `command/generation.rs`
 //! - agents, and who may make one where: `command/agents.rs`, `command/placing.rs`
 //! - users of an agent, archiving: `command/assignments.rs`, `command/archiving.rs`
 //! - keys of connectors: `command/connectors.rs`
@@ -56,6 +56,7 @@ mod ending;
 mod error;
 mod external;
 mod files;
+mod generation;
 mod grouped;
 mod guards;
 mod import;

@@ -188,6 +188,14 @@ impl KeptResults {
         state.awaited.push_back((operation, key, user.clone()));
     }
 
+    /// Forgets all results, whoever they are of, and keeps none of the delegations under way. What
+    /// a purge erases is among them, or on its way here from a worker that still goes on.
+    pub(crate) fn forget_all(&self) {
+        let mut state = self.state();
+        state.cache = Cache::default();
+        state.awaited.clear();
+    }
+
     /// Keeps the result of an operation, if it is to be kept and the catalogue is still the same.
     pub(crate) fn keep(
         &self,

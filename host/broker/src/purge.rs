@@ -247,6 +247,8 @@ pub(crate) async fn finish(
     stream: Stream,
     request: Option<&Request>,
 ) -> Result<Purged, Error> {
+    // Not before the purge has begun: until then what is purged may still hand work over.
+    core.kept_results.forget_all();
     match stream {
         Stream::Session(session) => purge_session(core, session, request).await,
         Stream::Agent(agent) => purge_agent(core, agent, request).await,

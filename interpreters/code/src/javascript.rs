@@ -17,6 +17,7 @@ mod reader;
 mod rendering;
 mod ticks;
 mod timers;
+mod top_level;
 mod world;
 
 use crate::output::{Ending, RunResult, Thrown};
@@ -34,8 +35,8 @@ use world::{Rejections, World};
 
 /// The program's name in its errors.
 pub(crate) const PROGRAM: &str = "program.js";
-/// Steps between two looks at the clock: instructions, by their cost.
-const SLICE_COST: u32 = 20_000;
+/// Instructions of a slice, by their cost: few, since any of them may be a long one.
+const SLICE_COST: u32 = 50;
 /// Calls within calls. Most of them take no stack of the sandbox's.
 const CALLS_MAX: usize = 2_000;
 /// Values on the engine's own stack.
@@ -109,7 +110,7 @@ pub(crate) fn run(code: &str, allowance: Allowance) -> RunResult {
         }
         Ended::TimedOut => {
             result.status = Ending::TimedOut;
-            result.error = Some(errors::timed_out(allowance));
+            result.error = Some(errors::timed_out(&world.clock));
         }
     }
     result
@@ -182,25 +183,35 @@ fn evaluate(code: &str, world: &Rc<World>, context: &mut Context) -> Result<JsVa
 /// The error of a program that is left waiting when there is nothing more to run.
 fn never_resolved() -> JsError {
     JsNativeError::error()
-        .with_message("the program awaits a promise that nothing resolves")
+        .with_message(errors::NEVER_RESOLVED)
         .into()
 }
 
-/// Reads a program. One that cannot be read for its `await` or `return` at the top level becomes
-/// the body of a function, which returns the value of its last expression.
+/// Reads a program. One that has an `await` or `return` at its top level becomes the body of a
+/// function, which returns the value of its last expression.
 fn parse(code: &str, world: &World, context: &mut Context) -> JsResult<Script> {
+    let may_await = code.contains("await");
+    if may_await
+        && top_level::reads_await(code)
+        && let Ok(script) = wrapped(code, world, context)
+    {
+        return Ok(script);
+    }
     let error = match ticking(code, world, context) {
         Ok(script) => return Ok(script),
         Err(error) => error,
     };
-    if !code.contains("await") && !code.contains("return") {
+    if !may_await && !code.contains("return") {
         return Err(error);
     }
+    wrapped(code, world, context).map_err(|_| top_level::error_as_body(code).unwrap_or(error))
+}
+
+/// Reads a program as the body of a function.
+fn wrapped(code: &str, world: &World, context: &mut Context) -> JsResult<Script> {
     let body = endings::returning(code);
     let wrapped = format!("{WRAP_OPEN}{}\n}})()", body.code);
-    let Ok(script) = ticking(&wrapped, world, context) else {
-        return Err(error);
-    };
+    let script = ticking(&wrapped, world, context)?;
     let mut inserts = world.inserts.borrow_mut();
     inserts.push(Insert {
         before: Place::FIRST,
@@ -231,9 +242,8 @@ fn in_slices(script: &Script, world: &World, context: &mut Context) -> Result<Js
     let mut running = pin!(script.evaluate_async_with_budget(context, SLICE_COST));
     let mut task = task::Context::from_waker(Waker::noop());
     loop {
-        match running.as_mut().poll(&mut task) {
-            Poll::Ready(result) => return Ok(result?),
-            Poll::Pending => world.clock.count(u64::from(SLICE_COST)),
+        if let Poll::Ready(result) = running.as_mut().poll(&mut task) {
+            return Ok(result?);
         }
         if world.clock.is_over() {
             return Err(Stop::TimeUp);

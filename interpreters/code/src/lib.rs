@@ -29,8 +29,8 @@ impl Tools for Code {
                  network and no modules to import; it computes. Top-level `await` and `return` are \
                  allowed; the value is then that of the `return`, or of the last statement if it \
                  is an expression. Time in it passes at once: a timer does not wait. It may \
-                 run for 800 ms unless `timeout` says otherwise, and on a busy machine for as long \
-                 as ten million steps of the interpreter take.",
+                 run for 800 ms unless `timeout` says otherwise, and on a busy machine until 200 ms \
+                 were its own.",
                 execute,
             )
             .read_only(),

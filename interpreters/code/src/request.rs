@@ -35,8 +35,8 @@ pub(crate) struct Arguments {
     /// Its language; `javascript` if omitted.
     language: Option<String>,
     /// Milliseconds after which it is stopped, timers included. Without it, it may run for 800 ms,
-    /// and on a busy machine for as long as ten million steps of the interpreter take. The
-    /// operator's limits apply where they are shorter.
+    /// and on a busy machine until 200 ms were its own. The operator's limits apply where they are
+    /// shorter.
     #[schemars(range(min = 1))]
     timeout: Option<u64>,
 }

@@ -1,13 +1,13 @@
 //! Programs, each with what comes of it.
 
 mod errors;
+mod time;
+mod top_level;
 
-use crate::request::Allowance;
-use crate::{Code, Ending, RunResult, javascript};
+use crate::{Code, Ending, RunResult};
 use agent_host_sdk::ToolError;
 use agent_host_sdk::harness::Bench;
 use serde_json::{Value, json};
-use std::time::Duration;
 
 fn run(code: &str) -> RunResult {
     // A build that is not optimized has time as well.
@@ -199,32 +199,6 @@ fn a_timer_that_throws_has_its_place_and_leaves_what_was_printed() {
 }
 
 #[test]
-fn a_program_without_an_end_is_stopped_at_its_time_and_keeps_its_output() {
-    for code in [
-        "console.log('begun'); while (true);",
-        "console.log('begun'); for (;;) { (() => 1)() }",
-        "console.log('begun'); function* f() { while (true) yield 1 } for (const x of f()) ;",
-        "setTimeout(() => { console.log('begun'); while (true); })",
-        "setInterval((word) => { console.log(word); for (;;) { (() => 1)() } }, 1, 'begun')",
-        "await null; console.log('begun'); setTimeout(() => { while (true); })",
-        "(async () => { while (true) await null })(); console.log('begun')",
-        "await null; console.log('begun'); while (true);",
-        "await null; console.log('begun'); for (;;) { try { for (;;); } catch { } finally { } }",
-        "(async () => { await null; console.log('begun'); do { (() => 1)() } while (true) })()",
-        "Promise.resolve('begun').then((word) => { console.log(word); for (let n = 0; ; n++); })",
-        "queueMicrotask(() => { console.log('begun'); [1].forEach(() => { while (true); }) })",
-    ] {
-        let result = run_with(json!({ "code": code, "timeout": 50 }));
-        assert_eq!(result.status, Ending::TimedOut, "{code}");
-        assert_eq!(result.stdout, "begun\n", "{code}");
-        assert_eq!(
-            result.error.unwrap().message,
-            "the program was stopped: it had 50 ms, timers included"
-        );
-    }
-}
-
-#[test]
 fn loops_of_a_program_that_awaits_do_what_they_did_and_errors_keep_their_place() {
     for code in [
         "let n = 0; await null; for (let i = 0; i < 4; i++) n += i; while (n < 7) n++; return n",
@@ -245,17 +219,6 @@ fn loops_of_a_program_that_awaits_do_what_they_did_and_errors_keep_their_place()
 }
 
 #[test]
-fn a_program_without_a_timeout_is_stopped_before_the_hosts_own_limit() {
-    let result = run_with(json!({ "code": "console.log('begun'); while (true);" }));
-    assert_eq!(result.status, Ending::TimedOut);
-    assert_eq!(result.stdout, "begun\n");
-    assert!(result.duration_ms < 10_000, "{}", result.duration_ms);
-    let error = result.error.unwrap();
-    assert!(error.message.contains("it had 800 ms to run"), "{error:?}");
-    assert!(error.hint.unwrap().contains("`timeout`"));
-}
-
-#[test]
 fn a_buffer_for_which_there_is_no_memory_is_told_as_that() {
     for code in [
         "const size = 2 ** 40;\nnew ArrayBuffer(size)",
@@ -273,28 +236,6 @@ fn a_buffer_for_which_there_is_no_memory_is_told_as_that() {
     );
     let own = run("throw new RangeError('the maximum buffer size')");
     assert_eq!(own.status, Ending::Failed);
-}
-
-/// A machine that is busy is one whose clock runs far ahead of the program.
-#[test]
-fn a_program_of_few_steps_runs_to_its_end_on_a_busy_machine() {
-    let no_time = Allowance {
-        whole: Duration::from_secs(600),
-        computing: Duration::ZERO,
-    };
-    let few = "let s = 0; for (let i = 0; i < 300000; i++) s += i; s";
-    let result = javascript::run(few, no_time);
-    assert_eq!(result.status, Ending::Completed, "{result:?}");
-    assert_eq!(result.value, Some(json!(44_999_850_000_i64)));
-    for many in [
-        "console.log('begun'); while (true);",
-        "await null; console.log('begun'); while (true);",
-        "console.log('begun'); (async () => { while (true) await null })()",
-    ] {
-        let result = javascript::run(many, no_time);
-        assert_eq!(result.status, Ending::TimedOut, "{many}");
-        assert_eq!(result.stdout, "begun\n", "{many}");
-    }
 }
 
 #[test]

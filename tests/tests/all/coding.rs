@@ -49,8 +49,12 @@ fn coding() -> Setup {
 
 /// Delegates an operation to the coder, and returns the result of the delegation.
 async fn delegated(world: &World, operation: &str, parameters: Value) -> Value {
-    let mut arguments = json!({ "target": "coder", "operation": operation });
-    arguments["parameters"] = parameters;
+    let arguments = json!({ "target": "coder", "operation": operation, "parameters": parameters });
+    delegated_as(world, arguments).await
+}
+
+/// Delegates with these arguments, and returns the result of the delegation.
+async fn delegated_as(world: &World, arguments: Value) -> Value {
     let steps = json!([{ "start": [{ "key": "d", "tool": "delegate", "args": arguments }] }]);
     let told = world.play(steps).await.join("\n");
     let text = told
@@ -305,9 +309,28 @@ async fn an_endless_program_keeps_its_output_under_the_default_limits() {
     for code in [
         "console.log('begun'); while (true);",
         "await null; console.log('begun'); while (true);",
+        "console.log('begun'); let s = ''; for (;;) s += 'x'",
+        "console.log('begun'); for (;;) console.log('x'.repeat(1000))",
+        "console.log('begun'); for (;;) JSON.stringify(Array(1000).fill(1))",
+        "await null; console.log('begun'); for (;;) JSON.stringify(Array(1000).fill(1))",
     ] {
         let ran = coded(&world, "execute_code", json!({ "code": code })).await;
         assert_eq!(ran["status"], "timed-out", "{code}: {ran}");
-        assert_eq!(ran["stdout"], "begun\n", "{code}: {ran}");
+        let stdout = ran["stdout"].as_str().unwrap_or_default();
+        assert!(stdout.starts_with("begun\n"), "{code}: {ran}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_endless_program_with_all_of_its_tasks_time_keeps_its_output() {
+    let world = World::new(coding()).await;
+    for timeout in [json!(3_000), Value::Null] {
+        let arguments = json!({
+            "target": "coder", "operation": "execute_code", "timeout": 3_000,
+            "parameters": { "code": "console.log('begun'); while (true);", "timeout": timeout },
+        });
+        let told = delegated_as(&world, arguments).await;
+        assert_eq!(told["data"]["status"], "timed-out", "{told}");
+        assert_eq!(told["data"]["stdout"], "begun\n", "{told}");
     }
 }

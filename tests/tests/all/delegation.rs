@@ -2,7 +2,7 @@
 
 use agent_host_tests::world::target;
 use agent_host_tests::{Setup, World};
-use broker::{PostMessage, UploadFile};
+use broker::{By, PostMessage, PurgeOf, UploadFile};
 use domain::delegate::{CacheLimits, Priority, Target};
 use domain::digest::Digest;
 use domain::message::{Part, Role};
@@ -288,6 +288,49 @@ async fn a_delegation_without_calls_left_may_be_repeated_if_open_work_gives_some
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn delegations_of_one_reply_beyond_the_calls_that_are_left_name_the_limit() {
+    let call = format!("\n[[rule.reply.calls]]\ntool = \"delegate\"\narguments = {READ}\n");
+    // Where no calls are left, the agent asks for an answer without tools.
+    let answer = "[[rule]]\nwhen = { userContains = \"No more tools\" }\nreply = { text = \"That is all.\" }\n";
+    let script = format!("{answer}{}{}", calling(READ), call.repeat(7));
+    for (max, tasks) in [(1, 0), (2, 1)] {
+        let world = World::new(with(|setup| {
+            setup.script = script.clone();
+            setup.definitions[2]["limits"] = json!({ "toolCallsMax": max });
+        }))
+        .await;
+        let session = world.open("assistant").await;
+        world.say("assistant", session, "go").await;
+        world.idle(session).await;
+        let messages = world.messages(session).await;
+        let results: Vec<Value> = messages
+            .iter()
+            .filter(|message| message.answers.is_some())
+            .map(|message| serde_json::from_str(&message.text()).unwrap())
+            .collect();
+        assert_eq!(results.len(), 8, "{results:?}");
+        let made = results.iter().filter(|result| result["taskId"].is_string());
+        assert_eq!(made.count(), tasks, "{results:?}");
+        for result in results.iter().filter(|it| it["taskId"].is_null()) {
+            assert_eq!(result["error"]["code"], "LIMIT_REACHED", "{result}");
+            let error = &result["error"];
+            assert_eq!(error["details"]["limit"], "toolCallsMax", "{result}");
+            let message = error["message"].as_str().unwrap();
+            assert!(message.contains("(toolCallsMax)"), "{result}");
+            assert_eq!(result["metadata"]["operation"], "read_file", "{result}");
+        }
+        // A task is made with the last call rather than with none.
+        let starts = world.starts().await;
+        let shares = starts.iter().skip(1);
+        assert!(
+            shares
+                .map(|start| start.limits.tool_calls_max)
+                .eq(vec![1_u32; tasks])
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn no_more_delegations_wait_than_may_and_none_of_a_turn_that_is_waited_for() {
     let world = World::new(with(|setup| {
         setup.limits.dispatch.children_max = 1;
@@ -306,7 +349,9 @@ async fn no_more_delegations_wait_than_may_and_none_of_a_turn_that_is_waited_for
         .await;
     let refused = told.iter().find(|line| line.starts_with("c ")).unwrap();
     assert!(
-        refused.contains(r#""code":"LIMIT_REACHED""#) && refused.contains("(childrenMax)"),
+        refused.contains(r#""code":"LIMIT_REACHED""#)
+            && refused.contains(r#""limit":"delegationsQueuedMax""#)
+            && refused.contains("(childrenMax)"),
         "{told:?}"
     );
     let two = json!({ "until": "all", "start": [delegate("a", &none), delegate("b", &none)] });
@@ -526,6 +571,34 @@ async fn nothing_that_was_read_is_used_again_with_other_code_or_grants() {
     let before = world.runs().await.len();
     world.reload(|_| ()).await;
     let told = world.play(twice()).await.join("\n");
+    assert_eq!(world.runs().await.len(), before + 2, "{told}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_read_for_a_session_is_read_again_after_its_purge() {
+    let cache = Some(CacheLimits::default());
+    let world = World::new(with(|setup| setup.limits.delegation_cache = cache)).await;
+    let reads = json!([{ "start": [delegate("a", &json!({}))] }]);
+    let session = world.open("puppet").await;
+    let script = json!({ "steps": reads }).to_string();
+    world.say("puppet", session, &script).await;
+    world.idle(session).await;
+    let agent = world.store().session(session).await.unwrap().unwrap().agent;
+    let me = UserId::local();
+    let puppet = target("puppet");
+    let deleting = world.broker.delete_session(By::from(&me), &puppet, session);
+    deleting.await.unwrap();
+    let before = world.runs().await.len();
+    let told = world.play(reads.clone()).await.join("\n");
+    assert!(told.contains(r#""cached":true"#), "{told}");
+    assert_eq!(world.runs().await.len(), before + 1, "{told}");
+
+    let what = PurgeOf::Session(broker::Target::Agent(agent), session);
+    world.broker.purge(By::from(&me), &what).await.unwrap();
+    let before = world.runs().await.len();
+    let told = world.play(reads).await.join("\n");
+    assert!(told.contains(r#""success":true"#), "{told}");
+    assert!(!told.contains(r#""cached":true"#), "{told}");
     assert_eq!(world.runs().await.len(), before + 2, "{told}");
 }
 

@@ -213,6 +213,41 @@ async fn a_task_is_shown_summed_up_and_cancelled_and_goes_with_its_session() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_command_line_lists_tasks_a_page_after_the_other() {
+    let hour = json!([{ "start": [{ "key": "t", "timer": 3_600_000 }] }]);
+    let (folder, host) = started(hour).await;
+    begun(
+        &host,
+        &json!([{ "start": [delegate("a"), delegate("b"), delegate("c")] }]),
+    )
+    .await;
+    task_in(&host, "RUNNING").await;
+    let listed = host.get("/api/tasks").await.unwrap().body;
+    let tasks = listed["tasks"].as_array().unwrap();
+    assert_eq!(tasks.len(), 3, "{listed}");
+    let mut after: Option<String> = None;
+    for (place, task) in tasks.iter().enumerate() {
+        let mut arguments = vec!["task", "list", "--limit", "1"];
+        if let Some(after) = &after {
+            arguments.extend(["--after", after.as_str()]);
+        }
+        let output = folder.run(&arguments).await;
+        let told = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(
+            told.starts_with(task["task_id"].as_str().unwrap()),
+            "{output:?}"
+        );
+        assert_eq!(told.lines().count(), 1, "{output:?}");
+        let notice = String::from_utf8_lossy(&output.stderr).into_owned();
+        after = notice
+            .split_once("--after ")
+            .and_then(|more| more.1.split_whitespace().next())
+            .map(str::to_owned);
+        assert_eq!(after.is_some(), place + 1 < tasks.len(), "{output:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_model_whose_delegation_is_cancelled_is_told_so_as_a_result() {
     let hour = json!([{ "start": [{ "key": "t", "timer": 3_600_000 }] }]);
     let mut config = puppets(&json!([

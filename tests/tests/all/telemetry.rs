@@ -151,6 +151,10 @@ async fn a_delegation_is_watched_from_the_message_to_its_answer_and_no_word_is_t
         assert!(complete["data"][name].is_u64(), "{name}: {complete}");
     }
     assert_eq!(complete["data"]["model"], "m", "{complete}");
+    // The agent names no model: it asks the one that is configured.
+    let asked = of(&seen, "llm.request_start", &session.1);
+    assert_eq!(asked["data"]["model"], "m", "{asked}");
+    assert_eq!(asked["data"]["provider"], "scripted", "{asked}");
     assert_eq!(
         of(&seen, "tool.call_start", &session.1)["data"]["tool"],
         "delegate"
@@ -300,6 +304,16 @@ async fn a_model_that_gives_no_reply_and_an_agent_that_is_archived_are_told_of()
     assert_eq!(
         failed["error"]["category"], "LLM_REQUEST_FAILED",
         "{failed}"
+    );
+    assert_eq!(failed["data"]["model"], "m", "{failed}");
+    assert_eq!(failed["data"]["provider"], "scripted", "{failed}");
+    let told = opened(&host, "assistant").await;
+    send(&host, &told, "hello").await;
+    let seen = until(&mut frames, "message.failed", &told.1).await;
+    let failed = of(&seen, "message.failed", &told.1);
+    assert_eq!(
+        failed["error"],
+        json!({ "code": "model-refused", "category": "LLM_REQUEST_FAILED", "retryable": false })
     );
     let archive = format!("/api/agents/{}/archive", session.0);
     let archived = host.post(&archive, &json!({})).await.unwrap();

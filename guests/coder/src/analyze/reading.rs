@@ -4,7 +4,7 @@ use super::{Analysis, HIT_BYTES_MAX, PATH_BYTES_MAX, Piece, STEPS_MIN, plain};
 use crate::listing::{self, Part};
 use crate::symbols::{Symbol, symbol_of};
 use crate::task::text_from;
-use agent_host_sdk::{Operation, Settlement, Turn, shortened};
+use agent_host_sdk::{Operation, Outcome, Settlement, Turn, shortened};
 use serde_json::json;
 
 /// Parts of one file that are read.
@@ -37,7 +37,7 @@ impl Analysis {
             match text_from(turn, settlement) {
                 Ok(text) => self.take_part(piece, &text),
                 // What was asked for is neither a folder nor a file.
-                Err(reason) if !self.is_folder => return Err(reason),
+                Err(reason) if !self.is_folder => return Err(self.untold(settlement, reason)),
                 Err(reason) => {
                     let reason = shortened(&plain(&reason), HIT_BYTES_MAX);
                     let verb = if piece.part == 0 {
@@ -50,6 +50,15 @@ impl Analysis {
             }
         }
         Ok(())
+    }
+
+    /// The reason why the task fails, with what it was about where no tool says so in its words.
+    fn untold(&self, settlement: &Settlement, reason: String) -> String {
+        if matches!(settlement.outcome, Outcome::Failed(_) | Outcome::Parts(_)) {
+            return reason;
+        }
+        let path = shortened(&plain(&self.path), PATH_BYTES_MAX);
+        format!("`analyze_code` of `{path}`: {reason}")
     }
 
     fn take_part(&mut self, piece: Piece, text: &str) {

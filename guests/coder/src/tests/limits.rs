@@ -1,6 +1,6 @@
-//! Results with more than there is room for.
+//! Results with more than there is room for, and programs with more time than there is.
 
-use super::{result, task};
+use super::{result, task, timers};
 use crate::Coder;
 use agent_host_sdk::harness::Conversation;
 use agent_host_sdk::{Effect, LimitsLeft, ToolError};
@@ -193,5 +193,31 @@ fn long_output_of_a_program_leaves_its_beginning_and_its_end() {
         let text = text.as_str().unwrap();
         assert!(text.starts_with("begin") && text.ends_with("end"), "{text}");
         assert!(text.contains("50008 bytes in all"), "{text}");
+    }
+}
+
+#[test]
+fn a_program_has_its_time_before_its_call_is_given_up() {
+    for (timeout, limit, expected) in [
+        (Some(3_000), Some(3_000), json!(2_000)),
+        (Some(1_900), Some(3_000), json!(1_900)),
+        (Some(60_000), Some(120_000), json!(60_000)),
+        (Some(60_000), None, json!(60_000)),
+        (None, Some(500), json!(313)),
+        (None, Some(120_000), Value::Null),
+        (None, None, Value::Null),
+    ] {
+        let mut talk = Conversation::new(Coder).tool("execute_code", |arguments: Value| {
+            Ok(json!({ "value": arguments["timeout"] }).to_string())
+        });
+        let parameters = json!({ "code": "1", "timeout": timeout });
+        let asked = json!({
+            "operation": "execute_code", "parameters": parameters, "timeoutMs": limit,
+        });
+        let told = result(&talk.say(&asked.to_string()));
+        assert_eq!(told["value"], expected, "{timeout:?} of {limit:?}");
+        let given_up = timers(&talk).first().copied();
+        let stopped = told["value"].as_u64();
+        assert!(given_up.is_none() || given_up > stopped, "{given_up:?}");
     }
 }

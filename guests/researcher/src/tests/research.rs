@@ -79,6 +79,25 @@ fn it_goes_deeper_while_something_is_open_and_no_deeper_than_it_may() {
 }
 
 #[test]
+fn no_words_are_searched_for_again_and_without_new_ones_the_report_is_written() {
+    let mut talk = with_site()
+        .model_says(&plan(&["tides"]))
+        .model_says(&note(1, "the Moon"))
+        .model_says(&note(2, "twice a day"))
+        .model_says(&plan(&[" Tides ", "high  tide", "High tide"]))
+        .model_says(&plan(&["high tide", "tides"]))
+        .model_says(&report(&[("The Moon.", &[1])]));
+    has(talk.say(&deep(5)).words(), "The Moon. [1]");
+    let searches = talk.calls().iter().filter(|(name, _)| name == "web_search");
+    let asked: Vec<&Value> = searches.map(|(_, arguments)| &arguments["query"]).collect();
+    assert_eq!(asked, ["tides", "high  tide"]);
+    // Whoever is asked what is open sees the words of all rounds.
+    let gaps = super::also(&talk.requests()[4]);
+    has(&gaps, "Searched for so far:\n```\ntides\nhigh  tide\n```");
+    assert_eq!(talk.requests().len(), 6);
+}
+
+#[test]
 fn given_sources_alone_are_read_unless_the_web_is_among_them() {
     let mut talk = with_site()
         .model_says(&note(1, "the Moon"))

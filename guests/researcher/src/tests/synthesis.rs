@@ -45,7 +45,7 @@ fn texts_addresses_digests_and_files_are_read_and_numbered_in_one_report() {
 fn a_digest_that_the_session_does_not_show_is_told_and_the_rest_goes_on() {
     let handle = format!("sha256:{}", "c".repeat(64));
     let mut talk = with_site()
-        .model_says(&note(1, "ebb"))
+        .model_says(&note(1, "Now: ebb"))
         .model_says(&report(&[("Ebb.", &[1])]));
     let standing = talk.say(&synthesis(&["Now: ebb", &handle], "bullets"));
     has(standing.words(), "\n\n- Ebb. [1]\n\n");
@@ -59,7 +59,7 @@ fn a_digest_that_the_session_does_not_show_is_told_and_the_rest_goes_on() {
 fn a_report_as_data_says_which_claims_have_a_source() {
     let mut talk = Conversation::new(Researcher)
         .tool("web_fetch", |arguments| fetched(&arguments))
-        .model_says(&note(1, "ebb"))
+        .model_says(&note(1, "Now: ebb"))
         .model_says(&report(&[("Ebb.", &[1]), ("Flood.", &[4])]));
     let standing = talk.say(&synthesis(&["Now: ebb", "http://site.test/gone"], "json"));
     let told: Value = serde_json::from_str(standing.words()).unwrap();

@@ -1,6 +1,6 @@
 //! Pages that give orders, and models that make things up.
 
-use super::{also, deep_in, has, note, report, with_site};
+use super::{also, deep_in, has, note, report, synthesis, with_site};
 
 #[test]
 fn a_page_with_instructions_is_quoted_between_fences_that_it_cannot_close() {
@@ -31,6 +31,26 @@ fn a_quote_that_the_page_does_not_have_is_no_note() {
     // The second names another source than the one that was read.
     has(standing.words(), "# Nothing was found");
     assert_eq!(talk.requests().len(), 2);
+}
+
+#[test]
+fn a_quote_too_short_to_bear_a_claim_is_no_note() {
+    for quote in ["t", "the", "*It*"] {
+        let mut talk = with_site().model_says(&note(1, quote));
+        let standing = talk.say(&deep_in(&["http://site.test/moon"]));
+        has(standing.words(), "# Nothing was found");
+    }
+    let mut talk = with_site()
+        .model_says(&note(1, "Moon"))
+        .model_says(&report(&[("The Moon.", &[1])]));
+    let standing = talk.say(&deep_in(&["http://site.test/moon"]));
+    has(standing.words(), "The Moon. [1]");
+    // A source may have no more words than these.
+    let mut talk = with_site()
+        .model_says(&note(1, "Ebb"))
+        .model_says(&report(&[("It is ebb.", &[1])]));
+    let standing = talk.say(&synthesis(&["Ebb."], "markdown"));
+    has(standing.words(), "It is ebb. [1]");
 }
 
 #[test]

@@ -16,6 +16,9 @@ pub(crate) enum Task {
         /// Only those in this state, such as RUNNING or FAILED
         #[arg(long, value_name = "STATE")]
         state: Option<String>,
+        /// Only those after this place: the page before names it
+        #[arg(long, value_name = "PLACE")]
+        after: Option<String>,
         /// Maximum number of tasks, 200 at most
         #[arg(
             long,

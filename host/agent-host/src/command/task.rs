@@ -16,19 +16,26 @@ pub(super) async fn run(loaded: &Loaded, what: Task, terminal: Terminal) -> Resu
             session,
             agent,
             state,
+            after,
             limit,
         } => {
-            let filter = parameters([("session", session), ("agent", agent), ("state", state)]);
+            let filter = parameters([
+                ("session", session),
+                ("agent", agent),
+                ("state", state),
+                ("after", after),
+            ]);
             let listed = client
                 .get(&format!("/api/tasks?limit={limit}{filter}"))
                 .await?;
             let tasks = list(&listed, "/tasks");
             terminal.result(&listed, || tasks.iter().map(line).collect());
-            if tasks.is_empty() {
-                terminal.notice("there are no such tasks");
-            }
-            if listed.get("next_after").is_some_and(Value::is_string) {
-                terminal.notice("there are more: --limit shows up to 200");
+            match listed.get("next_after").and_then(Value::as_str) {
+                Some(next) => terminal.notice(&format!(
+                    "there may be more: --after {next} with the same filters shows them"
+                )),
+                None if tasks.is_empty() => terminal.notice("there are no such tasks"),
+                None => {}
             }
         }
         Task::Show { id } => {

@@ -12,7 +12,8 @@ use serde::{Deserialize, Serialize};
 pub(crate) struct DelegationConfig {
     /// The cache for results of operations that only read. Off without it. A result is used again
     /// for the same operation and parameters of the same agent, user and authority, until it is too
-    /// old, something is written for that user, or the configuration or a component changes.
+    /// old, something is written for that user, a session or an agent is purged, or the
+    /// configuration or a component changes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) cache: Option<CacheLimits>,
 }

@@ -1,5 +1,6 @@
-//! The address at which the host listens, and the location of its data.
+//! The address at which the host listens, the location of its data, and its log.
 
+use crate::log;
 use schemars::JsonSchema;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -9,7 +10,7 @@ use std::path::PathBuf;
 /// The port of a host whose configuration names none.
 const PORT: u16 = 7777;
 
-/// The address at which the host listens, and the location of its data.
+/// The address at which the host listens, the location of its data, and its log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub(crate) struct ServerConfig {
@@ -26,6 +27,11 @@ pub(crate) struct ServerConfig {
     pub(crate) token_file: Option<PathBuf>,
     /// Names, besides those of loopback, under which clients may address the host.
     pub(crate) hosts: Vec<String>,
+    /// The filter of the log: `off`, `error`, `warn`, `info`, `debug` or `trace`, and parts of the
+    /// program with their own level, such as `warn,broker=debug`. The variable `RUST_LOG` goes
+    /// before it.
+    #[serde(deserialize_with = "log_filter")]
+    pub(crate) log: String,
     /// Issuers of tokens (JWT, OpenID Connect) that say who the users are, beside the keys that the
     /// host issues itself.
     pub(crate) identity: Vec<api::identity::IssuerConfig>,
@@ -40,6 +46,7 @@ impl Default for ServerConfig {
             data_dir: None,
             token_file: None,
             hosts: Vec::new(),
+            log: log::SERVING.to_owned(),
             identity: Vec::new(),
             limits: api::server::Limits::default(),
         }
@@ -59,6 +66,12 @@ impl ServerConfig {
 
 fn listen<'de, D: Deserializer<'de>>(deserializer: D) -> Result<SocketAddr, D::Error> {
     listen_address(&String::deserialize(deserializer)?).map_err(D::Error::custom)
+}
+
+fn log_filter<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    log::parse(&text).map_err(D::Error::custom)?;
+    Ok(text)
 }
 
 /// Reads an address to listen at.

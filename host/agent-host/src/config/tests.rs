@@ -97,6 +97,13 @@ fn an_unknown_key_is_told_with_its_place_and_the_nearest_known_key() {
         ),
         (
             "c.toml",
+            "[server]\nlog = \"inof\"\n",
+            "c.toml:2:7: server.log: `inof` is no level of the log; write `off`, `error`, `warn`, \
+             `info`, `debug` or `trace`, or a part of the program with its own, such as \
+             `warn,broker=debug`",
+        ),
+        (
+            "c.toml",
             "[server\n",
             "c.toml:1:8: unclosed table, expected `]`",
         ),

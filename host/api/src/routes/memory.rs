@@ -36,7 +36,7 @@ struct NoteParams {
     /// Words to search for. A note with any of them is found, the best first. Without it, the
     /// latest notes come first.
     q: Option<String>,
-    /// Only notes before this one: the `before` of the answer that came before.
+    /// Only notes before this one: the `before` of the answer that came before. Not with `q`.
     before: Option<u64>,
     /// Maximum number of notes, from 1 to 50; 20 by default.
     #[param(minimum = 1, maximum = 50)]
@@ -93,6 +93,11 @@ async fn list(
 ) -> Result<axum::Json<Notes>, Problem> {
     let (without, max) = NOTES;
     let limit = limit(asked, without, max)?;
+    if q.is_some() && before.is_some() {
+        let detail = "`before` goes through the latest notes; what `q` finds comes at once, the \
+                      best first: leave one of both out";
+        return Err(Problem::invalid_query("before", detail));
+    }
     let pages = q.is_none();
     let wanted = WantedNotes {
         words: q,

@@ -7,7 +7,7 @@ use super::outbox::{self, HungUp, Outbox};
 use super::{crowded, event_stream, frame};
 use crate::caller::Caller;
 use crate::codes::{self, AGENT, TELEMETRY};
-use crate::input::{Params, queried_agent, read_query};
+use crate::input::{Params, queried_agent, queried_agent_id, read_query};
 use crate::problem::Problem;
 use crate::reading::note_agents;
 use crate::server::Connected;
@@ -79,7 +79,7 @@ impl Wanted {
             let filter = &mut wanted.filter;
             match name.as_str() {
                 "agent" if value.starts_with('/') => wanted.agent_path = Some(value),
-                "agent" => filter.agent = read_query("agent", Some(value.as_str()))?,
+                "agent" => filter.agent = Some(queried_agent_id(&value)?),
                 "session" => filter.session = read_query("session", Some(value.as_str()))?,
                 "content" => {
                     wanted.content = read_query("content", Some(value.as_str()))?.unwrap_or(false)

@@ -501,6 +501,15 @@ fn of_queries_and_streams(agent: &str) -> Vec<Case> {
         ),
         (
             "GET",
+            format!("{agent}/memory?q=tea&before=3"),
+            vec![],
+            "".into(),
+            400,
+            "INVALID_QUERY",
+            Some("query:before"),
+        ),
+        (
+            "GET",
             format!("{agent}/stream?spawned=true"),
             vec![],
             "".into(),
@@ -584,6 +593,26 @@ async fn whatever_is_wrong_with_a_request_is_told_with_its_code_and_field() {
         assert!(!problem["detail"].as_str().unwrap().is_empty(), "{shown}");
     }
     assert_eq!(host.get("/readyz").await.status, 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_in_a_query_is_said_to_be_named_by_its_uuid_or_its_path() {
+    let host = Host::start().await;
+    for list in [
+        "/api/tasks",
+        "/api/tasks/stats",
+        "/api/usage",
+        "/api/telemetry",
+    ] {
+        let refused = host.get(&format!("{list}?agent=nosuch")).await.json();
+        assert_eq!(refused["code"], "INVALID_QUERY", "{list}: {refused}");
+        assert_eq!(refused["field"], "query:agent", "{list}: {refused}");
+        let detail = refused["detail"].as_str().unwrap();
+        assert!(
+            detail.contains("UUID") && detail.contains("path"),
+            "{list}: {detail}"
+        );
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

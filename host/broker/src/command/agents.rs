@@ -15,6 +15,7 @@ use domain::agent::describe::ConfigChanges;
 use domain::definition::{Definition, DefinitionId};
 use domain::event::{AgentCreated, Event};
 use domain::id::{AgentId, Stream};
+use domain::path::PathKind;
 use domain::refusal::Refusal;
 use domain::role::{AgentRole, Right};
 use domain::time::Timestamp;
@@ -44,6 +45,16 @@ pub(crate) enum Whom {
     There(Box<AgentRow>, AgentRole),
     /// An agent that is made in the same commit.
     New(Box<AgentCreated>),
+}
+
+impl Whom {
+    /// Returns the kind of the agent.
+    pub(super) fn kind(&self) -> PathKind {
+        match self {
+            Self::There(row, _) => row.kind,
+            Self::New(created) => created.kind.unwrap_or(PathKind::Agent),
+        }
+    }
 }
 
 /// The template that an agent is made from.

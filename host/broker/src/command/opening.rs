@@ -5,9 +5,7 @@ use super::error::invalid;
 use super::guards::allowed;
 use super::once::Once;
 use super::quota::passed_limit;
-use super::{
-    Broker, By, Error, GENERATION, NewSession, Request, SYSTEM_PROMPT, SessionView, Target,
-};
+use super::{Broker, By, Error, NewSession, Request, SYSTEM_PROMPT, SessionView, Target};
 use crate::boxed::boxed;
 use crate::catalogue::CHAT;
 use crate::core::fresh;
@@ -22,9 +20,7 @@ use domain::event::{AgentCreated, Event, InputAccepted, SessionOpened, Source};
 use domain::id::{AgentId, ConversationId, SessionId, Stream};
 use domain::refusal::Refusal;
 use domain::role::{AgentRole, Right};
-use domain::sampling::GenerationSettings;
 use domain::time::Timestamp;
-use serde::Deserialize;
 use std::io;
 use store::{AgentGuard, Clash, Commit, CommitError, Expected};
 
@@ -74,6 +70,7 @@ impl Broker {
         let whom = self
             .find_or_make(&command.user, &command.target, Right::Interact)
             .await?;
+        let kind = whom.kind();
         let (agent, role, is_spawned, made) = match whom {
             Whom::There(row, role) => (row.agent, role, row.parent.is_some(), None),
             Whom::New(created) => {
@@ -90,8 +87,8 @@ impl Broker {
         if is_spawned && session_type != CHAT {
             return Err(spawned(agent.id).into());
         }
-        self.check_model(command)?;
-        self.check_generation(command, &agent)?;
+        self.check_model(command.model.as_deref())?;
+        self.check_generation(command, &agent, kind)?;
         check_label(command.name.as_deref())?;
         let is_new = made.is_some();
         let planned = PlannedSession {
@@ -130,38 +127,6 @@ impl Broker {
         // Its time limit may be the next timer that is due.
         self.core.timers.notify_one();
         Ok(Some((agent.id, session)))
-    }
-
-    fn check_model(&self, command: &NewSession) -> Result<(), Error> {
-        if let Some(model) = &command.model
-            && let Err(unknown) = self.core.gateway().resolve(Some(model))
-        {
-            return Err(invalid(unknown.to_string(), "/model"));
-        }
-        Ok(())
-    }
-
-    /// Checks the settings of replies that a session is opened with, if there are any.
-    fn check_generation(&self, command: &NewSession, agent: &Agent) -> Result<(), Error> {
-        let given = command.config.as_ref().and_then(|it| it.get(GENERATION));
-        let Some(given) = given else { return Ok(()) };
-        let settings = GenerationSettings::deserialize(given).map_err(|error| {
-            let told = format!("`{GENERATION}` is not as it must be: {error}");
-            invalid(told, "/config/generation")
-        })?;
-        let definition = self.definition(&agent.definition)?;
-        let model = command.model.as_ref().or(definition.model.as_ref());
-        let sampling = settings.over(&definition.generation).sampling(false);
-        settings
-            .check()
-            .and_then(|()| {
-                let gateway = self.core.gateway();
-                gateway.check_sampling(model.map(String::as_str), &sampling)
-            })
-            .map_err(|unfit| {
-                let field = format!("/config/generation/{}", unfit.field);
-                invalid(unfit.message, &field)
-            })
     }
 
     /// Returns the commit that opens a session.

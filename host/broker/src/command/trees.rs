@@ -162,11 +162,8 @@ impl Broker {
         for _ in 0..TRIES_MAX {
             let row = self.session_for(user, target, session).await?;
             check_label(fork.name.as_deref())?;
-            if let Some(model) = &fork.model
-                && let Err(unknown) = self.core.gateway().resolve(Some(model))
-            {
-                return Err(invalid(unknown.to_string(), "/model"));
-            }
+            self.check_model(fork.model.as_deref())?;
+            self.check_generation_of_fork(&row, fork).await?;
             let (head, through) = self.forked_at(user, &row, fork).await?;
             let now = self.core.now();
             let forked = fresh::session();

@@ -19,14 +19,13 @@ use domain::authority::{Denies, Permissions};
 use domain::basis::Overrides;
 use domain::budget::Budget;
 use domain::definition::Definition;
-use domain::delegate::{Priority, Target};
+use domain::delegate::Priority;
 use domain::digest::Digest;
 use domain::dispatch::Depth;
 use domain::event::{InputAccepted, RunStarted, Source};
 use domain::hints::Hint;
 use domain::id::TurnId;
 use domain::operation::ReplyTo;
-use domain::path::PathKind;
 use domain::persona::Persona;
 use domain::queue::OverflowNotice;
 use domain::sampling::GenerationSettings;
@@ -283,8 +282,8 @@ impl SessionContext {
 
     /// Returns the model of a turn; none for the host's own.
     ///
-    /// The first that names one decides: the message, the session, the role of a delegation's
-    /// target whose definition names none, the role that the agent has by its path, its definition.
+    /// The first that names one decides: the message, the session, the operator's settings on the
+    /// agent ([`PathSettings::model_of`](crate::PathSettings::model_of)).
     pub(super) fn model(
         &self,
         message: Option<&String>,
@@ -292,25 +291,12 @@ impl SessionContext {
         agent: &AgentRow,
         definition: &Definition,
     ) -> Option<String> {
-        let of_target = || {
-            let target = Target::from_word(&definition.agent_id.0)?;
-            let is_open = agent.kind == PathKind::Sub && definition.model.is_none();
-            let role = target.model_role().filter(|_| is_open)?;
-            self.served.settings.paths.models.get(&role)
-        };
-        let of_role = || {
-            self.served
-                .settings
-                .paths
-                .models
-                .get(&agent.kind.model_role()?)
-        };
+        let of_agent = || self.served.settings.paths.model_of(agent.kind, definition);
         message
             .or(session.model.as_ref())
-            .or_else(of_target)
-            .or_else(of_role)
-            .or(definition.model.as_ref())
-            .cloned()
+            .map(String::as_str)
+            .or_else(of_agent)
+            .map(str::to_owned)
     }
 
     /// Returns whether anything in a thread rests on content from outside.

@@ -70,7 +70,9 @@ impl Driver {
         else {
             return Ok(false);
         };
-        let Some(cause) = driving.run.held.as_ref().and_then(Cause::of) else {
+        let run = &driving.run;
+        let held = run.held.as_ref();
+        let Some(cause) = held.and_then(|held| Cause::of(held, run.held_over.as_deref())) else {
             return Ok(false);
         };
         let time = self.context.core.now();

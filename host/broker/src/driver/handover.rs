@@ -274,8 +274,11 @@ impl SessionContext {
             Ok(admitted) => admitted,
             Err(refused) => return Ok(refused),
         };
+        let budget = self.share(scope, &handover);
+        if let Some(refused) = scope.without_calls(&handover, budget) {
+            return Ok(refused);
+        }
         let waits = handover.waits;
-        let budget = self.share(scope, handover.budget);
         let mut begun = self.begin(scope, handover.to, waits.waits());
         begun.guards.extend(of_tree);
         let deadline = waits.deadline(scope.now, scope.driving.run.started.deadline);
@@ -331,12 +334,19 @@ impl SessionContext {
 
     /// Returns the budget of the next work that the step hands over. The step's delegations share
     /// evenly, as far as they may be admitted at all: those that wait for room are reserved for
-    /// now.
-    fn share(&self, scope: &Scope<'_>, named: Budget) -> Budget {
+    /// now. Each has one call at least while any is left: its agent could do next to nothing
+    /// without.
+    fn share(&self, scope: &Scope<'_>, handover: &Handover) -> Budget {
         let limits = self.limits_of(scope).dispatch;
         let admitted_max =
             u64::from(limits.children_max) + u64::from(limits.delegations_queued_max);
-        named.or_share_of(scope.left, scope.delegations_to_come.min(admitted_max))
+        let later = scope.delegations_to_come.min(admitted_max);
+        let budget = handover.budget.or_share_of(scope.left, later);
+        let calls_min = u32::from(handover.delegation.is_some()).min(scope.left.calls);
+        Budget {
+            calls: budget.calls.map(|calls| calls.max(calls_min)),
+            ..budget
+        }
     }
 
     /// Begins work at the place that it goes to, where the caller `waits` for it or not.
@@ -379,6 +389,18 @@ impl SessionContext {
 }
 
 impl Scope<'_> {
+    /// Refuses a delegation whose agent could make no call of a tool.
+    fn without_calls(&mut self, handover: &Handover, budget: Budget) -> Option<Resolved> {
+        if handover.delegation.is_none() || budget.calls != Some(0) {
+            return None;
+        }
+        let told = format!(
+            "no tool calls are left of {} for a task (toolCallsMax)",
+            self.of
+        );
+        Some(self.limit_reached(handover.tool, AGENT_CALL, "toolCallsMax", told))
+    }
+
     /// Returns the delivery of a piece of work, as an input of the session that gets it.
     fn delivery(&self, begun: Begun, input: InputId, piece: Piece) -> Sent {
         let session = begun.session;

@@ -370,7 +370,6 @@ impl SessionContext {
         let prepared = step.prepared;
         let mut decided = step.decided;
         let now = self.core.now();
-        let cause = Cause::of(&step.result.decision);
         let asked = Asked {
             driving,
             agent: &prepared.agent,
@@ -381,6 +380,8 @@ impl SessionContext {
         };
         let resolved = self.resolve(asked, &step.result).await?;
         let untrusted = driving.run.is_untrusted_with(&prepared.intake);
+        let model_failure = driving.run.model_failure(&prepared.intake.settled);
+        let cause = Cause::of(&step.result.decision, model_failure);
         let taken = Taken {
             basis: prepared.frozen.basis,
             intake: prepared.intake,

@@ -171,16 +171,16 @@ impl Model<'_> {
         let mut is_refused = false;
         loop {
             let model = self.request.model.as_deref();
-            deltas.telling.asked(self.attempts.number(), model);
             let gateway = match self.asked_gateway() {
                 Ok(gateway) => gateway,
                 Err(changed) => return Ended::Failed(changed),
             };
+            let asked = deltas.telling.asked(self.attempts.number(), model);
             let completion = gateway
                 .complete_leaving(&draw.prompt, deltas, trail, &self.payer())
                 .await;
             self.attempts.completed(&completion.attempts);
-            deltas.telling.answered(&completion);
+            deltas.telling.answered(asked, &completion);
             let reply = match completion.result {
                 Ok(reply) => reply,
                 Err(failure) => {

@@ -8,8 +8,10 @@ use domain::message::Part;
 use domain::operation::{Attempt, Operation};
 use domain::shown::visible;
 use domain::telemetry::{TOOL_CHARS_MAX, TelemetryError, TelemetryEvent, TelemetryKind};
-use llm::{Completion, Delta, Failure, Reason};
+use egress::awake::Instant;
+use llm::{Completion, Delta, Failure, Reason, ResolvedModel};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 /// The telemetry of one call.
 pub(super) struct Telling<'a> {
@@ -20,6 +22,15 @@ pub(super) struct Telling<'a> {
     is_shown: bool,
     /// True while pieces of a reply come.
     streams: AtomicBool,
+}
+
+/// A call that was told of, until its end.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct CallUnderWay<'a> {
+    /// The name of the model, as the agent gave it.
+    model: Option<&'a str>,
+    /// The time from which on its duration counts, with all pauses between attempts.
+    at: Instant,
 }
 
 impl<'a> Telling<'a> {
@@ -40,12 +51,20 @@ impl<'a> Telling<'a> {
     }
 
     /// A model is about to be asked, by the name that the agent gave.
-    pub(super) fn asked(&self, attempt: u32, model: Option<&str>) {
+    pub(super) fn asked<'m>(&self, attempt: u32, model: Option<&'m str>) -> CallUnderWay<'m> {
         self.tell(TelemetryKind::LlmRequestStart, |event| {
-            event
-                .with("attempt", attempt)
-                .with("model", model.unwrap_or("default"))
+            let event = event.with("attempt", attempt);
+            match self.resolved(model) {
+                Some(model) => event
+                    .with("provider", model.provider)
+                    .with("model", model.alias),
+                None => event,
+            }
         });
+        CallUnderWay {
+            model,
+            at: Instant::now(),
+        }
     }
 
     /// A piece of a reply came.
@@ -88,7 +107,8 @@ impl<'a> Telling<'a> {
     }
 
     /// The call came to its end.
-    pub(super) fn answered(&self, completion: &Completion) {
+    pub(super) fn answered(&self, asked: CallUnderWay<'_>, completion: &Completion) {
+        let elapsed = asked.at.elapsed();
         let had_begun = self.streams.swap(false, Ordering::Relaxed);
         if had_begun {
             self.tell(TelemetryKind::LlmStreamEnd, |event| {
@@ -99,15 +119,31 @@ impl<'a> Telling<'a> {
         match &completion.result {
             Ok(reply) => self.tell(TelemetryKind::LlmRequestComplete, |event| {
                 let is_call = |part: &&Part| matches!(part, Part::Call { .. });
-                spent(event, attempts)
+                spent(event, attempts, elapsed)
                     .with("provider", reply.provider.as_str())
                     .with("model", reply.model.as_str())
                     .with("toolCalls", reply.parts.iter().filter(is_call).count())
             }),
+            // The failure is that of the model that was asked for, also after its fallbacks.
             Err(failure) => self.tell(TelemetryKind::LlmError, |event| {
-                spent(event, attempts).failing(error(failure))
+                let mut event = spent(event, attempts, elapsed);
+                if let Some(model) = self.resolved(asked.model) {
+                    event = event
+                        .with("provider", model.provider)
+                        .with("model", model.model);
+                }
+                if !completion.also_failed.is_empty() {
+                    event = event.with("alsoFailed", completion.also_failed.as_slice());
+                }
+                event.failing(error(failure))
             }),
         }
+    }
+
+    /// Returns the model of a name; none if it is not configured any more.
+    fn resolved(&self, model: Option<&str>) -> Option<ResolvedModel> {
+        let gateway = self.core.serving.gateway_of_run(self.started, model);
+        gateway.resolve(model).ok()
     }
 
     fn tell(&self, kind: TelemetryKind, fill: impl FnOnce(TelemetryEvent) -> TelemetryEvent) {
@@ -127,14 +163,14 @@ impl<'a> Telling<'a> {
 }
 
 /// Adds what the attempts at a reply took.
-fn spent(event: TelemetryEvent, attempts: &[Attempt]) -> TelemetryEvent {
+fn spent(event: TelemetryEvent, attempts: &[Attempt], elapsed: Duration) -> TelemetryEvent {
     let reported = || attempts.iter().filter_map(|attempt| attempt.usage);
     let input: u64 = reported().map(|usage| usage.input_tokens).sum();
     let output: u64 = reported().map(|usage| usage.output_tokens).sum();
-    let wall_ms: u64 = attempts.iter().map(|attempt| attempt.wall_ms).sum();
+    let elapsed_ms = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX);
     let event = event
         .with("attempts", attempts.len())
-        .with("durationMs", wall_ms)
+        .with("durationMs", elapsed_ms)
         .with("inputTokens", input)
         .with("outputTokens", output);
     let costs: Vec<u64> = attempts
@@ -166,5 +202,31 @@ fn error(failure: &Failure) -> TelemetryError {
         code: failure.code().to_owned(),
         category,
         retryable: failure.retryable(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use domain::time::Timestamp;
+    use serde_json::json;
+
+    #[test]
+    fn the_duration_of_a_call_has_the_pauses_between_its_attempts() {
+        let attempt = |wall_ms: u64| Attempt {
+            provider: "p".to_owned(),
+            model: "m".to_owned(),
+            usage: None,
+            cost_micros: None,
+            wall_ms,
+            error: Some("no connection".to_owned()),
+            reserved: None,
+        };
+        let subject = Subject::default();
+        let event = TelemetryEvent::new(TelemetryKind::LlmError, subject, Timestamp(0));
+        let elapsed = Duration::from_millis(560);
+        let event = spent(event, &[attempt(0), attempt(1)], elapsed);
+        assert_eq!(event.data["durationMs"], json!(560));
+        assert_eq!(event.data["attempts"], json!(2));
     }
 }

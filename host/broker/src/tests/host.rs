@@ -9,6 +9,7 @@ use crate::{
 };
 use domain::clock::Reading;
 use domain::definition::DefinitionId;
+use domain::delegate::CacheLimits;
 use domain::event::{Event, Recorded, RunEnded};
 use domain::grant::{Grant, PatternList};
 use domain::id::SessionId;
@@ -244,6 +245,7 @@ async fn start(dir: &Path, guest: &Runtime, time: &Arc<AtomicU64>, limits: &Valu
         catalogue: catalogue(limits),
         limits: Limits {
             due_sessions_max: DUE_SESSIONS_MAX,
+            delegation_cache: Some(CacheLimits::default()),
             ..Limits::default()
         },
         after_restore: AfterRestore::default(),

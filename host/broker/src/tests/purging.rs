@@ -1,14 +1,19 @@
 //! Tests of purges: their work, and their completion after a stop.
 
 use super::host::Host;
+use crate::core::Core;
 use crate::fresh;
 use crate::journal::Context;
+use crate::kept_results::Looked;
 use crate::purge::{begin_agent, begin_session, finish, finish_open};
+use domain::authority::{Denies, Permissions};
 use domain::definition::DefinitionId;
+use domain::delegate::{self, CacheScope, Hit};
 use domain::event::{AgentCreated, Event};
-use domain::id::{AgentId, Stream};
+use domain::id::{AgentId, OperationId, Stream};
 use domain::user::UserId;
 use futures::FutureExt;
+use serde_json::json;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -156,4 +161,87 @@ async fn a_purge_comes_to_its_end_when_the_store_was_too_busy_for_its_reads() {
     purged.unwrap();
     filled.await.unwrap();
     assert!(core.store.open_purges().await.unwrap().is_empty());
+}
+
+/// Looks for the result of a delegation of an agent's that reads a file.
+fn look(core: &Core, caller: AgentId, path: &str) -> Looked {
+    let arguments = json!({
+        "target": "worker", "operation": "read_file", "parameters": { "path": path },
+    });
+    let targets = &delegate::Target::ALL;
+    let delegation = delegate::parse(&arguments.to_string(), targets).unwrap();
+    let user = UserId::local();
+    let denies = Denies::default();
+    let permissions = Permissions::default();
+    let scope = CacheScope {
+        user: &user,
+        agent: caller,
+        denies: &denies,
+        permissions: &permissions,
+    };
+    let served = core.served();
+    core.kept_results
+        .look(&served, &delegation, scope, core.now())
+}
+
+/// Hands over a delegation whose result is to be kept.
+fn hand_over(core: &Core, caller: AgentId, path: &str) -> OperationId {
+    let Looked::Awaited(key) = look(core, caller, path) else {
+        panic!("the result of {path} is not to be kept");
+    };
+    let operation = OperationId::mint(fresh::run(), 1, path);
+    let served = core.served();
+    core.kept_results
+        .expect(&served, operation, key, &UserId::local());
+    operation
+}
+
+/// Ends the work of a delegation, as its worker's turn does.
+fn end_work(core: &Core, operation: OperationId) {
+    let result = json!({ "success": true, "output": "secret", "metadata": {} });
+    let hit = || {
+        Some(Hit {
+            result: result.to_string(),
+            untrusted: false,
+        })
+    };
+    let served = core.served();
+    core.kept_results.keep(&served, operation, hit, core.now());
+}
+
+/// A worker may go on after its caller's turn has ended, and come to its end while the caller's
+/// session is purged.
+#[tokio::test]
+async fn no_result_is_kept_over_a_purge_and_none_that_comes_meanwhile() {
+    for is_whole_agent in [false, true] {
+        let host = Host::new().await;
+        let core = &host.broker.core;
+        let row = core.store.session(host.session).await.unwrap().unwrap();
+        let early = hand_over(core, row.agent, "early.txt");
+        let late = hand_over(core, row.agent, "late.txt");
+        end_work(core, early);
+        assert!(matches!(
+            look(core, row.agent, "early.txt"),
+            Looked::Kept(_)
+        ));
+        let purged = if is_whole_agent {
+            begin_agent(core, row.agent).await.unwrap();
+            Stream::Agent(row.agent)
+        } else {
+            begin_session(core, host.session).await.unwrap();
+            Stream::Session(host.session)
+        };
+        Box::pin(finish(core, purged, None)).await.unwrap();
+        end_work(core, late);
+        for path in ["early.txt", "late.txt"] {
+            let looked = look(core, row.agent, path);
+            assert!(matches!(looked, Looked::Awaited(_)), "{purged}: {path}");
+        }
+        let later = hand_over(core, row.agent, "early.txt");
+        end_work(core, later);
+        assert!(matches!(
+            look(core, row.agent, "early.txt"),
+            Looked::Kept(_)
+        ));
+    }
 }

@@ -101,6 +101,9 @@ pub struct Run {
     /// meanwhile. If those are taken back, the run ends so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held: Option<Decision>,
+    /// The code of the model's call over which that decision gave up: see [`Run::model_failure`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held_over: Option<String>,
     /// Inputs that it claimed.
     pub claimed: Vec<InputId>,
     /// Number of them that the agent has answered: those claimed at its last reply, after which the
@@ -167,6 +170,7 @@ impl Run {
             untold_stopped: Vec::new(),
             wait: None,
             held: None,
+            held_over: None,
             claimed: started.claimed.clone(),
             answered: 0,
             hops: started.hops,
@@ -270,6 +274,10 @@ impl Run {
         if self.is_progress(stepped) {
             self.recoveries = 0;
         }
+        self.held_over = match &stepped.decision {
+            Decision::Fail { .. } => self.model_failure(&stepped.settled).map(str::to_owned),
+            Decision::Wait(_) | Decision::Reply { .. } | Decision::Complete { .. } => None,
+        };
         for settlement in &stepped.settled {
             self.close(settlement)?;
         }
@@ -332,23 +340,6 @@ impl Run {
         let model = open.operation.performer.asked_model().to_owned();
         self.cuts.insert(model, made.cut.clone());
         Ok(())
-    }
-
-    /// Returns whether a step, before it is applied, is progress: whether it hears anything but
-    /// that timers elapsed and the client answered.
-    fn is_progress(&self, stepped: &RunStepped) -> bool {
-        let arrived = stepped
-            .settled
-            .iter()
-            .filter_map(|settlement| self.open.get(&settlement.operation));
-        let mut told = self
-            .untold
-            .iter()
-            .map(|told| &told.0)
-            .chain(arrived.map(|open| &open.operation))
-            .peekable();
-        let hears_only_others = told.peek().is_some() && stepped.claimed.is_empty();
-        !(hears_only_others && told.all(|operation| operation.performer.only_waits()))
     }
 
     fn apply_ended(&mut self, ended: &RunEnded) -> Result<(), Corrupt> {

@@ -2,16 +2,20 @@
 
 use crate::request::Allowance;
 use boa_engine::context::time::{Clock, JsInstant};
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// Steps that a program may make however long a busy machine takes for them. An idle one takes less
-/// than half a second, unless they are long ones.
-pub(super) const STEPS_MIN: u64 = 10_000_000;
-/// Steps that count for a job or a timer, which may be over before its first slice is.
-pub(super) const STEPS_PER_JOB: u64 = 1_000;
-/// Steps that count for an iteration of a loop which has no slices.
-pub(super) const STEPS_PER_TICK: u64 = 100;
+/// The time of its own that a program has in any case, however busy the machine is.
+const OWN_MIN: Duration = Duration::from_millis(200);
+/// The longest gap between two looks at the clock that surely is the program's own.
+const GAP_MAX: Duration = Duration::from_millis(5);
+/// Steps from one longer gap to the next, if the machine did something else meanwhile: it takes a
+/// program for at least a millisecond. Gaps that follow each other faster are long instructions.
+const APART_MIN: u32 = 400;
+/// Gaps that are too short for fewer steps from one look at the clock to the next.
+const GAP_MIN: Duration = Duration::from_millis(1);
+/// The most steps from one look at the clock to the next.
+const STEPS_PER_LOOK_MAX: u32 = 8;
 
 /// A clock that skips what nobody has to wait for.
 #[derive(Debug)]
@@ -19,7 +23,7 @@ pub(super) struct ProgramClock {
     started: Instant,
     allowance: Allowance,
     skipped_ms: Cell<u64>,
-    steps: Cell<u64>,
+    looks: RefCell<Looks>,
 }
 
 impl ProgramClock {
@@ -29,13 +33,23 @@ impl ProgramClock {
             started: Instant::now(),
             allowance,
             skipped_ms: Cell::new(0),
-            steps: Cell::new(0),
+            looks: RefCell::new(Looks::new()),
         }
+    }
+
+    /// The time that the program has.
+    pub(super) fn allowance(&self) -> Allowance {
+        self.allowance
     }
 
     /// Milliseconds that the program has run.
     pub(super) fn run_ms(&self) -> u64 {
         u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+
+    /// Milliseconds that the program's timers skipped.
+    pub(super) fn skipped_ms(&self) -> u64 {
+        self.skipped_ms.get()
     }
 
     /// The program's time, in milliseconds from its start.
@@ -48,21 +62,83 @@ impl ProgramClock {
         let ahead_ms = at_ms.saturating_sub(self.now_ms());
         self.skipped_ms
             .set(self.skipped_ms.get().saturating_add(ahead_ms));
+        self.looks.borrow_mut().due = 1;
     }
 
-    /// Counts steps of the program, as the engine weighs them.
-    pub(super) fn count(&self, steps: u64) {
-        self.steps.set(self.steps.get().saturating_add(steps));
-    }
-
-    /// Returns true if the program's time is up: that of its computing, or that in all, skipped
-    /// time included. The time of its computing is the clock's, which runs on while the machine
-    /// does something else, so it is up only after as many steps as every program may make.
+    /// Returns true if the program's time is up after one more step of it: that of its computing,
+    /// or that in all, skipped time included. The time of its computing is the clock's, which runs
+    /// on while the machine does something else, so it is up only after some that is its own.
     pub(super) fn is_over(&self) -> bool {
-        let skipped = Duration::from_millis(self.skipped_ms.get());
+        let mut looks = self.looks.borrow_mut();
+        if !looks.is_due() {
+            return false;
+        }
         let ran = self.started.elapsed();
-        let has_computed = ran >= self.allowance.computing && self.steps.get() >= STEPS_MIN;
-        has_computed || ran.saturating_add(skipped) >= self.allowance.whole
+        looks.look(ran);
+        let skipped = Duration::from_millis(self.skipped_ms.get());
+        let has_computed = ran >= self.allowance.computing && looks.own >= OWN_MIN;
+        let is_over = has_computed || ran.saturating_add(skipped) >= self.allowance.whole;
+        if is_over {
+            // Whoever asks next is told the same.
+            looks.due = 1;
+        }
+        is_over
+    }
+}
+
+/// Looks at the clock, and the time between them that was the program's own.
+///
+/// A component has no clock of its computing. But the machine that turns to something else leaves
+/// a gap between two looks now and then, and long instructions leave one at each.
+#[derive(Debug)]
+struct Looks {
+    /// The time at the last one, from the program's start on.
+    last: Duration,
+    own: Duration,
+    /// Steps since the last one.
+    steps: u32,
+    /// Steps after which the next one is due.
+    due: u32,
+    /// Steps since the last long gap.
+    apart: u32,
+}
+
+impl Looks {
+    fn new() -> Self {
+        Self {
+            last: Duration::ZERO,
+            own: Duration::ZERO,
+            steps: 0,
+            due: 1,
+            apart: APART_MIN,
+        }
+    }
+
+    /// Counts a step, and returns true if a look at the clock is due.
+    fn is_due(&mut self) -> bool {
+        self.steps += 1;
+        self.steps >= self.due
+    }
+
+    /// Notes the time that a look at the clock found.
+    fn look(&mut self, now: Duration) {
+        let gap = now.saturating_sub(self.last);
+        self.last = now;
+        self.apart = self.apart.saturating_add(self.steps);
+        self.steps = 0;
+        self.own += if gap > GAP_MAX && self.apart >= APART_MIN {
+            GAP_MAX
+        } else {
+            gap
+        };
+        if gap > GAP_MAX {
+            self.apart = 0;
+        }
+        self.due = if gap < GAP_MIN {
+            STEPS_PER_LOOK_MAX.min(self.due * 2)
+        } else {
+            1
+        };
     }
 }
 
@@ -87,29 +163,68 @@ impl Clock for ProgramClock {
 
 #[cfg(test)]
 mod tests {
-    use super::{ProgramClock, STEPS_MIN};
+    use super::{Looks, OWN_MIN, ProgramClock};
     use crate::request::Allowance;
     use std::time::Duration;
 
-    #[test]
-    fn the_time_to_compute_is_up_only_after_the_steps_that_every_program_may_make() {
-        let late = ProgramClock::new(Allowance {
-            whole: Duration::from_secs(600),
-            computing: Duration::ZERO,
-        });
-        assert!(!late.is_over());
-        late.count(STEPS_MIN - 1);
-        assert!(!late.is_over());
-        late.count(1);
-        assert!(late.is_over());
+    /// Returns the time at which a program whose steps take so many microseconds, over and over,
+    /// has had what it has in any case.
+    fn until_own(steps_us: impl IntoIterator<Item = u64, IntoIter: Clone>) -> Duration {
+        let mut looks = Looks::new();
+        let mut now = Duration::ZERO;
+        for step_us in steps_us.into_iter().cycle() {
+            now += Duration::from_micros(step_us);
+            if looks.is_due() {
+                // The clock of the sandbox has whole milliseconds.
+                looks.look(Duration::from_millis(now.as_millis() as u64));
+            }
+            if looks.own >= OWN_MIN {
+                break;
+            }
+        }
+        now
+    }
 
-        let early = ProgramClock::new(Allowance {
+    #[test]
+    fn what_a_program_computes_is_its_own_however_long_its_steps_are() {
+        for (steps_us, at_most) in [
+            (vec![3], 201),
+            (vec![400], 201),
+            (vec![9_000], 220),
+            (vec![20, 60_000], 320),
+            // Pauses for the memory of a large heap.
+            ([vec![3; 13_000], vec![50_000]].concat(), 600),
+            ([vec![3; 500], vec![20_000]].concat(), 800),
+        ] {
+            let first: Vec<u64> = steps_us.iter().take(2).copied().collect();
+            let until = until_own(steps_us);
+            assert!(
+                until <= Duration::from_millis(at_most),
+                "{first:?}: {until:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_the_machine_does_meanwhile_is_not_a_programs_own() {
+        // For 2.5 ms of the program the machine does something else for 200.
+        let steps_us = [vec![3; 830], vec![200_000]].concat();
+        let until = until_own(steps_us);
+        assert!(until > Duration::from_secs(5), "{until:?}");
+    }
+
+    #[test]
+    fn skipped_time_ends_a_program_at_once() {
+        let clock = ProgramClock::new(Allowance {
             whole: Duration::from_secs(600),
             computing: Duration::from_secs(600),
         });
-        early.count(STEPS_MIN);
-        assert!(!early.is_over());
-        early.skip_to(600_000);
-        assert!(early.is_over());
+        for _ in 0..100 {
+            assert!(!clock.is_over());
+        }
+        clock.skip_to(600_000);
+        for _ in 0..3 {
+            assert!(clock.is_over());
+        }
     }
 }

@@ -2,13 +2,11 @@
 //! expression, and a function only what it returns.
 
 use super::places::{Changed, Insert, Place, byte_of};
-use boa_engine::Source;
+use super::top_level::body;
 use boa_engine::ast::declaration::Declaration;
-use boa_engine::ast::function::FunctionBody;
 use boa_engine::ast::visitor::{VisitWith as _, Visitor};
 use boa_engine::ast::{Expression, Position, Spanned as _, Statement, StatementListItem};
 use boa_engine::interner::Interner;
-use boa_engine::parser::Parser;
 use std::convert::Infallible;
 use std::ops::ControlFlow;
 
@@ -25,7 +23,7 @@ pub(super) fn returning(code: &str) -> Changed {
 }
 
 fn with_return(code: &str) -> Option<Changed> {
-    let body = body(code)?;
+    let body = body(code, &mut Interner::new()).ok()?;
     let last = last_of(body.statements())?;
     let StatementListItem::Statement(statement) = body.statements().get(last)? else {
         return None;
@@ -43,12 +41,6 @@ fn with_return(code: &str) -> Option<Changed> {
             width: RETURN.len() as u32,
         }],
     })
-}
-
-fn body(code: &str) -> Option<FunctionBody> {
-    Parser::new(Source::from_bytes(code))
-        .parse_function_body(&mut Interner::new(), false, true)
-        .ok()
 }
 
 /// Returns the index of the last statement that does something where it stands.
@@ -90,7 +82,7 @@ impl<'ast> Visitor<'ast> for First {
 
 /// Returns whether a body has so many statements, of which the one at the index returns.
 fn returns_at(code: &str, index: usize, count: usize) -> bool {
-    let Some(body) = body(code) else {
+    let Ok(body) = body(code, &mut Interner::new()) else {
         return false;
     };
     let statements = body.statements();

@@ -1,14 +1,19 @@
 //! Errors of a program, with the place in it that they are about.
 
-use super::PROGRAM;
+use super::clock::ProgramClock;
 use super::names::place_of_read;
 use super::places::{Place, last_line};
 use super::rendering::text_of;
 use super::world::World;
+use super::{CALLS_MAX, PROGRAM};
 use crate::output::Thrown;
-use crate::request::Allowance;
-use boa_engine::{Context, JsError, JsObject, JsString, JsValue, js_string};
+use boa_engine::{
+    Context, EngineError, JsError, JsObject, JsString, JsValue, RuntimeLimitError, js_string,
+};
+use std::error::Error as _;
 
+/// The message about a program that is left waiting when there is nothing more to run.
+pub(super) const NEVER_RESOLVED: &str = "the program awaits a promise that nothing resolves";
 /// Bytes of a message.
 const MESSAGE_BYTES_MAX: usize = 8 << 10;
 /// The engine's message about a program that ends too early.
@@ -42,15 +47,13 @@ impl Frame<'_> {
 
 /// Reads an error.
 pub(super) fn thrown(error: &JsError, world: &World, context: &mut Context) -> Thrown {
-    if error.as_engine().is_some() {
-        let said = error.to_string();
-        let is_depth = said.contains("recursive calls") || said.contains("stack size");
-        let mut thrown = unnamed(&said);
-        if is_depth {
+    if let Some(engine) = error.as_engine() {
+        let mut thrown = unnamed(&engine.to_string());
+        if is_of_depth(engine) {
             thrown.name = "RangeError".to_owned();
             thrown.message = "Maximum call stack size exceeded".to_owned();
         }
-        return placed(thrown, &said, world);
+        return placed(thrown, &error.to_string(), world);
     }
     let trace = error.to_string();
     let Some(value) = error.as_opaque() else {
@@ -79,6 +82,20 @@ pub(super) fn thrown(error: &JsError, world: &World, context: &mut Context) -> T
     placed(thrown, &format!("{trace}\n{stack}"), world)
 }
 
+/// Returns whether the engine met a limit on calls within calls, also where it did not expect to.
+fn is_of_depth(error: &EngineError) -> bool {
+    match error {
+        EngineError::RuntimeLimit(limit) => match limit {
+            RuntimeLimitError::Recursion | RuntimeLimitError::StackSize => true,
+            RuntimeLimitError::LoopIteration => false,
+        },
+        EngineError::Panic(panic) => panic
+            .source()
+            .and_then(|source| source.downcast_ref::<Box<JsError>>()?.as_engine())
+            .is_some_and(is_of_depth),
+    }
+}
+
 /// An error of which no more than its message is known.
 pub(super) fn unnamed(message: &str) -> Thrown {
     Thrown {
@@ -92,7 +109,8 @@ pub(super) fn unnamed(message: &str) -> Thrown {
 }
 
 /// The error of a program whose time was up.
-pub(super) fn timed_out(allowance: Allowance) -> Thrown {
+pub(super) fn timed_out(clock: &ProgramClock) -> Thrown {
+    let allowance = clock.allowance();
     let whole_ms = allowance.whole.as_millis();
     let computing_ms = allowance.computing.as_millis();
     let is_bounded_twice = computing_ms < whole_ms;
@@ -101,10 +119,17 @@ pub(super) fn timed_out(allowance: Allowance) -> Thrown {
     } else {
         format!("{whole_ms} ms, timers included")
     };
+    let run_ms = clock.run_ms();
+    let ran = match clock.skipped_ms() {
+        0 => format!("{run_ms} ms"),
+        skipped_ms => format!("{run_ms} ms, and {skipped_ms} ms that its timers skipped"),
+    };
     Thrown {
         name: "TimedOut".to_owned(),
         hint: is_bounded_twice.then(|| "A call with a `timeout` may have more.".to_owned()),
-        ..unnamed(&format!("the program was stopped: it had {had}"))
+        ..unnamed(&format!(
+            "the program was stopped after {ran}: it had {had}"
+        ))
     }
 }
 
@@ -217,8 +242,15 @@ fn number(text: &str) -> Option<(u32, &str)> {
     Some((number, text.get(end..)?))
 }
 
-/// Returns what may help with an error that comes of what is not there.
+/// Returns what may help with an error that comes of what is not there, or that has another cause
+/// than it seems.
 fn hint(thrown: &Thrown) -> Option<String> {
+    if thrown.message == NEVER_RESOLVED {
+        // The engine drops the error of a limit that is met while it goes on after an `await`.
+        return Some(format!(
+            "So ends also one whose calls nest deeper than {CALLS_MAX} after an `await`."
+        ));
+    }
     let is_of_name = |letter: char| letter.is_alphanumeric() || matches!(letter, '_' | '$');
     let names = |words: &[&str]| {
         let mut said = thrown.message.split(|letter: char| !is_of_name(letter));

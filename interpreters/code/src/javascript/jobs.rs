@@ -1,6 +1,5 @@
 //! Work that a program leaves to be done later: reactions to promises, and timers.
 
-use super::clock::STEPS_PER_JOB;
 use super::timers::Timer;
 use super::world::World;
 use super::{Stop, in_slices, own_source};
@@ -111,7 +110,6 @@ pub(super) fn drain(world: &World, context: &mut Context) -> Result<(), Stop> {
     loop {
         while let Some(job) = world.jobs.next() {
             run(job, context)?;
-            world.clock.count(STEPS_PER_JOB);
             if world.clock.is_over() {
                 return Err(Stop::TimeUp);
             }
@@ -121,7 +119,6 @@ pub(super) fn drain(world: &World, context: &mut Context) -> Result<(), Stop> {
             return Ok(());
         };
         world.clock.skip_to(timer.due_ms);
-        world.clock.count(STEPS_PER_JOB);
         if world.clock.is_over() {
             return Err(Stop::TimeUp);
         }

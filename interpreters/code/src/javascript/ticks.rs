@@ -5,7 +5,6 @@
 //! condition, and an error that the program cannot catch ends it when its time is up. Text is only
 //! inserted within lines, so lines stay what they were, and columns are counted back.
 
-use super::clock::STEPS_PER_TICK;
 use super::places::{Changed, Insert, Place};
 use super::reader::{self, Condition};
 use super::world::World;
@@ -18,8 +17,6 @@ use boa_engine::{
 
 /// The function that looks at the clock. It returns true.
 const TICK: &str = "__agent_host_tick";
-/// Iterations from one look at the clock to the next.
-const TICKS_PER_LOOK: u32 = 8;
 /// Words of programs that have the engine call parts of them later.
 const LATER: [&str; 5] = ["await", ".then", ".catch", ".finally", "queueMicrotask"];
 
@@ -106,13 +103,7 @@ fn text_without_looks(
 }
 
 fn tick(_: &JsValue, _: &[JsValue], context: &mut Context) -> JsResult<JsValue> {
-    let is_over = World::from_context(context).is_some_and(|world| {
-        let ticks = world.ticks.get().wrapping_add(1);
-        world.ticks.set(ticks);
-        world.clock.count(STEPS_PER_TICK);
-        ticks.is_multiple_of(TICKS_PER_LOOK) && world.clock.is_over()
-    });
-    if is_over {
+    if World::from_context(context).is_some_and(|world| world.clock.is_over()) {
         return Err(RuntimeLimitError::LoopIteration.into());
     }
     Ok(JsValue::from(true))

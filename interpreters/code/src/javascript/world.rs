@@ -31,8 +31,6 @@ pub(super) struct World {
     pub(super) code: String,
     /// Text that was inserted in the program.
     pub(super) inserts: RefCell<Vec<Insert>>,
-    /// Iterations of loops that look at the clock.
-    pub(super) ticks: Cell<u32>,
     rejected: RefCell<Vec<JsObject>>,
 }
 
@@ -48,7 +46,6 @@ impl World {
             writers: RefCell::default(),
             code: code.to_owned(),
             inserts: RefCell::default(),
-            ticks: Cell::default(),
             rejected: RefCell::default(),
         }
     }

@@ -1,5 +1,5 @@
 //! Keys of the configuration that the environment sets: where the host listens, the model by
-//! default and the level of the log.
+//! default and the filter of the log.
 
 use super::{Peer, folder, open, say};
 use serde_json::{Value, json};
@@ -34,6 +34,12 @@ async fn address_default_model_and_log_level_come_from_file_or_environment() {
             true,
         ),
         (
+            Some(("AGENT_HOST__SERVER__LOG", "error")),
+            "http://127.0.0.1:",
+            "main",
+            false,
+        ),
+        (
             Some(("RUST_LOG", "error")),
             "http://127.0.0.1:",
             "main",
@@ -62,6 +68,28 @@ async fn address_default_model_and_log_level_come_from_file_or_environment() {
             is_told,
             "{variable:?}: {log}"
         );
+        logged = log.len();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rust_log_goes_before_the_file_and_one_that_is_no_filter_is_warned_of() {
+    let peer = Peer::start().await;
+    let server = json!({ "listen": "127.0.0.1:0", "dataDir": "data", "log": "warn" });
+    let folder = folder(&peer, json!({ "server": server })).await;
+    let mut logged = 0;
+    for (rust_log, is_told, is_warned) in [
+        (None, false, false),
+        (Some(("RUST_LOG", "info")), true, false),
+        (Some(("RUST_LOG", "broker=loud")), false, true),
+    ] {
+        let host = folder.start_in(&[], rust_log).await.unwrap();
+        assert!(host.stop().await.success(), "{}", folder.log());
+        let log = folder.log();
+        let since = log.get(logged..).unwrap();
+        assert_eq!(since.contains(STOPPING), is_told, "{rust_log:?}: {since}");
+        let warning = "RUST_LOG is no filter of the log";
+        assert_eq!(since.contains(warning), is_warned, "{rust_log:?}: {since}");
         logged = log.len();
     }
 }

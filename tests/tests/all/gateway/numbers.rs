@@ -109,10 +109,23 @@ async fn the_response_to_a_message_has_content_calls_usage_and_time_of_its_turn(
     }
 }
 
-/// A model that gives no reply.
-const REFUSES: &str = r#"
+/// A model that gives no reply, for the reason that the user names.
+const FAILS: &str = r#"
 [[rule]]
-reply = { fail = "refused" }
+when.user = "refused"
+reply.fail = "refused"
+
+[[rule]]
+when.user = "rate-limited"
+reply.fail = "rate-limited"
+
+[[rule]]
+when.user = "garbage"
+reply.fail = "garbage"
+
+[[rule]]
+when.user = "unavailable"
+reply.fail = "unavailable"
 "#;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -121,26 +134,44 @@ async fn the_response_to_a_message_whose_turn_fails_has_the_reason_that_is_store
     let agent = json!({
         "agentId": "mute", "displayName": "Mute", "model": "s", "toolAllowlist": [],
     });
-    let folder = folder(&peer, json!({ "agents": [agent] })).await;
-    std::fs::write(folder.path().join("script.toml"), REFUSES).unwrap();
+    let more = json!({ "agents": [agent], "retry": { "attemptsMax": 1 } });
+    let folder = folder(&peer, more).await;
+    std::fs::write(folder.path().join("script.toml"), FAILS).unwrap();
     let host = folder.start(None).await.unwrap();
-    let session = open(&host, "mute", &json!({})).await;
-    let said = say(&host, &session, "hello").await;
-    assert_eq!(said["outcome"], "failed", "{said}");
-    let id = session.rsplit('/').next().unwrap();
-    let path = format!("/api/events?limit=1000&session={id}");
-    let events = host.get(&path).await.unwrap().body;
-    let ended = events["events"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .find(|event| event["type"] == "run.ended.v1")
-        .unwrap();
-    let error = &said["error"];
-    assert_eq!(error["code"], "agent-failed", "{said}");
-    assert_eq!(error["code"], ended["data"]["code"], "{said}");
-    assert!(error["message"].is_string(), "{said}");
-    assert_eq!(error["message"], ended["data"]["reason"], "{said}");
-    assert_eq!(error["retryable"], false, "{said}");
-    assert_eq!(error["category"], "MESSAGE_PROCESSING_FAILED", "{said}");
+    for (asked, code, retryable, category) in [
+        ("refused", "model-refused", false, "LLM_REQUEST_FAILED"),
+        (
+            "rate-limited",
+            "model-rate-limited",
+            true,
+            "LLM_REQUEST_FAILED",
+        ),
+        ("garbage", "model-garbage", true, "LLM_STREAM_FAILED"),
+        (
+            "unavailable",
+            "model-unavailable",
+            true,
+            "LLM_REQUEST_FAILED",
+        ),
+    ] {
+        let session = open(&host, "mute", &json!({})).await;
+        let said = say(&host, &session, asked).await;
+        assert_eq!(said["outcome"], "failed", "{said}");
+        let id = session.rsplit('/').next().unwrap();
+        let path = format!("/api/events?limit=1000&session={id}");
+        let events = host.get(&path).await.unwrap().body;
+        let ended = events["events"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|event| event["type"] == "run.ended.v1")
+            .unwrap();
+        let error = &said["error"];
+        assert_eq!(error["code"], code, "{said}");
+        assert_eq!(error["code"], ended["data"]["code"], "{said}");
+        assert!(error["message"].is_string(), "{said}");
+        assert_eq!(error["message"], ended["data"]["reason"], "{said}");
+        assert_eq!(error["retryable"], retryable, "{said}");
+        assert_eq!(error["category"], category, "{said}");
+    }
 }

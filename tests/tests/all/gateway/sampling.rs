@@ -125,3 +125,95 @@ async fn a_setting_that_the_provider_does_not_take_is_refused_with_its_field() {
         "{told}"
     );
 }
+
+/// An agent of the default model whose settings the model `claude` does not take.
+fn hot(id: &str) -> Value {
+    json!({
+        "agentId": id, "displayName": id, "toolAllowlist": [],
+        "generation": { "temperature": 1.5 },
+    })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_definitions_settings_are_checked_against_the_model_of_its_role() {
+    let peer = Peer::start().await;
+    for (role, unfit) in [
+        ("user", Some(1)),
+        ("subagent", Some(2)),
+        ("code", Some(2)),
+        ("memory", Some(3)),
+        ("memorySearch", None),
+        ("research", None),
+    ] {
+        let mut config = agents(&peer);
+        let mut read = hot("read");
+        read["memory"] = json!({ "agent": "reader" });
+        config["agents"] = json!([read, hot("coder"), hot("reader")]);
+        config["roles"] = json!({ role: "claude" });
+        let folder = folder(&peer, config).await;
+        let checked = folder.run(&["config", "check"]).await;
+        let told = String::from_utf8_lossy(&checked.stderr).into_owned();
+        let code = if unfit.is_some() { 2 } else { 0 };
+        assert_eq!(checked.status.code(), Some(code), "{role}: {told}");
+        if let Some(index) = unfit {
+            let field = format!("agents[{index}].generation.temperature: ");
+            assert!(told.contains(&field), "{role}: {told}");
+            assert!(told.contains("model of their role"), "{role}: {told}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_has_no_model_that_does_not_take_its_agents_settings() {
+    let peer = Peer::start().await;
+    let mut config = agents(&peer);
+    config["agents"] = json!([hot("set")]);
+    let folder = folder(&peer, config).await;
+    let host = folder.start(None).await.unwrap();
+    let with = |generation: Value| json!({ "generation": generation });
+    let sessions = "/api/agents/set/sessions";
+    for (body, field) in [
+        (json!({ "model": "claude" }), "/model"),
+        (
+            json!({ "model": "claude", "config": with(json!({ "maxTokens": 9 })) }),
+            "/model",
+        ),
+        (
+            json!({ "model": "claude", "config": with(json!({ "temperature": 1.2 })) }),
+            "/config/generation/temperature",
+        ),
+        (json!({ "config": with(json!([])) }), "/config/generation"),
+    ] {
+        let refused = host.post(sessions, &body).await.unwrap();
+        assert_eq!(refused.status, 422, "{body}: {refused:?}");
+        assert_eq!(refused.text("field"), field, "{body}: {refused:?}");
+    }
+    let cool = json!({ "model": "claude", "config": with(json!({ "temperature": 1.0 })) });
+    open(&host, "set", &cool).await;
+    let session = open(&host, "set", &json!({})).await;
+    let fork = host.post(&format!("{session}/fork"), &json!({ "model": "claude" }));
+    let refused = fork.await.unwrap();
+    assert_eq!(
+        (refused.status, refused.text("field").as_str()),
+        (422, "/model"),
+        "{refused:?}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_settings_of_a_session_are_for_the_model_of_its_agents_role() {
+    let peer = Peer::start().await;
+    let mut config = agents(&peer);
+    config["roles"] = json!({ "user": "claude" });
+    let folder = folder(&peer, config).await;
+    let host = folder.start(None).await.unwrap();
+    let mut body = json!({ "config": { "generation": { "temperature": 1.5 } } });
+    let refused = host.post("/api/agents/set/sessions", &body).await.unwrap();
+    assert_eq!(
+        (refused.status, refused.text("field").as_str()),
+        (422, "/config/generation/temperature"),
+        "{refused:?}"
+    );
+    body["model"] = json!("main");
+    open(&host, "set", &body).await;
+}

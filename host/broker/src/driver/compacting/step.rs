@@ -131,7 +131,7 @@ impl SessionContext {
     /// Returns the end of a run that compacts by a decision, if it ends.
     fn ending(&self, run: &Run, decision: &Decision) -> Option<Cause> {
         let Decision::Fail { reason } = decision else {
-            return Cause::of(decision);
+            return Cause::of(decision, None);
         };
         tracing::warn!(session.id = %self.session, run.id = %run.started.run, reason, "no summary \
             was made");

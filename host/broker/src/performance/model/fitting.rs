@@ -213,13 +213,13 @@ impl Model<'_> {
             stopwatch: self.stopwatch,
             telling: Telling::new(self.core, self.started, self.operation, false),
         };
-        let asked = prompt.model.as_deref();
-        unseen.telling.asked(self.attempts.number(), asked);
+        let asked_model = prompt.model.as_deref();
+        let asked = unseen.telling.asked(self.attempts.number(), asked_model);
         let completion = gateway
             .complete_leaving(&prompt, &unseen, trail, &payer)
             .await;
         self.attempts.summarised(&completion.attempts, beside);
-        unseen.telling.answered(&completion);
+        unseen.telling.answered(asked, &completion);
         // From here on the reservation is that of the call alone.
         if let Err(told) = self.attempts.again(0).await {
             return Err(Failure::lasting("limit-reached", told));

@@ -1,6 +1,6 @@
 //! An agent's decision: the event of its step, with everything that follows in the thread.
 
-use super::delegated::passed_over;
+use super::delegated::{Unmade, passed_over};
 use super::intake::Intake;
 use super::settle::stopped;
 use super::{Open, Run, unpaired};
@@ -15,11 +15,15 @@ use crate::work::basis::Basis;
 use crate::work::budget::Amount;
 use crate::work::operation::{CallUsage, Operation, Performer, Settlement};
 use crate::work::queue::SKIPPED;
-use crate::work::step::{Call, Decision, Effect, News, OperationOutcome, StepResult, Wait, Work};
+use crate::work::step::{
+    Call, Decision, Effect, Failure, News, OperationOutcome, StepResult, Wait, Work,
+};
 use std::sync::Arc;
 
 /// The result of a call that the agent did not make.
 pub(super) const PASSED_OVER: &str = "Skipped.";
+/// The limit on the calls of a turn.
+const CALLS_LIMIT: &str = "toolCallsMax";
 
 /// Everything that a request of the guest's became, once grants, peers and limits were looked up.
 #[derive(Debug, Clone, PartialEq)]
@@ -111,12 +115,8 @@ pub fn decide(run: &Run, taken: Taken) -> RunStepped {
             .iter()
             .any(|operation| matches!(operation.performer, Performer::Model { .. }))
     {
-        let why = if steers(run, &taken.intake) {
-            SKIPPED
-        } else {
-            PASSED_OVER
-        };
-        said.pair_what_is_left(&history, run, &started, why);
+        let why = unmade(run, &taken);
+        said.pair_what_is_left(&history, run, &started, &why);
     }
     said.place_own(&taken.result);
     let head = said.next - 1;
@@ -184,6 +184,28 @@ fn steers(run: &Run, intake: &Intake) -> bool {
             .news
             .iter()
             .any(|news| matches!(news, News::Said { .. }))
+}
+
+/// Returns why calls of the model's that have no result were not made. An agent that goes on and
+/// was shown that it has no calls left could make none.
+fn unmade(run: &Run, taken: &Taken) -> Unmade {
+    if steers(run, &taken.intake) {
+        return Unmade::PassedOver(SKIPPED);
+    }
+    let goes_on = matches!(taken.result.decision, Decision::Wait(_));
+    if !goes_on || run.limits_left().tool_calls > 0 {
+        return Unmade::PassedOver(PASSED_OVER);
+    }
+    let settled = &taken.intake.settled;
+    let told = format!("no tool calls are left of this turn's limit ({CALLS_LIMIT})");
+    let failure = Failure::lasting("limit-reached", told).with("limit", CALLS_LIMIT);
+    // Work that was handed over may give back some of its share.
+    let retryable =
+        run.available_after(settled).calls > 0 || run.lent_after(settled).has_any_of(CALLS_LIMIT);
+    Unmade::Limited(Failure {
+        retryable,
+        ..failure
+    })
 }
 
 /// Messages that enter the thread with a decision.
@@ -254,7 +276,7 @@ impl Saying {
         history: &[&Message],
         run: &Run,
         started: &[Operation],
-        why: &str,
+        why: &Unmade,
     ) {
         let unpaired = unpaired(history.iter().copied().chain(&self.messages));
         for (message, index, call_id, name) in unpaired {

@@ -5,7 +5,7 @@ use super::end::{AGENT_FAILED, Cause, NOT_BEGUN, TIMED_OUT};
 use crate::values::time::Timestamp;
 use crate::work::delegate::{self, Code, DelegateAddress, DelegateResult, Delegation, Task};
 use crate::work::operation::{Operation, Performer};
-use crate::work::step::{News, OperationOutcome};
+use crate::work::step::{Failure, News, OperationOutcome};
 
 /// Returns whether an operation is a task of `delegate`.
 pub(super) fn is_delegation(operation: &Operation) -> bool {
@@ -107,14 +107,29 @@ pub(super) fn address(operation: &Operation) -> Option<&DelegateAddress> {
     }
 }
 
+/// The reason why a call of the model's was not made.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Unmade {
+    /// Its agent passed it over; the words for that.
+    PassedOver(&'static str),
+    /// A limit left no room for it.
+    Limited(Failure),
+}
+
 /// Returns the result of a call that was not made. Calls of other tools are told why in plain
 /// words.
-pub(super) fn passed_over(tool: &str, arguments: &str, why: &str) -> String {
-    if tool == delegate::NAME {
-        DelegateResult::not_started(why)
-            .addressed(DelegateAddress::of(arguments).as_ref())
-            .to_string()
-    } else {
-        why.to_owned()
+pub(super) fn passed_over(tool: &str, arguments: &str, why: &Unmade) -> String {
+    if tool != delegate::NAME {
+        return match why {
+            Unmade::PassedOver(words) => (*words).to_owned(),
+            Unmade::Limited(failure) => failure.message.clone(),
+        };
     }
+    let result = match why {
+        Unmade::PassedOver(words) => DelegateResult::not_started(words),
+        Unmade::Limited(failure) => DelegateResult::refused(failure),
+    };
+    result
+        .addressed(DelegateAddress::of(arguments).as_ref())
+        .to_string()
 }

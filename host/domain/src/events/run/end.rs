@@ -2,7 +2,7 @@
 
 use super::Run;
 use super::decide::{PASSED_OVER, Saying};
-use super::delegated::{delegation, is_delegation, undelegated};
+use super::delegated::{Unmade, delegation, is_delegation, undelegated};
 use super::settle::{Ended, settlement, stopped};
 use super::taint::is_any_marked;
 use crate::events::agent::Agent;
@@ -11,6 +11,7 @@ use crate::thread::cut_off;
 use crate::thread::message::{Draft, Message, Part, Role};
 use crate::thread::turn::{TurnEnd, TurnNode};
 use crate::values::digest::Salt;
+use crate::values::error_code;
 use crate::values::id::{OperationId, TurnId};
 use crate::values::time::Timestamp;
 use crate::work::budget::Amount;
@@ -42,7 +43,8 @@ pub enum Cause {
     },
     /// The agent, the host or a limit failed it.
     Failed {
-        /// A stable code: `agent-failed`, `step-failed`, `limit-reached`, `timed-out`.
+        /// A stable code: `agent-failed`, `step-failed`, `limit-reached`, `timed-out`, or that of a
+        /// call of a model.
         code: String,
         /// The reason, as shown to people.
         reason: String,
@@ -55,9 +57,11 @@ pub enum Cause {
 }
 
 impl Cause {
-    /// Returns the cause for a decision that ends the turn; none for one that goes on.
+    /// Returns the cause for a decision that ends the turn; none for one that goes on. An agent
+    /// that gives up with the news that no model replied has the code of that: see
+    /// [`Run::model_failure`].
     #[must_use]
-    pub fn of(decision: &Decision) -> Option<Self> {
+    pub fn of(decision: &Decision, model_failure: Option<&str>) -> Option<Self> {
         match decision {
             Decision::Wait(_) => None,
             Decision::Reply { .. } => Some(Self::Replied),
@@ -65,7 +69,7 @@ impl Cause {
                 summary: summary.clone(),
             }),
             Decision::Fail { reason } => Some(Self::Failed {
-                code: AGENT_FAILED.into(),
+                code: model_failure.unwrap_or(AGENT_FAILED).to_owned(),
                 reason: reason.clone(),
             }),
         }
@@ -113,7 +117,7 @@ pub fn cut_off(
     let told = said.messages.clone();
     let history: Vec<&Message> = run.messages.iter().map(Arc::as_ref).chain(&told).collect();
     said.place_results(&history, &mut stops);
-    said.pair_what_is_left(&history, run, &[], PASSED_OVER);
+    said.pair_what_is_left(&history, run, &[], &Unmade::PassedOver(PASSED_OVER));
     said.place(Draft::text(Role::Notice, "host", notice));
     (stops, said.messages)
 }
@@ -323,9 +327,10 @@ fn failed_without_reply(
             format!("the other agent's turn came to nothing: {reason}"),
         )),
         (Cause::Failed { code, .. }, _) if code == TIMED_OUT => Ended::TimedOut,
-        (Cause::Failed { code, reason }, _) => {
-            Ended::Failed(Failure::lasting(code, reason.clone()))
-        }
+        (Cause::Failed { code, reason }, _) => Ended::Failed(Failure {
+            retryable: error_code::is_retryable(code),
+            ..Failure::lasting(code, reason.clone())
+        }),
         _ => Ended::Cancelled,
     }
 }

@@ -4,8 +4,9 @@ use super::Run;
 use crate::events::event::{InputAccepted, Source};
 use crate::thread::message::{Draft, Message, Part, Role, text_of};
 use crate::values::digest::Salt;
+use crate::values::error_code::{self, ErrorCategory};
 use crate::values::id::InputId;
-use crate::work::operation::{Operation, Settlement};
+use crate::work::operation::{Operation, Performer, Settlement};
 use crate::work::queue::collected;
 use crate::work::step::{News, OperationOutcome, Until};
 
@@ -99,6 +100,33 @@ pub fn intake(run: &Run, arrived: Vec<Settlement>, inputs: &[InputAccepted], sal
         heard: taking.heard,
         news: taking.news,
         history_untrusted: false,
+    }
+}
+
+impl Run {
+    /// Returns the code of a call of a model without a reply, among the outcomes that the next step
+    /// hears. Codes that not only models' calls end with are left out.
+    #[must_use]
+    pub fn model_failure<'a>(&'a self, arrived: &'a [Settlement]) -> Option<&'a str> {
+        let arrived = arrived.iter().filter_map(|settlement| {
+            let open = self.open.get(&settlement.operation)?;
+            Some((&open.operation, settlement))
+        });
+        self.untold
+            .iter()
+            .map(|told| (&told.0, &told.1))
+            .chain(arrived)
+            .filter(|(operation, _)| matches!(operation.performer, Performer::Model { .. }))
+            .filter_map(|(_, settlement)| match &settlement.outcome {
+                OperationOutcome::Failed { failure } => Some(failure.code.as_str()),
+                _ => None,
+            })
+            .find(|code| {
+                matches!(
+                    error_code::category(code),
+                    Some(ErrorCategory::LlmRequestFailed | ErrorCategory::LlmStreamFailed)
+                )
+            })
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::{Open, Run};
 use crate::access::tool::EffectClass;
-use crate::events::event::{InputDead, RunRecovered};
+use crate::events::event::{InputDead, RunRecovered, RunStepped};
 use crate::events::run::end::{Cause, undelegated_in_time};
 use crate::events::run::intake::wakes;
 use crate::events::run::settle::{Ended, settlement};
@@ -154,6 +154,25 @@ pub fn goes_on(run: &Run, now: Timestamp) -> bool {
     let moves =
         |open: &Open| would_be_sent(open, now) || !matches!(next(open, now), Next::Wait { .. });
     run.ended.is_none() && (wakes(run, &[], false) || run.open.values().any(moves))
+}
+
+impl Run {
+    /// Returns whether a step, before it is applied, is progress: whether it hears anything but
+    /// that timers elapsed and the client answered.
+    pub(super) fn is_progress(&self, stepped: &RunStepped) -> bool {
+        let arrived = stepped
+            .settled
+            .iter()
+            .filter_map(|settlement| self.open.get(&settlement.operation));
+        let mut told = self
+            .untold
+            .iter()
+            .map(|told| &told.0)
+            .chain(arrived.map(|open| &open.operation))
+            .peekable();
+        let hears_only_others = told.peek().is_some() && stepped.claimed.is_empty();
+        !(hears_only_others && told.all(|operation| operation.performer.only_waits()))
+    }
 }
 
 /// The record that a run is gone on with after the host ended without being told to.

@@ -3,6 +3,7 @@
 mod attempts;
 mod cuts;
 mod deliveries;
+mod given_up;
 mod handed_over;
 mod lines;
 mod marks;

@@ -4,7 +4,7 @@
 //! that nobody waits for may have such delegations: a turn that is waited for takes a place itself,
 //! and places that wait for each other would never be free.
 
-use super::{Depth, DispatchLimits, DispatchState, Edge};
+use super::{CODE, Depth, DispatchLimits, DispatchState, Edge, with_limit};
 use crate::values::id::{InputId, RunId, SessionId};
 use crate::work::step::Failure;
 use std::collections::HashMap;
@@ -49,8 +49,8 @@ impl DispatchLimits {
     /// The limit that it would exceed, if it may not wait: the limits on depth and on the turns of
     /// one message, and all limits for a turn that is waited for, or with as many waiting as may.
     pub fn admit_or_hold(&self, state: DispatchState, queued: u64) -> Result<Admitted, Failure> {
-        let may_wait =
-            state.depth == Depth::default() && queued < u64::from(self.delegations_queued_max);
+        let has_queue = state.depth == Depth::default() && self.delegations_queued_max > 0;
+        let may_wait = has_queue && queued < u64::from(self.delegations_queued_max);
         match self.admit(state, Edge::Call) {
             Ok(depth) => Ok(Admitted {
                 depth,
@@ -60,8 +60,25 @@ impl DispatchLimits {
                 depth: Depth { call: 1, spawn: 0 },
                 queued: true,
             }),
+            Err(failure) if failure.retryable && has_queue => {
+                Err(self.queue_full(&failure, queued))
+            }
             Err(failure) => Err(failure),
         }
+    }
+
+    /// The refusal of a delegation that would wait for room if fewer did. It names both limits.
+    fn queue_full(&self, no_room: &Failure, queued: u64) -> Failure {
+        let max = self.delegations_queued_max;
+        let message = format!(
+            "{queued} delegations wait for room already of {max} that may (delegationsQueuedMax): \
+             {}",
+            no_room.message
+        );
+        with_limit(
+            Failure::passing(CODE, message),
+            ("delegationsQueuedMax", max),
+        )
     }
 
     /// Returns those that wait and for which there is room now, in order.
@@ -155,6 +172,31 @@ mod tests {
             ..limits()
         };
         assert!(never.admit_or_hold(at(0, 2, 2), 0).is_err());
+    }
+
+    #[test]
+    fn a_full_queue_is_named_as_the_limit_with_the_one_that_is_waited_for() {
+        let state = |depth: u32| DispatchState {
+            depth: Depth {
+                call: depth,
+                spawn: 0,
+            },
+            of_run: 2,
+            of_tree: 2,
+            of_message: 1,
+        };
+        let refused = |depth, queued| {
+            let failure = limits().admit_or_hold(state(depth), queued).unwrap_err();
+            assert!(failure.retryable, "{failure:?}");
+            assert!(failure.message.contains("(childrenMax)"), "{failure:?}");
+            failure
+        };
+        let full = refused(0, 3);
+        assert!(full.message.contains("(delegationsQueuedMax)"), "{full:?}");
+        assert_eq!(full.details["limit"], "delegationsQueuedMax");
+        assert_eq!(full.details["max"], 3);
+        // Who is waited for has no queue that could be full.
+        assert_eq!(refused(1, 3).details["limit"], "childrenMax");
     }
 
     #[test]

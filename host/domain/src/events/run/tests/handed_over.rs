@@ -209,10 +209,10 @@ fn a_task_that_its_agent_gives_up_over_an_outcome_is_told_with_the_code_of_that(
         since: NOW,
         queued: false,
     };
-    let given_up = Cause::of(&Decision::Fail {
+    let fail = Decision::Fail {
         reason: "`read_file` of `/data/a`: why".into(),
-    })
-    .expect("the end of a turn");
+    };
+    let given_up = Cause::of(&fail, None).expect("the end of a turn");
     let limit = Cause::Failed {
         code: "limit-reached".into(),
         reason: "it took 50 steps".into(),
@@ -302,15 +302,27 @@ fn an_agents_own_delegation_that_is_refused_is_told_as_a_result_too() {
 
 #[test]
 fn a_delegation_that_is_passed_over_is_told_as_a_result() {
-    use crate::events::run::delegated::passed_over;
+    use crate::events::run::delegated::{Unmade, passed_over};
+    let skipped = Unmade::PassedOver("Skipped.");
     let arguments = r#"{"target":"worker","operation":"read_file","parameters":{}}"#;
-    assert_eq!(passed_over("read_file", arguments, "Skipped."), "Skipped.");
+    assert_eq!(passed_over("read_file", arguments, &skipped), "Skipped.");
     let told: serde_json::Value =
-        serde_json::from_str(&passed_over("delegate", arguments, "Skipped.")).expect("a result");
+        serde_json::from_str(&passed_over("delegate", arguments, &skipped)).expect("a result");
     assert_eq!(
         told["metadata"],
         json!({ "target": "worker", "operation": "read_file" })
     );
     assert_eq!(told["error"]["code"], "TASK_NOT_STARTED");
     assert_eq!(told["taskState"], "CANCELLED");
+    let failure = Failure::lasting("limit-reached", "none are left").with("limit", "toolCallsMax");
+    let limited = Unmade::Limited(failure);
+    assert_eq!(
+        passed_over("read_file", arguments, &limited),
+        "none are left"
+    );
+    let told: serde_json::Value =
+        serde_json::from_str(&passed_over("delegate", arguments, &limited)).expect("a result");
+    assert_eq!(told["error"]["code"], "LIMIT_REACHED");
+    assert_eq!(told["error"]["details"]["limit"], "toolCallsMax");
+    assert_eq!(told["metadata"]["operation"], "read_file");
 }

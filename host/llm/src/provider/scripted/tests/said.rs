@@ -1,4 +1,4 @@
-//! What a rule finds in earlier messages.
+//! Earlier messages, as the patterns of rules look at them.
 
 use super::*;
 
