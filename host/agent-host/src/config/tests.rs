@@ -514,8 +514,8 @@ fn a_pattern_that_matches_nothing_is_told_with_its_place_and_the_nearest_name() 
     assert_eq!(
         found,
         [
-            "agents[0].toolAllowlist[0]: `delegate` matches no tool; there is none",
-            "agents[0].toolAllowlist[1]: `read_*` matches no tool; there is none",
+            "agents[0].toolAllowlist[0]: `delegate` matches no tool; the nearest is `panels_list`",
+            "agents[0].toolAllowlist[1]: `read_*` matches no tool; the nearest is `panels_list`",
             "agents[0].capabilityAllowlist[0]: `files.*` matches no capability of a tool; there is \
              none",
             "agents[0].agentAllowlist[0]: `work*` matches no agent; the nearest is `assistant`",
@@ -727,6 +727,7 @@ fn the_schema_knows_every_key_and_no_other() {
             "breaker",
             "components",
             "defaultModel",
+            "defaultSystemPrompt",
             "delegation",
             "limits",
             "models",
