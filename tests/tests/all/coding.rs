@@ -224,7 +224,7 @@ const WORST: [Worst; 16] = [
         "lines left out or cut",
     ),
     Worst {
-        code: "const all = []; while (true) all.push('x'.repeat(1_000_000) + all.length)",
+        code: "const all = [], x = 'x'.repeat(1_000_000); while (true) all.push(x + all.length)",
         timeout: Some(CALL_MS),
         statuses: &["out-of-memory"],
         said: "more memory than it may",
