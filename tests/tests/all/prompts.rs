@@ -274,6 +274,23 @@ async fn a_model_is_told_in_order_what_its_agent_may_use_anew_for_each_turn() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_prompt_of_a_definition_is_shown_before_there_is_an_agent_of_it() {
+    let (folder, host, received) = started().await;
+    let shown = folder.run(&["--json", "prompt", "show", "general"]).await;
+    let shown: Value = serde_json::from_slice(&shown.stdout).unwrap();
+    let parts = shown["parts"].as_array().unwrap().iter();
+    let texts: Vec<&str> = parts.map(|part| part["text"].as_str().unwrap()).collect();
+    let agents = host.get("/api/agents").await.unwrap().body;
+    assert_eq!(agents["agents"], json!([]), "none was made for it");
+    let session = Session::open(&host, "general").await;
+    session.say(&host, "Hello").await;
+    assert_eq!(systems(&received), [texts.join("\n\n")]);
+    let unknown = host.get("/api/agents/genral/prompt").await.unwrap();
+    assert_eq!(unknown.status, 404, "{unknown:?}");
+    assert_eq!(unknown.text("code"), "DEFINITION_NOT_FOUND");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_agent_with_skills_is_told_of_them_and_of_the_items_that_their_tools_keep() {
     let (_folder, host, received) = started().await;
     let session = Session::open(&host, "skilled").await;

@@ -3,8 +3,8 @@
 use crate::caller::Caller;
 use crate::codes::{self, AGENT, AGENT_COMMAND, INVALID, RECORDING, SESSION};
 use crate::input::{
-    Idempotency, IdempotencyKey, Json, Params, SessionInPath, TargetAgent, TargetSession,
-    read_query,
+    Idempotency, IdempotencyKey, InPath, Json, Params, SessionInPath, TargetSession, read_query,
+    target,
 };
 use crate::problem::Problem;
 use crate::state::Api;
@@ -65,7 +65,13 @@ impl From<PromptPart> for PromptPartView {
     get, path = "/api/agents/{id}/prompt", tag = "agents",
     operation_id = "getPrompt",
     security(("token" = ["read"])),
-    params(("id" = String, Path, description = "UUID or path of the agent."), PromptParams),
+    params(
+        (
+            "id" = String, Path,
+            description = "UUID or path of the agent, or the id of a definition for yours of it.",
+        ),
+        PromptParams,
+    ),
     responses((status = 200, description = "The prompt.", body = PromptView)),
     extensions(("x-codes" = json!(codes::join(&[
         AGENT, SESSION,
@@ -75,9 +81,10 @@ impl From<PromptPart> for PromptPartView {
 pub(super) async fn show(
     State(api): State<Api>,
     caller: Caller,
-    TargetAgent(target): TargetAgent,
+    InPath(id): InPath<String>,
     Params(PromptParams { session }): Params<PromptParams>,
 ) -> Result<axum::Json<PromptView>, Problem> {
+    let target = target(&id);
     let session: Option<SessionId> = read_query("session", session.as_deref())?;
     let parts = caller
         .reading(&api)?

@@ -1,5 +1,6 @@
 //! The prompt of an agent as a model would get it now, section by section.
 
+use super::agents::Whom;
 use super::{Broker, Error, SYSTEM_PROMPT, Target};
 use crate::boxed::boxed;
 use crate::buckets::OwnBehalf;
@@ -14,7 +15,7 @@ use domain::persona::Persona;
 use domain::role::{AgentRole, Right};
 use domain::user::UserId;
 use serde_json::Value;
-use store::{AgentRow, SessionRow};
+use store::SessionRow;
 use uuid::Uuid;
 
 /// The name of the part that every prompt begins with.
@@ -43,7 +44,7 @@ impl PromptPart {
 
 /// An agent with the session whose prompt is asked for.
 struct Asked<'a> {
-    agent: &'a AgentRow,
+    agent: &'a Agent,
     session: Option<&'a SessionRow>,
     /// The persona under which the session is led.
     persona: Option<&'a Persona>,
@@ -51,7 +52,7 @@ struct Asked<'a> {
 
 impl Asked<'_> {
     fn denies(&self) -> Denies {
-        let own = &self.agent.agent.denies;
+        let own = &self.agent.denies;
         self.persona
             .map_or_else(|| own.clone(), |persona| persona.denies(own))
     }
@@ -60,13 +61,14 @@ impl Asked<'_> {
         self.persona
             .map(Persona::permissions)
             .unwrap_or_default()
-            .both(&self.agent.agent.permissions)
+            .both(&self.agent.permissions)
     }
 }
 
 impl Broker {
     /// Returns the parts of the prompt that a run of the agent would begin with now, in order: in a
-    /// session, or in a chat that is opened for the user.
+    /// session, or in a chat that is opened for the user. A definition stands for the user's agent
+    /// of it, also before there is one.
     ///
     /// Tools that list items are called for it, which only read. Nothing is stored.
     ///
@@ -79,13 +81,12 @@ impl Broker {
         target: &Target,
         session: Option<SessionId>,
     ) -> Result<Vec<PromptPart>, Error> {
-        let (agent, role) = self.find(user, target).await?;
-        may_look(role)?;
+        let agent = self.looked_at(user, target).await?;
         let session = match session {
             Some(id) => Some(self.session_of(user, target, id).await?.0),
             None => None,
         };
-        let definition = self.definition(&agent.agent.definition)?;
+        let definition = self.definition(&agent.definition)?;
         let served = self.core.served();
         let config = match session.as_ref().and_then(|row| row.config) {
             Some(digest) => self.store().blob(digest).await?,
@@ -109,20 +110,38 @@ impl Broker {
             permissions: &asked.permissions(),
             behalf: OwnBehalf {
                 user: asked.session.map_or(user, |row| &row.user_id).clone(),
-                agent: agent.agent.id,
+                agent: agent.id,
                 session: asked.session.map_or(SessionId(Uuid::nil()), |row| row.id),
             },
             panels: asked
                 .session
                 .and_then(|row| PanelInventory::of_session(&row.attributes)),
         };
-        let base = own_base(&agent.agent, &definition, persona, config.as_ref())
+        let base = own_base(&agent, &definition, persona, config.as_ref())
             .unwrap_or_else(|| definition.prompt());
         let made = Box::pin(prompting.make()).await;
         let sections = made.sections.into_iter();
         let parts = std::iter::once(PromptPart::new(BASE, base))
             .chain(sections.map(|section| PromptPart::new(section.name.as_str(), section.text)));
         Ok(parts.collect())
+    }
+
+    /// Returns the agent whose prompt a user looks at.
+    async fn looked_at(&self, user: &UserId, target: &Target) -> Result<Agent, Error> {
+        let found = match target {
+            Target::Definition(_) => self.find_or_make(user, target, Right::Configure).await?,
+            Target::Agent(_) | Target::Path(_) => {
+                let (row, role) = self.find(user, target).await?;
+                Whom::There(Box::new(row), role)
+            }
+        };
+        match found {
+            Whom::There(row, role) => {
+                may_look(role)?;
+                Ok(row.agent)
+            }
+            Whom::New(created) => Ok(Agent::created(&created)),
+        }
     }
 }
 

@@ -129,7 +129,8 @@ impl Agent {
 
     /// Makes an agent from its first event. Its creator is PRIMARY from the beginning, by that
     /// event and no second one.
-    fn created(created: &AgentCreated) -> Self {
+    #[must_use]
+    pub fn created(created: &AgentCreated) -> Self {
         let owner = created.owner_user_id.clone();
         let primary = Assignment {
             user_id: owner.clone(),
