@@ -3,6 +3,7 @@
 
 use domain::digest::Digest;
 use domain::external::{ExternalName, SIGNATURE_PREFIX, Way, signed_text};
+use domain::id::OperationId;
 use domain::secret::Secret;
 use domain::time::Timestamp;
 use ring::hmac::{HMAC_SHA256, Key, Tag, sign};
@@ -17,7 +18,7 @@ const REFUSALS_NOTED_MAX: u32 = 60;
 /// Milliseconds of that minute.
 const MINUTE_MS: u64 = 60_000;
 
-/// A signed request: its way, the second of its signature, its session and its body.
+/// A signed request: its way, the second of its signature, its session, its message and its body.
 #[derive(Debug, Clone, Copy)]
 pub struct Signed<'a> {
     /// The way of the request.
@@ -26,6 +27,8 @@ pub struct Signed<'a> {
     pub time_s: u64,
     /// The session, as the program names it.
     pub session: &'a str,
+    /// The message that is delivered or answered; none in an answer that names none.
+    pub message: Option<OperationId>,
     /// The body.
     pub body: &'a [u8],
 }
@@ -46,7 +49,9 @@ impl Signed<'_> {
     }
 
     fn text(&self) -> Vec<u8> {
-        signed_text(self.way, self.time_s, self.session, self.body)
+        let message = self.message.map(|message| message.to_string());
+        let message = message.unwrap_or_default();
+        signed_text(self.way, self.time_s, self.session, &message, self.body)
     }
 }
 
@@ -105,25 +110,27 @@ mod tests {
             way: Way::ToHost,
             time_s: 1_700_000_000,
             session,
+            message: Some(OperationId(Digest([0x11; 32]))),
             body,
         }
     }
 
     #[test]
-    fn a_signature_is_an_hmac_with_sha_256_over_way_time_session_and_body() {
+    fn a_signature_is_an_hmac_with_sha_256_over_way_time_session_message_and_body() {
         let secret = Secret::parse("correct-horse").unwrap();
         let it = signed("s-1", b"hello");
         let signature = it.signature(&secret);
-        // printf 'host.1700000000.s-1.hello' | openssl dgst -sha256 -hmac correct-horse
+        // M=$(printf '11%.0s' {1..32})
+        // printf "host.1700000000.s-1.$M.hello" | openssl dgst -sha256 -hmac correct-horse
         assert_eq!(
             signature,
-            "sha256=ea6c1483ac6829b7fd3eb941dbc4619d1d488ca91dd10968b06753b44b509772"
+            "sha256=33610d827eb52b1a40be9d6da78a1c950a61e9fa785f3236a3e38a7087f05c54"
         );
         assert!(it.is_signed_by(&secret, &signature));
     }
 
     #[test]
-    fn a_signature_with_another_secret_session_body_or_way_is_wrong() {
+    fn a_signature_with_another_secret_session_message_body_or_way_is_wrong() {
         let secret = Secret::parse("correct-horse").unwrap();
         let other = Secret::parse("battery-staple").unwrap();
         let it = signed("s-1", b"hello");
@@ -136,6 +143,10 @@ mod tests {
             ..it
         };
         assert!(!back.is_signed_by(&secret, &signature));
+        for message in [None, Some(OperationId(Digest([0x22; 32])))] {
+            let moved = Signed { message, ..it };
+            assert!(!moved.is_signed_by(&secret, &signature), "{message:?}");
+        }
         let bare = signature.trim_start_matches(SIGNATURE_PREFIX);
         for text in ["", "sha256=", "sha256=00", bare, "sha1=00"] {
             assert!(!it.is_signed_by(&secret, text), "{text}");

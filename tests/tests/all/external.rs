@@ -81,23 +81,27 @@ async fn attach(world: &World, agent: &str, session: &str) -> Result<Attached, b
 
 /// An answer to a message, signed now.
 fn post(secret: &str, session: &str, message: Option<OperationId>, text: &str) -> ExternalPost {
-    ExternalPost {
-        message,
-        ..signed_at(now_s(), secret, session, text)
-    }
+    signed_at(now_s(), secret, session, message, text)
 }
 
-/// An answer to whatever waits longest, signed at a second.
-fn signed_at(time_s: u64, secret: &str, session: &str, text: &str) -> ExternalPost {
+/// An answer that is signed at a second: to a message, or to whatever waits longest.
+fn signed_at(
+    time_s: u64,
+    secret: &str,
+    session: &str,
+    message: Option<OperationId>,
+    text: &str,
+) -> ExternalPost {
     let signed = Signed {
         way: Way::ToHost,
         time_s,
         session,
+        message,
         body: text.as_bytes(),
     };
     ExternalPost {
         name: name(session),
-        message: None,
+        message,
         time_s,
         signature: signed.signature(&Secret::parse(secret).unwrap()),
         body: Some(text.as_bytes().to_vec()),
@@ -187,6 +191,7 @@ async fn a_message_is_posted_signed_and_the_answer_is_the_reply() {
         way: Way::ToAgent,
         time_s,
         session: "w-1",
+        message: Some(message),
         body: heard.bytes.as_bytes(),
     };
     let secret = Secret::parse(WEATHER).unwrap();

@@ -199,6 +199,7 @@ impl Broker {
             way: Way::ToHost,
             time_s: post.time_s,
             session: post.name.as_str(),
+            message: post.message,
             body,
         };
         if !signed.is_signed_by(secret, &post.signature) {
