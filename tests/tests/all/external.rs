@@ -13,6 +13,7 @@ use domain::definition::DefinitionId;
 use domain::event::{BoundaryVerdict, Event};
 use domain::external::{ExternalName, Way};
 use domain::id::{OperationId, SessionId};
+use domain::message::Message;
 use domain::secret::Secret;
 use domain::user::UserId;
 use peer::{Heard, Peer, Says};
@@ -383,6 +384,33 @@ async fn an_answer_that_does_not_come_in_time_fails_the_turn() {
     assert!(reason.contains("did not answer in time"), "{reason}");
     let late = answer(&world, post(WEATHER, "w-1", message, "Sorry.")).await;
     assert_eq!(late, Err("NOTHING_TO_ANSWER".to_owned()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_that_was_taken_is_answered_although_another_of_its_turn_was_not_taken() {
+    let peer = Peer::new(|nth| Says::Status(if nth == 0 { 200 } else { 404 }));
+    let world = world(&peer, &json!({})).await;
+    let session = attach(&world, "weather", "w-1").await.unwrap().session;
+    world.say("weather", session, "Rain?").await;
+    tried(&world, 1).await;
+    world.say("weather", session, "Wind?").await;
+    tried(&world, 2).await;
+    let message = message_of(&peer.heard(2).await[0]);
+    answer(&world, post(WEATHER, "w-1", message, "Yes."))
+        .await
+        .unwrap();
+    world.idle(session).await;
+    let said: Vec<String> = world
+        .messages(session)
+        .await
+        .iter()
+        .map(Message::text)
+        .collect();
+    let said = said.join("\n");
+    assert!(
+        said.contains("Yes.") && said.contains("it answered with the status 404"),
+        "{said}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
