@@ -2,8 +2,8 @@
 //! the program answers. It never asks a model.
 //!
 //! Messages that come while an answer is waited for are handed on too, each with an answer of its
-//! own. The turn ends when all are answered, or when one of them could not be delivered or was not
-//! answered in time.
+//! own. The turn goes on until each is answered, or could not be delivered, or was not answered in
+//! time. It fails only when none was answered.
 
 use agent_host_sdk::{
     Agent, ClientAction, Description, Memo, MessageId, News, Operation, Outcome, Part, Step, Turn,
@@ -17,6 +17,8 @@ pub struct External;
 
 /// The widget of the question that the host takes for a delivery.
 const WIDGET: &str = "external_message";
+/// What is said of a message that has no answer, beside one that has.
+const UNANSWERED: &str = "One message has no answer";
 
 impl Agent for External {
     fn describe(&self) -> Description {
@@ -29,18 +31,21 @@ impl Agent for External {
     }
 
     fn step(&self, turn: Turn<'_>, news: &[News]) -> Step {
-        let mut waiting = waiting(turn);
+        let mut course = Course::of(turn);
         let mut said: Vec<MessageId> = Vec::new();
-        let mut answers: Vec<Part> = Vec::new();
+        let mut words: Vec<Part> = Vec::new();
         for one in news {
             match one {
                 News::Opened => {}
                 News::Said(messages) => said.extend(messages),
                 News::Settled(settlement) => {
-                    waiting = waiting.saturating_sub(1);
+                    course.waiting = course.waiting.saturating_sub(1);
                     match answer(&settlement.outcome) {
-                        Ok(parts) => answers.extend(parts),
-                        Err(reason) => return Step::fail(reason),
+                        Ok(parts) => {
+                            course.is_answered = true;
+                            words.extend(parts);
+                        }
+                        Err(reason) => course.untold.push(reason),
                     }
                 }
             }
@@ -49,16 +54,23 @@ impl Agent for External {
             let action = ClientAction::new(WIDGET, json!({ "messages": said }));
             Operation::client(format!("message-{first}"), action)
         });
-        waiting += u32::from(delivery.is_some());
-        if waiting == 0 {
-            return Step::reply(answers);
+        course.waiting += u32::from(delivery.is_some());
+        if course.waiting == 0 && !course.is_answered && !course.untold.is_empty() {
+            return Step::fail(course.untold.join("; "));
+        }
+        if course.is_answered {
+            let untold = course.untold.drain(..);
+            words.extend(untold.map(|reason| Part::Text(format!("{UNANSWERED}: {reason}"))));
+        }
+        if course.waiting == 0 {
+            return Step::reply(words);
         }
         let step = Step::start(delivery).until_any().hearing();
-        let step = step.with_memo(Memo::json(FORMAT, &waiting));
-        if answers.is_empty() {
+        let step = step.with_memo(course.memo());
+        if words.is_empty() {
             step
         } else {
-            step.say(answers)
+            step.say(words)
         }
     }
 }
@@ -80,10 +92,31 @@ fn answer(outcome: &Outcome) -> Result<Vec<Part>, String> {
 /// The version of the memo.
 const FORMAT: u32 = 1;
 
-/// Returns the number of messages that wait for an answer.
-fn waiting(turn: Turn<'_>) -> u32 {
-    let memo = turn.memo();
-    memo.and_then(|memo| memo.read().ok()).unwrap_or_default()
+/// The course of a turn, from step to step.
+struct Course {
+    /// Number of messages that wait for an answer.
+    waiting: u32,
+    /// True if one was answered.
+    is_answered: bool,
+    /// The reasons why others were not, as far as they were not told.
+    untold: Vec<String>,
+}
+
+impl Course {
+    fn of(turn: Turn<'_>) -> Self {
+        let memo = turn.memo();
+        let kept: Option<(u32, bool, Vec<String>)> = memo.and_then(|memo| memo.read().ok());
+        let (waiting, is_answered, untold) = kept.unwrap_or_default();
+        Self {
+            waiting,
+            is_answered,
+            untold,
+        }
+    }
+
+    fn memo(&self) -> Memo {
+        Memo::json(FORMAT, &(self.waiting, self.is_answered, &self.untold))
+    }
 }
 
 export_agent!(External);

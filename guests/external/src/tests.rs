@@ -45,3 +45,36 @@ fn a_delivery_that_is_withdrawn_fails_the_turn() {
     talk.say("Never mind");
     assert_eq!(failure(talk.withdraw()), "was cancelled");
 }
+
+#[test]
+fn an_answer_is_said_although_another_message_fails() {
+    let unanswered = "One message has no answer: was cancelled";
+    let mut talk = Conversation::new(External);
+    talk.say("One?");
+    talk.say("Two?");
+    let standing = talk.withdraw();
+    assert_eq!(standing.question().props, json!({ "messages": [2] }));
+    let standing = talk.answer(json!("2"));
+    assert_eq!(standing.words(), format!("2\n{unanswered}"));
+
+    let mut talk = Conversation::new(External);
+    talk.say("One?");
+    talk.say("Two?");
+    let standing = talk.answer(json!("1"));
+    assert_eq!(standing.question().props, json!({ "messages": [2] }));
+    assert_eq!(talk.withdraw().words(), unanswered);
+    let heard = ["user: One?", "user: Two?", "assistant: 1"];
+    let said = format!("assistant: {unanswered}");
+    assert_eq!(talk.transcript()[..3], heard);
+    assert_eq!(talk.transcript()[3..], [said]);
+}
+
+#[test]
+fn a_turn_fails_when_no_message_of_it_is_answered() {
+    let mut talk = Conversation::new(External);
+    talk.say("One?");
+    talk.say("Two?");
+    talk.withdraw();
+    let reason = failure(talk.time_out());
+    assert_eq!(reason, "was cancelled; the agent did not answer in time");
+}

@@ -47,6 +47,7 @@ mod wording;
 pub(crate) use check::check;
 pub(crate) use component::{BUILT_INS, ComponentConfig};
 pub(crate) use document::{Config, Loaded, schema};
+pub(crate) use external::alike as secrets_alike;
 pub(crate) use file::load;
 pub(crate) use finding::{Finding, Severity};
 pub(crate) use key::closest;

@@ -230,6 +230,8 @@ impl Reloading {
         let next = self.beside_the_rest(read);
         self.wanted = next.clone();
         refuse_errors(&config::check(&next)).map_err(Refused::for_now)?;
+        let alike = config::secrets_alike(&next.config, self.host.runtime.secrets());
+        refuse_errors(&alike).map_err(Refused::for_good)?;
         way_out(&next).map_err(Refused::for_good)?;
         let entries = self.entries(&next, wish.holds_code).await?;
         let before = self.host.broker.catalogue();

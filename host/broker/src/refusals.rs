@@ -149,7 +149,8 @@ pub(crate) fn agent_not_external(definition: impl std::fmt::Display) -> Refusal 
 }
 
 pub(crate) fn signature_invalid() -> Refusal {
-    let message = "the signature is none of this session's agent over this time, session and body";
+    let message = "the signature is none of this session's agent over this time, session, message \
+                   and body";
     forbidden("SIGNATURE_INVALID", message).at("header:X-Agent-Host-Signature")
 }
 
@@ -158,6 +159,22 @@ pub(crate) fn signature_stale(signed_s: u64, now_s: u64) -> Refusal {
         "the request was signed at second {signed_s}, and it is {now_s} here; sign it again"
     );
     forbidden("SIGNATURE_STALE", message).at("header:X-Agent-Host-Time")
+}
+
+/// The refusal of an answer that is larger than the host takes from anybody. It was not read, so
+/// that nobody knows who signed it.
+pub(crate) fn answer_unread() -> Refusal {
+    too_large_answer("the answer is larger than an answer of any agent may be")
+}
+
+pub(crate) fn answer_too_large(bytes_max: u32) -> Refusal {
+    too_large_answer(format!(
+        "an answer of this agent has at most {bytes_max} bytes"
+    ))
+}
+
+fn too_large_answer(message: impl Into<String>) -> Refusal {
+    Refusal::new(RefusalKind::TooLarge, "ANSWER_TOO_LARGE", message).at("body")
 }
 
 pub(crate) fn session_active(agent: impl std::fmt::Display) -> Refusal {

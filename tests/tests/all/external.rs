@@ -13,6 +13,7 @@ use domain::definition::DefinitionId;
 use domain::event::{BoundaryVerdict, Event};
 use domain::external::{ExternalName, Way};
 use domain::id::{OperationId, SessionId};
+use domain::message::Message;
 use domain::secret::Secret;
 use domain::user::UserId;
 use peer::{Heard, Peer, Says};
@@ -81,23 +82,27 @@ async fn attach(world: &World, agent: &str, session: &str) -> Result<Attached, b
 
 /// An answer to a message, signed now.
 fn post(secret: &str, session: &str, message: Option<OperationId>, text: &str) -> ExternalPost {
-    ExternalPost {
-        message,
-        ..signed_at(now_s(), secret, session, text)
-    }
+    signed_at(now_s(), secret, session, message, text)
 }
 
-/// An answer to whatever waits longest, signed at a second.
-fn signed_at(time_s: u64, secret: &str, session: &str, text: &str) -> ExternalPost {
+/// An answer that is signed at a second: to a message, or to whatever waits longest.
+fn signed_at(
+    time_s: u64,
+    secret: &str,
+    session: &str,
+    message: Option<OperationId>,
+    text: &str,
+) -> ExternalPost {
     let signed = Signed {
         way: Way::ToHost,
         time_s,
         session,
+        message,
         body: text.as_bytes(),
     };
     ExternalPost {
         name: name(session),
-        message: None,
+        message,
         time_s,
         signature: signed.signature(&Secret::parse(secret).unwrap()),
         body: Some(text.as_bytes().to_vec()),
@@ -187,6 +192,7 @@ async fn a_message_is_posted_signed_and_the_answer_is_the_reply() {
         way: Way::ToAgent,
         time_s,
         session: "w-1",
+        message: Some(message),
         body: heard.bytes.as_bytes(),
     };
     let secret = Secret::parse(WEATHER).unwrap();
@@ -378,6 +384,33 @@ async fn an_answer_that_does_not_come_in_time_fails_the_turn() {
     assert!(reason.contains("did not answer in time"), "{reason}");
     let late = answer(&world, post(WEATHER, "w-1", message, "Sorry.")).await;
     assert_eq!(late, Err("NOTHING_TO_ANSWER".to_owned()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_that_was_taken_is_answered_although_another_of_its_turn_was_not_taken() {
+    let peer = Peer::new(|nth| Says::Status(if nth == 0 { 200 } else { 404 }));
+    let world = world(&peer, &json!({})).await;
+    let session = attach(&world, "weather", "w-1").await.unwrap().session;
+    world.say("weather", session, "Rain?").await;
+    tried(&world, 1).await;
+    world.say("weather", session, "Wind?").await;
+    tried(&world, 2).await;
+    let message = message_of(&peer.heard(2).await[0]);
+    answer(&world, post(WEATHER, "w-1", message, "Yes."))
+        .await
+        .unwrap();
+    world.idle(session).await;
+    let said: Vec<String> = world
+        .messages(session)
+        .await
+        .iter()
+        .map(Message::text)
+        .collect();
+    let said = said.join("\n");
+    assert!(
+        said.contains("Yes.") && said.contains("it answered with the status 404"),
+        "{said}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

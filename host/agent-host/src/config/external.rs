@@ -6,6 +6,7 @@ use super::{network, ranges};
 use domain::definition::{AgentType, Definition};
 use domain::egress::Scheme;
 use domain::external::ExternalSettings;
+use domain::secret::Secrets;
 
 /// Finds what is wrong or odd about an agent's program.
 pub(super) fn check(
@@ -89,6 +90,32 @@ fn wrong_with_secret(
          its own",
         other.agent_id
     ))
+}
+
+/// Finds agents whose programs would sign with one value under two names.
+pub(crate) fn alike(config: &Config, secrets: &Secrets) -> Vec<Finding> {
+    let values: Vec<(usize, &Definition, &str, &str)> = config
+        .agents
+        .iter()
+        .enumerate()
+        .filter_map(|(index, definition)| {
+            let name = definition.program()?.secret.as_str();
+            let value = secrets.get(name)?;
+            Some((index, definition, name, value.expose()))
+        })
+        .collect();
+    let found = values.iter().filter_map(|(index, _, name, value)| {
+        let (_, other, other_name, _) = values
+            .iter()
+            .find(|(_, _, of_other, other)| of_other != name && other == value)?;
+        let message = format!(
+            "`{}` signs with `{other_name}`, which has the same value, so each could answer for \
+             the other; give each a secret of its own",
+            other.agent_id
+        );
+        Some(error(format!("agents[{index}].external.secret"), message))
+    });
+    found.collect()
 }
 
 #[cfg(test)]

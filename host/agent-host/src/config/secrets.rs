@@ -3,6 +3,7 @@
 
 use super::component::EnvironmentValue;
 use super::document::Loaded;
+use super::external;
 use super::finding::{Finding, error, warning};
 use crate::invocation::quoted;
 use domain::secret::{
@@ -228,7 +229,7 @@ async fn of_command(words: &[String], folder: &Path) -> Result<Secret, SecretPro
 /// Reads all secrets, running the commands among them.
 ///
 /// # Errors
-/// The first that cannot be had, by its key. No value is in it.
+/// The first that cannot be had or is another's too, by its key. No value is in it.
 pub(crate) async fn read(loaded: &Loaded) -> Result<Secrets, Finding> {
     let mut values = Vec::new();
     for (name, source) in &loaded.config.secrets {
@@ -242,13 +243,18 @@ pub(crate) async fn read(loaded: &Loaded) -> Result<Secrets, Finding> {
             value.map_err(|problem| error(format!("secrets.{name}"), problem.message()))?,
         ));
     }
-    Ok(Secrets::new(values))
+    let secrets = Secrets::new(values);
+    match external::alike(&loaded.config, &secrets).into_iter().next() {
+        Some(finding) => Err(finding),
+        None => Ok(secrets),
+    }
 }
 
 /// Finds everything that is wrong or odd about secrets and the grants of them. Reads
 /// those that can be read without running anything.
 pub(super) fn check(loaded: &Loaded, findings: &mut Vec<Finding>) {
     let config = &loaded.config;
+    let mut values = Vec::new();
     for (name, source) in &config.secrets {
         let key = format!("secrets.{name}");
         if !is_secret_name(name) {
@@ -259,11 +265,16 @@ pub(super) fn check(loaded: &Loaded, findings: &mut Vec<Finding>) {
                 ),
             ));
         }
-        let problem = match source {
-            SecretSource::Command(words) => words.is_empty().then_some(SecretProblem::NoProgram),
-            SecretSource::Env(_) | SecretSource::File(_) => {
-                source.at_rest(loaded.folder()).and_then(Result::err)
+        let problem = match (source, source.at_rest(loaded.folder())) {
+            (_, Some(Ok(value))) => {
+                values.push((name.clone(), value));
+                None
             }
+            (_, Some(Err(problem))) => Some(problem),
+            (SecretSource::Command(words), None) => {
+                words.is_empty().then_some(SecretProblem::NoProgram)
+            }
+            (SecretSource::Env(_) | SecretSource::File(_), None) => None,
         };
         findings.extend(problem.map(|problem| error(&key, problem.message())));
         let is_granted = config
@@ -274,6 +285,13 @@ pub(super) fn check(loaded: &Loaded, findings: &mut Vec<Finding>) {
             findings.push(warning(&key, "no component is granted it"));
         }
     }
+    findings.extend(external::alike(config, &Secrets::new(values)));
+    check_grants(loaded, findings);
+}
+
+/// Finds everything that is wrong about the grants of secrets.
+fn check_grants(loaded: &Loaded, findings: &mut Vec<Finding>) {
+    let config = &loaded.config;
     for (name, component) in &config.components {
         for (index, grant) in component.secrets.iter().enumerate() {
             let key = format!("components.{name}.secrets[{index}]");

@@ -110,8 +110,8 @@ pub(super) struct ExternalAnswer {
 /// The body is the text of the answer. It needs no credential, and is signed with the secret of the
 /// session's agent instead: `X-Agent-Host-Signature` is `sha256=` and the HMAC with SHA-256, in
 /// hexadecimal digits, over `host.`, the second in `X-Agent-Host-Time`, `.`, the session as in the
-/// path, `.` and the body. A signature is good for five minutes. Each message is answered once; the
-/// same answer again is answered as before.
+/// path, `.`, the `messageId` (empty without), `.` and the body. A signature is good for one answer
+/// and five minutes. Each message is answered once; the same answer again is answered as before.
 #[utoipa::path(
     post, path = "/external/sessions/{name}/messages", tag = "external",
     operation_id = "answerExternalMessage",

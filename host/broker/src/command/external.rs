@@ -7,7 +7,10 @@ use super::{AnswerAt, Broker, Error, NewSession, Request, SessionIds, Target};
 use crate::boxed::boxed;
 use crate::external::{SESSION_NAME, Signed};
 use crate::journal::Context;
-use crate::refusals::{agent_not_external, session_taken, signature_invalid, signature_stale};
+use crate::refusals::{
+    agent_not_external, answer_too_large, answer_unread, session_taken, signature_invalid,
+    signature_stale,
+};
 use crate::signal::{ExternalAnswer, ExternalSignal, Signal};
 use domain::definition::{Definition, DefinitionId};
 use domain::delivery::ANSWER;
@@ -69,11 +72,12 @@ struct Addressee {
     program: ExternalSettings,
 }
 
-/// The reason for a refusal that goes into the ledger.
-struct Because<'a> {
+/// The reason for refusals that go into the ledger.
+struct Because {
     rule: Rule,
     verdict: BoundaryVerdict,
-    detail: &'a str,
+    detail: &'static str,
+    times: u64,
 }
 
 impl Broker {
@@ -132,34 +136,44 @@ impl Broker {
     /// Takes a program's answer to a message that was delivered to it. When this returns, the
     /// answer is durable. Returns its position, and whether the same answer was given before.
     ///
-    /// Every refusal about a session that is there is in the ledger, as far as there are not too
-    /// many of them.
+    /// Refusals about a session that is there are in the ledger, as far as there are not too many of
+    /// them. Those of whoever cannot sign are collected, and only while a turn is open.
     ///
     /// # Errors
     /// The signature is wrong or stale, the answer is too large or no text, or nothing waits for
     /// it.
     #[boxed]
     pub async fn answer_external(&self, post: ExternalPost) -> Result<(u64, bool), Error> {
-        // Who cannot sign learns nothing of sessions.
-        let Some(to) = self.program_at(&post.name).await? else {
-            return Err(signature_invalid().into());
+        let to = self.program_at(&post.name).await?;
+        // Who cannot sign is answered alike whether there is such a session or not.
+        let signed = match (&post.body, &to) {
+            (None, _) => Err(answer_unread()),
+            (Some(_), None) => Err(signature_invalid()),
+            (Some(body), Some(to)) => self.signed_body(to, &post, body),
         };
-        match self.check_post(&to, &post) {
-            Ok(text) => {
-                driven(&self.core, to.row.id)?;
-                let taken = self.take_post(&to, &post, text).await;
-                if let Err(Error::Refused(refusal)) = &taken
-                    && refusal.kind == RefusalKind::Conflict
-                {
-                    self.note_refused(&to, because(refusal)).await;
-                }
-                taken
+        let (to, body) = match (to, signed) {
+            (Some(to), Ok(body)) => (to, body),
+            (Some(to), Err(refusal)) => {
+                self.note_unsigned(&to, &refusal).await;
+                return Err(refusal.into());
             }
+            (None, refused) => return Err(refused.err().unwrap_or_else(signature_invalid).into()),
+        };
+        let text = match text_of(&to, body) {
+            Ok(text) => text,
             Err(refusal) => {
-                self.note_refused(&to, because(&refusal)).await;
-                Err(refusal.into())
+                self.note_signed(&to, &refusal).await;
+                return Err(refusal.into());
             }
+        };
+        driven(&self.core, to.row.id)?;
+        let taken = self.take_post(&to, &post, text).await;
+        if let Err(Error::Refused(refusal)) = &taken
+            && refusal.kind == RefusalKind::Conflict
+        {
+            self.note_signed(&to, refusal).await;
         }
+        taken
     }
 
     /// Returns the session of a request, and the program behind its agent. None when there is no
@@ -183,14 +197,13 @@ impl Broker {
         }))
     }
 
-    /// Checks a request, and returns the text of the answer.
-    fn check_post(&self, to: &Addressee, post: &ExternalPost) -> Result<String, Refusal> {
-        let max = usize::try_from(to.program.answer_bytes_max).unwrap_or(usize::MAX);
-        let too_large = || {
-            let message = format!("an answer of this agent has at most {max} bytes");
-            Refusal::new(RefusalKind::TooLarge, "ANSWER_TOO_LARGE", message).at("body")
-        };
-        let body = post.body.as_deref().ok_or_else(too_large)?;
+    /// Returns the body of a request that the program has signed just now.
+    fn signed_body<'a>(
+        &self,
+        to: &Addressee,
+        post: &ExternalPost,
+        body: &'a [u8],
+    ) -> Result<&'a [u8], Refusal> {
         let secrets = self.core.runtime.secrets();
         let secret = secrets
             .get(&to.program.secret)
@@ -199,24 +212,17 @@ impl Broker {
             way: Way::ToHost,
             time_s: post.time_s,
             session: post.name.as_str(),
+            message: post.message,
             body,
         };
         if !signed.is_signed_by(secret, &post.signature) {
             return Err(signature_invalid());
         }
         let now_s = self.core.clock.for_credentials().0 / 1_000;
-        if !is_fresh(post.time_s, now_s) {
-            return Err(signature_stale(post.time_s, now_s));
+        match is_fresh(post.time_s, now_s) {
+            true => Ok(body),
+            false => Err(signature_stale(post.time_s, now_s)),
         }
-        if body.len() > max {
-            return Err(too_large());
-        }
-        let text = std::str::from_utf8(body).unwrap_or_default();
-        if text.trim().is_empty() {
-            let message = "an answer is text in UTF-8, and not empty";
-            return Err(Refusal::new(RefusalKind::Invalid, "INVALID", message).at("body"));
-        }
-        Ok(text.to_owned())
     }
 
     /// Gives an answer to the session's driver, once.
@@ -249,32 +255,44 @@ impl Broker {
         })
     }
 
-    /// Puts the refusal of an answer into the ledger, beside what the session did last.
-    ///
-    /// Whoever is refused cannot fill the store with it, and a refusal that cannot be recorded is
-    /// in the log.
-    async fn note_refused(&self, to: &Addressee, because: Because<'_>) {
-        let session = to.row.id;
-        let Because {
-            rule,
-            verdict,
-            detail,
-        } = because;
-        tracing::warn!(session.id = %session, definition = %to.definition.agent_id, detail, "an \
-            answer of an external agent was refused");
-        let now = self.core.now();
-        if !self.core.noted_refusals.take(now) {
+    /// Notes the refusal of a request that the program signed, beside what the session did last.
+    async fn note_signed(&self, to: &Addressee, refusal: &Refusal) {
+        log_refused(to, refusal);
+        if !self.core.noted_refusals.take(to.row.id, self.core.now()) {
             return;
         }
-        let Some(run) = self.last_run(&to.row).await else {
+        if let Some(run) = self.last_run(&to.row).await {
+            self.note_refused(to, run, &because(refusal)).await;
+        }
+    }
+
+    /// Notes the refusal of a request that anybody may have sent. What has ended is left as it is:
+    /// else whoever knows the name of a session could add to it for ever.
+    async fn note_unsigned(&self, to: &Addressee, refusal: &Refusal) {
+        log_refused(to, refusal);
+        let Some(run) = to.row.open_run else {
             return;
         };
+        let (refusals, now) = (&self.core.noted_refusals, self.core.now());
+        if let Some(times) = refusals.collect(to.row.id, refusal.code, now) {
+            let because = Because {
+                times,
+                ..because(refusal)
+            };
+            self.note_refused(to, run, &because).await;
+        }
+    }
+
+    /// Puts the refusal of an answer into the ledger. One that cannot be recorded is in the log.
+    async fn note_refused(&self, to: &Addressee, run: RunId, because: &Because) {
+        let session = to.row.id;
+        let now = self.core.now();
         let decision = BoundaryDecision {
             capability: ANSWER.to_owned(),
-            verdict,
-            rule,
-            times: 1,
-            detail: detail.to_owned(),
+            verdict: because.verdict,
+            rule: because.rule,
+            times: because.times,
+            detail: because.detail.to_owned(),
         };
         let line = BoundaryDecided {
             run,
@@ -351,8 +369,28 @@ fn request_of(to: &Addressee, post: &ExternalPost, text: &str) -> Request {
     }
 }
 
+/// Returns the text of an answer that the program has signed.
+fn text_of(to: &Addressee, body: &[u8]) -> Result<String, Refusal> {
+    let max = to.program.answer_bytes_max;
+    if body.len() > usize::try_from(max).unwrap_or(usize::MAX) {
+        return Err(answer_too_large(max));
+    }
+    let text = std::str::from_utf8(body).unwrap_or_default();
+    if text.trim().is_empty() {
+        let message = "an answer is text in UTF-8, and not empty";
+        return Err(Refusal::new(RefusalKind::Invalid, "INVALID", message).at("body"));
+    }
+    Ok(text.to_owned())
+}
+
+fn log_refused(to: &Addressee, refusal: &Refusal) {
+    let (session, detail) = (to.row.id, refusal.code);
+    tracing::warn!(session.id = %session, definition = %to.definition.agent_id, detail, "an answer \
+        of an external agent was refused");
+}
+
 /// Returns what the ledger says of a refusal.
-fn because(refusal: &Refusal) -> Because<'_> {
+fn because(refusal: &Refusal) -> Because {
     let (rule, verdict) = match refusal.kind {
         RefusalKind::TooLarge => (Rule::Limits, BoundaryVerdict::Limited),
         RefusalKind::Conflict => (Rule::Unknown, BoundaryVerdict::Refused),
@@ -366,5 +404,6 @@ fn because(refusal: &Refusal) -> Because<'_> {
         rule,
         verdict,
         detail: refusal.code,
+        times: 1,
     }
 }

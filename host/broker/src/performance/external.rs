@@ -113,6 +113,7 @@ impl Delivery<'_> {
             way: Way::ToAgent,
             time_s,
             session: &session,
+            message: Some(self.open.operation.id),
             body: body.as_bytes(),
         };
         let mut headers = HeaderMap::new();

@@ -251,15 +251,16 @@ pub enum Way {
     ToHost,
 }
 
-/// Returns the text that is signed: way, second, session and body. So a signature is good for one
-/// session, one body and a short time.
+/// Returns the text that is signed: way, second, session, message and body. So a signature is good
+/// for one session, one message, one body and a short time. The message is empty in an answer that
+/// names none.
 #[must_use]
-pub fn signed_text(way: Way, time_s: u64, session: &str, body: &[u8]) -> Vec<u8> {
+pub fn signed_text(way: Way, time_s: u64, session: &str, message: &str, body: &[u8]) -> Vec<u8> {
     let way = match way {
         Way::ToAgent => "agent",
         Way::ToHost => "host",
     };
-    let mut text = format!("{way}.{time_s}.{session}.").into_bytes();
+    let mut text = format!("{way}.{time_s}.{session}.{message}.").into_bytes();
     text.extend_from_slice(body);
     text
 }

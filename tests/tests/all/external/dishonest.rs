@@ -127,9 +127,9 @@ async fn a_signature_is_good_for_one_request_and_five_minutes() {
     world.say("weather", session, "Who?").await;
     let heard = peer.heard(1).await.remove(0);
     let message = message_of(&heard);
-    let old = signed_at(now_s() - 301, WEATHER, "w-1", "Me.");
+    let old = signed_at(now_s() - 301, WEATHER, "w-1", message, "Me.");
     assert_eq!(answer(&world, old).await, Err("SIGNATURE_STALE".to_owned()));
-    let early = signed_at(now_s() + 400, WEATHER, "w-1", "Me.");
+    let early = signed_at(now_s() + 400, WEATHER, "w-1", message, "Me.");
     assert_eq!(
         answer(&world, early).await,
         Err("SIGNATURE_STALE".to_owned())
@@ -164,5 +164,94 @@ async fn a_signature_is_good_for_one_request_and_five_minutes() {
     assert_eq!(world.messages(session).await.len(), 2);
     let refusals = lines(&world, "external.answer").await;
     let stale = refusals.iter().filter(|line| line.1 == "SIGNATURE_STALE");
-    assert_eq!(stale.count(), 2);
+    assert_eq!(stale.count(), 1, "the second is told of a minute later");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_signature_for_one_message_answers_no_other() {
+    let peer = Peer::new(|_| Says::Status(200));
+    let world = world(&peer, &json!({})).await;
+    let session = attach(&world, "weather", "w-1").await.unwrap().session;
+    world.say("weather", session, "Rain?").await;
+    let first = message_of(&peer.heard(1).await[0]);
+    world.say("weather", session, "Wind?").await;
+    let second = message_of(&peer.heard(2).await[1]);
+    let seen = post(WEATHER, "w-1", first, "Yes.");
+    let replayed = async |message| {
+        let moved = ExternalPost {
+            message,
+            ..seen.clone()
+        };
+        answer(&world, moved).await
+    };
+    let invalid = || Err("SIGNATURE_INVALID".to_owned());
+    assert_eq!(replayed(second).await, invalid(), "before it is used");
+    assert_eq!(replayed(None).await, invalid());
+    assert!(!replayed(first).await.unwrap().1);
+    assert_eq!(replayed(second).await, invalid(), "while another waits");
+    assert_eq!(replayed(None).await, invalid());
+    answer(&world, post(WEATHER, "w-1", second, "No."))
+        .await
+        .unwrap();
+    world.idle(session).await;
+    assert_eq!(world.last_reply(session).await, "No.");
+
+    world.say("weather", session, "Snow?").await;
+    let third = message_of(&peer.heard(3).await[2]);
+    assert_eq!(replayed(third).await, invalid(), "in the next turn");
+    assert_eq!(replayed(None).await, invalid());
+    assert!(replayed(first).await.unwrap().1, "it is the same answer");
+    let unnamed = post(WEATHER, "w-1", None, "Never.");
+    assert!(!answer(&world, unnamed.clone()).await.unwrap().1);
+    world.idle(session).await;
+    assert_eq!(world.last_reply(session).await, "Never.");
+
+    world.say("weather", session, "Hail?").await;
+    let fourth = message_of(&peer.heard(4).await[3]);
+    assert!(answer(&world, unnamed).await.unwrap().1);
+    answer(&world, post(WEATHER, "w-1", fourth, "Perhaps."))
+        .await
+        .unwrap();
+    world.idle(session).await;
+    assert_eq!(world.last_reply(session).await, "Perhaps.");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_cannot_sign_learns_of_no_session_and_adds_nothing_to_what_has_ended() {
+    let peer = Peer::new(|_| Says::Status(200));
+    let world = world(&peer, &json!({})).await;
+    let session = attach(&world, "weather", "w-1").await.unwrap().session;
+    world.say("weather", session, "Anybody?").await;
+    let message = message_of(&peer.heard(1).await[0]);
+    let told = async |post: ExternalPost| match world.broker.answer_external(post).await {
+        Err(broker::Error::Refused(refusal)) => format!("{refusal:?}"),
+        other => panic!("{other:?}"),
+    };
+    let forged = |session| post(TRAFFIC, session, message, "Me.");
+    let unread = |session| ExternalPost {
+        body: None,
+        ..forged(session)
+    };
+    assert_eq!(told(forged("w-1")).await, told(forged("w-2")).await);
+    assert_eq!(told(unread("w-1")).await, told(unread("w-2")).await);
+    for _ in 0..50 {
+        told(forged("w-1")).await;
+        told(unread("w-1")).await;
+    }
+    let collected = [
+        (BoundaryVerdict::Refused, "SIGNATURE_INVALID".to_owned()),
+        (BoundaryVerdict::Limited, "ANSWER_TOO_LARGE".to_owned()),
+    ];
+    assert_eq!(lines(&world, "external.answer").await, collected);
+    answer(&world, post(WEATHER, "w-1", message, "I."))
+        .await
+        .unwrap();
+    world.idle(session).await;
+    let stale = signed_at(now_s() - 301, WEATHER, "w-1", message, "I.");
+    assert_eq!(
+        answer(&world, stale).await,
+        Err("SIGNATURE_STALE".to_owned())
+    );
+    let after = lines(&world, "external.answer").await;
+    assert_eq!(after.len(), 3, "only the answer was added: {after:?}");
 }

@@ -2,8 +2,9 @@
 //! moments.
 
 use super::peer::{Peer, Says};
-use super::{WEATHER, now_s, signed_at};
+use super::{WEATHER, message_of, now_s, signed_at};
 use agent_host_tests::process::{Folder, Host};
+use domain::id::OperationId;
 use reqwest::Method;
 use serde_json::{Value, json};
 use std::os::unix::fs::PermissionsExt;
@@ -50,8 +51,10 @@ async fn say(host: &Host, session: &str, text: &str) {
 }
 
 /// Answers the message that waits longest in `w-1`, or one that is named.
-fn answer(host: &Host, query: &str, time_s: u64, text: &str) -> reqwest::RequestBuilder {
-    let post = signed_at(time_s, WEATHER, "w-1", text);
+fn answer(host: &Host, message: Option<OperationId>, text: &str) -> reqwest::RequestBuilder {
+    let post = signed_at(now_s(), WEATHER, "w-1", message, text);
+    let query = message.map(|message| format!("?message={message}"));
+    let query = query.unwrap_or_default();
     host.bare(
         Method::POST,
         &format!("/external/sessions/w-1/messages{query}"),
@@ -108,7 +111,7 @@ async fn a_program_attaches_hears_and_answers_over_http() {
     let heard = peer.heard(1).await.remove(0);
     let url = heard.body["callbackUrl"].as_str().unwrap().to_owned();
     assert!(url.starts_with(&host.base), "{url}");
-    let query = format!("?message={}", heard.body["messageId"].as_str().unwrap());
+    let message = message_of(&heard);
     let unsigned = host
         .bare(Method::POST, "/external/sessions/w-1/messages")
         .body("Rain.");
@@ -118,7 +121,7 @@ async fn a_program_attaches_hears_and_answers_over_http() {
         (403, "SIGNATURE_INVALID".to_owned())
     );
     let large = "x".repeat(10 << 20);
-    let large = host.send(answer(&host, &query, now_s(), &large)).await;
+    let large = host.send(answer(&host, message, &large)).await;
     // The host hangs up on whoever goes on sending.
     if let Ok(large) = large {
         assert_eq!(
@@ -126,10 +129,7 @@ async fn a_program_attaches_hears_and_answers_over_http() {
             (413, "ANSWER_TOO_LARGE".to_owned())
         );
     }
-    let taken = host
-        .send(answer(&host, &query, now_s(), "Sun."))
-        .await
-        .unwrap();
+    let taken = host.send(answer(&host, message, "Sun.")).await.unwrap();
     assert_eq!(
         (taken.status, &taken.body["replayed"]),
         (200, &json!(false)),
@@ -170,10 +170,7 @@ async fn a_kill_at_any_moment_of_a_delivery_repeats_it_only_under_the_same_key()
         assert!(host.died(PATIENCE).await.is_some(), "{point}");
         let host = folder.start(None).await.unwrap();
         peer.heard(1).await;
-        let taken = host
-            .send(answer(&host, "", now_s(), "Once."))
-            .await
-            .unwrap();
+        let taken = host.send(answer(&host, None, "Once.")).await.unwrap();
         assert_eq!(taken.status, 200, "{point}: {taken:?}");
         let seen = idle(&host, &session).await;
         assert_eq!(texts(&seen), ["Again?", "Once."], "{point}");
@@ -196,21 +193,18 @@ async fn a_kill_after_an_answer_was_stored_does_not_take_it_twice() {
     let session = attach(&host).await;
     say(&host, &session, "Well?").await;
     let heard = peer.heard(1).await.remove(0);
-    let query = format!("?message={}", heard.body["messageId"].as_str().unwrap());
+    let message = message_of(&heard);
     let audit = "/api/audit?capability=net.http";
     while host.get(audit).await.unwrap().body["lines"] == json!([]) {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     host.stop().await;
     let mut host = folder.start(Some("broker.settle.after")).await.unwrap();
-    let died = host.send(answer(&host, &query, now_s(), "Well.")).await;
+    let died = host.send(answer(&host, message, "Well.")).await;
     assert!(died.is_err(), "it died before it could say so");
     host.died(PATIENCE).await;
     let host = folder.start(None).await.unwrap();
-    let again = host
-        .send(answer(&host, &query, now_s(), "Well."))
-        .await
-        .unwrap();
+    let again = host.send(answer(&host, message, "Well.")).await.unwrap();
     assert_eq!(
         (again.status, &again.body["replayed"]),
         (200, &json!(true)),

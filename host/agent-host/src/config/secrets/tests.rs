@@ -204,3 +204,46 @@ async fn a_command_says_a_secret_in_time_or_the_host_does_not_start() {
         assert!(told.contains(expected), "{words:?}: {told}");
     }
 }
+
+#[tokio::test]
+async fn two_agents_never_sign_with_one_value_under_two_names() {
+    let signs_with = |id: &str| {
+        format!(
+            "[[agents]]\nagentId = \"{id}\"\ndisplayName = \"x\"\ntype = \"external\"\n\
+             external = {{ inputUrl = \"https://{id}.example/in\", secret = \"{id}\" }}\n"
+        )
+    };
+    let agents = format!("{}{}", signs_with("weather"), signs_with("traffic"));
+    let files = format!("{agents}[secrets]\nweather.file = \"w\"\ntraffic.file = \"t\"\n");
+    let key = |file, content| (file, content, 0o600);
+    let other = "SK-CANARY-OTHER";
+    let own: [(&str, &str, u32); 2] = [key("w", CANARY), key("t", other)];
+    assert_eq!(found(&files, &own), Vec::<String>::new());
+    let (_folder, apart) = loaded(&files, &own);
+    assert!(read(&apart).await.is_ok());
+    // The line end is no part of a value.
+    let one = [key("w", CANARY), key("t", "SK-CANARY-CONFIG\n")];
+    let told = found(&files, &one);
+    for (line, at, names) in [
+        (&told[0], "agents[0]", "`traffic` signs with `traffic`"),
+        (&told[1], "agents[1]", "`weather` signs with `weather`"),
+    ] {
+        let is_told = line.starts_with(&format!("error {at}.external.secret: "));
+        assert!(is_told && line.contains(names), "{line}");
+    }
+    assert_eq!(told.len(), 2, "{told:?}");
+
+    // What a command says is known at a start only.
+    let command = format!("[\"printf\", \"%s\", \"{CANARY}\"]");
+    let commands =
+        format!("{agents}[secrets]\nweather.file = \"w\"\ntraffic.command = {command}\n");
+    let one = [key("w", CANARY)];
+    assert_eq!(found(&commands, &one), Vec::<String>::new());
+    let (_folder, together) = loaded(&commands, &one);
+    let refused = read(&together).await.map(drop).unwrap_err();
+    assert!(
+        refused.message.contains("has the same value"),
+        "{refused:?}"
+    );
+    assert!(!format!("{refused:?}").contains("CANARY"), "{refused:?}");
+}

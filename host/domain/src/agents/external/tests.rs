@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::access::egress::{Scheme, permit};
+use crate::values::id::OperationId;
 use serde_json::json;
 
 fn settings(url: &str) -> ExternalSettings {
@@ -117,20 +118,25 @@ fn a_name_always_means_the_same_session_and_a_uuid_means_itself() {
 }
 
 #[test]
-fn what_is_signed_differs_with_way_time_session_and_body() {
-    let text = |way, time, session, body: &str| signed_text(way, time, session, body.as_bytes());
-    let one = text(Way::ToHost, 1, "s", "b");
-    assert_eq!(one, b"host.1.s.b");
+fn what_is_signed_differs_with_way_time_session_message_and_body() {
+    let text = |way, time, session, message, body: &str| {
+        signed_text(way, time, session, message, body.as_bytes())
+    };
+    let one = text(Way::ToHost, 1, "s", "m", "b");
+    assert_eq!(one, b"host.1.s.m.b");
     for other in [
-        text(Way::ToAgent, 1, "s", "b"),
-        text(Way::ToHost, 2, "s", "b"),
-        text(Way::ToHost, 1, "t", "b"),
-        text(Way::ToHost, 1, "s", "c"),
+        text(Way::ToAgent, 1, "s", "m", "b"),
+        text(Way::ToHost, 2, "s", "m", "b"),
+        text(Way::ToHost, 1, "t", "m", "b"),
+        text(Way::ToHost, 1, "s", "n", "b"),
+        text(Way::ToHost, 1, "s", "", "m.b"),
+        text(Way::ToHost, 1, "s", "m", "c"),
     ] {
         assert_ne!(one, other);
     }
-    // A name has no dot, so that no other session and body make the same text.
-    assert!("s.b".parse::<ExternalName>().is_err());
+    // Names and ids have no dot, so that nothing else makes the same text.
+    assert!("s.m".parse::<ExternalName>().is_err());
+    assert!("m.b".parse::<OperationId>().is_err());
 }
 
 #[test]
