@@ -2,6 +2,8 @@
 //! and what becomes of one that hangs, forks, floods, breaks off, writes elsewhere, or loses its
 //! host.
 
+mod keeping;
+
 use agent_host_tests::guests::root;
 use agent_host_tests::process::{Folder, Host, program};
 use agent_host_tests::skip::{WITHOUT_LANDLOCK, needed};

@@ -62,13 +62,12 @@ const SYSTEM_READ: [&str; 13] = [
     "/dev/fd",
 ];
 /// Devices that hold nothing.
-const SYSTEM_WRITE: [&str; 6] = [
+const SYSTEM_WRITE: [&str; 5] = [
     "/dev/null",
     "/dev/zero",
     "/dev/full",
     "/dev/random",
     "/dev/urandom",
-    "/dev/tty",
 ];
 /// The variable with the folders in which programs are looked for, and its value.
 const SEARCH_PATH: (&str, &str) = ("PATH", "/usr/local/bin:/usr/bin:/bin");
