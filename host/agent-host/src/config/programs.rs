@@ -39,6 +39,15 @@ pub(super) fn check(loaded: &Loaded, findings: &mut Vec<Finding>) {
                 error(key(&format!("readFolders[{index}]")), message)
             }));
         }
+        for folder in llm::program::SYSTEM_READ {
+            let own = own_of_host(loaded, Path::new(folder), Access::ReadOnly);
+            findings.extend(own.map(|own| {
+                let message = format!(
+                    "every program may read `{folder}`, which holds {own}; keep that elsewhere"
+                );
+                error(format!("providers.{name}.program"), message)
+            }));
+        }
         if !program.enabled {
             let message = "its program is switched off, and every call of its models is refused; \
                            set it to true to let the program be started";

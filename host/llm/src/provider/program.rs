@@ -20,6 +20,7 @@ use crate::key::{ApiKey, clean};
 use crate::peer::Peer;
 use crate::program::order::{Confinement, Exit, Order, limit_of};
 use crate::program::running::{Running, Silence};
+use crate::program::system::{SYSTEM_READ, SYSTEM_WRITE};
 use crate::program::{Keeper, can_confine};
 use crate::provider::exchange::unkept;
 use crate::provider::{Answer, Ask};
@@ -45,30 +46,6 @@ use uuid::Uuid;
 const SYSTEM_BYTES_MAX: usize = 96 << 10;
 /// Characters of what a program says about its failure.
 const CAUSE_CHARS_MAX: usize = 500;
-/// Files and folders of the system that programs read, and where they start others from.
-const SYSTEM_READ: [&str; 13] = [
-    "/usr",
-    "/bin",
-    "/sbin",
-    "/lib",
-    "/lib32",
-    "/lib64",
-    "/etc",
-    "/nix/store",
-    "/run/systemd/resolve",
-    "/proc",
-    "/sys/devices/system/cpu",
-    "/sys/fs/cgroup",
-    "/dev/fd",
-];
-/// Devices that hold nothing.
-const SYSTEM_WRITE: [&str; 5] = [
-    "/dev/null",
-    "/dev/zero",
-    "/dev/full",
-    "/dev/random",
-    "/dev/urandom",
-];
 /// The variable with the folders in which programs are looked for, and its value.
 const SEARCH_PATH: (&str, &str) = ("PATH", "/usr/local/bin:/usr/bin:/bin");
 
