@@ -50,6 +50,13 @@ case "$word" in
     if echo x > inside; then inside=yes; else inside=no; fi
     end "outside $wrote $read, inside $inside" ;;
   inherited) end "${HOST_SECRET:-none}, $(basename "$HOME"), $(pwd | sed 's,.*/,,')" ;;
+  environ)
+    host=$(cut -d ' ' -f 4 "/proc/$PPID/stat")
+    seen=
+    for id in "$PPID" "$host"; do
+      if cat "/proc/$id/environ" >/dev/null 2>&1; then seen="$seen $id"; fi
+    done
+    end "${host:+known}, read:${seen:- nothing}" ;;
   key) end "the key is $ANTHROPIC_API_KEY" ;;
   *) end "$mode: $(printf '%s' "$prompt" | tr '\n' ' ')" ;;
 esac
@@ -276,6 +283,18 @@ async fn a_program_gets_no_environment_of_the_host_and_a_home_of_its_own() {
         text.starts_with("the key is") && !text.contains("long-enough"),
         "{said}"
     );
+    assert!(host.stop().await.success(), "{}", scene.folder.log());
+}
+
+/// An administrator may read the environment of every process, folders or not.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_program_reads_no_environment_of_its_keeper_or_the_host() {
+    let Some(()) = landlock() else { return };
+    let scene = Scene::new(json!({})).await;
+    let host = scene.start().await;
+    let session = open(&host).await;
+    let said = say(&host, &session, "environ").await;
+    assert_eq!(said["reply"]["text"], "known, read: nothing", "{said}");
     assert!(host.stop().await.success(), "{}", scene.folder.log());
 }
 
