@@ -399,7 +399,10 @@ async fn a_program_that_is_cancelled_ends_with_its_children() {
     assert_eq!(scene.begun(), ["hang"]);
     // What a stopped call did is on record right after the commit of its end.
     let until = Instant::now() + Duration::from_secs(20);
-    while !ledger(&host, &session).await.contains("started") {
+    while !ledger(&host, &session)
+        .await
+        .contains("ended with its call")
+    {
         assert!(Instant::now() < until, "{}", scene.folder.log());
         tokio::time::sleep(Duration::from_millis(50)).await;
     }

@@ -8,6 +8,7 @@
 
 mod claude;
 mod codex;
+mod entry;
 mod homes;
 mod pi;
 mod protocol;
@@ -25,7 +26,6 @@ use crate::program::{Keeper, can_confine};
 use crate::provider::exchange::unkept;
 use crate::provider::{Answer, Ask};
 use crate::retry::{AttemptError, Mode, Stage};
-use crate::trail::ProgramNote;
 use claude::Claude;
 use codex::Codex;
 use domain::message::Part;
@@ -33,6 +33,7 @@ use domain::model::Stop;
 use domain::redact::Redactor;
 use domain::sampling::Sampling;
 use egress::awake::{Instant, timeout, timeout_at};
+use entry::Entry;
 use homes::Home;
 use pi::Pi;
 use protocol::{Gathered, Protocol, Said, Step, Turn};
@@ -352,13 +353,17 @@ impl Exchange<'_> {
             let used = format!("env {variable} -> {}", program.config.path.display());
             self.ask.trail.key_used(&used);
         }
-        let note = |told: String, is_limit| self.ask.trail.program(&ProgramNote { told, is_limit });
-        // Also there if the call is dropped before its end.
-        note(format!("{}: started", program.describe()), false);
+        let entry = Entry::begin(self.ask.trail, program.describe());
         let order = program.order(&turn, &prepared.home);
         let bytes_max = program.config.limits.output_bytes_max;
         let started = Running::start(keeper, &order, bytes_max).await;
-        let mut running = started.map_err(|error| self.unstarted(&error.to_string()))?;
+        let mut running = match started {
+            Ok(running) => running,
+            Err(error) => {
+                entry.end(&format!("could not be started: {error}"), false);
+                return Err(self.unstarted(&error.to_string()));
+            }
+        };
         let mut protocol = program.cli.protocol(&turn);
         let talk = talk(&mut running, protocol.as_mut(), feed);
         let ended = timeout_at(until, talk).await.unwrap_or(Ended::OutOfTime);
@@ -368,7 +373,7 @@ impl Exchange<'_> {
         let (exit, diagnostics) = running.end().await;
         feed.finish();
         let (told, is_limit) = self.summary(&ended, exit, &diagnostics);
-        note(format!("{}: {told}", program.describe()), is_limit);
+        entry.end(&told, is_limit);
         match ended {
             Ended::Done => self.answer(protocol.gathered(), prepared),
             Ended::Failed(words) => {
