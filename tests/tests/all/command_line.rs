@@ -44,6 +44,7 @@ case "$word" in
   swarm) while :; do sleep "$MARK" & sleep 0.01; done ;;
   half) printf '{"type":"stream_ev'; exit 3 ;;
   error) line '{"type":"result","subtype":"success","is_error":true,"result":"API Error: 401","session_id":"s"}' ;;
+  costly) line '{"type":"result","subtype":"success","is_error":true,"result":"API Error: 500","session_id":"s","usage":{"input_tokens":70,"output_tokens":54321}}' ;;
   outside)
     if echo x > "$OUTSIDE/written" 2>/dev/null; then wrote=yes; else wrote=no; fi
     if cat "$OUTSIDE/secret" >/dev/null 2>&1; then read=yes; else read=no; fi
@@ -380,6 +381,20 @@ async fn a_program_that_misbehaves_is_ended_with_all_that_it_started() {
         );
         assert!(host.stop().await.success(), "{}", scene.folder.log());
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_program_used_before_it_failed_is_charged() {
+    let scene = Scene::new(json!({})).await;
+    let host = scene.start().await;
+    let session = open(&host).await;
+    let said = say(&host, &session, "costly").await;
+    assert_eq!(said["outcome"], "failed", "{said}");
+    let mut told = events(&host, &session, "run.stepped.v1").await;
+    told.extend(events(&host, &session, "run.ended.v1").await);
+    let told = json!(told).to_string();
+    assert!(told.contains("\"output_tokens\":54321"), "{told}");
+    assert!(host.stop().await.success(), "{}", scene.folder.log());
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -278,6 +278,7 @@ impl Exchange<'_> {
             mode: self.mode,
             stage,
             retry_after_ms: None,
+            told_usage: None,
         }
     }
 
@@ -374,20 +375,23 @@ impl Exchange<'_> {
         feed.finish();
         let (told, is_limit) = self.summary(&ended, exit, &diagnostics);
         entry.end(&told, is_limit);
-        match ended {
-            Ended::Done => self.answer(protocol.gathered(), prepared),
-            Ended::Failed(words) => {
-                let failure = self.peer.refused(0, &words);
-                Err(self.failure(Stage::Begun, failure))
-            }
+        let gathered = protocol.gathered();
+        let told_usage = gathered.usage.filter(|usage| usage.total() > 0);
+        let error = match ended {
+            Ended::Done => return self.answer(gathered, prepared),
+            Ended::Failed(words) => self.failure(Stage::Begun, self.peer.refused(0, &words)),
             // A program can end with the same code, so that even this is not tried again.
             Ended::CutOff(_) if matches!(exit, Exit::NotConfined | Exit::NotStarted) => {
-                Err(self.failure(Stage::Asked, self.peer.refused(0, &told)))
+                self.failure(Stage::Asked, self.peer.refused(0, &told))
             }
             Ended::CutOff(_) | Ended::OutOfTime => {
-                Err(self.failure(Stage::Begun, self.peer.cut_off(&told)))
+                self.failure(Stage::Begun, self.peer.cut_off(&told))
             }
-        }
+        };
+        Err(AttemptError {
+            told_usage,
+            ..error
+        })
     }
 
     fn unstarted(&self, told: &str) -> AttemptError {
@@ -466,7 +470,10 @@ impl Exchange<'_> {
                 stop: gathered.stop.unwrap_or(Stop::End),
                 usage: gathered.usage,
             }),
-            Some(problem) => Err(self.failure(Stage::Begun, self.peer.cut_off(problem))),
+            Some(problem) => Err(AttemptError {
+                told_usage: gathered.usage,
+                ..self.failure(Stage::Begun, self.peer.cut_off(problem))
+            }),
         }
     }
 }
