@@ -31,6 +31,22 @@ pub fn needed<T>(found: Result<T, String>, unless: &str) -> Option<T> {
     found_or_known(found, unless, is_known)
 }
 
+/// Returns why the machine has no terminals for tests, if it has none.
+///
+/// # Errors
+/// It has no `script` of util-linux.
+pub fn terminals() -> Result<(), String> {
+    let mut version = std::process::Command::new("script");
+    let told = version
+        .arg("--version")
+        .stdin(std::process::Stdio::null())
+        .output();
+    match told {
+        Ok(told) if String::from_utf8_lossy(&told.stdout).contains("util-linux") => Ok(()),
+        _ => Err("there is no `script` of util-linux, which makes terminals".to_owned()),
+    }
+}
+
 /// Returns what was found; none when it is missing and that is known.
 ///
 /// # Panics

@@ -546,6 +546,7 @@ fn out_of_time(ask: &Ask<'_>, upstream: &Upstream, mode: Mode) -> AttemptError {
         mode,
         stage: Stage::Asked,
         retry_after_ms: None,
+        told_usage: None,
     }
 }
 

@@ -11,7 +11,9 @@ mod confine;
 mod keep;
 pub(crate) mod order;
 pub(crate) mod running;
+pub(crate) mod system;
 
 pub use confine::{ConfineError, can_confine, confine};
 pub use keep::{Starter, keep};
 pub use running::Keeper;
+pub use system::SYSTEM_READ;

@@ -66,6 +66,8 @@ pub(crate) struct AttemptError {
     pub(crate) stage: Stage,
     /// Milliseconds for which the provider wants to be left alone, where it gave them.
     pub(crate) retry_after_ms: Option<u64>,
+    /// Tokens that it is known to have used at least, where the provider told of them.
+    pub(crate) told_usage: Option<Usage>,
 }
 
 impl AttemptError {
@@ -77,12 +79,12 @@ impl AttemptError {
         )
     }
 
-    /// Returns its usage. It is zero if the provider never began to work, and otherwise unknown.
-    /// The usage that a stream reports before its end is not the final count.
+    /// Returns its usage. It is zero if the provider never began to work, and otherwise what that
+    /// told of at least, or unknown.
     pub(crate) fn usage(&self) -> Option<Usage> {
         match self.stage {
             Stage::Unsent | Stage::Answered => Some(Usage::default()),
-            Stage::Asked | Stage::Begun => None,
+            Stage::Asked | Stage::Begun => self.told_usage,
         }
     }
 }

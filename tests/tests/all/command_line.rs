@@ -2,6 +2,8 @@
 //! and what becomes of one that hangs, forks, floods, breaks off, writes elsewhere, or loses its
 //! host.
 
+mod keeping;
+
 use agent_host_tests::guests::root;
 use agent_host_tests::process::{Folder, Host, program};
 use agent_host_tests::skip::{WITHOUT_LANDLOCK, needed};
@@ -42,12 +44,20 @@ case "$word" in
   swarm) while :; do sleep "$MARK" & sleep 0.01; done ;;
   half) printf '{"type":"stream_ev'; exit 3 ;;
   error) line '{"type":"result","subtype":"success","is_error":true,"result":"API Error: 401","session_id":"s"}' ;;
+  costly) line '{"type":"result","subtype":"success","is_error":true,"result":"API Error: 500","session_id":"s","usage":{"input_tokens":70,"output_tokens":54321}}' ;;
   outside)
     if echo x > "$OUTSIDE/written" 2>/dev/null; then wrote=yes; else wrote=no; fi
     if cat "$OUTSIDE/secret" >/dev/null 2>&1; then read=yes; else read=no; fi
     if echo x > inside; then inside=yes; else inside=no; fi
     end "outside $wrote $read, inside $inside" ;;
   inherited) end "${HOST_SECRET:-none}, $(basename "$HOME"), $(pwd | sed 's,.*/,,')" ;;
+  environ)
+    host=$(cut -d ' ' -f 4 "/proc/$PPID/stat")
+    seen=
+    for id in "$PPID" "$host"; do
+      if cat "/proc/$id/environ" >/dev/null 2>&1; then seen="$seen $id"; fi
+    done
+    end "${host:+known}, read:${seen:- nothing}" ;;
   key) end "the key is $ANTHROPIC_API_KEY" ;;
   *) end "$mode: $(printf '%s' "$prompt" | tr '\n' ' ')" ;;
 esac
@@ -277,6 +287,18 @@ async fn a_program_gets_no_environment_of_the_host_and_a_home_of_its_own() {
     assert!(host.stop().await.success(), "{}", scene.folder.log());
 }
 
+/// An administrator may read the environment of every process, folders or not.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_program_reads_no_environment_of_its_keeper_or_the_host() {
+    let Some(()) = landlock() else { return };
+    let scene = Scene::new(json!({})).await;
+    let host = scene.start().await;
+    let session = open(&host).await;
+    let said = say(&host, &session, "environ").await;
+    assert_eq!(said["reply"]["text"], "known, read: nothing", "{said}");
+    assert!(host.stop().await.success(), "{}", scene.folder.log());
+}
+
 /// A descriptor that its parent was started with, and that does not close by itself.
 #[test]
 fn a_program_inherits_no_descriptor() {
@@ -362,6 +384,20 @@ async fn a_program_that_misbehaves_is_ended_with_all_that_it_started() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_a_program_used_before_it_failed_is_charged() {
+    let scene = Scene::new(json!({})).await;
+    let host = scene.start().await;
+    let session = open(&host).await;
+    let said = say(&host, &session, "costly").await;
+    assert_eq!(said["outcome"], "failed", "{said}");
+    let mut told = events(&host, &session, "run.stepped.v1").await;
+    told.extend(events(&host, &session, "run.ended.v1").await);
+    let told = json!(told).to_string();
+    assert!(told.contains("\"output_tokens\":54321"), "{told}");
+    assert!(host.stop().await.success(), "{}", scene.folder.log());
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_program_that_is_cancelled_ends_with_its_children() {
     let scene = Scene::new(json!({ "graceMs": 300 })).await;
     let host = scene.start().await;
@@ -378,7 +414,10 @@ async fn a_program_that_is_cancelled_ends_with_its_children() {
     assert_eq!(scene.begun(), ["hang"]);
     // What a stopped call did is on record right after the commit of its end.
     let until = Instant::now() + Duration::from_secs(20);
-    while !ledger(&host, &session).await.contains("started") {
+    while !ledger(&host, &session)
+        .await
+        .contains("ended with its call")
+    {
         assert!(Instant::now() < until, "{}", scene.folder.log());
         tokio::time::sleep(Duration::from_millis(50)).await;
     }

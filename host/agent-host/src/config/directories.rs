@@ -414,14 +414,14 @@ fn named_by(loaded: &Loaded, words: &[String]) -> Vec<PathBuf> {
 
 /// A resolved path: its end by name, as far as that tells, and the folders through which it is
 /// looked up.
-struct Reached {
+pub(super) struct Reached {
     end: PathBuf,
     chain: FolderChain,
 }
 
 impl Reached {
     /// Follows a path as far as there is something, and goes by its names from there on.
-    fn by(path: &Path) -> Self {
+    pub(super) fn by(path: &Path) -> Self {
         // Only an empty path cannot be made absolute.
         let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
         let mut end = PathBuf::new();
@@ -442,7 +442,7 @@ impl Reached {
 
     /// Returns whether the path is a folder or in it. It may be in it by a link in the folder,
     /// which anyone who may write there can redirect.
-    fn is_in(&self, folder: &Self) -> bool {
+    pub(super) fn is_in(&self, folder: &Self) -> bool {
         self.end.starts_with(&folder.end)
             || folder
                 .chain

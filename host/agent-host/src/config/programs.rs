@@ -1,5 +1,7 @@
 //! Checks of the programs that answer in a model's place.
 
+mod writers;
+
 use super::directories::{dangerous, own_of_host};
 use super::document::Loaded;
 use super::finding::{Finding, error, warning};
@@ -10,6 +12,7 @@ use std::path::Path;
 /// Finds folders that no program should have, programs that are switched off though a model needs
 /// them, and those that this system cannot confine.
 pub(super) fn check(loaded: &Loaded, findings: &mut Vec<Finding>) {
+    writers::check(loaded, findings);
     let config = &loaded.config;
     for (name, provider) in &config.providers {
         let Some(program) = &provider.program else {
@@ -37,6 +40,15 @@ pub(super) fn check(loaded: &Loaded, findings: &mut Vec<Finding>) {
             findings.extend(own.map(|own| {
                 let message = format!("`{}` holds {own}; name less", folder.display());
                 error(key(&format!("readFolders[{index}]")), message)
+            }));
+        }
+        for folder in llm::program::SYSTEM_READ {
+            let own = own_of_host(loaded, Path::new(folder), Access::ReadOnly);
+            findings.extend(own.map(|own| {
+                let message = format!(
+                    "every program may read `{folder}`, which holds {own}; keep that elsewhere"
+                );
+                error(format!("providers.{name}.program"), message)
             }));
         }
         if !program.enabled {

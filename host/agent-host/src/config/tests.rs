@@ -418,6 +418,25 @@ fn a_program_is_granted_no_folder_of_the_machine_or_the_host() {
 }
 
 #[test]
+fn a_key_where_every_program_reads_is_refused() {
+    for (key, is_refused) in [
+        ("/usr/local/etc/agent-host/key", true),
+        ("/etc/agent-host/key", false),
+    ] {
+        let text = format!(
+            "[providers.coder]\nkind = \"codex-cli\"\napiKeyFile = \"{key}\"\n\
+             [providers.coder.program]\npath = \"/usr/bin/codex\"\n\
+             folder = \"/srv/work\"\nhome = \"/srv/homes\"\n"
+        );
+        let found = findings(&text);
+        let told = |(_, at, message): &(Severity, String, String)| {
+            at == "providers.coder.program" && message.contains("the key of the provider `coder`")
+        };
+        assert_eq!(found.iter().any(told), is_refused, "{key}: {found:?}");
+    }
+}
+
+#[test]
 fn what_this_version_does_not_act_upon_is_told() {
     let agent = "[[agents]]\nagentId = \"a\"\ndisplayName = \"x\"\n";
     for (line, key) in [

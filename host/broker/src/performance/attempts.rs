@@ -129,10 +129,10 @@ impl<'a> Attempts<'a> {
 
     /// Notes the attempts at a summary, of which each may have spent what was reserved for it.
     pub(crate) fn summarised(&self, attempts: &[Attempt], beside: Amount) {
-        let spent = attempts.iter().cloned().map(|attempt| Attempt {
-            reserved: attempt.usage.is_none().then_some(beside),
-            ..attempt
-        });
+        let spent = attempts
+            .iter()
+            .cloned()
+            .map(|attempt| charged(attempt, beside));
         self.course().ended.extend(spent);
     }
 
@@ -225,10 +225,8 @@ impl Course {
     fn note(&mut self, attempts: &[Attempt]) {
         let reserved = self.newest.reserved;
         let new = attempts.iter().skip(self.noted).cloned();
-        self.ended.extend(new.map(|attempt| Attempt {
-            reserved: attempt.usage.is_none().then_some(reserved),
-            ..attempt
-        }));
+        self.ended
+            .extend(new.map(|attempt| charged(attempt, reserved)));
         self.noted = attempts.len();
     }
 
@@ -238,5 +236,70 @@ impl Course {
             attempt.usage.is_some_and(|usage| usage.total() == 0)
                 && attempt.cost_micros.unwrap_or(0) == 0
         })
+    }
+}
+
+/// Returns an attempt with what is charged for it: its usage or, where that is not known, what was
+/// reserved. One that failed may have used more than was told of it, so that it is charged with its
+/// reservation unless it used more.
+fn charged(attempt: Attempt, reserved: Amount) -> Attempt {
+    let has_failed = attempt.error.is_some();
+    let usage = attempt.usage.filter(|usage| {
+        let is_final = !has_failed || usage.total() == 0;
+        is_final || usage.total() >= reserved.tokens
+    });
+    Attempt {
+        usage,
+        cost_micros: usage.and(attempt.cost_micros),
+        reserved: usage.is_none().then_some(reserved),
+        ..attempt
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::charged;
+    use domain::budget::Amount;
+    use domain::model::Usage;
+    use domain::operation::Attempt;
+
+    #[test]
+    fn a_failed_attempt_is_charged_with_the_larger_of_usage_and_reservation() {
+        let reserved = Amount {
+            tokens: 100,
+            ..Amount::default()
+        };
+        for (has_failed, used, is_by_usage) in [
+            (true, Some(101), true),
+            (true, Some(100), true),
+            (true, Some(99), false),
+            // The provider never began.
+            (true, Some(0), true),
+            (true, None, false),
+            (false, Some(1), true),
+            (false, None, false),
+        ] {
+            let usage = used.map(|output_tokens| Usage {
+                output_tokens,
+                ..Usage::default()
+            });
+            let attempt = Attempt {
+                provider: "p".to_owned(),
+                model: "m".to_owned(),
+                usage,
+                cost_micros: used,
+                wall_ms: 1,
+                error: has_failed.then(|| "it failed".to_owned()),
+                reserved: None,
+            };
+            let charged = charged(attempt, reserved);
+            let expected = if is_by_usage {
+                (usage, used, None)
+            } else {
+                (None, None, Some(reserved))
+            };
+            let found = (charged.usage, charged.cost_micros, charged.reserved);
+            assert_eq!(found, expected, "{has_failed} {used:?}");
+        }
     }
 }

@@ -45,8 +45,8 @@ pub struct ProgramConfig {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub variables: BTreeMap<String, String>,
     /// More files and folders that it may read and start programs from, such as the folder that it
-    /// is installed in. Those of the system (`/usr`, `/lib`, `/etc` and the like) and the program's
-    /// own file need no mention.
+    /// is installed in. Those of the system (`/usr`, `/lib` and the like, and what programs need of
+    /// `/etc`) and the program's own file need no mention.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64))]
     pub read_folders: Vec<PathBuf>,

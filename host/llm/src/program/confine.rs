@@ -27,6 +27,9 @@ pub enum ConfineError {
     /// A limit could not be set.
     #[error("the process could not be limited")]
     Unlimited(#[source] rustix::io::Errno),
+    /// Its rights as an administrator could not be given up.
+    #[error("the capabilities of the process could not be given up")]
+    Capable(#[source] rustix::io::Errno),
     /// Descriptors of the host could have been inherited.
     #[error("the open descriptors cannot be listed")]
     Descriptors,
@@ -68,6 +71,7 @@ pub fn confine(confinement: &str, command: &[OsString]) -> Result<Infallible, Co
     limit(Resource::Cpu, confinement.cpu_s_max)?;
     limit(Resource::Fsize, confinement.file_bytes_max)?;
     limit(Resource::Nofile, OPEN_FILES_MAX)?;
+    give_up_capabilities()?;
     restrict(&confinement)?;
     Err(ConfineError::NotStarted(
         Command::new(program).args(arguments).exec(),
@@ -118,6 +122,35 @@ fn limit(resource: Resource, wanted: u64) -> Result<(), ConfineError> {
         maximum: Some(max),
     };
     setrlimit(resource, limit).map_err(ConfineError::Unlimited)
+}
+
+/// Gives up what the host's user may do as an administrator, for good. With some of that, a program
+/// could read the memory and the environment of the host whatever its folders are.
+#[cfg(target_os = "linux")]
+fn give_up_capabilities() -> Result<(), ConfineError> {
+    use rustix::thread::{
+        CapabilitySet, CapabilitySets, remove_capability_from_bounding_set, set_capabilities,
+        set_no_new_privs,
+    };
+    // No program that it starts gets any back.
+    set_no_new_privs(true).map_err(ConfineError::Capable)?;
+    for bit in 0..u64::BITS {
+        // Only an administrator may, and there are fewer than bits.
+        let _ = remove_capability_from_bounding_set(CapabilitySet::from_bits_retain(1 << bit));
+    }
+    let none = CapabilitySet::empty();
+    let sets = CapabilitySets {
+        effective: none,
+        permitted: none,
+        inheritable: none,
+    };
+    set_capabilities(None, sets).map_err(ConfineError::Capable)
+}
+
+/// Does nothing: only Linux has parts of an administrator's rights.
+#[cfg(not(target_os = "linux"))]
+fn give_up_capabilities() -> Result<(), ConfineError> {
+    Ok(())
 }
 
 /// Leaves this process nothing of the file system but what it is granted, no signals to processes

@@ -50,9 +50,15 @@ pub struct Starter {
 /// Runs as a keeper and returns its exit code.
 ///
 /// The first line of the input is the order. Each further line is a JSON string for the program's
-/// stdin, or `null`, which closes that. The end of the input ends the program.
+/// stdin, or `null`, which closes that. The end of the input ends the program. This process must not
+/// lead a process group: it makes a session of its own.
 #[must_use]
 pub fn keep(input: impl Read + Send + 'static, starter: &Starter) -> u8 {
+    // The host's terminal is not for a program, which could type into it, and a signal from there
+    // must not end the keeper first.
+    if rustix::process::setsid().is_err() {
+        return Exit::NotStarted.code();
+    }
     let mut input = BufReader::new(input);
     let order = frame(&mut input).and_then(|line| serde_json::from_slice::<Order>(&line).ok());
     let Some(order) = order else {

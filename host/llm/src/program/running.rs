@@ -71,8 +71,6 @@ impl Running {
             .args(&keeper.arguments)
             // The host's environment may hold keys, which neither of the two has any use for.
             .env_clear()
-            // Not that of the host: a signal from its terminal must not end the keeper first.
-            .process_group(0)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

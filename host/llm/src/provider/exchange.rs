@@ -165,6 +165,8 @@ impl Exchange<'_> {
             mode: self.mode,
             stage,
             retry_after_ms: None,
+            // What a stream reports before its end is not the final count.
+            told_usage: None,
         }
     }
 

@@ -8,6 +8,7 @@
 
 mod claude;
 mod codex;
+mod entry;
 mod homes;
 mod pi;
 mod protocol;
@@ -20,11 +21,11 @@ use crate::key::{ApiKey, clean};
 use crate::peer::Peer;
 use crate::program::order::{Confinement, Exit, Order, limit_of};
 use crate::program::running::{Running, Silence};
+use crate::program::system::{SYSTEM_READ, SYSTEM_WRITE};
 use crate::program::{Keeper, can_confine};
 use crate::provider::exchange::unkept;
 use crate::provider::{Answer, Ask};
 use crate::retry::{AttemptError, Mode, Stage};
-use crate::trail::ProgramNote;
 use claude::Claude;
 use codex::Codex;
 use domain::message::Part;
@@ -32,6 +33,7 @@ use domain::model::Stop;
 use domain::redact::Redactor;
 use domain::sampling::Sampling;
 use egress::awake::{Instant, timeout, timeout_at};
+use entry::Entry;
 use homes::Home;
 use pi::Pi;
 use protocol::{Gathered, Protocol, Said, Step, Turn};
@@ -45,31 +47,6 @@ use uuid::Uuid;
 const SYSTEM_BYTES_MAX: usize = 96 << 10;
 /// Characters of what a program says about its failure.
 const CAUSE_CHARS_MAX: usize = 500;
-/// Files and folders of the system that programs read, and where they start others from.
-const SYSTEM_READ: [&str; 13] = [
-    "/usr",
-    "/bin",
-    "/sbin",
-    "/lib",
-    "/lib32",
-    "/lib64",
-    "/etc",
-    "/nix/store",
-    "/run/systemd/resolve",
-    "/proc",
-    "/sys/devices/system/cpu",
-    "/sys/fs/cgroup",
-    "/dev/fd",
-];
-/// Devices that hold nothing.
-const SYSTEM_WRITE: [&str; 6] = [
-    "/dev/null",
-    "/dev/zero",
-    "/dev/full",
-    "/dev/random",
-    "/dev/urandom",
-    "/dev/tty",
-];
 /// The variable with the folders in which programs are looked for, and its value.
 const SEARCH_PATH: (&str, &str) = ("PATH", "/usr/local/bin:/usr/bin:/bin");
 
@@ -301,6 +278,7 @@ impl Exchange<'_> {
             mode: self.mode,
             stage,
             retry_after_ms: None,
+            told_usage: None,
         }
     }
 
@@ -376,13 +354,17 @@ impl Exchange<'_> {
             let used = format!("env {variable} -> {}", program.config.path.display());
             self.ask.trail.key_used(&used);
         }
-        let note = |told: String, is_limit| self.ask.trail.program(&ProgramNote { told, is_limit });
-        // Also there if the call is dropped before its end.
-        note(format!("{}: started", program.describe()), false);
+        let entry = Entry::begin(self.ask.trail, program.describe());
         let order = program.order(&turn, &prepared.home);
         let bytes_max = program.config.limits.output_bytes_max;
         let started = Running::start(keeper, &order, bytes_max).await;
-        let mut running = started.map_err(|error| self.unstarted(&error.to_string()))?;
+        let mut running = match started {
+            Ok(running) => running,
+            Err(error) => {
+                entry.end(&format!("could not be started: {error}"), false);
+                return Err(self.unstarted(&error.to_string()));
+            }
+        };
         let mut protocol = program.cli.protocol(&turn);
         let talk = talk(&mut running, protocol.as_mut(), feed);
         let ended = timeout_at(until, talk).await.unwrap_or(Ended::OutOfTime);
@@ -392,21 +374,24 @@ impl Exchange<'_> {
         let (exit, diagnostics) = running.end().await;
         feed.finish();
         let (told, is_limit) = self.summary(&ended, exit, &diagnostics);
-        note(format!("{}: {told}", program.describe()), is_limit);
-        match ended {
-            Ended::Done => self.answer(protocol.gathered(), prepared),
-            Ended::Failed(words) => {
-                let failure = self.peer.refused(0, &words);
-                Err(self.failure(Stage::Begun, failure))
-            }
+        entry.end(&told, is_limit);
+        let gathered = protocol.gathered();
+        let told_usage = gathered.usage.filter(|usage| usage.total() > 0);
+        let error = match ended {
+            Ended::Done => return self.answer(gathered, prepared),
+            Ended::Failed(words) => self.failure(Stage::Begun, self.peer.refused(0, &words)),
             // A program can end with the same code, so that even this is not tried again.
             Ended::CutOff(_) if matches!(exit, Exit::NotConfined | Exit::NotStarted) => {
-                Err(self.failure(Stage::Asked, self.peer.refused(0, &told)))
+                self.failure(Stage::Asked, self.peer.refused(0, &told))
             }
             Ended::CutOff(_) | Ended::OutOfTime => {
-                Err(self.failure(Stage::Begun, self.peer.cut_off(&told)))
+                self.failure(Stage::Begun, self.peer.cut_off(&told))
             }
-        }
+        };
+        Err(AttemptError {
+            told_usage,
+            ..error
+        })
     }
 
     fn unstarted(&self, told: &str) -> AttemptError {
@@ -485,7 +470,10 @@ impl Exchange<'_> {
                 stop: gathered.stop.unwrap_or(Stop::End),
                 usage: gathered.usage,
             }),
-            Some(problem) => Err(self.failure(Stage::Begun, self.peer.cut_off(problem))),
+            Some(problem) => Err(AttemptError {
+                told_usage: gathered.usage,
+                ..self.failure(Stage::Begun, self.peer.cut_off(problem))
+            }),
         }
     }
 }

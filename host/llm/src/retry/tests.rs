@@ -32,6 +32,7 @@ fn limited(retry_after_ms: Option<u64>) -> AttemptError {
         mode: Mode::Stream,
         stage: Stage::Answered,
         retry_after_ms,
+        told_usage: None,
     }
 }
 
@@ -41,6 +42,7 @@ fn failure(mode: Mode, stage: Stage, failure: Failure) -> AttemptError {
         mode,
         stage,
         retry_after_ms: None,
+        told_usage: None,
     }
 }
 

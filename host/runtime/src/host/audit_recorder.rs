@@ -7,11 +7,11 @@ use domain::event::{
 };
 use domain::grant::{OwnedFolder, capability};
 use domain::redact::Redactor;
-use domain::ruling::{Rule, Ruling};
+use domain::ruling::{PROGRAM_RUN, Rule, Ruling};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Decisions, counted by capability, verdict and rule; uses of secrets and limits of the call each
-/// apart. Shared by everything that decides for the call.
+/// Decisions, counted by capability, verdict and rule; uses of secrets, limits of the call, and
+/// starts and ends of programs each apart. Shared by everything that decides for the call.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct AuditRecorder(Arc<Mutex<AuditEntries>>);
 
@@ -35,7 +35,8 @@ impl AuditRecorder {
         self.entries().rulings = Some(rulings);
     }
 
-    /// Records a decision that others made.
+    /// Records a decision that others made. The start and the end of a program are apart from each
+    /// other, like uses of secrets.
     pub(crate) fn decided(
         &self,
         capability: &str,
@@ -44,7 +45,7 @@ impl AuditRecorder {
         detail: &str,
     ) {
         let mut entries = self.entries();
-        if capability == capability::SECRETS_USE {
+        if matches!(capability, capability::SECRETS_USE | PROGRAM_RUN) {
             entries.count_each(capability, verdict, rule, detail);
         } else {
             entries.count(capability, verdict, rule, || detail.to_owned());

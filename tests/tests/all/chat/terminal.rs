@@ -1,7 +1,7 @@
 //! A terminal with a program in it, whose keys a test presses and whose screen it reads.
 
 use agent_host_tests::process::{Folder, PATIENCE};
-use agent_host_tests::skip::{WITHOUT_SCRIPT, needed};
+use agent_host_tests::skip::{WITHOUT_SCRIPT, needed, terminals};
 use std::process::Stdio;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
@@ -19,16 +19,6 @@ pub(super) struct Terminal {
     unread: Vec<u8>,
 }
 
-/// Returns why the machine has no terminals for tests, if it has none.
-fn script() -> Result<(), String> {
-    let mut version = std::process::Command::new("script");
-    let told = version.arg("--version").stdin(Stdio::null()).output();
-    match told {
-        Ok(told) if String::from_utf8_lossy(&told.stdout).contains("util-linux") => Ok(()),
-        _ => Err("there is no `script` of util-linux, which makes terminals".to_owned()),
-    }
-}
-
 /// A word as a shell takes it.
 fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
@@ -42,7 +32,7 @@ impl Terminal {
         arguments: &[&str],
         variables: &[(&str, &str)],
     ) -> Option<Self> {
-        needed(script(), WITHOUT_SCRIPT)?;
+        needed(terminals(), WITHOUT_SCRIPT)?;
         let program = folder.program(arguments);
         let program = program.as_std();
         let words: Vec<String> = std::iter::once(program.get_program())

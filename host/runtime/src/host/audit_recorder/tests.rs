@@ -115,6 +115,17 @@ fn what_others_tell_of_secrets_is_told_apart_too_and_no_half_of_one_stays() {
 }
 
 #[test]
+fn the_start_and_the_end_of_a_program_are_both_on_record() {
+    let recorder = AuditRecorder::default();
+    for told in ["claude-cli: started", "claude-cli: ended"] {
+        recorder.decided(PROGRAM_RUN, BoundaryVerdict::Granted, Rule::Granted, told);
+    }
+    let decisions = recorder.take().decisions;
+    let told: Vec<&str> = decisions.iter().map(|d| d.detail.as_str()).collect();
+    assert_eq!(told, ["claude-cli: started", "claude-cli: ended"]);
+}
+
+#[test]
 fn what_is_granted_and_withheld_is_refused_by_the_rule_that_withheld_it() {
     for (rule, expected) in [
         (Rule::NotAsked, Some(Rule::NotAsked)),
