@@ -78,6 +78,23 @@ impl Known<'_> {
             .collect()
     }
 
+    /// Returns whether the sections tell something that others may have written: the names of
+    /// items, or what is active in a panel.
+    #[must_use]
+    pub fn are_untrusted(&self) -> bool {
+        let is_on = |name| !self.off.contains(&name);
+        let has_items = is_on(SectionName::ArtifactItems) && !self.items.is_empty();
+        let shows_active = is_on(SectionName::ArtifactsPanels)
+            && self
+                .panels_shown()
+                .is_some_and(|inventory| inventory.panels.iter().any(|it| it.context.is_some()));
+        has_items || shows_active
+    }
+
+    fn panels_shown(&self) -> Option<&PanelInventory> {
+        self.panels.filter(|_| self.has_artifacts)
+    }
+
     fn text(&self, name: SectionName) -> Option<String> {
         match name {
             SectionName::Tools => text::tools(self.tools),
@@ -86,10 +103,7 @@ impl Known<'_> {
             SectionName::MessageContext => {
                 self.has_artifacts.then(|| text::MESSAGE_CONTEXT.to_owned())
             }
-            SectionName::ArtifactsPanels => self
-                .panels
-                .filter(|_| self.has_artifacts)
-                .and_then(text::panels),
+            SectionName::ArtifactsPanels => self.panels_shown().and_then(text::panels),
             SectionName::AvailableAgents => {
                 let may_send = self.tools.iter().any(|tool| tool.name == talk::MESSAGE);
                 may_send.then(|| text::agents(self.peers)).flatten()
