@@ -290,7 +290,8 @@ impl Tool {
 
     /// Declares that the tool lists the items that the component keeps for people to look at, so
     /// that the host may call it by itself and name them in prompts. Its result is
-    /// [`Json<ArtifactItems>`](ArtifactItems), it only reads, and needs no argument.
+    /// [`Json<ArtifactItems>`](ArtifactItems), it only reads, needs no argument, and asks for no
+    /// capability but reading in the component's own buckets.
     #[must_use]
     pub fn lists_artifacts(mut self) -> Self {
         self.lists_artifacts = true;

@@ -107,8 +107,7 @@ impl Prompting<'_> {
             }
         }
         items.sort();
-        made.untrusted = !items.is_empty();
-        made.sections = Known {
+        let known = Known {
             tools: &tools,
             skills: &skills,
             has_artifacts: !listings.is_empty(),
@@ -116,8 +115,9 @@ impl Prompting<'_> {
             panels: self.panels.as_ref(),
             peers: &peers,
             off,
-        }
-        .sections();
+        };
+        made.untrusted = known.are_untrusted();
+        made.sections = known.sections();
         made
     }
 

@@ -1,6 +1,7 @@
 //! The gateway from outside: models and their providers, what a request to a model is sent with,
 //! and the limits of a definition.
 
+mod caching;
 mod environment;
 mod labels;
 mod limits;

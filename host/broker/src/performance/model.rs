@@ -26,7 +26,7 @@ use domain::model::{Prompt, Reply, arrange};
 use domain::operation::Operation;
 use domain::prompt_cut::PromptCut;
 use domain::run::settle::Ended;
-use domain::sections::{Section, blocks};
+use domain::sections::{Section, SystemBlocks};
 use domain::step::{Audience, Context, Failure, ModelRequest, Toolset};
 use domain::tool::{EffectClass, ToolDefinition};
 use llm::Failure::TooLong;
@@ -247,11 +247,13 @@ impl Model<'_> {
             None => self.source().await?,
         };
         let messages = self.shown(source, &cut).await?;
+        let system = self.system().await?;
         Ok(Draw {
             said: messages.len(),
             prompt: Prompt {
                 model: self.request.model.clone(),
-                system: self.system().await?,
+                system: system.texts,
+                stable_blocks: system.stable,
                 messages,
                 tools: self.tools().await?,
                 max_tokens: self.request.max_tokens,
@@ -265,8 +267,8 @@ impl Model<'_> {
     /// Returns the system prompt: the agent's own blocks, and behind them the sections that the
     /// run began with. A call that may not use all of the agent's tools is not told of them, and
     /// neither is a program, which has tools of its own.
-    async fn system(&self) -> Result<Vec<String>, PromptError> {
-        let mut system = self.request.system.clone();
+    async fn system(&self) -> Result<SystemBlocks, PromptError> {
+        let system = SystemBlocks::of_agent(self.request.system.clone());
         let (Toolset::All, Some(frozen)) = (&self.request.tools, self.started.sections) else {
             return Ok(system);
         };
@@ -280,8 +282,7 @@ impl Model<'_> {
         let sections: Vec<Section> = stored
             .and_then(|bytes| serde_json::from_slice(&bytes).ok())
             .ok_or_else(gone)?;
-        system.extend(blocks(&sections));
-        Ok(system)
+        Ok(system.followed_by(&sections))
     }
 
     /// Returns the part of the conversation that the model may see.

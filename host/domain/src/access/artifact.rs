@@ -4,8 +4,10 @@
 //! results has [`MARK`] at its root. JSON Schema ignores keywords that it does not know, so any
 //! host can go on reading such a component. The host itself calls a listing when a prompt is made.
 //! So it has to be a tool that cannot do anything: it reads, needs no argument, and asks for
-//! nothing but reading.
+//! nothing but reading in the buckets of its own component.
 
+use super::grant::Access;
+use super::grant::capability::bucket;
 use super::tool::{EffectClass, ToolDefinition};
 use crate::values::shown::visible;
 use serde::{Deserialize, Serialize};
@@ -44,7 +46,7 @@ pub fn lists_items(tool: &ToolDefinition) -> bool {
         && tool
             .capabilities
             .iter()
-            .all(|capability| capability.ends_with(".read"))
+            .all(|capability| matches!(bucket(capability), Some((_, Access::ReadOnly))))
 }
 
 /// Reads the items of a listing's result, `{"items":[{"type","id","name"}]}`, in the order of
@@ -103,7 +105,7 @@ mod tests {
     #[test]
     fn a_listing_is_marked_and_can_do_nothing_but_read() {
         assert!(lists_items(&listing()));
-        let changes: [fn(&mut ToolDefinition); 7] = [
+        let changes: [fn(&mut ToolDefinition); 10] = [
             |tool| tool.results = None,
             |tool| tool.results = Some(json!({ "type": "object" })),
             |tool| tool.results = Some(json!({ MARK: "true" })),
@@ -111,6 +113,10 @@ mod tests {
             |tool| tool.effect = EffectClass::Idempotent,
             |tool| tool.destructive = true,
             |tool| tool.capabilities.push("net.http".to_owned()),
+            |tool| tool.capabilities.push("lists.write".to_owned()),
+            // Folders and environment are the operator's, not the component's own.
+            |tool| tool.capabilities.push("files.read".to_owned()),
+            |tool| tool.capabilities.push("env.read".to_owned()),
         ];
         for (index, change) in changes.into_iter().enumerate() {
             let mut tool = listing();

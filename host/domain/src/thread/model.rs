@@ -61,6 +61,9 @@ pub struct Prompt {
     pub model: Option<String>,
     /// System prompt blocks, those that change most often last.
     pub system: Vec<String>,
+    /// Number of blocks at the beginning of the system prompt that stay as they are from run to
+    /// run, so that a provider can keep them.
+    pub stable_blocks: usize,
     /// The conversation.
     pub messages: Vec<Message>,
     /// The tools that the model may call, in a fixed order.

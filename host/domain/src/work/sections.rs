@@ -78,6 +78,23 @@ impl Known<'_> {
             .collect()
     }
 
+    /// Returns whether the sections tell something that others may have written: the names of
+    /// items, or what is active in a panel.
+    #[must_use]
+    pub fn are_untrusted(&self) -> bool {
+        let is_on = |name| !self.off.contains(&name);
+        let has_items = is_on(SectionName::ArtifactItems) && !self.items.is_empty();
+        let shows_active = is_on(SectionName::ArtifactsPanels)
+            && self
+                .panels_shown()
+                .is_some_and(|inventory| inventory.panels.iter().any(|it| it.context.is_some()));
+        has_items || shows_active
+    }
+
+    fn panels_shown(&self) -> Option<&PanelInventory> {
+        self.panels.filter(|_| self.has_artifacts)
+    }
+
     fn text(&self, name: SectionName) -> Option<String> {
         match name {
             SectionName::Tools => text::tools(self.tools),
@@ -86,10 +103,7 @@ impl Known<'_> {
             SectionName::MessageContext => {
                 self.has_artifacts.then(|| text::MESSAGE_CONTEXT.to_owned())
             }
-            SectionName::ArtifactsPanels => self
-                .panels
-                .filter(|_| self.has_artifacts)
-                .and_then(text::panels),
+            SectionName::ArtifactsPanels => self.panels_shown().and_then(text::panels),
             SectionName::AvailableAgents => {
                 let may_send = self.tools.iter().any(|tool| tool.name == talk::MESSAGE);
                 may_send.then(|| text::agents(self.peers)).flatten()
@@ -98,24 +112,52 @@ impl Known<'_> {
     }
 }
 
-/// Returns the sections as blocks of a system prompt: those before the first that changes from run
-/// to run, and the others.
-#[must_use]
-pub fn blocks(sections: &[Section]) -> Vec<String> {
-    let volatile = sections
-        .iter()
-        .position(|section| section.name.is_volatile())
-        .unwrap_or(sections.len());
-    let stable = joined(sections.iter().take(volatile));
-    let rest = joined(sections.iter().skip(volatile));
-    [stable, rest]
-        .into_iter()
-        .filter(|block| !block.is_empty())
-        .collect()
+/// A system prompt in blocks.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct SystemBlocks {
+    /// The blocks, those that change most often last.
+    pub texts: Vec<String>,
+    /// Number of blocks at the beginning that stay as they are from run to run.
+    pub stable: usize,
 }
 
-fn joined<'a>(sections: impl Iterator<Item = &'a Section>) -> String {
-    let texts: Vec<&str> = sections.map(|section| section.text.as_str()).collect();
+impl SystemBlocks {
+    /// The blocks that an agent's code asks with. Of several, the last is taken for one that
+    /// changes.
+    #[must_use]
+    pub fn of_agent(texts: Vec<String>) -> Self {
+        let stable = texts.len().min(1).max(texts.len().saturating_sub(1));
+        Self { texts, stable }
+    }
+
+    /// Returns the blocks with the sections of the run behind them: those before the first that
+    /// changes from run to run as one block, and the others as another.
+    #[must_use]
+    pub fn followed_by(mut self, sections: &[Section]) -> Self {
+        let volatile = sections
+            .iter()
+            .position(|section| section.name.is_volatile())
+            .unwrap_or(sections.len());
+        let (stable, rest) = sections.split_at(volatile);
+        if !stable.is_empty() {
+            self.texts.push(joined(stable));
+        }
+        // What follows them is what changes, so the agent's own blocks do not.
+        if !sections.is_empty() {
+            self.stable = self.texts.len();
+        }
+        if !rest.is_empty() {
+            self.texts.push(joined(rest));
+        }
+        self
+    }
+}
+
+fn joined(sections: &[Section]) -> String {
+    let texts: Vec<&str> = sections
+        .iter()
+        .map(|section| section.text.as_str())
+        .collect();
     texts.join("\n\n")
 }
 

@@ -73,6 +73,7 @@ fn prompt() -> Prompt {
     Prompt {
         model: None,
         system: Vec::new(),
+        stable_blocks: 0,
         messages: Vec::new(),
         tools: Vec::new(),
         max_tokens: None,

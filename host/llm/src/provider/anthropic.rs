@@ -138,19 +138,18 @@ fn sample(body: &mut Map<String, Value>, sampling: &Sampling) {
     }
 }
 
-/// The system prompt in blocks. What changes most often is last, so the cache ends with the block
-/// before it.
+/// The system prompt in blocks. The cache ends with the last that stays as it is.
 fn system(ask: &Ask<'_>) -> Vec<Value> {
-    let texts = ask
-        .prompt
-        .system
-        .iter()
-        .filter(|text| !text.trim().is_empty());
+    let is_said = |text: &&String| !text.trim().is_empty();
+    let texts = &ask.prompt.system;
     let mut blocks: Vec<Value> = texts
+        .iter()
+        .filter(is_said)
         .map(|text| json!({"type": "text", "text": text}))
         .collect();
-    let stable = blocks.len().saturating_sub(2);
-    if let Some(block) = blocks.get_mut(stable) {
+    let stable = texts.iter().take(ask.prompt.stable_blocks).filter(is_said);
+    let last_stable = stable.count().checked_sub(1);
+    if let Some(block) = last_stable.and_then(|last| blocks.get_mut(last)) {
         cache(block);
     }
     if let Some(schema) = &ask.prompt.reply_schema {

@@ -58,6 +58,7 @@ pub(crate) fn prompt() -> Prompt {
     Prompt {
         model: None,
         system: vec!["Be brief.".to_owned()],
+        stable_blocks: 1,
         messages: vec![message(1, Role::User, vec![Part::text("hello")])],
         tools: Vec::new(),
         max_tokens: None,

@@ -157,6 +157,7 @@ fn prompt(alias: &str) -> Prompt {
     Prompt {
         model: Some(alias.to_owned()),
         system: Vec::new(),
+        stable_blocks: 0,
         messages: vec![message],
         tools: Vec::new(),
         max_tokens: Some(REPLY_TOKENS_MAX),

@@ -290,6 +290,7 @@ fn summary_prompt(model: Option<String>, material: String, tokens_max: u32) -> P
     Prompt {
         model,
         system: vec![SYSTEM.to_owned()],
+        stable_blocks: 1,
         messages: vec![draft.at(1, Salt::default())],
         tools: Vec::new(),
         max_tokens: Some(tokens_max),

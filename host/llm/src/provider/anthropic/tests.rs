@@ -14,6 +14,7 @@ fn prompt(messages: Vec<Message>) -> Prompt {
     Prompt {
         model: None,
         system,
+        stable_blocks: 1,
         messages,
         tools: Vec::new(),
         max_tokens: None,
@@ -248,11 +249,25 @@ fn the_cache_ends_with_the_last_stable_block_and_the_last_tool() {
     assert_eq!(cached(&body["system"]), [true, false]);
     assert_eq!(cached(&body["tools"]), [false, true]);
     assert_eq!(body["max_tokens"], 8_192);
-    let one = Prompt {
-        system: vec!["Be brief.".to_owned()],
-        ..prompt
-    };
-    assert_eq!(cached(&request(&one, "m")["system"]), [true]);
+    for (blocks, stable_blocks, expected) in [
+        (vec!["Be brief."], 1, vec![true]),
+        (vec!["Be brief.", "Tools: a, b."], 2, vec![false, true]),
+        (
+            vec!["Be brief.", "Tools: a, b.", "Items: 1."],
+            2,
+            vec![false, true, false],
+        ),
+        // A blank block is not sent, and so it carries no mark.
+        (vec!["Be brief.", " ", "Items: 1."], 2, vec![true, false]),
+        (vec!["Items: 1."], 0, vec![false]),
+    ] {
+        let prompt = Prompt {
+            system: blocks.into_iter().map(str::to_owned).collect(),
+            stable_blocks,
+            ..prompt.clone()
+        };
+        assert_eq!(cached(&request(&prompt, "m")["system"]), expected);
+    }
 }
 
 #[test]

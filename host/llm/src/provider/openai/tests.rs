@@ -13,6 +13,7 @@ fn prompt(messages: Vec<Message>) -> Prompt {
     Prompt {
         model: None,
         system: vec!["Be brief.".to_owned()],
+        stable_blocks: 1,
         messages,
         tools: Vec::new(),
         max_tokens: Some(9),

@@ -81,6 +81,7 @@ fn prompt(messages: Vec<Message>) -> Prompt {
     Prompt {
         model: None,
         system,
+        stable_blocks: 1,
         messages,
         tools: vec![delegate],
         max_tokens: None,
