@@ -2,8 +2,10 @@
 
 mod announcing;
 mod listening;
+mod startable;
 
 pub(crate) use announcing::warnings;
+pub(crate) use startable::startable;
 
 use crate::cli::{self, COMPILE_COMMAND};
 use crate::config::{self, Finding, LimitsConfig, Loaded, Severity};
@@ -11,7 +13,6 @@ use crate::dev::Dev;
 use crate::failure::{Exit, Failure};
 use crate::guests;
 use crate::log::LogRedaction;
-use crate::models::gateway;
 use crate::reload::watch::Look;
 use crate::reload::{self, Host, Reloading, Ways};
 use crate::terminal::Terminal;
@@ -52,14 +53,20 @@ const CLOCK_FILE: &str = "clock";
 /// The manner of serving.
 pub(crate) struct Manner<'a> {
     pub(crate) options: &'a cli::Serve,
+    /// The look at the file from before it was read.
+    pub(crate) file: Look,
     /// The part that takes up changes meanwhile.
     pub(crate) dev: Option<Dev>,
 }
 
 impl<'a> Manner<'a> {
-    /// Serves what there is at the start.
-    pub(crate) fn of(options: &'a cli::Serve) -> Self {
-        Self { options, dev: None }
+    /// Serves what there is at the start, and the changes of the file since this look at it.
+    pub(crate) fn of(options: &'a cli::Serve, file: Look) -> Self {
+        Self {
+            options,
+            file,
+            dev: None,
+        }
     }
 }
 
@@ -75,15 +82,15 @@ pub(crate) async fn serve(
 ) -> Result<(), Failure> {
     // Before anything else: from now on a terminal that goes away does not end the process.
     let hangups = signal(SignalKind::hangup())?;
-    let Manner { options, dev } = manner;
+    let Manner { options, file, dev } = manner;
     let of_file = dev.as_ref().map_or(&loaded.config, |dev| &dev.started_with);
     let start = reload::Start {
         config: of_file.clone(),
-        file: Look::at([loaded.file.clone()]),
+        file,
     };
     apply(options, &mut loaded);
-    refuse_errors(&config::check(&loaded))?;
-    let means = means(&loaded, redaction).await?;
+    let gateway = startable(&loaded, &config::check(&loaded))?;
+    let means = means(&loaded, gateway, redaction).await?;
     let data = loaded.data_dir();
     make_private(&data)?;
     let token_file = loaded.token_file();
@@ -179,9 +186,12 @@ struct Means {
 }
 
 /// Reads the inputs of a broker. From here on the log has no secrets.
-async fn means(loaded: &Loaded, redaction: &LogRedaction) -> Result<Means, Failure> {
+async fn means(
+    loaded: &Loaded,
+    gateway: Gateway,
+    redaction: &LogRedaction,
+) -> Result<Means, Failure> {
     let secrets = read_secrets(loaded).await?;
-    let gateway = gateway(loaded)?;
     // The keys of providers are nobody's to see either, wherever they come back.
     let secrets = secrets.hiding(gateway.redactor());
     redaction.drop_over(secrets.redactor().clone());
