@@ -12,10 +12,6 @@ use tokio::time::{sleep, timeout};
 /// The answers of the model of the conversations.
 const SCRIPT: &str = r#"
 [[rule]]
-when = { user = '(?s)They planned (?P<what>\w+).*recall' }
-reply.text = "You planned ${what} there."
-
-[[rule]]
 when = { user = 'recall', said = 'They planned (?P<what>\w+)' }
 reply.text = "You planned ${what} there."
 
