@@ -21,7 +21,7 @@
 //! - ends of runs and structured sessions: `command/ending.rs`, `command/reason.rs`
 //! - work that agents handed to each other: `command/tasks.rs`
 //! - another configuration: `command/configuration.rs`
-//! - switches to another agent, and returns: `command/switching.rs`
+//! - switches to another agent, and returns: `command/switching.rs`, `command/came_from.rs`
 //! - compaction on request: `command/compacting.rs`
 //! - the prompt of an agent as a model would get it: `command/prompt.rs`
 //! - notes, and reading a session into notes on request: `command/memory.rs`
@@ -46,6 +46,7 @@ mod assignments;
 mod awaiting;
 mod beginning;
 mod broker;
+mod came_from;
 mod compacting;
 mod configuration;
 mod connectors;

@@ -224,6 +224,13 @@ pub(crate) fn run_open() -> Refusal {
     conflict("RUN_OPEN", message)
 }
 
+/// The refusal of a switch without a message to a session that is at work.
+pub(crate) fn run_open_there() -> Refusal {
+    let message = "a turn is in the making in your chat with that agent; come with a message, or \
+                   let the turn end";
+    conflict("RUN_OPEN", message).at("/agent")
+}
+
 pub(crate) fn inputs_wait(message: &str) -> Refusal {
     conflict("INPUTS_WAIT", message)
 }

@@ -203,7 +203,7 @@ async fn a_line_goes_on_after_a_restart_and_repeats_no_call() {
     world.idle(session).await;
     assert_eq!(
         world.last_reply(session).await,
-        "b parts look done\nput done\nlook done"
+        "b parts look done\nput done\nlook done\n"
     );
     let begun: Vec<String> = world
         .effects()
@@ -242,7 +242,7 @@ async fn a_turn_reads_the_skills_that_it_began_with_whatever_is_in_them_by_now()
     world.idle(session).await;
     assert_eq!(
         world.last_reply(session).await,
-        "b parts Look first.\nput done\nLook first."
+        "b parts Look first.\nput done\nLook first.\n"
     );
     let told = world.play(line("grep Look guide/SKILL.md")).await;
     assert_eq!(told, ["b parts Look thrice."]);

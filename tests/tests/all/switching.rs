@@ -12,10 +12,6 @@ use tokio::time::{sleep, timeout};
 /// The answers of the model of the conversations.
 const SCRIPT: &str = r#"
 [[rule]]
-when = { user = '(?s)They planned (?P<what>\w+).*recall' }
-reply.text = "You planned ${what} there."
-
-[[rule]]
 when = { user = 'recall', said = 'They planned (?P<what>\w+)' }
 reply.text = "You planned ${what} there."
 
@@ -226,6 +222,101 @@ async fn only_what_was_said_since_the_switch_is_summarised_and_nothing_is_no_run
         told.contains("horseshoes") && !told.contains("anvils"),
         "{told}"
     );
+    host.stop().await;
+}
+
+/// Waits until a session has had a turn and has nothing to do.
+async fn quiet(host: &Host, session: &str) {
+    let looking = async {
+        loop {
+            let seen = host.get(session).await.unwrap().body;
+            let is_idle = seen["run_id"].is_null() && seen["waiting"] == 0;
+            if is_idle && seen["revision"] != 0 {
+                return;
+            }
+            sleep(Duration::from_millis(10)).await;
+        }
+    };
+    timeout(PATIENCE, looking).await.expect("it comes to rest");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_under_way_when_the_user_came_is_none_of_the_summary() {
+    let (_folder, host) = town().await;
+    for mode in ["steer", "followup"] {
+        let second = open(&host, "smith").await;
+        let queue = host
+            .request(Method::PUT, &format!("{second}/queue"))
+            .json(&json!({ "mode": mode }));
+        assert_eq!(host.send(queue).await.unwrap().status, 200);
+        // A turn is open there, and words wait behind it.
+        say(&host, &second, "slowly plan anvils").await;
+        say(&host, &second, "plan bolts").await;
+        let first = open(&host, "cook").await;
+        let switch = format!("{first}/switch");
+        let without = ask(&host, &switch, &json!({ "agent": "smith" }), mode).await;
+        assert_eq!(refusal(&without), (409, "RUN_OPEN".to_owned()));
+        let words = json!({ "agent": "smith", "message": "plan horseshoes" });
+        let there = host.post(&switch, &words).await.unwrap();
+        assert_eq!(place(&there), second, "{there:?}");
+        quiet(&host, &second).await;
+        let back = host.post(&format!("{second}/return"), &json!({})).await;
+        let back = back.unwrap();
+        assert_eq!(place(&back), first, "{back:?}");
+        let seen = idle(&host, &first, 1).await;
+        let told = seen["messages"].to_string();
+        assert!(told.contains("They planned horseshoes."), "{mode}: {told}");
+    }
+    host.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_switch_is_one_commit_and_repeated_it_lays_no_second_way_back() {
+    let (_folder, host) = town().await;
+    let first = open(&host, "cook").await;
+    let switch = format!("{first}/switch");
+    let words = json!({ "agent": "smith", "message": "plan horseshoes" });
+    let opened = ask(&host, &switch, &words, "words").await;
+    let second = place(&opened);
+    idle(&host, &second, 1).await;
+    let back = format!("{second}/return");
+    assert_eq!(ask(&host, &back, &json!({}), "1").await.status, 200);
+    idle(&host, &first, 1).await;
+    let without = json!({ "agent": "smith" });
+    let gone = ask(&host, &switch, &without, "without").await;
+    assert_eq!(place(&gone), second);
+    assert_eq!(ask(&host, &back, &json!({}), "2").await.status, 200);
+
+    // Late duplicates are answered as the first time, and nobody is there again.
+    for (body, key, before) in [(&words, "words", &opened), (&without, "without", &gone)] {
+        let again = ask(&host, &switch, body, key).await;
+        assert_eq!((again.status, &again.body), (200, &before.body));
+    }
+    let seen = idle(&host, &second, 1).await;
+    assert!(seen["attributes"].get("switched_from").is_none(), "{seen}");
+    let none = ask(&host, &back, &json!({}), "3").await;
+    assert_eq!(refusal(&none), (409, "NOT_SWITCHED".to_owned()));
+    let other = json!({ "agent": "smith", "message": "plan nails" });
+    let reused = ask(&host, &switch, &other, "words").await;
+    assert_eq!(refusal(&reused), (409, "IDEMPOTENCY_KEY_REUSED".to_owned()));
+
+    // Of several places it is the last that one returns to.
+    let third = open(&host, "cook").await;
+    ask(&host, &switch, &without, "from the first").await;
+    let said = ask(&host, &format!("{third}/switch"), &other, "from the third").await;
+    assert_eq!(place(&said), second);
+    idle(&host, &second, 2).await;
+    let returned = ask(&host, &back, &json!({}), "4").await;
+    assert_eq!(place(&returned), third);
+
+    // The way back lies right before the words: no death of the host comes between them.
+    let events = host.get("/api/events?limit=1000").await.unwrap().body;
+    for switched in [&opened, &said] {
+        let accepted = switched.body["position"].as_u64().unwrap();
+        let mut all = events["events"].as_array().unwrap().iter();
+        let before = all.find(|event| event["position"] == accepted - 1);
+        assert_eq!(before.unwrap()["type"], "session.attributes.updated.v1");
+    }
     host.stop().await;
 }
 

@@ -30,8 +30,8 @@ pub(super) struct SwitchBody {
     /// The other agent: a UUID or path, or the id of a definition. It is your latest chat with it,
     /// or a new one.
     agent: String,
-    /// Your first message to it: text, or a list of text parts, 1 MiB at most. Without one you
-    /// begin to speak there.
+    /// Your first message to it: text, or a list of text parts, 1 MiB at most, and no directive of
+    /// the queue. Without one you begin to speak there.
     #[schema(value_type = Option<ContentShape>)]
     message: Option<Content>,
 }
@@ -55,8 +55,8 @@ pub(super) struct SwitchedView {
 /// Takes you to another agent, with a message.
 ///
 /// You go on in your latest chat with it, or in a new one. Where you came from is noted in the
-/// attributes of that session, as `switched_from`, and `return` takes you back. An idempotency key
-/// is that of the message, or of the opening.
+/// attributes of that session, as `switched_from`, and `return` takes you back. Without a message
+/// it is refused while a turn is in the making there: what you say then could not be told from it.
 #[utoipa::path(
     post, path = "/api/agents/{id}/sessions/{sid}/switch", tag = "sessions",
     operation_id = "switchSession",
@@ -67,6 +67,7 @@ pub(super) struct SwitchedView {
     extensions(("x-codes" = json!(codes::join(&[
         RECORDING, AGENT_COMMAND, LIVE_AGENT, SESSION, OPENING, SESSION_LIMITS, INVALID,
         &[
+            (409, "RUN_OPEN"),
             (409, "SAME_SESSION"),
             (409, "SESSION_CLOSED"),
             (409, "SESSION_FULL"),

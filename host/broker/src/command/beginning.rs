@@ -9,7 +9,7 @@ use super::guards::allowed;
 use super::messages::Remembered;
 use super::queue::Configured;
 use super::quota::passed_limit;
-use super::route::Route;
+use super::route::{Route, Routing};
 use super::{Broker, Error, InputReceipt, PostOutcome, PostRouted, Request, RoutedReceipt, Target};
 use crate::catalogue::CHAT;
 use crate::core::fresh;
@@ -52,6 +52,13 @@ enum First {
 }
 
 impl First {
+    fn input(&self) -> Option<InputId> {
+        match self {
+            Self::Words(input, _) => Some(*input),
+            Self::Queue(_) => None,
+        }
+    }
+
     /// Returns the key with the answer to the request, as it is remembered.
     fn remembered(&self, request: &Request, route: Route) -> Key {
         match self {
@@ -103,14 +110,13 @@ impl Broker {
     pub(super) async fn begin(
         &self,
         command: &PostRouted,
-        directive: Option<Directive>,
         beginning: Beginning,
-        request: Option<&Request>,
+        routing: Routing<'_>,
     ) -> Result<Option<RoutedReceipt>, Error> {
         let session = fresh::session();
         let now = self.core.now();
         let agent = beginning.agent;
-        let first = self.first(command, directive)?;
+        let first = self.first(command, routing.directive)?;
         let is_made = beginning.made.is_some();
         let route = Route {
             agent,
@@ -118,8 +124,11 @@ impl Broker {
             why: beginning.why.clone(),
             is_new: true,
         };
-        let mut commit = opening(command, beginning, session, &first, now);
+        let leaving = routing.leaving;
+        let noted = leaving.map(|leaving| leaving.to_new(session, first.input(), now));
+        let mut commit = opening(command, beginning, session, (&first, noted), now);
         commit.guards.extend(self.may_open(&command.user, now));
+        let request = routing.request;
         commit.key = request.map(|request| first.remembered(request, route.clone()));
         store::point("broker.accept.before");
         let committed = self.core.commit_work(session, commit).await;
@@ -198,11 +207,13 @@ impl Broker {
     }
 }
 
+/// Returns the commit that opens a chat with its first content, and with the event by which it
+/// notes where its user comes from, if they switch to it.
 fn opening(
     command: &PostRouted,
     beginning: Beginning,
     session: SessionId,
-    first: &First,
+    (first, noted): (&First, Option<Event>),
     now: Timestamp,
 ) -> Commit {
     let agent = beginning.agent;
@@ -227,6 +238,9 @@ fn opening(
         First::Words(input, _) => context.following(Some(*input)),
         First::Queue(_) => context,
     };
+    let content = [first.event(command, session, now)];
+    let mut events = vec![opened];
+    events.extend(context.events(noted.into_iter().chain(content)));
     let commit = match beginning.made {
         Some(made) => making(user, made),
         None => Commit::new()
@@ -241,11 +255,7 @@ fn opening(
             user: user.clone(),
             with: beginning.absent,
         })
-        .append(
-            Stream::Session(session),
-            Expected::New,
-            vec![opened, context.event(first.event(command, session, now))],
-        );
+        .append(Stream::Session(session), Expected::New, events);
     commit.guards.extend(shown);
     commit
 }

@@ -96,7 +96,7 @@ impl Broker {
         if let Some(attached) = self.attached(&command).await? {
             return Ok(attached);
         }
-        match self.open_now(&opening(&command), None).await {
+        match self.open_now(&opening(&command), None, None).await {
             Ok((agent, session)) => Ok(Attached {
                 session,
                 agent,

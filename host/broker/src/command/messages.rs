@@ -136,8 +136,10 @@ impl Broker {
         let accepting = Accepting {
             command,
             to: &to,
+            input: fresh::input(),
             request: request.as_ref(),
             route: None,
+            noted: None,
             labels,
             limits: Vec::new(),
         };
@@ -329,9 +331,13 @@ impl Broker {
 pub(super) struct Accepting<'a> {
     pub(super) command: PostMessage,
     pub(super) to: &'a Addressee,
+    /// The input that it becomes.
+    pub(super) input: InputId,
     pub(super) request: Option<&'a Request>,
     /// The choice of its session; none when the session was named.
     pub(super) route: Option<Route>,
+    /// The event by which its session notes where the sender comes from, if they switch to it.
+    pub(super) noted: Option<Event>,
     /// Labels that the sender put on the message.
     pub(super) labels: MessageLabels,
     /// The guards of the session's limits, once they were looked up.
@@ -357,7 +363,7 @@ impl Accepting<'_> {
         seen: Option<QueueSeen>,
         now: Timestamp,
     ) -> Result<InputReceipt, NotAccepted> {
-        let input = fresh::input();
+        let input = self.input;
         let session = self.to.session;
         let user = &self.command.user;
         let Admission { kind, drops } = accepted;
@@ -377,8 +383,10 @@ impl Accepting<'_> {
                 time: now,
             })
         });
-        let accepted = self.event(input, content, &kind, now);
-        let events = context.events(gone.into_iter().chain([accepted]));
+        let accepted = self.event(content, &kind, now);
+        // The acceptance goes last: the receipt names its position.
+        let before = self.noted.clone().into_iter().chain(gone);
+        let events = context.events(before.chain([accepted]));
         let mut commit = Commit::new()
             .guard(SessionGuard::Open(session))
             .guard(allowed(self.to.agent, user))
@@ -413,7 +421,7 @@ impl Accepting<'_> {
     }
 
     /// Returns the event of the acceptance.
-    fn event(&self, input: InputId, content: Vec<Part>, kind: &WaitKind, now: Timestamp) -> Event {
+    fn event(&self, content: Vec<Part>, kind: &WaitKind, now: Timestamp) -> Event {
         let message = Draft {
             role: Role::User,
             parts: content,
@@ -422,7 +430,7 @@ impl Accepting<'_> {
             answers: None,
         };
         Event::InputAccepted(InputAccepted {
-            input,
+            input: self.input,
             session: self.to.session,
             source: Source::Api,
             user_id: Some(self.command.user.clone()),

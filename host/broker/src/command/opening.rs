@@ -1,6 +1,7 @@
 //! Opening a session, with an agent that exists or that is made in the same commit.
 
 use super::agents::{Whom, making};
+use super::came_from::Leaving;
 use super::error::invalid;
 use super::guards::allowed;
 use super::once::Once;
@@ -37,7 +38,7 @@ impl Broker {
     #[boxed]
     pub async fn open_session(&self, command: NewSession) -> Result<SessionView, Error> {
         let request = opening_request(&command)?;
-        let act = self.open_now(&command, request.as_ref());
+        let act = self.open_now(&command, request.as_ref(), None);
         let (agent, session) = match self.once(request.as_ref(), act).await? {
             Once::Now(opened) => opened,
             // The agent may differ from the one that would be chosen, or made, now.
@@ -47,14 +48,16 @@ impl Broker {
             .await
     }
 
-    /// Opens a session, under the ids that the command gives.
+    /// Opens a session, under the ids that the command gives. It notes which one its user leaves, if
+    /// they switch to it.
     pub(super) async fn open_now(
         &self,
         command: &NewSession,
         request: Option<&Request>,
+        leaving: Option<Leaving>,
     ) -> Result<(AgentId, SessionId), Error> {
         for _ in 0..TRIES_MAX {
-            if let Some(opened) = self.try_opening(command, request).await? {
+            if let Some(opened) = self.try_opening(command, request, leaving).await? {
                 return Ok(opened);
             }
         }
@@ -66,6 +69,7 @@ impl Broker {
         &self,
         command: &NewSession,
         request: Option<&Request>,
+        leaving: Option<Leaving>,
     ) -> Result<Option<(AgentId, SessionId)>, Error> {
         let whom = self
             .find_or_make(&command.user, &command.target, Right::Interact)
@@ -98,6 +102,7 @@ impl Broker {
             session: command.ids.session.unwrap_or_else(fresh::session),
             conversation: command.ids.conversation.unwrap_or_else(fresh::conversation),
             session_type,
+            leaving,
             now: self.core.now(),
         };
         let session = planned.session;
@@ -139,6 +144,8 @@ impl Broker {
             None,
         );
         let mut events = vec![Event::SessionOpened(planned.opened(digest))];
+        let leaving = planned.leaving;
+        events.extend(leaving.map(|leaving| leaving.to_new(planned.session, None, planned.now)));
         let mut slot = Vec::new();
         if planned.is_structured() {
             slot.push(context.event(self.slot_taken(&planned)?));
@@ -274,6 +281,8 @@ struct PlannedSession<'a> {
     session: SessionId,
     conversation: ConversationId,
     session_type: String,
+    /// The session that its user leaves, if they switch to it.
+    leaving: Option<Leaving>,
     now: Timestamp,
 }
 

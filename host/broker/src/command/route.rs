@@ -9,11 +9,13 @@
 
 use super::agents::Whom;
 use super::beginning::Beginning;
+use super::came_from::Leaving;
 use super::messages::{Accepting, Remembered, asked, check_labels, directive, with_wishes};
 use super::once::Once;
 use super::queue::{Configured, NamedSession, QueueChange};
 use super::{Address, Broker, By, Error, PostMessage, PostOutcome, Request, Target};
 use crate::boxed::boxed;
+use crate::core::fresh;
 use crate::refusals::{changing, key_reused, not_found, session_unknown};
 use domain::delegate::Priority;
 use domain::event::AgentCreated;
@@ -110,10 +112,21 @@ impl Route {
     }
 }
 
+/// What goes with words on their way to a session.
+#[derive(Clone, Copy)]
+pub(super) struct Routing<'a> {
+    /// The directive of the queue that they are, instead of a message.
+    pub(super) directive: Option<Directive>,
+    /// The request under its key.
+    pub(super) request: Option<&'a Request>,
+    /// The session that their user leaves with them, if they switch from one.
+    pub(super) leaving: Option<Leaving>,
+}
+
 /// The remembered answer to a routed request.
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum Answered {
+pub(super) enum Answered {
     Accepted(Remembered),
     Configured(Configured),
 }
@@ -143,6 +156,29 @@ impl Broker {
     /// The addressee is not there, or the user may not write to it; those of posting a message.
     #[boxed]
     pub async fn post_routed(&self, command: PostRouted) -> Result<Routed, Error> {
+        let directive = self.checked(&command)?;
+        let asked = asked(
+            json!({ "to": command.to.named() }),
+            &command.content,
+            command.model.as_deref(),
+        );
+        let asked = with_wishes(asked, command.queue, command.priority, &command.labels);
+        let by = By::new(&command.user, command.idempotency_key.as_ref());
+        let request = Request::of(by, &asked)?;
+        let routing = Routing {
+            directive,
+            request: request.as_ref(),
+            leaving: None,
+        };
+        let act = self.route(command, routing);
+        match self.once(request.as_ref(), act).await? {
+            Once::Now(routed) => Ok(routed),
+            Once::Before(answered) => self.routed_before(answered).await,
+        }
+    }
+
+    /// Checks words for any session. Returns the directive of the queue that they are, if any.
+    pub(super) fn checked(&self, command: &PostRouted) -> Result<Option<Directive>, Error> {
         let directive = directive(
             &command.content,
             command.model.as_deref(),
@@ -153,26 +189,14 @@ impl Broker {
         if directive.is_none() {
             self.check_words(&command.content, command.model.as_deref())?;
         }
-        let asked = asked(
-            json!({ "to": command.to.named() }),
-            &command.content,
-            command.model.as_deref(),
-        );
-        let asked = with_wishes(asked, command.queue, command.priority, &command.labels);
-        let by = By::new(&command.user, command.idempotency_key.as_ref());
-        let request = Request::of(by, &asked)?;
-        let act = self.route(command, directive, request.as_ref());
-        match self.once(request.as_ref(), act).await? {
-            Once::Now(routed) => Ok(routed),
-            Once::Before(answered) => self.routed_before(answered).await,
-        }
+        Ok(directive)
     }
 
-    async fn route(
+    /// Finds the session for words that were checked, and accepts them there.
+    pub(super) async fn route(
         &self,
         command: PostRouted,
-        directive: Option<Directive>,
-        request: Option<&Request>,
+        routing: Routing<'_>,
     ) -> Result<Routed, Error> {
         let mut gone: Option<Refusal> = None;
         for _ in 0..TRIES_MAX {
@@ -187,12 +211,9 @@ impl Broker {
                 },
                 FoundDestination::There(destination) => {
                     if matches!(command.to, Address::Session(_)) {
-                        return self.send(command, directive, destination, request).await;
+                        return self.send(command, destination, routing).await;
                     }
-                    match self
-                        .send(command.clone(), directive, destination, request)
-                        .await
-                    {
+                    match self.send(command.clone(), destination, routing).await {
                         // It was ended or deleted since it was chosen, and nobody named it: the
                         // message goes to another one.
                         Err(Error::Refused(refusal)) if is_gone(&refusal) => gone = Some(refusal),
@@ -201,9 +222,7 @@ impl Broker {
                 }
                 // None when another request was quicker.
                 FoundDestination::ToBegin(beginning) => {
-                    if let Some(receipt) =
-                        self.begin(&command, directive, *beginning, request).await?
-                    {
+                    if let Some(receipt) = self.begin(&command, *beginning, routing).await? {
                         return Ok(Routed::Accepted(receipt));
                     }
                     gone = None;
@@ -217,14 +236,14 @@ impl Broker {
     async fn send(
         &self,
         command: PostRouted,
-        directive: Option<Directive>,
         to: Route,
-        request: Option<&Request>,
+        routing: Routing<'_>,
     ) -> Result<Routed, Error> {
+        let request = routing.request;
         let session = to.session;
         let target = Target::Agent(to.agent);
         let route = Some(to.clone());
-        let said = if let Some(directive) = directive {
+        let said = if let Some(directive) = routing.directive {
             let at = NamedSession {
                 user: &command.user,
                 target: &target,
@@ -236,6 +255,11 @@ impl Broker {
             PostOutcome::Configured(self.queue_said(configured.queue))
         } else {
             let row = self.session_for(&command.user, &target, session).await?;
+            let input = fresh::input();
+            let noted = match routing.leaving {
+                Some(leaving) => leaving.to(&row, Some(input), self.core.now())?,
+                None => None,
+            };
             let labels = command.labels;
             let command = PostMessage {
                 target,
@@ -250,8 +274,10 @@ impl Broker {
             let accepting = Accepting {
                 command,
                 to: &Addressee::from(&row),
+                input,
                 request,
                 route,
+                noted,
                 labels,
                 limits: Vec::new(),
             };
@@ -261,7 +287,7 @@ impl Broker {
     }
 
     /// Answers a repeated request like the first time, whatever would be chosen now.
-    async fn routed_before(&self, answered: Answered) -> Result<Routed, Error> {
+    pub(super) async fn routed_before(&self, answered: Answered) -> Result<Routed, Error> {
         let (said, route) = match answered {
             Answered::Accepted(remembered) => {
                 let receipt = self.as_before(&remembered).await?;

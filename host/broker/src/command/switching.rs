@@ -1,10 +1,13 @@
 //! Switching: a user goes on with another agent, and comes back with a summary.
-//!
-//! Where a user came from is an attribute of the session that they switched to. So it is shown with
-//! the session, goes with it, and needs no record of its own.
 
+use super::came_from::{CameFrom, Leaving, SWITCHED_FROM};
 use super::driver_answer::answered;
+use super::error::invalid;
+use super::guards::allowed;
+use super::once::Once;
 use super::quarantine::driven;
+use super::quota::passed_limit;
+use super::route::{Answered, Routing};
 use super::{
     Address, Broker, By, Error, InputReceipt, NewSession, PostOutcome, PostRouted, Request, Routed,
     SessionIds, Target,
@@ -12,42 +15,26 @@ use super::{
 use crate::boxed::boxed;
 use crate::catalogue::CHAT;
 use crate::come_back::{ComeBack, Returned};
+use crate::journal::Context;
 use crate::refusals::{
-    agent_not_found, changing, not_switched, run_open, same_session, session_closed,
+    agent_not_found, changing, not_switched, run_open, run_open_there, session_closed,
     session_structured,
 };
 use crate::signal::Signal;
-use domain::id::{AgentId, SessionId};
-use domain::message::{MessageId, Part};
+use domain::event::{Event, SessionAttributed};
+use domain::id::{AgentId, SessionId, Stream};
+use domain::message::Part;
 use domain::message_labels::MessageLabels;
 use domain::queue::QueueOverride;
-use domain::session_label::Changes;
+use domain::time::Timestamp;
 use domain::user::UserId;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use store::{SessionRow, SessionStatus};
+use store::{Commit, CommitError, Expected, QueueGuard, SessionGuard, SessionRow, SessionStatus};
 use tokio::sync::oneshot;
 
-/// The attribute of a session that says from where its user switched to it.
-const SWITCHED_FROM: &str = "switched_from";
-
-/// The place that a user came from, as the attribute has it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-struct CameFrom {
-    /// The session.
-    session_id: SessionId,
-    /// Its agent.
-    agent_id: AgentId,
-    /// The first message of the session with the attribute that is of interest there.
-    first_message: MessageId,
-}
-
-impl CameFrom {
-    /// Reads the attribute; none where there is none, or somebody wrote something else into it.
-    fn of(row: &SessionRow) -> Option<Self> {
-        Self::deserialize(row.attributes.get(SWITCHED_FROM)?).ok()
-    }
-}
+/// Number of tries of a switch while others change the session at the same time.
+const TRIES_MAX: u32 = 5;
 
 /// A switch to another agent.
 #[derive(Debug, Clone)]
@@ -71,16 +58,29 @@ pub struct Switched {
     pub said: Option<InputReceipt>,
 }
 
+/// The remembered answer to a switch.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum SwitchedBefore {
+    /// Without words, to a session that was opened for it.
+    Opened(SessionId),
+    /// Without words, to a session that was there.
+    Went { went_to: SessionId },
+    /// With words.
+    Said(Answered),
+}
+
 impl Broker {
     /// Takes a user from a chat to their latest chat with another agent, or to a new one, with a
     /// message.
     ///
-    /// Under an idempotency key it is the same request as the message, or as the opening: repeated,
-    /// it says nothing twice.
+    /// What is done is one commit, with the idempotency key: repeated, it neither says anything
+    /// twice nor lays the way back anew.
     ///
     /// # Errors
     /// There is no such session or agent; the session is no open chat, or the one that the user
-    /// would switch to; the user may not; those of posting a message.
+    /// would switch to; without a message, a turn is in the making there; the user may not; those
+    /// of posting a message.
     #[boxed]
     pub async fn switch<'a>(
         &'a self,
@@ -89,65 +89,148 @@ impl Broker {
         session: SessionId,
         switch: Switch,
     ) -> Result<Switched, Error> {
-        let from = self.session_for(by.user, target, session).await?;
-        require_chat(&from, "only chats are switched from")?;
-        let to = Address::Agent(switch.agent.clone());
-        let there = match self.where_to(by.user, &to, "").await? {
-            Some((there, _)) if there == session => return Err(same_session().into()),
-            Some((there, _)) => Some(self.session_row(there).await?),
-            None => None,
-        };
-        let switched = match (switch.content, &there) {
-            (Some(content), _) => self.say_there(by, to, content).await?,
-            (None, Some(row)) => Switched {
-                agent: row.agent,
-                session: row.id,
-                is_new: false,
-                said: None,
-            },
-            (None, None) => self.open_there(by, switch.agent).await?,
-        };
-        if switched.session == session {
-            return Err(same_session().into());
+        let asked = json!({
+            "switch": session,
+            "target": target.named(),
+            "to": switch.agent.named(),
+            "content": switch.content,
+        });
+        let request = Request::of(by, &asked)?;
+        let act = self.try_switching(by.user, target, session, switch, request.as_ref());
+        match self.once(request.as_ref(), act).await? {
+            Once::Now(switched) => Ok(switched),
+            Once::Before(before) => self.switched_before(before).await,
         }
-        let there = there.filter(|row| row.id == switched.session);
-        self.note_where_from(by.user, &from, there.as_ref(), &switched)
-            .await?;
-        Ok(switched)
     }
 
+    async fn try_switching(
+        &self,
+        user: &UserId,
+        target: &Target,
+        session: SessionId,
+        switch: Switch,
+        request: Option<&Request>,
+    ) -> Result<Switched, Error> {
+        let from = self.session_for(user, target, session).await?;
+        require_chat(&from, "only chats are switched from")?;
+        let leaving = Leaving {
+            session: from.id,
+            agent: from.agent,
+        };
+        match switch.content {
+            Some(content) => {
+                self.say_there(user, leaving, switch.agent, content, request)
+                    .await
+            }
+            None => self.go_there(user, leaving, switch.agent, request).await,
+        }
+    }
+
+    /// Answers a repeated switch like the first time, wherever the user is since.
+    async fn switched_before(&self, before: SwitchedBefore) -> Result<Switched, Error> {
+        let (session, is_new) = match before {
+            SwitchedBefore::Opened(session) => (session, true),
+            SwitchedBefore::Went { went_to } => (went_to, false),
+            SwitchedBefore::Said(answered) => {
+                return switched_with(self.routed_before(answered).await?);
+            }
+        };
+        Ok(Switched {
+            agent: self.session_row(session).await?.agent,
+            session,
+            is_new,
+            said: None,
+        })
+    }
+
+    /// Takes a user to another agent with words.
     async fn say_there(
         &self,
-        by: By<'_>,
-        to: Address,
+        user: &UserId,
+        leaving: Leaving,
+        agent: Target,
         content: Vec<Part>,
+        request: Option<&Request>,
     ) -> Result<Switched, Error> {
-        let posted = self.post_routed(PostRouted {
-            to,
+        let command = PostRouted {
+            to: Address::Agent(agent),
             content,
             model: None,
             queue: QueueOverride::default(),
             priority: None,
             labels: MessageLabels::default(),
-            user: by.user.clone(),
-            idempotency_key: by.key.map(str::to_owned),
-        });
-        let Routed::Accepted(receipt) = posted.await? else {
-            return Err(changing("the agent").into());
+            user: user.clone(),
+            idempotency_key: None,
         };
-        Ok(Switched {
-            agent: receipt.agent,
-            session: receipt.session,
-            is_new: receipt.is_new,
-            said: match receipt.said {
-                PostOutcome::Accepted(said) => Some(said),
-                PostOutcome::Configured(_) => None,
-            },
-        })
+        if self.checked(&command)?.is_some() {
+            let told = "a directive of the queue is no message to an agent: send it when you are \
+                        there";
+            return Err(invalid(told, "/content"));
+        }
+        let routing = Routing {
+            directive: None,
+            request,
+            leaving: Some(leaving),
+        };
+        switched_with(self.route(command, routing).await?)
     }
 
-    async fn open_there(&self, by: By<'_>, agent: Target) -> Result<Switched, Error> {
-        let opened = self.open_session(NewSession {
+    /// Takes a user to another agent to whom they say nothing yet.
+    async fn go_there(
+        &self,
+        user: &UserId,
+        leaving: Leaving,
+        agent: Target,
+        request: Option<&Request>,
+    ) -> Result<Switched, Error> {
+        let to = Address::Agent(agent.clone());
+        let Some((there, _)) = self.where_to(user, &to, "").await? else {
+            return self.open_there(user, leaving, agent, request).await;
+        };
+        let agent = self.session_row(there).await?.agent;
+        let switched = Switched {
+            agent,
+            session: there,
+            is_new: false,
+            said: None,
+        };
+        let remembered = json!({ "went_to": there });
+        for _ in 0..TRIES_MAX {
+            let row = self.session_for(user, &Target::Agent(agent), there).await?;
+            let now = self.core.now();
+            let Some(noted) = leaving.to(&row, None, now)? else {
+                self.note_for(user, request, &remembered).await?;
+                return Ok(switched);
+            };
+            // What is said from now on could not be told from what is under way.
+            if self.is_at_work(&row, now).await? {
+                return Err(run_open_there().into());
+            }
+            let mut commit = going(&row, noted, user, now);
+            commit.guards.extend(self.may_store(user));
+            commit.key = request.map(|request| request.answered(&remembered));
+            match self.store().commit(commit).await {
+                Ok(_) => return Ok(switched),
+                // Look again: the look finds the reason.
+                Err(CommitError::Conflict(conflict)) => {
+                    if let Some(refusal) = passed_limit(&conflict.clash) {
+                        return Err(refusal.into());
+                    }
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(changing("the session").into())
+    }
+
+    async fn open_there(
+        &self,
+        user: &UserId,
+        leaving: Leaving,
+        agent: Target,
+        request: Option<&Request>,
+    ) -> Result<Switched, Error> {
+        let command = NewSession {
             ids: SessionIds::default(),
             target: agent,
             session_type: Some(CHAT.to_owned()),
@@ -155,45 +238,23 @@ impl Broker {
             model: None,
             config: None,
             time_limit_s: None,
-            idempotency_key: by.key.map(str::to_owned),
-            user: by.user.clone(),
-        });
-        let row = opened.await?.row;
+            idempotency_key: None,
+            user: user.clone(),
+        };
+        let (agent, session) = self.open_now(&command, request, Some(leaving)).await?;
         Ok(Switched {
-            agent: row.agent,
-            session: row.id,
+            agent,
+            session,
             is_new: true,
             said: None,
         })
     }
 
-    /// Notes at a session where its user came from. Whoever comes from the same session once more
-    /// before they have returned has all of it summarised.
-    async fn note_where_from(
-        &self,
-        user: &UserId,
-        from: &SessionRow,
-        there: Option<&SessionRow>,
-        switched: &Switched,
-    ) -> Result<(), Error> {
-        let before = there
-            .and_then(CameFrom::of)
-            .filter(|before| before.session_id == from.id);
-        let last = there.map_or(0, |row| row.head_message);
-        let came = before.unwrap_or(CameFrom {
-            session_id: from.id,
-            agent_id: from.agent,
-            first_message: last.saturating_add(1),
-        });
-        let attributes = Map::from_iter([(SWITCHED_FROM.to_owned(), json!(came))]);
-        let changes = Changes {
-            attributes: Some(attributes),
-            ..Changes::default()
-        };
-        let target = Target::Agent(switched.agent);
-        self.relabel(By::from(user), &target, switched.session, changes)
-            .await?;
-        Ok(())
+    /// Returns whether a turn of a session is in the making, or about to begin. A reminder that is
+    /// not due yet does not count.
+    async fn is_at_work(&self, row: &SessionRow, now: Timestamp) -> Result<bool, Error> {
+        let waiting = self.store().waiting_inputs(row.id, now, 1).await?;
+        Ok(row.open_run.is_some() || !waiting.is_empty())
     }
 
     /// Takes a user back to the session that they came from, and brings a summary of what was said
@@ -227,10 +288,11 @@ impl Broker {
         let origin = self.session_for(by.user, &back_at, came.session_id).await?;
         require_chat(&origin, "only chats are returned to")?;
         driven(&self.core, origin.id)?;
-        if row.open_run.is_some() || row.waiting > 0 {
+        if self.is_at_work(&row, self.core.now()).await? {
             return Err(run_open().into());
         }
-        let said = row.head.filter(|_| row.head_message >= came.first_message);
+        let first_message = self.first_since(row.id, &came).await?;
+        let said = row.head.filter(|_| row.head_message >= first_message);
         let Some(head) = said else {
             return self.return_with_nothing(by, &row, &origin, request).await;
         };
@@ -243,7 +305,7 @@ impl Broker {
             definition: agent.agent.definition.0.clone(),
             head,
             last_message: row.head_message,
-            first_message: came.first_message,
+            first_message,
             attribute: SWITCHED_FROM,
         };
         let (done, begun) = oneshot::channel();
@@ -265,22 +327,80 @@ impl Broker {
         origin: &SessionRow,
         request: Option<Request>,
     ) -> Result<Returned, Error> {
-        let attributes = Map::from_iter([(SWITCHED_FROM.to_owned(), Value::Null)]);
-        let changes = Changes {
-            attributes: Some(attributes),
-            ..Changes::default()
-        };
+        let now = self.core.now();
+        let left = Event::SessionAttributed(SessionAttributed {
+            session: row.id,
+            attributes: Map::from_iter([(SWITCHED_FROM.to_owned(), Value::Null)]),
+            time: now,
+        });
         let returned = Returned {
             agent: origin.agent,
             session: origin.id,
             run: None,
         };
-        self.note_for(by.user, request.as_ref(), &returned).await?;
-        let target = Target::Agent(row.agent);
-        self.relabel(By::from(by.user), &target, row.id, changes)
-            .await?;
-        Ok(returned)
+        let context = Context::by(by.user, now).about(row.agent, Some(row.id), None);
+        let mut commit = Commit::new()
+            .guard(SessionGuard::Exists(row.id))
+            .guard(allowed(row.agent, by.user))
+            .append(
+                Stream::Session(row.id),
+                Expected::Any,
+                vec![context.event(left)],
+            );
+        commit.guards.extend(self.may_store(by.user));
+        commit.key = request.map(|request| request.answered(&returned));
+        match self.store().commit(commit).await {
+            Ok(_) => Ok(returned),
+            Err(CommitError::Conflict(conflict)) => {
+                let target = Target::Agent(row.agent);
+                Err(self.changed(by.user, &target, row.id, conflict).await)
+            }
+            Err(error) => Err(error.into()),
+        }
     }
+}
+
+/// Returns the commit by which a user goes to a chat in which nothing is under way, if it is still
+/// as it was read.
+fn going(row: &SessionRow, noted: Event, user: &UserId, now: Timestamp) -> Commit {
+    let session = row.id;
+    let context = Context::by(user, now).about(row.agent, Some(session), None);
+    Commit::new()
+        .guard(SessionGuard::Open(session))
+        .guard(allowed(row.agent, user))
+        .guard(SessionGuard::NoOpenRun(session))
+        .guard(QueueGuard::NothingWaiting {
+            session,
+            user: None,
+            now,
+            except: Vec::new(),
+        })
+        .guard(SessionGuard::Head {
+            session,
+            head: row.head,
+            revision: row.revision,
+        })
+        .append(
+            Stream::Session(session),
+            Expected::Any,
+            vec![context.event(noted)],
+        )
+}
+
+/// Returns the session that a user has switched to, of the words that they came with.
+fn switched_with(routed: Routed) -> Result<Switched, Error> {
+    let Routed::Accepted(receipt) = routed else {
+        return Err(changing("the agent").into());
+    };
+    Ok(Switched {
+        agent: receipt.agent,
+        session: receipt.session,
+        is_new: receipt.is_new,
+        said: match receipt.said {
+            PostOutcome::Accepted(said) => Some(said),
+            PostOutcome::Configured(_) => None,
+        },
+    })
 }
 
 /// Refuses a session that is no open chat.
@@ -292,25 +412,4 @@ fn require_chat(row: &SessionRow, only: &str) -> Result<(), Error> {
         return Err(session_structured(only).into());
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::CameFrom;
-    use crate::core::fresh;
-    use serde::Deserialize;
-    use serde_json::json;
-
-    #[test]
-    fn an_attribute_that_somebody_else_wrote_is_no_place_to_return_to() {
-        let came = CameFrom {
-            session_id: fresh::session(),
-            agent_id: fresh::agent(),
-            first_message: 7,
-        };
-        assert_eq!(CameFrom::deserialize(json!(came)).ok(), Some(came));
-        for other in [json!(null), json!("x"), json!({ "session_id": "x" })] {
-            assert_eq!(CameFrom::deserialize(&other).ok(), None, "{other}");
-        }
-    }
 }

@@ -11,8 +11,9 @@
 //! when.last = "user"              # whose message is the last: user, assistant, tool or notice
 //! when.agent = "the assistant"    # text in the system prompt
 //! when.user = '(?i)write (.+) to (\S+)'  # a pattern in the last message of the user's; or userContains = "text"
-//! when.said = 'likes (\w+)'        # a pattern in an earlier message of the user's, or in notes;
-//!                                 # `${name}` in it is what a group of `user` matched
+//! when.said = 'likes (\w+)'        # a pattern in an earlier message of the user's, in a notice of
+//!                                 # the host's, or in notes; `${name}` in it is what a group of
+//!                                 # `user` matched
 //! when.resultOf = "delegate"      # the tool of the newest result since then
 //! when.result = '"status":"ok"'   # a pattern in that result; or resultContains = "text"
 //! when.results = 0                # how many results since then; or { min = 1, max = 3 }
@@ -61,7 +62,8 @@ pub(super) struct Situation<'a> {
     pub(super) system: String,
     pub(super) last: Option<Role>,
     pub(super) user: String,
-    /// The messages of the user's before that, notes from memory included, the newest first.
+    /// The messages of the user's before that, the newest first. Notes from memory are among them,
+    /// and notices of the host's, which real models hear as the user's too.
     pub(super) said: Vec<String>,
     /// Tool results since the last message of the user's, the newest last.
     pub(super) results: Vec<&'a Message>,
@@ -95,7 +97,7 @@ impl<'a> Situation<'a> {
                 .unwrap_or_default()
                 .iter()
                 .rev()
-                .filter(|message| message.role == Role::User)
+                .filter(|message| matches!(message.role, Role::User | Role::Notice))
                 .map(Message::text)
                 .collect(),
             results: since

@@ -39,7 +39,7 @@ struct When {
     /// Text in the last message of the user's, whatever its case.
     user_contains: Option<String>,
     /// A regular expression somewhere in one of the user's messages before that, of which notes
-    /// from memory are one. It may have words in it that `user` caught.
+    /// from memory and notices of the host's are some. It may have words in it that `user` caught.
     said: Option<SaidPattern>,
     /// The tool of the newest result since then.
     result_of: Option<String>,

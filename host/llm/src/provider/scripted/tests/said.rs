@@ -24,6 +24,15 @@ reply.text = "nothing was said"
             "drink: milk, drink",
         ),
         (vec![user(1, "what? I like tea")], "nothing was said"),
+        // A notice of the host's is put before models as the user's words are.
+        (
+            vec![
+                user(1, "hello"),
+                message(2, Role::Notice, "They said: I like tea."),
+                user(3, "what drink?"),
+            ],
+            "drink: tea, drink",
+        ),
         (
             vec![
                 message(1, Role::Assistant, "I like gin"),
