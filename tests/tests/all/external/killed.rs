@@ -64,7 +64,7 @@ fn answer(host: &Host, message: Option<OperationId>, text: &str) -> reqwest::Req
     )
     .header("x-agent-host-time", post.time_s.to_string())
     .header("x-agent-host-signature", post.signature)
-    .header("content-type", "text/plain")
+    .header("content-type", "application/octet-stream")
     .body(text.to_owned())
 }
 
