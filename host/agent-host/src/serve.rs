@@ -155,7 +155,11 @@ pub(crate) fn apply(options: &cli::Serve, loaded: &mut Loaded) {
 /// Reads the secrets. A finding that is no error leaves them out.
 async fn read_secrets(loaded: &Loaded) -> Result<Secrets, Failure> {
     let secrets = config::secrets(loaded).await;
-    secrets.or_else(|finding| refuse_errors(&[finding]).map(|()| Secrets::default()))
+    let secrets =
+        secrets.or_else(|finding| refuse_errors(&[finding]).map(|()| Secrets::default()))?;
+    // What commands say is known only now.
+    refuse_errors(&config::secrets_alike(&loaded.config, &secrets))?;
+    Ok(secrets)
 }
 
 /// Starts to check the store's integrity. The check ends with the host.

@@ -16,7 +16,7 @@ pub(crate) const SESSION_NAME: &str = "external_session_id";
 /// Refusals of signed answers within one minute that are put into the ledger, over all external
 /// agents. The log has all of them.
 const SIGNED_NOTED_MAX: usize = 60;
-/// Those of one session among them.
+/// Refusals of one session among them.
 const SESSION_NOTED_MAX: usize = 10;
 /// Lines of the ledger within one minute about answers that anybody may have sent. They displace no
 /// others.
@@ -118,8 +118,8 @@ impl NotedRefusals {
         true
     }
 
-    /// Counts a refusal with a code of an answer that anybody may have sent. Returns the number that
-    /// a line tells of now; none while they are collected for a later one.
+    /// Counts a refusal with a code of an answer that anybody may have sent. Returns the number
+    /// that a line tells of now; none while they are collected for a later one.
     pub(crate) fn collect(
         &self,
         session: SessionId,

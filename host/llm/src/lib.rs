@@ -59,4 +59,5 @@ pub use health::{
     FAILED_LIST_LIFETIME_MS, Freshness, Health, HealthState, LIST_LIFETIME_MS, LIST_REFRESH_MS_MIN,
     ModelList, SeenBy, ShownFailure,
 };
+pub use retry::retry_after_ms;
 pub use trail::{ProgramNote, Trail};

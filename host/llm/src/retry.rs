@@ -147,7 +147,8 @@ pub(crate) fn backoff_ms(limits: &RetryLimits, failures: u32, dice: f64) -> u64 
 ///
 /// A date is a point in the provider's time, so it is compared with the answer's own `Date`: the
 /// clocks of two machines differ, and this one's may jump. Without that, a date asks for no delay.
-pub(crate) fn retry_after_ms(header: &str, answered: Option<&str>) -> Option<u64> {
+#[must_use]
+pub fn retry_after_ms(header: &str, answered: Option<&str>) -> Option<u64> {
     let text = header.trim();
     if let Ok(seconds) = text.parse::<f64>() {
         #[expect(

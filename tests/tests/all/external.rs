@@ -18,7 +18,7 @@ use domain::secret::Secret;
 use domain::user::UserId;
 use peer::{Heard, Peer, Says};
 use serde_json::{Value, json};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// The secrets of the two external agents.
 const WEATHER: &str = "weather-secret-1";
@@ -371,6 +371,29 @@ async fn every_try_has_the_same_key_and_body_and_a_refusal_is_final() {
         reason.contains("(1 try): it answered with the status 404"),
         "{reason}"
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_program_that_asks_for_time_is_given_it() {
+    let peer = Peer::new(|nth| match nth {
+        0 => Says::Later(503, 1),
+        1 => Says::Later(500, 60),
+        _ => Says::Status(200),
+    });
+    let world = world(&peer, &json!({ "retries": 2 })).await;
+    let session = attach(&world, "weather", "w-1").await.unwrap().session;
+    world.say("weather", session, "Now?").await;
+    peer.heard(1).await;
+    let began = Instant::now();
+    peer.heard(2).await;
+    let waited = began.elapsed();
+    assert!(waited >= Duration::from_millis(900), "{waited:?}");
+    // Only 429 and 503 may ask for it.
+    let message = message_of(&peer.heard(3).await[2]);
+    answer(&world, post(WEATHER, "w-1", message, "Now."))
+        .await
+        .unwrap();
+    world.idle(session).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

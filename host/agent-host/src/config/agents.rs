@@ -5,11 +5,13 @@ use super::document::Config;
 use super::finding::{Finding, error, warning};
 use super::key::nearest;
 use super::{chat_provider, external, patterns, ranges};
-use domain::definition::{Definition, check_look};
+use domain::definition::{Definition, ToolExposure, check_look};
 use domain::id::AgentId;
 use domain::user::RESERVED_WORDS;
 use std::collections::BTreeSet;
 
+/// The built-in component of agents that name none.
+const ASSISTANT: &str = "assistant";
 /// Characters of a definition's id.
 const ID_CHARS_MAX: usize = 64;
 
@@ -50,6 +52,10 @@ pub(super) fn check(config: &Config, findings: &mut Vec<Finding>) {
                 .into_iter()
                 .map(|(name, message)| warning(key(name), message)),
         );
+        if let Some(message) = without_tools(config, definition) {
+            let said = said_of_tools(definition).into_iter();
+            findings.extend(said.map(|name| warning(key(name), message)));
+        }
         let component = definition.driver();
         let built_in = BUILT_INS.contains(&component);
         if !built_in && !config.components.contains_key(component) {
@@ -196,4 +202,65 @@ fn without_effect(definition: &Definition) -> Vec<(&'static str, &'static str)> 
         .filter(|(_, _, said)| *said)
         .map(|(key, message, _)| (key, message))
         .collect()
+}
+
+/// Returns why an agent is given none of the host's tools; none if it may be.
+fn without_tools(config: &Config, definition: &Definition) -> Option<&'static str> {
+    if external::is_of_host(definition) {
+        return Some(
+            "it has no effect: the program behind this agent is given no tools of the host",
+        );
+    }
+    // Another component may call tools without a model.
+    if definition.driver() != ASSISTANT {
+        return None;
+    }
+    let by_provider = || chat_provider::model(config, definition).ok().flatten();
+    let model = match definition.model.as_deref().or_else(by_provider) {
+        Some(name) => config.model(name),
+        None => config.model_by_default(),
+    };
+    let (_, model) = model?;
+    let provider = config.providers.get(&model.provider)?;
+    let is_program = provider.program.is_some();
+    is_program.then_some(
+        "it has no effect with the model of this agent: a program is in its place, which is given \
+         no tools of the host",
+    )
+}
+
+/// Keys that a definition has and that matter only to an agent with tools. Those of skills are
+/// told of elsewhere while tools are shown as tools.
+fn said_of_tools(definition: &Definition) -> Vec<&'static str> {
+    let has_skills = definition.tool_exposure != ToolExposure::Tools;
+    let said = [
+        ("toolAllowlist", definition.tool_allowlist.is_some()),
+        ("toolDenylist", definition.tool_denylist.is_some()),
+        ("toolExposure", has_skills),
+        (
+            "skillAllowlist",
+            has_skills && definition.skill_allowlist.is_some(),
+        ),
+        (
+            "skillDenylist",
+            has_skills && definition.skill_denylist.is_some(),
+        ),
+        (
+            "capabilityAllowlist",
+            definition.capability_allowlist.is_some(),
+        ),
+        (
+            "capabilityDenylist",
+            definition.capability_denylist.is_some(),
+        ),
+        ("agentAllowlist", definition.agent_allowlist.is_some()),
+        ("agentDenylist", definition.agent_denylist.is_some()),
+        ("confirm", !definition.confirm.is_nothing()),
+        (
+            "promptSectionsOff",
+            !definition.prompt_sections_off.is_empty(),
+        ),
+    ];
+    let said = said.into_iter().filter(|(_, is_said)| *is_said);
+    said.map(|(name, _)| name).collect()
 }

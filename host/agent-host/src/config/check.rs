@@ -4,8 +4,8 @@ use super::component::{BUILT_INS, built_in_names};
 use super::document::Loaded;
 use super::finding::{Finding, error, warning};
 use super::{
-    agents, buckets, directories, environment, file_system, identity, network, paths, patterns,
-    personas, programs, ranges, secrets, skills,
+    agents, buckets, directories, environment, external, file_system, identity, network, paths,
+    patterns, personas, programs, ranges, secrets, skills,
 };
 use crate::guests;
 use domain::grant::GuestLimits;
@@ -23,6 +23,8 @@ pub(crate) fn check(loaded: &Loaded) -> Vec<Finding> {
     check_pins(loaded, &mut findings);
     directories::check_overlaps(loaded, &mut findings);
     secrets::check(loaded, &mut findings);
+    let at_rest = secrets::at_rest(loaded);
+    findings.extend(external::alike(&loaded.config, &at_rest));
     check_models(loaded, &mut findings);
     programs::check(loaded, &mut findings);
     findings.extend(loaded.config.limits.check());

@@ -5,7 +5,8 @@ use super::finding::{Finding, error, warning};
 use super::{network, ranges};
 use domain::definition::{AgentType, Definition};
 use domain::egress::Scheme;
-use domain::external::ExternalSettings;
+use domain::external::{COMPONENT, ExternalSettings};
+use domain::sampling::GenerationSettings;
 use domain::secret::Secrets;
 
 /// Finds what is wrong or odd about an agent's program.
@@ -41,6 +42,36 @@ pub(super) fn check(
     }
     let wrong = wrong_with_secret(config, definition, program);
     findings.extend(wrong.map(|message| error(key("external.secret"), message)));
+    if is_of_host(definition) {
+        let said = without_effect(definition).into_iter();
+        findings.extend(said.map(|name| {
+            let message = "it has no effect: the program behind this agent is sent what is said to \
+                           it, and nothing else";
+            warning(key(name), message)
+        }));
+    }
+}
+
+/// Returns whether an agent is an external one that the host's own component drives.
+pub(super) fn is_of_host(definition: &Definition) -> bool {
+    definition.program().is_some() && definition.driver() == COMPONENT
+}
+
+/// Keys that a definition has and that the host's own component does not act upon, besides those
+/// of tools.
+fn without_effect(definition: &Definition) -> Vec<&'static str> {
+    let said = [
+        ("systemPrompt", definition.system_prompt.is_some()),
+        (
+            "generation",
+            definition.generation != GenerationSettings::default(),
+        ),
+        ("settings", !definition.settings.is_empty()),
+        ("fixedSettings", !definition.fixed_settings.is_empty()),
+        ("memoryHints", definition.memory_hints.is_some()),
+    ];
+    let said = said.into_iter().filter(|(_, is_said)| *is_said);
+    said.map(|(name, _)| name).collect()
 }
 
 /// Finds what is wrong with the URL that messages are posted to.

@@ -3,7 +3,6 @@
 
 use super::component::EnvironmentValue;
 use super::document::Loaded;
-use super::external;
 use super::finding::{Finding, error, warning};
 use crate::invocation::quoted;
 use domain::secret::{
@@ -229,7 +228,7 @@ async fn of_command(words: &[String], folder: &Path) -> Result<Secret, SecretPro
 /// Reads all secrets, running the commands among them.
 ///
 /// # Errors
-/// The first that cannot be had or is another's too, by its key. No value is in it.
+/// The first that cannot be had, by its key. No value is in it.
 pub(crate) async fn read(loaded: &Loaded) -> Result<Secrets, Finding> {
     let mut values = Vec::new();
     for (name, source) in &loaded.config.secrets {
@@ -243,18 +242,23 @@ pub(crate) async fn read(loaded: &Loaded) -> Result<Secrets, Finding> {
             value.map_err(|problem| error(format!("secrets.{name}"), problem.message()))?,
         ));
     }
-    let secrets = Secrets::new(values);
-    match external::alike(&loaded.config, &secrets).into_iter().next() {
-        Some(finding) => Err(finding),
-        None => Ok(secrets),
-    }
+    Ok(Secrets::new(values))
+}
+
+/// Reads the secrets that can be read without running anything. Those that cannot be had are left
+/// out.
+pub(super) fn at_rest(loaded: &Loaded) -> Secrets {
+    let sources = loaded.config.secrets.iter();
+    Secrets::new(sources.filter_map(|(name, source)| {
+        let value = source.at_rest(loaded.folder())?.ok()?;
+        Some((name.clone(), value))
+    }))
 }
 
 /// Finds everything that is wrong or odd about secrets and the grants of them. Reads
 /// those that can be read without running anything.
 pub(super) fn check(loaded: &Loaded, findings: &mut Vec<Finding>) {
     let config = &loaded.config;
-    let mut values = Vec::new();
     for (name, source) in &config.secrets {
         let key = format!("secrets.{name}");
         if !is_secret_name(name) {
@@ -265,16 +269,11 @@ pub(super) fn check(loaded: &Loaded, findings: &mut Vec<Finding>) {
                 ),
             ));
         }
-        let problem = match (source, source.at_rest(loaded.folder())) {
-            (_, Some(Ok(value))) => {
-                values.push((name.clone(), value));
-                None
+        let problem = match source {
+            SecretSource::Command(words) => words.is_empty().then_some(SecretProblem::NoProgram),
+            SecretSource::Env(_) | SecretSource::File(_) => {
+                source.at_rest(loaded.folder()).and_then(Result::err)
             }
-            (_, Some(Err(problem))) => Some(problem),
-            (SecretSource::Command(words), None) => {
-                words.is_empty().then_some(SecretProblem::NoProgram)
-            }
-            (SecretSource::Env(_) | SecretSource::File(_), None) => None,
         };
         findings.extend(problem.map(|problem| error(&key, problem.message())));
         let is_granted = config
@@ -285,13 +284,6 @@ pub(super) fn check(loaded: &Loaded, findings: &mut Vec<Finding>) {
             findings.push(warning(&key, "no component is granted it"));
         }
     }
-    findings.extend(external::alike(config, &Secrets::new(values)));
-    check_grants(loaded, findings);
-}
-
-/// Finds everything that is wrong about the grants of secrets.
-fn check_grants(loaded: &Loaded, findings: &mut Vec<Finding>) {
-    let config = &loaded.config;
     for (name, component) in &config.components {
         for (index, grant) in component.secrets.iter().enumerate() {
             let key = format!("components.{name}.secrets[{index}]");

@@ -460,6 +460,77 @@ fn what_this_version_does_not_act_upon_is_told() {
     );
 }
 
+/// Lines of a definition that matter only to an agent with tools, and their keys.
+const TOOL_KEYS: [(&str, &str); 11] = [
+    ("toolAllowlist = [\"*\"]", "toolAllowlist"),
+    ("toolDenylist = []", "toolDenylist"),
+    ("toolExposure = \"mixed\"", "toolExposure"),
+    (
+        "toolExposure = \"skills\"\nskillAllowlist = []",
+        "skillAllowlist",
+    ),
+    (
+        "toolExposure = \"skills\"\nskillDenylist = []",
+        "skillDenylist",
+    ),
+    ("capabilityAllowlist = []", "capabilityAllowlist"),
+    ("capabilityDenylist = []", "capabilityDenylist"),
+    ("agentAllowlist = []", "agentAllowlist"),
+    ("agentDenylist = []", "agentDenylist"),
+    ("confirm = \"destructive\"", "confirm"),
+    ("promptSectionsOff = [\"tools\"]", "promptSectionsOff"),
+];
+
+/// The number of warnings that a key of the first agent has no effect.
+fn told_without_effect(text: &str, key: &str) -> usize {
+    let at = format!("agents[0].{key}");
+    let found = findings(text).into_iter();
+    let told = found.filter(|(severity, key, message)| {
+        (*severity, key) == (Severity::Warning, &at) && message.contains("has no effect")
+    });
+    told.count()
+}
+
+#[test]
+fn what_an_external_agent_does_not_act_upon_is_told() {
+    let agent = "[[agents]]\nagentId = \"a\"\ndisplayName = \"x\"\ntype = \"external\"\n\
+                 external = { inputUrl = \"https://peer.example/in\", secret = \"peer\" }\n";
+    let others = [
+        ("systemPrompt = \"x\"", "systemPrompt"),
+        ("generation = { temperature = 1.0 }", "generation"),
+        ("settings = { tone = \"x\" }", "settings"),
+        ("fixedSettings = [\"tone\"]", "fixedSettings"),
+        ("memoryHints = {}", "memoryHints"),
+    ];
+    for (line, key) in TOOL_KEYS.into_iter().chain(others) {
+        assert_eq!(told_without_effect(agent, key), 0, "{key}");
+        let with = format!("{agent}{line}\n");
+        assert_eq!(told_without_effect(&with, key), 1, "{key}");
+        // A component of the operator's may act upon all of them.
+        let driven = format!("{with}component = \"own\"\n");
+        assert_eq!(told_without_effect(&driven, key), 0, "{key}");
+    }
+}
+
+#[test]
+fn what_an_agent_of_a_program_does_not_act_upon_is_told() {
+    let program = "[providers.coder]\nkind = \"pi-cli\"\n[models.m]\nprovider = \"coder\"\n\
+                   model = \"x\"\n[providers.coder.program]\npath = \"/usr/bin/pi\"\n\
+                   folder = \"/srv/work\"\nhome = \"/srv/homes\"\n";
+    let service = "[providers.coder]\nkind = \"openai\"\n[models.m]\nprovider = \"coder\"\n\
+                   model = \"x\"\n";
+    let agent = "[[agents]]\nagentId = \"a\"\ndisplayName = \"x\"\n";
+    for (line, key) in TOOL_KEYS {
+        for chosen in ["", "model = \"m\"\n", "chat = { provider = \"coder\" }\n"] {
+            let text = format!("{agent}{chosen}{line}\n");
+            let count = told_without_effect(&format!("{text}{program}"), key);
+            assert_eq!(count, 1, "{chosen}{key}");
+            let count = told_without_effect(&format!("{text}{service}"), key);
+            assert_eq!(count, 0, "{chosen}{key}");
+        }
+    }
+}
+
 fn tool(name: &str, capabilities: &[&str]) -> ToolDefinition {
     let tool = json!({ "name": name, "description": "", "arguments": {}, "effect": "read-only", "capabilities": capabilities });
     serde_json::from_value(tool).unwrap()

@@ -1,5 +1,6 @@
 //! External agents: attach a program to a session, take its answers.
 
+use super::files::FileContent;
 use crate::caller::Caller;
 use crate::codes::{
     self, AGENT_COMMAND, INVALID, LIVE_AGENT, OPENING, RECORDING, SESSION, SESSION_LIMITS,
@@ -128,7 +129,11 @@ pub(super) struct ExternalAnswer {
             description = "The signature: `sha256=` and 64 hexadecimal digits.",
         ),
     ),
-    request_body(content = String, content_type = "text/plain"),
+    request_body(
+        content = inline(FileContent),
+        content_type = "application/octet-stream",
+        description = "The text of the answer in UTF-8, of any media type.",
+    ),
     responses((status = 200, description = "It was taken.", body = ExternalAnswer)),
     extensions(("x-codes" = json!(codes::join(&[
         RECORDING,

@@ -101,6 +101,30 @@ fn operation_ids_are_unique_and_made_of_a_verb_and_a_resource() {
     }
 }
 
+/// Generators of clients leave out an operation whose body is of another type.
+#[test]
+fn a_body_is_described_as_json_or_as_bytes() {
+    let document = description();
+    let mut seen = BTreeSet::new();
+    for (method, path) in documented() {
+        let body = &operation(&document, &method, &path)["requestBody"];
+        let Some(content) = body["content"].as_object() else {
+            continue;
+        };
+        for (media_type, described) in content {
+            match media_type.as_str() {
+                "application/json" => {}
+                "application/octet-stream" => {
+                    assert_eq!(described["schema"]["format"], "binary", "{method} {path}");
+                }
+                other => panic!("{method} {path}: {other}"),
+            }
+            seen.insert(media_type.clone());
+        }
+    }
+    assert_eq!(seen.len(), 2, "{seen:?}");
+}
+
 #[test]
 fn every_path_parameter_is_declared_and_every_tag_described() {
     let document = description();

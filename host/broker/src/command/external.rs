@@ -136,8 +136,8 @@ impl Broker {
     /// Takes a program's answer to a message that was delivered to it. When this returns, the
     /// answer is durable. Returns its position, and whether the same answer was given before.
     ///
-    /// Refusals about a session that is there are in the ledger, as far as there are not too many of
-    /// them. Those of whoever cannot sign are collected, and only while a turn is open.
+    /// Refusals about a session that is there are in the ledger, as far as there are not too many
+    /// of them. Those of whoever cannot sign are collected, and only while a turn is open.
     ///
     /// # Errors
     /// The signature is wrong or stale, the answer is too large or no text, or nothing waits for

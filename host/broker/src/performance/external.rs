@@ -1,12 +1,14 @@
 //! Deliveries to external agents: one try of one delivery, through the one way out.
 //!
 //! Every try has the same idempotency key and the same body, and a signature of its own. What comes
-//! back is judged by its status alone; its body is not read.
+//! back is judged by its status and `Retry-After` alone; its body is not read.
 
 use crate::core::Core;
 use crate::external::{Signed, name_of};
 use crate::performance::result::{CameTo, Performed};
-use domain::delivery::{DELIVER, DELIVERED, Try, is_delivered, judge, undelivered};
+use domain::delivery::{
+    DELIVER, DELIVERED, Try, is_delivered, judge, may_ask_for_time, undelivered,
+};
 use domain::egress::{EgressGrant, Method};
 use domain::event::{BoundaryVerdict, RunStarted};
 use domain::external::{DELIVERY_BYTES_MAX, ExternalSettings, SIGNATURE_HEADER, TIME_HEADER, Way};
@@ -16,7 +18,8 @@ use domain::run::Open;
 use domain::run::settle::Ended;
 use domain::step::Failure;
 use egress::{ByteBudget, Caller, Credentials, EgressError, Request};
-use http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use http::header::{CONTENT_TYPE, DATE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
+use llm::retry_after_ms;
 use runtime::CallAudit;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -42,6 +45,15 @@ struct Ready {
     grants: [EgressGrant; 1],
 }
 
+/// The end of a try.
+struct Sent {
+    result: Try,
+    /// The reason for people, if it was not taken.
+    why: String,
+    /// The milliseconds that the program asked to wait before the next try.
+    asked_ms: Option<u64>,
+}
+
 impl Delivery<'_> {
     pub(crate) async fn perform(self) -> Performed {
         if is_delivered(self.open.state.as_deref()) {
@@ -64,35 +76,51 @@ impl Delivery<'_> {
             Rule::Granted,
             &self.started.definition.0,
         );
-        let (result, why) = self.send(ready).await;
+        let Sent {
+            result,
+            why,
+            asked_ms,
+        } = self.send(ready).await;
         let tries = self.open.segment.saturating_add(1);
         match result {
             Try::Taken => later(program.answer_timeout_ms(), DELIVERED),
             Try::Refused => failed(undelivered(tries, &why)),
-            Try::Again => match program.retry_after_ms(tries) {
+            Try::Again => match program.pause_ms(tries, asked_ms) {
                 Some(pause_ms) => later(pause_ms, &[]),
                 None => failed(undelivered(tries, &why)),
             },
         }
     }
 
-    /// Sends the request. Returns the result, and the reason for people if it was not taken.
-    async fn send(&self, ready: Ready) -> (Try, String) {
+    /// Sends the request.
+    async fn send(&self, ready: Ready) -> Sent {
+        let without = |result, why: &str| Sent {
+            result,
+            why: why.to_owned(),
+            asked_ms: None,
+        };
         let Some(egress) = self.core.runtime.way_out() else {
-            return (Try::Refused, "this host has no way out".to_owned());
+            return without(Try::Refused, "this host has no way out");
         };
         // On the heap: it is large.
         match Box::pin(egress.send(ready.request, &ready.grants)).await {
             Ok(response) => {
                 let status = response.status.as_u16();
+                let header = |name: HeaderName| {
+                    let value = response.headers.get(name)?;
+                    value.to_str().ok()
+                };
+                let asked = header(RETRY_AFTER).filter(|_| may_ask_for_time(status));
+                let asked_ms = asked.and_then(|asked| retry_after_ms(asked, header(DATE)));
                 response.body.complete();
-                (
-                    judge(status),
-                    format!("it answered with the status {status}"),
-                )
+                Sent {
+                    result: judge(status),
+                    why: format!("it answered with the status {status}"),
+                    asked_ms,
+                }
             }
-            Err(error @ EgressError::Refused(_)) => (Try::Refused, error.code().to_owned()),
-            Err(error) => (Try::Again, error.code().to_owned()),
+            Err(error @ EgressError::Refused(_)) => without(Try::Refused, error.code()),
+            Err(error) => without(Try::Again, error.code()),
         }
     }
 

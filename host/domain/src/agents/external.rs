@@ -170,17 +170,17 @@ impl ExternalSettings {
         format!("{base}/external/sessions/{session}/messages?message={message}")
     }
 
-    /// Returns the pause after so many tries of a delivery, in milliseconds. None when there is no
-    /// further try.
+    /// Returns the pause after so many tries of a delivery, in milliseconds: no shorter than what
+    /// the program asked for, and an hour at most. None when there is no further try.
     #[must_use]
-    pub fn retry_after_ms(&self, tries: u32) -> Option<u64> {
+    pub fn pause_ms(&self, tries: u32, asked_ms: Option<u64>) -> Option<u64> {
         let again = tries.checked_sub(1)?;
         if again >= self.retries {
             return None;
         }
         let base = u64::from(self.retry_base_ms);
         let pause = base.saturating_mul(1_u64.checked_shl(again).unwrap_or(u64::MAX));
-        Some(pause.min(RETRY_MS_MAX))
+        Some(pause.max(asked_ms.unwrap_or(0)).min(RETRY_MS_MAX))
     }
 
     /// Returns the milliseconds within which a message has to be answered.

@@ -72,6 +72,12 @@ pub fn judge(status: u16) -> Try {
     }
 }
 
+/// Returns whether an answer with a status may say how long the next try is to wait.
+#[must_use]
+pub fn may_ask_for_time(status: u16) -> bool {
+    matches!(status, 429 | 503)
+}
+
 /// Returns the failure of a delivery after its last try.
 #[must_use]
 pub fn undelivered(tries: u32, why: &str) -> Failure {

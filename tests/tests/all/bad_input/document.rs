@@ -12,8 +12,8 @@ const METHODS: [&str; 8] = [
     "get", "put", "post", "delete", "options", "head", "patch", "trace",
 ];
 
-/// The media types of bodies that are no JSON: of one that may be anything, and of text.
-const BYTES: [&str; 2] = ["application/octet-stream", "text/plain"];
+/// The media type of bodies that are no JSON.
+const BYTES: &str = "application/octet-stream";
 
 /// One value of each kind that JSON Schema has a word for.
 fn one_of_each() -> [(&'static str, Value); 7] {
@@ -148,11 +148,7 @@ impl Document {
             });
         }
         let said_of_body = said.get("requestBody").map(|body| self.resolve(body));
-        let takes_bytes = said_of_body.is_some_and(|body| {
-            BYTES
-                .iter()
-                .any(|media_type| body["content"].get(media_type).is_some())
-        });
+        let takes_bytes = said_of_body.is_some_and(|body| body["content"].get(BYTES).is_some());
         let body = said_of_body
             .filter(|_| !takes_bytes)
             .map(|body| self.body(body));

@@ -16,6 +16,8 @@ const PATIENCE: Duration = Duration::from_secs(20);
 pub(super) enum Says {
     /// A status without a body.
     Status(u16),
+    /// A status with the seconds after which to come again.
+    Later(u16, u32),
     /// Nothing, while the other side waits.
     Nothing,
     /// A body of so many megabytes.
@@ -130,6 +132,10 @@ fn say(stream: &mut TcpStream, says: Says) {
         Says::Status(status) => {
             let answer = format!("HTTP/1.1 {status} X\r\ncontent-length: 0\r\n\r\n");
             _ = stream.write_all(answer.as_bytes());
+        }
+        Says::Later(status, after_s) => {
+            let head = format!("HTTP/1.1 {status} X\r\nretry-after: {after_s}\r\n");
+            _ = stream.write_all(format!("{head}content-length: 0\r\n\r\n").as_bytes());
         }
         Says::Nothing => {
             _ = stream.set_read_timeout(Some(PATIENCE));

@@ -13,12 +13,12 @@ fn settings(url: &str) -> ExternalSettings {
 fn a_delivery_has_five_seconds_and_is_tried_once_unless_more_is_asked_for() {
     let plain = settings("https://peer.example/in");
     assert_eq!((plain.timeout_ms, plain.retries), (5_000, 0));
-    assert_eq!(plain.retry_after_ms(1), None);
+    assert_eq!(plain.pause_ms(1, None), None);
     assert_eq!(plain.grant().unwrap().total_ms_max, 5_000);
 }
 
 #[test]
-fn pauses_between_tries_double_up_to_an_hour_and_end() {
+fn pauses_between_tries_double_or_are_as_asked_up_to_an_hour_and_end() {
     let patient = ExternalSettings {
         retries: 20,
         retry_base_ms: 1_000,
@@ -33,8 +33,17 @@ fn pauses_between_tries_double_up_to_an_hour_and_end() {
         (21, None),
         (u32::MAX, None),
     ] {
-        assert_eq!(patient.retry_after_ms(tries), pause, "{tries}");
+        assert_eq!(patient.pause_ms(tries, None), pause, "{tries}");
     }
+    for (asked_ms, pause) in [
+        (0, 2_000),
+        (1_999, 2_000),
+        (7_000, 7_000),
+        (u64::MAX, RETRY_MS_MAX),
+    ] {
+        assert_eq!(patient.pause_ms(2, Some(asked_ms)), Some(pause));
+    }
+    assert_eq!(patient.pause_ms(21, Some(7_000)), None);
 }
 
 #[test]
