@@ -128,6 +128,10 @@ async fn started() -> (Folder, Host, Received) {
                 "toolExposure": "skills", "skillAllowlist": ["lists"], "uiVisible": false,
             },
         ],
+        "personas": [{
+            "id": "home", "displayName": "Home", "agent": "quiet",
+            "identity": "You run a household.",
+        }],
         "components": {
             "lists": {
                 "keyValue": [{ "bucket": "lists", "scope": "user", "access": "read-write" }],
@@ -150,11 +154,13 @@ struct Session {
 }
 
 impl Session {
-    async fn open(host: &Host, definition: &str) -> Self {
-        let answer = host
-            .post(&format!("/api/agents/{definition}/sessions"), &json!({}))
-            .await
-            .unwrap();
+    async fn open(host: &Host, agent: &str) -> Self {
+        Self::open_with(host, agent, &json!({})).await
+    }
+
+    async fn open_with(host: &Host, agent: &str, body: &Value) -> Self {
+        let path = format!("/api/agents/{agent}/sessions");
+        let answer = host.post(&path, body).await.unwrap();
         assert_eq!(answer.status, 201, "{answer:?}");
         Self {
             agent: answer.text("agent_id"),
@@ -389,6 +395,35 @@ async fn a_definition_switches_sections_off_and_one_without_words_has_the_defaul
     for not_its_own in ["reading_list", "agents_message", "Available agents"] {
         assert!(!system.contains(not_its_own), "{not_its_own}\n{system}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_prompt_begins_with_the_personas_identity_and_the_sessions_or_the_agents_own() {
+    let (_folder, host, received) = started().await;
+    let new = json!({
+        "definition": "plain", "path": "/local/agent/kind",
+        "config": { "name": "Kind", "username": "kind", "system_prompt": "Be kind." },
+    });
+    let made = host.post("/api/agents", &new).await.unwrap();
+    assert_eq!(made.status, 201, "{made:?}");
+    let agent = made.text("id");
+    let of_agent = Session::open(&host, &agent).await;
+    of_agent.say(&host, "Hello").await;
+    let own = json!({ "config": { "system_prompt": "Be brief." } });
+    let of_session = Session::open_with(&host, &agent, &own).await;
+    of_session.say(&host, "Hello").await;
+    let to_persona = json!({ "to": { "persona": "home" }, "content": "Hello" });
+    let accepted = host.post("/api/messages", &to_persona).await.unwrap();
+    assert_eq!(accepted.status, 202, "{accepted:?}");
+    let of_persona = Session {
+        agent: accepted.text("agent_id"),
+        id: accepted.text("session_id"),
+    };
+    of_persona.idle(&host).await;
+    let shown = of_persona.parts(&host).await;
+    let with_identity = "You run a household.\n\nYou are Quiet. keeps silent";
+    assert_eq!(shown, [("base".to_owned(), with_identity.to_owned())]);
+    assert_eq!(systems(&received), ["Be kind.", "Be brief.", with_identity]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -9,6 +9,7 @@ pub mod bindings;
 pub mod budgets;
 pub mod circles;
 pub mod docs;
+pub mod enclosed;
 pub mod folders;
 pub mod frozen;
 pub mod glossary;

@@ -2,8 +2,8 @@
 
 use agent_host_tidy::tree::{TextFile, files, root};
 use agent_host_tidy::{
-    banned, bindings, budgets, circles, docs, folders, frozen, glossary, layers, lists, map, names,
-    openings, packaging, references, requirements, source, test_names, widths,
+    banned, bindings, budgets, circles, docs, enclosed, folders, frozen, glossary, layers, lists,
+    map, names, openings, packaging, references, requirements, source, test_names, widths,
 };
 use std::fs;
 use std::process::Command;
@@ -141,6 +141,16 @@ fn every_test_has_a_short_name() {
 #[test]
 fn no_folder_of_domain_imports_from_a_later_one() {
     none(&rust().iter().flat_map(folders::check).collect::<Vec<_>>());
+}
+
+#[test]
+fn the_shell_names_no_file_no_process_and_no_network() {
+    let files: Vec<TextFile> = production()
+        .into_iter()
+        .filter(|file| file.path.starts_with("host/shell/"))
+        .collect();
+    assert!(files.len() > 5, "the check has lost its object");
+    none(&files.iter().flat_map(enclosed::check).collect::<Vec<_>>());
 }
 
 #[test]
