@@ -66,8 +66,9 @@ pub(crate) struct AttemptError {
     pub(crate) stage: Stage,
     /// Milliseconds for which the provider wants to be left alone, where it gave them.
     pub(crate) retry_after_ms: Option<u64>,
-    /// Tokens that it is known to have used at least, where the provider told of them.
-    pub(crate) told_usage: Option<Usage>,
+    /// Tokens that it is known to have used at least, where the provider told of them. Boxed,
+    /// because few failures have them and every result is as large as they are.
+    pub(crate) told_usage: Option<Box<Usage>>,
 }
 
 impl AttemptError {
@@ -84,7 +85,7 @@ impl AttemptError {
     pub(crate) fn usage(&self) -> Option<Usage> {
         match self.stage {
             Stage::Unsent | Stage::Answered => Some(Usage::default()),
-            Stage::Asked | Stage::Begun => self.told_usage,
+            Stage::Asked | Stage::Begun => self.told_usage.as_deref().copied(),
         }
     }
 }

@@ -376,7 +376,10 @@ impl Exchange<'_> {
         let (told, is_limit) = self.summary(&ended, exit, &diagnostics);
         entry.end(&told, is_limit);
         let gathered = protocol.gathered();
-        let told_usage = gathered.usage.filter(|usage| usage.total() > 0);
+        let told_usage = gathered
+            .usage
+            .filter(|usage| usage.total() > 0)
+            .map(Box::new);
         let error = match ended {
             Ended::Done => return self.answer(gathered, prepared),
             Ended::Failed(words) => self.failure(Stage::Begun, self.peer.refused(0, &words)),
@@ -471,7 +474,7 @@ impl Exchange<'_> {
                 usage: gathered.usage,
             }),
             Some(problem) => Err(AttemptError {
-                told_usage: gathered.usage,
+                told_usage: gathered.usage.map(Box::new),
                 ..self.failure(Stage::Begun, self.peer.cut_off(problem))
             }),
         }
