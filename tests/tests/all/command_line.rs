@@ -27,6 +27,10 @@ while [ $# -gt 0 ]; do
 done
 prompt=$(cat)
 word=$(printf '%s\n' "$prompt" | tail -n 1)
+case "$prompt" in
+  *nameless*) word=nameless ;;
+  *misfit*) word=misfit ;;
+esac
 printf '%s\n' "$word" >> begun
 line() { printf '%s\n' "$1"; }
 end() {
@@ -45,6 +49,8 @@ case "$word" in
   half) printf '{"type":"stream_ev'; exit 3 ;;
   error) line '{"type":"result","subtype":"success","is_error":true,"result":"API Error: 401","session_id":"s"}' ;;
   costly) line '{"type":"result","subtype":"success","is_error":true,"result":"API Error: 500","session_id":"s","usage":{"input_tokens":70,"output_tokens":54321}}' ;;
+  misfit) end "no JSON" ;;
+  nameless) line '{"type":"result","subtype":"success","is_error":false,"result":"no JSON"}' ;;
   outside)
     if echo x > "$OUTSIDE/written" 2>/dev/null; then wrote=yes; else wrote=no; fi
     if cat "$OUTSIDE/secret" >/dev/null 2>&1; then read=yes; else read=no; fi
@@ -507,17 +513,42 @@ async fn a_program_that_nobody_switched_on_is_never_started() {
     assert!(host.stop().await.success(), "{}", scene.folder.log());
 }
 
+/// Told everything anew, a program would do its work again.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_program_answers_a_message_of_another_agent() {
-    let scene = Scene::new(json!({})).await;
+async fn a_reply_that_does_not_fit_is_repaired_only_in_a_session_that_goes_on() {
+    for (word, starts) in [("misfit", 3), ("nameless", 1)] {
+        let scene = Scene::new(json!({})).await;
+        let host = with_puppet(&scene).await;
+        let session = open_with(&host, "puppet").await;
+        let schema = json!({ "type": "object", "description": word });
+        let steps = json!({ "steps": [{
+            "until": "all",
+            "start": [{ "key": "m", "model": "Be brief.", "schema": schema }],
+        }] });
+        let said = say(&host, &session, &steps.to_string()).await;
+        assert!(said.to_string().contains("invalid-reply"), "{word}: {said}");
+        assert_eq!(scene.begun(), vec![word; starts], "{said}");
+        assert!(host.stop().await.success(), "{}", scene.folder.log());
+    }
+}
+
+/// A host of the scene that has a puppet beside the program.
+async fn with_puppet(scene: &Scene) -> Host {
     let puppet = root().join("tests/programs/target/wasm32-wasip2/release/puppet.wasm");
     let mut config = scene.config();
     let agents = config["agents"].as_array_mut().unwrap();
     agents.push(json!({ "agentId": "puppet", "displayName": "Puppet", "component": "puppet" }));
-    config["components"] = json!({ "puppet": { "path": puppet, "agents": ["*"] } });
+    config["components"] =
+        json!({ "puppet": { "path": puppet, "agents": ["*"], "models": ["*"] } });
     scene.folder.configure(config);
     scene.folder.warm(&["puppet"]).await;
-    let host = scene.start().await;
+    scene.start().await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_program_answers_a_message_of_another_agent() {
+    let scene = Scene::new(json!({})).await;
+    let host = with_puppet(&scene).await;
     let session = open_with(&host, "puppet").await;
     let message = json!({ "agentId": "assistant", "content": "hello" });
     let steps = json!({ "steps": [{
