@@ -7,6 +7,7 @@ mod keeping;
 use agent_host_tests::guests::root;
 use agent_host_tests::process::{Folder, Host, program};
 use agent_host_tests::skip::{WITHOUT_LANDLOCK, needed};
+use llm::program::Enforcement;
 use serde_json::{Value, json};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -64,6 +65,9 @@ case "$word" in
       if cat "/proc/$id/environ" >/dev/null 2>&1; then seen="$seen $id"; fi
     done
     end "${host:+known}, read:${seen:- nothing}" ;;
+  rebel)
+    host=$(cut -d ' ' -f 4 "/proc/$PPID/stat")
+    if kill -KILL "$PPID" "$host" 2>/dev/null; then end killed; else end refused; fi ;;
   key) end "the key is $ANTHROPIC_API_KEY" ;;
   *) end "$mode: $(printf '%s' "$prompt" | tr '\n' ' ')" ;;
 esac
@@ -227,9 +231,9 @@ async fn ledger(host: &Host, session: &str) -> String {
 }
 
 fn landlock() -> Option<()> {
-    let found = llm::program::can_confine().then_some(());
+    let gap = Enforcement::of_system().gap();
     needed(
-        found.ok_or_else(|| "its kernel has no Landlock".to_owned()),
+        gap.map_or(Ok(()), |gap| Err(gap.to_owned())),
         WITHOUT_LANDLOCK,
     )
 }
@@ -302,6 +306,18 @@ async fn a_program_reads_no_environment_of_its_keeper_or_the_host() {
     let session = open(&host).await;
     let said = say(&host, &session, "environ").await;
     assert_eq!(said["reply"]["text"], "known, read: nothing", "{said}");
+    assert!(host.stop().await.success(), "{}", scene.folder.log());
+}
+
+/// One that could end its keeper would outlive its turn.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_program_cannot_end_its_keeper_or_the_host() {
+    let Some(()) = landlock() else { return };
+    let scene = Scene::new(json!({})).await;
+    let host = scene.start().await;
+    let session = open(&host).await;
+    let said = say(&host, &session, "rebel").await;
+    assert_eq!(said["reply"]["text"], "refused", "{said}");
     assert!(host.stop().await.success(), "{}", scene.folder.log());
 }
 

@@ -60,8 +60,8 @@ pub struct ProgramConfig {
     /// otherwise.
     #[serde(default)]
     pub login: bool,
-    /// True if it is not started where its folders cannot be enforced. Otherwise that is a warning
-    /// at the start of the host.
+    /// True if it is not started where its folders and its signals cannot be enforced (Landlock's
+    /// sixth version, of Linux 6.12). Otherwise that is a warning at the start of the host.
     #[serde(default)]
     pub require_confinement: bool,
     /// Its limits.

@@ -22,7 +22,7 @@ use crate::peer::Peer;
 use crate::program::order::{Confinement, Exit, Order, limit_of};
 use crate::program::running::{Running, Silence};
 use crate::program::system::{SYSTEM_READ, SYSTEM_WRITE};
-use crate::program::{Keeper, can_confine};
+use crate::program::{Enforcement, Keeper};
 use crate::provider::exchange::unkept;
 use crate::provider::{Answer, Ask};
 use crate::retry::{AttemptError, Mode, Stage};
@@ -249,10 +249,10 @@ impl Program {
 
     /// Returns a turn as the ledger names it.
     fn describe(&self) -> String {
-        let confined = if can_confine() {
-            "confined to"
-        } else {
-            "not confined, in"
+        let confined = match Enforcement::of_system() {
+            Enforcement::Nothing => "not confined, in",
+            Enforcement::Folders => "confined, without its signals, to",
+            Enforcement::Whole => "confined to",
         };
         format!(
             "{} {} {confined} {}",
@@ -416,7 +416,7 @@ impl Exchange<'_> {
             Ended::Done => "ended".to_owned(),
             Ended::Failed(_) => "ended, and reports an error".to_owned(),
             Ended::CutOff(_) if exit == Exit::NotConfined => {
-                "not started: this system cannot enforce its folders, and has to".to_owned()
+                "not started: this system cannot confine it, and has to".to_owned()
             }
             Ended::CutOff(_) if exit == Exit::NotStarted => {
                 format!("could not be started: {}", self.clean(diagnostics))
