@@ -41,6 +41,10 @@ end() {
 }
 case "$word" in
   hang) sleep "$MARK" ;;
+  deaf) trap '' TERM; while :; do sleep "$MARK"; done ;;
+  heavy) text=$(head -c 100000000 /dev/zero | tr '\0' x); sleep "$MARK" ;;
+  busy) while :; do :; done ;;
+  long) head -c 100000 /dev/zero > big 2>/dev/null; end "$(wc -c < big)" ;;
   fork)
     setsid sleep "$MARK" &
     setsid sh -c 'trap "" TERM; sleep "$MARK"; :' &
@@ -384,6 +388,18 @@ async fn a_program_that_misbehaves_is_ended_with_all_that_it_started() {
             "failed",
             "limits.processesMax",
         ),
+        (
+            "heavy",
+            json!({ "memoryBytesMax": 60_000_000, "graceMs": 300 }),
+            "failed",
+            "limits.memoryBytesMax",
+        ),
+        (
+            "busy",
+            json!({ "cpuSMax": 1, "graceMs": 300 }),
+            "failed",
+            "ended before its end was told",
+        ),
         ("half", json!({}), "failed", "ended before its end was told"),
         ("error", json!({}), "failed", "reports an error"),
     ] {
@@ -421,28 +437,56 @@ async fn what_a_program_used_before_it_failed_is_charged() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_program_that_is_cancelled_ends_with_its_children() {
-    let scene = Scene::new(json!({ "graceMs": 300 })).await;
+    for word in ["hang", "deaf"] {
+        let scene = Scene::new(json!({ "graceMs": 300 })).await;
+        let host = scene.start().await;
+        let session = open(&host).await;
+        let path = format!("{session}/messages");
+        host.post(&path, &json!({ "content": word })).await.unwrap();
+        scene.within(Scene::sleeps).await;
+        let cancelled = host.post(&format!("{session}/cancel"), &json!({})).await;
+        let cancelled = cancelled.unwrap();
+        assert!(cancelled.status < 300, "{cancelled:?}");
+        scene.nothing_is_left().await;
+        assert_eq!(scene.begun(), [word]);
+        // What a stopped call did is on record right after the commit of its end.
+        let until = Instant::now() + Duration::from_secs(20);
+        while !ledger(&host, &session)
+            .await
+            .contains("ended with its call")
+        {
+            assert!(Instant::now() < until, "{}", scene.folder.log());
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        assert!(host.stop().await.success(), "{}", scene.folder.log());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_file_of_a_program_grows_beyond_its_limit() {
+    let scene = Scene::new(json!({ "fileBytesMax": 1_000 })).await;
     let host = scene.start().await;
     let session = open(&host).await;
-    let path = format!("{session}/messages");
-    host.post(&path, &json!({ "content": "hang" }))
-        .await
-        .unwrap();
-    scene.within(Scene::sleeps).await;
-    let cancelled = host.post(&format!("{session}/cancel"), &json!({})).await;
-    let cancelled = cancelled.unwrap();
-    assert!(cancelled.status < 300, "{cancelled:?}");
-    scene.nothing_is_left().await;
-    assert_eq!(scene.begun(), ["hang"]);
-    // What a stopped call did is on record right after the commit of its end.
-    let until = Instant::now() + Duration::from_secs(20);
-    while !ledger(&host, &session)
-        .await
-        .contains("ended with its call")
-    {
-        assert!(Instant::now() < until, "{}", scene.folder.log());
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
+    let said = say(&host, &session, "long").await;
+    assert_eq!(said["reply"]["text"], "1000", "{said}");
+    assert!(host.stop().await.success(), "{}", scene.folder.log());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_program_that_may_only_read_writes_nothing_in_its_folder() {
+    let Some(()) = landlock() else { return };
+    let scene = Scene::new(json!({})).await;
+    let mut config = scene.config();
+    let program = &mut config["providers"]["fake"]["program"];
+    program["readOnly"] = json!(true);
+    program["requireConfinement"] = json!(true);
+    scene.folder.configure(config);
+    let host = scene.start().await;
+    let session = open(&host).await;
+    let said = say(&host, &session, "outside").await;
+    assert_eq!(said["reply"]["text"], "outside no no, inside no", "{said}");
+    let work = std::fs::read_dir(scene.folder.path().join("work")).unwrap();
+    assert_eq!(work.count(), 0);
     assert!(host.stop().await.success(), "{}", scene.folder.log());
 }
 

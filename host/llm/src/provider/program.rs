@@ -373,7 +373,10 @@ impl Exchange<'_> {
         }
         let (exit, diagnostics) = running.end().await;
         feed.finish();
-        let (told, is_limit) = self.summary(&ended, exit, &diagnostics);
+        let (mut told, is_limit) = self.summary(&ended, exit, &diagnostics);
+        if exit == Exit::Left {
+            told.push_str("; something that it started could not be ended");
+        }
         entry.end(&told, is_limit);
         let gathered = protocol.gathered();
         let told_usage = gathered.usage.filter(|usage| usage.total() > 0);
