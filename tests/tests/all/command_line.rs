@@ -61,7 +61,9 @@ case "$word" in
     if cat "$OUTSIDE/secret" >/dev/null 2>&1; then read=yes; else read=no; fi
     if echo x > inside; then inside=yes; else inside=no; fi
     end "outside $wrote $read, inside $inside" ;;
-  inherited) end "${HOST_SECRET:-none}, $(basename "$HOME"), $(pwd | sed 's,.*/,,')" ;;
+  inherited)
+    touch "$TMPDIR/made" && temporary=temporary
+    end "${HOST_SECRET:-none}, $(basename "$HOME"), $(pwd | sed 's,.*/,,'), $temporary" ;;
   environ)
     host=$(cut -d ' ' -f 4 "/proc/$PPID/stat")
     seen=
@@ -291,7 +293,15 @@ async fn a_program_gets_no_environment_of_the_host_and_a_home_of_its_own() {
     let host = scene.start().await;
     let session = open(&host).await;
     let said = say(&host, &session, "inherited").await;
-    assert_eq!(said["reply"]["text"], "none, home, work", "{said}");
+    assert_eq!(
+        said["reply"]["text"], "none, home, work, temporary",
+        "{said}"
+    );
+    let homes = std::fs::read_dir(scene.folder.path().join("homes")).unwrap();
+    for home in homes.flatten() {
+        let temporary = std::fs::read_dir(home.path().join("tmp")).unwrap();
+        assert_eq!(temporary.count(), 0, "it is gone with its turn");
+    }
     let said = say(&host, &session, "key").await;
     let text = said["reply"]["text"].as_str().unwrap();
     assert!(

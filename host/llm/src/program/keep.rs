@@ -81,7 +81,10 @@ pub fn keep(input: impl Read + Send + 'static, starter: &Starter) -> u8 {
     if matches!(exit, Exit::Told) {
         ask_to_end(&order, program, &seen);
     }
-    if kill_all(program, &seen) {
+    let is_all = kill_all(program, &seen);
+    // Here, because whoever waits for this process may be gone.
+    let _ = std::fs::remove_dir_all(&order.temporary);
+    if is_all {
         exit.code()
     } else {
         Exit::Left.code()
@@ -295,6 +298,7 @@ mod tests {
             arguments: Vec::new(),
             environment: BTreeMap::new(),
             folder: PathBuf::from("/"),
+            temporary: PathBuf::from("/nowhere"),
             processes_max,
             memory_bytes_max,
             grace_ms: 1,

@@ -21,6 +21,8 @@ pub(crate) struct Order {
     pub(crate) environment: BTreeMap<String, String>,
     /// Its working folder.
     pub(crate) folder: PathBuf,
+    /// Its folder for temporary files, which the keeper removes at its end.
+    pub(crate) temporary: PathBuf,
     /// Processes at the same time.
     pub(crate) processes_max: u32,
     /// Bytes of memory of all of them.

@@ -222,7 +222,7 @@ impl Program {
         read.push(config.path.clone());
         read.extend(config.read_folders.iter().cloned());
         let mut write = folders(&SYSTEM_WRITE);
-        write.push(home.home.clone());
+        write.extend([home.home.clone(), home.temporary.clone()]);
         if config.read_only {
             read.push(config.folder.clone());
         } else {
@@ -233,6 +233,7 @@ impl Program {
             arguments: self.cli.arguments(turn),
             environment: self.environment(home),
             folder: config.folder.clone(),
+            temporary: home.temporary.clone(),
             processes_max: config.limits.processes_max,
             memory_bytes_max: config.limits.memory_bytes_max,
             grace_ms: config.limits.grace_ms,
@@ -307,7 +308,9 @@ impl Exchange<'_> {
             let told = format!("its home cannot be used: {error}");
             self.failure(Stage::Unsent, self.peer.unavailable(Reason::Connect, &told))
         };
-        let home = Home::open(&self.program.config.home, self.ask.agent).map_err(homeless)?;
+        let fresh = Uuid::new_v4().to_string();
+        let homes = &self.program.config.home;
+        let home = Home::open(homes, self.ask.agent, &fresh).map_err(homeless)?;
         let known = thread::known(&prompt.messages, self.ask.provider, self.ask.model);
         let mut resumed = None;
         let mut messages = prompt.messages.as_slice();
@@ -324,7 +327,7 @@ impl Exchange<'_> {
             system,
             prompt: thread::fitting(thread::render(messages), prompt.reply_schema.as_ref()),
             resumed,
-            fresh: Uuid::new_v4().to_string(),
+            fresh,
         })
     }
 
@@ -361,6 +364,7 @@ impl Exchange<'_> {
         let mut running = match started {
             Ok(running) => running,
             Err(error) => {
+                let _ = std::fs::remove_dir(&prepared.home.temporary);
                 entry.end(&format!("could not be started: {error}"), false);
                 return Err(self.unstarted(&error.to_string()));
             }

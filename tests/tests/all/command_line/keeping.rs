@@ -13,6 +13,7 @@ fn order(folder: &Path, line: &str) -> Value {
     json!({
         "program": "/bin/sh", "arguments": ["-c", line],
         "environment": { "PATH": "/usr/local/bin:/usr/bin:/bin" }, "folder": folder,
+        "temporary": folder.join("tmp"),
         "processes_max": 50, "memory_bytes_max": 1_u64 << 30, "grace_ms": 300,
         "confinement": {
             "read": ["/usr", "/bin", "/lib", "/lib64", "/proc"],
