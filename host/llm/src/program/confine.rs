@@ -1,6 +1,6 @@
 //! The process that confines itself and then becomes the program.
 
-use crate::program::Enforcement;
+use crate::program::enforcement::Enforcement;
 use crate::program::order::{Confinement, Exit, OPEN_FILES_MAX};
 use rustix::process::{Resource, Rlimit, getppid, setrlimit};
 use std::convert::Infallible;
@@ -210,7 +210,7 @@ fn is_enough(enforced: Enforcement, is_required: bool) -> bool {
 #[cfg(test)]
 mod tests {
     use super::is_enough;
-    use crate::program::Enforcement;
+    use crate::program::enforcement::Enforcement;
 
     #[test]
     fn a_required_confinement_takes_folders_and_signals() {

@@ -53,8 +53,9 @@ pub struct Starter {
 /// Runs as a keeper and returns its exit code.
 ///
 /// The first line of the input is the order. Each further line is a JSON string for the program's
-/// stdin, or `null`, which closes that. The end of the input ends the program. This process must not
-/// lead a process group: it makes a session of its own.
+/// stdin, or `null`, which closes that. The end of the input ends the program.
+///
+/// This process must not lead a process group: it makes a session of its own.
 #[must_use]
 pub fn keep(input: impl Read + Send + 'static, starter: &Starter) -> u8 {
     // The host's terminal is not for a program, which could type into it, and a signal from there
