@@ -33,10 +33,14 @@ pub(crate) fn check_agents(gateway: &Gateway, config: &Config) -> Result<(), Fai
     let paths = config.path_settings();
     let definitions = config.definitions();
     for (index, definition) in definitions.iter().enumerate() {
-        let sampling = definition.generation.sampling(false);
+        let settings = &definition.generation;
+        let sampling = settings.sampling(false);
         for kind in kinds(definition, &definitions) {
             let model = paths.model_of(kind, definition);
-            gateway.check_sampling(model, &sampling).map_err(|unfit| {
+            let checked = gateway
+                .check_sampling(model, &sampling)
+                .and_then(|()| gateway.check_reply_limit(model, settings.max_tokens));
+            checked.map_err(|unfit| {
                 let field = unfit.field;
                 let by_role = if model == definition.model.as_deref() {
                     ""

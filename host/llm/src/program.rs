@@ -8,12 +8,14 @@
 
 mod below;
 mod confine;
+mod enforcement;
 mod keep;
 pub(crate) mod order;
 pub(crate) mod running;
 pub(crate) mod system;
 
-pub use confine::{ConfineError, can_confine, confine};
+pub use confine::{ConfineError, confine};
+pub use enforcement::Enforcement;
 pub use keep::{Starter, keep};
 pub use running::Keeper;
 pub use system::SYSTEM_READ;

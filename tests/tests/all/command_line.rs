@@ -7,6 +7,7 @@ mod keeping;
 use agent_host_tests::guests::root;
 use agent_host_tests::process::{Folder, Host, program};
 use agent_host_tests::skip::{WITHOUT_LANDLOCK, needed};
+use llm::program::Enforcement;
 use serde_json::{Value, json};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -27,6 +28,10 @@ while [ $# -gt 0 ]; do
 done
 prompt=$(cat)
 word=$(printf '%s\n' "$prompt" | tail -n 1)
+case "$prompt" in
+  *nameless*) word=nameless ;;
+  *misfit*) word=misfit ;;
+esac
 printf '%s\n' "$word" >> begun
 line() { printf '%s\n' "$1"; }
 end() {
@@ -36,6 +41,10 @@ end() {
 }
 case "$word" in
   hang) sleep "$MARK" ;;
+  deaf) trap '' TERM; while :; do sleep "$MARK"; done ;;
+  heavy) text=$(head -c 100000000 /dev/zero | tr '\0' x); sleep "$MARK" ;;
+  busy) while :; do :; done ;;
+  long) head -c 100000 /dev/zero > big 2>/dev/null; end "$(wc -c < big)" ;;
   fork)
     setsid sleep "$MARK" &
     setsid sh -c 'trap "" TERM; sleep "$MARK"; :' &
@@ -45,12 +54,16 @@ case "$word" in
   half) printf '{"type":"stream_ev'; exit 3 ;;
   error) line '{"type":"result","subtype":"success","is_error":true,"result":"API Error: 401","session_id":"s"}' ;;
   costly) line '{"type":"result","subtype":"success","is_error":true,"result":"API Error: 500","session_id":"s","usage":{"input_tokens":70,"output_tokens":54321}}' ;;
+  misfit) end "no JSON" ;;
+  nameless) line '{"type":"result","subtype":"success","is_error":false,"result":"no JSON"}' ;;
   outside)
     if echo x > "$OUTSIDE/written" 2>/dev/null; then wrote=yes; else wrote=no; fi
     if cat "$OUTSIDE/secret" >/dev/null 2>&1; then read=yes; else read=no; fi
     if echo x > inside; then inside=yes; else inside=no; fi
     end "outside $wrote $read, inside $inside" ;;
-  inherited) end "${HOST_SECRET:-none}, $(basename "$HOME"), $(pwd | sed 's,.*/,,')" ;;
+  inherited)
+    touch "$TMPDIR/made" && temporary=temporary
+    end "${HOST_SECRET:-none}, $(basename "$HOME"), $(pwd | sed 's,.*/,,'), $temporary" ;;
   environ)
     host=$(cut -d ' ' -f 4 "/proc/$PPID/stat")
     seen=
@@ -58,6 +71,9 @@ case "$word" in
       if cat "/proc/$id/environ" >/dev/null 2>&1; then seen="$seen $id"; fi
     done
     end "${host:+known}, read:${seen:- nothing}" ;;
+  rebel)
+    host=$(cut -d ' ' -f 4 "/proc/$PPID/stat")
+    if kill -KILL "$PPID" "$host" 2>/dev/null; then end killed; else end refused; fi ;;
   key) end "the key is $ANTHROPIC_API_KEY" ;;
   *) end "$mode: $(printf '%s' "$prompt" | tr '\n' ' ')" ;;
 esac
@@ -221,9 +237,9 @@ async fn ledger(host: &Host, session: &str) -> String {
 }
 
 fn landlock() -> Option<()> {
-    let found = llm::program::can_confine().then_some(());
+    let gap = Enforcement::of_system().gap();
     needed(
-        found.ok_or_else(|| "its kernel has no Landlock".to_owned()),
+        gap.map_or(Ok(()), |gap| Err(gap.to_owned())),
         WITHOUT_LANDLOCK,
     )
 }
@@ -277,7 +293,15 @@ async fn a_program_gets_no_environment_of_the_host_and_a_home_of_its_own() {
     let host = scene.start().await;
     let session = open(&host).await;
     let said = say(&host, &session, "inherited").await;
-    assert_eq!(said["reply"]["text"], "none, home, work", "{said}");
+    assert_eq!(
+        said["reply"]["text"], "none, home, work, temporary",
+        "{said}"
+    );
+    let homes = std::fs::read_dir(scene.folder.path().join("homes")).unwrap();
+    for home in homes.flatten() {
+        let temporary = std::fs::read_dir(home.path().join("tmp")).unwrap();
+        assert_eq!(temporary.count(), 0, "it is gone with its turn");
+    }
     let said = say(&host, &session, "key").await;
     let text = said["reply"]["text"].as_str().unwrap();
     assert!(
@@ -296,6 +320,18 @@ async fn a_program_reads_no_environment_of_its_keeper_or_the_host() {
     let session = open(&host).await;
     let said = say(&host, &session, "environ").await;
     assert_eq!(said["reply"]["text"], "known, read: nothing", "{said}");
+    assert!(host.stop().await.success(), "{}", scene.folder.log());
+}
+
+/// One that could end its keeper would outlive its turn.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_program_cannot_end_its_keeper_or_the_host() {
+    let Some(()) = landlock() else { return };
+    let scene = Scene::new(json!({})).await;
+    let host = scene.start().await;
+    let session = open(&host).await;
+    let said = say(&host, &session, "rebel").await;
+    assert_eq!(said["reply"]["text"], "refused", "{said}");
     assert!(host.stop().await.success(), "{}", scene.folder.log());
 }
 
@@ -362,6 +398,18 @@ async fn a_program_that_misbehaves_is_ended_with_all_that_it_started() {
             "failed",
             "limits.processesMax",
         ),
+        (
+            "heavy",
+            json!({ "memoryBytesMax": 60_000_000, "graceMs": 300 }),
+            "failed",
+            "limits.memoryBytesMax",
+        ),
+        (
+            "busy",
+            json!({ "cpuSMax": 1, "graceMs": 300 }),
+            "failed",
+            "ended before its end was told",
+        ),
         ("half", json!({}), "failed", "ended before its end was told"),
         ("error", json!({}), "failed", "reports an error"),
     ] {
@@ -399,28 +447,56 @@ async fn what_a_program_used_before_it_failed_is_charged() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_program_that_is_cancelled_ends_with_its_children() {
-    let scene = Scene::new(json!({ "graceMs": 300 })).await;
+    for word in ["hang", "deaf"] {
+        let scene = Scene::new(json!({ "graceMs": 300 })).await;
+        let host = scene.start().await;
+        let session = open(&host).await;
+        let path = format!("{session}/messages");
+        host.post(&path, &json!({ "content": word })).await.unwrap();
+        scene.within(Scene::sleeps).await;
+        let cancelled = host.post(&format!("{session}/cancel"), &json!({})).await;
+        let cancelled = cancelled.unwrap();
+        assert!(cancelled.status < 300, "{cancelled:?}");
+        scene.nothing_is_left().await;
+        assert_eq!(scene.begun(), [word]);
+        // What a stopped call did is on record right after the commit of its end.
+        let until = Instant::now() + Duration::from_secs(20);
+        while !ledger(&host, &session)
+            .await
+            .contains("ended with its call")
+        {
+            assert!(Instant::now() < until, "{}", scene.folder.log());
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        assert!(host.stop().await.success(), "{}", scene.folder.log());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_file_of_a_program_grows_beyond_its_limit() {
+    let scene = Scene::new(json!({ "fileBytesMax": 1_000 })).await;
     let host = scene.start().await;
     let session = open(&host).await;
-    let path = format!("{session}/messages");
-    host.post(&path, &json!({ "content": "hang" }))
-        .await
-        .unwrap();
-    scene.within(Scene::sleeps).await;
-    let cancelled = host.post(&format!("{session}/cancel"), &json!({})).await;
-    let cancelled = cancelled.unwrap();
-    assert!(cancelled.status < 300, "{cancelled:?}");
-    scene.nothing_is_left().await;
-    assert_eq!(scene.begun(), ["hang"]);
-    // What a stopped call did is on record right after the commit of its end.
-    let until = Instant::now() + Duration::from_secs(20);
-    while !ledger(&host, &session)
-        .await
-        .contains("ended with its call")
-    {
-        assert!(Instant::now() < until, "{}", scene.folder.log());
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
+    let said = say(&host, &session, "long").await;
+    assert_eq!(said["reply"]["text"], "1000", "{said}");
+    assert!(host.stop().await.success(), "{}", scene.folder.log());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_program_that_may_only_read_writes_nothing_in_its_folder() {
+    let Some(()) = landlock() else { return };
+    let scene = Scene::new(json!({})).await;
+    let mut config = scene.config();
+    let program = &mut config["providers"]["fake"]["program"];
+    program["readOnly"] = json!(true);
+    program["requireConfinement"] = json!(true);
+    scene.folder.configure(config);
+    let host = scene.start().await;
+    let session = open(&host).await;
+    let said = say(&host, &session, "outside").await;
+    assert_eq!(said["reply"]["text"], "outside no no, inside no", "{said}");
+    let work = std::fs::read_dir(scene.folder.path().join("work")).unwrap();
+    assert_eq!(work.count(), 0);
     assert!(host.stop().await.success(), "{}", scene.folder.log());
 }
 
@@ -507,17 +583,42 @@ async fn a_program_that_nobody_switched_on_is_never_started() {
     assert!(host.stop().await.success(), "{}", scene.folder.log());
 }
 
+/// Told everything anew, a program would do its work again.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_program_answers_a_message_of_another_agent() {
-    let scene = Scene::new(json!({})).await;
+async fn a_reply_that_does_not_fit_is_repaired_only_in_a_session_that_goes_on() {
+    for (word, starts) in [("misfit", 3), ("nameless", 1)] {
+        let scene = Scene::new(json!({})).await;
+        let host = with_puppet(&scene).await;
+        let session = open_with(&host, "puppet").await;
+        let schema = json!({ "type": "object", "description": word });
+        let steps = json!({ "steps": [{
+            "until": "all",
+            "start": [{ "key": "m", "model": "Be brief.", "schema": schema }],
+        }] });
+        let said = say(&host, &session, &steps.to_string()).await;
+        assert!(said.to_string().contains("invalid-reply"), "{word}: {said}");
+        assert_eq!(scene.begun(), vec![word; starts], "{said}");
+        assert!(host.stop().await.success(), "{}", scene.folder.log());
+    }
+}
+
+/// A host of the scene that has a puppet beside the program.
+async fn with_puppet(scene: &Scene) -> Host {
     let puppet = root().join("tests/programs/target/wasm32-wasip2/release/puppet.wasm");
     let mut config = scene.config();
     let agents = config["agents"].as_array_mut().unwrap();
     agents.push(json!({ "agentId": "puppet", "displayName": "Puppet", "component": "puppet" }));
-    config["components"] = json!({ "puppet": { "path": puppet, "agents": ["*"] } });
+    config["components"] =
+        json!({ "puppet": { "path": puppet, "agents": ["*"], "models": ["*"] } });
     scene.folder.configure(config);
     scene.folder.warm(&["puppet"]).await;
-    let host = scene.start().await;
+    scene.start().await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_program_answers_a_message_of_another_agent() {
+    let scene = Scene::new(json!({})).await;
+    let host = with_puppet(&scene).await;
     let session = open_with(&host, "puppet").await;
     let message = json!({ "agentId": "assistant", "content": "hello" });
     let steps = json!({ "steps": [{

@@ -16,8 +16,9 @@ const BREAKING: [(&str, &str); 3] = [
     ),
 ];
 
-/// Lines of the unit without which the host may do more than it has to.
-const HARDENING: [&str; 8] = [
+/// Lines of the unit without which the host, or a program that it starts, may do more than it has
+/// to.
+const HARDENING: [&str; 9] = [
     "AmbientCapabilities=",
     "CapabilityBoundingSet=",
     "NoNewPrivileges=yes",
@@ -25,6 +26,7 @@ const HARDENING: [&str; 8] = [
     "ProtectHome=yes",
     "ProtectSystem=strict",
     "RestrictNamespaces=yes",
+    "SystemCallFilter=landlock_create_ruleset landlock_add_rule landlock_restrict_self",
     "UMask=0077",
 ];
 

@@ -10,7 +10,7 @@ use domain::grant::Access;
 use std::path::Path;
 
 /// Finds folders that no program should have, programs that are switched off though a model needs
-/// them, and those that this system cannot confine.
+/// them, and what of their confinement this system does not enforce.
 pub(super) fn check(loaded: &Loaded, findings: &mut Vec<Finding>) {
     writers::check(loaded, findings);
     let config = &loaded.config;
@@ -55,10 +55,8 @@ pub(super) fn check(loaded: &Loaded, findings: &mut Vec<Finding>) {
             let message = "its program is switched off, and every call of its models is refused; \
                            set it to true to let the program be started";
             findings.push(warning(key("enabled"), message));
-        } else if !llm::program::can_confine() {
-            let message = "this system cannot confine the program to its folders (Landlock); it \
-                           may do whatever the host's own user may";
-            findings.push(warning(key("enabled"), message));
+        } else if let Some(gap) = llm::program::Enforcement::of_system().gap() {
+            findings.push(warning(key("enabled"), gap));
         }
     }
 }

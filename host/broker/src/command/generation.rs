@@ -65,13 +65,17 @@ impl Broker {
         given
             .check()
             .and_then(|()| gateway.check_sampling(model, &given.sampling(false)))
+            .and_then(|()| gateway.check_reply_limit(model, given.max_tokens))
             .map_err(|unfit| {
                 let field = format!("/config/generation/{}", unfit.field);
                 invalid(unfit.message, &field)
             })?;
         // What does not fit among all of them is the definition's.
-        let sampling = given.over(&definition.generation).sampling(false);
-        gateway.check_sampling(model, &sampling).map_err(|unfit| {
+        let settings = given.over(&definition.generation);
+        let checked = gateway
+            .check_sampling(model, &settings.sampling(false))
+            .and_then(|()| gateway.check_reply_limit(model, settings.max_tokens));
+        checked.map_err(|unfit| {
             let told = format!("of the agent's own settings, {unfit}");
             invalid(told, "/model")
         })

@@ -338,6 +338,7 @@ impl SessionContext {
         let sampling = settings.sampling(request.reply_schema.is_some());
         let gateway = self.core.serving.gateway_of_run(started, asked);
         gateway.check_sampling(asked, &sampling)?;
+        gateway.check_reply_limit(asked, settings.max_tokens)?;
         Ok(ModelRequest {
             max_tokens: request
                 .max_tokens

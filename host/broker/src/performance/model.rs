@@ -149,6 +149,14 @@ impl Model<'_> {
         !route.is_program || self.operation.effect == EffectClass::NonIdempotent
     }
 
+    /// Returns whether a reply may be asked for again. A program without a session that goes on
+    /// would be told everything anew, and do its work again.
+    fn may_repair(&self, reply: &Reply) -> bool {
+        let mut parts = reply.parts.iter();
+        self.operation.effect != EffectClass::NonIdempotent
+            || parts.any(|part| matches!(part, Part::Opaque { .. }))
+    }
+
     /// Returns the models among which the call asks its own.
     ///
     /// # Errors
@@ -211,7 +219,7 @@ impl Model<'_> {
                 Ok(None) => return Ended::Replied(reply),
                 Err(given_up) => return Ended::Failed(given_up.failure()),
             };
-            if repairs == REPLY_REPAIRS_MAX {
+            if repairs == REPLY_REPAIRS_MAX || !self.may_repair(&reply) {
                 return Ended::Failed(Failure::lasting(
                     "invalid-reply",
                     format!("the reply does not fit its schema: {complaint}"),

@@ -50,9 +50,9 @@ pub struct ProgramConfig {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64))]
     pub read_folders: Vec<PathBuf>,
-    /// Names of the program's own tools that it may use; none without. For `claude-cli` and
-    /// `pi-cli` these are the tools themselves; for `codex-cli`, which has no such list, any name
-    /// lets it run commands.
+    /// Names of the program's own tools that it may use without asking; none without. For
+    /// `claude-cli` and `pi-cli` these are the tools themselves; for `codex-cli`, which has no such
+    /// list, any name lets it run commands.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64))]
     pub tools: Vec<String>,
@@ -60,8 +60,8 @@ pub struct ProgramConfig {
     /// otherwise.
     #[serde(default)]
     pub login: bool,
-    /// True if it is not started where its folders cannot be enforced. Otherwise that is a warning
-    /// at the start of the host.
+    /// True if it is not started where its folders and its signals cannot be enforced (Landlock's
+    /// sixth version, of Linux 6.12). Otherwise that is a warning at the start of the host.
     #[serde(default)]
     pub require_confinement: bool,
     /// Its limits.

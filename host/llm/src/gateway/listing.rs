@@ -1,7 +1,7 @@
 //! The models of the gateway as they are looked at, with the state of their providers.
 
 use crate::config::{CONTEXT_WINDOW_DEFAULT, PriceConfig, ProviderKind};
-use crate::gateway::{Gateway, Upstream};
+use crate::gateway::{Gateway, Model, Upstream};
 use crate::health::{Freshness, Health, ListedNames, ModelList};
 use crate::provider::Provider;
 use domain::sampling::{Sampling, UnfitSetting};
@@ -55,14 +55,7 @@ impl Gateway {
         model: Option<&str>,
         sampling: &Sampling,
     ) -> Result<(), UnfitSetting> {
-        let Ok((alias, model)) = self.find(model) else {
-            return Ok(());
-        };
-        let fallbacks = model.config.fallbacks.iter();
-        let fallbacks = fallbacks.filter_map(|alias| self.models.get_key_value(alias));
-        for (alias, model) in std::iter::once((alias, model))
-            .chain(fallbacks.map(|(alias, model)| (alias.as_str(), model)))
-        {
+        for (alias, model) in self.asked_for(model) {
             if let Some((field, taken)) = model.upstream.provider.unfit(sampling) {
                 let message = format!(
                     "`{field}` is not for provider `{}` of model `{alias}`: {taken}; change it, or \
@@ -73,6 +66,46 @@ impl Gateway {
             }
         }
         Ok(())
+    }
+
+    /// Checks whether a model takes a limit of its replies, and those that are tried in its place,
+    /// as [`check_sampling`](Self::check_sampling) does.
+    ///
+    /// # Errors
+    /// One of them is a program, which works for as long as it sees fit.
+    pub fn check_reply_limit(
+        &self,
+        model: Option<&str>,
+        max_tokens: Option<u32>,
+    ) -> Result<(), UnfitSetting> {
+        let program = self
+            .asked_for(model)
+            .into_iter()
+            .find(|(_, model)| model.upstream.provider.is_program());
+        match (max_tokens, program) {
+            (Some(_), Some((alias, model))) => Err(UnfitSetting {
+                field: "maxTokens",
+                message: format!(
+                    "`maxTokens` is not for provider `{}` of model `{alias}`: a program takes no \
+                     such setting, and `program.limits` bound its turn; remove it, or name \
+                     another model",
+                    model.upstream.name
+                ),
+            }),
+            (Some(_) | None, _) => Ok(()),
+        }
+    }
+
+    /// Returns a model with those that are tried in its place; none if it is unknown.
+    fn asked_for(&self, model: Option<&str>) -> Vec<(&str, &Model)> {
+        let Ok((alias, model)) = self.find(model) else {
+            return Vec::new();
+        };
+        let fallbacks = model.config.fallbacks.iter();
+        let fallbacks = fallbacks.filter_map(|alias| self.models.get_key_value(alias));
+        std::iter::once((alias, model))
+            .chain(fallbacks.map(|(alias, model)| (alias.as_str(), model)))
+            .collect()
     }
 
     /// Returns all models by alias. Asks nobody.

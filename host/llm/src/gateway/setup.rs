@@ -172,6 +172,10 @@ fn check_parameters(
     model: &ModelConfig,
     upstream: &Upstream,
 ) -> Result<(), ConfigError> {
+    if model.max_tokens.is_some() && matches!(upstream.provider, Provider::Program(_)) {
+        // It works for as long as it sees fit.
+        return Err(ConfigProblem::Misplaced.at(format!("models.{alias}.maxTokens")));
+    }
     let key = |name: &str| format!("models.{alias}.parameters.{name}");
     match (&upstream.provider, model.parameters.keys().next()) {
         (Provider::Scripted(_) | Provider::Program(_), Some(name)) => {

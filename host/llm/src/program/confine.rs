@@ -1,5 +1,6 @@
 //! The process that confines itself and then becomes the program.
 
+use crate::program::enforcement::Enforcement;
 use crate::program::order::{Confinement, Exit, OPEN_FILES_MAX};
 use rustix::process::{Resource, Rlimit, getppid, setrlimit};
 use std::convert::Infallible;
@@ -37,8 +38,8 @@ pub enum ConfineError {
     #[cfg(target_os = "linux")]
     #[error("the folders of the program could not be enforced")]
     Rules(#[source] landlock::RulesetError),
-    /// The system does not enforce folders, and it has to.
-    #[error("this system cannot enforce the folders of a program (Landlock)")]
+    /// The system does not enforce folders and signals, and it has to.
+    #[error("this system cannot confine a program to its folders and signals (Landlock)")]
     NotConfined,
     /// The program's file cannot be executed.
     #[error("the program could not be started")]
@@ -72,6 +73,9 @@ pub fn confine(confinement: &str, command: &[OsString]) -> Result<Infallible, Co
     limit(Resource::Fsize, confinement.file_bytes_max)?;
     limit(Resource::Nofile, OPEN_FILES_MAX)?;
     give_up_capabilities()?;
+    if !is_enough(Enforcement::of_system(), confinement.is_required) {
+        return Err(ConfineError::NotConfined);
+    }
     restrict(&confinement)?;
     Err(ConfineError::NotStarted(
         Command::new(program).args(arguments).exec(),
@@ -129,8 +133,8 @@ fn limit(resource: Resource, wanted: u64) -> Result<(), ConfineError> {
 #[cfg(target_os = "linux")]
 fn give_up_capabilities() -> Result<(), ConfineError> {
     use rustix::thread::{
-        CapabilitySet, CapabilitySets, remove_capability_from_bounding_set, set_capabilities,
-        set_no_new_privs,
+        CapabilitySet, CapabilitySets, capabilities, remove_capability_from_bounding_set,
+        set_capabilities, set_no_new_privs,
     };
     // No program that it starts gets any back.
     set_no_new_privs(true).map_err(ConfineError::Capable)?;
@@ -144,6 +148,10 @@ fn give_up_capabilities() -> Result<(), ConfineError> {
         permitted: none,
         inheritable: none,
     };
+    // Where there is none, a service's filter may refuse the call.
+    if capabilities(None).map_err(ConfineError::Capable)? == sets {
+        return Ok(());
+    }
     set_capabilities(None, sets).map_err(ConfineError::Capable)
 }
 
@@ -190,29 +198,31 @@ fn restrict(confinement: &Confinement) -> Result<(), ConfineError> {
 
 /// Leaves the file system as it is: this system has nothing like it.
 #[cfg(not(target_os = "linux"))]
-fn restrict(confinement: &Confinement) -> Result<(), ConfineError> {
-    if confinement.is_required {
-        Err(ConfineError::NotConfined)
-    } else {
-        Ok(())
+fn restrict(_confinement: &Confinement) -> Result<(), ConfineError> {
+    Ok(())
+}
+
+/// Returns whether a system enforces enough of a confinement. One that is required leaves no gap.
+fn is_enough(enforced: Enforcement, is_required: bool) -> bool {
+    !is_required || enforced.gap().is_none()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_enough;
+    use crate::program::enforcement::Enforcement;
+
+    #[test]
+    fn a_required_confinement_takes_folders_and_signals() {
+        for (enforced, is_started) in [
+            (Enforcement::Nothing, false),
+            (Enforcement::Folders, false),
+            (Enforcement::Whole, true),
+        ] {
+            assert_eq!(is_enough(enforced, true), is_started, "{enforced:?}");
+            assert!(is_enough(enforced, false), "{enforced:?}");
+            let told = enforced.gap().is_some();
+            assert_ne!(told, is_started, "{enforced:?} is told of otherwise");
+        }
     }
-}
-
-/// Returns whether this system enforces the folders of a program. Nothing is restricted by asking.
-#[cfg(target_os = "linux")]
-#[must_use]
-pub fn can_confine() -> bool {
-    use landlock::{ABI, Access, AccessFs, CompatLevel, Compatible, Ruleset, RulesetAttr};
-    Ruleset::default()
-        .set_compatibility(CompatLevel::HardRequirement)
-        .handle_access(AccessFs::from_all(ABI::V1))
-        .and_then(Ruleset::create)
-        .is_ok()
-}
-
-/// Returns whether this system enforces the folders of a program: no other than Linux does.
-#[cfg(not(target_os = "linux"))]
-#[must_use]
-pub fn can_confine() -> bool {
-    false
 }

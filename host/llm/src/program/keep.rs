@@ -9,6 +9,7 @@ use crate::program::below::{Listed, all, below};
 use crate::program::order::{Confinement, Exit, Order};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, kill_process_group, wait};
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::process::CommandExt;
@@ -26,6 +27,8 @@ const LOOK_MS: u64 = 250;
 const ROUND_MS: u64 = 20;
 /// Rounds of killing. What is left then is held by the system itself.
 const ROUNDS_MAX: u32 = 500;
+/// Looks for what is not stopped yet, in a round of killing.
+const STOPS_MAX: u32 = 50;
 
 /// An event of a keeper's life.
 enum Seen {
@@ -50,8 +53,9 @@ pub struct Starter {
 /// Runs as a keeper and returns its exit code.
 ///
 /// The first line of the input is the order. Each further line is a JSON string for the program's
-/// stdin, or `null`, which closes that. The end of the input ends the program. This process must not
-/// lead a process group: it makes a session of its own.
+/// stdin, or `null`, which closes that. The end of the input ends the program.
+///
+/// This process must not lead a process group: it makes a session of its own.
 #[must_use]
 pub fn keep(input: impl Read + Send + 'static, starter: &Starter) -> u8 {
     // The host's terminal is not for a program, which could type into it, and a signal from there
@@ -78,8 +82,14 @@ pub fn keep(input: impl Read + Send + 'static, starter: &Starter) -> u8 {
     if matches!(exit, Exit::Told) {
         ask_to_end(&order, program, &seen);
     }
-    kill_all(program, &seen);
-    exit.code()
+    let is_all = kill_all(program, &seen);
+    // Here, because whoever waits for this process may be gone.
+    let _ = std::fs::remove_dir_all(&order.temporary);
+    if is_all {
+        exit.code()
+    } else {
+        Exit::Left.code()
+    }
 }
 
 /// Makes this process the parent of every orphan below it.
@@ -229,24 +239,49 @@ fn ask_to_end(order: &Order, program: Pid, seen: &Receiver<Seen>) {
     }
 }
 
-/// Kills the program's group and everything below this process until nothing is left.
-fn kill_all(program: Pid, seen: &Receiver<Seen>) {
+/// Kills the program's group and everything below this process. Returns whether nothing is left.
+fn kill_all(program: Pid, seen: &Receiver<Seen>) -> bool {
     for _ in 0..ROUNDS_MAX {
+        stop_all();
         // They may be gone by now.
         let _ = kill_process_group(program, Signal::KILL);
         for listed in below_this() {
-            if let Some(pid) = Pid::from_raw(listed.id) {
-                let _ = kill_process(pid, Signal::KILL);
-            }
+            signal(listed, Signal::KILL);
         }
         let round = Instant::now() + Duration::from_millis(ROUND_MS);
         loop {
             match seen.recv_timeout(round.saturating_duration_since(Instant::now())) {
-                Ok(Seen::NoneLeft) | Err(RecvTimeoutError::Disconnected) => return,
+                Ok(Seen::NoneLeft) | Err(RecvTimeoutError::Disconnected) => return true,
                 Ok(Seen::Ended(..) | Seen::Told) => {}
                 Err(RecvTimeoutError::Timeout) => break,
             }
         }
+    }
+    false
+}
+
+/// Stops everything below this process, until nothing new is there: what is stopped starts nothing
+/// while the others are killed.
+fn stop_all() {
+    let mut stopped = BTreeSet::new();
+    for _ in 0..STOPS_MAX {
+        let mut is_all = true;
+        for listed in below_this() {
+            if stopped.insert(listed.id) {
+                is_all = false;
+                signal(listed, Signal::STOP);
+            }
+        }
+        if is_all {
+            return;
+        }
+    }
+}
+
+/// Sends a signal to a process, which may be gone by now.
+fn signal(listed: Listed, signal: Signal) {
+    if let Some(pid) = Pid::from_raw(listed.id) {
+        let _ = kill_process(pid, signal);
     }
 }
 
@@ -264,6 +299,7 @@ mod tests {
             arguments: Vec::new(),
             environment: BTreeMap::new(),
             folder: PathBuf::from("/"),
+            temporary: PathBuf::from("/nowhere"),
             processes_max,
             memory_bytes_max,
             grace_ms: 1,

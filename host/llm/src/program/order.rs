@@ -21,6 +21,8 @@ pub(crate) struct Order {
     pub(crate) environment: BTreeMap<String, String>,
     /// Its working folder.
     pub(crate) folder: PathBuf,
+    /// Its folder for temporary files, which the keeper removes at its end.
+    pub(crate) temporary: PathBuf,
     /// Processes at the same time.
     pub(crate) processes_max: u32,
     /// Bytes of memory of all of them.
@@ -67,10 +69,12 @@ pub(crate) enum Exit {
     Memory,
     /// The host told it to end, or is gone.
     Told,
+    /// Something that it started could not be ended.
+    Left,
 }
 
 impl Exit {
-    const ALL: [Self; 7] = [
+    const ALL: [Self; 8] = [
         Self::Success,
         Self::Failure,
         Self::NotConfined,
@@ -78,6 +82,7 @@ impl Exit {
         Self::Processes,
         Self::Memory,
         Self::Told,
+        Self::Left,
     ];
 
     /// Returns the exit code that stands for it.
@@ -90,6 +95,7 @@ impl Exit {
             Self::Processes => 203,
             Self::Memory => 204,
             Self::Told => 205,
+            Self::Left => 206,
         }
     }
 
@@ -105,9 +111,8 @@ impl Exit {
     pub(crate) fn of_program(code: Option<i32>) -> Self {
         match code.map(Self::from_code) {
             Some(exit @ (Self::Success | Self::NotConfined | Self::NotStarted)) => exit,
-            Some(Self::Failure | Self::Processes | Self::Memory | Self::Told) | None => {
-                Self::Failure
-            }
+            Some(Self::Failure | Self::Processes | Self::Memory | Self::Told | Self::Left)
+            | None => Self::Failure,
         }
     }
 }
@@ -117,7 +122,12 @@ pub(crate) fn limit_of(exit: Exit) -> Option<&'static str> {
     match exit {
         Exit::Processes => Some("it had more processes than `limits.processesMax`"),
         Exit::Memory => Some("it took more memory than `limits.memoryBytesMax`"),
-        Exit::Success | Exit::Failure | Exit::NotConfined | Exit::NotStarted | Exit::Told => None,
+        Exit::Success
+        | Exit::Failure
+        | Exit::NotConfined
+        | Exit::NotStarted
+        | Exit::Told
+        | Exit::Left => None,
     }
 }
 
@@ -141,6 +151,7 @@ mod tests {
             (Some(3), Exit::Failure),
             (Some(204), Exit::Failure),
             (Some(205), Exit::Failure),
+            (Some(206), Exit::Failure),
             (None, Exit::Failure),
             (Some(202), Exit::NotStarted),
         ] {

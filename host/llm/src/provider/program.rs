@@ -22,7 +22,7 @@ use crate::peer::Peer;
 use crate::program::order::{Confinement, Exit, Order, limit_of};
 use crate::program::running::{Running, Silence};
 use crate::program::system::{SYSTEM_READ, SYSTEM_WRITE};
-use crate::program::{Keeper, can_confine};
+use crate::program::{Enforcement, Keeper};
 use crate::provider::exchange::unkept;
 use crate::provider::{Answer, Ask};
 use crate::retry::{AttemptError, Mode, Stage};
@@ -222,7 +222,7 @@ impl Program {
         read.push(config.path.clone());
         read.extend(config.read_folders.iter().cloned());
         let mut write = folders(&SYSTEM_WRITE);
-        write.push(home.home.clone());
+        write.extend([home.home.clone(), home.temporary.clone()]);
         if config.read_only {
             read.push(config.folder.clone());
         } else {
@@ -233,6 +233,7 @@ impl Program {
             arguments: self.cli.arguments(turn),
             environment: self.environment(home),
             folder: config.folder.clone(),
+            temporary: home.temporary.clone(),
             processes_max: config.limits.processes_max,
             memory_bytes_max: config.limits.memory_bytes_max,
             grace_ms: config.limits.grace_ms,
@@ -249,10 +250,10 @@ impl Program {
 
     /// Returns a turn as the ledger names it.
     fn describe(&self) -> String {
-        let confined = if can_confine() {
-            "confined to"
-        } else {
-            "not confined, in"
+        let confined = match Enforcement::of_system() {
+            Enforcement::Nothing => "not confined, in",
+            Enforcement::Folders => "confined, without its signals, to",
+            Enforcement::Whole => "confined to",
         };
         format!(
             "{} {} {confined} {}",
@@ -307,7 +308,9 @@ impl Exchange<'_> {
             let told = format!("its home cannot be used: {error}");
             self.failure(Stage::Unsent, self.peer.unavailable(Reason::Connect, &told))
         };
-        let home = Home::open(&self.program.config.home, self.ask.agent).map_err(homeless)?;
+        let fresh = Uuid::new_v4().to_string();
+        let homes = &self.program.config.home;
+        let home = Home::open(homes, self.ask.agent, &fresh).map_err(homeless)?;
         let known = thread::known(&prompt.messages, self.ask.provider, self.ask.model);
         let mut resumed = None;
         let mut messages = prompt.messages.as_slice();
@@ -324,7 +327,7 @@ impl Exchange<'_> {
             system,
             prompt: thread::fitting(thread::render(messages), prompt.reply_schema.as_ref()),
             resumed,
-            fresh: Uuid::new_v4().to_string(),
+            fresh,
         })
     }
 
@@ -361,6 +364,7 @@ impl Exchange<'_> {
         let mut running = match started {
             Ok(running) => running,
             Err(error) => {
+                let _ = std::fs::remove_dir(&prepared.home.temporary);
                 entry.end(&format!("could not be started: {error}"), false);
                 return Err(self.unstarted(&error.to_string()));
             }
@@ -373,7 +377,10 @@ impl Exchange<'_> {
         }
         let (exit, diagnostics) = running.end().await;
         feed.finish();
-        let (told, is_limit) = self.summary(&ended, exit, &diagnostics);
+        let (mut told, is_limit) = self.summary(&ended, exit, &diagnostics);
+        if exit == Exit::Left {
+            told.push_str("; something that it started could not be ended");
+        }
         entry.end(&told, is_limit);
         let gathered = protocol.gathered();
         let told_usage = gathered
@@ -419,7 +426,7 @@ impl Exchange<'_> {
             Ended::Done => "ended".to_owned(),
             Ended::Failed(_) => "ended, and reports an error".to_owned(),
             Ended::CutOff(_) if exit == Exit::NotConfined => {
-                "not started: this system cannot enforce its folders, and has to".to_owned()
+                "not started: this system cannot confine it, and has to".to_owned()
             }
             Ended::CutOff(_) if exit == Exit::NotStarted => {
                 format!("could not be started: {}", self.clean(diagnostics))

@@ -165,6 +165,13 @@ fn a_program_of_each_kind_is_set_up_and_takes_no_settings() {
         let sampling = serde_json::from_value(json!({ "temperature": 0.5 })).unwrap();
         let unfit = gateway.check_sampling(None, &sampling).unwrap_err();
         assert_eq!(unfit.field, "temperature", "{kind}");
+        let unfit = gateway.check_reply_limit(None, Some(5)).unwrap_err();
+        assert_eq!(unfit.field, "maxTokens", "{kind}");
+        assert_eq!(gateway.check_reply_limit(None, None), Ok(()), "{kind}");
+        let mut limited = config(kind, &json!({}), &json!({}));
+        limited.models.get_mut("m").unwrap().max_tokens = Some(5);
+        let error = set_up(dir.path(), limited).unwrap_err();
+        assert!(error.contains("`models.m.maxTokens`"), "{kind}: {error}");
     }
     let only_read = json!({ "path": "work/claude", "readOnly": true });
     set_up(dir.path(), config("claude-cli", &json!({}), &only_read)).unwrap();

@@ -3,6 +3,7 @@
 use agent_host_tests::process::program;
 use agent_host_tests::skip::{WITHOUT_SCRIPT, needed, terminals};
 use serde_json::{Value, json};
+use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use tempfile::TempDir;
@@ -12,6 +13,7 @@ fn order(folder: &Path, line: &str) -> Value {
     json!({
         "program": "/bin/sh", "arguments": ["-c", line],
         "environment": { "PATH": "/usr/local/bin:/usr/bin:/bin" }, "folder": folder,
+        "temporary": folder.join("tmp"),
         "processes_max": 50, "memory_bytes_max": 1_u64 << 30, "grace_ms": 300,
         "confinement": {
             "read": ["/usr", "/bin", "/lib", "/lib64", "/proc"],
@@ -51,4 +53,40 @@ fn a_program_cannot_reach_the_terminal_of_the_host() {
     let told = |name: &str| std::fs::read_to_string(at(name)).unwrap_or_default();
     assert_eq!(told("shell"), "reached\n", "there is a terminal: {status}");
     assert_eq!(told("program"), "apart\n", "{status}");
+}
+
+/// Children that come and go, and neither hear `SIGTERM` nor are in the program's group.
+#[test]
+fn nothing_of_a_program_that_has_ended_is_left() {
+    let dir = TempDir::new().unwrap();
+    let mark = dir.path().to_str().unwrap();
+    let child = r#"trap "" TERM; while :; do (sleep 0.01); done"#;
+    let line = format!(
+        "i=0; while [ $i -lt 12 ]; do setsid sh -c '{child}' {mark} & i=$((i+1)); done; sleep 0.2"
+    );
+    let mut keeper = Command::new(program())
+        .arg("keep-program")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    // Open until it has ended: the end of its input would end the program.
+    let mut input = keeper.stdin.take().unwrap();
+    writeln!(input, "{}", order(dir.path(), &line)).unwrap();
+    let status = keeper.wait().unwrap();
+    assert_eq!(
+        status.code(),
+        Some(0),
+        "the program's own end, and nothing left"
+    );
+    let left = std::fs::read_dir("/proc")
+        .unwrap()
+        .flatten()
+        .filter(|entry| {
+            let command = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
+            command
+                .split(|byte| *byte == 0)
+                .any(|word| word == mark.as_bytes())
+        });
+    assert_eq!(left.count(), 0);
 }

@@ -3,7 +3,7 @@
 use super::{Surroundings, api_key, is_variable};
 use crate::config::{ConfigError, ConfigProblem, ProgramConfig, ProviderConfig, check_section};
 use crate::key::ApiKey;
-use crate::program::can_confine;
+use crate::program::Enforcement;
 use crate::provider::program::{Cli, Program};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -36,12 +36,11 @@ pub(super) fn program(
     let variable = variable.unwrap_or(cli.key_variable()).to_owned();
     let api_key = api_key(provider, None, surroundings, key)?;
     let redactor = api_key.as_ref().map(ApiKey::redactor).unwrap_or_default();
-    if config.enabled && !can_confine() && !config.require_confinement {
-        tracing::warn!(
-            config.key = key("program"),
-            "this system cannot confine a program to its folders: it may read and write whatever \
-             the host's own user may"
-        );
+    if config.enabled
+        && !config.require_confinement
+        && let Some(gap) = Enforcement::of_system().gap()
+    {
+        tracing::warn!(config.key = key("program"), "{gap}");
     }
     Ok(Program {
         cli,

@@ -22,12 +22,16 @@ impl Claude {
     /// Returns the arguments of a turn. The prompt is none of them: after `--tools` it would be
     /// read as a tool.
     pub(super) fn arguments(turn: &Turn<'_>) -> Vec<String> {
-        let mut arguments = vec!["-p".to_owned()];
-        if !turn.login {
-            arguments.push("--bare".to_owned());
-        }
         let tools = turn.tools.join(",");
-        let mut more = vec![
+        let mut arguments = vec!["-p"];
+        if turn.login {
+            // Settings, hooks and servers of the folder, which the program may write, are not the
+            // operator's.
+            arguments.extend(["--setting-sources", "user", "--strict-mcp-config"]);
+        } else {
+            arguments.push("--bare");
+        }
+        arguments.extend([
             "--output-format",
             "stream-json",
             "--verbose",
@@ -38,13 +42,16 @@ impl Claude {
             &tools,
             "--system-prompt",
             turn.system,
-        ];
-        match turn.resumed {
-            Some(session) => more.extend(["--resume", session]),
-            None => more.extend(["--session-id", turn.fresh]),
+        ]);
+        if !turn.tools.is_empty() {
+            // The tools that there are still ask for permission, and nobody is there to give it.
+            arguments.extend(["--allowedTools", &tools]);
         }
-        arguments.extend(more.into_iter().map(str::to_owned));
-        arguments
+        match turn.resumed {
+            Some(session) => arguments.extend(["--resume", session]),
+            None => arguments.extend(["--session-id", turn.fresh]),
+        }
+        arguments.into_iter().map(str::to_owned).collect()
     }
 
     fn streamed(&mut self, event: &Value) -> Vec<Said> {

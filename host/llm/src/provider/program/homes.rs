@@ -22,26 +22,28 @@ const MODE: u32 = 0o700;
 pub(super) struct Home {
     /// The program's `HOME`.
     pub(super) home: PathBuf,
-    /// The program's folder for temporary files, in its home.
+    /// The program's folder for temporary files of this turn. Not in its home, where the program
+    /// could put anything in its place.
     pub(super) temporary: PathBuf,
     sessions: PathBuf,
 }
 
 impl Home {
-    /// Makes the home of an agent, if it is not there.
+    /// Makes the home of an agent, if it is not there, and a folder for a turn of this name.
     ///
     /// # Errors
-    /// It cannot be made.
-    pub(super) fn open(homes: &Path, agent: AgentId) -> std::io::Result<Self> {
+    /// One of them cannot be made.
+    pub(super) fn open(homes: &Path, agent: AgentId, turn: &str) -> std::io::Result<Self> {
         let own = homes.join(agent.to_string());
         let home = own.join("home");
         let made = Self {
-            temporary: home.join("tmp"),
+            temporary: own.join("tmp").join(turn),
             sessions: own.join("sessions"),
             home,
         };
         let mut builder = DirBuilder::new();
         builder.recursive(true).mode(MODE);
+        builder.create(&made.home)?;
         builder.create(&made.temporary)?;
         builder.create(&made.sessions)?;
         Ok(made)
@@ -92,7 +94,7 @@ mod tests {
     #[test]
     fn a_session_goes_on_once_and_only_from_where_it_is() {
         let homes = tempfile::tempdir().unwrap();
-        let home = Home::open(homes.path(), AgentId(Uuid::nil())).unwrap();
+        let home = Home::open(homes.path(), AgentId(Uuid::nil()), "t").unwrap();
         assert!(!home.take_up("s-1", 0).unwrap());
         home.put_down("s-1", 2).unwrap();
         assert!(!home.take_up("s-1", 1).unwrap(), "a fork from before");
@@ -107,13 +109,26 @@ mod tests {
     fn two_agents_have_two_homes_and_each_is_its_owners_alone() {
         use std::os::unix::fs::PermissionsExt;
         let homes = tempfile::tempdir().unwrap();
-        let [one, other] =
-            [1, 2].map(|id| Home::open(homes.path(), AgentId(Uuid::from_u128(id))).unwrap());
+        let open = |id| Home::open(homes.path(), AgentId(Uuid::from_u128(id)), "t").unwrap();
+        let [one, other] = [1, 2].map(open);
         assert_ne!(one.home, other.home);
         let mode = std::fs::metadata(&one.home).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o700);
-        assert!(one.temporary.starts_with(&one.home));
+        assert_ne!(one.temporary, other.temporary);
         one.put_down("s", 1).unwrap();
         assert!(!other.take_up("s", 1).unwrap());
+    }
+
+    #[test]
+    fn nothing_in_a_home_is_in_the_way_of_the_next_turn() {
+        let homes = tempfile::tempdir().unwrap();
+        let open = |turn| Home::open(homes.path(), AgentId(Uuid::nil()), turn).unwrap();
+        let first = open("1");
+        for name in ["tmp", "sessions", "home"] {
+            std::fs::write(first.home.join(name), "").unwrap();
+        }
+        let second = open("2");
+        assert!(second.temporary.is_dir() && second.temporary != first.temporary);
+        assert!(!second.temporary.starts_with(&second.home));
     }
 }

@@ -174,10 +174,13 @@ fn claude_reads_its_prompt_from_stdin_and_nothing_after_it() {
         login: true,
         ..turn(Some("s1"), &tools)
     };
-    let arguments = Cli::Claude.arguments(&login);
-    assert!(!arguments.contains(&"--bare".to_owned()));
-    assert!(arguments.contains(&"Read,Grep".to_owned()));
-    assert_eq!(arguments[arguments.len() - 2..], ["--resume", "s1"]);
+    let arguments = Cli::Claude.arguments(&login).join(" ");
+    assert_eq!(
+        arguments,
+        "-p --setting-sources user --strict-mcp-config --output-format stream-json --verbose \
+         --include-partial-messages --model large --tools Read,Grep --system-prompt Be brief. \
+         --allowedTools Read,Grep --resume s1"
+    );
 }
 
 #[test]
