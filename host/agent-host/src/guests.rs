@@ -102,6 +102,26 @@ pub(crate) async fn load_file(
         .map_err(|error: LoadError| Failure::new(Exit::Failed, error))
 }
 
+/// Checks that no component's file is larger than the configuration permits. Whatever else keeps
+/// one from being loaded is left to whoever loads it.
+///
+/// # Errors
+/// The first one that is too large, with its name.
+pub(crate) fn check_sizes(loaded: &Loaded) -> Result<(), Failure> {
+    let max = usize::try_from(loaded.config.limits.component_bytes_max).unwrap_or(usize::MAX);
+    for (name, config) in wanted(loaded) {
+        let about = locate(loaded, &name, &config).map(std::fs::metadata);
+        let Ok(Ok(about)) = about else { continue };
+        let size = usize::try_from(about.len()).unwrap_or(usize::MAX);
+        if size > max {
+            let error = anyhow!(LoadError::TooLarge { size, max });
+            let context = format!("components.{name}: cannot be loaded");
+            return Err(Failure::new(Exit::Failed, error.context(context)));
+        }
+    }
+    Ok(())
+}
+
 /// The code, if it has the digest that the configuration pins.
 fn as_pinned(wasm: Vec<u8>, pinned: Digest) -> Result<Vec<u8>, Failure> {
     let found = Digest::of(&wasm);

@@ -9,26 +9,34 @@
 //! - keeping up with the file, requests and SIGHUP while the host serves: `reload/keep.rs`
 //! - the keys that are read again, and those that need a restart: `reload/keys.rs`
 //! - looks at files, and the files that a configuration names: `reload/watch.rs`, `reload/files.rs`
-//! - what is told of a change: `reload/tell.rs`, `reload/report.rs`
+//! - the code of the components, loaded or kept: `reload/code.rs`
+//! - what is told of a change or a refusal: `reload/tell.rs`, `reload/report.rs`,
+//!   `reload/refused.rs`
 
+mod code;
 mod files;
 mod keep;
 mod keys;
+mod refused;
 mod report;
 mod tell;
 pub(crate) mod watch;
 
 pub(crate) use files::no_sources;
 pub(crate) use keep::{Ways, keep_up};
+pub(crate) use refused::Refused;
 
-use crate::config::{self, ComponentConfig, Config, Loaded};
+use crate::config::{self, Config, Loaded};
 use crate::failure::{Exit, Failure};
 use crate::guests;
 use crate::models;
-use crate::serve::{folders_of, open_folders, refuse_errors, skill_folders, warnings, way_out};
+use crate::serve::{
+    folders_of, open_folders, refuse_errors, skill_folders, startable, warnings, way_out,
+};
 use crate::terminal::Terminal;
 use anyhow::anyhow;
 use broker::{Broker, Catalogue, Entry, RefusedReload, Reload, Settings};
+use code::has_code_of;
 use domain::difference::{Difference, differences};
 use domain::digest::Digest;
 use domain::event::ReloadCause;
@@ -177,7 +185,6 @@ impl Reloading {
                 Ok(outcome)
             }
             Err(refused) => {
-                let refused = refused.beside(&self.needing_restart);
                 self.record(wish, &refused).await;
                 self.tell(
                     CONFIGURATION,
@@ -209,7 +216,8 @@ impl Reloading {
         }
     }
 
-    /// Reads the file. It must be the same before and after, or it was still being written.
+    /// Reads the file, for the host's data folder. It must be the same before and after, or it was
+    /// still being written.
     fn read(&self) -> Result<Loaded, Refused> {
         let variables = std::env::vars_os().filter_map(|(name, value)| {
             Some((name.into_string().ok()?, value.into_string().ok()?))
@@ -221,14 +229,49 @@ impl Reloading {
             let error = anyhow!("`{}` changed while it was read", file.display());
             return Err(Refused::for_now(Failure::from(error)));
         }
-        read.map_err(|error| Refused::for_good(Failure::new(Exit::Usage, error)))
+        let read = read.map_err(|error| Refused::for_good(Failure::new(Exit::Usage, error)))?;
+        Ok(Loaded {
+            data: self.host.loaded.data.clone(),
+            ..read
+        })
     }
 
     async fn try_reload(&mut self, wish: &Wish) -> Result<Outcome, Refused> {
         let read = self.read()?;
-        self.name_what_needs_a_restart(&read.config).await;
-        let next = self.beside_the_rest(read);
+        let next = self.beside_the_rest(read.clone());
         self.wanted = next.clone();
+        self.check_whole(read.clone()).await?;
+        let other_code = self.other_code(&next, wish.holds_code).await?;
+        self.name_what_needs_a_restart(&read.config, other_code)
+            .await;
+        let served = Box::pin(self.serve_next(next, wish)).await;
+        served.map_err(|refused| refused.beside(&self.needing_restart))
+    }
+
+    /// Refuses a file with which no host starts, as a start and `config check` do. Nothing that is
+    /// set up for that stays. The code of an author of plugins is looked at piece by piece.
+    async fn check_whole(&self, read: Loaded) -> Result<(), Refused> {
+        let has_whole_code = !self.is_for_author;
+        let check = move || -> Result<(), Failure> {
+            // What it warns of would be told again and again; a start tells it.
+            let silent = tracing::Dispatch::none();
+            let set_up = || startable(&read, &config::check(&read));
+            drop(tracing::dispatcher::with_default(&silent, set_up)?);
+            if has_whole_code {
+                guests::check_sizes(&read)?;
+            }
+            Ok(())
+        };
+        let checked = tokio::task::spawn_blocking(check).await;
+        // The files that it names are not looked at, so that they may be right at the next attempt.
+        checked
+            .map_err(|error| Refused::for_now(error.into()))?
+            .map_err(Refused::for_now)
+    }
+
+    /// Serves a configuration whose file a host can start with, if what is read at a start only
+    /// permits it.
+    async fn serve_next(&mut self, next: Loaded, wish: &Wish) -> Result<Outcome, Refused> {
         refuse_errors(&config::check(&next)).map_err(Refused::for_now)?;
         way_out(&next).map_err(Refused::for_good)?;
         let entries = self.entries(&next, wish.holds_code).await?;
@@ -317,42 +360,6 @@ impl Reloading {
         next
     }
 
-    /// Loads the components. For an author, one that cannot be loaded keeps its code, if it has any
-    /// that may run.
-    async fn entries(&mut self, next: &Loaded, hold_code: bool) -> Result<Vec<Entry>, Refused> {
-        let before = self.host.broker.catalogue();
-        let mut entries = Vec::new();
-        for (name, config) in guests::wanted(next) {
-            let kept = before
-                .entry(&name)
-                .and_then(|present| kept(present, next, &config));
-            let is_held = hold_code && self.has_path_of(&name, &config);
-            if let Some(kept) = kept.clone().filter(|_| is_held) {
-                entries.push(kept);
-                continue;
-            }
-            let loaded = guests::load_one(next, &self.host.runtime, name.clone(), &config).await;
-            match (loaded, kept) {
-                (Ok(entry), _) => {
-                    self.told.remove(&name);
-                    entries.push(entry);
-                }
-                (Err(failure), Some(kept)) if self.is_for_author => {
-                    self.tell(&name, &failure, "the code that was served goes on");
-                    entries.push(kept);
-                }
-                (Err(failure), _) => return Err(Refused::for_good(failure)),
-            }
-        }
-        Ok(entries)
-    }
-
-    /// Returns whether a component is served from the file that is configured for it.
-    fn has_path_of(&self, name: &str, config: &ComponentConfig) -> bool {
-        let served = guests::wanted(&self.host.loaded);
-        served.get(name).map(|served| &served.path) == Some(&config.path)
-    }
-
     async fn catalogue(
         &self,
         next: &Loaded,
@@ -378,15 +385,16 @@ impl Reloading {
             .map_err(|misfit| Refused::for_good(Failure::new(Exit::Usage, misfit)))
     }
 
-    /// Names the changed keys that are read at a start only. That of a rule file stands for what is
-    /// in it.
-    async fn name_what_needs_a_restart(&mut self, read: &Config) {
+    /// Names the changed keys that are read at a start only. That of a rule file or of a component's
+    /// file stands for what is in it.
+    async fn name_what_needs_a_restart(&mut self, read: &Config, other_code: Vec<String>) {
         let mut changed = keys::read_at_a_start(&json!(self.start.config), &json!(read));
         let scripts = digests(scripts(&self.host.loaded)).await;
         let other = scripts
             .into_iter()
             .filter(|(key, digest)| self.scripts.get(key) != Some(digest));
         changed.extend(other.map(|(key, _)| key));
+        changed.extend(other_code);
         if changed == self.needing_restart {
             return;
         }
@@ -409,73 +417,4 @@ impl Reloading {
             )]
         });
     }
-}
-
-/// A refusal of a configuration as a whole.
-#[derive(Debug)]
-pub(crate) struct Refused {
-    pub(crate) failure: Failure,
-    /// True if it may be accepted without a change of a file that is looked at.
-    pub(crate) may_change: bool,
-}
-
-impl Refused {
-    /// The same, with the changes that are read at a start only: what is missing may be among them.
-    fn beside(self, needing_restart: &[String]) -> Self {
-        if needing_restart.is_empty() || self.failure.advice.is_some() {
-            return self;
-        }
-        let advice = format!(
-            "changed as well, and read at a start only: {}; restart the host if it needs them",
-            needing_restart.join(", ")
-        );
-        Self {
-            failure: self.failure.advise(advice),
-            ..self
-        }
-    }
-
-    /// Returns the reason in words, with the way out of it.
-    pub(crate) fn reason(&self) -> String {
-        let causes = self.failure.error.chain().map(ToString::to_string);
-        let reason: Vec<String> = causes.chain(self.failure.advice.clone()).collect();
-        reason.join("; ")
-    }
-
-    fn for_good(failure: Failure) -> Self {
-        Self {
-            failure,
-            may_change: false,
-        }
-    }
-
-    fn for_now(failure: Failure) -> Self {
-        Self {
-            failure,
-            may_change: true,
-        }
-    }
-}
-
-/// Returns the present code of a component under its next grant; none if another one is pinned.
-fn kept(present: &Entry, next: &Loaded, config: &ComponentConfig) -> Option<Entry> {
-    let may_run = config
-        .sha256
-        .is_none_or(|pinned| pinned == present.component.digest());
-    may_run.then(|| Entry {
-        name: present.name.clone(),
-        component: present.component.clone(),
-        grant: config.grant(&present.name, next.folder()),
-        is_pinned: config.sha256.is_some(),
-    })
-}
-
-/// Returns whether components are the ones that are served, by their code.
-fn has_code_of(entries: &[Entry], served: &Catalogue) -> bool {
-    entries.len() == served.entries().count()
-        && entries.iter().all(|entry| {
-            served
-                .entry(&entry.name)
-                .is_some_and(|served| served.component.digest() == entry.component.digest())
-        })
 }

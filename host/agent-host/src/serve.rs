@@ -2,8 +2,10 @@
 
 mod announcing;
 mod listening;
+mod startable;
 
 pub(crate) use announcing::warnings;
+pub(crate) use startable::startable;
 
 use crate::cli::{self, COMPILE_COMMAND};
 use crate::config::{self, Finding, LimitsConfig, Loaded, Severity};
@@ -11,7 +13,6 @@ use crate::dev::Dev;
 use crate::failure::{Exit, Failure};
 use crate::guests;
 use crate::log::LogRedaction;
-use crate::models::gateway;
 use crate::reload::watch::Look;
 use crate::reload::{self, Host, Reloading, Ways};
 use crate::terminal::Terminal;
@@ -82,8 +83,8 @@ pub(crate) async fn serve(
         file: Look::at([loaded.file.clone()]),
     };
     apply(options, &mut loaded);
-    refuse_errors(&config::check(&loaded))?;
-    let means = means(&loaded, redaction).await?;
+    let gateway = startable(&loaded, &config::check(&loaded))?;
+    let means = means(&loaded, gateway, redaction).await?;
     let data = loaded.data_dir();
     make_private(&data)?;
     let token_file = loaded.token_file();
@@ -179,9 +180,12 @@ struct Means {
 }
 
 /// Reads the inputs of a broker. From here on the log has no secrets.
-async fn means(loaded: &Loaded, redaction: &LogRedaction) -> Result<Means, Failure> {
+async fn means(
+    loaded: &Loaded,
+    gateway: Gateway,
+    redaction: &LogRedaction,
+) -> Result<Means, Failure> {
     let secrets = read_secrets(loaded).await?;
-    let gateway = gateway(loaded)?;
     // The keys of providers are nobody's to see either, wherever they come back.
     let secrets = secrets.hiding(gateway.redactor());
     redaction.drop_over(secrets.redactor().clone());

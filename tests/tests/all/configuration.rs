@@ -1,6 +1,7 @@
 //! The configuration of a host that serves: it is read again when its file changes, on request and
 //! on SIGHUP, and each turn runs under one whole of it.
 
+mod agreeing;
 mod design;
 mod under_load;
 mod under_way;
@@ -11,6 +12,7 @@ use domain::digest::Digest;
 use reqwest::Method;
 use rustix::process::Signal;
 use serde_json::{Value, json};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::Duration;
 
@@ -270,6 +272,7 @@ async fn what_needs_a_restart_is_named_and_no_value_of_a_secret_is_on_record() {
     let (folder, host) = started(with(json!({}), json!({}))).await;
     let key = folder.path().join("key");
     std::fs::write(&key, "canary-4711").unwrap();
+    std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o600)).unwrap();
     let next = with(
         json!({ "weather": { "file": key } }),
         json!({

@@ -3,8 +3,7 @@
 use crate::cli::Config;
 use crate::config::{Finding, Loaded, Severity, check, mute, schema, unmatched, wanted};
 use crate::failure::{Exit, Failure};
-use crate::models::gateway;
-use crate::serve::{load_catalogue, refuse_errors};
+use crate::serve::{load_catalogue, startable};
 use crate::terminal::Terminal;
 use anyhow::anyhow;
 use serde_json::json;
@@ -41,8 +40,7 @@ pub(super) async fn run(
 async fn check_all(loaded: &Loaded, terminal: Terminal) -> Result<usize, Failure> {
     let mut findings = check(loaded);
     show_warnings(&findings, terminal);
-    refuse_errors(&findings)?;
-    gateway(loaded)?;
+    startable(loaded, &findings)?;
     let data = loaded.data_dir();
     let catalogue = load_catalogue(loaded).await?;
     let names: Vec<&str> = catalogue

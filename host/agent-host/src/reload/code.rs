@@ -1,0 +1,100 @@
+//! The code of the components when the configuration is read again: loaded, or kept.
+
+use super::Reloading;
+use super::refused::Refused;
+use crate::config::{ComponentConfig, Loaded};
+use crate::guests;
+use broker::{Catalogue, Entry};
+
+impl Reloading {
+    /// Loads the components. For an author, one that cannot be loaded keeps its code, if it has any
+    /// that may run.
+    pub(super) async fn entries(
+        &mut self,
+        next: &Loaded,
+        hold_code: bool,
+    ) -> Result<Vec<Entry>, Refused> {
+        let before = self.host.broker.catalogue();
+        let mut entries = Vec::new();
+        for (name, config) in guests::wanted(next) {
+            let kept = before
+                .entry(&name)
+                .and_then(|present| kept(present, next, &config));
+            let is_held = hold_code && self.has_path_of(&name, &config);
+            if let Some(kept) = kept.clone().filter(|_| is_held) {
+                entries.push(kept);
+                continue;
+            }
+            let loaded = guests::load_one(next, &self.host.runtime, name.clone(), &config).await;
+            match (loaded, kept) {
+                (Ok(entry), _) => {
+                    self.told.remove(&name);
+                    entries.push(entry);
+                }
+                (Err(failure), Some(kept)) if self.is_for_author => {
+                    self.tell(&name, &failure, "the code that was served goes on");
+                    entries.push(kept);
+                }
+                (Err(failure), _) => return Err(Refused::for_good(failure)),
+            }
+        }
+        Ok(entries)
+    }
+
+    /// Returns the keys of the components that keep their code though other code is in their files:
+    /// a start takes that. An author of plugins has it served as soon as it is right.
+    pub(super) async fn other_code(
+        &self,
+        next: &Loaded,
+        hold_code: bool,
+    ) -> Result<Vec<String>, Refused> {
+        let mut other = Vec::new();
+        if self.is_for_author || !hold_code {
+            return Ok(other);
+        }
+        let before = self.host.broker.catalogue();
+        for (name, config) in guests::wanted(next) {
+            let held = before
+                .entry(&name)
+                .filter(|present| kept(present, next, &config).is_some())
+                .filter(|_| self.has_path_of(&name, &config));
+            let Some(held) = held else { continue };
+            let key = format!("components.{name}.path");
+            let in_file = guests::load_one(next, &self.host.runtime, name, &config).await;
+            let in_file = in_file.map_err(Refused::for_now)?;
+            if in_file.component.digest() != held.component.digest() {
+                other.push(key);
+            }
+        }
+        Ok(other)
+    }
+
+    /// Returns whether a component is served from the file that is configured for it.
+    fn has_path_of(&self, name: &str, config: &ComponentConfig) -> bool {
+        let served = guests::wanted(&self.host.loaded);
+        served.get(name).map(|served| &served.path) == Some(&config.path)
+    }
+}
+
+/// Returns the present code of a component under its next grant; none if another one is pinned.
+fn kept(present: &Entry, next: &Loaded, config: &ComponentConfig) -> Option<Entry> {
+    let may_run = config
+        .sha256
+        .is_none_or(|pinned| pinned == present.component.digest());
+    may_run.then(|| Entry {
+        name: present.name.clone(),
+        component: present.component.clone(),
+        grant: config.grant(&present.name, next.folder()),
+        is_pinned: config.sha256.is_some(),
+    })
+}
+
+/// Returns whether components are the ones that are served, by their code.
+pub(super) fn has_code_of(entries: &[Entry], served: &Catalogue) -> bool {
+    entries.len() == served.entries().count()
+        && entries.iter().all(|entry| {
+            served
+                .entry(&entry.name)
+                .is_some_and(|served| served.component.digest() == entry.component.digest())
+        })
+}
