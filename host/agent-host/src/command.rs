@@ -40,6 +40,7 @@ use crate::dev::dev;
 use crate::failure::{Exit, Failure};
 use crate::invocation;
 use crate::log;
+use crate::reload::watch::Look;
 use crate::serve::{Manner, serve};
 use crate::terminal::Terminal;
 use std::path::Path;
@@ -58,9 +59,12 @@ pub(crate) async fn run(cli: Cli, terminal: Terminal) -> Result<(), Failure> {
     }
     match command {
         Command::Serve(options) => {
+            // Before it is read: what changes from then on is a change.
+            let file = look_at(config.as_deref());
             let loaded = load()?;
             let redaction = log::begin(&loaded.config.server.log);
-            Box::pin(serve(loaded, Manner::of(&options), terminal, &redaction)).await
+            let manner = Manner::of(&options, file);
+            Box::pin(serve(loaded, manner, terminal, &redaction)).await
         }
         Command::Dev(options) => {
             let loaded = load()?;
@@ -103,6 +107,12 @@ pub(crate) async fn run(cli: Cli, terminal: Terminal) -> Result<(), Failure> {
         // Done before anything else is, so that it is limited from its beginning.
         Command::CompileComponent(_) | Command::KeepProgram | Command::ConfineProgram(_) => Ok(()),
     }
+}
+
+/// Looks at the file of the configuration. One that is not there is told when it is read.
+fn look_at(named: Option<&Path>) -> Look {
+    let file = locate(named).ok();
+    Look::at(file.and_then(|file| std::path::absolute(file).ok()))
 }
 
 /// Reads the configuration of a file, for the data folder that the command line names if it names

@@ -10,7 +10,7 @@ use crate::cli;
 use crate::config::{Config, Loaded};
 use crate::failure::{Exit, Failure};
 use crate::log::LogRedaction;
-use crate::reload::watch::{Settling, Sources};
+use crate::reload::watch::{Look, Settling, Sources};
 use crate::reload::{Reloading, Ways, Wish, no_sources};
 use crate::serve::{Manner, apply, serve};
 use crate::terminal::Terminal;
@@ -86,6 +86,8 @@ pub(crate) async fn dev(
     };
     let manner = Manner {
         options: &options.serve,
+        // It is read again at once, whether it has changed or not.
+        file: Look::default(),
         dev: Some(dev),
     };
     Box::pin(serve(loaded, manner, terminal, redaction)).await

@@ -53,14 +53,20 @@ const CLOCK_FILE: &str = "clock";
 /// The manner of serving.
 pub(crate) struct Manner<'a> {
     pub(crate) options: &'a cli::Serve,
+    /// The look at the file from before it was read.
+    pub(crate) file: Look,
     /// The part that takes up changes meanwhile.
     pub(crate) dev: Option<Dev>,
 }
 
 impl<'a> Manner<'a> {
-    /// Serves what there is at the start.
-    pub(crate) fn of(options: &'a cli::Serve) -> Self {
-        Self { options, dev: None }
+    /// Serves what there is at the start, and the changes of the file since this look at it.
+    pub(crate) fn of(options: &'a cli::Serve, file: Look) -> Self {
+        Self {
+            options,
+            file,
+            dev: None,
+        }
     }
 }
 
@@ -76,11 +82,11 @@ pub(crate) async fn serve(
 ) -> Result<(), Failure> {
     // Before anything else: from now on a terminal that goes away does not end the process.
     let hangups = signal(SignalKind::hangup())?;
-    let Manner { options, dev } = manner;
+    let Manner { options, file, dev } = manner;
     let of_file = dev.as_ref().map_or(&loaded.config, |dev| &dev.started_with);
     let start = reload::Start {
         config: of_file.clone(),
-        file: Look::at([loaded.file.clone()]),
+        file,
     };
     apply(options, &mut loaded);
     let gateway = startable(&loaded, &config::check(&loaded))?;
