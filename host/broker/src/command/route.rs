@@ -235,7 +235,9 @@ impl Broker {
                 .await?;
             PostOutcome::Configured(self.queue_said(configured.queue))
         } else {
-            let row = self.session_for(&command.user, &target, session).await?;
+            let row = self
+                .session_for_words(&command.user, &target, session)
+                .await?;
             let labels = command.labels;
             let command = PostMessage {
                 target,
