@@ -244,7 +244,7 @@ impl Reloading {
         let other_code = self.other_code(&next, wish.holds_code).await?;
         self.name_what_needs_a_restart(&read.config, other_code)
             .await;
-        let served = self.serve_next(next, wish).await;
+        let served = Box::pin(self.serve_next(next, wish)).await;
         served.map_err(|refused| refused.beside(&self.needing_restart))
     }
 

@@ -72,8 +72,8 @@ pub(crate) const AGENT_COMMAND: &[Code] = &[
     (410, "AGENT_PURGED"),
 ];
 /// Codes of every command that sends something to an agent. An agent made for one piece of work is
-/// dead some time after it.
-pub(crate) const LIVE_AGENT: &[Code] = &[(409, "AGENT_DEAD")];
+/// dead some time after it, and one whose definition was taken away takes nothing.
+pub(crate) const LIVE_AGENT: &[Code] = &[(409, "AGENT_DEAD"), (409, "DEFINITION_GONE")];
 /// Codes of every command on an agent that goes through the topmost one above it.
 pub(crate) const TOPMOST_AGENT: &[Code] = &[(409, "AGENT_SPAWNED")];
 /// Codes of commands that stop a turn. An archived agent's turns can be stopped too.

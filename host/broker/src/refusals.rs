@@ -214,6 +214,15 @@ pub(crate) fn definition_not_found(named: &str, known: &[String]) -> Refusal {
     not_found("DEFINITION_NOT_FOUND", message)
 }
 
+/// The refusal of words to an agent whose definition was taken away.
+pub(crate) fn definition_gone(definition: impl std::fmt::Display) -> Refusal {
+    let message = format!(
+        "the definition `{definition}` is no longer configured: its agents can be looked at, and \
+         take no words"
+    );
+    conflict("DEFINITION_GONE", message)
+}
+
 pub(crate) fn too_large(bytes: usize, max: usize) -> Refusal {
     let message = format!("the message has {bytes} bytes and may have {max}");
     Refusal::new(RefusalKind::TooLarge, "MESSAGE_TOO_LARGE", message).at("/content")

@@ -270,6 +270,23 @@ async fn what_needs_a_restart_is_named_and_no_value_of_a_secret_is_on_record() {
         config
     };
     let (folder, host) = started(with(json!({}), json!({}))).await;
+    // A secret where its name belongs keeps the file from being served, and is not told on.
+    let mut pasted = with(json!({}), json!({}));
+    pasted["components"]["effects"]["secrets"] = json!([{
+        "secret": "canary-4711", "host": "peer.example", "slot": { "header": "authorization" },
+    }]);
+    put(&folder, &text_of(pasted));
+    let refused = reload(&host).await;
+    assert_eq!(refused.status, 422, "{refused:?}");
+    let on_record = events_of(&host, "config.refused.v1").await;
+    assert!(!on_record.is_empty());
+    let said = json!([refused.body, on_record]).to_string() + &folder.log();
+    assert!(
+        said.contains("components.effects.secrets[0].secret"),
+        "{said}"
+    );
+    assert!(!said.contains("canary-4711"), "{said}");
+
     let key = folder.path().join("key");
     std::fs::write(&key, "canary-4711").unwrap();
     std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o600)).unwrap();

@@ -271,6 +271,48 @@ async fn a_user_makes_an_agent_within_a_template_and_it_outlives_a_restart() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_definition_that_its_user_removes_takes_its_open_turns_along() {
+    let maker = puppet("maker", json!({ "templateFor": ["ada"] }));
+    let (_folder, host) = started(&json!([maker])).await;
+    let ada = host.user("ada", &["read", "write"]).await;
+    let new = json!({ "template": "maker", "display_name": "Trips" });
+    let made = ask(&ada, Method::POST, "/api/definitions", &new).await;
+    assert_eq!(made.status, 201, "{made:?}");
+    let id = made.text("definition");
+    let opened = open(&ada, &id).await;
+    let agent = opened.text("agent_id");
+    let session = format!("/api/agents/{agent}/sessions/{}", opened.text("id"));
+    let messages = format!("{session}/messages");
+    let steps = json!([{ "until": "all", "start": [{ "key": "q", "client": "question" }] }]);
+    let asks = json!({ "content": json!({ "steps": steps }).to_string() });
+    let said = ask(&ada, Method::POST, &messages, &asks).await;
+    assert_eq!(said.status, 202, "{said:?}");
+    let widget = |seen: &Value| seen["ui_state"]["active_widget"].clone();
+    let seen = until(&ada, &session, |seen| !widget(seen).is_null()).await;
+    let answer = json!({ "call_id": widget(&seen)["tool_call_id"], "response": "yes" });
+
+    let path = format!("/api/definitions/{id}");
+    let removed = ada.ask(Method::DELETE, &path, None).await.unwrap();
+    assert_eq!(removed.status, 200, "{removed:?}");
+    let seen = until(&ada, &session, |seen| seen["run_id"].is_null()).await;
+    assert!(widget(&seen).is_null(), "{seen}");
+    let told = seen["messages"].to_string();
+    assert!(told.contains("is no longer configured"), "{told}");
+    let respond = format!("/api/agents/{agent}/respond");
+    for (path, body) in [(&respond, &answer), (&messages, &asks)] {
+        let refused = ask(&ada, Method::POST, path, body).await;
+        assert_eq!(
+            (refused.status, refused.text("code").as_str()),
+            (409, "DEFINITION_GONE"),
+            "{path} {refused:?}"
+        );
+    }
+    let seen = get(&ada, &session).await.body;
+    assert_eq!(seen["waiting"], 0, "{seen}");
+    assert!(host.stop().await.success());
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn nobody_makes_an_agent_beyond_the_template_or_their_own_authority() {
     let mut config = puppets(&json!([template(), puppet("plain", json!({}))]));
     config["pathRules"] = json!([

@@ -391,6 +391,25 @@ async fn a_switch_that_leads_nowhere_and_a_return_at_the_wrong_moment_are_refuse
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_return_to_an_agent_whose_definition_is_gone_is_refused_for_that() {
+    let (folder, host) = town().await;
+    let first = open(&host, "cook").await;
+    let words = json!({ "agent": "smith", "message": "plan horseshoes" });
+    let there = ask(&host, &format!("{first}/switch"), &words, "a").await;
+    let second = place(&there);
+    idle(&host, &second, 1).await;
+    let text = std::fs::read_to_string(folder.config_file()).unwrap();
+    let mut config: Value = serde_json::from_str(&text).unwrap();
+    config["agents"].as_array_mut().unwrap().remove(0);
+    folder.configure(config);
+    let taken = host.post("/api/config/reload", &json!({})).await.unwrap();
+    assert_eq!(taken.status, 200, "{taken:?}");
+    let back = ask(&host, &format!("{second}/return"), &json!({}), "b").await;
+    assert_eq!(refusal(&back), (409, "DEFINITION_GONE".to_owned()));
+    host.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn chat_goes_to_another_agent_and_back_by_its_commands() {
     let (folder, host) = town().await;
     let mut chat = folder.program(&["chat", "--quiet", "--agent", "cook"]);

@@ -2,7 +2,7 @@
 
 use super::document::Config;
 use super::finding::{Finding, error, warning};
-use super::{network, ranges};
+use super::{network, ranges, secrets};
 use domain::definition::{AgentType, Definition};
 use domain::egress::Scheme;
 use domain::external::{COMPONENT, ExternalSettings};
@@ -105,10 +105,7 @@ fn wrong_with_secret(
 ) -> Option<String> {
     let secret = &program.secret;
     if !config.secrets.contains_key(secret) {
-        return Some(format!(
-            "there is no secret `{secret}` in `secrets`; add it, such as `[secrets.{secret}]` with \
-             `env` or `file`"
-        ));
+        return Some(secrets::not_there(config));
     }
     let shares = |other: &&Definition| {
         let is_other = other.agent_id != definition.agent_id;
@@ -223,7 +220,7 @@ mod tests {
                 } })
                 )]),
                 "a.external.secret",
-                "[secrets.gone]",
+                "[secrets.NAME]",
             ),
             (
                 json!([agent(
@@ -261,6 +258,25 @@ mod tests {
             "external": { "inputUrl": "https://peer.example/in", "secret": "peer" },
         }]);
         assert!(found(&chat)[0].contains("only with `type = \"external\"`"));
+    }
+
+    #[test]
+    fn a_secret_in_the_place_of_its_name_is_not_repeated() {
+        let found = found(&json!([agent(
+            "a",
+            &json!({ "external": {
+                "inputUrl": "https://peer.example/in", "secret": "sk-live-12345",
+            } })
+        )]));
+        assert!(
+            found[0].contains("a.external.secret: it names no secret"),
+            "{found:?}"
+        );
+        assert!(
+            found[0].contains("`peer`"),
+            "those that are there: {found:?}"
+        );
+        assert!(!found.concat().contains("12345"), "{found:?}");
     }
 
     #[test]

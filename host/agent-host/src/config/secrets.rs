@@ -2,7 +2,7 @@
 //! one.
 
 use super::component::EnvironmentValue;
-use super::document::Loaded;
+use super::document::{Config, Loaded};
 use super::finding::{Finding, error, warning};
 use crate::invocation::quoted;
 use domain::secret::{
@@ -288,10 +288,7 @@ pub(super) fn check(loaded: &Loaded, findings: &mut Vec<Finding>) {
         for (index, grant) in component.secrets.iter().enumerate() {
             let key = format!("components.{name}.secrets[{index}]");
             if !config.secrets.contains_key(&grant.secret) {
-                findings.push(error(
-                    format!("{key}.secret"),
-                    format!("there is no secret `{}` in `secrets`", grant.secret),
-                ));
+                findings.push(error(format!("{key}.secret"), not_there(config)));
             }
             findings.extend(
                 grant
@@ -326,6 +323,23 @@ pub(super) fn check(loaded: &Loaded, findings: &mut Vec<Finding>) {
             error(format!("components.{name}.environment.{variable}"), message)
         }));
     }
+}
+
+/// Describes a name that no secret has, without the name: it may be the secret itself.
+pub(super) fn not_there(config: &Config) -> String {
+    let names: Vec<String> = config
+        .secrets
+        .keys()
+        .map(|name| format!("`{name}`"))
+        .collect();
+    let known = match names.as_slice() {
+        [] => "which has none".to_owned(),
+        names => format!("which has {}", names.join(", ")),
+    };
+    format!(
+        "it names no secret of `secrets`, {known}; add one there, such as `[secrets.NAME]` with \
+         `env` or `file`; if this is the secret itself, it does not belong here"
+    )
 }
 
 /// The secret that a variable of the host's environment holds.

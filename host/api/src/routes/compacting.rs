@@ -33,6 +33,7 @@ pub(super) struct Compacting {
     extensions(("x-codes" = json!(codes::join(&[
         RECORDING, AGENT_COMMAND, SESSION, DRIVER,
         &[
+            (409, "DEFINITION_GONE"),
             (409, "NOTHING_TO_COMPACT"),
             (409, "RUN_OPEN"),
             (409, "SESSION_CLOSED"),

@@ -187,7 +187,8 @@ pub(super) struct RemovedDefinition {
 
 /// Deletes a definition that you made; with the scope `admin` one that anybody made.
 ///
-/// Turns of its agents that have begun end with it. The agents stay, and take no words any more.
+/// The open turns of its agents end as failed, those that wait included. The agents stay, can be
+/// looked at, and take no words any more: 409 `DEFINITION_GONE`.
 #[utoipa::path(
     delete, path = "/api/definitions/{definition}", tag = "agents",
     operation_id = "deleteDefinition",

@@ -6,6 +6,7 @@ use crate::boxed::boxed;
 use crate::catalogue::Catalogue;
 use crate::journal::Context;
 use crate::serving::{Served, Settings};
+use domain::definition::DefinitionId;
 use domain::difference::{DIFFERENCES_MAX, Difference};
 use domain::digest::Digest;
 use domain::event::{ConfigRefused, ConfigReloaded, Event, REFUSAL_BYTES_MAX, ReloadCause};
@@ -53,7 +54,8 @@ pub struct Reloaded {
 impl Broker {
     /// Serves another configuration from now on, as a whole: every turn that begins after it is
     /// under it. A turn that has begun ends with the code, the tools, the models and the limits
-    /// that it began with, less what was taken away since, and may do what is granted now.
+    /// that it began with, less what was taken away since, and may do what is granted now. Those of
+    /// definitions that are gone end at once.
     ///
     /// The record of the change, and the admission of every changed component, are durable before
     /// anything runs under it. The definitions that users made are served with it, as far as their
@@ -97,8 +99,10 @@ impl Broker {
             }))
         });
         admit(core, &next, Occasion::Replacement, record).await?;
+        let gone = gone(&before.catalogue, &next.catalogue);
         core.serving.replace(next);
         core.runtime.forget_unused();
+        self.end_turns_of(gone);
         Ok(reloaded)
     }
 
@@ -146,12 +150,37 @@ impl Broker {
         let core = &self.core;
         let _replacing = core.replacing.lock().await;
         let made = core.store.made_definitions(MADE_DEFINITIONS_MAX).await?;
-        let settings = core.served().settings.clone();
-        let next = Served::new(next.with_all_made(&made), settings);
+        let before = core.served();
+        let next = Served::new(next.with_all_made(&made), before.settings.clone());
         admit(core, &next, Occasion::Replacement, None).await?;
+        let gone = gone(&before.catalogue, &next.catalogue);
         core.serving.replace(next);
         core.runtime.forget_unused();
+        self.end_turns_of(gone);
         Ok(())
+    }
+
+    /// Has the turns of definitions end that were taken away just now, those too that only wait:
+    /// their drivers are woken, and find that they are not configured any more.
+    pub(super) fn end_turns_of(&self, gone: Vec<DefinitionId>) {
+        if gone.is_empty() {
+            return;
+        }
+        let core = self.core.clone();
+        self.core.spawn(async move {
+            match core.store.sessions_running_as(&gone).await {
+                Ok(sessions) => {
+                    for session in sessions {
+                        core.wake_in_turn(session).await;
+                    }
+                }
+                Err(error) => tracing::warn!(
+                    error = &error as &dyn std::error::Error,
+                    "turns of definitions that were taken away could not be looked for; each ends \
+                     when it next goes on"
+                ),
+            }
+        });
     }
 
     /// Returns the settings that are served with the catalogue.
@@ -165,4 +194,12 @@ impl Broker {
     pub fn configuration(&self) -> Digest {
         self.core.served().version
     }
+}
+
+/// Returns the definitions of one catalogue that another one does not have.
+fn gone(before: &Catalogue, after: &Catalogue) -> Vec<DefinitionId> {
+    let ids = before.definitions().map(|definition| &definition.agent_id);
+    ids.filter(|id| after.definition(id).is_none())
+        .cloned()
+        .collect()
 }

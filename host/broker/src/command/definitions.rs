@@ -138,7 +138,8 @@ impl Broker {
         }
     }
 
-    /// Removes a definition that a user made. Its agents stay, and take no words any more.
+    /// Removes a definition that a user made. Its agents' open turns end. The agents stay, and take
+    /// no words any more.
     ///
     /// # Errors
     /// There is none that this user made; with `as_operator` none that any user made. It is one of
@@ -184,9 +185,9 @@ impl Broker {
         self.store().commit(commit).await?;
         let served = self.core.served();
         let next = Catalogue::clone(&served.catalogue).without_made(id);
-        // A turn that began with it ends with it.
         let next = Served::new(next, served.settings.clone());
         self.core.serving.replace(next);
+        self.end_turns_of(vec![id.clone()]);
         Ok(())
     }
 

@@ -1,7 +1,7 @@
 //! Reach of agents: the operator's rules on paths, and the agents that still take words.
 
 use super::{Broker, Error};
-use crate::refusals::{agent_dead, path_forbidden};
+use crate::refusals::{agent_dead, definition_gone, path_forbidden};
 use domain::path::PathAccess;
 use domain::refusal::Refusal;
 use domain::residency::{Residency, residency};
@@ -38,6 +38,22 @@ impl Broker {
             Ok(())
         } else {
             Err(path_forbidden(path, verdict))
+        }
+    }
+
+    /// Checks that the definition of an agent was not taken away.
+    pub(super) fn has_definition(&self, row: &AgentRow) -> Result<(), Refusal> {
+        let definition = &row.agent.definition;
+        if self
+            .core
+            .served()
+            .catalogue
+            .definition(definition)
+            .is_some()
+        {
+            Ok(())
+        } else {
+            Err(definition_gone(definition))
         }
     }
 

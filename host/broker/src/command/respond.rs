@@ -55,6 +55,7 @@ impl Broker {
         let (agent, role) = self
             .find_for(&command.user, &command.target, Right::Interact)
             .await?;
+        self.has_definition(&agent)?;
         let Some((run, session)) = self.store().operation_owner(command.call).await? else {
             return Err(nothing_pending(&agent.agent, &command, role));
         };

@@ -254,7 +254,9 @@ impl Broker {
                 .await?;
             PostOutcome::Configured(self.queue_said(configured.queue))
         } else {
-            let row = self.session_for(&command.user, &target, session).await?;
+            let row = self
+                .session_for_words(&command.user, &target, session)
+                .await?;
             let input = fresh::input();
             let noted = match routing.leaving {
                 Some(leaving) => leaving.to(&row, Some(input), self.core.now())?,

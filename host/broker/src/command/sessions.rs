@@ -23,8 +23,8 @@ use domain::user::UserId;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use store::{
-    Addressee, Commit, CommitError, Door, Expected, SessionFilter, SessionGuard, SessionRow,
-    SessionStatus, UserSession,
+    Addressee, AgentRow, Commit, CommitError, Door, Expected, SessionFilter, SessionGuard,
+    SessionRow, SessionStatus, UserSession,
 };
 
 /// The largest saved state of a half-filled widget, in bytes of JSON.
@@ -244,6 +244,30 @@ impl Broker {
         target: &Target,
         session: SessionId,
     ) -> Result<SessionRow, Error> {
+        self.commanded(user, target, session)
+            .await
+            .map(|(row, _)| row)
+    }
+
+    /// Returns a session for words in it, like [`Self::session_for`], if its agent's definition was
+    /// not taken away.
+    pub(super) async fn session_for_words(
+        &self,
+        user: &UserId,
+        target: &Target,
+        session: SessionId,
+    ) -> Result<SessionRow, Error> {
+        let (row, agent) = self.commanded(user, target, session).await?;
+        self.has_definition(&agent)?;
+        Ok(row)
+    }
+
+    async fn commanded(
+        &self,
+        user: &UserId,
+        target: &Target,
+        session: SessionId,
+    ) -> Result<(SessionRow, AgentRow), Error> {
         let (found, row) = tokio::join!(self.find(user, target), self.store().session(session));
         let (agent, role) = found?;
         let row = visible(row?, agent.agent.id, user, role, session)?;
@@ -253,11 +277,11 @@ impl Broker {
             return Err(agent_archived(agent.agent.id).into());
         }
         self.takes_words(&agent).await?;
-        Ok(row)
+        Ok((row, agent))
     }
 
-    /// Finds the session that a message is for, like [`Self::session_for`]; by one read of the
-    /// store where nothing stands in the way.
+    /// Finds the session that a message is for, like [`Self::session_for_words`]; by one read of
+    /// the store where nothing stands in the way.
     pub(super) async fn addressee(
         &self,
         user: &UserId,
@@ -271,17 +295,23 @@ impl Broker {
             return Ok(door.addressee);
         }
         // Whatever stands in the way is told by the rows themselves.
-        let row = self.session_for(user, target, session).await?;
+        let row = self.session_for_words(user, target, session).await?;
         Ok(Addressee::from(&row))
     }
 
-    /// Tells whether everything that [`Self::session_for`] asks of a message's sender holds.
+    /// Tells whether everything that [`Self::session_for_words`] asks of a message's sender holds.
     fn lets_in(&self, user: &UserId, door: &Door) -> bool {
         self.may_see(user, &door.path)
             && (door.role.sees_all_sessions() || door.user_id == *user)
             && door.role.permits(Right::Interact).is_ok()
             && self.may_command(user, &door.path).is_ok()
             && !door.kind.is_ephemeral()
+            && self
+                .core
+                .served()
+                .catalogue
+                .definition(&door.definition)
+                .is_some()
     }
 
     /// Saves what a client has filled in so far in the widget of an open question, for when it

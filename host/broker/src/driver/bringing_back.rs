@@ -10,7 +10,6 @@ use super::state::Driver;
 use crate::come_back::{ComeBack, Returned};
 use crate::command::{Request, allowed};
 use crate::journal::Context;
-use crate::refusals::session_closed;
 use domain::compaction::{Compaction, Return, estimated_tokens, summary_tokens_max};
 use domain::event::{Event, SessionAttributed};
 use domain::id::Stream;
@@ -27,7 +26,7 @@ impl Driver {
         let session = self.idle_chat("only chats are returned to").await?;
         let task = self.context.to_bring_back(&session, back).await?;
         if !self.begin_compaction(&session, task).await? {
-            return Err(DriverError::Refused(session_closed()));
+            return Err(self.context.not_led(&session).await?);
         }
         let now = self.context.core.now();
         let attributes = Map::from_iter([(back.attribute.to_owned(), Value::Null)]);

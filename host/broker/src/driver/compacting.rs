@@ -14,7 +14,9 @@ use super::phase::{Phase, Starting};
 use super::state::Driver;
 use crate::catalogue::CHAT;
 use crate::command::{Request, allowed};
-use crate::refusals::{changing, nothing_to_compact, run_open, session_closed, session_structured};
+use crate::refusals::{
+    changing, definition_gone, nothing_to_compact, run_open, session_closed, session_structured,
+};
 use domain::compaction::{
     ATTEMPTS_MAX, Compacted, Compaction, Mark, cut, estimated_tokens, is_due, kept_tokens_max,
     pieces, summary_tokens_max,
@@ -90,7 +92,7 @@ impl Driver {
             return Err(DriverError::Refused(nothing_to_compact()));
         };
         if !self.begin_after_reading(&session, compaction).await? {
-            return Err(DriverError::Refused(session_closed()));
+            return Err(self.context.not_led(&session).await?);
         }
         let with = Commit::new().guard(allowed(session.agent, by));
         self.store_begun(with, |run| request.map(|request| request.answered(&run)))
@@ -215,6 +217,17 @@ impl Driver {
 }
 
 impl SessionContext {
+    /// Returns the refusal of a run that nothing leads in a session.
+    pub(super) async fn not_led(&self, session: &SessionRow) -> Result<DriverError, DriverError> {
+        let agent = self.store().agent(session.agent).await?;
+        let definition = agent.map(|agent| agent.agent.definition);
+        let gone = definition.filter(|id| self.served.catalogue.definition(id).is_none());
+        Ok(DriverError::Refused(match gone {
+            Some(id) => definition_gone(id),
+            None => session_closed(),
+        }))
+    }
+
     /// Returns the tokens and the model's window of the last turn's newest call, if compaction is
     /// due.
     async fn due(

@@ -147,6 +147,7 @@ pub const ALL: &[ErrorCode] = &[
     lasting("CONNECTOR_KEY_NOT_FOUND", None),
     lasting("DEAD_LETTER_NOT_FOUND", None),
     lasting("DEFINITION_CONFIGURED", None),
+    lasting("DEFINITION_GONE", NOT_READY),
     lasting("DEFINITION_NOT_FOUND", INIT),
     passing("DISK_FULL", NOT_READY),
     lasting("EXPORT_TOO_LARGE", None),

@@ -6,6 +6,7 @@
 use super::{ReadError, SessionRow};
 use crate::sql::Columns;
 use crate::store::Store;
+use domain::definition::DefinitionId;
 use domain::id::{AgentId, SessionId};
 use domain::path::PathKind;
 use domain::queue::QueueOverride;
@@ -50,6 +51,8 @@ pub struct Door {
     pub path: String,
     /// The agent's kind.
     pub kind: PathKind,
+    /// The agent's definition.
+    pub definition: DefinitionId,
 }
 
 impl Store {
@@ -65,11 +68,11 @@ impl Store {
         self.point_read(move |sql| {
             sql.row(
                 "SELECT sessions.session_type, sessions.queue, sessions.user_id, access.role, \
-                 agents.path, agents.kind FROM sessions CROSS JOIN access ON access.agent = \
-                 sessions.agent AND access.user_id = ?3 CROSS JOIN agents ON agents.id = \
-                 sessions.agent WHERE sessions.id = ?1 AND sessions.agent = ?2 AND sessions.status \
-                 = 'open' AND sessions.purged = 0 AND agents.active = 1 AND agents.purged = 0 AND \
-                 agents.kind IS NOT NULL",
+                 agents.path, agents.kind, agents.agent ->> '$.definition' FROM sessions CROSS \
+                 JOIN access ON access.agent = sessions.agent AND access.user_id = ?3 CROSS JOIN \
+                 agents ON agents.id = sessions.agent WHERE sessions.id = ?1 AND sessions.agent = \
+                 ?2 AND sessions.status = 'open' AND sessions.purged = 0 AND agents.active = 1 AND \
+                 agents.purged = 0 AND agents.kind IS NOT NULL",
                 params![session.to_string(), agent.to_string(), user.as_str()],
                 |row| read(row, session, agent),
             )
@@ -90,5 +93,6 @@ fn read(row: &Row<'_>, session: SessionId, agent: AgentId) -> rusqlite::Result<D
         role: row.id(3)?,
         path: row.get(4)?,
         kind: row.id(5)?,
+        definition: DefinitionId(row.get(6)?),
     })
 }

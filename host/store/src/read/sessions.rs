@@ -4,6 +4,7 @@ use super::ReadError;
 use crate::event_row::{self, event_columns};
 use crate::sql::{Columns, Sql, int, limit as rows, unreadable};
 use crate::store::Store;
+use domain::definition::DefinitionId;
 use domain::digest::Digest;
 use domain::event::Recorded;
 use domain::id::{AgentId, ConversationId, OperationId, RunId, SessionId, TurnId};
@@ -14,7 +15,7 @@ use domain::session::HISTORY_MAX;
 use domain::time::Timestamp;
 use domain::user::UserId;
 use rusqlite::{Row, params};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
 /// Status of a session: tells whether it takes input.
@@ -394,6 +395,22 @@ impl Store {
             let text = "SELECT sessions.id FROM agents CROSS JOIN sessions ON sessions.agent = \
                         agents.id WHERE agents.root = ?1 AND sessions.open_run IS NOT NULL";
             sql.rows(text, [root.to_string()], |row| row.id(0))
+        })
+        .await
+    }
+
+    /// Sessions of all agents of these definitions of which a run is open.
+    pub async fn sessions_running_as(
+        &self,
+        definitions: &[DefinitionId],
+    ) -> Result<Vec<SessionId>, ReadError> {
+        let definitions = json!(definitions).to_string();
+        self.read(move |sql| {
+            let text = "SELECT sessions.id FROM sessions CROSS JOIN agents ON agents.id = \
+                        sessions.agent WHERE sessions.open_run IS NOT NULL AND CASE WHEN \
+                        json_valid(agents.agent) THEN agents.agent ->> '$.definition' END IN \
+                        (SELECT value FROM json_each(?1))";
+            sql.rows(text, [definitions], |row| row.id(0))
         })
         .await
     }

@@ -81,6 +81,14 @@ const LOOKED_THROUGH: &[LookedThrough] = &[
         _reason: "both indexes are partial: they have what is open or waits, and all of it is wanted",
     },
     LookedThrough {
+        statement: "SELECT sessions.id FROM sessions CROSS JOIN agents ON agents.id = \
+                    sessions.agent WHERE sessions.open_run IS NOT NULL AND CASE WHEN \
+                    json_valid(agents.agent) THEN agents.agent ->> '$.definition' END IN (SELECT \
+                    value FROM json_each(?1))",
+        scans: &["SCAN sessions USING INDEX sessions_running"],
+        _reason: "the index is partial: it has what is open, and a definition is seldom taken away",
+    },
+    LookedThrough {
         statement: "SELECT id, user_id, input FROM tasks WHERE state IS NULL AND kind = 'delegate' \
                     LIMIT ?1",
         scans: &["SCAN tasks USING INDEX tasks_under_way"],

@@ -360,6 +360,18 @@ async fn an_input_waits_is_claimed_and_is_consumed_with_its_run() {
         sample.store.sessions_with_work(NOON).await.unwrap(),
         [session(1)]
     );
+    for (definitions, running) in [
+        (vec!["other", "assistant"], vec![session(1)]),
+        (vec!["other"], Vec::new()),
+        (Vec::new(), Vec::new()),
+    ] {
+        let definitions: Vec<DefinitionId> = definitions
+            .into_iter()
+            .map(|definition| DefinitionId(definition.to_owned()))
+            .collect();
+        let found = sample.store.sessions_running_as(&definitions).await;
+        assert_eq!(found.unwrap(), running, "{definitions:?}");
+    }
 
     let turn = turn_after(&sample.store, None, run(1), &[]).await;
     sample

@@ -32,6 +32,11 @@ async fn serve(world: &World, name: &str, change: impl FnOnce(&mut Settings)) {
 /// Begins a turn that asks a question before it does something, and returns its session.
 async fn begun(world: &World, then: &Value) -> SessionId {
     let session = world.open("puppet").await;
+    begun_in(world, session, then).await
+}
+
+/// The same, in a session that is there.
+async fn begun_in(world: &World, session: SessionId, then: &Value) -> SessionId {
     let script = json!({ "steps": [
         { "until": "all", "start": [{ "key": "q", "client": "question" }] },
         { "until": "all", "start": [then] },
@@ -347,4 +352,86 @@ async fn a_persona_that_is_narrowed_or_gone_permits_less_to_its_turn_under_way()
         assert_eq!(told.matches("look done").count(), 1, "{told}");
         assert_eq!(world.effects().len(), 2, "the second call reached no file");
     }
+}
+
+/// The code of a command's refusal.
+fn code<T: std::fmt::Debug>(answer: Result<T, broker::Error>) -> &'static str {
+    match answer {
+        Err(broker::Error::Refused(refusal)) => refusal.code,
+        other => panic!("it is not refused: {other:?}"),
+    }
+}
+
+/// The end of a turn whose definition is gone.
+const GONE: &str = "The turn failed: the definition `puppet` is no longer configured";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn turns_of_a_definition_that_is_gone_end_though_they_wait_and_no_words_are_taken() {
+    let mut world = World::new(Setup::default()).await;
+    let asking = begun(&world, &json!({ "key": "t", "tool": "look" })).await;
+    let (call, _) = world.question("puppet", asking).await;
+    let waiting = world.open("puppet").await;
+    let long = json!({ "steps": [{ "start": [{ "key": "t", "timer": 600_000 }] }] });
+    world.say("puppet", waiting, &long.to_string()).await;
+    world.until(waiting, |row| row.open_run.is_some()).await;
+    let structured = world.open_as("tutor", Some("learning")).await;
+    world.question("tutor", structured).await;
+    let goes = ["puppet", "tutor"];
+    world
+        .reload(|setup| {
+            setup
+                .definitions
+                .retain(|definition| goes.iter().all(|id| definition["agentId"] != *id));
+        })
+        .await;
+    for session in [asking, waiting] {
+        let row = world.until(session, |row| row.open_run.is_none()).await;
+        assert_eq!(row.status, store::SessionStatus::Open);
+        assert_eq!(world.last_reply(session).await, GONE);
+    }
+    let row = world.until(structured, |row| row.open_run.is_none()).await;
+    assert_eq!(row.status, store::SessionStatus::Terminated);
+    let agent = world.store().agent(row.agent).await.unwrap().unwrap();
+    assert_eq!(agent.agent.active_session, None, "its slot is free");
+
+    // Who answers or says something now is told, and nothing of it is kept.
+    let puppet = world.until(asking, |_| true).await.agent;
+    let target = broker::Target::Agent(puppet);
+    let answer = broker::Respond {
+        target: target.clone(),
+        call,
+        session: None,
+        response: json!("yes"),
+        user: UserId::local(),
+        idempotency_key: None,
+    };
+    assert_eq!(code(world.broker.respond(answer).await), "DEFINITION_GONE");
+    let words = broker::PostMessage {
+        target,
+        ..world.message("puppet", asking, "hello", None)
+    };
+    let said = world.broker.post_message(words).await;
+    assert_eq!(code(said), "DEFINITION_GONE");
+    let by_address = world.broker.post_routed(PostRouted {
+        to: Address::Session(asking),
+        content: vec![Part::text("hello")],
+        model: None,
+        queue: QueueOverride::default(),
+        priority: None,
+        labels: domain::message_labels::MessageLabels::default(),
+        user: UserId::local(),
+        idempotency_key: None,
+    });
+    assert_eq!(code(by_address.await), "DEFINITION_GONE");
+    let row = world.idle(asking).await;
+    assert_eq!(row.waiting, 0);
+    let dead = world.store().dead_inputs(None, 10).await.unwrap();
+    assert!(dead.is_empty(), "{dead:?}");
+
+    // A definition that is there again leads them again.
+    world
+        .reload(|setup| setup.definitions = Setup::default().definitions)
+        .await;
+    let next = begun_in(&world, asking, &json!({ "key": "t", "tool": "look" })).await;
+    assert!(ended(&world, next).await.contains("look done"));
 }

@@ -110,7 +110,7 @@ fn what_is_wrong_with_a_secret_or_its_grant_is_found_and_no_value_is_shown() {
         (
             format!("[secrets]\n{GRANTED}"),
             fine,
-            "error components.c.secrets[0].secret: there is no secret `s`",
+            "error components.c.secrets[0].secret: it names no secret of `secrets`, which has none;",
         ),
         (
             granted("{ secret = \"s\", host = \"*.com\", slot = { query = \"k\" } }"),
