@@ -1,6 +1,7 @@
 //! System prompts as a provider really receives them: the base and the sections behind it, frozen
 //! for a turn and made anew for the next, the items that tools keep, and the panels of clients.
 
+use agent_host_tests::guests::root;
 use agent_host_tests::process::{Folder, Host, PATIENCE};
 use agent_host_tests::prompt::prompt;
 use serde_json::{Value, json};
@@ -290,6 +291,31 @@ async fn an_agent_with_skills_is_told_of_them_and_of_the_items_that_their_tools_
         assert!(system.contains(told), "{told}\n{system}");
     }
     assert!(!system.contains("\n- todo_add: "), "{system}");
+}
+
+/// Six listings take 600 ms each, and all of them hardly longer.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_tools_of_an_agent_list_their_items_all_at_once() {
+    let path = root().join("tests/programs/target/wasm32-wasip2/release/sleepy.wasm");
+    let folder = Folder::new(json!({
+        "agents": [{
+            "agentId": "dreamer", "displayName": "Dreamer", "toolAllowlist": ["sleepy_*"],
+        }],
+        "components": { "sleepy": { "path": path } },
+        "providers": { "scripted": { "kind": "scripted", "script": "script.toml" } },
+        "models": { "m": { "provider": "scripted", "model": "m" } },
+    }));
+    folder.warm(&["assistant", "sleepy"]).await;
+    let host = folder.start(None).await.unwrap();
+    let session = Session::open(&host, "dreamer").await;
+    let began = Instant::now();
+    let parts = session.parts(&host).await;
+    let took = began.elapsed();
+    let items = parts.iter().find(|part| part.0 == "artifactItems");
+    let (_, text) = items.unwrap_or_else(|| panic!("{parts:?}"));
+    assert_eq!(text.matches("\n- Nap (id: sleepy_").count(), 6, "{text}");
+    assert!(took < Duration::from_secs(3), "{took:?}");
+    host.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
