@@ -33,12 +33,18 @@ fn text_of(message: &Value) -> String {
         .map_or_else(|| message["content"].to_string(), str::to_owned)
 }
 
-/// Answers `call TOOL ARGUMENTS` with that call, its result with the result, all else with a word.
+/// Answers `call TOOL ARGUMENTS` with that call, its result with the result, all else with a word,
+/// and `think WORDS` after such a thought.
 fn answer(prompt: &Value) -> Value {
     let last = prompt["messages"].as_array().unwrap().last().unwrap();
     let said = text_of(last);
     if last["role"] == "tool" {
         return json!({ "role": "assistant", "content": said });
+    }
+    if let Some(thought) = said.strip_prefix("think ") {
+        return json!({
+            "role": "assistant", "content": "Hello.", "reasoning_content": thought,
+        });
     }
     let Some((name, arguments)) = said
         .strip_prefix("call ")
@@ -402,6 +408,24 @@ async fn a_headless_agent_reads_the_panels_that_its_users_client_has_pushed() {
         .await;
     let told = result(&received);
     assert!(told.contains("includeContext"), "{told}");
+}
+
+/// An agent that asks another one learns what that one's models thought in this turn.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_answer_to_a_message_comes_with_the_thinking_of_the_turn_that_gave_it() {
+    let (_folder, host, received) = started().await;
+    let session = Session::open(&host, "general").await;
+    for thought in ["of one thing", "of another"] {
+        let call = json!({ "agentId": "todo", "content": format!("think {thought}") });
+        session
+            .say(&host, &format!("call agents_message {call}"))
+            .await;
+        let received = received.lock().unwrap();
+        let messages = received.last().unwrap()["messages"].as_array().unwrap();
+        let result = text_of(messages.last().unwrap());
+        let told = format!(r#""thinkingText":"{thought}""#);
+        assert!(result.contains(&told), "{told}: {result}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
