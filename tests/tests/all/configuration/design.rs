@@ -299,7 +299,7 @@ async fn the_designs_example_says_what_a_provider_receives_and_what_is_refused()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn lists_of_agents_and_capabilities_of_the_design_leave_what_they_name_and_nothing_else() {
+async fn lists_of_agents_and_capabilities_of_the_design_leave_only_what_they_name() {
     let received = Received::default();
     let mut config = configured(&received).await;
     // The design's tool lists hide the tool by which agents are reached, and all tools that need

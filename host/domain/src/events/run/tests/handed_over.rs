@@ -328,7 +328,7 @@ fn a_delegation_that_is_passed_over_is_told_as_a_result() {
 }
 
 #[test]
-fn the_thinking_of_a_run_is_that_of_its_models_in_its_own_messages_and_in_what_they_say_last() {
+fn the_thinking_of_a_run_is_that_of_its_models_in_its_own_messages() {
     let thought = |text: &str| Part::Opaque {
         provider: "p".into(),
         model: "m".into(),
