@@ -264,8 +264,8 @@ async fn an_async_message_starts_at_once_and_its_answer_comes_as_a_message() {
     );
 }
 
-/// Whoever watches the target's session sees the answer to an async message stream in, as any: in
-/// pieces, before it is stored.
+/// The answer to an async message streams in for all who watch the target's session, as any does:
+/// in pieces, before it is stored.
 #[tokio::test(flavor = "multi_thread")]
 async fn watchers_of_the_targets_session_see_the_answer_to_an_async_message_stream() {
     const ANSWER: &str = "hello from the model";
