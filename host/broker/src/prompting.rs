@@ -1,8 +1,8 @@
 //! The sections of a system prompt, which the host makes from what an agent may use.
 //!
 //! Items that tools keep are listed by the tools themselves: a call like any other, under the same
-//! lists and grants, that can only read and has little time. A listing that fails leaves its items
-//! out, and nothing else.
+//! lists and grants, that can only read and has little time. All of them are called at once. A
+//! listing that fails leaves its items out, and nothing else.
 
 use crate::buckets::{CallBuckets, OwnBehalf};
 use crate::core::Core;
@@ -91,7 +91,6 @@ impl Prompting<'_> {
             .copied()
             .chain(of_skills)
             .filter(|tool| lists_items(tool) && caller.may_call(*tool).is_ok())
-            .take(LISTINGS_MAX)
             .collect();
         let skills: Vec<SkillListing> = skills.into_iter().map(Skill::listing).collect();
         let peers = self.peers(&config.peer_list);
@@ -99,11 +98,9 @@ impl Prompting<'_> {
         let mut made = Made::default();
         let mut items = Vec::new();
         if !off.contains(&SectionName::ArtifactItems) {
-            for tool in &listings {
-                if let Some((found, listed)) = Box::pin(self.list(tool)).await {
-                    items.extend(found);
-                    made.listed.push(listed);
-                }
+            for (found, listed) in self.list_all(&listings).await {
+                items.extend(found);
+                made.listed.push(listed);
             }
         }
         items.sort();
@@ -155,6 +152,20 @@ impl Prompting<'_> {
                     .is_some_and(|other| caller.may_reach(other, &granted).is_ok())
             })
             .collect()
+    }
+
+    /// Has tools list their items, in the order of the tools.
+    async fn list_all(&self, listings: &[&ToolDefinition]) -> Vec<(Vec<ArtifactItem>, Listed)> {
+        let left_out = listings.len().saturating_sub(LISTINGS_MAX);
+        if left_out > 0 {
+            let agent = &self.definition.agent_id;
+            tracing::warn!(%agent, left_out, "tools that list items are not asked for them");
+        }
+        let asked = listings.iter().copied().take(LISTINGS_MAX);
+        // The turn waits for the slowest of them alone.
+        let listed = asked.map(|tool| Box::pin(self.list(tool)));
+        let listed = futures::future::join_all(listed).await;
+        listed.into_iter().flatten().collect()
     }
 
     /// Has a tool list its items. None if it is not called, because somebody would have to be asked

@@ -48,7 +48,10 @@ async fn started() -> (Folder, Host) {
             "settings": { "script": { "steps": steps } },
         })
     };
-    let folder = Folder::new(puppets(&json!([agent("teaches", &lesson)])));
+    let folder = Folder::new(puppets(&json!([
+        agent("teaches", &lesson),
+        { "agentId": "listens", "displayName": "listens", "component": "puppet" },
+    ])));
     folder.warm(&["puppet"]).await;
     let host = folder.start(None).await.unwrap();
     (folder, host)
@@ -471,13 +474,21 @@ async fn administer(asked: &mut Asked<'_>, agent: &str) {
     ] {
         asked.post(path, Value::Null).await;
     }
-    // A message to nobody, one to all, and the way to another chat with the same agent and back.
+    // A message to nobody, and one to all.
     asked
         .post("/api/messages", json!({ "content": "zebra" }))
         .await;
     asked
         .post("/api/paths/messages", json!({ "content": "zebra" }))
         .await;
+    go_and_come_back(asked, agent).await;
+    asked
+        .post(&format!("{agent}/archive"), json!({ "fresh": true }))
+        .await;
+}
+
+/// Goes to another agent in the middle of a chat, and comes back with a summary.
+async fn go_and_come_back(asked: &mut Asked<'_>, agent: &str) {
     let opened = asked
         .post(
             &format!("{agent}/sessions"),
@@ -485,13 +496,30 @@ async fn administer(asked: &mut Asked<'_>, agent: &str) {
         )
         .await;
     let from = format!("{agent}/sessions/{}", opened["id"].as_str().unwrap());
-    let to = agent.rsplit('/').next().unwrap();
-    let switch = json!({ "agent": to, "message": "zebra" });
-    asked.post(&format!("{from}/switch"), switch).await;
-    asked.post(&format!("{from}/return"), Value::Null).await;
-    asked
-        .post(&format!("{agent}/archive"), json!({ "fresh": true }))
-        .await;
+    let words = json!({ "steps": [{ "reply": "zebra" }] }).to_string();
+    let switch = json!({ "agent": "listens", "message": words });
+    let switched = asked.post(&format!("{from}/switch"), switch).await;
+    let text = |name: &str| switched[name].as_str().unwrap();
+    let there = format!(
+        "/api/agents/{}/sessions/{}",
+        text("agent_id"),
+        text("session_id")
+    );
+    at_rest(asked, &there).await;
+    let back = asked.post(&format!("{there}/return"), Value::Null).await;
+    assert!(back["run_id"].is_string(), "{back}");
+    at_rest(asked, &from).await;
+}
+
+/// Waits until a session has nothing to do.
+async fn at_rest(asked: &mut Asked<'_>, session: &str) {
+    loop {
+        let seen = asked.get(session).await;
+        if seen["run_id"].is_null() && seen["waiting"] == 0 {
+            return;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

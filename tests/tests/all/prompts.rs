@@ -1,6 +1,7 @@
 //! System prompts as a provider really receives them: the base and the sections behind it, frozen
 //! for a turn and made anew for the next, the items that tools keep, and the panels of clients.
 
+use agent_host_tests::guests::root;
 use agent_host_tests::process::{Folder, Host, PATIENCE};
 use agent_host_tests::prompt::prompt;
 use serde_json::{Value, json};
@@ -35,12 +36,18 @@ fn text_of(message: &Value) -> String {
         .map_or_else(|| message["content"].to_string(), str::to_owned)
 }
 
-/// Answers `call TOOL ARGUMENTS` with that call, its result with the result, all else with a word.
+/// Answers `call TOOL ARGUMENTS` with that call, its result with the result, all else with a word,
+/// and `think WORDS` after such a thought.
 fn answer(prompt: &Value) -> Value {
     let last = prompt["messages"].as_array().unwrap().last().unwrap();
     let said = text_of(last);
     if last["role"] == "tool" {
         return json!({ "role": "assistant", "content": said });
+    }
+    if let Some(thought) = said.strip_prefix("think ") {
+        return json!({
+            "role": "assistant", "content": "Hello.", "reasoning_content": thought,
+        });
     }
     let Some((name, arguments)) = said
         .strip_prefix("call ")
@@ -372,6 +379,31 @@ async fn an_agent_with_skills_is_told_of_them_and_of_the_items_that_their_tools_
     assert!(!system.contains("\n- todo_add: "), "{system}");
 }
 
+/// Six listings take 600 ms each, and all of them hardly longer.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_tools_of_an_agent_list_their_items_all_at_once() {
+    let path = root().join("tests/programs/target/wasm32-wasip2/release/sleepy.wasm");
+    let folder = Folder::new(json!({
+        "agents": [{
+            "agentId": "dreamer", "displayName": "Dreamer", "toolAllowlist": ["sleepy_*"],
+        }],
+        "components": { "sleepy": { "path": path } },
+        "providers": { "scripted": { "kind": "scripted", "script": "script.toml" } },
+        "models": { "m": { "provider": "scripted", "model": "m" } },
+    }));
+    folder.warm(&["assistant", "sleepy"]).await;
+    let host = folder.start(None).await.unwrap();
+    let session = Session::open(&host, "dreamer").await;
+    let began = Instant::now();
+    let parts = session.parts(&host).await;
+    let took = began.elapsed();
+    let items = parts.iter().find(|part| part.0 == "artifactItems");
+    let (_, text) = items.unwrap_or_else(|| panic!("{parts:?}"));
+    assert_eq!(text.matches("\n- Nap (id: sleepy_").count(), 6, "{text}");
+    assert!(took < Duration::from_secs(3), "{took:?}");
+    host.stop().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_definition_switches_sections_off_and_one_without_words_has_the_default() {
     let (_folder, host, received) = started().await;
@@ -485,6 +517,24 @@ async fn a_headless_agent_reads_the_panels_that_its_users_client_has_pushed() {
         .await;
     let told = result(&received);
     assert!(told.contains("includeContext"), "{told}");
+}
+
+/// An agent that asks another one learns what that one's models thought in this turn.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_answer_to_a_message_comes_with_the_thinking_of_the_turn_that_gave_it() {
+    let (_folder, host, received) = started().await;
+    let session = Session::open(&host, "general").await;
+    for thought in ["of one thing", "of another"] {
+        let call = json!({ "agentId": "todo", "content": format!("think {thought}") });
+        session
+            .say(&host, &format!("call agents_message {call}"))
+            .await;
+        let received = received.lock().unwrap();
+        let messages = received.last().unwrap()["messages"].as_array().unwrap();
+        let result = text_of(messages.last().unwrap());
+        let told = format!(r#""thinkingText":"{thought}""#);
+        assert!(result.contains(&told), "{told}: {result}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

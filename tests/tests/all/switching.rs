@@ -1,7 +1,7 @@
 //! A user who switches to another agent in the middle of a conversation, and comes back with a
 //! summary: over HTTP, and in `chat`.
 
-use agent_host_tests::process::{Answer, Folder, Host, PATIENCE};
+use agent_host_tests::process::{Answer, Folder, Host, PATIENCE, puppets};
 use reqwest::Method;
 use serde_json::{Value, json};
 use std::process::Stdio;
@@ -460,5 +460,59 @@ async fn chat_goes_to_another_agent_and_back_by_its_commands() {
         String::from_utf8_lossy(&output.stderr).contains("nowhere to go back to"),
         "{output:?}"
     );
+    host.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn chat_obeys_its_commands_while_a_question_waits_and_goes_to_any_session() {
+    let agent = |id: &str| json!({ "agentId": id, "displayName": id, "component": "puppet" });
+    let folder = Folder::new(puppets(&json!([agent("asks"), agent("other")])));
+    folder.warm(&["puppet"]).await;
+    let host = folder.start(None).await.unwrap();
+    let chat = json!({ "session_type": "chat" });
+    let opened = host.post("/api/agents/asks/sessions", &chat).await.unwrap();
+    let asks = place(&opened);
+    let id = opened.text("id");
+    let question = json!({ "key": "q", "client": "confirmation" });
+    let steps = json!({ "steps": [{ "start": [question] }, { "reply": "thank you" }] });
+    say(&host, &asks, &steps.to_string()).await;
+    let asking = async {
+        while host.get(&asks).await.unwrap().body["client_actions"] == json!([]) {
+            sleep(Duration::from_millis(10)).await;
+        }
+    };
+    timeout(PATIENCE, asking).await.expect("a question");
+    let mut chat = folder.program(&["chat", "--quiet", "--session", &id]);
+    chat.stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let mut chat = chat.spawn().unwrap();
+    let mut stdin = chat.stdin.take().unwrap();
+    let steps = json!({ "steps": [{ "reply": "over there" }] });
+    let lines = format!(
+        "/agents\n/agent other {steps}\n/sessions\n/session {id}\n{}\n",
+        json!({ "confirmed": true })
+    );
+    stdin.write_all(lines.as_bytes()).await.unwrap();
+    drop(stdin);
+    let output = timeout(PATIENCE, chat.wait_with_output())
+        .await
+        .expect("an end in time")
+        .unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let shown = String::from_utf8(output.stdout).unwrap();
+    let other_session = format!("\n  {id}");
+    let mut at = 0;
+    for expected in [
+        "asks\nother\n",
+        "over there",
+        "other (/local/agent/other)\n* ",
+        "asks (/local/agent/asks)",
+        other_session.as_str(),
+        "thank you",
+    ] {
+        let found = shown[at..].find(expected);
+        at += found.unwrap_or_else(|| panic!("no `{expected}` in its place: {shown}"));
+    }
     host.stop().await;
 }

@@ -264,26 +264,48 @@ async fn an_async_message_starts_at_once_and_its_answer_comes_as_a_message() {
     );
 }
 
-/// Whoever watches the target's session sees the answer to an async message stream in, as any.
+/// The answer to an async message streams in for all who watch the target's session, as any does:
+/// in pieces, before it is stored.
 #[tokio::test(flavor = "multi_thread")]
 async fn watchers_of_the_targets_session_see_the_answer_to_an_async_message_stream() {
-    let world = World::new(Setup::default()).await;
+    const ANSWER: &str = "hello from the model";
+    let rule = format!("[[rule]]\nreply = {{ text = \"{ANSWER}\", delayMs = 250 }}\n");
+    let world = World::new(Setup {
+        script: rule,
+        ..Setup::default()
+    })
+    .await;
     let mut watched = world.broker.live().join(|| 0, |_, _| true);
     let asked = call(
         "m",
         "agents_message",
         &json!({ "agentId": "assistant", "content": "hello", "mode": "async" }),
     );
-    let told = result(&world.play(start(&[asked])).await, "m");
-    let target = session_of(&told);
-    world.quiet().await;
-    let mut streamed = String::new();
-    while let Ok(frame) = watched.frames.try_recv() {
-        if let (broker::Show::Text(text), true) = (frame.show, frame.session == target) {
-            streamed.push_str(&text);
+    let watching = async {
+        let mut streamed = String::new();
+        let mut seen = Vec::new();
+        while streamed != ANSWER {
+            let frame = watched.frames.recv().await.unwrap();
+            if let broker::Show::Text(text) = frame.show {
+                streamed.push_str(&text);
+                let stored = heard(&world, frame.session).await;
+                seen.push((frame.session, stored.contains(ANSWER)));
+            }
         }
-    }
-    assert_eq!(streamed, "hello from the model");
+        seen
+    };
+    let both = async { tokio::join!(world.play(start(&[asked])), watching) };
+    let (lines, seen) = tokio::time::timeout(Duration::from_secs(30), both)
+        .await
+        .expect("the whole answer");
+    let target = session_of(&result(&lines, "m"));
+    assert!(
+        seen.iter().all(|(session, _)| *session == target),
+        "{seen:?}"
+    );
+    let early = seen.iter().filter(|(_, is_stored)| !is_stored);
+    assert!(early.count() >= 2, "{seen:?}");
+    world.quiet().await;
     assert!(
         heard(&world, target)
             .await

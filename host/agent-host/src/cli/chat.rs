@@ -5,12 +5,13 @@ use clap::Args;
 /// The help below the options.
 pub(super) const HELP: &str = "\
 Every line that you type is a message; when an agent asks something, the line is the answer. \
-A line that begins with one of these words is a command instead:
+A line that begins with one of these words is a command instead, also while a question waits:
   /agent NAME [MESSAGE]   goes on with another agent
   /back                   comes back from it, with a summary
-  /agents  /sessions      lists the agents; the sessions of this one
+  /agents  /sessions      lists the agents; your sessions with all of them
+  /session ID             goes on in one of these sessions
   /new                    opens a new session with this agent
-With a space before it, it is a message.
+With a space before it, it is a message or an answer.
 
 Ctrl-C stops the turn in progress, and leaves when it is pressed again or when none is. Ctrl-D \
 leaves.

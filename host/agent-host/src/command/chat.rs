@@ -257,11 +257,9 @@ impl<'a> Conversation<'a> {
             return Ok(Course::GoesOn);
         }
         let done = match Command::read(&words) {
-            Some(command) if matches!(self.awaited, Awaited::Message) => match command {
-                Ok(command) => Box::pin(self.obey(command)).await,
-                Err(wrong) => Err(Failure::new(Exit::Refused, anyhow!("{wrong}"))),
-            },
-            Some(_) | None => self.send(words).await,
+            Some(Ok(command)) => Box::pin(self.obey(command)).await,
+            Some(Err(wrong)) => Err(Failure::new(Exit::Refused, anyhow!("{wrong}"))),
+            None => self.send(words).await,
         };
         match done {
             // What was typed was wrong, or the host is away: whoever sits there types again.

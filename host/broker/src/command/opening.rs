@@ -48,8 +48,8 @@ impl Broker {
             .await
     }
 
-    /// Opens a session, under the ids that the command gives. It notes which one its user leaves, if
-    /// they switch to it.
+    /// Opens a session, under the ids that the command gives. It notes which one its user leaves,
+    /// if they switch to it.
     pub(super) async fn open_now(
         &self,
         command: &NewSession,

@@ -112,7 +112,7 @@ impl Route {
     }
 }
 
-/// What goes with words on their way to a session.
+/// The things that go with words on their way to a session.
 #[derive(Clone, Copy)]
 pub(super) struct Routing<'a> {
     /// The directive of the queue that they are, instead of a message.

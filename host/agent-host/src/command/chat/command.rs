@@ -1,7 +1,8 @@
 //! Lines that are commands to `chat` itself, and no message. Pure: a line in, a command out.
 //!
-//! Only these words are commands. Any other line that begins with a slash is a message, as
-//! `/queue collect` is for the host; and so is a command with a space before it.
+//! Only these words are commands, also while a question waits. Any other line that begins with a
+//! slash is a message or an answer, as `/queue collect` is for the host; and so is a command with a
+//! space before it.
 
 /// A command.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,8 +18,13 @@ pub(super) enum Command {
     Back,
     /// Lists the agents.
     Agents,
-    /// Lists the sessions of this agent.
+    /// Lists the sessions with all agents.
     Sessions,
+    /// Goes on in another session.
+    Session {
+        /// Its id.
+        id: String,
+    },
     /// Opens a new session with this agent.
     New,
 }
@@ -42,8 +48,18 @@ impl Command {
             "/back" => alone(Self::Back),
             "/agents" => alone(Self::Agents),
             "/sessions" => alone(Self::Sessions),
+            "/session" => Self::session(rest),
             "/new" => alone(Self::New),
             _ => return None,
+        })
+    }
+
+    fn session(rest: &str) -> Result<Self, String> {
+        if rest.is_empty() || rest.contains(char::is_whitespace) {
+            return Err("name a session by its id; `/sessions` lists them".to_owned());
+        }
+        Ok(Self::Session {
+            id: rest.to_owned(),
         })
     }
 
@@ -83,6 +99,12 @@ mod tests {
             ("/back now", Some(Err("`/back` takes nothing"))),
             ("/agents", Some(Ok(Command::Agents))),
             ("/sessions ", Some(Ok(Command::Sessions))),
+            (
+                "/session 3f0c ",
+                Some(Ok(Command::Session { id: "3f0c".into() })),
+            ),
+            ("/session", Some(Err("name a session"))),
+            ("/session a b", Some(Err("name a session"))),
             ("/new", Some(Ok(Command::New))),
             ("/newer", None),
             ("/queue collect", None),

@@ -12,7 +12,7 @@ use anyhow::anyhow;
 use serde_json::{Value, json};
 
 /// Sessions that a list shows.
-const SESSIONS_SHOWN: u16 = 20;
+const SESSIONS_SHOWN: u16 = 50;
 
 /// A session to go to, and the stream of it.
 struct Place {
@@ -32,6 +32,7 @@ impl Conversation<'_> {
             Command::New => self.go_to_new().await,
             Command::Agents => self.list_agents().await,
             Command::Sessions => self.list_sessions().await,
+            Command::Session { id } => self.go_to_session(&id).await,
         }
     }
 
@@ -62,6 +63,18 @@ impl Conversation<'_> {
                 .await?,
             position: Some(0),
         };
+        self.enter(place).await
+    }
+
+    async fn go_to_session(&mut self, id: &str) -> Result<(), Failure> {
+        let there = without_messages(self.client, id).await?;
+        if text(&there, "/status") != "open" {
+            let error = anyhow!("that session has ended ({})", text(&there, "/status"));
+            return Err(Failure::new(Exit::Refused, error));
+        }
+        let named =
+            json!({ "agent_id": text(&there, "/agent_id"), "session_id": text(&there, "/id") });
+        let place = self.place(&named, None).await?;
         self.enter(place).await
     }
 
@@ -142,19 +155,26 @@ impl Conversation<'_> {
         Ok(())
     }
 
+    /// Lists the sessions that take input, in groups by agent.
     async fn list_sessions(&mut self) -> Result<(), Failure> {
-        let path = format!(
-            "/api/agents/{}/sessions?limit={SESSIONS_SHOWN}",
-            segment(&self.agent)
-        );
+        let path = format!("/api/sessions?open=true&limit={SESSIONS_SHOWN}");
         let listed = self.client.get(&path).await?;
-        for session in list(&listed, "/sessions") {
-            let id = text(session, "/id");
-            let here = if id == self.session { "*" } else { " " };
-            let words = [text(session, "/name"), text(session, "/last_snippet")];
-            let told = words.into_iter().find(|words| !words.is_empty());
-            let line = format!("{here} {id}  {}", one_line(told.unwrap_or_default()));
-            self.line.line(Shade::Plain, line.trim_end());
+        for group in list(&listed, "/agents") {
+            let label = one_line(text(group, "/label"));
+            let line = format!("{label} ({})", text(group, "/path"));
+            self.line.line(Shade::Plain, &line);
+            for session in list(group, "/sessions") {
+                let id = text(session, "/id");
+                let here = if id == self.session { "*" } else { " " };
+                let words = [text(session, "/name"), text(session, "/last_snippet")];
+                let told = words.into_iter().find(|words| !words.is_empty());
+                let line = format!("{here} {id}  {}", one_line(told.unwrap_or_default()));
+                self.line.line(Shade::Plain, line.trim_end());
+            }
+        }
+        if is_true(&listed, "/more") {
+            let line = format!("(the latest {SESSIONS_SHOWN}; `session list` has the others)");
+            self.line.line(Shade::Faint, &line);
         }
         Ok(())
     }

@@ -216,3 +216,35 @@ fn more_items_than_are_shown_are_counted() {
     assert!(text.ends_with("and 2 more"), "{text}");
     assert_eq!(text.matches("\n- ").count(), ITEMS_SHOWN_MAX);
 }
+
+#[test]
+fn a_long_list_leaves_the_other_types_their_place() {
+    let of_type = |item_type: &'static str, count: usize| {
+        (0..count).map(move |index| item(item_type, &index.to_string(), "X"))
+    };
+    let items: Vec<ArtifactItem> = of_type("book", ITEMS_SHOWN_MAX + 500)
+        .chain(of_type("note", ITEMS_SHOWN_MAX))
+        .chain(of_type("todo", 2))
+        .collect();
+    let text = text::items(&items).unwrap();
+    assert!(
+        text.ends_with("\ntodo:\n- X (id: 0)\n- X (id: 1)"),
+        "{text}"
+    );
+    assert!(
+        text.contains("\n- X (id: 498)\nand 1001 more\nnote:"),
+        "{text}"
+    );
+    assert!(
+        text.contains("\n- X (id: 498)\nand 501 more\ntodo:"),
+        "{text}"
+    );
+    assert_eq!(text.matches("\n- ").count(), ITEMS_SHOWN_MAX);
+    // Of so many types that even one item of each is too many, the rest is counted.
+    let types: Vec<ArtifactItem> = (1_000..2_001 + ITEMS_SHOWN_MAX)
+        .map(|index| item(&index.to_string(), "1", "X"))
+        .collect();
+    let text = text::items(&types).unwrap();
+    assert!(text.ends_with("and 1001 more"), "{text}");
+    assert_eq!(text.matches("\n- ").count(), ITEMS_SHOWN_MAX);
+}

@@ -12,7 +12,7 @@ use std::fmt::Write;
 
 /// Characters of a short description: of a tool, a skill or an agent.
 pub const SHORT_CHARS_MAX: usize = 160;
-/// Items that a prompt lists; of further ones it has the number.
+/// Items that a prompt lists, of all types together; of further ones it has the number.
 pub const ITEMS_SHOWN_MAX: usize = 1_000;
 
 /// The remark of the sections that name what others have written.
@@ -62,23 +62,47 @@ pub(super) fn skills(skills: &[SkillListing]) -> Option<String> {
     ))
 }
 
-/// Items by their types. They are sorted by type already.
+/// Items by their types. They are sorted by type already. Where there are too many, no type takes
+/// the place of another.
 pub(super) fn items(items: &[ArtifactItem]) -> Option<String> {
-    items.first()?;
+    let types: Vec<&[ArtifactItem]> = items
+        .chunk_by(|one, next| one.item_type == next.item_type)
+        .collect();
+    let share = share_of_type(&types);
     let mut text = format!("Available artifact items ({NAMES_ARE_DATA}):");
-    let mut kind = None;
-    for item in items.iter().take(ITEMS_SHOWN_MAX) {
-        if kind != Some(&item.item_type) {
-            let _ = write!(text, "\n{}:", item.item_type);
-            kind = Some(&item.item_type);
+    for of_type in types.iter().take(ITEMS_SHOWN_MAX) {
+        let _ = write!(text, "\n{}:", of_type.first()?.item_type);
+        for item in of_type.iter().take(share) {
+            let _ = write!(text, "\n- {} (id: {})", item.name, item.id);
         }
-        let _ = write!(text, "\n- {} (id: {})", item.name, item.id);
+        add_number(&mut text, of_type.len().saturating_sub(share));
     }
-    let more = items.len().saturating_sub(ITEMS_SHOWN_MAX);
-    if more > 0 {
-        let _ = write!(text, "\nand {more} more");
+    let others = types.iter().skip(ITEMS_SHOWN_MAX);
+    add_number(&mut text, others.map(|of_type| of_type.len()).sum());
+    (!items.is_empty()).then_some(text)
+}
+
+/// Adds the number of the items that are left out, if there are any.
+fn add_number(text: &mut String, left_out: usize) {
+    if left_out > 0 {
+        let _ = write!(text, "\nand {left_out} more");
     }
-    Some(text)
+}
+
+/// Returns the number of items of one type that are shown: what small types leave of their parts,
+/// the large ones share.
+fn share_of_type(types: &[&[ArtifactItem]]) -> usize {
+    let mut counts: Vec<usize> = types.iter().map(|of_type| of_type.len()).collect();
+    counts.sort_unstable();
+    let mut left = ITEMS_SHOWN_MAX;
+    for (index, count) in counts.iter().enumerate() {
+        let part = left / (counts.len() - index);
+        if *count > part {
+            return part.max(1);
+        }
+        left -= count;
+    }
+    ITEMS_SHOWN_MAX
 }
 
 /// Open panels, with what is active in each. A client takes the names from the items.

@@ -334,6 +334,21 @@ fn a_path_of_no_pattern_is_refused_in_the_designs_words() {
 }
 
 #[test]
+fn an_app_stands_below_no_other_agent() {
+    assert_eq!(path("/u/app/notes").kind(), PathKind::App);
+    for text in [
+        "/u/agent/x/app/notes",
+        "/u/app/shop/app/notes",
+        "/u/telegram/app/notes",
+        "/u/agent/x/sub/0/app/notes",
+        "/system/gc/app/notes",
+    ] {
+        let refused = refusal(text);
+        assert!(refused.contains("`app`"), "{refused}");
+    }
+}
+
+#[test]
 fn a_connector_called_app_is_where_it_was_before_apps_had_paths() {
     for (text, kind) in [
         ("/u/app", PathKind::Connector),

@@ -326,3 +326,33 @@ fn a_delegation_that_is_passed_over_is_told_as_a_result() {
     assert_eq!(told["error"]["details"]["limit"], "toolCallsMax");
     assert_eq!(told["metadata"]["operation"], "read_file");
 }
+
+#[test]
+fn the_thinking_of_a_run_is_that_of_its_models_in_its_own_messages() {
+    let thought = |text: &str| Part::Opaque {
+        provider: "p".into(),
+        model: "m".into(),
+        value: json!({ "type": "thinking", "thinking": text }),
+    };
+    let message = |id: u64, role: Role, parts: Vec<Part>| {
+        let draft = Draft {
+            parts,
+            ..Draft::text(role, "agent", "")
+        };
+        draft.at(id, SALT)
+    };
+    let mut run = begun();
+    assert_eq!(run.thinking(&[]), "");
+    for (role, text) in [
+        (Role::User, "of somebody else"),
+        (Role::Assistant, "first"),
+        (Role::Tool, "of a tool"),
+    ] {
+        let id = run.head() + 1;
+        let parts = vec![thought(text), Part::text("words")];
+        run.messages.push(message(id, role, parts).into());
+    }
+    let parts = vec![thought("second"), Part::text("reply"), thought("third")];
+    let said = message(run.head() + 1, Role::Assistant, parts);
+    assert_eq!(run.thinking(&[said]), "first\n\nsecond\n\nthird");
+}
