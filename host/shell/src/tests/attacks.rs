@@ -1,7 +1,7 @@
 //! Lines that try to reach something else: by quoting, substitution, redirection, paths and size.
 
-use super::{output, skills, wanted};
-use crate::{Came, run};
+use super::{output, run, skills, wanted};
+use crate::Came;
 
 fn refused(command: &str) -> String {
     let output = output(command);
