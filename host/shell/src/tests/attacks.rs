@@ -44,10 +44,55 @@ fn what_the_parser_would_misread_is_refused_first() {
         "echo a)",
         "echo a\u{0}b",
         "echo a\rb",
+        "echo {a",
+        "echo {}",
+        "jq .a|{b}",
+        "echo a\u{a0}b",
+        "echo a\u{3000}b",
+        "echo $X\u{a0}b",
+        "echo $(echo a\u{2003}b)",
+        "echo ~5",
+        "echo 'a'~/x",
+        "echo \"~5\"",
+        "echo \"$(echo a)~\"",
+        "echo a >/dev/null 2>&1",
+        "cat <guide/SKILL.md 2>&1",
+        "echo a 2>&1 >/dev/null | cat",
     ] {
         assert_eq!(output(command).exit, 2, "{command}");
         refused(command);
     }
+}
+
+#[test]
+fn what_is_refused_first_is_told_with_a_remedy_and_fine_in_quotes() {
+    for (command, remedy) in [
+        ("echo {a,b}", "quote it"),
+        ("echo a\u{a0}b", "quote it"),
+        ("echo ~5", "quote the ~ with '…'"),
+        ("echo \"~5\"", "use '…' instead"),
+        ("echo a >/dev/null 2>&1", "(command 2>&1) >/dev/null"),
+    ] {
+        let err = refused(command);
+        assert!(err.contains(remedy), "{command}: {err}");
+    }
+    for (command, expected) in [
+        ("echo '{a,b}' \"{1..3}\"", "{a,b} {1..3}\n"),
+        ("echo 'a\u{a0}b' \"c\u{3000}d\"", "a\u{a0}b c\u{3000}d\n"),
+        ("X='a\u{a0}b'; echo $X", "a\u{a0}b\n"),
+        ("echo '~5' a~b \"(a)~\" --x=~y", "~5 a~b (a)~ --x=~y\n"),
+        ("(echo a; nothing 2>&1) >/dev/null", ""),
+        (
+            "(nothing 2>&1) >/dev/null; echo a 2>&1 | cat >/dev/null; echo b",
+            "b\n",
+        ),
+        ("echo $(echo a >/dev/null; echo b) 2>&1", "b\n"),
+    ] {
+        assert_eq!(output(command).out, expected, "{command}");
+    }
+    // A blank that is none to other shells divides no arguments.
+    let command = "X='a\u{a0}--pinned'; notes-cli add --text $X";
+    assert_eq!(wanted(command).arguments, "{\"text\":\"a\u{a0}--pinned\"}");
 }
 
 #[test]
