@@ -262,3 +262,79 @@ fn a_line_is_bounded_in_depth_size_and_calls() {
     }
     assert_eq!(answered.len(), domain::skill::COMMAND_CALLS_MAX);
 }
+
+/// Lines of random pieces, the same ones each time: each ends, and none makes more than it may.
+#[test]
+fn lines_of_random_pieces_end_without_a_panic() {
+    let pieces = [
+        "echo ",
+        "a",
+        " ",
+        " b",
+        "'",
+        "\"",
+        "$X",
+        "$(",
+        ")",
+        "(",
+        " | ",
+        " && ",
+        " || ",
+        "; ",
+        "\n",
+        "{",
+        "}",
+        ",",
+        "<",
+        ">",
+        " 2>&1",
+        " >/dev/null",
+        "~",
+        "*",
+        "\\",
+        "\u{a0}",
+        "é",
+        "X=",
+        "=",
+        "cat guide/SKILL.md",
+        "grep -o a ",
+        "jq ",
+        "'.[]'",
+        "'[range(9)]'",
+        "head -n1 ",
+        "#",
+        "! ",
+        "$?",
+        "$",
+        "&",
+        "sort -k2 ",
+        "notes-cli add --text ",
+        "-h ",
+        "--json ",
+        "'{}' ",
+    ];
+    let mut state = 0x2545_f491_4f6c_dd1d_u64;
+    let mut next = |below: usize| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state % below as u64) as usize
+    };
+    let skills = skills();
+    let mut carried_out = 0;
+    for _ in 0..20_000 {
+        let length = 1 + next(12);
+        let line: String = (0..length).map(|_| pieces[next(pieces.len())]).collect();
+        match run(&line, &skills, &[]) {
+            Came::Done(output) => {
+                carried_out += usize::from(output.exit != 2);
+                assert!(output.out.len() < 1 << 20, "{line}");
+            }
+            Came::Call(wanted) => {
+                carried_out += 1;
+                assert_eq!(wanted.tool, "notes_add", "{line}");
+            }
+        }
+    }
+    assert!(carried_out > 200, "{carried_out} of them were carried out");
+}
