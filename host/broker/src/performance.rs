@@ -9,7 +9,7 @@
 //!   `performance/model/fitting.rs`; the parties to them: `performance/model/parties.rs`
 //! - attempts and what they cost: `performance/attempts.rs`
 //! - calls of tools: `performance/tool.rs`
-//! - command lines over skills: `performance/command.rs`
+//! - command lines over skills: `performance/command.rs`, on threads: `performance/lines.rs`
 //! - deliveries to external agents: `performance/external.rs`
 //! - searches of threads and notes: `performance/recall.rs`
 //! - one piece of work in its task, and its result: `performance/work.rs`, `performance/result.rs`
@@ -21,6 +21,7 @@ pub(crate) mod attempts;
 pub(crate) mod busy;
 mod command;
 mod external;
+mod lines;
 mod model;
 mod recall;
 pub(crate) mod result;

@@ -1,9 +1,9 @@
 //! The commands of skills: a command line becomes the arguments of one call of a tool.
 
 use crate::Wanted;
-use crate::meter::Stop;
+use crate::meter::{Meter, Stop};
 use crate::state::{Ended, Line};
-use domain::skill::{Skill, flags_of};
+use domain::skill::{Skill, flags_of, kinds_of, schemas_of};
 use domain::tool::ToolDefinition;
 use serde_json::{Map, Value};
 
@@ -18,10 +18,10 @@ pub(crate) fn run(
     input: &str,
 ) -> Result<Ended, Stop> {
     let Some((name, arguments)) = arguments.split_first() else {
-        return Ok(Ended::printed(help(skill)));
+        return told(line, &help(skill));
     };
     if is_help(name) {
-        return Ok(Ended::printed(help(skill)));
+        return told(line, &help(skill));
     }
     let Some(tool) = skill.tool(name) else {
         let names: Vec<&str> = skill.tools.iter().map(|tool| tool.name.as_str()).collect();
@@ -35,11 +35,9 @@ pub(crate) fn run(
             ),
         ));
     };
-    if arguments.iter().any(|argument| is_help(argument)) {
-        return Ok(Ended::printed(help_of(skill, tool)));
-    }
-    let arguments = match arguments_of(tool, arguments, input) {
-        Ok(arguments) => Value::Object(arguments).to_string(),
+    let arguments = match arguments_of(&mut line.meter, tool, arguments, input)? {
+        Ok(Some(arguments)) => line.meter.json(&Value::Object(arguments), true)?,
+        Ok(None) => return told(line, &help_of(skill, tool)),
         Err(why) => {
             let told = format!(
                 "{} {}: {why}\n{}",
@@ -50,7 +48,6 @@ pub(crate) fn run(
             return Ok(Ended::failed(WRONG, told));
         }
     };
-    line.meter.text(arguments.len())?;
     let answered = line.call(Wanted {
         tool: tool.name.clone(),
         arguments,
@@ -58,10 +55,18 @@ pub(crate) fn run(
     if answered.failed {
         return Ok(Ended::failed(1, answered.text.as_str()));
     }
-    let mut out = answered.text.clone();
+    let mut out = String::new();
+    line.meter.push(&mut out, &answered.text)?;
     if !out.is_empty() && !out.ends_with('\n') {
         out.push('\n');
     }
+    Ok(Ended::printed(out))
+}
+
+/// Ends with a text that tells how something is used.
+fn told(line: &mut Line<'_>, text: &str) -> Result<Ended, Stop> {
+    let mut out = String::new();
+    line.meter.push(&mut out, text)?;
     Ok(Ended::printed(out))
 }
 
@@ -85,23 +90,42 @@ fn help(skill: &Skill) -> String {
 
 fn help_of(skill: &Skill, tool: &ToolDefinition) -> String {
     format!(
-        "{} {}: {}\n\n{}",
+        "{} {}: {}\n\n{}{}",
         skill.command(),
         tool.name,
         tool.description.trim(),
-        flags_of(tool)
+        flags_of(tool),
+        schemas_of(tool)
     )
 }
 
-/// Returns the arguments of a call. The error is the fault, for people.
+/// The arguments of a call, none where its help is wanted; or the fault, for people.
+type Given = Result<Option<Map<String, Value>>, String>;
+
+/// Returns the arguments of a call.
 fn arguments_of(
+    meter: &mut Meter,
     tool: &ToolDefinition,
     arguments: &[String],
     input: &str,
-) -> Result<Map<String, Value>, String> {
+) -> Result<Given, Stop> {
+    for argument in arguments {
+        meter.reading(argument)?;
+    }
+    if arguments.iter().any(|argument| argument == "-") {
+        meter.reading(input)?;
+    }
+    Ok(taken(tool, arguments, input))
+}
+
+fn taken(tool: &ToolDefinition, arguments: &[String], input: &str) -> Given {
     let mut given = Map::new();
     let mut all = arguments.iter().peekable();
     while let Some(argument) = all.next() {
+        // Only where a flag may stand: after a flag it is that one's value.
+        if is_help(argument) {
+            return Ok(None);
+        }
         let Some(flag) = argument.strip_prefix("--").filter(|flag| !flag.is_empty()) else {
             let argument = domain::shown::visible(argument, 80);
             return Err(format!(
@@ -112,8 +136,9 @@ fn arguments_of(
             Some((flag, value)) => (flag, Some(value)),
             None => (flag, None),
         };
-        let is_switch = kind_of(tool, flag) == Some("boolean")
-            && all.peek().is_none_or(|next| next.starts_with("--"));
+        let schema = schema_of(tool, flag);
+        let is_switch =
+            schema.is_some_and(is_boolean) && all.peek().is_none_or(|next| next.starts_with("--"));
         let value = match attached {
             Some(value) => value,
             None if is_switch => "true",
@@ -122,21 +147,23 @@ fn arguments_of(
                 .map(String::as_str)
                 .ok_or_else(|| format!("--{flag} has no value"))?,
         };
-        if flag == "json" && kind_of(tool, flag).is_none() {
-            given.extend(object_of(if value == "-" { input } else { value })?);
-            continue;
-        }
-        if is_unknown(tool, flag) {
+        let more = if flag == "json" && schema.is_none() {
+            object_of(if value == "-" { input } else { value })?
+        } else if is_unknown(tool, flag) {
             let flag = domain::shown::visible(flag, 80);
             return Err(format!("there is no flag --{flag}"));
+        } else {
+            let value =
+                value_of(schema, value).map_err(|why| format!("--{flag} takes JSON: {why}"))?;
+            Map::from_iter([(flag.to_owned(), value)])
+        };
+        if let Some(name) = more.keys().find(|name| given.contains_key(*name)) {
+            let name = domain::shown::visible(name, 80);
+            return Err(format!("--{name} is given twice"));
         }
-        let value = value_of(kind_of(tool, flag), value)
-            .map_err(|why| format!("--{flag} takes JSON: {why}"))?;
-        if given.insert(flag.to_owned(), value).is_some() {
-            return Err(format!("--{flag} is given twice"));
-        }
+        given.extend(more);
     }
-    Ok(given)
+    Ok(Some(given))
 }
 
 fn object_of(text: &str) -> Result<Map<String, Value>, String> {
@@ -164,20 +191,33 @@ fn is_unknown(tool: &ToolDefinition, flag: &str) -> bool {
     !is_open && schema_of(tool, flag).is_none()
 }
 
-/// Returns the type of an argument, if its schema names one.
-fn kind_of<'t>(tool: &'t ToolDefinition, flag: &str) -> Option<&'t str> {
-    let schema = schema_of(tool, flag)?;
-    Some(schema.get("type").and_then(Value::as_str).unwrap_or("any"))
+/// Returns whether an argument is true or false, or null, and nothing else.
+fn is_boolean(schema: &Value) -> bool {
+    let kinds = kinds_of(schema);
+    kinds.contains(&"boolean") && kinds.iter().all(|kind| matches!(*kind, "boolean" | "null"))
 }
 
-/// Returns the value of a flag: the text itself where a text is wanted, else JSON.
-fn value_of(kind: Option<&str>, text: &str) -> Result<Value, String> {
-    match kind {
-        Some("string") => Ok(text.into()),
-        Some("integer" | "number" | "boolean" | "array" | "object" | "null") => {
-            domain::json::parse(text).map_err(|refused| refused.to_string())
+/// Returns the value of a flag: the text itself where a text is wanted, else JSON. Where a text or
+/// something else is wanted it is that if it reads like it, and null only where no text is.
+fn value_of(schema: Option<&Value>, text: &str) -> Result<Value, String> {
+    let kinds = schema.map(kinds_of).unwrap_or_default();
+    let is_text = kinds.contains(&"string");
+    match domain::json::parse(text) {
+        Ok(value) if kinds.is_empty() => Ok(value),
+        Ok(value) if is_text => {
+            let is_wanted = match &value {
+                Value::Null | Value::String(_) => false,
+                Value::Bool(_) => kinds.contains(&"boolean"),
+                Value::Number(number) => {
+                    kinds.contains(&"number") || (kinds.contains(&"integer") && !number.is_f64())
+                }
+                Value::Array(_) => kinds.contains(&"array"),
+                Value::Object(_) => kinds.contains(&"object"),
+            };
+            Ok(if is_wanted { value } else { text.into() })
         }
-        // Several types, or none: JSON if it is some, else the text.
-        Some(_) | None => Ok(domain::json::parse(text).unwrap_or_else(|_| text.into())),
+        Ok(value) => Ok(value),
+        Err(_) if is_text || kinds.is_empty() => Ok(text.into()),
+        Err(refused) => Err(refused.to_string()),
     }
 }

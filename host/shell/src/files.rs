@@ -1,11 +1,20 @@
 //! Files below `/skills`, which are texts in memory: looking one up is all that can be done.
 
+use crate::meter::{Meter, Stop};
 use domain::skill::{ROOT, SkillSet};
 use std::collections::BTreeSet;
+use std::ops::Bound;
+
+/// Bytes of a path.
+pub(crate) const PATH_BYTES_MAX: usize = 4 << 10;
 
 /// Returns the whole path that a path means, without `.`, `..` and empty parts. A path that does
-/// not begin with `/` is one below `/skills`. `..` stays at the top, as it does elsewhere.
+/// not begin with `/` is one below `/skills`. `..` stays at the top, as it does elsewhere. One that
+/// is too long is that of no file.
 pub(crate) fn whole(path: &str) -> String {
+    if path.len() > PATH_BYTES_MAX {
+        return String::new();
+    }
     let from = if path.starts_with('/') { "" } else { ROOT };
     let mut parts: Vec<&str> = Vec::new();
     for part in from.split('/').chain(path.split('/')) {
@@ -32,12 +41,21 @@ pub(crate) fn read<'a>(skills: &'a SkillSet, path: &str) -> Result<&'a str, Stri
     if is_folder(skills, &whole) {
         return Err(format!("{path}: Is a directory"));
     }
-    Err(format!("{path}: No such file or directory"))
+    Err(missing(path))
+}
+
+/// Returns the text for a path of nothing.
+pub(crate) fn missing(path: &str) -> String {
+    if path.len() > PATH_BYTES_MAX {
+        let path = domain::shown::visible(path, 80);
+        return format!("{path}: File name too long");
+    }
+    format!("{path}: No such file or directory")
 }
 
 /// Returns whether a whole path is that of a folder.
 pub(crate) fn is_folder(skills: &SkillSet, whole: &str) -> bool {
-    whole == "/" || whole == ROOT || below(skills, whole).next().is_some()
+    whole == "/" || whole == ROOT || (!whole.is_empty() && below(skills, whole).next().is_some())
 }
 
 /// Returns the whole paths of the files below a folder.
@@ -46,25 +64,32 @@ pub(crate) fn below<'a>(
     folder: &str,
 ) -> impl Iterator<Item = &'a str> + use<'a> {
     let start = format!("{}/", folder.trim_end_matches('/'));
-    skills
-        .files()
-        .keys()
-        .map(String::as_str)
-        .filter(move |path| path.starts_with(&start))
+    let from = (Bound::Included(start.as_str()), Bound::Unbounded);
+    let files = skills.files().range::<str, _>(from);
+    files
+        .map(|(path, _)| path.as_str())
+        .take_while(move |path| path.starts_with(&start))
 }
 
-/// Returns the names in a folder, those of folders with `/` at the end.
-pub(crate) fn names(skills: &SkillSet, folder: &str) -> BTreeSet<String> {
+/// Returns the names in a folder, those of folders with `/` at the end. Each file below it is
+/// counted.
+pub(crate) fn names(
+    meter: &mut Meter,
+    skills: &SkillSet,
+    folder: &str,
+) -> Result<BTreeSet<String>, Stop> {
     let start = format!("{}/", folder.trim_end_matches('/'));
-    let mut names: BTreeSet<String> = below(skills, folder)
-        .filter_map(|path| path.strip_prefix(&start))
-        .map(|rest| match rest.split_once('/') {
+    let mut names = BTreeSet::new();
+    for path in below(skills, folder) {
+        meter.work(64 + path.len())?;
+        let rest = path.strip_prefix(&start).unwrap_or(path);
+        names.insert(match rest.split_once('/') {
             Some((name, _)) => format!("{name}/"),
             None => rest.to_owned(),
-        })
-        .collect();
+        });
+    }
     if folder == "/" {
         names.insert(format!("{}/", ROOT.trim_start_matches('/')));
     }
-    names
+    Ok(names)
 }

@@ -1,175 +1,298 @@
 //! `grep`, with patterns whose time is linear in what they read.
 
-use crate::builtins::{Options, Text, texts};
 use crate::files;
-use crate::meter::Stop;
+use crate::meter::{Meter, Stop};
+use crate::pattern::Searched;
+use crate::reading::{Options, Text, texts};
 use crate::state::{Ended, Line};
-use regex::{Regex, RegexBuilder};
-
-/// Bytes of memory of a compiled pattern.
-const PATTERN_BYTES_MAX: usize = 256 << 10;
-/// Work that a byte is counted as in which a pattern is looked for: it takes longer than copying.
-pub(crate) const MATCH_FACTOR: usize = 16;
 
 /// Carries `grep` out.
 pub(crate) fn run(line: &mut Line<'_>, arguments: &[String], input: &str) -> Result<Ended, Stop> {
-    let options = match Options::read("grep", arguments, "EFivnclqowrRhHs") {
+    let mut options = match Options::read("grep", arguments, "EFivnclqowrRhHs", "eABC") {
         Ok(options) => options,
         Err(ended) => return Ok(ended),
     };
-    let Some((pattern, paths)) = options.others.split_first() else {
-        return Ok(Ended::failed(2, "grep: it needs a pattern"));
+    let mut patterns: Vec<String> = options.values('e').map(str::to_owned).collect();
+    if patterns.is_empty() {
+        if options.others.is_empty() {
+            return Ok(Ended::failed(2, "grep: it needs a pattern"));
+        }
+        patterns.push(options.others.remove(0));
+    }
+    let around = match Around::read(&options) {
+        Ok(around) => around,
+        Err(why) => return Ok(Ended::failed(2, format!("grep: {why}"))),
     };
-    let pattern = match compiled(pattern, &options) {
+    let is_folded = options.has('i');
+    let whole = joined(&patterns, &options);
+    let pattern = match Searched::compiled(&mut line.meter, &whole, is_folded)? {
         Ok(pattern) => pattern,
         Err(why) => return Ok(Ended::failed(2, format!("grep: {why}"))),
     };
     let paths = if options.has('r') || options.has('R') {
-        all_below(line, paths)
+        all_below(line, &options.others)?
     } else {
-        paths.to_vec()
+        options.others.clone()
     };
-    let read = texts(line, "grep", &paths, input)?;
-    let is_titled = (read.texts.len() > 1 || options.has('H')) && !options.has('h');
-    let mut printed = Printed::default();
+    let mut read = texts(line, "grep", &paths, input)?;
+    let mut search = Search {
+        meter: &mut line.meter,
+        pattern: &pattern,
+        options: &options,
+        around,
+        is_titled: (read.texts.len() > 1 || options.has('H')) && !options.has('h'),
+        out: String::new(),
+        is_found: false,
+    };
     for text in &read.texts {
-        line.meter
-            .work(text.text.len().saturating_mul(MATCH_FACTOR))?;
-        printed.search(*text, &pattern, &options, is_titled);
-        line.meter.text(printed.out.len())?;
+        search.search(*text)?;
     }
-    let found = printed.found;
-    let mut ended = read.printed(if options.has('q') {
-        String::new()
-    } else {
-        printed.out
-    });
-    ended.exit = match (found, ended.err.is_empty()) {
+    let Search { out, is_found, .. } = search;
+    let has_faults = !read.err.is_empty();
+    if options.has('s') {
+        read.err.clear();
+    }
+    let mut ended = read.printed(if options.has('q') { String::new() } else { out });
+    ended.exit = match (is_found, has_faults) {
         (true, _) => 0,
-        (false, true) => 1,
-        (false, false) => 2,
+        (false, false) => 1,
+        (false, true) => 2,
     };
     Ok(ended)
 }
 
-/// Returns the files that some paths mean, with those below folders.
-fn all_below(line: &Line<'_>, paths: &[String]) -> Vec<String> {
+/// Returns the files that some paths mean, with those below folders. Each is counted.
+fn all_below(line: &mut Line<'_>, paths: &[String]) -> Result<Vec<String>, Stop> {
     let here = [".".to_owned()];
     let paths = if paths.is_empty() {
         here.as_slice()
     } else {
         paths
     };
-    paths
+    let mut all = Vec::new();
+    for path in paths {
+        line.meter.work(128 + path.len().saturating_mul(4))?;
+        let whole = files::whole(path);
+        if !files::is_folder(line.skills, &whole) {
+            all.push(path.clone());
+            continue;
+        }
+        for path in files::below(line.skills, &whole) {
+            line.meter.work(128 + path.len())?;
+            all.push(path.to_owned());
+        }
+    }
+    Ok(all)
+}
+
+/// Returns one pattern for several.
+fn joined(patterns: &[String], options: &Options) -> String {
+    let patterns: Vec<String> = patterns
         .iter()
-        .flat_map(|path| {
-            let whole = files::whole(path);
-            let below: Vec<String> = files::below(line.skills, &whole)
-                .map(str::to_owned)
-                .collect();
-            if below.is_empty() {
-                vec![path.clone()]
+        .map(|pattern| {
+            let pattern = if options.has('F') {
+                regex::escape(pattern)
             } else {
-                below
+                written(pattern, options.has('E'))
+            };
+            if options.has('w') {
+                format!(r"\b(?:{pattern})\b")
+            } else {
+                pattern
             }
         })
-        .collect()
+        .collect();
+    match patterns.as_slice() {
+        [pattern] => pattern.clone(),
+        patterns => format!("(?:{})", patterns.join(")|(?:")),
+    }
 }
 
-fn compiled(pattern: &str, options: &Options) -> Result<Regex, String> {
-    let pattern = if options.has('F') {
-        regex::escape(pattern)
-    } else if options.has('E') {
-        pattern.to_owned()
-    } else {
-        extended(pattern)
-    };
-    let pattern = if options.has('w') {
-        format!(r"\b(?:{pattern})\b")
-    } else {
-        pattern
-    };
-    RegexBuilder::new(&pattern)
-        .case_insensitive(options.has('i'))
-        .size_limit(PATTERN_BYTES_MAX)
-        .dfa_size_limit(PATTERN_BYTES_MAX)
-        .build()
-        .map_err(|error| error.to_string())
-}
-
-/// Returns a basic pattern as an extended one: there `\|`, `\(` and the like are operators, and the
-/// characters by themselves are not.
-fn extended(basic: &str) -> String {
-    let mut extended = String::new();
-    let mut is_in_class = false;
-    let mut chars = basic.chars().peekable();
+/// Returns a pattern as this program's patterns are written. In a basic one `\|`, `\(` and the like
+/// are operators, and the characters by themselves are not. In a class, a `]` that stands first and
+/// each `[` are the characters themselves.
+fn written(pattern: &str, is_extended: bool) -> String {
+    let mut written = String::new();
+    let mut chars = pattern.chars().peekable();
     while let Some(char) = chars.next() {
-        match char {
-            '[' => is_in_class = true,
-            ']' => is_in_class = false,
-            _ => {}
-        }
         match (char, chars.peek().copied()) {
-            ('\\', Some(next @ ('|' | '(' | ')' | '{' | '}' | '+' | '?'))) => {
+            ('[', _) => class(&mut chars, &mut written),
+            ('\\', Some(next @ ('|' | '(' | ')' | '{' | '}' | '+' | '?'))) if !is_extended => {
                 chars.next();
-                extended.push(next);
+                written.push(next);
             }
             ('\\', Some(next)) => {
                 chars.next();
-                extended.extend(['\\', next]);
+                written.extend(['\\', next]);
             }
-            ('|' | '(' | ')' | '{' | '}' | '+' | '?', _) if !is_in_class => {
-                extended.extend(['\\', char]);
+            ('|' | '(' | ')' | '{' | '}' | '+' | '?', _) if !is_extended => {
+                written.extend(['\\', char]);
             }
-            _ => extended.push(char),
+            _ => written.push(char),
         }
     }
-    extended
+    written
 }
 
-/// The output of a search.
-#[derive(Default)]
-struct Printed {
+/// Passes a class, whose `[` was passed, to the `]` that ends it.
+fn class(chars: &mut std::iter::Peekable<std::str::Chars<'_>>, written: &mut String) {
+    written.push('[');
+    if chars.next_if_eq(&'^').is_some() {
+        written.push('^');
+    }
+    if chars.next_if_eq(&']').is_some() {
+        written.push_str(r"\]");
+    }
+    while let Some(char) = chars.next() {
+        match (char, chars.peek().copied()) {
+            (']', _) => {
+                written.push(']');
+                return;
+            }
+            // A named class such as `[:alpha:]`.
+            ('[', Some(':')) => {
+                written.push('[');
+                for char in chars.by_ref() {
+                    written.push(char);
+                    if char == ']' {
+                        break;
+                    }
+                }
+            }
+            // Other programs have these for sets.
+            ('[' | '&' | '~', _) => written.extend(['\\', char]),
+            ('\\', Some(next)) => {
+                chars.next();
+                written.extend(['\\', next]);
+            }
+            _ => written.push(char),
+        }
+    }
+}
+
+/// The number of lines that are shown around one that is found.
+#[derive(Clone, Copy)]
+struct Around {
+    before: usize,
+    after: usize,
+}
+
+impl Around {
+    fn read(options: &Options) -> Result<Self, String> {
+        let number = |letter: char| match options.value(letter).or(options.value('C')) {
+            Some(number) => match number.parse::<usize>() {
+                Ok(number) => Ok(number),
+                Err(_) => Err(format!("-{letter} takes a number of lines")),
+            },
+            None => Ok(0),
+        };
+        Ok(Self {
+            before: number('B')?,
+            after: number('A')?,
+        })
+    }
+}
+
+/// A search in texts.
+struct Search<'s> {
+    meter: &'s mut Meter,
+    pattern: &'s Searched,
+    options: &'s Options,
+    around: Around,
+    is_titled: bool,
     out: String,
-    found: bool,
+    is_found: bool,
 }
 
-impl Printed {
-    fn search(&mut self, text: Text<'_>, pattern: &Regex, options: &Options, is_titled: bool) {
+impl Search<'_> {
+    fn search(&mut self, text: Text<'_>) -> Result<(), Stop> {
+        let is_told = !(self.options.has('c') || self.options.has('l'));
+        let is_divided = self.around.before > 0 || self.around.after > 0;
         let mut count = 0_usize;
-        for (number, line) in (1_usize..).zip(text.text.lines()) {
-            if pattern.is_match(line) == options.has('v') {
+        // Lines after the last that was found that still are shown, and the first not shown yet.
+        let mut after = 0_usize;
+        let mut shown_until = 0_usize;
+        let ends = text.text.matches('\n').count();
+        self.meter.work(ends.saturating_add(1).saturating_mul(32))?;
+        let lines: Vec<&str> = text.text.lines().collect();
+        for (at, line) in lines.iter().enumerate() {
+            if self.pattern.is_in(self.meter, line)? == self.options.has('v') {
+                if is_told && after > 0 {
+                    after -= 1;
+                    self.show(text, (at, '-'), line)?;
+                    shown_until = at + 1;
+                }
                 continue;
             }
             count += 1;
-            if options.has('c') || options.has('l') {
+            if !is_told {
                 continue;
             }
-            let mut start = String::new();
-            if is_titled {
-                start.push_str(&format!("{}:", text.path));
+            let from = at.saturating_sub(self.around.before).max(shown_until);
+            if is_divided && from > shown_until && shown_until > 0 {
+                self.meter.push(&mut self.out, "--\n")?;
             }
-            if options.has('n') {
-                start.push_str(&format!("{number}:"));
+            for (number, line) in (from..).zip(lines.get(from..at).unwrap_or_default()) {
+                self.show(text, (number, '-'), line)?;
             }
-            if options.has('o') && !options.has('v') {
-                for found in pattern.find_iter(line).filter(|found| !found.is_empty()) {
-                    self.out.push_str(&format!("{start}{}\n", found.as_str()));
-                }
-            } else {
-                self.out.push_str(&format!("{start}{line}\n"));
-            }
+            self.show(text, (at, ':'), line)?;
+            shown_until = at + 1;
+            after = self.around.after;
         }
-        self.found |= count > 0;
-        if options.has('l') && count > 0 {
-            self.out.push_str(&format!("{}\n", text.path));
-        } else if options.has('c') && !options.has('l') {
-            let title = if is_titled {
-                format!("{}:", text.path)
-            } else {
-                String::new()
-            };
-            self.out.push_str(&format!("{title}{count}\n"));
+        self.end(text, count)
+    }
+
+    /// Adds a line with its title and number; of one that was found, with `-o`, each match.
+    fn show(&mut self, text: Text<'_>, place: (usize, char), line: &str) -> Result<(), Stop> {
+        let (at, mark) = place;
+        let mark = mark.to_string();
+        let number = (at + 1).to_string();
+        let (path, path_mark) = if self.is_titled {
+            (text.path, mark.as_str())
+        } else {
+            ("", "")
+        };
+        let (number, number_mark) = if self.options.has('n') {
+            (number.as_str(), mark.as_str())
+        } else {
+            ("", "")
+        };
+        if !self.options.has('o') {
+            let pieces = [path, path_mark, number, number_mark, line, "\n"];
+            return self.meter.push_all(&mut self.out, &pieces);
         }
+        if mark == "-" || self.options.has('v') {
+            return Ok(());
+        }
+        let mut from = 0;
+        while let Some(found) = self.pattern.next_in(self.meter, line, from)? {
+            from = found.end();
+            if found.is_empty() {
+                // Nothing is shown of it; the next one begins after the next character.
+                let next = line.get(from..).and_then(|rest| rest.chars().next());
+                from += next.map_or(1, char::len_utf8);
+                continue;
+            }
+            let pieces = [path, path_mark, number, number_mark, found.as_str(), "\n"];
+            self.meter.push_all(&mut self.out, &pieces)?;
+        }
+        Ok(())
+    }
+
+    /// Adds what is shown at the end of a text.
+    fn end(&mut self, text: Text<'_>, count: usize) -> Result<(), Stop> {
+        self.is_found |= count > 0;
+        if self.options.has('l') {
+            if count > 0 {
+                self.meter.push_all(&mut self.out, &[text.path, "\n"])?;
+            }
+        } else if self.options.has('c') {
+            let count = count.to_string();
+            let title = if self.is_titled { text.path } else { "" };
+            let mark = if self.is_titled { ":" } else { "" };
+            self.meter
+                .push_all(&mut self.out, &[title, mark, count.as_str(), "\n"])?;
+        }
+        Ok(())
     }
 }

@@ -1,15 +1,19 @@
 //! `jq`: filters are read by jaq's parser and carried out here, so that each value that is made is
 //! counted before it takes memory.
 //!
-//! Left out is all that has no bound of its own: definitions, folds, labels, recursion by name, and
-//! assignments. There are no modules, no environment and no clock.
+//! Left out are definitions, folds, labels, recursion by name, assignments, and what follows paths.
+//! There are no modules, no environment and no clock. All values of a term are made before the
+//! first is used, so `first` and `limit` make no shorter work of it.
 
+mod formats;
 mod functions;
+mod paths;
+mod plain;
 mod terms;
 mod values;
 
-use crate::builtins::texts;
 use crate::meter::{Meter, Stop};
+use crate::reading::texts;
 use crate::state::{Ended, Line};
 use jaq_core::load::lex::Lexer;
 use jaq_core::load::parse::{Parser, Term};
@@ -21,6 +25,8 @@ use values::Halt;
 const FILTER_BYTES_MAX: usize = 2 << 10;
 /// Brackets in a filter. The parser calls itself for each.
 const BRACKETS_MAX: usize = 64;
+/// Signs and words in a filter that a term follows. The parser calls itself for each of these too.
+const PREFIXES_MAX: usize = 256;
 
 /// The options of one use.
 #[derive(Default)]
@@ -36,7 +42,17 @@ struct Options {
 }
 
 impl Options {
-    fn read(arguments: &[String]) -> Result<Self, String> {
+    /// Reads the options. The inner error is their fault, for people.
+    fn read(meter: &mut Meter, arguments: &[String]) -> Result<Result<Self, String>, Stop> {
+        if arguments.iter().any(|argument| argument == "--argjson") {
+            for argument in arguments {
+                meter.reading(argument)?;
+            }
+        }
+        Ok(Self::taken(arguments))
+    }
+
+    fn taken(arguments: &[String]) -> Result<Self, String> {
         let mut options = Self::default();
         let mut all = arguments.iter();
         while let Some(argument) = all.next() {
@@ -96,7 +112,7 @@ impl Options {
 
 /// Carries `jq` out.
 pub(crate) fn run(line: &mut Line<'_>, arguments: &[String], input: &str) -> Result<Ended, Stop> {
-    let options = match Options::read(arguments) {
+    let options = match Options::read(&mut line.meter, arguments)? {
         Ok(options) => options,
         Err(why) => return Ok(Ended::failed(2, format!("jq: {why}"))),
     };
@@ -152,13 +168,24 @@ fn fits(code: &str) -> Result<(), String> {
             "the filter has more than {BRACKETS_MAX} brackets; divide it"
         ));
     }
+    let prefixes = ["-", "try", "if", "as", "label", "def", "reduce", "foreach"];
+    if prefixes
+        .iter()
+        .map(|it| code.matches(*it).count())
+        .sum::<usize>()
+        > PREFIXES_MAX
+    {
+        return Err(format!(
+            "the filter has more than {PREFIXES_MAX} signs and words that a term follows; divide it"
+        ));
+    }
     Ok(())
 }
 
 /// Reads the documents of a text. The inner error is the fault of the text.
 fn documents(meter: &mut Meter, text: &str) -> Result<Result<Vec<Value>, String>, Stop> {
-    // A value takes more memory than its text.
-    meter.work(text.len().saturating_mul(4))?;
+    meter.look()?;
+    meter.reading(text)?;
     let all = Deserializer::from_str(text).into_iter::<Value>();
     let read: Result<Vec<Value>, _> = all.collect();
     Ok(read.map_err(|error| error.to_string()))
@@ -172,26 +199,32 @@ fn filtered(
 ) -> Result<Ended, Stop> {
     let mut ended = Ended::default();
     let mut last = None;
+    let mut filter = Filter::new(meter);
     for input in inputs {
         let scope = Scope {
             input,
             variables: &options.variables,
         };
-        let values = match Filter::new(meter).values(term, scope) {
+        let values = match filter.values(term, scope) {
             Ok(values) => values,
             Err(Halt::Raised(why)) => {
-                ended.err.push_str(&format!("jq: {why}\n"));
+                let told = ["jq: ", why.as_str(), "\n"];
+                filter.meter.push_all(&mut ended.err, &told)?;
                 ended.exit = 5;
                 continue;
             }
             Err(Halt::Stopped(stop)) => return Err(stop),
         };
         for value in values {
-            let text = printed(&value, options);
-            meter.text(ended.out.len() + text.len())?;
-            ended.out.push_str(&text);
-            if !options.is_joined {
-                ended.out.push('\n');
+            let end = if options.is_joined { "" } else { "\n" };
+            match &value {
+                Value::String(text) if options.is_raw => {
+                    filter.meter.push_all(&mut ended.out, &[text, end])?;
+                }
+                value => {
+                    let text = filter.meter.json(value, options.is_compact)?;
+                    filter.meter.push_all(&mut ended.out, &[&text, end])?;
+                }
             }
             last = Some(value);
         }
@@ -201,12 +234,4 @@ fn filtered(
         ended.exit = 1;
     }
     Ok(ended)
-}
-
-fn printed(value: &Value, options: &Options) -> String {
-    match value {
-        Value::String(text) if options.is_raw => text.clone(),
-        value if options.is_compact => value.to_string(),
-        value => serde_json::to_string_pretty(value).unwrap_or_default(),
-    }
 }

@@ -10,24 +10,33 @@
 //! ends and says which. With the result it is run again from the beginning and comes further. So a
 //! line survives a restart, and no call is made twice for it.
 //!
+//! All work is counted before it is done, and bounded with what is done again after each call. The
+//! count bounds the memory too. A line also ends when its caller says so ([`Stopped`]), within a
+//! second: what cannot be divided is small enough for that.
+//!
 //! ## Where things are
 //!
 //! - lines that would be misread, refused before they are parsed: `vet.rs`
 //! - commands, pipes, variables, substitution: `line.rs`; their state: `state.rs`
 //! - words: `word.rs`
-//! - files below `/skills`: `files.rs`
-//! - the commands `cat`, `head`, `tail`, `wc`, `sort`, `uniq`, `echo`, `ls`: `builtins.rs`;
-//!   `grep`: `grep.rs`; `jq`: `jq.rs` and `jq/`
+//! - files below `/skills`: `files.rs`; options and texts of commands: `reading.rs`
+//! - the commands `cat`, `wc`, `uniq`, `echo`, `ls`: `builtins.rs`; `head` and `tail`: `edge.rs`;
+//!   `sort`: `sort.rs`; `grep`: `grep.rs`; `jq`: `jq.rs` and `jq/`
+//! - patterns of `grep` and `jq`: `pattern.rs`
 //! - the commands of skills: `cli.rs`
 //! - the work that one line may cause: `meter.rs`
 
 mod builtins;
 mod cli;
+mod edge;
 mod files;
 mod grep;
 mod jq;
 mod line;
 mod meter;
+mod pattern;
+mod reading;
+mod sort;
 mod state;
 #[cfg(test)]
 mod tests;
@@ -38,6 +47,12 @@ use domain::skill::SkillSet;
 
 /// Bytes of output of a line that an agent is shown; the rest is left out.
 pub const OUTPUT_BYTES_MAX: usize = 64 << 10;
+
+/// Bytes of stack that a line needs at most: its parsers and what carries it out call themselves.
+pub const STACK_BYTES: usize = 32 << 20;
+
+/// Says whether a line is to stop: it takes too long, or nobody waits for it any more.
+pub type Stopped = Box<dyn Fn() -> bool>;
 
 /// The result of a call that a line has made.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -81,9 +96,10 @@ pub struct Output {
     pub exit: u8,
 }
 
-/// Carries a command line out, as far as the results of its calls go.
+/// Carries a command line out, as far as the results of its calls go, until it is to stop. It needs
+/// a stack of [`STACK_BYTES`].
 #[must_use]
-pub fn run(command: &str, skills: &SkillSet, answered: &[Answered]) -> Came {
+pub fn run(command: &str, skills: &SkillSet, answered: &[Answered], stopped: Stopped) -> Came {
     if let Err(refused) = vet::vet(command) {
         return Came::Done(Output::refused(&refused));
     }
@@ -94,7 +110,7 @@ pub fn run(command: &str, skills: &SkillSet, answered: &[Answered]) -> Came {
     if let Err(refused) = vet::vet_list(&list) {
         return Came::Done(Output::refused(&refused));
     }
-    state::Line::new(skills, answered).carry_out(&list)
+    state::Line::new(skills, answered, stopped).carry_out(&list)
 }
 
 impl Output {

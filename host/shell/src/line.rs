@@ -18,100 +18,103 @@ const OVER: u8 = 125;
 impl Line<'_> {
     /// Carries a parsed line out.
     pub(crate) fn carry_out(mut self, list: &SequentialList) -> Came {
-        match self.list(list, "") {
-            Ok(out) => Came::Done(Output {
-                out,
-                err: self.err,
-                exit: self.last,
-            }),
-            Err(Stop::Call(wanted)) => Came::Call(wanted),
+        let mut out = String::new();
+        let exit = match self.list(list, "", &mut out) {
+            Ok(()) => self.last,
+            Err(Stop::Call(wanted)) => return Came::Call(wanted),
             Err(Stop::Over(why)) => {
-                self.err.push_str(&format!("bash: {why}\n"));
-                Came::Done(Output {
-                    out: String::new(),
-                    err: self.err,
-                    exit: OVER,
-                })
+                let standing = self.standing();
+                self.err.push_str(&format!("bash: {why}{standing}\n"));
+                OVER
             }
-        }
+        };
+        // What was printed until then is the line's, however it ends.
+        Came::Done(Output {
+            out,
+            err: self.err,
+            exit,
+        })
     }
 
     /// Returns the output of commands in place of a word, without the line ends after it. Variables
     /// that they set are theirs.
     pub(crate) fn substitute(&mut self, list: &SequentialList) -> Result<String, Stop> {
         let variables = self.saved()?;
-        let out = self.list(list, "");
-        self.variables = variables;
-        Ok(out?.trim_end_matches('\n').to_owned())
-    }
-
-    fn list(&mut self, list: &SequentialList, input: &str) -> Result<String, Stop> {
         let mut out = String::new();
-        for item in &list.items {
-            let more = self.sequence(&item.sequence, input)?;
-            self.meter.text(out.len() + more.len())?;
-            out.push_str(&more);
-        }
+        let ended = self.list(list, "", &mut out);
+        self.variables = variables;
+        ended?;
+        out.truncate(out.trim_end_matches('\n').len());
         Ok(out)
     }
 
-    fn sequence(&mut self, sequence: &Sequence, input: &str) -> Result<String, Stop> {
+    /// Carries commands out, and adds what they print.
+    fn list(&mut self, list: &SequentialList, input: &str, out: &mut String) -> Result<(), Stop> {
+        list.items
+            .iter()
+            .try_for_each(|item| self.sequence(&item.sequence, input, out))
+    }
+
+    fn sequence(&mut self, sequence: &Sequence, input: &str, out: &mut String) -> Result<(), Stop> {
         match sequence {
             Sequence::ShellVar(var) => {
                 // A substitution in the value leaves its own exit code.
                 self.last = 0;
                 let value = self.text_of(var.value.parts())?;
                 self.variables.insert(var.name.clone(), value);
-                Ok(String::new())
+                Ok(())
             }
-            Sequence::Pipeline(pipeline) => self.pipeline(pipeline, input),
-            Sequence::BooleanList(both) => self.both(both, input),
+            Sequence::Pipeline(pipeline) => self.pipeline(pipeline, input, out),
+            Sequence::BooleanList(both) => self.both(both, input, out),
         }
     }
 
     /// Carries a list of `&&` and `||` out. The parser reads it from the right, and it is carried
     /// out from the left.
-    fn both(&mut self, both: &BooleanList, input: &str) -> Result<String, Stop> {
-        let mut out = self.sequence(&both.current, input)?;
+    fn both(&mut self, both: &BooleanList, input: &str, out: &mut String) -> Result<(), Stop> {
+        self.sequence(&both.current, input, out)?;
         let mut op = both.op;
         let mut next = &both.next;
         loop {
             let goes_on = op.moves_next_for_exit_code(i32::from(self.last));
             let Sequence::BooleanList(more) = next else {
                 if goes_on {
-                    out.push_str(&self.sequence(next, input)?);
+                    self.sequence(next, input, out)?;
                 }
-                return Ok(out);
+                return Ok(());
             };
             if goes_on {
-                out.push_str(&self.sequence(&more.current, input)?);
+                self.sequence(&more.current, input, out)?;
             }
             op = more.op;
             next = &more.next;
         }
     }
 
-    fn pipeline(&mut self, pipeline: &Pipeline, input: &str) -> Result<String, Stop> {
+    fn pipeline(&mut self, pipeline: &Pipeline, input: &str, out: &mut String) -> Result<(), Stop> {
         let mut inner = &pipeline.inner;
-        let mut piped = input.to_owned();
+        let mut piped = None;
         loop {
+            let input = piped.as_deref().unwrap_or(input);
             match inner {
                 PipelineInner::Command(command) => {
-                    piped = self.command(command, &piped)?;
+                    self.command(command, input, out)?;
                     if pipeline.negated {
                         self.last = u8::from(self.last == 0);
                     }
-                    return Ok(piped);
+                    return Ok(());
                 }
                 PipelineInner::PipeSequence(pipe) => {
-                    piped = self.command(&pipe.current, &piped)?;
+                    let mut printed = String::new();
+                    self.command(&pipe.current, input, &mut printed)?;
+                    piped = Some(printed);
                     inner = &pipe.next;
                 }
             }
         }
     }
 
-    fn command(&mut self, command: &Command, piped: &str) -> Result<String, Stop> {
+    fn command(&mut self, command: &Command, piped: &str, out: &mut String) -> Result<(), Stop> {
         let redirect = command.redirect.as_ref();
         let mut read = None;
         if let Some(Redirect {
@@ -124,41 +127,60 @@ impl Line<'_> {
             match files::read(self.skills, &path) {
                 Ok(text) => read = Some(text),
                 Err(why) => {
-                    self.err.push_str(&format!("bash: {why}\n"));
                     self.last = 1;
-                    return Ok(String::new());
+                    let told = ["bash: ", why.as_str(), "\n"];
+                    return self.meter.push_all(&mut self.err, &told);
                 }
             }
         }
-        let input = read.unwrap_or(piped);
         let before = take(&mut self.err);
-        let ended = match &command.inner {
-            CommandInner::Simple(simple) => {
-                let arguments = self.arguments(&simple.args);
-                arguments.and_then(|arguments| self.simple(&arguments, input))
-            }
-            CommandInner::Subshell(list) => {
-                let variables = self.saved()?;
-                let out = self.list(list, input);
-                self.variables = variables;
-                out.map(|out| Ended {
-                    out,
-                    err: String::new(),
-                    exit: self.last,
-                })
+        let mut printed = String::new();
+        let ended = self.ended(&command.inner, read.unwrap_or(piped), &mut printed);
+        let within = std::mem::replace(&mut self.err, before);
+        let mut ended = match ended {
+            Ok(ended) => ended,
+            Err(stop) => {
+                // The line ends here: what its commands printed so far is all that they did.
+                self.err.push_str(&within);
+                if redirect.is_none() {
+                    out.push_str(&printed);
+                }
+                return Err(stop);
             }
         };
-        let within = std::mem::replace(&mut self.err, before);
-        let mut ended = ended?;
+        ended.out.insert_str(0, &printed);
         ended.err.insert_str(0, &within);
         self.last = ended.exit;
         if let Some(redirect) = redirect {
             redirected(redirect, &mut ended);
         }
-        self.meter.text(ended.out.len())?;
-        self.meter.text(self.err.len() + ended.err.len())?;
-        self.err.push_str(&ended.err);
-        Ok(ended.out)
+        self.meter.push(&mut self.err, &ended.err)?;
+        self.meter.push(out, &ended.out)
+    }
+
+    /// Carries a command out. A group adds what it prints to `printed`.
+    fn ended(
+        &mut self,
+        inner: &CommandInner,
+        input: &str,
+        printed: &mut String,
+    ) -> Result<Ended, Stop> {
+        match inner {
+            CommandInner::Simple(simple) => {
+                let arguments = self.arguments(&simple.args)?;
+                self.simple(&arguments, input)
+            }
+            CommandInner::Subshell(list) => {
+                let variables = self.saved()?;
+                let ended = self.list(list, input, printed);
+                self.variables = variables;
+                ended?;
+                Ok(Ended {
+                    exit: self.last,
+                    ..Ended::default()
+                })
+            }
+        }
     }
 
     fn simple(&mut self, arguments: &[String], input: &str) -> Result<Ended, Stop> {

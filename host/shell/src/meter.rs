@@ -1,9 +1,27 @@
-//! The work that one line may cause, counted in bytes that are read or made.
+//! The work that one line may cause, counted in bytes before they are read or made.
+//!
+//! What a line holds in memory was counted before it was made, so the count bounds the memory as
+//! well. With each count the meter also looks, now and then, at whether the line is to stop.
+
+use crate::Stopped;
+use serde_json::Value;
+use std::io;
 
 /// Bytes that a line may read and make in all, and so a bound of its time and memory.
 const WORK_BYTES_MAX: usize = 64 << 20;
+/// Bytes that a line may read and make with all that it does again after each call.
+const REPEATED_BYTES_MAX: usize = 512 << 20;
 /// Bytes that one command or one word may make.
 pub(crate) const TEXT_BYTES_MAX: usize = 1 << 20;
+/// Bytes that each piece of a text is counted as besides its own.
+const PIECE_BYTES: usize = 8;
+/// Counts between two looks at whether the line is to stop.
+const COUNTS_UNSEEN: u32 = 64;
+
+/// Bytes that each value takes in memory besides its texts, about.
+pub(crate) const VALUE_BYTES: usize = 128;
+/// Bytes that an object takes in memory besides its fields, about.
+pub(crate) const OBJECT_BYTES: usize = 384;
 
 /// The reason why a line does not go on.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,39 +32,165 @@ pub(crate) enum Stop {
     Over(String),
 }
 
-/// The work that is left.
-#[derive(Debug)]
+/// The work that was done.
 pub(crate) struct Meter {
-    left: usize,
+    /// Bytes counted since the line began anew.
+    used: usize,
+    /// Bytes counted each time that it was carried out before.
+    repeated: usize,
+    /// Counts until the next look.
+    until_look: u32,
+    stopped: Stopped,
 }
 
 impl Meter {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(stopped: Stopped) -> Self {
         Self {
-            left: WORK_BYTES_MAX,
+            used: 0,
+            repeated: 0,
+            until_look: 0,
+            stopped,
         }
     }
 
     /// Counts work before it is done.
     pub(crate) fn work(&mut self, bytes: usize) -> Result<(), Stop> {
-        match self.left.checked_sub(bytes) {
-            Some(left) => {
-                self.left = left;
-                Ok(())
+        self.until_look = match self.until_look.checked_sub(1) {
+            Some(until_look) => until_look,
+            None => {
+                self.look()?;
+                COUNTS_UNSEEN
             }
-            None => Err(Stop::Over(format!(
+        };
+        self.used = self.used.saturating_add(bytes);
+        if self.used > WORK_BYTES_MAX {
+            return Err(Stop::Over(format!(
                 "the line works on more than {WORK_BYTES_MAX} bytes; narrow it"
-            ))),
+            )));
         }
+        if self.used.saturating_add(self.repeated) > REPEATED_BYTES_MAX {
+            return Err(Stop::Over(format!(
+                "the line works on more than {REPEATED_BYTES_MAX} bytes with what it does again \
+                 after each call; divide it"
+            )));
+        }
+        Ok(())
     }
 
-    /// Counts a text of so many bytes that is about to be made.
-    pub(crate) fn text(&mut self, bytes: usize) -> Result<(), Stop> {
-        if bytes > TEXT_BYTES_MAX {
+    /// Looks at whether the line is to stop, before work that cannot be divided.
+    pub(crate) fn look(&self) -> Result<(), Stop> {
+        if (self.stopped)() {
+            return Err(Stop::Over(
+                "the line takes too long, or is not wanted any more; narrow it".to_owned(),
+            ));
+        }
+        Ok(())
+    }
+
+    /// Counts all work up to here once more: the line was carried out up to here before, when it
+    /// had no result yet of the call at which it is now.
+    pub(crate) fn repeat(&mut self) -> Result<(), Stop> {
+        self.repeated = self.repeated.saturating_add(self.used);
+        self.work(0)
+    }
+
+    /// Counts a piece of so many bytes that is about to be added to a text of so many.
+    pub(crate) fn longer(&mut self, text: usize, piece: usize) -> Result<(), Stop> {
+        if text.saturating_add(piece) > TEXT_BYTES_MAX {
             return Err(Stop::Over(format!(
                 "a text of more than {TEXT_BYTES_MAX} bytes would be made; narrow it"
             )));
         }
+        self.work(PIECE_BYTES.saturating_add(piece))
+    }
+
+    /// Counts a piece, and adds it to a text.
+    pub(crate) fn push(&mut self, text: &mut String, piece: &str) -> Result<(), Stop> {
+        self.longer(text.len(), piece.len())?;
+        text.push_str(piece);
+        Ok(())
+    }
+
+    /// Counts pieces, and adds them to a text.
+    pub(crate) fn push_all(&mut self, text: &mut String, pieces: &[&str]) -> Result<(), Stop> {
+        pieces.iter().try_for_each(|piece| self.push(text, piece))
+    }
+
+    /// Counts what the values of a JSON text take in memory once it is read.
+    pub(crate) fn reading(&mut self, text: &str) -> Result<(), Stop> {
+        let mut bytes = text.len();
+        let mut is_quoted = false;
+        let mut is_escaped = false;
+        let mut is_between = true;
+        for byte in text.bytes() {
+            if is_quoted {
+                is_quoted = is_escaped || byte != b'"';
+                is_escaped = !is_escaped && byte == b'\\';
+                continue;
+            }
+            let is_within = !is_between;
+            is_between = true;
+            bytes += match byte {
+                b'{' => OBJECT_BYTES + VALUE_BYTES,
+                b'[' => VALUE_BYTES,
+                b'"' => {
+                    is_quoted = true;
+                    VALUE_BYTES
+                }
+                b',' | b':' | b']' | b'}' | b' ' | b'\t' | b'\n' | b'\r' => 0,
+                _ => {
+                    is_between = false;
+                    if is_within { 0 } else { VALUE_BYTES }
+                }
+            };
+        }
         self.work(bytes)
+    }
+
+    /// Returns a value as JSON.
+    pub(crate) fn json(&mut self, value: &Value, is_compact: bool) -> Result<String, Stop> {
+        let mut counted = Counted {
+            meter: self,
+            bytes: Vec::new(),
+            stop: None,
+        };
+        let written = if is_compact {
+            serde_json::to_writer(&mut counted, value)
+        } else {
+            serde_json::to_writer_pretty(&mut counted, value)
+        };
+        match (counted.stop, written) {
+            (Some(stop), _) => Err(stop),
+            (None, Err(error)) => Err(Stop::Over(error.to_string())),
+            (None, Ok(())) => {
+                String::from_utf8(counted.bytes).map_err(|error| Stop::Over(error.to_string()))
+            }
+        }
+    }
+}
+
+/// A text to which pieces are written, each counted before it is.
+struct Counted<'m> {
+    meter: &'m mut Meter,
+    bytes: Vec<u8>,
+    stop: Option<Stop>,
+}
+
+impl io::Write for Counted<'_> {
+    fn write(&mut self, piece: &[u8]) -> io::Result<usize> {
+        match self.meter.longer(self.bytes.len(), piece.len()) {
+            Ok(()) => {
+                self.bytes.extend_from_slice(piece);
+                Ok(piece.len())
+            }
+            Err(stop) => {
+                self.stop = Some(stop);
+                Err(io::ErrorKind::Other.into())
+            }
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }

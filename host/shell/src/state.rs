@@ -1,7 +1,7 @@
 //! The state of a line that is carried out, and of a command that has ended.
 
 use crate::meter::{Meter, Stop};
-use crate::{Answered, Wanted};
+use crate::{Answered, Stopped, Wanted};
 use domain::skill::{COMMAND_CALLS_MAX, SkillSet};
 use std::collections::BTreeMap;
 
@@ -51,10 +51,10 @@ pub(crate) struct Line<'a> {
 }
 
 impl<'a> Line<'a> {
-    pub(crate) fn new(skills: &'a SkillSet, answered: &'a [Answered]) -> Self {
+    pub(crate) fn new(skills: &'a SkillSet, answered: &'a [Answered], stopped: Stopped) -> Self {
         Self {
             skills,
-            meter: Meter::new(),
+            meter: Meter::new(stopped),
             answered,
             made: 0,
             variables: BTreeMap::new(),
@@ -63,12 +63,14 @@ impl<'a> Line<'a> {
         }
     }
 
-    /// Returns the value of a variable; nothing without one.
-    pub(crate) fn variable(&self, name: &str) -> String {
-        match name {
-            "?" => self.last.to_string(),
-            _ => self.variables.get(name).cloned().unwrap_or_default(),
+    /// Counts the value of a variable, and returns a copy; nothing without one.
+    pub(crate) fn variable(&mut self, name: &str) -> Result<String, Stop> {
+        if name == "?" {
+            return Ok(self.last.to_string());
         }
+        let value = self.variables.get(name).map_or("", String::as_str);
+        self.meter.longer(0, value.len())?;
+        Ok(value.to_owned())
     }
 
     /// Returns a copy of the variables, for commands whose own ones are dropped with them.
@@ -76,9 +78,20 @@ impl<'a> Line<'a> {
         let sizes = self
             .variables
             .iter()
-            .map(|(name, value)| name.len() + value.len());
+            .map(|(name, value)| 128 + name.len() + value.len());
         self.meter.work(sizes.sum())?;
         Ok(self.variables.clone())
+    }
+
+    /// Returns the text that says which calls stand when a line does not go on; none without any.
+    pub(crate) fn standing(&self) -> String {
+        match self.answered.len() {
+            0 => String::new(),
+            1 => "; the call that it made stands: look at what it did before you go on".to_owned(),
+            calls => format!(
+                "; the {calls} calls that it made stand: look at what they did before you go on"
+            ),
+        }
     }
 
     /// Returns the result of a call.
@@ -96,11 +109,10 @@ impl<'a> Line<'a> {
         };
         if answered.tool != wanted.tool || answered.arguments != wanted.arguments {
             return Err(Stop::Over(
-                "the skills changed while the line was carried out; the calls that it had made \
-                 so far stand. Look at what they did before you go on"
-                    .to_owned(),
+                "the skills changed while the line was carried out".to_owned(),
             ));
         }
+        self.meter.repeat()?;
         self.made += 1;
         self.meter.work(answered.text.len())?;
         Ok(answered)

@@ -1,8 +1,10 @@
 //! Command lines, and what they print and end with.
 
 mod attacks;
+mod commands;
+mod limits;
 
-use crate::{Answered, Came, Output, Wanted, run};
+use crate::{Answered, Came, Output, Wanted};
 use domain::definition::Definition;
 use domain::skill::{SkillFolder, SkillSet, skills_of};
 use domain::tool::ToolDefinition;
@@ -20,6 +22,9 @@ fn skills() -> SkillSet {
             "properties": {
                 "text": { "type": "string" }, "count": { "type": "integer" },
                 "pinned": { "type": "boolean" }, "tags": { "type": "array" },
+                "title": { "type": ["string", "null"] },
+                "size": { "anyOf": [{ "type": "string" }, { "type": "integer" }] },
+                "state": { "enum": ["1", "true", "open"] },
             } },
     }))
     .unwrap();
@@ -38,6 +43,10 @@ fn skills() -> SkillSet {
     let folder = SkillFolder::read("guide", files).unwrap();
     let components = BTreeMap::from([("notes".to_owned(), vec![tool])]);
     skills_of(&definition, components, &[folder])
+}
+
+fn run(command: &str, skills: &SkillSet, answered: &[Answered]) -> Came {
+    crate::run(command, skills, answered, Box::new(|| false))
 }
 
 fn output(command: &str) -> Output {

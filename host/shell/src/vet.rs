@@ -42,6 +42,7 @@ pub(crate) fn vet(text: &str) -> Result<(), String> {
         chars: &chars,
         at: 0,
         operators: 0,
+        redirects: 0,
     };
     scan.commands(0)
 }
@@ -51,9 +52,18 @@ struct Scan<'a> {
     chars: &'a [char],
     at: usize,
     operators: usize,
+    /// Redirects of the command that is passed.
+    redirects: usize,
 }
 
 impl Scan<'_> {
+    fn before(&self) -> Option<char> {
+        self.at
+            .checked_sub(1)
+            .and_then(|at| self.chars.get(at))
+            .copied()
+    }
+
     fn peek(&self, after: usize) -> Option<char> {
         self.chars.get(self.at + after).copied()
     }
@@ -65,6 +75,7 @@ impl Scan<'_> {
                 "substitutions and groups are nested deeper than {DEPTH_MAX}; use a variable"
             ));
         }
+        let redirects_around = std::mem::take(&mut self.redirects);
         while let Some(char) = self.peek(0) {
             match char {
                 '\\' => self.escape()?,
@@ -81,6 +92,7 @@ impl Scan<'_> {
                     if depth == 0 {
                         return Err("there is a `)` without its `(`; quote it".to_owned());
                     }
+                    self.redirects = redirects_around;
                     return Ok(());
                 }
                 '&' | '|' | ';' | '<' | '>' | '\n' => self.operator(char)?,
@@ -94,12 +106,23 @@ impl Scan<'_> {
         Ok(())
     }
 
-    /// Passes an operator. Each is counted, and a single `&` is none that there is.
+    /// Passes an operator. Each is counted, a command has one redirect, and a single `&` is none
+    /// that there is.
     fn operator(&mut self, char: char) -> Result<(), String> {
         self.operators += 1;
         if self.operators > OPERATORS_MAX {
             return Err(format!(
                 "the line has more than {OPERATORS_MAX} operators and line ends; divide it"
+            ));
+        }
+        self.redirects = match char {
+            '<' | '>' => self.redirects + 1,
+            _ => 0,
+        };
+        if self.redirects > 1 {
+            return Err(format!(
+                "a command has one redirect: put it in brackets for a second one, as in \
+                 (command 2>&1) >{NULL}"
             ));
         }
         match (char, self.peek(1)) {
@@ -129,14 +152,29 @@ impl Scan<'_> {
                 "patterns of file names are not read: quote the `{char}` with '…', or name the \
                  files (see ls)"
             )),
+            // The parser reads what stands in braces again for each brace around it.
+            '{' => Err("{…} is not read: quote it with '…', or write the words".to_owned()),
+            '~' if self.begins_part() => {
+                Err("there is no home folder; quote the ~ with '…', or name the path".to_owned())
+            }
+            // The parser divides words at these, and other shells do not.
+            _ if char.is_whitespace() && !char.is_ascii() => Err(format!(
+                "the blank {} outside of quotes is not read; quote it, or write a space",
+                char.escape_unicode()
+            )),
             '#' if self.begins_word() => Err("remarks are not read; leave the # out".to_owned()),
             _ => Ok(()),
         }
     }
 
     fn begins_word(&self) -> bool {
-        let before = self.at.checked_sub(1).and_then(|at| self.chars.get(at));
+        let before = self.before();
         before.is_none_or(|char| char.is_whitespace() || matches!(char, ';' | '|' | '&' | '('))
+    }
+
+    /// Returns whether the parser begins a word or a part of one here.
+    fn begins_part(&self) -> bool {
+        self.begins_word() || matches!(self.before(), Some(')' | '<' | '>' | '\'' | '"'))
     }
 
     /// Passes a backslash outside of quotes. The parser and other shells agree on a few.
@@ -167,11 +205,24 @@ impl Scan<'_> {
 
     fn double(&mut self, depth: usize) -> Result<(), String> {
         self.at += 1;
+        // The parser begins anew after each substitution.
+        let mut begin = self.at;
         while let Some(char) = self.peek(0) {
             match char {
                 '"' => return Ok(()),
                 '`' => return Err("`…` is not read; write $(…), or use '…'".to_owned()),
-                '$' => self.dollar(depth, true)?,
+                // Here the parser looks for a home folder, as it does outside of quotes.
+                '~' if self.at == begin => {
+                    return Err(
+                        "a ~ at the beginning of \"…\" is not read: use '…' instead".to_owned()
+                    );
+                }
+                '$' => {
+                    self.dollar(depth, true)?;
+                    if self.peek(0) == Some(')') {
+                        begin = self.at + 1;
+                    }
+                }
                 '\\' => match self.peek(1) {
                     Some('\\' | '~' | '(' | ')' | '\'' | '`') | None => {
                         return Err(
@@ -299,7 +350,9 @@ fn vet_parts(parts: &[WordPart]) -> Result<(), String> {
         match part {
             WordPart::Text(_) | WordPart::Variable(_) => {}
             WordPart::Tilde => {
-                return Err("there is no home folder; quote the ~, or name the path".to_owned());
+                return Err(
+                    "there is no home folder; quote the ~ with '…', or name the path".to_owned(),
+                );
             }
             WordPart::Command(list) => vet_list(list)?,
             WordPart::Quoted(parts) => vet_parts(parts)?,

@@ -1,11 +1,13 @@
 //! Words: texts, variables and substitutions become arguments.
 
-use crate::meter::Stop;
+use crate::meter::{Meter, Stop};
 use crate::state::Line;
 use deno_task_shell::parser::{Word, WordPart};
 
 /// Arguments of one command.
 const ARGUMENTS_MAX: usize = 4_096;
+/// The characters at which a text outside of quotes is divided. Other blanks are part of a word.
+const BLANKS: [char; 3] = [' ', '\t', '\n'];
 
 /// The arguments that words become, the last of which may go on.
 #[derive(Default)]
@@ -13,29 +15,45 @@ struct Fields {
     done: Vec<String>,
     /// The argument that is being made; none between two.
     open: Option<String>,
+    /// Bytes of all of them.
+    bytes: usize,
 }
 
 impl Fields {
-    fn push(&mut self, text: &str) {
+    fn push(&mut self, meter: &mut Meter, text: &str) -> Result<(), Stop> {
+        meter.longer(self.bytes, text.len())?;
+        self.bytes += text.len();
         self.open.get_or_insert_default().push_str(text);
+        Ok(())
     }
 
     /// Adds a text that stood outside of quotes, which is divided at its blanks.
-    fn push_divided(&mut self, text: &str) {
-        if text.starts_with(char::is_whitespace) {
-            self.end();
+    fn push_divided(&mut self, meter: &mut Meter, text: &str) -> Result<(), Stop> {
+        if text.starts_with(BLANKS) {
+            self.end(meter)?;
         }
-        let mut words = text.split_whitespace().peekable();
+        let mut words = text
+            .split(BLANKS)
+            .filter(|word| !word.is_empty())
+            .peekable();
         while let Some(word) = words.next() {
-            self.push(word);
-            if words.peek().is_some() || text.ends_with(char::is_whitespace) {
-                self.end();
+            self.push(meter, word)?;
+            if words.peek().is_some() || text.ends_with(BLANKS) {
+                self.end(meter)?;
             }
         }
+        Ok(())
     }
 
-    fn end(&mut self) {
+    fn end(&mut self, meter: &mut Meter) -> Result<(), Stop> {
+        if self.open.is_some() && self.done.len() >= ARGUMENTS_MAX {
+            return Err(Stop::Over(format!(
+                "a command has more than {ARGUMENTS_MAX} arguments"
+            )));
+        }
+        meter.work(64)?;
         self.done.extend(self.open.take());
+        Ok(())
     }
 }
 
@@ -47,12 +65,7 @@ impl Line<'_> {
             for part in word.parts() {
                 self.part(part, &mut fields)?;
             }
-            fields.end();
-            if fields.done.len() > ARGUMENTS_MAX {
-                return Err(Stop::Over(format!(
-                    "a command has more than {ARGUMENTS_MAX} arguments"
-                )));
-            }
+            fields.end(&mut self.meter)?;
         }
         Ok(fields.done)
     }
@@ -62,41 +75,38 @@ impl Line<'_> {
         let mut text = String::new();
         for part in parts {
             let piece = match part {
-                WordPart::Text(piece) => piece.clone(),
-                WordPart::Variable(name) => self.variable(name),
+                WordPart::Text(piece) => {
+                    self.meter.push(&mut text, piece)?;
+                    continue;
+                }
+                WordPart::Variable(name) => self.variable(name)?,
                 WordPart::Command(list) => self.substitute(list)?,
                 WordPart::Quoted(parts) => self.text_of(parts)?,
                 // Both were refused before.
-                WordPart::Tilde | WordPart::Brace(_) => String::new(),
+                WordPart::Tilde | WordPart::Brace(_) => continue,
             };
-            self.meter.text(text.len() + piece.len())?;
-            text.push_str(&piece);
+            self.meter.push(&mut text, &piece)?;
         }
         Ok(text)
     }
 
     fn part(&mut self, part: &WordPart, fields: &mut Fields) -> Result<(), Stop> {
         match part {
-            WordPart::Text(text) => {
-                self.meter.text(text.len())?;
-                fields.push(text);
-            }
+            WordPart::Text(text) => fields.push(&mut self.meter, text),
             WordPart::Variable(name) => {
-                let value = self.variable(name);
-                self.meter.text(value.len())?;
-                fields.push_divided(&value);
+                let value = self.variable(name)?;
+                fields.push_divided(&mut self.meter, &value)
             }
             WordPart::Command(list) => {
                 let out = self.substitute(list)?;
-                fields.push_divided(&out);
+                fields.push_divided(&mut self.meter, &out)
             }
             WordPart::Quoted(parts) => {
                 let text = self.text_of(parts)?;
-                fields.push(&text);
+                fields.push(&mut self.meter, &text)
             }
             // Both were refused before.
-            WordPart::Tilde | WordPart::Brace(_) => {}
+            WordPart::Tilde | WordPart::Brace(_) => Ok(()),
         }
-        Ok(())
     }
 }

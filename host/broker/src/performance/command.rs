@@ -2,6 +2,7 @@
 //! out anew.
 
 use crate::core::Core;
+use crate::performance::lines::carried_out;
 use crate::performance::result::{CameTo, Performed};
 use domain::event::RunStarted;
 use domain::message::Part;
@@ -11,17 +12,10 @@ use domain::run::settle::Ended;
 use domain::skill::SkillSet;
 use domain::step::{Failure, OperationOutcome};
 use shell::{Answered, Came};
-use std::sync::{Arc, LazyLock};
-use tokio::sync::Semaphore;
+use std::sync::Arc;
 
-/// Lines that are carried out at a time in this process. The others wait.
-const LINES_MAX: usize = 4;
-/// The size of the stack on which a line is read and carried out, in bytes.
-const STACK_BYTES: usize = 32 << 20;
 /// Bytes of the result of a call that a line is given; the rest is left out.
 const RESULT_BYTES_MAX: usize = 512 << 10;
-
-static LINES: LazyLock<Semaphore> = LazyLock::new(|| Semaphore::new(LINES_MAX));
 
 /// One segment of a command line: up to its end, or to the next call that it needs.
 pub(crate) struct Command<'a> {
@@ -137,36 +131,4 @@ impl Command<'_> {
         text.truncate(text.floor_char_boundary(RESULT_BYTES_MAX));
         Ok(text)
     }
-}
-
-/// Carries a line out on a thread of its own: its parser calls itself, and its work is bounded by
-/// what it reads and makes.
-async fn carried_out(
-    command: String,
-    skills: Arc<SkillSet>,
-    answered: Vec<Answered>,
-) -> Result<Came, Failure> {
-    let host_failure = |why: &str| {
-        tracing::error!(why, "a command line could not be carried out");
-        Failure::lasting(
-            "host-failed",
-            "the host failed while it carried the line out",
-        )
-    };
-    let Ok(_permit) = LINES.acquire().await else {
-        return Err(host_failure("no line is carried out any more"));
-    };
-    let (done, came) = tokio::sync::oneshot::channel();
-    let thread = std::thread::Builder::new()
-        .name("command-line".to_owned())
-        .stack_size(STACK_BYTES)
-        .spawn(move || {
-            // Nobody waits any more for a line that was cancelled.
-            let _ = done.send(shell::run(&command, &skills, &answered));
-        });
-    if let Err(error) = thread {
-        return Err(host_failure(&error.to_string()));
-    }
-    // A panic drops the sender.
-    came.await.map_err(|_| host_failure("it panicked"))
 }

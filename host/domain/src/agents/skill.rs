@@ -5,11 +5,13 @@
 //! made from its tools, or is the operator's own; a folder of the operator's is a skill without any
 //! component, too. Nothing here is a file of the machine: the files are texts in memory.
 
+mod flags;
 mod folder;
 mod frozen;
 #[cfg(test)]
 mod tests;
 
+pub use flags::{flags_of, kinds_of, schemas_of};
 pub use folder::{
     ALL_FOLDERS_BYTES_MAX, DESCRIPTION_CHARS_MAX, FILE_BYTES_MAX, FILES_MAX, FOLDER_BYTES_MAX,
     SkillFault, SkillFolder,
@@ -254,11 +256,15 @@ pub fn bash() -> ToolDefinition {
         name: BASH.to_owned(),
         description: format!(
             "Reads skills and uses them. This is no system shell: no process is started, and there \
-             is no network and no file but those below {ROOT}, which are read-only. It knows \
-             pipes, `&&`, `||`, `;`, quotes, `NAME=value`, `$NAME`, `$(command)` and `2>&1`; the \
-             commands cat, head, tail, grep, wc, sort, uniq, echo, ls and jq; and the command of \
-             each skill: `<id>-cli <tool> --flag value`, `<id>-cli <tool> --json '{{…}}'`, \
-             `<id>-cli --help`. Read the SKILL.md of a skill before you use it."
+             is no network and no file but those below {ROOT}, which are read-only. It knows pipes, \
+             `&&`, `||`, `;`, quotes, `NAME=value`, `$NAME`, `$(command)`, `2>&1`; no loops, \
+             `${{…}}`, and outside of quotes no `{{…}}` or `*`. Commands: cat, head and tail (-n -c), \
+             grep (-E -F -i -v -n -c -l -q -o -w -r -h -H -s -e -A -B -C), wc, sort (-r -n -u -f -k \
+             -t), uniq (-c -d -u), echo, ls (-l -R), jq (-r -j -c -n -s -e --arg --argjson; no def, \
+             reduce, foreach, assignments such as `|=`, del, path functions, dates, @base64); no sed, \
+             awk, cut, tr, find. Each skill has a command: `<id>-cli <tool> --flag value`, \
+             `<id>-cli <tool> --json '{{…}}'`, `<id>-cli [<tool>] --help`. Read the SKILL.md of a \
+             skill before you use it."
         ),
         arguments: json!({
             "type": "object",
@@ -308,25 +314,6 @@ fn generated(id: &str, tools: Vec<ToolDefinition>) -> Skill {
         files,
         tools,
     }
-}
-
-/// Returns the flags of a tool, a line each: name, type, need and description.
-#[must_use]
-pub fn flags_of(tool: &ToolDefinition) -> String {
-    let mut text = String::new();
-    let Some(properties) = tool.arguments.get("properties").and_then(Value::as_object) else {
-        return text;
-    };
-    let required = tool.arguments.get("required").and_then(Value::as_array);
-    for (name, schema) in properties {
-        let is_needed = required.is_some_and(|all| all.iter().any(|it| it == name.as_str()));
-        let kind = schema.get("type").and_then(Value::as_str).unwrap_or("json");
-        let need = if is_needed { ", required" } else { "" };
-        let told = schema.get("description").and_then(Value::as_str);
-        let told = told.map(|told| format!(": {told}")).unwrap_or_default();
-        let _ = writeln!(text, "- `--{name}` ({kind}{need}){told}");
-    }
-    text
 }
 
 /// Returns the text that stands where a shell would have a program.

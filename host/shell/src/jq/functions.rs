@@ -1,17 +1,17 @@
-//! The functions that a filter may call by name.
+//! The functions that a filter may call by name, as far as they carry filters out themselves.
 
+use super::formats::text_of;
+use super::plain::{children, from_entries, plain, to_entries, unknown, with_one};
 use super::terms::{Filter, Scope, Values};
-use super::values::{
-    Halt, comparable, float, formatted, indexed, is_true, kind, number_of, order, raised, split,
-    text_of, weight,
-};
-use crate::grep::MATCH_FACTOR;
+use super::values::{Halt, float, is_true, kind, merged, order, raised, weight};
+use crate::meter::VALUE_BYTES;
+use crate::pattern::Searched;
 use jaq_core::load::parse::Term;
-use regex::RegexBuilder;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
+use std::rc::Rc;
 
-/// Bytes of memory of a compiled pattern, which each use is counted as.
-const PATTERN_BYTES_MAX: usize = 256 << 10;
+/// Patterns that are kept compiled.
+const PATTERNS_MAX: usize = 8;
 /// Numbers that `range` gives.
 const RANGE_MAX: i64 = 100_000;
 
@@ -29,7 +29,7 @@ impl Filter<'_> {
         let input = scope.input;
         match (name, arguments) {
             ("empty", []) => Ok(Vec::new()),
-            ("error", []) => raised(text_of(input)),
+            ("error", []) => Err(Halt::Raised(text_of(self.meter, input)?)),
             ("select", [condition]) => {
                 let holds = self.values(condition, scope)?;
                 let count = holds.iter().filter(|holds| is_true(holds)).count();
@@ -58,19 +58,24 @@ impl Filter<'_> {
             }
             ("test", [pattern]) => self.test(pattern, None, scope),
             ("test", [pattern, flags]) => self.test(pattern, Some(flags), scope),
+            ("sub" | "gsub", [pattern, by]) => self.replaced(name, pattern, by, scope),
             (_, [argument]) => {
                 let mut all = Vec::new();
                 for given in self.values(argument, scope)? {
                     self.meter.work(weight(input) + weight(&given))?;
-                    let value = with_one(name, input, &given)?;
+                    let value = with_one(self.meter, name, input, &given)?;
                     all.push(self.made(value)?);
                 }
                 Ok(all)
             }
             (_, []) => {
-                // A sort reads each value some times.
-                self.meter.work(weight(input).saturating_mul(4))?;
-                match plain(name, input)? {
+                let is_cheap =
+                    matches!(name, "length" | "type" | "not" | "null" | "true" | "false");
+                if !is_cheap || input.is_string() {
+                    // A sort reads each value some times.
+                    self.meter.work(weight(input).saturating_mul(4))?;
+                }
+                match plain(self.meter, name, input)? {
                     Some(value) => Ok(vec![self.made(value)?]),
                     None => Ok(Vec::new()),
                 }
@@ -85,12 +90,12 @@ impl Filter<'_> {
             return self.map_values(each, scope);
         }
         if name == "with_entries" {
-            let entries = to_entries(scope.input)?;
+            let entries = to_entries(self.meter, scope.input)?;
             let mut all = Vec::new();
             for entry in &entries {
                 all.extend(self.values(each, scope.with(entry))?);
             }
-            let object = from_entries(&Value::Array(all))?;
+            let object = from_entries(self.meter, &Value::Array(all))?;
             return Ok(vec![self.made(object)?]);
         }
         let mut all = Vec::new();
@@ -125,7 +130,7 @@ impl Filter<'_> {
             Value::Object(fields) => {
                 let mut all = Map::new();
                 for (key, item) in fields {
-                    self.meter.work(key.len())?;
+                    self.meter.work(VALUE_BYTES + key.len())?;
                     let value = self.values(each, scope.with(item))?.into_iter().next();
                     all.extend(value.map(|value| (key.clone(), value)));
                 }
@@ -149,7 +154,7 @@ impl Filter<'_> {
             return raised(format!("range gives at most {RANGE_MAX} numbers"));
         }
         let count = usize::try_from(until.saturating_sub(from)).unwrap_or(0);
-        self.meter.work(count.saturating_mul(64))?;
+        self.meter.work(count.saturating_mul(VALUE_BYTES))?;
         Ok((from..until).map(Value::from).collect())
     }
 
@@ -161,11 +166,10 @@ impl Filter<'_> {
         let mut keyed = Vec::new();
         for item in items {
             let keys = self.values(by, scope.with(item))?;
+            self.meter.work(VALUE_BYTES)?;
             keyed.push((keys, self.copy(item)?));
         }
-        self.meter.work(weight(scope.input).saturating_mul(4))?;
-        keyed.sort_by(|a, b| order_of_keys(&a.0, &b.0));
-        Ok(keyed)
+        merged(self.meter, keyed, &|a, b| order_of_keys(&a.0, &b.0))
     }
 
     fn test(
@@ -182,23 +186,68 @@ impl Filter<'_> {
         let (Value::String(pattern), Value::String(text)) = (&pattern, scope.input) else {
             return raised("test takes texts");
         };
-        self.meter
-            .work(PATTERN_BYTES_MAX + text.len().saturating_mul(MATCH_FACTOR))?;
-        let compiled = RegexBuilder::new(pattern)
-            .case_insensitive(flags.as_str().is_some_and(|flags| flags.contains('i')))
-            .size_limit(PATTERN_BYTES_MAX)
-            .dfa_size_limit(PATTERN_BYTES_MAX)
-            .build();
-        match compiled {
-            Ok(compiled) => Ok(vec![compiled.is_match(text).into()]),
-            Err(error) => raised(error.to_string()),
+        let is_folded = flags.as_str().is_some_and(|flags| flags.contains('i'));
+        let pattern = self.pattern(pattern, is_folded)?;
+        Ok(vec![pattern.is_in(self.meter, text)?.into()])
+    }
+
+    /// Returns the input with a text in place of the first match of a pattern, or of each.
+    fn replaced(
+        &mut self,
+        name: &str,
+        pattern: &Term<&str>,
+        by: &Term<&str>,
+        scope: Scope<'_>,
+    ) -> Values {
+        let pattern = self.one(pattern, scope)?;
+        let by = self.one(by, scope)?;
+        let (Value::String(pattern), Value::String(by), Value::String(text)) =
+            (&pattern, &by, scope.input)
+        else {
+            return raised(format!("{name} takes texts"));
+        };
+        let pattern = self.pattern(pattern, false)?;
+        let mut made = String::new();
+        let mut copied = 0;
+        let mut from = 0;
+        while let Some(found) = pattern.next_in(self.meter, text, from)? {
+            let before = text.get(copied..found.start()).unwrap_or_default();
+            self.meter.push_all(&mut made, &[before, by])?;
+            copied = found.end();
+            // After a match of nothing, the next one begins after the next character.
+            let next = text.get(copied..).and_then(|rest| rest.chars().next());
+            from = if found.is_empty() {
+                copied + next.map_or(1, char::len_utf8)
+            } else {
+                copied
+            };
+            if name == "sub" {
+                break;
+            }
+        }
+        let rest = text.get(copied..).unwrap_or_default();
+        self.meter.push(&mut made, rest)?;
+        Ok(vec![self.made(Value::from(made))?])
+    }
+
+    /// Returns a compiled pattern. A filter that uses it again finds it compiled.
+    fn pattern(&mut self, pattern: &str, is_folded: bool) -> Result<Rc<Searched>, Halt> {
+        let key = (pattern.to_owned(), is_folded);
+        if let Some(compiled) = self.patterns.get(&key) {
+            return Ok(Rc::clone(compiled));
+        }
+        match Searched::compiled(self.meter, pattern, is_folded)? {
+            Ok(compiled) => {
+                let compiled = Rc::new(compiled);
+                if self.patterns.len() >= PATTERNS_MAX {
+                    self.patterns.clear();
+                }
+                self.patterns.insert(key, Rc::clone(&compiled));
+                Ok(compiled)
+            }
+            Err(why) => raised(why),
         }
     }
-}
-
-fn unknown<T>(name: &str, arguments: usize) -> Result<T, Halt> {
-    let name = domain::shown::visible(name, 80);
-    raised(format!("there is no function {name}/{arguments} here"))
 }
 
 fn order_of_keys(a: &[Value], b: &[Value]) -> std::cmp::Ordering {
@@ -230,289 +279,4 @@ fn by_keys(name: &str, keyed: Keyed) -> Value {
         "max_by" => items.next_back().unwrap_or_default(),
         _ => items.collect::<Vec<_>>().into(),
     }
-}
-
-/// Returns the items of a list, or the values of an object.
-fn children(value: &Value) -> Result<Vec<&Value>, Halt> {
-    match value {
-        Value::Array(items) => Ok(items.iter().collect()),
-        Value::Object(fields) => Ok(fields.values().collect()),
-        other => raised(format!("{} has no items", kind(other))),
-    }
-}
-
-/// Returns the value of a function of its input; none where it gives nothing.
-fn plain(name: &str, input: &Value) -> Result<Option<Value>, Halt> {
-    let is_kept = match name {
-        "values" => Some(!input.is_null()),
-        "nulls" => Some(input.is_null()),
-        "booleans" => Some(input.is_boolean()),
-        "numbers" => Some(input.is_number()),
-        "strings" => Some(input.is_string()),
-        "arrays" => Some(input.is_array()),
-        "objects" => Some(input.is_object()),
-        "iterables" => Some(input.is_array() || input.is_object()),
-        "scalars" => Some(!(input.is_array() || input.is_object())),
-        _ => None,
-    };
-    if let Some(is_kept) = is_kept {
-        return Ok(is_kept.then(|| input.clone()));
-    }
-    Ok(Some(match name {
-        "null" => Value::Null,
-        "true" => Value::Bool(true),
-        "false" => Value::Bool(false),
-        "not" => Value::Bool(!is_true(input)),
-        "length" => length(input)?,
-        "type" => kind(input).into(),
-        "keys" | "keys_unsorted" => keys(name, input)?,
-        "to_entries" => Value::Array(to_entries(input)?),
-        "from_entries" => from_entries(input)?,
-        "tojson" => input.to_string().into(),
-        "tostring" => text_of(input).into(),
-        "fromjson" => from_json(text(input)?)?,
-        "tonumber" => match input {
-            Value::String(digits) => super::values::number_from(digits.trim())?,
-            other => number_of(float(other)?),
-        },
-        "floor" => number_of(float(input)?.floor()),
-        "ceil" => number_of(float(input)?.ceil()),
-        "round" => number_of(float(input)?.round()),
-        "abs" => number_of(float(input)?.abs()),
-        "ascii_downcase" => text(input)?.to_ascii_lowercase().into(),
-        "ascii_upcase" => text(input)?.to_ascii_uppercase().into(),
-        "trim" => text(input)?.trim().into(),
-        "ltrim" => text(input)?.trim_start().into(),
-        "rtrim" => text(input)?.trim_end().into(),
-        "@text" | "@json" | "@csv" | "@tsv" => formatted(Some(name), input)?.into(),
-        _ => return of_list(name, input).map(Some),
-    }))
-}
-
-/// Returns the value of a function of a list.
-fn of_list(name: &str, input: &Value) -> Result<Value, Halt> {
-    if !matches!(
-        name,
-        "add"
-            | "any"
-            | "all"
-            | "sort"
-            | "unique"
-            | "min"
-            | "max"
-            | "first"
-            | "last"
-            | "reverse"
-            | "flatten"
-    ) {
-        return unknown(name, 0);
-    }
-    let children = children(input)?;
-    let sorted = || {
-        let mut sorted: Vec<Value> = children.iter().map(|item| (*item).clone()).collect();
-        sorted.sort_by(order);
-        sorted
-    };
-    Ok(match name {
-        "add" => added(&children)?,
-        "any" => children.iter().any(|item| is_true(item)).into(),
-        "all" => children.iter().all(|item| is_true(item)).into(),
-        "sort" => sorted().into(),
-        "unique" => {
-            let mut unique = sorted();
-            unique.dedup_by(|a, b| order(a, b).is_eq());
-            unique.into()
-        }
-        "min" => sorted().into_iter().next().unwrap_or_default(),
-        "max" => sorted().pop().unwrap_or_default(),
-        "first" => children
-            .first()
-            .map(|item| (*item).clone())
-            .unwrap_or_default(),
-        "last" => children
-            .last()
-            .map(|item| (*item).clone())
-            .unwrap_or_default(),
-        "reverse" => {
-            let reversed = children.iter().rev().map(|item| (*item).clone());
-            reversed.collect::<Vec<_>>().into()
-        }
-        _ => {
-            let mut flat = Vec::new();
-            let mut next: Vec<&Value> = children.into_iter().rev().collect();
-            while let Some(item) = next.pop() {
-                match item {
-                    Value::Array(items) => next.extend(items.iter().rev()),
-                    other => flat.push(other.clone()),
-                }
-            }
-            flat.into()
-        }
-    })
-}
-
-/// Returns the sum of some values, in time that grows with their size only.
-fn added(items: &[&Value]) -> Result<Value, Halt> {
-    if items.iter().all(|item| item.is_string()) && !items.is_empty() {
-        let texts: Vec<&str> = items.iter().filter_map(|item| item.as_str()).collect();
-        return Ok(texts.concat().into());
-    }
-    if items.iter().all(|item| item.is_array()) && !items.is_empty() {
-        let lists = items.iter().filter_map(|item| item.as_array());
-        return Ok(lists.flatten().cloned().collect::<Vec<_>>().into());
-    }
-    if items.iter().all(|item| item.is_object()) && !items.is_empty() {
-        let mut all = Map::new();
-        for fields in items.iter().filter_map(|item| item.as_object()) {
-            all.extend(
-                fields
-                    .iter()
-                    .map(|(key, value)| (key.clone(), value.clone())),
-            );
-        }
-        return Ok(Value::Object(all));
-    }
-    let mut sum = Value::Null;
-    for item in items {
-        if !matches!(item, Value::Null | Value::Number(_)) {
-            return raised(format!("{} and others cannot be added", kind(item)));
-        }
-        sum = super::values::arithmetic(jaq_core::ops::Math::Add, &sum, item)?;
-    }
-    Ok(sum)
-}
-
-/// Returns the value of a function of its input and one argument.
-fn with_one(name: &str, input: &Value, given: &Value) -> Result<Value, Halt> {
-    Ok(match name {
-        "has" => match (input, given) {
-            (Value::Object(fields), Value::String(key)) => fields.contains_key(key).into(),
-            (Value::Array(items), Value::Number(_)) => {
-                let index = float(given)?;
-                (index >= 0.0 && index < items.len() as f64).into()
-            }
-            _ => return raised(format!("{} has no such keys", kind(input))),
-        },
-        "contains" | "inside" => {
-            comparable(weight(input) / 64, weight(given) / 64)?;
-            if name == "contains" {
-                contains(input, given).into()
-            } else {
-                contains(given, input).into()
-            }
-        }
-        "startswith" => text(input)?.starts_with(text(given)?).into(),
-        "endswith" => text(input)?.ends_with(text(given)?).into(),
-        "ltrimstr" => match (input, given) {
-            (Value::String(whole), Value::String(start)) => {
-                whole.strip_prefix(start.as_str()).unwrap_or(whole).into()
-            }
-            _ => input.clone(),
-        },
-        "rtrimstr" => match (input, given) {
-            (Value::String(whole), Value::String(end)) => {
-                whole.strip_suffix(end.as_str()).unwrap_or(whole).into()
-            }
-            _ => input.clone(),
-        },
-        "split" => split(text(input)?, text(given)?),
-        "join" => {
-            let texts: Vec<String> = children(input)?
-                .into_iter()
-                .map(|item| match item {
-                    Value::Null => String::new(),
-                    other => text_of(other),
-                })
-                .collect();
-            let by = text(given)?;
-            let bytes: usize = texts.iter().map(|text| text.len() + by.len()).sum();
-            if bytes > crate::meter::TEXT_BYTES_MAX {
-                return raised("join would make too long a text");
-            }
-            texts.join(by).into()
-        }
-        "getpath" => {
-            let mut value = input.clone();
-            for key in children(given)? {
-                value = indexed(&value, key)?;
-            }
-            value
-        }
-        "error" => return raised(text_of(given)),
-        _ => return unknown(name, 1),
-    })
-}
-
-fn contains(whole: &Value, part: &Value) -> bool {
-    match (whole, part) {
-        (Value::String(whole), Value::String(part)) => whole.contains(part.as_str()),
-        (Value::Array(whole), Value::Array(part)) => part
-            .iter()
-            .all(|part| whole.iter().any(|whole| contains(whole, part))),
-        (Value::Object(whole), Value::Object(part)) => part
-            .iter()
-            .all(|(key, part)| whole.get(key).is_some_and(|whole| contains(whole, part))),
-        (whole, part) => order(whole, part).is_eq(),
-    }
-}
-
-fn text(value: &Value) -> Result<&str, Halt> {
-    match value {
-        Value::String(text) => Ok(text),
-        other => raised(format!("{} is no string", kind(other))),
-    }
-}
-
-fn length(input: &Value) -> Result<Value, Halt> {
-    Ok(match input {
-        Value::Null => 0.into(),
-        Value::String(text) => text.chars().count().into(),
-        Value::Array(items) => items.len().into(),
-        Value::Object(fields) => fields.len().into(),
-        Value::Number(_) => number_of(float(input)?.abs()),
-        Value::Bool(_) => return raised("boolean has no length"),
-    })
-}
-
-fn keys(name: &str, input: &Value) -> Result<Value, Halt> {
-    match input {
-        Value::Object(fields) => {
-            let mut keys: Vec<&String> = fields.keys().collect();
-            if name == "keys" {
-                keys.sort_unstable();
-            }
-            Ok(json!(keys))
-        }
-        Value::Array(items) => Ok((0..items.len()).map(Value::from).collect::<Vec<_>>().into()),
-        other => raised(format!("{} has no keys", kind(other))),
-    }
-}
-
-fn from_json(text: &str) -> Result<Value, Halt> {
-    domain::json::parse(text).map_err(|refused| Halt::Raised(refused.to_string()))
-}
-
-fn to_entries(input: &Value) -> Result<Vec<Value>, Halt> {
-    let Value::Object(fields) = input else {
-        return raised(format!("{} is no object", kind(input)));
-    };
-    let entries = fields
-        .iter()
-        .map(|field| json!({ "key": field.0, "value": field.1 }));
-    Ok(entries.collect())
-}
-
-fn from_entries(input: &Value) -> Result<Value, Halt> {
-    let mut object = Map::new();
-    for entry in children(input)? {
-        let key = ["key", "k", "name"]
-            .iter()
-            .find_map(|key| entry.get(key).filter(|key| !key.is_null()));
-        let value = ["value", "v"].iter().find_map(|key| entry.get(key));
-        let Some(key) = key else {
-            return raised("an entry has no key");
-        };
-        object.insert(text_of(key), value.cloned().unwrap_or_default());
-    }
-    Ok(Value::Object(object))
 }

@@ -1,15 +1,20 @@
-//! The terms of a filter.
+//! The terms of a filter. No value is added to others that was not counted before it was made.
 
+use super::formats::formatted;
 use super::values::{
-    Halt, arithmetic, compared, formatted, indexed, is_true, kind, number_from, raised, sliced,
-    weight,
+    Halt, arithmetic, compared, indexed, is_true, kind, number_from, raised, weight,
 };
-use crate::meter::Meter;
+use crate::meter::{Meter, OBJECT_BYTES, VALUE_BYTES};
+use crate::pattern::Searched;
 use jaq_core::load::lex::StrPart;
 use jaq_core::load::parse::{BinaryOp, Pattern, Term};
 use jaq_core::ops::Math;
-use jaq_core::path::{Opt, Part};
 use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+/// Terms within terms that are carried out. Each takes some of the stack.
+const DEPTH_MAX: usize = 512;
 
 /// The values that a term gives, in order.
 pub(super) type Values = Result<Vec<Value>, Halt>;
@@ -34,7 +39,7 @@ impl<'s> Scope<'s> {
         Self { input, ..self }
     }
 
-    fn variable(self, name: &str) -> Result<&'s Value, Halt> {
+    pub(super) fn variable(self, name: &str) -> Result<&'s Value, Halt> {
         let found = self.variables.iter().rev().find(|it| it.name == name);
         found
             .map(|variable| &variable.value)
@@ -45,6 +50,10 @@ impl<'s> Scope<'s> {
 /// A filter that is carried out.
 pub(super) struct Filter<'m> {
     pub(super) meter: &'m mut Meter,
+    /// The patterns that were compiled, by their text and whether case is ignored.
+    pub(super) patterns: BTreeMap<(String, bool), Rc<Searched>>,
+    /// The number of terms around the one that is carried out.
+    depth: usize,
 }
 
 fn not_here<T>(what: &str) -> Result<T, Halt> {
@@ -53,7 +62,11 @@ fn not_here<T>(what: &str) -> Result<T, Halt> {
 
 impl<'m> Filter<'m> {
     pub(super) fn new(meter: &'m mut Meter) -> Self {
-        Self { meter }
+        Self {
+            meter,
+            patterns: BTreeMap::new(),
+            depth: 0,
+        }
     }
 
     /// Counts a value, and makes a copy of it.
@@ -70,7 +83,19 @@ impl<'m> Filter<'m> {
 
     /// Returns the values of a term for one input.
     pub(super) fn values(&mut self, term: &Term<&str>, scope: Scope<'_>) -> Values {
-        self.meter.work(64)?;
+        self.meter.work(VALUE_BYTES)?;
+        if self.depth >= DEPTH_MAX {
+            return raised(format!(
+                "the filter has more than {DEPTH_MAX} terms within each other"
+            ));
+        }
+        self.depth += 1;
+        let values = self.values_of(term, scope);
+        self.depth -= 1;
+        values
+    }
+
+    fn values_of(&mut self, term: &Term<&str>, scope: Scope<'_>) -> Values {
         match term {
             Term::Id => Ok(vec![self.copy(scope.input)?]),
             Term::Recurse => self.all_below(scope.input),
@@ -84,7 +109,7 @@ impl<'m> Filter<'m> {
                 let zero = Value::from(0);
                 let negated = values
                     .iter()
-                    .map(|value| arithmetic(Math::Sub, &zero, value));
+                    .map(|value| arithmetic(self.meter, Math::Sub, &zero, value));
                 negated.collect()
             }
             Term::BinOp(left, BinaryOp::Pipe(pattern), right) => {
@@ -104,13 +129,7 @@ impl<'m> Filter<'m> {
             }
             Term::Call(name, arguments) => self.call(name, arguments, scope),
             Term::Var(name) => Ok(vec![self.copy(scope.variable(name)?)?]),
-            Term::Path(inner, path) => {
-                let mut values = self.values(inner, scope)?;
-                for by in &path.0 {
-                    values = self.step(values, by, scope)?;
-                }
-                Ok(values)
-            }
+            Term::Path(inner, path) => self.followed(inner, &path.0, scope),
             Term::Label(..) | Term::Break(_) => not_here("label"),
             Term::Fold(name, ..) => not_here(name),
             Term::Def(..) => not_here("def"),
@@ -145,19 +164,24 @@ impl<'m> Filter<'m> {
                 StrPart::Char(char) => vec![char.to_string()],
                 StrPart::Term(term) => {
                     let values = self.values(term, scope)?;
-                    let pieces = values.iter().map(|value| formatted(format, value));
+                    let pieces = values
+                        .iter()
+                        .map(|value| formatted(self.meter, format, value));
                     pieces.collect::<Result<_, _>>()?
                 }
             };
             let mut longer = Vec::new();
             for piece in &pieces {
                 for text in &texts {
-                    self.meter.text(text.len() + piece.len())?;
+                    self.meter.work(VALUE_BYTES)?;
+                    self.meter.longer(text.len(), piece.len())?;
+                    self.meter.work(text.len())?;
                     longer.push(format!("{text}{piece}"));
                 }
             }
             texts = longer;
         }
+        self.meter.work(texts.len().saturating_mul(VALUE_BYTES))?;
         Ok(texts.into_iter().map(Value::from).collect())
     }
 
@@ -207,7 +231,7 @@ impl<'m> Filter<'m> {
             return self.copy(scope.variable(&name)?);
         }
         let value = indexed(scope.input, key)?;
-        self.made(value)
+        self.copy(value)
     }
 
     /// Returns each object with each value under a key.
@@ -216,7 +240,7 @@ impl<'m> Filter<'m> {
         let mut longer = Vec::new();
         for value in values {
             for object in objects {
-                self.meter.work(weight(value))?;
+                self.meter.work(OBJECT_BYTES + name.len() + weight(value))?;
                 let mut object = self.copy(object)?;
                 if let Value::Object(fields) = &mut object {
                     fields.insert(name.to_owned(), value.clone());
@@ -241,7 +265,9 @@ impl<'m> Filter<'m> {
                 Some(Pattern::Var(name)) => {
                     let mut variables = scope.variables.to_vec();
                     for variable in &variables {
-                        self.meter.work(weight(&variable.value))?;
+                        let name = variable.name.len();
+                        self.meter
+                            .work(VALUE_BYTES + name + weight(&variable.value))?;
                     }
                     variables.push(Variable {
                         name: (*name).to_owned(),
@@ -296,10 +322,11 @@ impl<'m> Filter<'m> {
                 }
                 Ok(all)
             }
-            BinaryOp::Math(math) => {
-                self.pairs(sides, scope, |left, right| arithmetic(*math, left, right))
-            }
-            BinaryOp::Cmp(cmp) => self.pairs(sides, scope, |left, right| {
+            BinaryOp::Math(math) => self.pairs(sides, scope, |meter, left, right| {
+                arithmetic(meter, *math, left, right)
+            }),
+            BinaryOp::Cmp(cmp) => self.pairs(sides, scope, |meter, left, right| {
+                meter.work(weight(left).min(weight(right)))?;
                 Ok(Value::Bool(compared(*cmp, left, right)))
             }),
             BinaryOp::Pipe(_) => not_here("this pipe"),
@@ -314,16 +341,15 @@ impl<'m> Filter<'m> {
         &mut self,
         sides: (&Term<&str>, &Term<&str>),
         scope: Scope<'_>,
-        becomes: impl Fn(&Value, &Value) -> Result<Value, Halt>,
+        becomes: impl Fn(&mut Meter, &Value, &Value) -> Result<Value, Halt>,
     ) -> Values {
         let rights = self.values(sides.1, scope)?;
         let lefts = self.values(sides.0, scope)?;
         let mut all = Vec::new();
         for right in &rights {
             for left in &lefts {
-                // What is made is at most as large as both.
-                self.meter.work(weight(left) + weight(right))?;
-                all.push(becomes(left, right)?);
+                self.meter.work(VALUE_BYTES)?;
+                all.push(becomes(self.meter, left, right)?);
             }
         }
         Ok(all)
@@ -351,78 +377,4 @@ impl<'m> Filter<'m> {
         }
         Ok(all)
     }
-
-    /// Follows one part of a path from some values.
-    fn step(
-        &mut self,
-        values: Vec<Value>,
-        by: &(Part<Term<&str>>, Opt),
-        scope: Scope<'_>,
-    ) -> Values {
-        let part = &by.0;
-        let opt = by.1;
-        let mut all = Vec::new();
-        let indices = match part {
-            Part::Index(index) => self.values(index, scope)?,
-            Part::Range(from, until) => {
-                let mut bound = |term: &Option<Term<&str>>| match term {
-                    Some(term) => self.values(term, scope),
-                    None => Ok(vec![Value::Null]),
-                };
-                let from = bound(from)?;
-                let until = bound(until)?;
-                let is_whole = matches!(part, Part::Range(None, None));
-                for value in values {
-                    let found = if is_whole {
-                        items(value)
-                    } else {
-                        slices(&value, &from, &until)
-                    };
-                    self.take(found, opt, &mut all)?;
-                }
-                return Ok(all);
-            }
-        };
-        for value in values {
-            for index in &indices {
-                let found = indexed(&value, index).map(|found| vec![found]);
-                self.take(found, opt, &mut all)?;
-            }
-        }
-        Ok(all)
-    }
-
-    /// Adds what a part of a path has found. What it cannot be followed from gives nothing if it is
-    /// optional.
-    fn take(&mut self, found: Values, opt: Opt, all: &mut Vec<Value>) -> Result<(), Halt> {
-        match (found, opt) {
-            (Ok(found), _) => {
-                for value in found {
-                    all.push(self.made(value)?);
-                }
-                Ok(())
-            }
-            (Err(Halt::Raised(_)), Opt::Optional) => Ok(()),
-            (Err(halt), _) => Err(halt),
-        }
-    }
-}
-
-/// Returns the items of a list, or the values of an object.
-fn items(value: Value) -> Values {
-    match value {
-        Value::Array(items) => Ok(items),
-        Value::Object(fields) => Ok(fields.into_iter().map(|(_, value)| value).collect()),
-        other => raised(format!("{} has no items", kind(&other))),
-    }
-}
-
-fn slices(value: &Value, from: &[Value], until: &[Value]) -> Values {
-    let mut all = Vec::new();
-    for until in until {
-        for from in from {
-            all.push(sliced(value, from, until)?);
-        }
-    }
-    Ok(all)
 }

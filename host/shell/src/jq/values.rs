@@ -1,14 +1,12 @@
 //! Values under filters: order, arithmetic, parts, texts.
 
-use crate::meter::Stop;
+use crate::meter::{Meter, OBJECT_BYTES, Stop, VALUE_BYTES};
 use jaq_core::ops::{Cmp, Math};
 use serde_json::{Map, Number, Value};
 use std::cmp::Ordering;
 
-/// Bytes that each value takes in memory besides its texts, about.
-const VALUE_BYTES: usize = 64;
-/// Comparisons of each of some values with each of others.
-const COMPARISONS_MAX: usize = 1_000_000;
+/// Work that a comparison of two values is counted as: about that of eight bytes.
+pub(super) const COMPARISON: usize = 8;
 /// The greatest whole number that has no neighbour of the same value: 2⁵³.
 const WHOLE_MAX: f64 = 9_007_199_254_740_992.0;
 
@@ -38,10 +36,12 @@ pub(super) fn weight(value: &Value) -> usize {
         Value::Null | Value::Bool(_) | Value::Number(_) => 0,
         Value::String(text) => text.len(),
         Value::Array(items) => items.iter().map(weight).sum(),
-        Value::Object(fields) => fields
-            .iter()
-            .map(|(key, value)| key.len() + weight(value))
-            .sum(),
+        Value::Object(fields) => {
+            let fields = fields
+                .iter()
+                .map(|(key, value)| VALUE_BYTES + key.len() + weight(value));
+            OBJECT_BYTES + fields.sum::<usize>()
+        }
     };
     VALUE_BYTES + within
 }
@@ -50,14 +50,37 @@ pub(super) fn is_true(value: &Value) -> bool {
     !matches!(value, Value::Null | Value::Bool(false))
 }
 
-/// Refuses to compare each of some values with each of others, where those are too many.
-pub(super) fn comparable(a: usize, b: usize) -> Result<(), Halt> {
-    if a.saturating_mul(b) > COMPARISONS_MAX {
-        return raised(format!(
-            "more than {COMPARISONS_MAX} values would be compared"
-        ));
+/// Counts the comparison of each of so many values with all of another.
+pub(super) fn each_with(meter: &mut Meter, count: usize, other: &Value) -> Result<(), Halt> {
+    let bytes = weight(other) / COMPARISON;
+    Ok(meter.work(count.saturating_add(1).saturating_mul(bytes))?)
+}
+
+/// Sorts values by merging, so that each comparison is counted and the sort can end early.
+pub(super) fn merged<T>(
+    meter: &mut Meter,
+    mut items: Vec<T>,
+    order: &impl Fn(&T, &T) -> Ordering,
+) -> Result<Vec<T>, Halt> {
+    if items.len() < 2 {
+        return Ok(items);
     }
-    Ok(())
+    let right = items.split_off(items.len() / 2);
+    let mut left = merged(meter, items, order)?.into_iter().peekable();
+    let mut right = merged(meter, right, order)?.into_iter().peekable();
+    let mut all = Vec::new();
+    while let (Some(a), Some(b)) = (left.peek(), right.peek()) {
+        meter.work(COMPARISON)?;
+        let next = if order(a, b).is_gt() {
+            right.next()
+        } else {
+            left.next()
+        };
+        all.extend(next);
+    }
+    all.extend(left);
+    all.extend(right);
+    Ok(all)
 }
 
 /// Returns the name of a value's type.
@@ -161,8 +184,15 @@ pub(super) fn compared(cmp: Cmp, a: &Value, b: &Value) -> bool {
     }
 }
 
-/// Returns the sum, difference and so on of two values. It is no larger than both together.
-pub(super) fn arithmetic(math: Math, a: &Value, b: &Value) -> Result<Value, Halt> {
+/// Returns the sum, difference and so on of two values, counted before it is made.
+pub(super) fn arithmetic(
+    meter: &mut Meter,
+    math: Math,
+    a: &Value,
+    b: &Value,
+) -> Result<Value, Halt> {
+    // What is made is no larger than both together, but for the parts of a text.
+    meter.work(weight(a).saturating_add(weight(b)))?;
     match (math, a, b) {
         (Math::Add, Value::Null, other) | (Math::Add, other, Value::Null) => Ok(other.clone()),
         (Math::Add, Value::String(a), Value::String(b)) => Ok(format!("{a}{b}").into()),
@@ -175,11 +205,13 @@ pub(super) fn arithmetic(math: Math, a: &Value, b: &Value) -> Result<Value, Halt
             Ok(Value::Object(both))
         }
         (Math::Sub, Value::Array(a), Value::Array(b)) => {
-            comparable(a.len(), b.len())?;
+            for value in b {
+                each_with(meter, a.len(), value)?;
+            }
             let left = a.iter().filter(|it| !b.contains(it));
             Ok(left.cloned().collect::<Vec<_>>().into())
         }
-        (Math::Div, Value::String(a), Value::String(b)) => Ok(split(a, b)),
+        (Math::Div, Value::String(a), Value::String(b)) => split(meter, a, b),
         (math, Value::Number(a), Value::Number(b)) => numbers(math, a, b),
         (math, a, b) => raised(format!(
             "{} and {} cannot be joined by {}",
@@ -220,16 +252,24 @@ fn numbers(math: Math, a: &Number, b: &Number) -> Result<Value, Halt> {
     }))
 }
 
-/// Returns the parts of a text between separators.
-pub(super) fn split(text: &str, by: &str) -> Value {
+/// Returns the parts of a text between separators, counted before they are made.
+pub(super) fn split(meter: &mut Meter, text: &str, by: &str) -> Result<Value, Halt> {
     if text.is_empty() {
-        return Value::Array(Vec::new());
+        return Ok(Value::Array(Vec::new()));
     }
+    meter.work(text.len())?;
+    let parts = if by.is_empty() {
+        text.chars().count()
+    } else {
+        text.matches(by).count() + 1
+    };
+    meter.work(text.len() + parts.saturating_mul(VALUE_BYTES))?;
     if by.is_empty() {
         let chars = text.chars().map(|char| Value::from(char.to_string()));
-        return chars.collect::<Vec<_>>().into();
+        return Ok(chars.collect::<Vec<_>>().into());
     }
-    text.split(by).map(Value::from).collect::<Vec<_>>().into()
+    let parts = text.split(by).map(Value::from);
+    Ok(parts.collect::<Vec<_>>().into())
 }
 
 /// Returns the place in a list that an index means: from the end if it is below 0.
@@ -243,17 +283,18 @@ fn place(index: f64, length: usize) -> Option<usize> {
     (from_start >= 0.0 && from_start < length as f64).then_some(from_start as usize)
 }
 
+/// The value under an index where nothing is.
+static NOTHING: Value = Value::Null;
+
 /// Returns the item or field under an index; null without one.
-pub(super) fn indexed(value: &Value, index: &Value) -> Result<Value, Halt> {
+pub(super) fn indexed<'v>(value: &'v Value, index: &Value) -> Result<&'v Value, Halt> {
     match (value, index) {
-        (Value::Null, Value::String(_) | Value::Number(_) | Value::Null) => Ok(Value::Null),
-        (Value::Object(fields), Value::String(key)) => {
-            Ok(fields.get(key).cloned().unwrap_or_default())
-        }
+        (Value::Null, Value::String(_) | Value::Number(_) | Value::Null) => Ok(&NOTHING),
+        (Value::Object(fields), Value::String(key)) => Ok(fields.get(key).unwrap_or(&NOTHING)),
         (Value::Array(items), Value::Number(_)) => {
             let place = place(float(index)?, items.len());
             let item = place.and_then(|place| items.get(place));
-            Ok(item.cloned().unwrap_or_default())
+            Ok(item.unwrap_or(&NOTHING))
         }
         (value, index) => raised(format!(
             "{} cannot be indexed with {}",
@@ -263,8 +304,14 @@ pub(super) fn indexed(value: &Value, index: &Value) -> Result<Value, Halt> {
     }
 }
 
-/// Returns the part of a list or text between two places.
-pub(super) fn sliced(value: &Value, from: &Value, until: &Value) -> Result<Value, Halt> {
+/// Returns the part of a list or text between two places, counted before it is made.
+pub(super) fn sliced(
+    meter: &mut Meter,
+    value: &Value,
+    from: &Value,
+    until: &Value,
+) -> Result<Value, Halt> {
+    meter.work(VALUE_BYTES)?;
     let bounds = |length: usize| -> Result<(usize, usize), Halt> {
         let at = |bound: &Value, without: usize| -> Result<usize, Halt> {
             if bound.is_null() {
@@ -285,57 +332,17 @@ pub(super) fn sliced(value: &Value, from: &Value, until: &Value) -> Result<Value
         Value::Array(items) => {
             let (from, until) = bounds(items.len())?;
             let part = items.get(from..until).unwrap_or_default();
+            for item in part {
+                meter.work(weight(item))?;
+            }
             Ok(part.to_vec().into())
         }
         Value::String(text) => {
+            meter.work(text.len().saturating_mul(2))?;
             let (from, until) = bounds(text.chars().count())?;
             let part = text.chars().skip(from).take(until.saturating_sub(from));
             Ok(part.collect::<String>().into())
         }
         other => raised(format!("{} has no parts", kind(other))),
     }
-}
-
-/// Returns a value as a text: a string by itself, all else as JSON.
-pub(super) fn text_of(value: &Value) -> String {
-    match value {
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
-    }
-}
-
-/// Returns a value as a format writes it.
-pub(super) fn formatted(format: Option<&str>, value: &Value) -> Result<String, Halt> {
-    match format {
-        None | Some("@text") => Ok(text_of(value)),
-        Some("@json") => Ok(value.to_string()),
-        Some("@csv") => joined(value, ",", |text| {
-            format!("\"{}\"", text.replace('"', "\"\""))
-        }),
-        Some("@tsv") => joined(value, "\t", |text| {
-            text.replace('\\', "\\\\")
-                .replace('\t', "\\t")
-                .replace('\n', "\\n")
-                .replace('\r', "\\r")
-        }),
-        Some(other) => raised(format!("{other} is not read here")),
-    }
-}
-
-fn joined(value: &Value, by: &str, quoted: impl Fn(&str) -> String) -> Result<String, Halt> {
-    let Value::Array(items) = value else {
-        return raised(format!("{} is no row", kind(value)));
-    };
-    let cells: Vec<String> = items
-        .iter()
-        .map(|item| match item {
-            Value::Null => Ok(String::new()),
-            Value::String(text) => Ok(quoted(text)),
-            Value::Bool(_) | Value::Number(_) => Ok(item.to_string()),
-            Value::Array(_) | Value::Object(_) => {
-                raised(format!("{} is no cell of a row", kind(item)))
-            }
-        })
-        .collect::<Result<_, _>>()?;
-    Ok(cells.join(by))
 }

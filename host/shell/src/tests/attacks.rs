@@ -1,7 +1,7 @@
 //! Lines that try to reach something else: by quoting, substitution, redirection, paths and size.
 
-use super::{output, skills, wanted};
-use crate::{Came, run};
+use super::{output, run, skills, wanted};
+use crate::Came;
 
 fn refused(command: &str) -> String {
     let output = output(command);
@@ -44,10 +44,55 @@ fn what_the_parser_would_misread_is_refused_first() {
         "echo a)",
         "echo a\u{0}b",
         "echo a\rb",
+        "echo {a",
+        "echo {}",
+        "jq .a|{b}",
+        "echo a\u{a0}b",
+        "echo a\u{3000}b",
+        "echo $X\u{a0}b",
+        "echo $(echo a\u{2003}b)",
+        "echo ~5",
+        "echo 'a'~/x",
+        "echo \"~5\"",
+        "echo \"$(echo a)~\"",
+        "echo a >/dev/null 2>&1",
+        "cat <guide/SKILL.md 2>&1",
+        "echo a 2>&1 >/dev/null | cat",
     ] {
         assert_eq!(output(command).exit, 2, "{command}");
         refused(command);
     }
+}
+
+#[test]
+fn what_is_refused_first_is_told_with_a_remedy_and_fine_in_quotes() {
+    for (command, remedy) in [
+        ("echo {a,b}", "quote it"),
+        ("echo a\u{a0}b", "quote it"),
+        ("echo ~5", "quote the ~ with '…'"),
+        ("echo \"~5\"", "use '…' instead"),
+        ("echo a >/dev/null 2>&1", "(command 2>&1) >/dev/null"),
+    ] {
+        let err = refused(command);
+        assert!(err.contains(remedy), "{command}: {err}");
+    }
+    for (command, expected) in [
+        ("echo '{a,b}' \"{1..3}\"", "{a,b} {1..3}\n"),
+        ("echo 'a\u{a0}b' \"c\u{3000}d\"", "a\u{a0}b c\u{3000}d\n"),
+        ("X='a\u{a0}b'; echo $X", "a\u{a0}b\n"),
+        ("echo '~5' a~b \"(a)~\" --x=~y", "~5 a~b (a)~ --x=~y\n"),
+        ("(echo a; nothing 2>&1) >/dev/null", ""),
+        (
+            "(nothing 2>&1) >/dev/null; echo a 2>&1 | cat >/dev/null; echo b",
+            "b\n",
+        ),
+        ("echo $(echo a >/dev/null; echo b) 2>&1", "b\n"),
+    ] {
+        assert_eq!(output(command).out, expected, "{command}");
+    }
+    // A blank that is none to other shells divides no arguments.
+    let command = "X='a\u{a0}--pinned'; notes-cli add --text $X";
+    assert_eq!(wanted(command).arguments, "{\"text\":\"a\u{a0}--pinned\"}");
 }
 
 #[test]
@@ -216,4 +261,80 @@ fn a_line_is_bounded_in_depth_size_and_calls() {
         }
     }
     assert_eq!(answered.len(), domain::skill::COMMAND_CALLS_MAX);
+}
+
+/// Lines of random pieces, the same ones each time: each ends, and none makes more than it may.
+#[test]
+fn lines_of_random_pieces_end_without_a_panic() {
+    let pieces = [
+        "echo ",
+        "a",
+        " ",
+        " b",
+        "'",
+        "\"",
+        "$X",
+        "$(",
+        ")",
+        "(",
+        " | ",
+        " && ",
+        " || ",
+        "; ",
+        "\n",
+        "{",
+        "}",
+        ",",
+        "<",
+        ">",
+        " 2>&1",
+        " >/dev/null",
+        "~",
+        "*",
+        "\\",
+        "\u{a0}",
+        "é",
+        "X=",
+        "=",
+        "cat guide/SKILL.md",
+        "grep -o a ",
+        "jq ",
+        "'.[]'",
+        "'[range(9)]'",
+        "head -n1 ",
+        "#",
+        "! ",
+        "$?",
+        "$",
+        "&",
+        "sort -k2 ",
+        "notes-cli add --text ",
+        "-h ",
+        "--json ",
+        "'{}' ",
+    ];
+    let mut state = 0x2545_f491_4f6c_dd1d_u64;
+    let mut next = |below: usize| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state % below as u64) as usize
+    };
+    let skills = skills();
+    let mut carried_out = 0;
+    for _ in 0..20_000 {
+        let length = 1 + next(12);
+        let line: String = (0..length).map(|_| pieces[next(pieces.len())]).collect();
+        match run(&line, &skills, &[]) {
+            Came::Done(output) => {
+                carried_out += usize::from(output.exit != 2);
+                assert!(output.out.len() < 1 << 20, "{line}");
+            }
+            Came::Call(wanted) => {
+                carried_out += 1;
+                assert_eq!(wanted.tool, "notes_add", "{line}");
+            }
+        }
+    }
+    assert!(carried_out > 200, "{carried_out} of them were carried out");
 }
