@@ -337,6 +337,26 @@ impl Offered<'_> {
             .collect()
     }
 
+    /// Returns the most that an agent of a definition can have.
+    fn ceiling(&self, definition: &Definition) -> Ceiling {
+        let mut grants = self.grants.clone();
+        grants.insert(
+            definition.component.clone(),
+            self.catalogue.grant_of(definition),
+        );
+        let known = self
+            .catalogue
+            .definitions()
+            .filter(|other| other.is_known_to(definition))
+            .map(|other| other.agent_id.clone());
+        Ceiling {
+            agent: definition.clone(),
+            grants,
+            code: self.code.clone(),
+            agents: Some(known.collect()),
+        }
+    }
+
     /// Returns the tools that an agent may call, by name.
     fn tools(&self, caller: &Caller<'_>, peers: &[Peer]) -> Vec<ToolDefinition> {
         let reachable: Vec<Reachable<'_>> = peers
@@ -417,11 +437,7 @@ impl ResolvedConfig {
         let peer_list = offered.peers(&caller);
         let mut tool_list = offered.tools(&caller, &peer_list);
         let skills = offered.skills(&caller, &mut tool_list);
-        let ceiling = Ceiling {
-            agent: definition.clone(),
-            grants: offered.grants.clone(),
-            code: offered.code.clone(),
-        };
+        let ceiling = offered.ceiling(definition);
         let schema = |tool: &ToolDefinition| offered.arguments.get(&tool.name).cloned();
         let arguments = tool_list
             .iter()

@@ -249,11 +249,12 @@ impl SessionContext {
             Err(invalid) => return Ok(invalid_call(invalid)),
         };
         let target = DefinitionId(delegation.target.as_str().to_owned());
-        let Some(target) = self.served.catalogue.definition(&target).cloned() else {
+        let there = self.served.catalogue.definition(&target);
+        let Some(target) = there.filter(|it| scope.knows(it)).cloned() else {
             let unavailable = Invalid::unavailable(delegation.target, targets);
             return Ok(invalid_call(unavailable));
         };
-        if let Err(denied) = scope.caller().may_hand_over(&target, &scope.own) {
+        if let Err(denied) = scope.may_hand_over(&target) {
             return Ok(scope.deny(Some(delegate::NAME), AGENT_CALL, &denied));
         }
         let to_keep = match self.kept_result(scope, &delegation).await? {
@@ -363,19 +364,16 @@ impl SessionContext {
             let told = format!("no calls are left of {} (toolCallsMax)", scope.of);
             return Ok(scope.limit_reached(None, AGENT_CALL, "toolCallsMax", told));
         }
-        let Some(target) = self
-            .served
-            .catalogue
-            .definition(&DefinitionId(dispatch.target.clone()))
-            .cloned()
-        else {
+        let target = DefinitionId(dispatch.target.clone());
+        let there = self.served.catalogue.definition(&target);
+        let Some(target) = there.filter(|it| scope.knows(it)).cloned() else {
             scope.refuse(None, AGENT_CALL, Rule::Unknown, &dispatch.target);
             return Ok(failed(
                 "agent_not_found",
                 format!("there is no agent `{}`", dispatch.target),
             ));
         };
-        if let Err(denied) = scope.caller().may_reach(&target, &scope.own) {
+        if let Err(denied) = scope.may_reach(&target) {
             return Ok(scope.deny(None, AGENT_CALL, &denied));
         }
         scope.left.calls -= 1;

@@ -118,13 +118,13 @@ impl SessionContext {
         let searcher = scope.definition.memory.as_ref();
         let searcher = searcher.and_then(|settings| settings.search.as_ref());
         let searcher = searcher.and_then(|id| self.served.catalogue.definition(id));
-        let Some(searcher) = searcher.cloned() else {
+        let Some(searcher) = searcher.filter(|it| scope.knows(it)).cloned() else {
             return Ok(failed(
                 INVALID_ARGUMENTS,
                 "there is no agent that searches; leave out `deep`",
             ));
         };
-        if let Err(denied) = scope.caller().may_hand_over(&searcher, &scope.own) {
+        if let Err(denied) = scope.may_hand_over(&searcher) {
             return Ok(scope.deny(Some(SEARCH), AGENT_CALL, &denied));
         }
         let handover = Handover {

@@ -89,6 +89,56 @@ impl Scope<'_> {
         }
     }
 
+    /// Returns the calling agent as it was when the run began, with the grant of its component then.
+    /// None for a run from before they were frozen.
+    fn began_with(&self) -> Option<(Caller<'_>, &Grant)> {
+        let (_, ceiling) = self.config.ceiling.as_ref()?;
+        let caller = Caller {
+            agent: &ceiling.agent,
+            ..self.caller()
+        };
+        Some((caller, ceiling.own_grant()?))
+    }
+
+    /// Returns whether a definition is there for the run. One that was added since the run began is
+    /// not.
+    pub(super) fn knows(&self, definition: &Definition) -> bool {
+        let ceiling = self.config.ceiling.as_ref();
+        ceiling.is_none_or(|(_, ceiling)| ceiling.knew(definition))
+    }
+
+    /// Checks whether the agent may have another work for it: now, and when the run began.
+    pub(super) fn may_hand_over(&self, other: &Definition) -> Result<(), Denied> {
+        self.caller().may_hand_over(other, &self.own)?;
+        match self.began_with() {
+            Some((caller, granted)) => caller.may_hand_over(other, granted),
+            None => Ok(()),
+        }
+    }
+
+    /// Checks whether the agent may reach another that it names: now, and when the run began.
+    pub(super) fn may_reach(&self, other: &Definition) -> Result<(), Denied> {
+        self.caller().may_reach(other, &self.own)?;
+        self.may_hand_over(other)?;
+        let Some((caller, _)) = self.began_with() else {
+            return Ok(());
+        };
+        let id = &other.agent_id;
+        // Its peers are all others that it could reach then.
+        let was_visible = if *id == caller.agent.agent_id {
+            caller.agent.ui_visible
+        } else {
+            self.config.peer_list.iter().any(|peer| peer.id == id.0)
+        };
+        if was_visible {
+            return Ok(());
+        }
+        Err(Denied {
+            rule: Rule::UiVisible,
+            what: id.0.clone(),
+        })
+    }
+
     /// Returns whether what leaves this step rests on content from outside.
     pub(super) fn is_untrusted(&self) -> bool {
         self.driving.run.is_untrusted_with(self.intake)

@@ -249,10 +249,11 @@ impl SessionContext {
         tool: &str,
         id: &DefinitionId,
     ) -> Result<(), Box<Resolved>> {
-        let Some(definition) = self.served.catalogue.definition(id) else {
+        let there = self.served.catalogue.definition(id);
+        let Some(definition) = there.filter(|it| scope.knows(it)) else {
             return Err(Box::new(unknown(scope, tool, &id.0)));
         };
-        let may = scope.caller().may_reach(definition, &scope.own);
+        let may = scope.may_reach(definition);
         may.map_err(|denied| Box::new(not_accessible(scope, tool, &denied)))
     }
 
@@ -404,7 +405,7 @@ impl SessionContext {
     /// Checks that lists let the agent talk to one that is named by path or id.
     ///
     /// It may always talk to itself, to agents below it if they may work for it, and to others if
-    /// it may reach them.
+    /// it may reach them. There are none for it of a definition that was added since the run began.
     async fn may_talk_to(
         &self,
         scope: &mut Scope<'_>,
@@ -421,10 +422,13 @@ impl SessionContext {
                 format!("the definition `{}` is not configured", agent.definition),
             ))));
         };
+        if !scope.knows(&definition) {
+            return Ok(Err(Box::new(unknown(scope, tool, &agent.path))));
+        }
         let may = if self.is_below(agent.id, own).await? {
-            scope.caller().may_hand_over(&definition, &scope.own)
+            scope.may_hand_over(&definition)
         } else {
-            scope.caller().may_reach(&definition, &scope.own)
+            scope.may_reach(&definition)
         };
         Ok(may.map_err(|denied| Box::new(not_accessible(scope, tool, &denied))))
     }

@@ -5,8 +5,8 @@
 //! handed the work down included. An agent's allow lists are its own and do not travel. Denies
 //! travel, and so do permissions of personas, roles and paths, so authority only shrinks along a
 //! chain of callers. A tool that asks to write asks to read as well: an agent that may not read may
-//! not call it. The ceiling of a run is what it began with. A grant that is widened meanwhile does
-//! not apply to it; one that is narrowed does.
+//! not call it. The ceiling of a run is what it began with. A grant or a list that is widened
+//! meanwhile does not apply to it, nor does an agent that is added; what is narrowed does.
 //!
 //! This is the only place where that is computed. The result is bound into the instance that runs
 //! the call.
@@ -27,11 +27,11 @@ use crate::access::grant::{
 };
 use crate::access::ruling::{Rule, Ruling, TOOL_CALL};
 use crate::access::tool::ToolDefinition;
-use crate::agents::definition::Definition;
+use crate::agents::definition::{Definition, DefinitionId};
 use crate::agents::skill::BASH;
 use crate::values::digest::Digest;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A refusal by one of the operator's rules. The guest sees a uniform denial; this is for the
 /// operator.
@@ -125,11 +125,32 @@ impl<'a> From<&'a ToolDefinition> for Asked<'a> {
 pub struct Ceiling {
     /// Its definition, with the lists.
     pub agent: Definition,
-    /// The grants of all components that offer tools, by the operator's names.
+    /// The grants of all components that offer tools and of the agent's own, by the operator's
+    /// names. That of its own is missing in ceilings from before the agents were recorded.
     pub grants: BTreeMap<String, Grant>,
-    /// The code of these components. Empty in ceilings from before it was recorded.
+    /// The code of the components that offer tools. Empty in ceilings from before it was recorded.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub code: BTreeMap<String, Digest>,
+    /// The definitions that there were for it. None in ceilings from before they were recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agents: Option<BTreeSet<DefinitionId>>,
+}
+
+impl Ceiling {
+    /// Returns whether a definition was there when the run began, or is none that this agent ever
+    /// knows of.
+    #[must_use]
+    pub fn knew(&self, other: &Definition) -> bool {
+        let known = self.agents.as_ref();
+        known.is_none_or(|known| known.contains(&other.agent_id)) || !other.is_known_to(&self.agent)
+    }
+
+    /// Returns the grant of the agent's own component. None in ceilings from before it was
+    /// recorded.
+    #[must_use]
+    pub fn own_grant(&self) -> Option<&Grant> {
+        self.grants.get(&self.agent.component)
+    }
 }
 
 /// The calling agent, with the rules of the chain on whose behalf it calls.
