@@ -238,6 +238,32 @@ impl Serving {
         began_with.within(&self.present().settings.limits)
     }
 
+    /// Returns the window of a model for a run's agent: the smaller of what it began with and of
+    /// what is configured now.
+    pub(crate) fn window_of_run(&self, started: &RunStarted, of_model: u64) -> u64 {
+        let definitions = self.definitions_of_run(started);
+        let all = definitions.iter();
+        all.fold(of_model, |window, definition| definition.window(window))
+    }
+
+    /// Returns the milliseconds after which a run ends that comes no further, the fewer of both.
+    pub(crate) fn message_timeout_ms_of_run(&self, started: &RunStarted) -> u64 {
+        let definitions = self.definitions_of_run(started);
+        let all = definitions
+            .iter()
+            .map(|definition| definition.message_timeout_ms());
+        all.min().unwrap_or(u64::MAX)
+    }
+
+    /// Returns the definition of a run's agent as it was when the run began, and as it is now, as
+    /// far as it is there.
+    fn definitions_of_run(&self, started: &RunStarted) -> Vec<Arc<Definition>> {
+        [self.of_run(started), self.present()]
+            .into_iter()
+            .filter_map(|served| served.catalogue.definition(&started.definition).cloned())
+            .collect()
+    }
+
     /// Returns the models that a run asks a model of: those that it began with. If that model or
     /// one of its fallbacks was taken away since, the present ones.
     pub(crate) fn gateway_of_run(&self, started: &RunStarted, model: Option<&str>) -> Arc<Gateway> {

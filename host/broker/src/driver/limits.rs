@@ -117,10 +117,8 @@ impl SessionContext {
     /// its definition). A model that is asked again or is writing comes further, and so does
     /// whatever is recorded.
     fn message_timeout_ms(&self, driving: &Driving) -> u64 {
-        self.served
-            .catalogue
-            .definition(&driving.run.started.definition)
-            .map_or(u64::MAX, |definition| definition.message_timeout_ms())
+        let serving = &self.core.serving;
+        serving.message_timeout_ms_of_run(&driving.run.started)
     }
 
     /// Returns the milliseconds for which a run may still be idle. Time in which nothing of its own

@@ -368,7 +368,8 @@ impl SessionContext {
             Err(unfit) => return Ok(failed("invalid-arguments", format!("model: {unfit}"))),
         };
         route.max_tokens = settings.limited(route.max_tokens);
-        route.context_window = scope.definition.window(route.context_window);
+        let serving = &self.core.serving;
+        route.context_window = serving.window_of_run(started, route.context_window);
         let call = RoutedCall {
             request: &request,
             route: &route,

@@ -238,6 +238,49 @@ async fn an_agent_that_is_taken_away_is_taken_from_a_turn_under_way_too() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_larger_window_is_for_the_next_turn_alone() {
+    let request = json!({ "key": "m", "model": "many words ".repeat(4_000) });
+    let mut setup = Setup::default();
+    setup.definitions[0]["contextWindowSize"] = json!(2_000);
+    let widen: fn(&mut Setup) = |setup| {
+        setup.definitions[0]["contextWindowSize"] = json!(100_000);
+    };
+    let [before, after] = across(setup, widen, &request).await;
+    assert!(
+        before.contains("m failed model-prompt-too-long"),
+        "{before}"
+    );
+    assert!(after.contains("hello from the model"), "{after}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_longer_message_timeout_is_for_the_next_turn_alone() {
+    let script = r#"
+[[rule]]
+reply = { text = "it took its time", firstDelayMs = 2500 }
+"#;
+    let mut setup = Setup {
+        script: script.to_owned(),
+        ..Setup::default()
+    };
+    setup.definitions[0]["messageTimeout"] = json!(1);
+    let mut world = World::new(setup).await;
+    let request = json!({ "key": "m", "model": "be brief" });
+    let session = begun(&world, &request).await;
+    world
+        .reload(|setup| setup.definitions[0]["messageTimeout"] = json!(60))
+        .await;
+    let (call, _) = world.question("puppet", session).await;
+    world.answer("puppet", call, json!("yes")).await.unwrap();
+    world.idle(session).await;
+    let said = json!(world.messages(session).await).to_string();
+    assert!(!said.contains("it took its time"), "{said}");
+    let next = begun(&world, &request).await;
+    let told = ended(&world, next).await;
+    assert!(told.contains("it took its time"), "{told}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn each_turn_names_its_configuration_and_each_change_is_on_record() {
     let world = World::new(Setup::default()).await;
     let first = world.broker.configuration();

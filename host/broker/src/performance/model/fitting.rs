@@ -118,9 +118,7 @@ impl Model<'_> {
         let model = prompt.model.as_deref();
         let route = self.gateway(model).resolve(model).ok()?;
         let of_model = route.context_window;
-        let served = self.core.served();
-        let definition = served.catalogue.definition(&self.started.definition);
-        let tokens = definition.map_or(of_model, |definition| definition.window(of_model));
+        let tokens = self.core.serving.window_of_run(self.started, of_model);
         let reply = prompt.max_tokens.map_or(0, u64::from);
         Some((Room::of(tokens, reply, 0), Window { tokens, of_model }))
     }
