@@ -38,7 +38,7 @@ pub use accounts::Drawn;
 pub use agents::{AgentFilter, AgentRow};
 pub use connectors::ConnectorRow;
 pub use counts::Counts;
-pub use definitions::DefinitionCounts;
+pub use definitions::{DefinitionCounts, MadeDefinitionsSize};
 pub use dispatches::HandedOver;
 pub use door::{Addressee, Door};
 pub use events::EventFilter;

@@ -8,9 +8,12 @@ use crate::journal::Context;
 use crate::serving::{Served, Settings};
 use domain::difference::{DIFFERENCES_MAX, Difference};
 use domain::digest::Digest;
-use domain::event::{ConfigRefused, ConfigReloaded, Event, REFUSAL_BYTES_MAX, ReloadCause};
+use domain::event::{
+    ConfigRefused, ConfigReloaded, DefinitionMade, Event, REFUSAL_BYTES_MAX, ReloadCause,
+};
 use domain::id::Stream;
 use domain::user::UserId;
+use std::sync::Arc;
 use store::{Commit, Expected};
 
 /// A configuration that is to be served, and the facts on record about the change.
@@ -77,7 +80,8 @@ impl Broker {
         let _replacing = core.replacing.lock().await;
         let before = core.served();
         let made = core.store.made_definitions(MADE_DEFINITIONS_MAX).await?;
-        let next = Served::new(catalogue.with_all_made(&made), settings);
+        let catalogue = with_made(catalogue, made, before.clone()).await?;
+        let next = Served::new(catalogue, settings);
         let reloaded = Reloaded {
             configuration: next.version,
             replaces: before.version,
@@ -146,8 +150,9 @@ impl Broker {
         let core = &self.core;
         let _replacing = core.replacing.lock().await;
         let made = core.store.made_definitions(MADE_DEFINITIONS_MAX).await?;
-        let settings = core.served().settings.clone();
-        let next = Served::new(next.with_all_made(&made), settings);
+        let before = core.served();
+        let next = with_made(next, made, before.clone()).await?;
+        let next = Served::new(next, before.settings.clone());
         admit(core, &next, Occasion::Replacement, None).await?;
         core.serving.replace(next);
         core.runtime.forget_unused();
@@ -165,4 +170,15 @@ impl Broker {
     pub fn configuration(&self) -> Digest {
         self.core.served().version
     }
+}
+
+/// Returns a catalogue with the definitions that users made, of which there may be many.
+async fn with_made(
+    next: Catalogue,
+    made: Vec<DefinitionMade>,
+    before: Arc<Served>,
+) -> Result<Catalogue, Error> {
+    let all = move || next.with_all_made(&made, &before.catalogue);
+    let all = tokio::task::spawn_blocking(all).await;
+    all.map_err(Error::unavailable)
 }
