@@ -93,7 +93,10 @@ async fn a_definition_shows_its_look_and_what_one_has_of_it() {
         puppet("plain", json!({})),
         puppet(
             "narrow",
-            json!({ "extends": "helper", "toolAllowlist": ["read_file"], "uiVisible": true }),
+            json!({
+                "extends": "helper", "toolAllowlist": ["read_file"], "uiVisible": true,
+                "skillAllowlist": ["notes"], "skillDenylist": ["mail"],
+            }),
         ),
     ]))
     .await;
@@ -122,6 +125,8 @@ async fn a_definition_shows_its_look_and_what_one_has_of_it() {
     );
     assert_eq!(narrow["lists"]["toolAllowlist"], json!(["read_file"]));
     assert_eq!(narrow["lists"]["toolDenylist"], json!(["read_secret"]));
+    assert_eq!(narrow["lists"]["skillAllowlist"], json!(["notes"]));
+    assert_eq!(narrow["lists"]["skillDenylist"], json!(["mail"]));
     assert_eq!(narrow["is_template"], false, "that is not inherited");
     assert_eq!(find(&seen, "helper").unwrap()["is_template"], true);
     let counts = |definition: &str| find(&seen, definition).unwrap()["counts"].clone();

@@ -34,6 +34,10 @@ pub struct Lists {
     pub tool_allowlist: Option<PatternList>,
     /// Tools that it may not use.
     pub tool_denylist: Option<PatternList>,
+    /// Skills that it may use.
+    pub skill_allowlist: Option<PatternList>,
+    /// Skills that it may not use.
+    pub skill_denylist: Option<PatternList>,
     /// Capabilities that its tools may use on its behalf.
     pub capability_allowlist: Option<PatternList>,
     /// Capabilities that they may not use.
@@ -56,6 +60,8 @@ pub fn definition(definition: &Definition) -> DefinitionView {
         lists: Lists {
             tool_allowlist: definition.tool_allowlist.clone(),
             tool_denylist: definition.tool_denylist.clone(),
+            skill_allowlist: definition.skill_allowlist.clone(),
+            skill_denylist: definition.skill_denylist.clone(),
             capability_allowlist: definition.capability_allowlist.clone(),
             capability_denylist: definition.capability_denylist.clone(),
             agent_allowlist: definition.agent_allowlist.clone(),
