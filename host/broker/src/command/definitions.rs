@@ -12,6 +12,7 @@ use crate::boxed::boxed;
 use crate::catalogue::Catalogue;
 use crate::core::fresh;
 use crate::journal::Context;
+use crate::purge::rewrite;
 use crate::refusals::{conflict, definition_not_found, forbidden};
 use domain::definition::{Definition, DefinitionId, Extended, OwnDefinition, Wider};
 use domain::event::{DefinitionMade, DefinitionRemoved, Event};
@@ -155,7 +156,7 @@ impl Broker {
         }
     }
 
-    /// Removes a definition that a user made. Its agents stay, and take no words any more.
+    /// Removes a definition that a user made, and erases what that user said of it. Its agents stay, and take no words any more.
     ///
     /// # Errors
     /// There is none that this user made; with `as_operator` none that any user made. It is one of
@@ -169,7 +170,9 @@ impl Broker {
     ) -> Result<(), Error> {
         let request = Request::of(by, &json!({ "remove_definition": id }))?;
         let act = self.remove_definition_now(by.user, id, as_operator, request.as_ref());
-        self.once(request.as_ref(), act).await.map(Once::either)
+        self.once(request.as_ref(), act).await.map(Once::either)?;
+        rewrite(&self.core).await;
+        Ok(())
     }
 
     async fn remove_definition_now(
@@ -189,11 +192,13 @@ impl Broker {
             );
             return Err(conflict("DEFINITION_CONFIGURED", message).into());
         };
+        let position = self.store().made_at(&made).await?;
         let user = made.user_id;
         let removed = DefinitionRemoved {
             definition: id.clone(),
             user_id: user.clone(),
             removed_by: by.clone(),
+            position,
             time: self.core.now(),
         };
         let event = Context::by(by, removed.time).event(Event::DefinitionRemoved(removed));

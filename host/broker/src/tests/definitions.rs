@@ -11,7 +11,7 @@ use domain::time::Timestamp;
 use domain::user::UserId;
 use std::ops::Range;
 use std::sync::Arc;
-use store::{Commit, Expected};
+use store::{Commit, EventFilter, Expected};
 
 /// Bytes of all that users say of their definitions.
 const BYTES_MAX: usize = 32 << 20;
@@ -103,4 +103,44 @@ async fn another_configuration_shares_what_users_made_where_it_stays_as_it_is() 
     let after = broker.catalogue();
     let after = after.definition(&made.agent_id).unwrap();
     assert!(Arc::ptr_eq(&made, after));
+}
+
+#[tokio::test]
+async fn what_a_user_said_of_a_definition_is_erased_when_it_is_removed() {
+    let host = Host::new().await;
+    let broker = &host.broker;
+    let user = ada();
+    let mut ids = Vec::new();
+    for secret in ["a diary", "another"] {
+        let command = MakeDefinition {
+            template: DefinitionId("puppet".to_owned()),
+            own: OwnDefinition {
+                display_name: "Secret".to_owned(),
+                system_prompt: Some(format!("You keep {secret}.")),
+                ..OwnDefinition::default()
+            },
+            user: user.clone(),
+            idempotency_key: None,
+        };
+        let made = broker.make_definition(command).await.unwrap();
+        ids.push(made.agent_id.clone());
+    }
+    let removed = broker.remove_definition(By::from(&user), &ids[0], false);
+    removed.await.unwrap();
+    let filter = EventFilter::default();
+    let events = broker.store().events(0, filter, 1_000).await.unwrap();
+    let made: Vec<Option<&Event>> = events
+        .iter()
+        .filter(|recorded| recorded.kind == "user.definition.made.v1")
+        .map(|recorded| recorded.event.as_ref())
+        .collect();
+    assert!(
+        matches!(
+            made[..],
+            [None, Some(Event::DefinitionMade(other))] if other.definition == ids[1]
+        ),
+        "{made:?}"
+    );
+    let verified = broker.store().verify().await.unwrap();
+    assert_eq!((verified.fault, verified.erased), (None, 1));
 }

@@ -1,7 +1,7 @@
 //! Reads about definitions: those that users made, and how much there is of each.
 
 use super::ReadError;
-use crate::sql::{Columns, limit as rows, unreadable};
+use crate::sql::{Columns, int, limit as rows, unreadable};
 use crate::store::Store;
 use domain::definition::DefinitionId;
 use domain::event::DefinitionMade;
@@ -64,6 +64,20 @@ impl Store {
             let text = "SELECT id, user_id, template, own, made_at FROM made_definitions WHERE id \
                         = ?1";
             sql.row(text, [id], read)
+        })
+        .await
+    }
+
+    /// Returns the position of the event by which a user made a definition; none when what it said is
+    /// erased.
+    pub async fn made_at(&self, made: &DefinitionMade) -> Result<Option<u64>, ReadError> {
+        let id = made.definition.0.clone();
+        let time = made.time;
+        self.read(move |sql| {
+            let text = "SELECT position FROM events WHERE stream = 'host' AND kind = \
+                        'user.definition.made.v1' AND time = ?2 AND json_extract(CAST(payload AS \
+                        TEXT), '$.definition') = ?1";
+            sql.row(text, params![id, int(time.0)], |row| row.uint(0))
         })
         .await
     }
