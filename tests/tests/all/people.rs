@@ -196,6 +196,66 @@ async fn sessions_of_all_agents_are_grouped_by_agent_pinned_first() {
     let one = get(&ada, "/api/sessions?limit=1").await.body;
     assert_eq!(one["more"], true);
     assert_eq!(ids(&one["agents"][0]), [pinned["id"].clone()]);
+    // Page by page, each once and in the same order.
+    let mut after = String::new();
+    let mut paged = Vec::new();
+    loop {
+        let page = get(&ada, &format!("/api/sessions?limit=1{after}"))
+            .await
+            .body;
+        paged.extend(page["agents"].as_array().unwrap().iter().flat_map(ids));
+        let Some(next) = page["next_after"].as_str() else {
+            break;
+        };
+        after = format!("&after={next}");
+        assert!(paged.len() <= 3, "{paged:?}");
+    }
+    let in_order = [0, 1, 2].map(|index: usize| sessions[index]["id"].clone());
+    assert_eq!(paged, in_order);
+    let refused = get(&ada, "/api/sessions?after=x").await;
+    assert_eq!(
+        (refused.status, refused.text("code").as_str()),
+        (400, "INVALID_QUERY")
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sessions_that_a_rule_hides_take_no_place_among_those_that_are_listed() {
+    let mut config = puppets(&json!([
+        puppet("shown", json!({})),
+        puppet("hidden", json!({})),
+    ]));
+    let folder = Folder::new(config.clone());
+    folder.warm(&["puppet"]).await;
+    let host = folder.start(None).await.unwrap();
+    let ada = host.user("ada", &["read", "write"]).await;
+    let shown = open(&ada, "shown").await;
+    for _ in 0..3 {
+        assert_eq!(open(&ada, "hidden").await.status, 201);
+    }
+    host.stop().await;
+    config["pathRules"] = json!([
+        { "subtree": "/ada/agent/hidden/**", "access": "none", "users": ["ada"] },
+    ]);
+    folder.configure(config);
+    let host = folder.start(None).await.unwrap();
+    let ada = host.user("ada", &["read", "write"]).await;
+    for limit in [1, 2, 200] {
+        let seen = get(&ada, &format!("/api/sessions?limit={limit}"))
+            .await
+            .body;
+        let agents = seen["agents"].as_array().unwrap();
+        let sessions: Vec<&Value> = agents
+            .iter()
+            .flat_map(|group| group["sessions"].as_array().unwrap())
+            .map(|session| &session["id"])
+            .collect();
+        assert_eq!(sessions, [&shown.body["id"]], "{seen}");
+        assert_eq!(
+            (&seen["more"], &seen["next_after"]),
+            (&json!(false), &json!(null))
+        );
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
