@@ -336,6 +336,48 @@ async fn a_user_makes_an_agent_within_a_template_and_it_outlives_a_restart() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_definition_that_fits_no_template_any_more_is_listed_and_can_be_removed() {
+    let (folder, host) = started(&json!([template(), puppet("plain", json!({}))])).await;
+    let ada = host.user("ada", &["read", "write"]).await;
+    let bob = host.user("bob", &["read", "write"]).await;
+    let new = json!({ "template": "helper", "display_name": "Trip planner" });
+    let made = ask(&ada, Method::POST, "/api/definitions", &new).await;
+    assert_eq!(made.status, 201, "{made:?}");
+    let id = made.text("definition");
+    let mut of_eve = template();
+    of_eve["templateFor"] = json!(["eve"]);
+    folder.configure(puppets(&json!([of_eve, puppet("plain", json!({}))])));
+    let reloaded = host.post("/api/config/reload", &json!({})).await.unwrap();
+    assert_eq!(reloaded.status, 200, "{reloaded:?}");
+    let listed = get(&ada, "/api/definitions").await.body;
+    assert!(find(listed["definitions"].as_array().unwrap(), &id).is_none());
+    let left_out = json!([{
+        "definition": id, "display_name": "Trip planner", "template": "helper",
+        "made_by": "ada", "reason": "`helper` is no template for its user",
+    }]);
+    assert_eq!(listed["left_out"], left_out);
+    let of_bob = get(&bob, "/api/definitions").await.body;
+    assert_eq!(of_bob["left_out"], json!([]));
+    let of_all = host.get("/api/definitions").await.unwrap().body;
+    assert_eq!(of_all["left_out"], left_out, "the operator sees it");
+    // It is there again with its template.
+    folder.configure(puppets(&json!([template(), puppet("plain", json!({}))])));
+    let reloaded = host.post("/api/config/reload", &json!({})).await.unwrap();
+    assert_eq!(reloaded.status, 200, "{reloaded:?}");
+    let listed = get(&ada, "/api/definitions").await.body;
+    assert!(find(listed["definitions"].as_array().unwrap(), &id).is_some());
+    assert_eq!(listed["left_out"], json!([]));
+    folder.configure(puppets(&json!([puppet("plain", json!({}))])));
+    let reloaded = host.post("/api/config/reload", &json!({})).await.unwrap();
+    assert_eq!(reloaded.status, 200, "{reloaded:?}");
+    let path = format!("/api/definitions/{id}");
+    let removed = ada.ask(Method::DELETE, &path, None).await.unwrap();
+    assert_eq!(removed.status, 200, "{removed:?}");
+    let listed = get(&ada, "/api/definitions").await.body;
+    assert_eq!(listed["left_out"], json!([]));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn nobody_makes_an_agent_beyond_the_template_or_their_own_authority() {
     let mut config = puppets(&json!([template(), puppet("plain", json!({}))]));
     config["pathRules"] = json!([

@@ -7,7 +7,7 @@ use crate::input::{Idempotency, IdempotencyKey, InPath, Json};
 use crate::problem::Problem;
 use crate::respond::Created;
 use crate::state::Api;
-use crate::wire::{self, DefinitionEntryView};
+use crate::wire::{self, DefinitionEntryView, LeftOutDefinitionView};
 use axum::extract::State;
 use broker::MakeDefinition;
 use domain::definition::{DefinitionId, OwnDefinition, OwnLists};
@@ -30,6 +30,9 @@ pub(super) fn routes() -> OpenApiRouter<Api> {
 pub(super) struct DefinitionList {
     /// The definitions, by `agentId`.
     definitions: Vec<DefinitionEntryView>,
+    /// Definitions that you made and that fit no template any more, by id. They count among those
+    /// that you may have, and can be deleted. With the scope `admin` those of all users.
+    left_out: Vec<LeftOutDefinitionView>,
 }
 
 /// Lists the agents that this host is configured with, and those that you made of templates.
@@ -58,7 +61,16 @@ pub(super) async fn list(
             wire::definition_entry(definition, &caller.user, counts.unwrap_or_default())
         })
         .collect();
-    Ok(axum::Json(DefinitionList { definitions }))
+    let left_out = catalogue
+        .left_out()
+        .iter()
+        .filter(|it| is_operator || it.user == caller.user)
+        .map(wire::left_out_definition)
+        .collect();
+    Ok(axum::Json(DefinitionList {
+        definitions,
+        left_out,
+    }))
 }
 
 /// Looks at one definition.
