@@ -140,6 +140,20 @@ async fn a_definition_shows_its_look_and_what_one_has_of_it() {
         json!({ "agents": 0, "sessions": 0 })
     );
     assert_eq!(find(&seen, "helper").unwrap()["is_template"], false);
+    // Page by page, by id.
+    let first = get(&bob, "/api/definitions?limit=2").await.body;
+    let ids = |page: &Value| -> Vec<Value> {
+        let definitions = page["definitions"].as_array().unwrap().iter();
+        definitions.map(|it| it["definition"].clone()).collect()
+    };
+    assert_eq!(ids(&first), ["helper", "narrow"]);
+    assert_eq!(first["next_after"], "narrow");
+    let last = get(&bob, "/api/definitions?limit=2&after=narrow")
+        .await
+        .body;
+    assert_eq!(ids(&last), ["plain"]);
+    assert_eq!(last["next_after"], json!(null));
+    assert_eq!(get(&bob, "/api/definitions?limit=501").await.status, 400);
 }
 
 #[tokio::test(flavor = "multi_thread")]
