@@ -10,7 +10,7 @@ use anyhow::anyhow;
 use bytes::Bytes;
 use futures::{Stream, StreamExt};
 use reqwest::{Method, RequestBuilder, Response};
-use serde_json::Value;
+use serde_json::{Value, json};
 use sse_stream::{Sse, SseByteStream};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::pin::Pin;
@@ -112,6 +112,13 @@ impl Client {
                 _ => return Ok(all),
             };
         }
+    }
+
+    /// Reads all definitions, and those that are left out, as one page would have them.
+    pub(crate) async fn definitions(&self) -> Result<Value, Failure> {
+        let first = self.get("/api/definitions?limit=1").await?;
+        let all = self.get_all("/api/definitions?limit=500", "/definitions");
+        Ok(json!({ "definitions": all.await?, "left_out": list(&first, "/left_out") }))
     }
 
     /// Shows the entries of a log that grows.

@@ -23,6 +23,10 @@ pub(crate) enum List {
     History,
     /// An agent's pinned sessions, the most recently pinned first.
     Pinned,
+    /// The pinned sessions with all agents, the most recently pinned first.
+    AllPinned,
+    /// The sessions with all agents that are not pinned, the most recently updated first.
+    AllUnpinned,
 }
 
 impl List {
@@ -31,6 +35,8 @@ impl List {
             Self::Sessions => b's',
             Self::History => b'h',
             Self::Pinned => b'p',
+            Self::AllPinned => b'P',
+            Self::AllUnpinned => b'S',
         }
     }
 

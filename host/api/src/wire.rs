@@ -37,7 +37,8 @@ mod view;
 pub(crate) use audit::{AuditLine, audit};
 pub use component::{ComponentView, component};
 pub(crate) use definition::{
-    AgentSessionsView, DefinitionEntryView, agent_sessions, definition_entry,
+    AgentSessionsView, DefinitionEntryView, LeftOutDefinitionView, agent_sessions,
+    definition_entry, left_out_definition,
 };
 pub use definition::{DefinitionView, Lists, definition};
 pub(crate) use event::{Event, event};

@@ -14,6 +14,7 @@ use domain::persona::{Persona, PersonaId};
 use domain::skill::{self, Offer, SkillFolder, SkillSet};
 use domain::talk;
 use domain::tool::ToolDefinition;
+use domain::user::UserId;
 use runtime::Described;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -34,10 +35,27 @@ pub struct Entry {
     pub is_pinned: bool,
 }
 
+/// A definition that a user made and that is left out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LeftOutDefinition {
+    /// Its id.
+    pub definition: DefinitionId,
+    /// Its name for people.
+    pub display_name: String,
+    /// The definition that it was made of.
+    pub template: DefinitionId,
+    /// The user whose it is.
+    pub user: UserId,
+    /// The reason in words.
+    pub reason: String,
+}
+
 /// The catalogue of all that is configured. It never changes; another one takes its place.
 #[derive(Clone, Default)]
 pub struct Catalogue {
     definitions: BTreeMap<DefinitionId, Arc<Definition>>,
+    /// Users' definitions that do not fit any more, by id.
+    left_out: Vec<LeftOutDefinition>,
     entries: BTreeMap<String, Arc<Entry>>,
     tools: BTreeMap<String, (Arc<Entry>, Arc<ToolDefinition>)>,
     schemas: Schemas,
@@ -297,28 +315,44 @@ impl Catalogue {
         self.configured
     }
 
-    /// Takes these as the definitions that users made, and no others.
-    pub(crate) fn with_all_made(mut self, made: &[DefinitionMade]) -> Self {
+    /// Takes these as the definitions that users made, and no others. One that does not fit any more
+    /// is left out: its template is gone, or is none for its user. Those that are as they were are
+    /// shared with the catalogue before.
+    pub(crate) fn with_all_made(mut self, made: &[DefinitionMade], before: &Self) -> Self {
         self.definitions
             .retain(|_, definition| definition.made_by.is_none());
-        self.with_made(made)
-    }
-
-    /// Adds definitions that users made. One that does not fit any more is left out: its template
-    /// is gone, or is none for its user.
-    pub(crate) fn with_made(mut self, made: &[DefinitionMade]) -> Self {
+        self.left_out.clear();
         for it in made {
             match self.made_of(it) {
                 Ok(definition) => {
-                    self.definitions
-                        .insert(it.definition.clone(), Arc::new(definition));
+                    let there = before.definition(&it.definition);
+                    let same = there.filter(|there| ***there == definition);
+                    let definition = same.cloned().unwrap_or_else(|| Arc::new(definition));
+                    self.definitions.insert(it.definition.clone(), definition);
                 }
-                Err(reason) => tracing::warn!(
-                    definition.id = %it.definition, user.id = %it.user_id, reason = reason.as_str(),
-                    "a definition that a user made is left out"
-                ),
+                Err(reason) => self.left_out.push(LeftOutDefinition {
+                    definition: it.definition.clone(),
+                    display_name: it.own.display_name.clone(),
+                    template: it.template.clone(),
+                    user: it.user_id.clone(),
+                    reason,
+                }),
             }
         }
+        if let Some(first) = self.left_out.first() {
+            tracing::warn!(
+                count = self.left_out.len(), definition.id = %first.definition,
+                reason = first.reason.as_str(), "definitions that users made are left out"
+            );
+        }
+        self
+    }
+
+    /// Adds a definition that a user made.
+    pub(crate) fn with_made(mut self, definition: Definition) -> Self {
+        let id = definition.agent_id.clone();
+        let there = self.definitions.entry(id);
+        there.or_insert_with(|| Arc::new(definition));
         self
     }
 
@@ -326,13 +360,14 @@ impl Catalogue {
     pub(crate) fn without_made(mut self, id: &DefinitionId) -> Self {
         self.definitions
             .retain(|there, definition| there != id || definition.made_by.is_none());
+        self.left_out.retain(|left_out| left_out.definition != *id);
         self
     }
 
-    /// Returns the definitions that users made, by id.
-    pub(crate) fn made(&self) -> impl Iterator<Item = &Arc<Definition>> {
-        self.definitions()
-            .filter(|definition| definition.made_by.is_some())
+    /// Returns the definitions that users made and that do not fit any more, by id.
+    #[must_use]
+    pub fn left_out(&self) -> &[LeftOutDefinition] {
+        &self.left_out
     }
 
     /// Returns a definition that a user made, within its template as it is now.

@@ -79,7 +79,7 @@ mod tests;
 mod timers;
 mod view;
 
-pub use catalogue::{Catalogue, Entry, Misfit};
+pub use catalogue::{Catalogue, Entry, LeftOutDefinition, Misfit};
 pub use clock::{Clock, ClockState};
 pub use come_back::Returned;
 pub use command::{

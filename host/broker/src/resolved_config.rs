@@ -7,30 +7,40 @@
 //! agent *may* do is another matter: that is decided from the resolved configuration of the present
 //! configuration.
 
+mod kept;
+mod offered;
+#[cfg(test)]
+mod tests;
+
 use crate::catalogue::Catalogue;
-use crate::schemas::{GivenUp, Schema, Schemas};
+use crate::schemas::{GivenUp, Schema};
 use domain::authority::{Caller, Ceiling, Denies, Permissions};
 use domain::basis::{Overrides, Peer, ResolvedConfigDigests};
 use domain::definition::{Definition, DefinitionId};
 use domain::delegate;
 use domain::digest::Digest;
 use domain::event::RunStarted;
-use domain::grant::Grant;
 use domain::memory;
 use domain::panels;
-use domain::skill::{self, Offer, SkillSet};
+use domain::skill::SkillSet;
 use domain::talk::{self, Reachable};
 use domain::tool::ToolDefinition;
+use domain::user::UserId;
+use kept::Kept;
+use offered::{Offered, Tooling};
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 use store::{ReadError, Store};
 
-/// Number of resolved configurations of earlier configurations that are kept. With more, the list
-/// is begun anew.
-const EARLIER_CONFIGS_MAX: usize = 64;
+/// Number of resolved configurations of earlier configurations that are kept.
+const EARLIER_CONFIGS_MAX: usize = 256;
 /// Bytes of the documents of those that are kept, the files of skills among them.
 const EARLIER_BYTES_MAX: usize = 64 << 20;
+/// Number of resolved configurations of users' definitions that are kept.
+const MADE_CONFIGS_MAX: usize = 512;
+/// Bytes of the documents of those that are kept.
+const MADE_CONFIGS_BYTES_MAX: usize = 32 << 20;
 /// The key of the names of fixed settings, beside those of prompt and settings.
 const FIXED: &str = "fixed";
 
@@ -82,18 +92,19 @@ type Arguments = HashMap<String, Result<Schema, String>>;
 /// The resolved configurations of all definitions as they are configured, and those that earlier
 /// runs began with.
 ///
-/// They come with the schemas of the results that tools promise.
+/// Those of users' definitions are resolved when they are asked for, so that what users make and
+/// remove costs nothing here. They come with the schemas of the results that tools promise.
 pub(crate) struct ResolvedConfigs {
-    by_definition: BTreeMap<DefinitionId, Arc<ResolvedConfig>>,
-    earlier: Mutex<HashMap<ResolvedConfigDigests, Arc<ResolvedConfig>>>,
-    results: HashMap<String, Schema>,
-    schemas: Schemas,
-    grants: BTreeMap<String, Sealed>,
+    catalogue: Arc<Catalogue>,
+    configured: Arc<BTreeMap<DefinitionId, Arc<ResolvedConfig>>>,
+    made: Mutex<Kept<DefinitionId>>,
+    earlier: Arc<Mutex<Kept<ResolvedConfigDigests>>>,
+    tooling: Arc<Tooling>,
     pub(crate) delegates: Vec<delegate::Target>,
 }
 
 impl ResolvedConfigs {
-    pub(crate) fn new(catalogue: &Catalogue) -> Self {
+    pub(crate) fn new(catalogue: Arc<Catalogue>) -> Self {
         let delegates: Vec<delegate::Target> = delegate::Target::ALL
             .iter()
             .copied()
@@ -103,66 +114,99 @@ impl ResolvedConfigs {
                     .is_some()
             })
             .collect();
-        let mut tools: Vec<Arc<ToolDefinition>> =
-            catalogue.tools().map(|(_, tool)| tool.clone()).collect();
-        if !delegates.is_empty() {
-            tools.push(Arc::new(delegate::definition(&delegates)));
-        }
-        tools.sort_by(|a, b| a.name.cmp(&b.name));
-        let schemas = |tool: &Arc<ToolDefinition>| {
-            Some((
-                tool.name.clone(),
-                catalogue.tool_schemas(&tool.name)?.clone(),
-            ))
-        };
-        let compiled: Vec<_> = tools.iter().filter_map(schemas).collect();
-        let arguments: Arguments = compiled
-            .iter()
-            .map(|(tool, schemas)| (tool.clone(), Ok(schemas.arguments.clone())))
-            .collect();
-        let results = compiled
-            .into_iter()
-            .filter_map(|(tool, schemas)| Some((tool, schemas.results?)))
-            .collect();
-        let grants: BTreeMap<String, Grant> = catalogue
-            .tools()
-            .map(|(entry, _)| (entry.name.clone(), entry.grant.clone()))
-            .collect();
-        let code: BTreeMap<String, Digest> = catalogue
-            .tools()
-            .map(|(entry, _)| (entry.name.clone(), entry.component.digest()))
-            .collect();
+        let tooling = Tooling::new(&catalogue, &delegates);
         let offered = Offered {
-            catalogue,
-            tools: &tools,
-            arguments: &arguments,
-            grants: &grants,
-            code: &code,
+            catalogue: &catalogue,
+            tooling: &tooling,
         };
-        let by_definition = catalogue
+        let configured = catalogue
             .definitions()
+            .filter(|definition| definition.made_by.is_none())
             .map(|definition| {
                 let resolved = ResolvedConfig::resolve(definition, &offered);
                 (definition.agent_id.clone(), Arc::new(resolved))
             })
             .collect();
-        let grants = catalogue
-            .entries()
-            .map(|entry| (entry.name.clone(), Sealed::json(&entry.grant)))
-            .collect();
         Self {
-            by_definition,
-            earlier: Mutex::default(),
-            results,
-            schemas: catalogue.schemas().clone(),
-            grants,
+            configured: Arc::new(configured),
+            made: Mutex::new(Kept::at_most(MADE_CONFIGS_MAX, MADE_CONFIGS_BYTES_MAX)),
+            earlier: Arc::new(Mutex::new(Kept::at_most(
+                EARLIER_CONFIGS_MAX,
+                EARLIER_BYTES_MAX,
+            ))),
+            tooling: Arc::new(tooling),
             delegates,
+            catalogue,
+        }
+    }
+
+    /// Returns those of a catalogue that differs in what this user made, and in nothing else.
+    ///
+    /// All that the change leaves as it is is shared. What it changes is resolved anew when it is
+    /// asked for, and stays for the runs that began with it.
+    pub(crate) fn renewed(&self, catalogue: Arc<Catalogue>, user: &UserId) -> Self {
+        let mut made = self
+            .made
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
+        // A user's agents know of each other.
+        let replaced = made.take(|id| {
+            let definition = self.catalogue.definition(id);
+            definition.is_none_or(|definition| definition.made_by.as_ref() == Some(user))
+        });
+        let mut earlier = self.earlier.lock().unwrap_or_else(PoisonError::into_inner);
+        for resolved in replaced {
+            earlier.keep(resolved.digests(), resolved);
+        }
+        drop(earlier);
+        Self {
+            catalogue,
+            configured: self.configured.clone(),
+            made: Mutex::new(made),
+            earlier: self.earlier.clone(),
+            tooling: self.tooling.clone(),
+            delegates: self.delegates.clone(),
         }
     }
 
     /// Returns the resolved configuration of a definition as it is configured.
-    pub(crate) fn of(&self, definition: &DefinitionId) -> Option<&Arc<ResolvedConfig>> {
-        self.by_definition.get(definition)
+    pub(crate) fn of(&self, definition: &DefinitionId) -> Option<Arc<ResolvedConfig>> {
+        if let Some(configured) = self.configured.get(definition) {
+            return Some(configured.clone());
+        }
+        let kept = || self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(there) = kept().get(definition) {
+            return Some(there.clone());
+        }
+        let offered = Offered {
+            catalogue: &self.catalogue,
+            tooling: &self.tooling,
+        };
+        let made = self.catalogue.definition(definition)?;
+        let resolved = Arc::new(ResolvedConfig::resolve(made, &offered));
+        kept().keep(definition.clone(), resolved.clone());
+        Some(resolved)
+    }
+
+    /// Forgets the resolved configurations of users' definitions, until they are asked for again.
+    pub(crate) fn forget_made(&self) {
+        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        made.take(|_| true);
+    }
+
+    /// Returns the resolved configuration that a run began with, as far as it need not be read.
+    pub(crate) fn begun_with(&self, started: &RunStarted) -> Option<Arc<ResolvedConfig>> {
+        let current = self.of(&started.definition);
+        let Some(digests) = started.resolved_config else {
+            return current;
+        };
+        current
+            .filter(|current| current.digests() == digests)
+            .or_else(|| {
+                let earlier = self.earlier.lock().unwrap_or_else(PoisonError::into_inner);
+                earlier.get(&digests).cloned()
+            })
     }
 
     /// Returns the resolved configuration that a run began with, whatever is configured by now.
@@ -172,21 +216,12 @@ impl ResolvedConfigs {
         store: &Store,
         started: &RunStarted,
     ) -> Result<Option<Arc<ResolvedConfig>>, ReadError> {
-        let current = self.of(&started.definition);
-        let Some(digests) = started
-            .resolved_config
-            .filter(|frozen| current.is_none_or(|current| current.digests() != *frozen))
-        else {
-            return Ok(current.cloned());
-        };
-        if let Some(earlier) = self
-            .earlier
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get(&digests)
-        {
-            return Ok(Some(earlier.clone()));
+        if let Some(there) = self.begun_with(started) {
+            return Ok(Some(there));
         }
+        let Some(digests) = started.resolved_config else {
+            return Ok(None);
+        };
         let mut read = Vec::new();
         for digest in [digests.settings, digests.tools, digests.peers]
             .into_iter()
@@ -205,7 +240,7 @@ impl ResolvedConfigs {
             return Ok(None);
         };
         let tools: Vec<ToolDefinition> = resolved.all_tools().cloned().collect();
-        match self.schemas.compile_arguments(&tools).await {
+        match self.catalogue.schemas().compile_arguments(&tools).await {
             Ok(arguments) => resolved.arguments = arguments.into_iter().collect(),
             // Not remembered: it may succeed the next time.
             Err(given_up) => {
@@ -217,11 +252,7 @@ impl ResolvedConfigs {
         }
         let resolved = Arc::new(resolved);
         let mut earlier = self.earlier.lock().unwrap_or_else(PoisonError::into_inner);
-        let bytes: usize = earlier.values().map(|kept| kept.bytes()).sum();
-        if earlier.len() >= EARLIER_CONFIGS_MAX || bytes + resolved.bytes() > EARLIER_BYTES_MAX {
-            earlier.clear();
-        }
-        earlier.insert(digests, resolved.clone());
+        earlier.keep(digests, resolved.clone());
         Ok(Some(resolved))
     }
 
@@ -230,10 +261,10 @@ impl ResolvedConfigs {
     pub(crate) fn own_tools(&self) -> impl Iterator<Item = ToolDefinition> {
         let delegate = (!self.delegates.is_empty()).then(|| delegate::definition(&self.delegates));
         let others: Vec<Reachable<'_>> = self
-            .by_definition
-            .keys()
-            .map(|id| Reachable {
-                id: &id.0,
+            .catalogue
+            .definitions()
+            .map(|definition| Reachable {
+                id: &definition.agent_id.0,
                 description: None,
             })
             .collect();
@@ -251,7 +282,7 @@ impl ResolvedConfigs {
 
     /// Returns the grant of a component, as the ledger names it.
     pub(crate) fn grant(&self, component: &str) -> Option<&Sealed> {
-        self.grants.get(component)
+        self.tooling.sealed_grants.get(component)
     }
 
     /// Returns the faults of a tool's result; none when it fits or nothing was promised.
@@ -260,8 +291,8 @@ impl ResolvedConfigs {
         tool: &str,
         result: Value,
     ) -> Result<Option<String>, GivenUp> {
-        match self.results.get(tool) {
-            Some(schema) => self.schemas.complaints(schema, result).await,
+        match self.tooling.results.get(tool) {
+            Some(schema) => self.catalogue.schemas().complaints(schema, result).await,
             None => Ok(None),
         }
     }
@@ -274,7 +305,10 @@ impl ResolvedConfigs {
         arguments: &Value,
     ) -> Result<Option<String>, GivenUp> {
         match resolved.arguments.get(tool) {
-            Some(Ok(schema)) => self.schemas.complaints(schema, arguments.clone()).await,
+            Some(Ok(schema)) => {
+                let schemas = self.catalogue.schemas();
+                schemas.complaints(schema, arguments.clone()).await
+            }
             Some(Err(unfit)) => Ok(Some(format!(
                 "the schema of the arguments cannot be used: {unfit}"
             ))),
@@ -284,127 +318,7 @@ impl ResolvedConfigs {
 
     /// Returns whether the tool promises a result of some shape.
     pub(crate) fn promises_result(&self, tool: &str) -> bool {
-        self.results.contains_key(tool)
-    }
-}
-
-/// Returns whether another agent may hand work to those of a definition.
-fn may_be_called(definition: &Definition, catalogue: &Catalogue) -> bool {
-    let denies = Denies::default();
-    let permissions = Permissions::default();
-    catalogue
-        .definitions()
-        .filter(|other| other.agent_id != definition.agent_id)
-        // What a user makes changes nothing of the configured agents.
-        .filter(|other| other.made_by.is_none() || definition.made_by.is_some())
-        .any(|other| {
-            Caller {
-                agent: other,
-                denies: &denies,
-                permissions: &permissions,
-            }
-            .may_hand_over(definition, &catalogue.grant_of(other))
-            .is_ok()
-        })
-}
-
-/// The parts of the catalogue that all resolved configurations are made from.
-struct Offered<'a> {
-    catalogue: &'a Catalogue,
-    /// The tools of components and of the host, by name.
-    tools: &'a [Arc<ToolDefinition>],
-    arguments: &'a Arguments,
-    /// The grants of the components that offer tools, by name.
-    grants: &'a BTreeMap<String, Grant>,
-    /// Their code, by name.
-    code: &'a BTreeMap<String, Digest>,
-}
-
-impl Offered<'_> {
-    /// Returns the agents that a caller may hand work to.
-    fn peers(&self, caller: &Caller<'_>) -> Vec<Peer> {
-        let granted = self.catalogue.grant_of(caller.agent);
-        self.catalogue
-            .definitions()
-            .filter(|other| {
-                other.agent_id != caller.agent.agent_id && caller.may_reach(other, &granted).is_ok()
-            })
-            .map(|other| Peer {
-                id: other.agent_id.0.clone(),
-                name: other.display_name.clone(),
-                description: other.description.clone(),
-            })
-            .collect()
-    }
-
-    /// Returns the most that an agent of a definition can have.
-    fn ceiling(&self, definition: &Definition) -> Ceiling {
-        let mut grants = self.grants.clone();
-        grants.insert(
-            definition.component.clone(),
-            self.catalogue.grant_of(definition),
-        );
-        let known = self
-            .catalogue
-            .definitions()
-            .filter(|other| other.is_known_to(definition))
-            .map(|other| other.agent_id.clone());
-        Ceiling {
-            agent: definition.clone(),
-            grants,
-            code: self.code.clone(),
-            agents: Some(known.collect()),
-        }
-    }
-
-    /// Returns the tools that an agent may call, by name.
-    fn tools(&self, caller: &Caller<'_>, peers: &[Peer]) -> Vec<ToolDefinition> {
-        let reachable: Vec<Reachable<'_>> = peers
-            .iter()
-            .map(|peer| Reachable {
-                id: &peer.id,
-                description: Some(peer.description.as_str()),
-            })
-            .collect();
-        let own = talk::definitions(&reachable, may_be_called(caller.agent, self.catalogue));
-        let allowlist = caller.agent.tool_allowlist.as_ref();
-        let settings = caller.agent.memory.as_ref();
-        let deep = settings.is_some_and(|settings| settings.search.is_some());
-        let of_memory = memory::definitions(deep)
-            .into_iter()
-            .filter(|tool| memory::is_listed(allowlist, &tool.name));
-        let mut tools: Vec<ToolDefinition> = self
-            .tools
-            .iter()
-            .map(|tool| ToolDefinition::clone(tool))
-            .chain(own)
-            .chain(of_memory)
-            .filter(|tool| !self.catalogue.is_disabled(&tool.name))
-            .filter(|tool| caller.may_call(tool).is_ok())
-            .collect();
-        if panels::are_offered(allowlist, &tools) {
-            let of_panels = panels::definitions().into_iter();
-            tools.extend(of_panels.filter(|tool| caller.may_call(tool).is_ok()));
-        }
-        tools.sort_by(|a, b| a.name.cmp(&b.name));
-        tools
-    }
-
-    /// Takes the tools of components that are offered as skills, or not at all, from a list, and
-    /// returns the skills. The list then has the tool by which they are used.
-    fn skills(&self, caller: &Caller<'_>, tools: &mut Vec<ToolDefinition>) -> SkillSet {
-        let Some(skills) = self.catalogue.skills_of(caller) else {
-            return SkillSet::default();
-        };
-        tools.retain(|tool| match self.catalogue.tool(&tool.name) {
-            Some((entry, _)) => skill::offer(caller.agent, &entry.name) == Offer::Tools,
-            None => true,
-        });
-        if !skills.is_empty() {
-            tools.push(skill::bash());
-            tools.sort_by(|a, b| a.name.cmp(&b.name));
-        }
-        skills
+        self.tooling.results.contains_key(tool)
     }
 }
 
@@ -438,7 +352,7 @@ impl ResolvedConfig {
         let mut tool_list = offered.tools(&caller, &peer_list);
         let skills = offered.skills(&caller, &mut tool_list);
         let ceiling = offered.ceiling(definition);
-        let schema = |tool: &ToolDefinition| offered.arguments.get(&tool.name).cloned();
+        let schema = |tool: &ToolDefinition| offered.tooling.arguments.get(&tool.name).cloned();
         let arguments = tool_list
             .iter()
             .chain(skills.tools())

@@ -16,6 +16,7 @@ use domain::digest::Digest;
 use domain::event::RunStarted;
 use domain::persona::Bounds;
 use domain::tool::ToolDefinition;
+use domain::user::UserId;
 use llm::Gateway;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -44,20 +45,28 @@ pub(crate) struct Served {
     pub(crate) settings: Settings,
     /// The digest by which records name it. What users make is no part of it.
     pub(crate) version: Digest,
-    /// The digest of the version and of all that users made.
-    whole: Digest,
 }
 
 impl Served {
     pub(crate) fn new(catalogue: Catalogue, settings: Settings) -> Arc<Self> {
-        let resolved_configs = ResolvedConfigs::new(&catalogue);
-        let version = version(&catalogue, &resolved_configs);
+        let catalogue = Arc::new(catalogue);
+        let resolved_configs = ResolvedConfigs::new(catalogue.clone());
         Arc::new(Self {
-            version,
-            whole: whole(version, &catalogue, &resolved_configs),
+            version: version(&catalogue, &resolved_configs),
             resolved_configs,
-            catalogue: Arc::new(catalogue),
+            catalogue,
             settings,
+        })
+    }
+
+    /// Returns the same with a catalogue that differs in what this user made, and in nothing else.
+    pub(crate) fn renewed(&self, catalogue: Catalogue, user: &UserId) -> Arc<Self> {
+        let catalogue = Arc::new(catalogue);
+        Arc::new(Self {
+            resolved_configs: self.resolved_configs.renewed(catalogue.clone(), user),
+            catalogue,
+            settings: self.settings.clone(),
+            version: self.version,
         })
     }
 
@@ -68,11 +77,12 @@ impl Served {
 
     /// Returns whether a run that started like this began with these configs and this code.
     fn has_begun(&self, started: &RunStarted) -> bool {
-        let config = self.resolved_configs.of(&started.definition);
-        config.is_some_and(|config| started.resolved_config == Some(config.digests()))
+        self.agent_of(started)
+            .is_some_and(|entry| entry.component.digest() == started.component)
             && self
-                .agent_of(started)
-                .is_some_and(|entry| entry.component.digest() == started.component)
+                .resolved_configs
+                .of(&started.definition)
+                .is_some_and(|config| started.resolved_config == Some(config.digests()))
     }
 
     /// Returns the bounds of a run: those that it began with, less what its persona does not permit
@@ -111,34 +121,19 @@ fn version(catalogue: &Catalogue, resolved_configs: &ResolvedConfigs) -> Digest 
         .iter()
         .map(|folder| (folder.id.as_str(), folder.digest()))
         .collect();
-    let configured = catalogue
+    let shown: BTreeMap<&str, ResolvedConfigDigests> = catalogue
         .definitions()
-        .filter(|definition| definition.made_by.is_none());
-    let whole = serde_json::json!({
-        "configured": catalogue.configured(), "components": components,
-        "agents": shown(configured, resolved_configs), "skills": skills,
-    });
-    Digest::of(whole.to_string().as_bytes())
-}
-
-/// Returns the digest of a configuration of this version together with what users made.
-fn whole(version: Digest, catalogue: &Catalogue, resolved_configs: &ResolvedConfigs) -> Digest {
-    let made = shown(catalogue.made(), resolved_configs);
-    let whole = serde_json::json!({ "version": version, "made": made });
-    Digest::of(whole.to_string().as_bytes())
-}
-
-/// Returns the digests of what agents of definitions are shown, by the definitions' ids.
-fn shown<'a>(
-    definitions: impl Iterator<Item = &'a Arc<Definition>>,
-    resolved_configs: &ResolvedConfigs,
-) -> BTreeMap<&'a str, ResolvedConfigDigests> {
-    definitions
+        .filter(|definition| definition.made_by.is_none())
         .filter_map(|definition| {
             let resolved = resolved_configs.of(&definition.agent_id)?;
             Some((definition.agent_id.0.as_str(), resolved.digests()))
         })
-        .collect()
+        .collect();
+    let whole = serde_json::json!({
+        "configured": catalogue.configured(), "components": components, "agents": shown,
+        "skills": skills,
+    });
+    Digest::of(whole.to_string().as_bytes())
 }
 
 /// The configuration that is served now, and those that it replaced.
@@ -190,29 +185,20 @@ impl Serving {
         let mut generations = self.0.write().unwrap_or_else(PoisonError::into_inner);
         let replaced = std::mem::replace(&mut generations.present, next);
         let present = generations.present.clone();
+        // Those that turns under way need are resolved again.
+        replaced.resolved_configs.forget_made();
         generations.earlier.push_front(replaced);
-        let mut seen = vec![present.whole];
+        let mut seen = vec![present.version];
         generations.earlier.retain(|served| {
-            let is_new = !seen.contains(&served.whole);
-            seen.push(served.whole);
+            let is_new = !seen.contains(&served.version);
+            seen.push(served.version);
             is_new
         });
-        while generations.earlier.len() > EARLIER_MAX {
-            // What users removed drives no configuration out.
-            let mut versions = vec![present.version];
-            let again = generations.earlier.iter().map(|served| {
-                let is_again = versions.contains(&served.version);
-                versions.push(served.version);
-                is_again
-            });
-            let last = again.collect::<Vec<_>>().iter().rposition(|again| *again);
-            let goes = last.unwrap_or(generations.earlier.len() - 1);
-            generations.earlier.remove(goes);
-        }
+        generations.earlier.truncate(EARLIER_MAX);
     }
 
-    /// Puts a catalogue in the place of the present one that only has more definitions, those of
-    /// users. Whatever began with the present one finds all of it in the next.
+    /// Puts a catalogue in the place of the present one that differs in what users made, and in
+    /// nothing else. What began with the present one finds in the next all that it needs.
     pub(crate) fn renew(&self, next: Arc<Served>) {
         let mut generations = self.0.write().unwrap_or_else(PoisonError::into_inner);
         generations.present = next;
@@ -223,10 +209,8 @@ impl Serving {
     pub(crate) fn of_run(&self, started: &RunStarted) -> Arc<Served> {
         let generations = self.0.read().unwrap_or_else(PoisonError::into_inner);
         let mut all = std::iter::once(&generations.present).chain(&generations.earlier);
-        // The definition that it began with may be one that its user has removed since.
         all.clone()
-            .find(|served| served.is_of(started) && served.has_begun(started))
-            .or_else(|| all.clone().find(|served| served.is_of(started)))
+            .find(|served| served.is_of(started))
             .or_else(|| all.find(|served| served.has_begun(started)))
             .unwrap_or(&generations.present)
             .clone()

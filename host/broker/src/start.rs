@@ -78,7 +78,8 @@ impl Broker {
             core.clone().spawn(Driver::new(core, seat).drive());
         });
         let made = parts.store.made_definitions(MADE_DEFINITIONS_MAX).await?;
-        let catalogue = parts.catalogue.with_all_made(&made);
+        let none = Catalogue::default();
+        let catalogue = parts.catalogue.with_all_made(&made, &none);
         let core = Core::new(
             CoreParts {
                 store: parts.store,

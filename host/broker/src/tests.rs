@@ -1,6 +1,7 @@
 //! Rules of the driver and of purges, each tested with a scripted guest over a real store.
 
 mod cutting;
+mod definitions;
 mod host;
 mod operations;
 mod purging;

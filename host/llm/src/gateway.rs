@@ -21,6 +21,7 @@ use egress::awake::{Instant, sleep, timeout_at};
 use setup::Surroundings;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::num::NonZeroU64;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -410,7 +411,7 @@ impl Course<'_> {
                 .retry_after_ms
                 .filter(|_| matches!(failure.failure, Failure::RateLimited { .. }))
             {
-                let held_ms = upstream.gate.hold(&model.config.model, ms);
+                let held_ms = upstream.gate.hold(&model.config.model, ms.get());
                 tracing::warn!(
                     llm.provider = upstream.name,
                     llm.model = model.config.model,
@@ -494,7 +495,7 @@ impl Course<'_> {
                     error.code = code,
                     // With the provider's own words, without keys and cut.
                     error = error.failure.report(),
-                    retry_after_ms = error.retry_after_ms,
+                    retry_after_ms = error.retry_after_ms.map(NonZeroU64::get),
                     "a call of a model failed"
                 );
                 if error.counts_against_the_provider() {

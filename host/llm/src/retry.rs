@@ -4,6 +4,7 @@ use crate::config::RetryLimits;
 use crate::failure::{Failure, Reason};
 use domain::model::Usage;
 use jiff::fmt::rfc2822::DateTimeParser;
+use std::num::NonZeroU64;
 
 /// The way in which a model is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,9 +66,9 @@ pub(crate) struct AttemptError {
     /// The stage at which it failed.
     pub(crate) stage: Stage,
     /// Milliseconds for which the provider wants to be left alone, where it gave them.
-    pub(crate) retry_after_ms: Option<u64>,
+    pub(crate) retry_after_ms: Option<NonZeroU64>,
     /// Tokens that it is known to have used at least, where the provider told of them. Boxed,
-    /// because few failures have them and every result is as large as they are.
+    /// because few failures have them.
     pub(crate) told_usage: Option<Box<Usage>>,
 }
 
@@ -98,7 +99,7 @@ impl AttemptError {
 /// there is ends the attempts: to come back early would only be refused.
 pub(crate) fn next(limits: &RetryLimits, failure: &AttemptError, attempts: u32, dice: f64) -> Next {
     let broken_stream = failure.mode == Mode::Stream && failure.stage == Stage::Begun;
-    let asked_ms = failure.retry_after_ms.unwrap_or(0);
+    let asked_ms = failure.retry_after_ms.map_or(0, NonZeroU64::get);
     let used_up = attempts >= limits.attempts_max && !broken_stream;
     if !failure.failure.retryable() || used_up || asked_ms > limits.retry_after_ms_max {
         return Next::GiveUp;

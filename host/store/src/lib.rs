@@ -93,10 +93,10 @@ pub use purge::{Piece, PurgePlan, Purging, Rewritten, Tally};
 pub use read::{
     Addressee, AgentFilter, AgentRow, Among, Carried, ConnectorRow, Counts, DeadInput,
     DefinitionCounts, Door, Drawn, DueSession, EndedSession, EventFilter, FileRow, Found,
-    HandedOver, Hit, InputState, KeyRow, LivingAgent, Meeting, NoteRow, Parting, PieceRow,
-    QueueRow, ReadError, ReadingRow, RememberedRequest, RunRow, SeenTurn, SessionFilter,
-    SessionLabel, SessionRow, SessionStats, SessionStatus, SpawnedSession, TaskFilter, TaskRow,
-    TreeTurn, UsageBy, UsageFilter, UsageRow, UserSession,
+    HandedOver, Hit, InputState, KeyRow, LivingAgent, MadeDefinitionsSize, Meeting, NoteRow,
+    Parting, PieceRow, PinnedFirst, QueueRow, ReadError, ReadingRow, RememberedRequest, RunRow,
+    SeenTurn, SessionFilter, SessionLabel, SessionRow, SessionStats, SessionStatus, SpawnedSession,
+    TaskFilter, TaskRow, TreeTurn, UsageBy, UsageFilter, UsageRow, UserSession,
 };
 pub use readers::in_background;
 pub use rebuild::{RebuildError, RebuildStage, RebuildState, Rebuilt, Replaced};

@@ -35,7 +35,7 @@ use crate::sql::{Columns, Sql, int, to_json};
 use crate::store::Store;
 use crate::user_storage;
 use buckets::BucketsOf;
-use domain::event::{Erased, Event, KeptByPurge, NoteForgotten, Purged};
+use domain::event::{DefinitionRemoved, Erased, Event, KeptByPurge, NoteForgotten, Purged};
 use domain::id::{AgentId, RunId, SessionId, Stream};
 use domain::usage::{UsageShare, UsageShares};
 use room::Room;
@@ -324,6 +324,7 @@ pub(crate) fn note(sql: &Sql<'_>, event: &Event) -> rusqlite::Result<()> {
             )
         }
         Event::NoteForgotten(it) => forget_note(sql, it),
+        Event::DefinitionRemoved(it) => erase_definition(sql, it),
         _ => Ok(()),
     }
 }
@@ -338,6 +339,21 @@ fn forget_note(sql: &Sql<'_>, forgotten: &NoteForgotten) -> rusqlite::Result<()>
     }
     searchable_rows::forget(sql, forgotten.position, &mut Room::endless())?;
     erase_event(sql, forgotten.position, &mut Tally::default())?;
+    rewrite::due(sql)
+}
+
+/// Erases what a user said of a definition, in the transaction that records its removal.
+fn erase_definition(sql: &Sql<'_>, removed: &DefinitionRemoved) -> rusqlite::Result<()> {
+    let Some(position) = removed.position else {
+        return Ok(());
+    };
+    let made = "SELECT 1 FROM events WHERE position = ?1 AND stream = 'host' AND kind = \
+                'user.definition.made.v1' AND json_extract(CAST(payload AS TEXT), '$.definition') \
+                = ?2";
+    if !sql.exists(made, params![int(position), removed.definition.0])? {
+        return Ok(());
+    }
+    erase_event(sql, position, &mut Tally::default())?;
     rewrite::due(sql)
 }
 

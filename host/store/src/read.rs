@@ -38,7 +38,7 @@ pub use accounts::Drawn;
 pub use agents::{AgentFilter, AgentRow};
 pub use connectors::ConnectorRow;
 pub use counts::Counts;
-pub use definitions::DefinitionCounts;
+pub use definitions::{DefinitionCounts, MadeDefinitionsSize};
 pub use dispatches::HandedOver;
 pub use door::{Addressee, Door};
 pub use events::EventFilter;
@@ -55,7 +55,7 @@ pub use runs::RunRow;
 pub use search::Found;
 pub use session_stats::SessionStats;
 pub use sessions::{
-    DueSession, EndedSession, SessionFilter, SessionRow, SessionStatus, UserSession,
+    DueSession, EndedSession, PinnedFirst, SessionFilter, SessionRow, SessionStatus, UserSession,
 };
 pub use spawned::SpawnedSession;
 pub use tasks::{TaskFilter, TaskRow};

@@ -93,7 +93,10 @@ async fn a_definition_shows_its_look_and_what_one_has_of_it() {
         puppet("plain", json!({})),
         puppet(
             "narrow",
-            json!({ "extends": "helper", "toolAllowlist": ["read_file"], "uiVisible": true }),
+            json!({
+                "extends": "helper", "toolAllowlist": ["read_file"], "uiVisible": true,
+                "skillAllowlist": ["notes"], "skillDenylist": ["mail"],
+            }),
         ),
     ]))
     .await;
@@ -122,6 +125,8 @@ async fn a_definition_shows_its_look_and_what_one_has_of_it() {
     );
     assert_eq!(narrow["lists"]["toolAllowlist"], json!(["read_file"]));
     assert_eq!(narrow["lists"]["toolDenylist"], json!(["read_secret"]));
+    assert_eq!(narrow["lists"]["skillAllowlist"], json!(["notes"]));
+    assert_eq!(narrow["lists"]["skillDenylist"], json!(["mail"]));
     assert_eq!(narrow["is_template"], false, "that is not inherited");
     assert_eq!(find(&seen, "helper").unwrap()["is_template"], true);
     let counts = |definition: &str| find(&seen, definition).unwrap()["counts"].clone();
@@ -135,6 +140,20 @@ async fn a_definition_shows_its_look_and_what_one_has_of_it() {
         json!({ "agents": 0, "sessions": 0 })
     );
     assert_eq!(find(&seen, "helper").unwrap()["is_template"], false);
+    // Page by page, by id.
+    let first = get(&bob, "/api/definitions?limit=2").await.body;
+    let ids = |page: &Value| -> Vec<Value> {
+        let definitions = page["definitions"].as_array().unwrap().iter();
+        definitions.map(|it| it["definition"].clone()).collect()
+    };
+    assert_eq!(ids(&first), ["helper", "narrow"]);
+    assert_eq!(first["next_after"], "narrow");
+    let last = get(&bob, "/api/definitions?limit=2&after=narrow")
+        .await
+        .body;
+    assert_eq!(ids(&last), ["plain"]);
+    assert_eq!(last["next_after"], json!(null));
+    assert_eq!(get(&bob, "/api/definitions?limit=501").await.status, 400);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -191,6 +210,66 @@ async fn sessions_of_all_agents_are_grouped_by_agent_pinned_first() {
     let one = get(&ada, "/api/sessions?limit=1").await.body;
     assert_eq!(one["more"], true);
     assert_eq!(ids(&one["agents"][0]), [pinned["id"].clone()]);
+    // Page by page, each once and in the same order.
+    let mut after = String::new();
+    let mut paged = Vec::new();
+    loop {
+        let page = get(&ada, &format!("/api/sessions?limit=1{after}"))
+            .await
+            .body;
+        paged.extend(page["agents"].as_array().unwrap().iter().flat_map(ids));
+        let Some(next) = page["next_after"].as_str() else {
+            break;
+        };
+        after = format!("&after={next}");
+        assert!(paged.len() <= 3, "{paged:?}");
+    }
+    let in_order = [0, 1, 2].map(|index: usize| sessions[index]["id"].clone());
+    assert_eq!(paged, in_order);
+    let refused = get(&ada, "/api/sessions?after=x").await;
+    assert_eq!(
+        (refused.status, refused.text("code").as_str()),
+        (400, "INVALID_QUERY")
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sessions_that_a_rule_hides_take_no_place_among_those_that_are_listed() {
+    let mut config = puppets(&json!([
+        puppet("shown", json!({})),
+        puppet("hidden", json!({})),
+    ]));
+    let folder = Folder::new(config.clone());
+    folder.warm(&["puppet"]).await;
+    let host = folder.start(None).await.unwrap();
+    let ada = host.user("ada", &["read", "write"]).await;
+    let shown = open(&ada, "shown").await;
+    for _ in 0..3 {
+        assert_eq!(open(&ada, "hidden").await.status, 201);
+    }
+    host.stop().await;
+    config["pathRules"] = json!([
+        { "subtree": "/ada/agent/hidden/**", "access": "none", "users": ["ada"] },
+    ]);
+    folder.configure(config);
+    let host = folder.start(None).await.unwrap();
+    let ada = host.user("ada", &["read", "write"]).await;
+    for limit in [1, 2, 200] {
+        let seen = get(&ada, &format!("/api/sessions?limit={limit}"))
+            .await
+            .body;
+        let agents = seen["agents"].as_array().unwrap();
+        let sessions: Vec<&Value> = agents
+            .iter()
+            .flat_map(|group| group["sessions"].as_array().unwrap())
+            .map(|session| &session["id"])
+            .collect();
+        assert_eq!(sessions, [&shown.body["id"]], "{seen}");
+        assert_eq!(
+            (&seen["more"], &seen["next_after"]),
+            (&json!(false), &json!(null))
+        );
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -310,6 +389,48 @@ async fn a_definition_that_its_user_removes_takes_its_open_turns_along() {
     let seen = get(&ada, &session).await.body;
     assert_eq!(seen["waiting"], 0, "{seen}");
     assert!(host.stop().await.success());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_definition_that_fits_no_template_any_more_is_listed_and_can_be_removed() {
+    let (folder, host) = started(&json!([template(), puppet("plain", json!({}))])).await;
+    let ada = host.user("ada", &["read", "write"]).await;
+    let bob = host.user("bob", &["read", "write"]).await;
+    let new = json!({ "template": "helper", "display_name": "Trip planner" });
+    let made = ask(&ada, Method::POST, "/api/definitions", &new).await;
+    assert_eq!(made.status, 201, "{made:?}");
+    let id = made.text("definition");
+    let mut of_eve = template();
+    of_eve["templateFor"] = json!(["eve"]);
+    folder.configure(puppets(&json!([of_eve, puppet("plain", json!({}))])));
+    let reloaded = host.post("/api/config/reload", &json!({})).await.unwrap();
+    assert_eq!(reloaded.status, 200, "{reloaded:?}");
+    let listed = get(&ada, "/api/definitions").await.body;
+    assert!(find(listed["definitions"].as_array().unwrap(), &id).is_none());
+    let left_out = json!([{
+        "definition": id, "display_name": "Trip planner", "template": "helper",
+        "made_by": "ada", "reason": "`helper` is no template for its user",
+    }]);
+    assert_eq!(listed["left_out"], left_out);
+    let of_bob = get(&bob, "/api/definitions").await.body;
+    assert_eq!(of_bob["left_out"], json!([]));
+    let of_all = host.get("/api/definitions").await.unwrap().body;
+    assert_eq!(of_all["left_out"], left_out, "the operator sees it");
+    // It is there again with its template.
+    folder.configure(puppets(&json!([template(), puppet("plain", json!({}))])));
+    let reloaded = host.post("/api/config/reload", &json!({})).await.unwrap();
+    assert_eq!(reloaded.status, 200, "{reloaded:?}");
+    let listed = get(&ada, "/api/definitions").await.body;
+    assert!(find(listed["definitions"].as_array().unwrap(), &id).is_some());
+    assert_eq!(listed["left_out"], json!([]));
+    folder.configure(puppets(&json!([puppet("plain", json!({}))])));
+    let reloaded = host.post("/api/config/reload", &json!({})).await.unwrap();
+    assert_eq!(reloaded.status, 200, "{reloaded:?}");
+    let path = format!("/api/definitions/{id}");
+    let removed = ada.ask(Method::DELETE, &path, None).await.unwrap();
+    assert_eq!(removed.status, 200, "{removed:?}");
+    let listed = get(&ada, "/api/definitions").await.body;
+    assert_eq!(listed["left_out"], json!([]));
 }
 
 #[tokio::test(flavor = "multi_thread")]

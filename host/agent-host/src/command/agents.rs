@@ -59,13 +59,28 @@ pub(super) async fn run(loaded: &Loaded, what: Agents, terminal: Terminal) -> Re
 }
 
 async fn definitions(client: &Client, terminal: Terminal) -> Result<(), Failure> {
-    let listed = client.get("/api/definitions").await?;
+    let listed = client.definitions().await?;
     let all = list(&listed, "/definitions");
-    terminal.result(&listed, || all.iter().map(definition).collect());
+    let left_out = list(&listed, "/left_out");
+    terminal.result(&listed, || {
+        let left_out = left_out.iter().map(left_out_definition);
+        all.iter().map(definition).chain(left_out).collect()
+    });
     if all.is_empty() {
         terminal.notice("there are no definitions");
     }
     Ok(())
+}
+
+/// One line for a definition that fits no template any more.
+fn left_out_definition(it: &Value) -> String {
+    format!(
+        "{}  {}  left out: {}  made by {}",
+        text(it, "/definition"),
+        text(it, "/display_name"),
+        text(it, "/reason"),
+        text(it, "/made_by"),
+    )
 }
 
 fn definition(it: &Value) -> String {

@@ -73,7 +73,7 @@ async fn note_unknown(
     }
     // The definitions take a scope that the ledger itself does not: without them there are no
     // notes.
-    let Ok(definitions) = client.get("/api/definitions").await else {
+    let Ok(definitions) = client.definitions().await else {
         return Ok(());
     };
     let known = Known::new(&definitions, &client.get("/api/components").await?);

@@ -1,12 +1,14 @@
 //! Your sessions with all agents, in groups by agent.
 
 use crate::caller::Caller;
+use crate::cursor::List;
 use crate::input::{Params, limit};
 use crate::problem::Problem;
 use crate::state::Api;
 use crate::wire::{self, AgentSessionsView};
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
+use store::PinnedFirst;
 
 /// Sessions in one answer.
 const SESSIONS_MAX: usize = 200;
@@ -19,6 +21,8 @@ pub(super) struct GroupParams {
     /// Maximum number of sessions in all groups together, from 1 to 200; 200 by default.
     #[param(minimum = 1, maximum = 200)]
     limit: Option<usize>,
+    /// The `next_after` of the page before: an opaque token, of this list alone.
+    after: Option<String>,
     /// `true`: only those that take input.
     open: Option<bool>,
 }
@@ -29,9 +33,11 @@ pub(super) struct SessionGroups {
     /// The agents, each with your sessions. An agent with a pinned session is before those without;
     /// then the agent of the most recently updated session is first.
     agents: Vec<AgentSessionsView>,
-    /// True if there are more sessions than the limit. `GET /api/agents/{id}/sessions` lists all of
-    /// one agent.
+    /// True if there may be more sessions.
     more: bool,
+    /// The `after` of the next page, an opaque token; none on the last. `GET
+    /// /api/agents/{id}/sessions` lists all of one agent.
+    next_after: Option<String>,
 }
 
 /// Lists your own sessions with all agents, grouped by agent, pinned ones first.
@@ -49,12 +55,39 @@ pub(super) async fn list(
 ) -> Result<axum::Json<SessionGroups>, Problem> {
     let limit = limit(params.limit, SESSIONS_MAX, SESSIONS_MAX)?;
     let open = params.open.unwrap_or_default();
+    let after = after(params.after.as_deref())?;
     let listed = api
         .broker()?
-        .sessions_by_agent(&caller.user, open, limit)
+        .sessions_by_agent(&caller.user, open, after, limit)
         .await?;
     Ok(axum::Json(SessionGroups {
         agents: listed.agents.iter().map(wire::agent_sessions).collect(),
-        more: listed.more,
+        more: listed.next_after.is_some(),
+        next_after: listed.next_after.map(token),
     }))
+}
+
+/// Returns the token of a place. Those that are pinned come first, and go on in a list of their own.
+fn token(place: PinnedFirst) -> String {
+    let list = if place.is_pinned {
+        List::AllPinned
+    } else {
+        List::AllUnpinned
+    };
+    list.token(place.time, place.session)
+}
+
+/// Reads the place from the query's `after`.
+fn after(token: Option<&str>) -> Result<Option<PinnedFirst>, Problem> {
+    let place = |is_pinned| {
+        move |(time, session)| PinnedFirst {
+            is_pinned,
+            time,
+            session,
+        }
+    };
+    match List::AllPinned.after(token) {
+        Ok(after) => Ok(after.map(place(true))),
+        Err(_) => Ok(List::AllUnpinned.after(token)?.map(place(false))),
+    }
 }

@@ -3,11 +3,11 @@
 use super::all_sessions;
 use crate::caller::Caller;
 use crate::codes::{self, INVALID, RECORDING};
-use crate::input::{Idempotency, IdempotencyKey, InPath, Json};
+use crate::input::{Idempotency, IdempotencyKey, InPath, Json, Params, limit};
 use crate::problem::Problem;
 use crate::respond::Created;
 use crate::state::Api;
-use crate::wire::{self, DefinitionEntryView};
+use crate::wire::{self, DefinitionEntryView, LeftOutDefinitionView};
 use axum::extract::State;
 use broker::MakeDefinition;
 use domain::definition::{DefinitionId, OwnDefinition, OwnLists};
@@ -25,11 +25,32 @@ pub(super) fn routes() -> OpenApiRouter<Api> {
         .routes(routes!(all_sessions::list))
 }
 
-/// Every definition.
+/// Definitions in one answer.
+const PAGE_MAX: usize = 500;
+
+/// Query that selects a page of definitions.
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(super) struct DefinitionParams {
+    /// The `next_after` of the page before.
+    after: Option<String>,
+    /// Maximum number of results, from 1 to 500; 500 by default.
+    #[param(minimum = 1, maximum = 500)]
+    limit: Option<usize>,
+}
+
+/// One page of definitions.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub(super) struct DefinitionList {
     /// The definitions, by `agentId`.
     definitions: Vec<DefinitionEntryView>,
+    /// Definitions that you made and that fit no template any more, by id. They count among those
+    /// that you may have, and can be deleted. With the scope `admin` those of all users. They come
+    /// with the first page alone.
+    left_out: Vec<LeftOutDefinitionView>,
+    /// The `after` of the next page; none on the last.
+    next_after: Option<String>,
 }
 
 /// Lists the agents that this host is configured with, and those that you made of templates.
@@ -40,25 +61,46 @@ pub(super) struct DefinitionList {
     get, path = "/api/definitions", tag = "agents",
     operation_id = "listDefinitions",
     security(("token" = ["read"])),
-    responses((status = 200, description = "The definitions.", body = DefinitionList)),
+    params(DefinitionParams),
+    responses((status = 200, description = "A page.", body = DefinitionList)),
 )]
 pub(super) async fn list(
     State(api): State<Api>,
     caller: Caller,
+    Params(params): Params<DefinitionParams>,
 ) -> Result<axum::Json<DefinitionList>, Problem> {
+    let limit = limit(params.limit, PAGE_MAX, PAGE_MAX)?;
+    let is_on_page = |id: &DefinitionId| params.after.as_ref().is_none_or(|after| id.0 > *after);
     let broker = api.broker()?;
     let counts = broker.store().definition_counts(&caller.user).await?;
     let catalogue = broker.catalogue();
     let is_operator = caller.scopes.contains(&Scope::Admin);
-    let definitions = catalogue
+    let mut shown = catalogue
         .definitions()
-        .filter(|definition| is_operator || definition.is_open_to(&caller.user))
+        .filter(|definition| is_on_page(&definition.agent_id))
+        .filter(|definition| is_operator || definition.is_open_to(&caller.user));
+    let page: Vec<_> = shown.by_ref().take(limit).collect();
+    let last = page.last().map(|last| last.agent_id.to_string());
+    let next_after = last.filter(|_| shown.next().is_some());
+    let definitions = page
+        .into_iter()
         .map(|definition| {
             let counts = counts.get(&definition.agent_id).copied();
             wire::definition_entry(definition, &caller.user, counts.unwrap_or_default())
         })
         .collect();
-    Ok(axum::Json(DefinitionList { definitions }))
+    let left_out = catalogue
+        .left_out()
+        .iter()
+        .filter(|_| params.after.is_none())
+        .filter(|it| is_operator || it.user == caller.user)
+        .map(wire::left_out_definition)
+        .collect();
+    Ok(axum::Json(DefinitionList {
+        definitions,
+        left_out,
+        next_after,
+    }))
 }
 
 /// Looks at one definition.

@@ -2,7 +2,7 @@
 //! sessions are with their agents.
 
 use super::view::{SessionRowView, label, session_row};
-use broker::AgentSessions;
+use broker::{AgentSessions, LeftOutDefinition};
 use domain::confirm::Confirm;
 use domain::definition::{Definition, ToolExposure};
 use domain::grant::PatternList;
@@ -34,6 +34,10 @@ pub struct Lists {
     pub tool_allowlist: Option<PatternList>,
     /// Tools that it may not use.
     pub tool_denylist: Option<PatternList>,
+    /// Skills that it may use.
+    pub skill_allowlist: Option<PatternList>,
+    /// Skills that it may not use.
+    pub skill_denylist: Option<PatternList>,
     /// Capabilities that its tools may use on its behalf.
     pub capability_allowlist: Option<PatternList>,
     /// Capabilities that they may not use.
@@ -56,6 +60,8 @@ pub fn definition(definition: &Definition) -> DefinitionView {
         lists: Lists {
             tool_allowlist: definition.tool_allowlist.clone(),
             tool_denylist: definition.tool_denylist.clone(),
+            skill_allowlist: definition.skill_allowlist.clone(),
+            skill_denylist: definition.skill_denylist.clone(),
             capability_allowlist: definition.capability_allowlist.clone(),
             capability_denylist: definition.capability_denylist.clone(),
             agent_allowlist: definition.agent_allowlist.clone(),
@@ -100,6 +106,34 @@ pub(crate) struct DefinitionCountsView {
     pub(crate) agents: u64,
     /// Sessions of theirs for you that take input.
     pub(crate) sessions: u64,
+}
+
+/// A definition that a user made and that is left out: its template is gone, or is none for its
+/// user any more. It is there again when it fits again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[schema(as = LeftOutDefinition)]
+pub(crate) struct LeftOutDefinitionView {
+    /// Its id.
+    pub(crate) definition: String,
+    /// Its name for people.
+    pub(crate) display_name: String,
+    /// The definition that it was made of.
+    pub(crate) template: String,
+    /// The user who made it.
+    pub(crate) made_by: String,
+    /// The reason why it is left out.
+    pub(crate) reason: String,
+}
+
+/// Returns a definition that is left out.
+pub(crate) fn left_out_definition(it: &LeftOutDefinition) -> LeftOutDefinitionView {
+    LeftOutDefinitionView {
+        definition: it.definition.to_string(),
+        display_name: it.display_name.clone(),
+        template: it.template.to_string(),
+        made_by: it.user.to_string(),
+        reason: it.reason.clone(),
+    }
 }
 
 /// Returns a definition as a user sees it.

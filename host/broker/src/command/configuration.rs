@@ -9,9 +9,12 @@ use crate::serving::{Served, Settings};
 use domain::definition::DefinitionId;
 use domain::difference::{DIFFERENCES_MAX, Difference};
 use domain::digest::Digest;
-use domain::event::{ConfigRefused, ConfigReloaded, Event, REFUSAL_BYTES_MAX, ReloadCause};
+use domain::event::{
+    ConfigRefused, ConfigReloaded, DefinitionMade, Event, REFUSAL_BYTES_MAX, ReloadCause,
+};
 use domain::id::Stream;
 use domain::user::UserId;
+use std::sync::Arc;
 use store::{Commit, Expected};
 
 /// A configuration that is to be served, and the facts on record about the change.
@@ -79,7 +82,8 @@ impl Broker {
         let _replacing = core.replacing.lock().await;
         let before = core.served();
         let made = core.store.made_definitions(MADE_DEFINITIONS_MAX).await?;
-        let next = Served::new(catalogue.with_all_made(&made), settings);
+        let catalogue = with_made(catalogue, made, before.clone()).await?;
+        let next = Served::new(catalogue, settings);
         let reloaded = Reloaded {
             configuration: next.version,
             replaces: before.version,
@@ -151,7 +155,8 @@ impl Broker {
         let _replacing = core.replacing.lock().await;
         let made = core.store.made_definitions(MADE_DEFINITIONS_MAX).await?;
         let before = core.served();
-        let next = Served::new(next.with_all_made(&made), before.settings.clone());
+        let next = with_made(next, made, before.clone()).await?;
+        let next = Served::new(next, before.settings.clone());
         admit(core, &next, Occasion::Replacement, None).await?;
         let gone = gone(&before.catalogue, &next.catalogue);
         core.serving.replace(next);
@@ -202,4 +207,15 @@ fn gone(before: &Catalogue, after: &Catalogue) -> Vec<DefinitionId> {
     ids.filter(|id| after.definition(id).is_none())
         .cloned()
         .collect()
+}
+
+/// Returns a catalogue with the definitions that users made, of which there may be many.
+async fn with_made(
+    next: Catalogue,
+    made: Vec<DefinitionMade>,
+    before: Arc<Served>,
+) -> Result<Catalogue, Error> {
+    let all = move || next.with_all_made(&made, &before.catalogue);
+    let all = tokio::task::spawn_blocking(all).await;
+    all.map_err(Error::unavailable)
 }

@@ -12,8 +12,8 @@ use crate::boxed::boxed;
 use crate::catalogue::Catalogue;
 use crate::core::fresh;
 use crate::journal::Context;
+use crate::purge::rewrite;
 use crate::refusals::{conflict, definition_not_found, forbidden};
-use crate::serving::Served;
 use domain::definition::{Definition, DefinitionId, Extended, OwnDefinition, Wider};
 use domain::event::{DefinitionMade, DefinitionRemoved, Event};
 use domain::id::Stream;
@@ -27,6 +27,8 @@ use store::{Commit, CommitError, Expected, Guard, UserGuard};
 const DEFINITIONS_OF_A_USER_MAX: u64 = 50;
 /// Number of definitions that all users together may have made.
 pub(crate) const MADE_DEFINITIONS_MAX: usize = 2_000;
+/// Bytes of all that users say of them, as JSON. All of it is in memory.
+const MADE_DEFINITIONS_BYTES_MAX: u64 = 32 << 20;
 
 /// A command that makes a definition of a template.
 #[derive(Debug, Clone)]
@@ -74,18 +76,17 @@ impl Broker {
         let served = self.core.served();
         let template = self.template(user, template)?;
         let id = DefinitionId::of_user(&own.display_name, &fresh::digits());
-        let Extended { wider, .. } = template.made(id.clone(), user, own).map_err(|unfit| {
-            let field = format!("/{}", unfit.key.replace('.', "/"));
-            Refusal::new(RefusalKind::Invalid, "INVALID", unfit.message).at(field)
-        })?;
+        let Extended { definition, wider } =
+            template.made(id.clone(), user, own).map_err(|unfit| {
+                let field = format!("/{}", unfit.key.replace('.', "/"));
+                Refusal::new(RefusalKind::Invalid, "INVALID", unfit.message).at(field)
+            })?;
         if let Some(wider) = wider.first() {
             return Err(beyond(wider, &template).into());
         }
         // Users who may have no agents at their own paths make none of these either.
         self.may_command(user, &default_path(user, &id))?;
-        if served.catalogue.made().count() >= MADE_DEFINITIONS_MAX {
-            return Err(too_many("this host has", MADE_DEFINITIONS_MAX).into());
-        }
+        self.has_room_for(own).await?;
         let made = DefinitionMade {
             definition: id.clone(),
             template: template.agent_id.clone(),
@@ -93,7 +94,8 @@ impl Broker {
             own: own.clone(),
             time: self.core.now(),
         };
-        let event = Event::DefinitionMade(Box::new(made.clone()));
+        let time = made.time;
+        let event = Event::DefinitionMade(Box::new(made));
         let mut commit = Commit::new()
             .guard(Guard::User(UserGuard::DefinitionsAtMost {
                 user: user.clone(),
@@ -102,7 +104,7 @@ impl Broker {
             .append(
                 Stream::Host,
                 Expected::Any,
-                vec![Context::by(user, made.time).event(event)],
+                vec![Context::by(user, time).event(event)],
             );
         commit.guards.extend(self.may_store(user));
         commit.key = request.map(|request| request.answered(&id));
@@ -115,10 +117,26 @@ impl Broker {
             }
             Err(error) => return Err(error.into()),
         }
-        let next = Catalogue::clone(&served.catalogue).with_made(std::slice::from_ref(&made));
-        let settings = served.settings.clone();
-        self.core.serving.renew(Served::new(next, settings));
+        let next = Catalogue::clone(&served.catalogue).with_made(definition);
+        self.core.serving.renew(served.renewed(next, user));
         Ok(id)
+    }
+
+    /// Checks that this host has room for one more definition. Those that are left out count.
+    async fn has_room_for(&self, own: &OwnDefinition) -> Result<(), Error> {
+        let made = self.store().made_definitions_size().await?;
+        if made.definitions >= MADE_DEFINITIONS_MAX as u64 {
+            return Err(too_many("this host has", MADE_DEFINITIONS_MAX).into());
+        }
+        if made.bytes.saturating_add(own.bytes()) > MADE_DEFINITIONS_BYTES_MAX {
+            let message = format!(
+                "the definitions that were made of templates may have {MADE_DEFINITIONS_BYTES_MAX} \
+                 bytes together on this host, and have {}; remove one, or make this one shorter",
+                made.bytes
+            );
+            return Err(conflict("TOO_MANY_DEFINITIONS", message).into());
+        }
+        Ok(())
     }
 
     /// Returns a definition that a user may look at. One that another user made looks absent.
@@ -138,8 +156,8 @@ impl Broker {
         }
     }
 
-    /// Removes a definition that a user made. Its agents' open turns end. The agents stay, and take
-    /// no words any more.
+    /// Removes a definition that a user made, and erases what that user said of it. Its agents' open
+    /// turns end. The agents stay, and take no words any more.
     ///
     /// # Errors
     /// There is none that this user made; with `as_operator` none that any user made. It is one of
@@ -153,7 +171,9 @@ impl Broker {
     ) -> Result<(), Error> {
         let request = Request::of(by, &json!({ "remove_definition": id }))?;
         let act = self.remove_definition_now(by.user, id, as_operator, request.as_ref());
-        self.once(request.as_ref(), act).await.map(Once::either)
+        self.once(request.as_ref(), act).await.map(Once::either)?;
+        rewrite(&self.core).await;
+        Ok(())
     }
 
     async fn remove_definition_now(
@@ -173,10 +193,13 @@ impl Broker {
             );
             return Err(conflict("DEFINITION_CONFIGURED", message).into());
         };
+        let position = self.store().made_at(&made).await?;
+        let user = made.user_id;
         let removed = DefinitionRemoved {
             definition: id.clone(),
-            user_id: made.user_id,
+            user_id: user.clone(),
             removed_by: by.clone(),
+            position,
             time: self.core.now(),
         };
         let event = Context::by(by, removed.time).event(Event::DefinitionRemoved(removed));
@@ -185,8 +208,7 @@ impl Broker {
         self.store().commit(commit).await?;
         let served = self.core.served();
         let next = Catalogue::clone(&served.catalogue).without_made(id);
-        let next = Served::new(next, served.settings.clone());
-        self.core.serving.replace(next);
+        self.core.serving.renew(served.renewed(next, &user));
         self.end_turns_of(vec![id.clone()]);
         Ok(())
     }

@@ -63,7 +63,8 @@ impl SessionContext {
         let started = &scope.driving.run.started;
         let offering = self.core.serving.tool(&self.served, started, name);
         let earlier = offering.as_ref().and_then(|it| it.earlier(&self.served));
-        let Some(tool) = earlier.or(scope.granted.tool(name)) else {
+        let granted = scope.granted.clone();
+        let Some(tool) = earlier.or(granted.tool(name)) else {
             // The tool was taken from the agent, or from all agents, since the turn began.
             let denied = self.denied_tool(scope, name).unwrap_or(Denied {
                 rule: Rule::Unknown,

@@ -83,7 +83,7 @@ impl Driver {
         // A start names its resolved config, its overrides and its sections. They must be found
         // even if the configuration has changed by the next attempt.
         let served = self.context.core.serving.of_run(&driving.run.started);
-        let config = served.resolved_configs.of(&driving.run.started.definition);
+        let config = served.resolved_configs.begun_with(&driving.run.started);
         let sealed = config
             .iter()
             .flat_map(|config| config.sealed())

@@ -20,6 +20,7 @@ use domain::step::{Call, Failure, OperationOutcome};
 use domain::time::Timestamp;
 use domain::tool::EffectClass;
 use runtime::Decided;
+use std::sync::Arc;
 use store::{AgentRow, HandedOver};
 
 /// A request that came to nothing, by a rule or a limit.
@@ -41,7 +42,7 @@ pub(super) struct Scope<'a> {
     /// The resolved config that the agent was shown when the run began.
     pub(super) config: &'a ResolvedConfig,
     /// The resolved config that it would be shown now. It says what the agent may do.
-    pub(super) granted: &'a ResolvedConfig,
+    pub(super) granted: Arc<ResolvedConfig>,
     pub(super) intake: &'a Intake,
     /// The view that the step was taken with; none for a call that a command line makes.
     pub(super) view: Option<&'a StepView>,

@@ -22,6 +22,7 @@ use http::header::{
     ACCEPT_ENCODING, CONTENT_TYPE, DATE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER,
 };
 use serde_json::Value;
+use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -220,7 +221,7 @@ impl Exchange<'_> {
             header(RETRY_AFTER).and_then(|asked| retry_after_ms(asked, header(DATE)));
         let body = self.sample(response.body, ERROR_BYTES_MAX).await;
         AttemptError {
-            retry_after_ms,
+            retry_after_ms: retry_after_ms.and_then(NonZeroU64::new),
             ..self.failure(
                 Stage::of_status(status),
                 self.peer.status(status, &body, retry_after_ms),

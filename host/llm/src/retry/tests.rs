@@ -31,7 +31,7 @@ fn limited(retry_after_ms: Option<u64>) -> AttemptError {
         failure,
         mode: Mode::Stream,
         stage: Stage::Answered,
-        retry_after_ms,
+        retry_after_ms: retry_after_ms.and_then(NonZeroU64::new),
         told_usage: None,
     }
 }

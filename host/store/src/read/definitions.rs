@@ -1,7 +1,7 @@
 //! Reads about definitions: those that users made, and how much there is of each.
 
 use super::ReadError;
-use crate::sql::{Columns, limit as rows, unreadable};
+use crate::sql::{Columns, int, limit as rows, unreadable};
 use crate::store::Store;
 use domain::definition::DefinitionId;
 use domain::event::DefinitionMade;
@@ -19,6 +19,15 @@ pub struct DefinitionCounts {
     pub sessions: u64,
 }
 
+/// Number and size of all definitions that users made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct MadeDefinitionsSize {
+    /// The definitions, with those that fit no template any more.
+    pub definitions: u64,
+    /// Bytes of all that their users said of them.
+    pub bytes: u64,
+}
+
 impl Store {
     /// Returns the definitions that users made, in the order of their ids, at most `limit`.
     pub async fn made_definitions(&self, limit: usize) -> Result<Vec<DefinitionMade>, ReadError> {
@@ -26,6 +35,21 @@ impl Store {
             let text = "SELECT id, user_id, template, own, made_at FROM made_definitions ORDER BY \
                         id LIMIT ?1";
             sql.rows(text, [rows(limit)], read)
+        })
+        .await
+    }
+
+    /// Returns how much there is of what users made.
+    pub async fn made_definitions_size(&self) -> Result<MadeDefinitionsSize, ReadError> {
+        self.read(|sql| {
+            let text = "SELECT count(*), coalesce(sum(octet_length(own)), 0) FROM made_definitions";
+            let size = sql.row(text, [], |row| {
+                Ok(MadeDefinitionsSize {
+                    definitions: row.uint(0)?,
+                    bytes: row.uint(1)?,
+                })
+            })?;
+            Ok(size.unwrap_or_default())
         })
         .await
     }
@@ -40,6 +64,20 @@ impl Store {
             let text = "SELECT id, user_id, template, own, made_at FROM made_definitions WHERE id \
                         = ?1";
             sql.row(text, [id], read)
+        })
+        .await
+    }
+
+    /// Returns the position of the event by which a user made a definition; none when what it said is
+    /// erased.
+    pub async fn made_at(&self, made: &DefinitionMade) -> Result<Option<u64>, ReadError> {
+        let id = made.definition.0.clone();
+        let time = made.time;
+        self.read(move |sql| {
+            let text = "SELECT position FROM events WHERE stream = 'host' AND kind = \
+                        'user.definition.made.v1' AND time = ?2 AND json_extract(CAST(payload AS \
+                        TEXT), '$.definition') = ?1";
+            sql.row(text, params![id, int(time.0)], |row| row.uint(0))
         })
         .await
     }

@@ -46,6 +46,29 @@ impl SessionStatus {
     }
 }
 
+/// A place in a list of sessions of which those that are pinned come first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PinnedFirst {
+    /// True of a session that is pinned.
+    pub is_pinned: bool,
+    /// Time of its pinning; of one that is not pinned, of its last change.
+    pub time: Timestamp,
+    /// The session.
+    pub session: SessionId,
+}
+
+impl PinnedFirst {
+    /// Returns the place of a session.
+    #[must_use]
+    pub fn of(row: &SessionRow) -> Self {
+        Self {
+            is_pinned: row.pinned_at.is_some(),
+            time: row.pinned_at.unwrap_or(row.updated_at),
+            session: row.id,
+        }
+    }
+}
+
 /// Filter for an agent's sessions. A session has to match every field that is given.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SessionFilter {
@@ -331,11 +354,13 @@ impl Store {
     }
 
     /// A user's own sessions of every agent to which they are assigned: those that are pinned
-    /// first, the last pinned before the others, then the most recently updated. At most `limit`.
+    /// first, the last pinned before the others, then the most recently updated. At most `limit`,
+    /// after a place in this order.
     pub async fn sessions_pinned_first(
         &self,
         user: &UserId,
         open: bool,
+        after: Option<PinnedFirst>,
         limit: usize,
     ) -> Result<Vec<SessionRow>, ReadError> {
         let user = user.clone();
@@ -344,10 +369,19 @@ impl Store {
                 "WHERE user_id = ?1 AND status != 'deleted' AND started_by LIKE 'user:%' AND \
                  EXISTS (SELECT 1 FROM access JOIN agents ON agents.id = access.agent WHERE \
                  access.user_id = ?1 AND access.agent = sessions.agent AND agents.active = 1) AND \
-                 (NOT ?2 OR status = 'open') ORDER BY pinned_at IS NULL, pinned_at DESC, \
-                 updated_at DESC, id LIMIT ?3"
+                 (NOT ?2 OR status = 'open') AND (?4 IS NULL OR (pinned_at IS NULL) > ?4 OR \
+                 ((pinned_at IS NULL) = ?4 AND (coalesce(pinned_at, updated_at) < ?5 OR \
+                 (coalesce(pinned_at, updated_at) = ?5 AND id > ?6)))) ORDER BY pinned_at IS NULL, \
+                 coalesce(pinned_at, updated_at) DESC, id LIMIT ?3"
             );
-            sql.rows(text, params![user.as_str(), open, rows(limit)], read)
+            let is_unpinned = after.map(|after| !after.is_pinned);
+            let time = after.map(|after| int(after.time.0));
+            let id = after.map(|after| after.session.to_string());
+            sql.rows(
+                text,
+                params![user.as_str(), open, rows(limit), is_unpinned, time, id],
+                read,
+            )
         })
         .await
     }

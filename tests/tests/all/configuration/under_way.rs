@@ -286,6 +286,183 @@ reply = { text = "it took its time", firstDelayMs = 2500 }
     assert!(told.contains("it took its time"), "{told}");
 }
 
+/// A way to have another agent work: the request, and what its outcome says.
+struct Way {
+    request: Value,
+    /// The words where the agent worked.
+    worked: &'static str,
+    /// The words where a rule was against it.
+    denied: &'static str,
+    /// The words where there was no such agent.
+    unknown: &'static str,
+}
+
+/// The ways to reach the other agent or the worker: the agent's own dispatch, and the host's tools.
+fn ways() -> [Way; 3] {
+    let heard = r#"{"steps":[{"reply":"heard"}]}"#;
+    let tool =
+        |name: &str, arguments: Value| json!({ "key": "d", "tool": name, "args": arguments });
+    [
+        Way {
+            request: json!({ "key": "d", "agent": "other", "text": heard }),
+            worked: "d parts heard",
+            denied: "d denied",
+            unknown: "d failed agent_not_found",
+        },
+        Way {
+            request: tool(
+                "agents_message",
+                json!({ "agentId": "other", "content": heard }),
+            ),
+            worked: "heard",
+            denied: "d failed agent_not_accessible",
+            unknown: "d failed agent_not_found",
+        },
+        Way {
+            request: tool(
+                "delegate",
+                json!({
+                    "target": "worker", "operation": "list_files",
+                    "parameters": { "path": "/data" },
+                }),
+            ),
+            worked: r#""success":true"#,
+            denied: r#""code":"NOT_ALLOWED""#,
+            unknown: r#""code":"AGENT_UNAVAILABLE""#,
+        },
+    ]
+}
+
+/// Returns what a request came to in a turn that began before a change, and in the next one.
+async fn across(setup: Setup, change: fn(&mut Setup), request: &Value) -> [String; 2] {
+    let mut world = World::new(setup).await;
+    let session = begun(&world, request).await;
+    world.reload(change).await;
+    let before = ended(&world, session).await;
+    let session = begun(&world, request).await;
+    [before, ended(&world, session).await]
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_turn_under_way_reaches_no_agent_that_it_is_allowed_since() {
+    for way in ways() {
+        let mut listed = Setup::default();
+        listed.definitions[0]["agentAllowlist"] = json!(["tutor"]);
+        let more_listed: fn(&mut Setup) = |setup| {
+            setup.definitions[0]["agentAllowlist"] = json!(["*"]);
+        };
+        let mut denied = Setup::default();
+        denied.definitions[0]["agentDenylist"] = json!(["other", "worker"]);
+        let none_denied: fn(&mut Setup) = |setup| {
+            setup.definitions[0]["agentDenylist"] = json!([]);
+        };
+        let granted = Setup {
+            change_grant: |name, grant| {
+                if name == "puppet" {
+                    grant.agents = PatternList(vec!["tutor".to_owned()]);
+                }
+            },
+            ..Setup::default()
+        };
+        let more_granted: fn(&mut Setup) = |setup| setup.change_grant = |_, _| {};
+        for (setup, change) in [
+            (listed, more_listed),
+            (denied, none_denied),
+            (granted, more_granted),
+        ] {
+            let [before, after] = across(setup, change, &way.request).await;
+            assert!(before.contains(way.denied), "{before}");
+            assert!(after.contains(way.worked), "{after}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_that_is_added_or_shown_is_there_for_the_next_turn_alone() {
+    for way in ways() {
+        let mut setup = Setup::default();
+        setup
+            .definitions
+            .retain(|it| it["agentId"] != "other" && it["agentId"] != "worker");
+        // Another target, so that the turn has the tool that leads to targets.
+        setup.definitions.push(json!({
+            "agentId": "researcher", "displayName": "Researcher", "component": "puppet",
+        }));
+        let add: fn(&mut Setup) = |setup| {
+            let all = Setup::default().definitions.into_iter();
+            let added = all.filter(|it| it["agentId"] == "other" || it["agentId"] == "worker");
+            setup.definitions.extend(added);
+        };
+        let [before, after] = across(setup, add, &way.request).await;
+        assert!(before.contains(way.unknown), "{before}");
+        assert!(after.contains(way.worked), "{after}");
+    }
+    let [dispatch, message, _] = ways();
+    for way in [dispatch, message] {
+        let mut setup = Setup::default();
+        setup.definitions[1]["uiVisible"] = json!(false);
+        let show: fn(&mut Setup) = |setup| setup.definitions[1]["uiVisible"] = json!(true);
+        let [before, after] = across(setup, show, &way.request).await;
+        assert!(before.contains(way.denied), "{before}");
+        assert!(after.contains(way.worked), "{after}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_that_is_taken_away_is_taken_from_a_turn_under_way_too() {
+    for way in ways() {
+        let take: fn(&mut Setup) = |setup| {
+            setup.definitions[0]["agentDenylist"] = json!(["other", "worker"]);
+        };
+        let [before, after] = across(Setup::default(), take, &way.request).await;
+        assert!(before.contains(way.denied), "{before}");
+        assert!(after.contains(way.denied), "{after}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_larger_window_is_for_the_next_turn_alone() {
+    let request = json!({ "key": "m", "model": "many words ".repeat(4_000) });
+    let mut setup = Setup::default();
+    setup.definitions[0]["contextWindowSize"] = json!(2_000);
+    let widen: fn(&mut Setup) = |setup| {
+        setup.definitions[0]["contextWindowSize"] = json!(100_000);
+    };
+    let [before, after] = across(setup, widen, &request).await;
+    assert!(
+        before.contains("m failed model-prompt-too-long"),
+        "{before}"
+    );
+    assert!(after.contains("hello from the model"), "{after}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_longer_message_timeout_is_for_the_next_turn_alone() {
+    let script = r#"
+[[rule]]
+reply = { text = "it took its time", firstDelayMs = 2500 }
+"#;
+    let mut setup = Setup {
+        script: script.to_owned(),
+        ..Setup::default()
+    };
+    setup.definitions[0]["messageTimeout"] = json!(1);
+    let mut world = World::new(setup).await;
+    let request = json!({ "key": "m", "model": "be brief" });
+    let session = begun(&world, &request).await;
+    world
+        .reload(|setup| setup.definitions[0]["messageTimeout"] = json!(60))
+        .await;
+    let (call, _) = world.question("puppet", session).await;
+    world.answer("puppet", call, json!("yes")).await.unwrap();
+    world.idle(session).await;
+    let said = json!(world.messages(session).await).to_string();
+    assert!(!said.contains("it took its time"), "{said}");
+    let next = begun(&world, &request).await;
+    let told = ended(&world, next).await;
+    assert!(told.contains("it took its time"), "{told}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn each_turn_names_its_configuration_and_each_change_is_on_record() {
     let world = World::new(Setup::default()).await;

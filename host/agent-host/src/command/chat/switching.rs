@@ -142,7 +142,7 @@ impl Conversation<'_> {
     }
 
     async fn list_agents(&mut self) -> Result<(), Failure> {
-        let listed = self.client.get("/api/definitions").await?;
+        let listed = self.client.definitions().await?;
         let shown = list(&listed, "/definitions").iter();
         for definition in shown.filter(|definition| is_true(definition, "/ui_visible")) {
             let told = text(definition, "/description");

@@ -40,7 +40,7 @@ pub(super) async fn configured(loaded: &Loaded) -> Result<Value, Failure> {
 /// Takes the snapshot of a running host.
 pub(super) async fn running(loaded: &Loaded) -> Result<Value, Failure> {
     let client = Client::new(loaded)?;
-    let definitions = client.get("/api/definitions").await?;
+    let definitions = client.definitions().await?;
     let components = client.get("/api/components").await?;
     Ok(snapshot_of_views(&definitions, &components))
 }

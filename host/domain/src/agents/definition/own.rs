@@ -123,6 +123,12 @@ impl OwnDefinition {
             .map_err(|(key, message)| invalid(&format!("/{key}"), message))
     }
 
+    /// Returns its bytes as JSON, as it is stored.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        serde_json::to_string(self).map_or(0, |text| text.len() as u64)
+    }
+
     /// Returns it as keys of a definition.
     fn keys(&self) -> Map<String, Value> {
         let mut keys = match serde_json::to_value(&self.lists) {

@@ -124,7 +124,7 @@ const AUTHORITY: &[Pinned] = &[
         names::<ResolvedConfigDigests>,
         "ceiling peers settings skills tools",
     ),
-    (names::<Ceiling>, "agent code grants"),
+    (names::<Ceiling>, "agent agents code grants"),
     (
         names::<Definition>,
         "agentAllowlist agentDenylist agentId agentType apiExposed capabilityAllowlist \

@@ -1,0 +1,190 @@
+//! The tools, peers and skills that a catalogue has for an agent.
+
+use super::{Arguments, Sealed};
+use crate::catalogue::Catalogue;
+use crate::schemas::Schema;
+use domain::authority::{Caller, Ceiling, Denies, Permissions};
+use domain::basis::Peer;
+use domain::definition::Definition;
+use domain::delegate;
+use domain::digest::Digest;
+use domain::grant::Grant;
+use domain::memory;
+use domain::panels;
+use domain::skill::{self, Offer, SkillSet};
+use domain::talk::{self, Reachable};
+use domain::tool::ToolDefinition;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+/// The tools of all components and of the host, with the facts about them that all resolved
+/// configurations are made from.
+pub(super) struct Tooling {
+    /// The tools, by name.
+    pub(super) tools: Vec<Arc<ToolDefinition>>,
+    pub(super) arguments: Arguments,
+    pub(super) results: HashMap<String, Schema>,
+    /// The grants of the components that offer tools, by name.
+    pub(super) grants: BTreeMap<String, Grant>,
+    /// Their code, by name.
+    pub(super) code: BTreeMap<String, Digest>,
+    /// The grants of all components, as the ledger names them.
+    pub(super) sealed_grants: BTreeMap<String, Sealed>,
+}
+
+impl Tooling {
+    pub(super) fn new(catalogue: &Catalogue, delegates: &[delegate::Target]) -> Self {
+        let mut tools: Vec<Arc<ToolDefinition>> =
+            catalogue.tools().map(|(_, tool)| tool.clone()).collect();
+        if !delegates.is_empty() {
+            tools.push(Arc::new(delegate::definition(delegates)));
+        }
+        tools.sort_by(|a, b| a.name.cmp(&b.name));
+        let schemas = |tool: &Arc<ToolDefinition>| {
+            Some((
+                tool.name.clone(),
+                catalogue.tool_schemas(&tool.name)?.clone(),
+            ))
+        };
+        let compiled: Vec<_> = tools.iter().filter_map(schemas).collect();
+        let arguments = compiled
+            .iter()
+            .map(|(tool, schemas)| (tool.clone(), Ok(schemas.arguments.clone())))
+            .collect();
+        let results = compiled
+            .into_iter()
+            .filter_map(|(tool, schemas)| Some((tool, schemas.results?)))
+            .collect();
+        let of_tools = || catalogue.tools().map(|(entry, _)| entry);
+        Self {
+            tools,
+            arguments,
+            results,
+            grants: of_tools()
+                .map(|entry| (entry.name.clone(), entry.grant.clone()))
+                .collect(),
+            code: of_tools()
+                .map(|entry| (entry.name.clone(), entry.component.digest()))
+                .collect(),
+            sealed_grants: catalogue
+                .entries()
+                .map(|entry| (entry.name.clone(), Sealed::json(&entry.grant)))
+                .collect(),
+        }
+    }
+}
+
+/// The catalogue and its tools, from which resolved configurations are made.
+pub(super) struct Offered<'a> {
+    pub(super) catalogue: &'a Catalogue,
+    pub(super) tooling: &'a Tooling,
+}
+
+impl Offered<'_> {
+    /// Returns the agents that a caller may hand work to.
+    pub(super) fn peers(&self, caller: &Caller<'_>) -> Vec<Peer> {
+        let granted = self.catalogue.grant_of(caller.agent);
+        self.catalogue
+            .definitions()
+            .filter(|other| {
+                other.agent_id != caller.agent.agent_id && caller.may_reach(other, &granted).is_ok()
+            })
+            .map(|other| Peer {
+                id: other.agent_id.0.clone(),
+                name: other.display_name.clone(),
+                description: other.description.clone(),
+            })
+            .collect()
+    }
+
+    /// Returns the most that an agent of a definition can have.
+    pub(super) fn ceiling(&self, definition: &Definition) -> Ceiling {
+        let mut grants = self.tooling.grants.clone();
+        grants.insert(
+            definition.component.clone(),
+            self.catalogue.grant_of(definition),
+        );
+        let known = self
+            .catalogue
+            .definitions()
+            .filter(|other| other.is_known_to(definition))
+            .map(|other| other.agent_id.clone());
+        Ceiling {
+            agent: definition.clone(),
+            grants,
+            code: self.tooling.code.clone(),
+            agents: Some(known.collect()),
+        }
+    }
+
+    /// Returns the tools that an agent may call, by name.
+    pub(super) fn tools(&self, caller: &Caller<'_>, peers: &[Peer]) -> Vec<ToolDefinition> {
+        let reachable: Vec<Reachable<'_>> = peers
+            .iter()
+            .map(|peer| Reachable {
+                id: &peer.id,
+                description: Some(peer.description.as_str()),
+            })
+            .collect();
+        let own = talk::definitions(&reachable, may_be_called(caller.agent, self.catalogue));
+        let allowlist = caller.agent.tool_allowlist.as_ref();
+        let settings = caller.agent.memory.as_ref();
+        let deep = settings.is_some_and(|settings| settings.search.is_some());
+        let of_memory = memory::definitions(deep)
+            .into_iter()
+            .filter(|tool| memory::is_listed(allowlist, &tool.name));
+        let mut tools: Vec<ToolDefinition> = self
+            .tooling
+            .tools
+            .iter()
+            .map(|tool| ToolDefinition::clone(tool))
+            .chain(own)
+            .chain(of_memory)
+            .filter(|tool| !self.catalogue.is_disabled(&tool.name))
+            .filter(|tool| caller.may_call(tool).is_ok())
+            .collect();
+        if panels::are_offered(allowlist, &tools) {
+            let of_panels = panels::definitions().into_iter();
+            tools.extend(of_panels.filter(|tool| caller.may_call(tool).is_ok()));
+        }
+        tools.sort_by(|a, b| a.name.cmp(&b.name));
+        tools
+    }
+
+    /// Takes the tools of components that are offered as skills, or not at all, from a list, and
+    /// returns the skills. The list then has the tool by which they are used.
+    pub(super) fn skills(&self, caller: &Caller<'_>, tools: &mut Vec<ToolDefinition>) -> SkillSet {
+        let Some(skills) = self.catalogue.skills_of(caller) else {
+            return SkillSet::default();
+        };
+        tools.retain(|tool| match self.catalogue.tool(&tool.name) {
+            Some((entry, _)) => skill::offer(caller.agent, &entry.name) == Offer::Tools,
+            None => true,
+        });
+        if !skills.is_empty() {
+            tools.push(skill::bash());
+            tools.sort_by(|a, b| a.name.cmp(&b.name));
+        }
+        skills
+    }
+}
+
+/// Returns whether another agent may hand work to those of a definition.
+fn may_be_called(definition: &Definition, catalogue: &Catalogue) -> bool {
+    let denies = Denies::default();
+    let permissions = Permissions::default();
+    catalogue
+        .definitions()
+        .filter(|other| other.agent_id != definition.agent_id)
+        // What a user makes changes nothing of the configured agents.
+        .filter(|other| other.made_by.is_none() || definition.made_by.is_some())
+        .any(|other| {
+            Caller {
+                agent: other,
+                denies: &denies,
+                permissions: &permissions,
+            }
+            .may_hand_over(definition, &catalogue.grant_of(other))
+            .is_ok()
+        })
+}
