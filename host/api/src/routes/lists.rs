@@ -98,9 +98,9 @@ pub(super) async fn sessions(
         .reading(&api)?
         .sessions(&caller.user, &target, filter, after, limit + 1)
         .await?;
-    let next_after = next_after(&mut sessions, limit, |last| match list {
-        List::Pinned => list.token(last.pinned_at.unwrap_or(last.updated_at), last.id),
-        List::Sessions | List::History => list.token(last.updated_at, last.id),
+    let next_after = next_after(&mut sessions, limit, |last| {
+        let pinned_at = last.pinned_at.filter(|_| list == List::Pinned);
+        list.token(pinned_at.unwrap_or(last.updated_at), last.id)
     });
     Ok(axum::Json(SessionList {
         sessions: sessions.iter().map(wire::session_row).collect(),
