@@ -17,7 +17,7 @@ pub struct External;
 
 /// The widget of the question that the host takes for a delivery.
 const WIDGET: &str = "external_message";
-/// What is said of a message that has no answer, beside one that has.
+/// The reply to a message that has no answer, beside one that has.
 const UNANSWERED: &str = "One message has no answer";
 
 impl Agent for External {

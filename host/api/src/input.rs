@@ -290,6 +290,15 @@ pub(crate) fn target(id: &str) -> Target {
     }
 }
 
+/// Returns the problem of a request whose path names the definition: no field is to blame for it.
+pub(crate) fn blameless(error: broker::Error) -> Problem {
+    let mut problem = Problem::from(error);
+    problem.field = problem
+        .field
+        .filter(|_| problem.code != "DEFINITION_NOT_FOUND");
+    problem
+}
+
 /// A UUID or a path: only sessions are begun with a definition.
 pub(crate) fn existing(id: &str) -> Result<Target, Problem> {
     match target(id) {

@@ -315,9 +315,9 @@ impl Catalogue {
         self.configured
     }
 
-    /// Takes these as the definitions that users made, and no others. One that does not fit any more
-    /// is left out: its template is gone, or is none for its user. Those that are as they were are
-    /// shared with the catalogue before.
+    /// Takes these as the definitions that users made, and no others. One that does not fit any
+    /// more is left out: its template is gone, or is none for its user. Those that are as they were
+    /// are shared with the catalogue before.
     pub(crate) fn with_all_made(mut self, made: &[DefinitionMade], before: &Self) -> Self {
         self.definitions
             .retain(|_, definition| definition.made_by.is_none());

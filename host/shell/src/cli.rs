@@ -18,10 +18,10 @@ pub(crate) fn run(
     input: &str,
 ) -> Result<Ended, Stop> {
     let Some((name, arguments)) = arguments.split_first() else {
-        return told(line, &help(skill));
+        return print(line, &help(skill));
     };
     if is_help(name) {
-        return told(line, &help(skill));
+        return print(line, &help(skill));
     }
     let Some(tool) = skill.tool(name) else {
         let names: Vec<&str> = skill.tools.iter().map(|tool| tool.name.as_str()).collect();
@@ -37,7 +37,7 @@ pub(crate) fn run(
     };
     let arguments = match arguments_of(&mut line.meter, tool, arguments, input)? {
         Ok(Some(arguments)) => line.meter.json(&Value::Object(arguments), true)?,
-        Ok(None) => return told(line, &help_of(skill, tool)),
+        Ok(None) => return print(line, &help_of(skill, tool)),
         Err(why) => {
             let told = format!(
                 "{} {}: {why}\n{}",
@@ -64,7 +64,7 @@ pub(crate) fn run(
 }
 
 /// Ends with a text that tells how something is used.
-fn told(line: &mut Line<'_>, text: &str) -> Result<Ended, Stop> {
+fn print(line: &mut Line<'_>, text: &str) -> Result<Ended, Stop> {
     let mut out = String::new();
     line.meter.push(&mut out, text)?;
     Ok(Ended::printed(out))

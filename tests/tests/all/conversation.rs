@@ -1,10 +1,12 @@
 //! Conversations with the built-in agents, over real files.
 
+use agent_host_tests::process::{Folder, puppets};
 use agent_host_tests::world::target;
 use agent_host_tests::{Setup, World};
 use broker::By;
 use domain::user::UserId;
-use serde_json::json;
+use reqwest::Method;
+use serde_json::{Value, json};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_assistant_delegates_to_the_worker_whose_tools_read_real_files() {
@@ -167,6 +169,51 @@ async fn the_same_message_twice_is_taken_once() {
     assert_eq!(refusal.code, "IDEMPOTENCY_KEY_REUSED");
     world.idle(session).await;
     assert_eq!(world.messages(session).await.len(), 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_is_accepted_once_however_often_it_is_sent_under_one_key() {
+    let agent = json!({ "agentId": "puppet", "displayName": "Puppet", "component": "puppet" });
+    let folder = Folder::new(puppets(&json!([agent])));
+    folder.warm(&["puppet"]).await;
+    let host = folder.start(None).await.unwrap();
+    let chat = json!({ "session_type": "chat" });
+    let opened = host.post("/api/agents/puppet/sessions", &chat).await;
+    let opened = opened.unwrap();
+    let agent = opened.text("agent_id");
+    let session = opened.text("id");
+    let path = format!("/api/agents/{agent}/sessions/{session}/messages");
+    let post = async |key: &str, content: Value| {
+        let body = json!({ "content": content });
+        let request = host.request(Method::POST, &path);
+        let request = request.header("Idempotency-Key", key).json(&body);
+        host.send(request).await.unwrap()
+    };
+    let first = post("k1", json!("hello")).await;
+    assert_eq!(first.status, 202, "{first:?}");
+    let receipt = first.body;
+    assert_eq!(
+        (&receipt["replayed"], &receipt["session_id"]),
+        (&json!(false), &json!(session))
+    );
+    let position = receipt["position"].as_u64().unwrap();
+    assert_eq!(
+        receipt["stream_url"],
+        format!("/api/agents/{agent}/stream?session={session}&after={position}")
+    );
+    let again = post("k1", json!("hello")).await.body;
+    assert_eq!(
+        (&again["input_id"], &again["replayed"]),
+        (&receipt["input_id"], &json!(true))
+    );
+    let other = post("k1", json!("something else")).await;
+    assert_eq!(other.status, 409, "{other:?}");
+    let events = format!("/api/events?session={session}&after={}", position - 1);
+    let events = host.get(&events).await.unwrap().body;
+    assert_eq!(events["events"][0]["type"], "session.input.accepted.v1");
+    assert_eq!(events["events"][0]["data"]["message"]["text"], "hello");
+    let parts = json!([{ "type": "text", "text": "a" }, { "type": "text", "text": "b" }]);
+    assert_eq!(post("k2", parts).await.status, 202);
 }
 
 #[tokio::test(flavor = "multi_thread")]

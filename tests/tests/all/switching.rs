@@ -489,10 +489,7 @@ async fn chat_obeys_its_commands_while_a_question_waits_and_goes_to_any_session(
     let mut chat = chat.spawn().unwrap();
     let mut stdin = chat.stdin.take().unwrap();
     let steps = json!({ "steps": [{ "reply": "over there" }] });
-    let lines = format!(
-        "/agents\n/agent other {steps}\n/sessions\n/session {id}\n{}\n",
-        json!({ "confirmed": true })
-    );
+    let lines = format!("/agents\n/agent other {steps}\n/sessions\n/session {id}\nyes\n");
     stdin.write_all(lines.as_bytes()).await.unwrap();
     drop(stdin);
     let output = timeout(PATIENCE, chat.wait_with_output())

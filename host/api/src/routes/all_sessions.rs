@@ -67,7 +67,7 @@ pub(super) async fn list(
     }))
 }
 
-/// Returns the token of a place. Those that are pinned come first, and go on in a list of their own.
+/// Returns the token of a place. Pinned ones come first, and go on in a list of their own.
 fn token(place: PinnedFirst) -> String {
     let list = if place.is_pinned {
         List::AllPinned

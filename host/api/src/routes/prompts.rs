@@ -3,8 +3,8 @@
 use crate::caller::Caller;
 use crate::codes::{self, AGENT, AGENT_COMMAND, INVALID, RECORDING, SESSION};
 use crate::input::{
-    Idempotency, IdempotencyKey, InPath, Json, Params, SessionInPath, TargetSession, read_query,
-    target,
+    Idempotency, IdempotencyKey, InPath, Json, Params, SessionInPath, TargetSession, blameless,
+    read_query, target,
 };
 use crate::problem::Problem;
 use crate::state::Api;
@@ -89,7 +89,8 @@ pub(super) async fn show(
     let parts = caller
         .reading(&api)?
         .prompt(&caller.user, &target, session)
-        .await?;
+        .await
+        .map_err(blameless)?;
     Ok(axum::Json(PromptView {
         tokens: parts.iter().map(|part| part.tokens).sum(),
         parts: parts.into_iter().map(PromptPartView::from).collect(),

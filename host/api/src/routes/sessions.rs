@@ -7,7 +7,7 @@ use crate::codes::{
 };
 use crate::input::{
     Idempotency, IdempotencyKey, InPath, Json, OptionalJson, POSITION_MAX, Params, Position,
-    Reason, SessionInPath, TargetAgent, TargetSession, read_field, read_path, target,
+    Reason, SessionInPath, TargetAgent, TargetSession, blameless, read_field, read_path, target,
 };
 use crate::problem::{Problem, RequestPart};
 use crate::respond::Created;
@@ -114,14 +114,6 @@ pub(super) async fn open(
         ids,
         idempotency_key: key,
         user: caller.user,
-    };
-    // Here the definition stands in the path, and no field of the body is to blame for it.
-    let blameless = |error| {
-        let mut problem = Problem::from(error);
-        problem.field = problem
-            .field
-            .filter(|_| problem.code != "DEFINITION_NOT_FOUND");
-        problem
     };
     let view = api
         .command()?

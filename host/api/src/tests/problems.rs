@@ -412,7 +412,7 @@ fn of_messages(agent: &str, session: &str) -> Vec<Case> {
             "MISSING_FIELD",
             Some("/response"),
         ),
-        posted(respond, answer, 409, "NOT_SUSPENDED", None),
+        posted(respond, answer, 409, "DEFINITION_GONE", None),
     ]
 }
 

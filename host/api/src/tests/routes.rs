@@ -376,60 +376,6 @@ async fn every_documented_route_is_served_and_needs_the_token_unless_it_says_oth
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_message_is_accepted_once_however_often_it_is_sent_under_one_key() {
-    let host = Host::start().await;
-    let (agent, session) = host.agent_with_session().await;
-    let path = format!("/api/agents/{agent}/sessions/{session}/messages");
-    let post = async |body: &str| {
-        host.send(
-            "POST",
-            &path,
-            &["content-type: application/json", "idempotency-key: k1"],
-            body,
-        )
-        .await
-    };
-    let first = post("{\"content\":\"hello\"}").await;
-    assert_eq!(first.status, 202, "{}", first.body);
-    let receipt = first.json();
-    assert_eq!(
-        (
-            receipt["replayed"].as_bool(),
-            receipt["session_id"].as_str()
-        ),
-        (Some(false), Some(session.to_string().as_str()))
-    );
-    let position = receipt["position"].as_u64().unwrap();
-    assert_eq!(
-        receipt["stream_url"],
-        format!("/api/agents/{agent}/stream?session={session}&after={position}")
-    );
-    let again = post("{\"content\":\"hello\"}").await.json();
-    assert_eq!(
-        (again["input_id"].as_str(), again["replayed"].as_bool()),
-        (receipt["input_id"].as_str(), Some(true))
-    );
-    let other = post("{\"content\":\"something else\"}").await;
-    assert_eq!(other.status, 409, "{}", other.body);
-    let events = host
-        .get(&format!(
-            "/api/events?session={session}&after={}",
-            position - 1
-        ))
-        .await
-        .json();
-    assert_eq!(events["events"][0]["type"], "session.input.accepted.v1");
-    assert_eq!(events["events"][0]["data"]["message"]["text"], "hello");
-    let text_parts = host
-        .post(
-            &path,
-            "{\"content\":[{\"type\":\"text\",\"text\":\"a\"},{\"type\":\"text\",\"text\":\"b\"}]}",
-        )
-        .await;
-    assert_eq!(text_parts.status, 202);
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn a_limit_out_of_its_range_is_refused_with_the_range() {
     let host = Host::start().await;
     let (agent, _) = host.agent_with_session().await;

@@ -126,7 +126,12 @@ impl Broker {
         };
         let leaving = routing.leaving;
         let noted = leaving.map(|leaving| leaving.to_new(session, first.input(), now));
-        let mut commit = opening(command, beginning, session, (&first, noted), now);
+        let new = NewChat {
+            session,
+            first: &first,
+            noted,
+        };
+        let mut commit = opening(command, beginning, new, now);
         commit.guards.extend(self.may_open(&command.user, now));
         let request = routing.request;
         commit.key = request.map(|request| first.remembered(request, route.clone()));
@@ -207,15 +212,21 @@ impl Broker {
     }
 }
 
-/// Returns the commit that opens a chat with its first content, and with the event by which it
-/// notes where its user comes from, if they switch to it.
-fn opening(
-    command: &PostRouted,
-    beginning: Beginning,
+/// A chat that is opened.
+struct NewChat<'a> {
     session: SessionId,
-    (first, noted): (&First, Option<Event>),
-    now: Timestamp,
-) -> Commit {
+    first: &'a First,
+    /// The event by which it notes where its user comes from, if they switch to it.
+    noted: Option<Event>,
+}
+
+/// Returns the commit that opens a chat with its first content.
+fn opening(command: &PostRouted, beginning: Beginning, new: NewChat<'_>, now: Timestamp) -> Commit {
+    let NewChat {
+        session,
+        first,
+        noted,
+    } = new;
     let agent = beginning.agent;
     let user = &command.user;
     let opened = SessionOpened {

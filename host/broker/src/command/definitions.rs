@@ -156,8 +156,8 @@ impl Broker {
         }
     }
 
-    /// Removes a definition that a user made, and erases what that user said of it. Its agents' open
-    /// turns end. The agents stay, and take no words any more.
+    /// Removes a definition that a user made, and erases what that user said of it. The open turns
+    /// of its agents end. The agents stay, and take no words any more.
     ///
     /// # Errors
     /// There is none that this user made; with `as_operator` none that any user made. It is one of

@@ -273,7 +273,8 @@ impl Broker {
         let Some(run) = to.row.open_run else {
             return;
         };
-        let (refusals, now) = (&self.core.noted_refusals, self.core.now());
+        let refusals = &self.core.noted_refusals;
+        let now = self.core.now();
         if let Some(times) = refusals.collect(to.row.id, refusal.code, now) {
             let because = Because {
                 times,
@@ -384,9 +385,12 @@ fn text_of(to: &Addressee, body: &[u8]) -> Result<String, Refusal> {
 }
 
 fn log_refused(to: &Addressee, refusal: &Refusal) {
-    let (session, detail) = (to.row.id, refusal.code);
-    tracing::warn!(session.id = %session, definition = %to.definition.agent_id, detail, "an answer \
-        of an external agent was refused");
+    tracing::warn!(
+        session.id = %to.row.id,
+        definition = %to.definition.agent_id,
+        detail = refusal.code,
+        "an answer of an external agent was refused"
+    );
 }
 
 /// Returns what the ledger says of a refusal.

@@ -120,10 +120,10 @@ impl Broker {
         command: PostMessage,
         labels: MessageLabels,
     ) -> Result<InputReceipt, Error> {
+        self.check_words(&command.content, command.model.as_deref())?;
         let to = self
             .addressee(&command.user, &command.target, command.session)
             .await?;
-        self.check_words(&command.content, command.model.as_deref())?;
         let asked = asked(
             json!({ "session": command.session }),
             &command.content,

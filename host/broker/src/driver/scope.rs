@@ -90,8 +90,8 @@ impl Scope<'_> {
         }
     }
 
-    /// Returns the calling agent as it was when the run began, with the grant of its component then.
-    /// None for a run from before they were frozen.
+    /// Returns the calling agent as it was when the run began, with the grant of its component
+    /// then. None for a run from before they were frozen.
     fn began_with(&self) -> Option<(Caller<'_>, &Grant)> {
         let (_, ceiling) = self.config.ceiling.as_ref()?;
         let caller = Caller {

@@ -377,10 +377,7 @@ impl Exchange<'_> {
         }
         let (exit, diagnostics) = running.end().await;
         feed.finish();
-        let (mut told, is_limit) = self.summary(&ended, exit, &diagnostics);
-        if exit == Exit::Left {
-            told.push_str("; something that it started could not be ended");
-        }
+        let (told, is_limit) = self.summary(&ended, exit, &diagnostics);
         entry.end(&told, is_limit);
         let gathered = protocol.gathered();
         let told_usage = gathered
@@ -411,6 +408,15 @@ impl Exchange<'_> {
 
     /// Returns the end of a turn in words, and whether a limit ended it.
     fn summary(&self, ended: &Ended, exit: Exit, diagnostics: &str) -> (String, bool) {
+        let (mut told, is_limit) = self.cause(ended, exit, diagnostics);
+        if exit == Exit::Left {
+            told.push_str("; something that it started could not be ended");
+        }
+        (told, is_limit)
+    }
+
+    /// Returns what ended a turn, and whether it is a limit.
+    fn cause(&self, ended: &Ended, exit: Exit, diagnostics: &str) -> (String, bool) {
         let limit = match (ended, limit_of(exit)) {
             (Ended::OutOfTime, _) => Some("it took longer than `limits.turnMsMax`"),
             (Ended::CutOff(Silence::TooMuch), _) => {

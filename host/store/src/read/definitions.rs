@@ -68,8 +68,8 @@ impl Store {
         .await
     }
 
-    /// Returns the position of the event by which a user made a definition; none when what it said is
-    /// erased.
+    /// Returns the position of the event by which a user made a definition; none when what it said
+    /// is erased.
     pub async fn made_at(&self, made: &DefinitionMade) -> Result<Option<u64>, ReadError> {
         let id = made.definition.0.clone();
         let time = made.time;
