@@ -387,8 +387,8 @@ impl Reloading {
             .map_err(|misfit| Refused::for_good(Failure::new(Exit::Usage, misfit)))
     }
 
-    /// Names the changed keys that are read at a start only. That of a rule file or of the file of a
-    /// component stands for what is in it.
+    /// Names the changed keys that are read at a start only. That of a rule file or of the file of
+    /// a component stands for what is in it.
     async fn name_what_needs_a_restart(&mut self, read: &Config, other_code: Vec<String>) {
         let mut changed = keys::read_at_a_start(&json!(self.start.config), &json!(read));
         let scripts = digests(scripts(&self.host.loaded)).await;

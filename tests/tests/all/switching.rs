@@ -473,7 +473,7 @@ async fn chat_obeys_its_commands_while_a_question_waits_and_goes_to_any_session(
     let opened = host.post("/api/agents/asks/sessions", &chat).await.unwrap();
     let asks = place(&opened);
     let id = opened.text("id");
-    let question = json!({ "key": "q", "client": "confirmation" });
+    let question = json!({ "key": "q", "client": "question" });
     let steps = json!({ "steps": [{ "start": [question] }, { "reply": "thank you" }] });
     say(&host, &asks, &steps.to_string()).await;
     let asking = async {

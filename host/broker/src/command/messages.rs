@@ -121,9 +121,6 @@ impl Broker {
         labels: MessageLabels,
     ) -> Result<InputReceipt, Error> {
         self.check_words(&command.content, command.model.as_deref())?;
-        let to = self
-            .addressee(&command.user, &command.target, command.session)
-            .await?;
         let asked = asked(
             json!({ "session": command.session }),
             &command.content,
@@ -132,6 +129,9 @@ impl Broker {
         let asked = with_wishes(asked, command.queue, command.priority, &labels);
         let by = By::new(&command.user, command.idempotency_key.as_ref());
         let request = Request::of(by, &asked)?;
+        let to = self
+            .addressee(&command.user, &command.target, command.session)
+            .await?;
         let at_once = self.at_once(&command, &to).is_some();
         let accepting = Accepting {
             command,

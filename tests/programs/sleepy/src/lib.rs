@@ -25,7 +25,7 @@ impl Guest for Program {
     }
 
     fn call(_context: CallContext, name: String, arguments: String) -> Result<Progress, ToolError> {
-        if name != "sleepy" {
+        if name.starts_with("sleepy_") {
             std::thread::sleep(std::time::Duration::from_millis(NAP_MS));
             return done(format!(
                 r#"{{"items":[{{"type":"nap","id":"{name}","name":"Nap"}}]}}"#
