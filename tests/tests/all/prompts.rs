@@ -3,12 +3,9 @@
 
 use agent_host_tests::guests::root;
 use agent_host_tests::process::{Folder, Host, PATIENCE};
-use agent_host_tests::prompt::prompt;
+use agent_host_tests::prompt::{Received, provider};
 use serde_json::{Value, json};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use tokio::io::AsyncWriteExt;
-use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{Instant, sleep};
 
 /// All sections, in the order of the design.
@@ -26,9 +23,6 @@ const LINE: &str = "<context panel-id=\"panel-1\" panel-type=\"artifacts\" panel
 
 /// The title of a task after whose addition the model is silent when it is asked first.
 const SLOW: &str = "Wait for the milkman";
-
-/// The prompts that were received, in order.
-type Received = Arc<Mutex<Vec<Value>>>;
 
 fn text_of(message: &Value) -> String {
     message["content"]
@@ -60,56 +54,20 @@ fn answer(prompt: &Value) -> Value {
     json!({ "role": "assistant", "content": null, "tool_calls": [call] })
 }
 
-/// Keeps a prompt, and returns whether one before it ended with the same message.
-fn keep(received: &Received, prompt: Value) -> bool {
-    let mut received = received.lock().unwrap();
-    let is_again = received.iter().any(|before| {
-        before["messages"].as_array().unwrap().last()
-            == prompt["messages"].as_array().unwrap().last()
-    });
-    received.push(prompt);
-    is_again
-}
-
-async fn serve(mut stream: TcpStream, received: Received) -> std::io::Result<()> {
-    let Some(prompt) = prompt(&mut stream).await? else {
-        return Ok(());
-    };
-    let message = answer(&prompt);
-    let is_again = keep(&received, prompt);
+/// Answers the newest prompt. The first after the slow task is never answered.
+fn answered(all: &[Value]) -> Option<Value> {
+    let (newest, before) = all.split_last()?;
+    let message = answer(newest);
+    let end = |prompt: &Value| prompt["messages"].as_array().unwrap().last().cloned();
+    let is_again = before.iter().any(|prompt| end(prompt) == end(newest));
     let is_slow = text_of(&message).contains(SLOW) && message["tool_calls"].is_null();
-    if is_slow && !is_again {
-        std::future::pending::<()>().await;
-    }
-    let finish = if message["tool_calls"].is_array() {
-        "tool_calls"
-    } else {
-        "stop"
-    };
-    let body = json!({
-        "choices": [{ "index": 0, "message": message, "finish_reason": finish }], "model": "m",
-    });
-    let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close\r\n\r\n";
-    stream.write_all(head.as_bytes()).await?;
-    stream.write_all(body.to_string().as_bytes()).await?;
-    stream.shutdown().await
+    (is_again || !is_slow).then_some(message)
 }
 
 /// A host with lists, whose model is such a provider.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the tasks end with the test's runtime"
-)]
 async fn started() -> (Folder, Host, Received) {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
     let received = Received::default();
-    let shared = received.clone();
-    tokio::spawn(async move {
-        while let Ok((stream, _)) = listener.accept().await {
-            tokio::spawn(serve(stream, shared.clone()));
-        }
-    });
+    let base = provider(&received, answered).await;
     let folder = Folder::new(json!({
         "defaultSystemPrompt": "Be useful.",
         "agents": [
@@ -145,7 +103,7 @@ async fn started() -> (Folder, Host, Received) {
             },
         },
         "providers": {
-            "own": { "kind": "openai-compatible", "baseUrl": format!("http://{address}/v1") },
+            "own": { "kind": "openai-compatible", "baseUrl": base },
         },
         "models": { "m": { "provider": "own", "model": "m" } },
     }));

@@ -2,13 +2,10 @@
 //! a conversation with delegations, failures, and a worker that asks a model and calls tools.
 
 use agent_host_tests::process::{Folder, Host, PATIENCE};
-use agent_host_tests::prompt::prompt;
+use agent_host_tests::prompt::{Received, provider};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use tokio::io::AsyncWriteExt;
-use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{Instant, sleep};
 
 /// Content of a file that the worker reads and says nothing of.
@@ -26,9 +23,6 @@ const WORKERS: [&str; 5] = [
     "memory_save",
     "memory_forget",
 ];
-
-/// The prompts that were received, in order.
-type Received = Arc<Mutex<Vec<Value>>>;
 
 fn said(text: &str) -> Value {
     json!({ "role": "assistant", "content": text })
@@ -95,41 +89,10 @@ fn answer(prompt: &Value) -> Value {
     }
 }
 
-async fn serve(mut stream: TcpStream, received: Received) -> std::io::Result<()> {
-    let Some(prompt) = prompt(&mut stream).await? else {
-        return Ok(());
-    };
-    let message = answer(&prompt);
-    received.lock().unwrap().push(prompt);
-    let finish = if message["tool_calls"].is_array() {
-        "tool_calls"
-    } else {
-        "stop"
-    };
-    let body = json!({
-        "choices": [{ "index": 0, "message": message, "finish_reason": finish }], "model": "m",
-    });
-    let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close\r\n\r\n";
-    stream.write_all(head.as_bytes()).await?;
-    stream.write_all(body.to_string().as_bytes()).await?;
-    stream.shutdown().await
-}
-
 /// A host whose model is such a provider. Its worker asks the model too, and has real files.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the tasks end with the test's runtime"
-)]
 async fn started() -> (Folder, Host, Received) {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
     let received = Received::default();
-    let shared = received.clone();
-    tokio::spawn(async move {
-        while let Ok((stream, _)) = listener.accept().await {
-            tokio::spawn(serve(stream, shared.clone()));
-        }
-    });
+    let base = provider(&received, |all| all.last().map(answer)).await;
     let folder = Folder::new(json!({
         "agents": [
             {
@@ -147,7 +110,7 @@ async fn started() -> (Folder, Host, Received) {
             },
         },
         "providers": {
-            "own": { "kind": "openai-compatible", "baseUrl": format!("http://{address}/v1") },
+            "own": { "kind": "openai-compatible", "baseUrl": base },
         },
         "models": { "m": { "provider": "own", "model": "m" } },
     }));

@@ -311,12 +311,18 @@ impl Broker {
 
 /// Returns the commit that clears a chat, if it is still as it was read and nothing waits in it.
 fn clearing(row: &SessionRow, user: &UserId, now: Timestamp) -> Commit {
-    let session = row.id;
     let cleared = Event::SessionCleared(SessionCleared {
-        session,
+        session: row.id,
         revision: row.revision + 1,
         time: now,
     });
+    while_idle(row, cleared, user, now)
+}
+
+/// Returns the commit of an event of a session in which nothing is under way or waits, if it is
+/// still as it was read.
+pub(super) fn while_idle(row: &SessionRow, event: Event, user: &UserId, now: Timestamp) -> Commit {
+    let session = row.id;
     let context = Context::by(user, now).about(row.agent, Some(session), None);
     Commit::new()
         .guard(SessionGuard::Open(session))
@@ -336,7 +342,7 @@ fn clearing(row: &SessionRow, user: &UserId, now: Timestamp) -> Commit {
         .append(
             Stream::Session(session),
             Expected::Any,
-            vec![context.event(cleared)],
+            vec![context.event(event)],
         )
 }
 

@@ -4,6 +4,7 @@ use super::came_from::{CameFrom, Leaving, SWITCHED_FROM};
 use super::driver_answer::answered;
 use super::error::invalid;
 use super::guards::allowed;
+use super::labels::while_idle;
 use super::once::Once;
 use super::quarantine::driven;
 use super::quota::passed_limit;
@@ -30,7 +31,7 @@ use domain::time::Timestamp;
 use domain::user::UserId;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use store::{Commit, CommitError, Expected, QueueGuard, SessionGuard, SessionRow, SessionStatus};
+use store::{Commit, CommitError, Expected, SessionGuard, SessionRow, SessionStatus};
 use tokio::sync::oneshot;
 
 /// Number of tries of a switch while others change the session at the same time.
@@ -206,7 +207,7 @@ impl Broker {
             if self.is_at_work(&row, now).await? {
                 return Err(run_open_there().into());
             }
-            let mut commit = going(&row, noted, user, now);
+            let mut commit = while_idle(&row, noted, user, now);
             commit.guards.extend(self.may_store(user));
             commit.key = request.map(|request| request.answered(&remembered));
             match self.store().commit(commit).await {
@@ -358,33 +359,6 @@ impl Broker {
             Err(error) => Err(error.into()),
         }
     }
-}
-
-/// Returns the commit by which a user goes to a chat in which nothing is under way, if it is still
-/// as it was read.
-fn going(row: &SessionRow, noted: Event, user: &UserId, now: Timestamp) -> Commit {
-    let session = row.id;
-    let context = Context::by(user, now).about(row.agent, Some(session), None);
-    Commit::new()
-        .guard(SessionGuard::Open(session))
-        .guard(allowed(row.agent, user))
-        .guard(SessionGuard::NoOpenRun(session))
-        .guard(QueueGuard::NothingWaiting {
-            session,
-            user: None,
-            now,
-            except: Vec::new(),
-        })
-        .guard(SessionGuard::Head {
-            session,
-            head: row.head,
-            revision: row.revision,
-        })
-        .append(
-            Stream::Session(session),
-            Expected::Any,
-            vec![context.event(noted)],
-        )
 }
 
 /// Returns the session that a user has switched to, of the words that they came with.

@@ -6,6 +6,7 @@ use super::error::DriverError;
 use super::handover::{Handover, Sent, To, Waits};
 use super::scope::{Scope, at_once, failed, refused, simply};
 use crate::kept_results::{Looked, WRITING_MAX, Writing};
+use crate::resolved_config::ResolvedConfig;
 use crate::serving::Offering;
 use crate::view::StepView;
 use domain::authority::{Denied, only_delegates};
@@ -89,25 +90,31 @@ impl SessionContext {
             return self.resolve_own(scope, call, sent).await;
         }
         let parsed = Value::Object(parsed);
-        match self
-            .served
-            .resolved_configs
-            .arguments_error(scope.config, name, &parsed)
-            .await
-        {
-            Ok(None) => {}
-            Ok(Some(complaints)) => return Ok(failed("invalid-arguments", complaints)),
-            Err(given_up) => {
-                return Ok(refused(OperationOutcome::Failed {
-                    failure: given_up.failure(),
-                }));
-            }
+        if let Some(wrong) = self.wrong_arguments(scope.config, name, &parsed).await {
+            return Ok(wrong);
         }
         scope.left.calls -= 1;
         let Some(offering) = &offering else {
             return Ok(self.not_available(scope, name, is_of_model(call)));
         };
         Ok(self.tool_call(scope, offering, Offer { shown, tool }, parsed.to_string()))
+    }
+
+    /// Resolves a call whose arguments do not fit the schema that the agent was shown; none if they
+    /// do.
+    pub(super) async fn wrong_arguments(
+        &self,
+        config: &ResolvedConfig,
+        tool: &str,
+        arguments: &Value,
+    ) -> Option<Resolved> {
+        let configs = &self.served.resolved_configs;
+        match configs.arguments_error(config, tool, arguments).await {
+            Ok(complaints) => complaints.map(|wrong| failed("invalid-arguments", wrong)),
+            Err(given_up) => Some(refused(OperationOutcome::Failed {
+                failure: given_up.failure(),
+            })),
+        }
     }
 
     /// Resolves a call of one of the host's own tools.

@@ -7,7 +7,7 @@ use super::driving::Driving;
 use super::error::DriverError;
 use super::record::{OVERTAKEN_MAX, is_overtaken};
 use super::resolve::Asked;
-use super::scope::{Scope, failed, refused, simply};
+use super::scope::{Scope, failed, simply};
 use super::state::Driver;
 use crate::performance::result::{CommitExtras, WantedCall};
 use crate::refusals::changing;
@@ -20,7 +20,7 @@ use domain::run::Open;
 use domain::run::decide::Resolved;
 use domain::run::intake::Intake;
 use domain::skill::{BASH, COMMAND_BYTES_MAX, COMMAND_MS_MAX, is_left};
-use domain::step::{Call, OperationOutcome};
+use domain::step::Call;
 use domain::tool::EffectClass;
 use serde_json::Value;
 use store::Guard;
@@ -229,19 +229,8 @@ impl SessionContext {
             Ok(parsed) => parsed,
             Err(refused) => return Ok(failed("invalid-arguments", refused.to_string())),
         };
-        match self
-            .served
-            .resolved_configs
-            .arguments_error(scope.config, name, &parsed)
-            .await
-        {
-            Ok(None) => {}
-            Ok(Some(complaints)) => return Ok(failed("invalid-arguments", complaints)),
-            Err(given_up) => {
-                return Ok(refused(OperationOutcome::Failed {
-                    failure: given_up.failure(),
-                }));
-            }
+        if let Some(wrong) = self.wrong_arguments(scope.config, name, &parsed).await {
+            return Ok(wrong);
         }
         let offer = Offer { shown, tool };
         Ok(self.tool_call(scope, &offering, offer, parsed.to_string()))

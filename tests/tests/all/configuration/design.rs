@@ -3,15 +3,9 @@
 
 use agent_host_tests::guests::root;
 use agent_host_tests::process::{Folder, Host};
-use agent_host_tests::prompt::prompt;
+use agent_host_tests::prompt::{Received, provider};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex};
-use tokio::io::AsyncWriteExt;
-use tokio::net::{TcpListener, TcpStream};
-
-/// The prompts that the provider has received.
-type Received = Arc<Mutex<Vec<Value>>>;
 
 fn said(text: &str) -> Value {
     json!({ "role": "assistant", "content": text })
@@ -36,44 +30,12 @@ fn answer(prompt: &Value) -> Value {
     }
 }
 
-async fn serve(mut stream: TcpStream, received: Received) -> std::io::Result<()> {
-    let Some(prompt) = prompt(&mut stream).await? else {
-        return Ok(());
-    };
-    let message = answer(&prompt);
-    received.lock().unwrap().push(prompt);
-    let finish = if message["tool_calls"].is_array() {
-        "tool_calls"
-    } else {
-        "stop"
-    };
-    let body = json!({
-        "choices": [{ "index": 0, "message": message, "finish_reason": finish }], "model": "m",
-    });
-    let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close\r\n\r\n";
-    stream.write_all(head.as_bytes()).await?;
-    stream.write_all(body.to_string().as_bytes()).await?;
-    stream.shutdown().await
-}
-
 /// The example's configuration with such a provider.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the tasks end with the test's runtime"
-)]
 async fn configured(received: &Received) -> Value {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
-    let shared = received.clone();
-    tokio::spawn(async move {
-        while let Ok((stream, _)) = listener.accept().await {
-            tokio::spawn(serve(stream, shared.clone()));
-        }
-    });
+    let base = provider(received, |all| all.last().map(answer)).await;
     let example = std::fs::read(root().join("examples/reading-list/agent-host.json")).unwrap();
     let mut config: Value = serde_json::from_slice(&example).unwrap();
     config.as_object_mut().unwrap().remove("server");
-    let base = format!("http://{address}/v1");
     config["providers"] = json!({ "own": { "kind": "openai-compatible", "baseUrl": base } });
     config["models"] = json!({ "m": { "provider": "own", "model": "m" } });
     config
