@@ -44,7 +44,7 @@ async fn serve(mut stream: TcpStream, received: Received, answer: Answer) -> std
     let Some(message) = message else {
         return std::future::pending().await;
     };
-    let finish = if message["tool_calls"].is_array() {
+    let finish = if message.get("tool_calls").is_some_and(Value::is_array) {
         "tool_calls"
     } else {
         "stop"

@@ -224,6 +224,12 @@ impl Reloading {
         });
         let file = &self.host.loaded.file;
         let before = Look::at([file.clone()]);
+        // A file that is written in place is empty at first. It would be a configuration without
+        // agents, whose turns would all end.
+        if std::fs::metadata(file).is_ok_and(|found| found.len() == 0) {
+            let error = anyhow!("`{}` is empty", file.display());
+            return Err(Refused::for_now(Failure::new(Exit::Usage, error)));
+        }
         let read = config::load(file, variables);
         if Look::at([file.clone()]) != before {
             let error = anyhow!("`{}` changed while it was read", file.display());

@@ -399,16 +399,16 @@ impl Catalogue {
     }
 
     /// Returns the skills of a caller: of components whose tools it is offered as skills, with
-    /// those that it may call, and of the operator's folders. None where the caller may not use
-    /// skills.
+    /// those that it may call, and of the operator's folders. It has none where the caller may not
+    /// use skills. None where everything is offered as tools.
     #[must_use]
     pub fn skills_of(&self, caller: &Caller<'_>) -> Option<SkillSet> {
         let agent = caller.agent;
-        if agent.tool_exposure == ToolExposure::Tools
-            || only_delegates(agent)
-            || caller.may_use_skills().is_err()
-        {
+        if agent.tool_exposure == ToolExposure::Tools || only_delegates(agent) {
             return None;
+        }
+        if caller.may_use_skills().is_err() {
+            return Some(SkillSet::default());
         }
         let mut components: BTreeMap<String, Vec<ToolDefinition>> = BTreeMap::new();
         for (entry, tool) in self.tools() {

@@ -263,6 +263,14 @@ impl Serving {
         if is_taken_away { present } else { began_with }
     }
 
+    /// Returns whether a run asks for the default model, and the one that was the default when it
+    /// began was taken away since. Another one that is the default now is not for it.
+    pub(crate) fn has_lost_default(&self, started: &RunStarted, model: Option<&str>) -> bool {
+        let began_with = self.of_run(started).settings.gateway.clone();
+        let default = began_with.resolve(None).ok().filter(|_| model.is_none());
+        default.is_some_and(|route| !self.present().settings.gateway.has(&route.alias))
+    }
+
     /// Returns the version of a component's code, by its manifest. None of code that is neither
     /// served nor remembered.
     pub(crate) fn version(&self, component: &str, code: Digest) -> Option<String> {

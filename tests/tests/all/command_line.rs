@@ -268,6 +268,12 @@ async fn a_program_replies_in_a_models_place_and_its_session_goes_on() {
         text.starts_with("fresh: The conversation so far") && text.ends_with("User: more"),
         "{said}"
     );
+    // It is told of no tools of the host, and the prompt that is shown has none.
+    let (agent, id) = session.split_once("/sessions/").unwrap();
+    let prompt = host.get(&format!("{agent}/prompt?session={id}")).await;
+    let prompt = prompt.unwrap().body;
+    let parts = prompt["parts"].as_array().unwrap().iter();
+    assert!(parts.map(|part| &part["name"]).eq(["base"]), "{prompt}");
     // Streamed, with its calls as information; usage is on record, and nothing was called here.
     let stream = session.replacen("/sessions/", "/stream?after=0&session=", 1);
     let mut frames = host.follow(&stream, None).await;

@@ -193,6 +193,7 @@ async fn a_wrong_file_is_refused_whole_with_the_reason_and_nothing_changes() {
         &json!({ "components": { "puppet": { "path": "nowhere.wasm" } } }),
     );
     for (text, words) in [
+        (String::new(), "is empty"),
         ("{ \"agents\": 7 }".to_owned(), "agents"),
         ("{ \"agents\": [".to_owned(), "agents"),
         (text_of(no_such_model), "nobody"),

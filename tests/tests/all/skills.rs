@@ -176,6 +176,10 @@ async fn lists_and_limits_hold_for_commands_as_for_calls() {
     let world = World::new(setup).await;
     let told = world.play(line("effects-cli look")).await;
     assert!(!told.join("\n").contains("done"), "{told:?}");
+    // Without command lines they are not offered as tools either: a denial adds nothing.
+    let tool = json!([{ "start": [{ "key": "t", "tool": "look" }] }]);
+    let told = world.play(tool).await;
+    assert!(told[0].contains("TOOL_NOT_AVAILABLE"), "{told:?}");
     assert!(world.effects().is_empty());
 
     // What is offered as a skill is no tool.

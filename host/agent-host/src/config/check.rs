@@ -1,7 +1,7 @@
 //! Checks of a configuration that is well-formed but may still be wrong.
 
 use super::component::{BUILT_INS, built_in_names};
-use super::document::Loaded;
+use super::document::{Config, Loaded};
 use super::finding::{Finding, error, warning};
 use super::{
     agents, buckets, directories, environment, external, file_system, identity, network, paths,
@@ -9,6 +9,7 @@ use super::{
 };
 use crate::guests;
 use domain::grant::GuestLimits;
+use domain::path::PathKind;
 use std::collections::BTreeSet;
 
 /// Finds all faults and oddities. It looks at folders, files and the variables that are named in
@@ -142,10 +143,42 @@ fn check_models(loaded: &Loaded, findings: &mut Vec<Finding>) {
             "no model is configured: agents that ask one will be told so",
         ));
     }
+    if config.models.len() > 1 && config.default_model.is_none() {
+        let without = without_model(config);
+        if !without.is_empty() {
+            let message = format!(
+                "there are several models, and none of them is the default: turns of agents that \
+                 name none cannot ask any ({}); name one here",
+                without.join(", ")
+            );
+            findings.push(warning("defaultModel", message));
+        }
+    }
     for name in config.scripted() {
         findings.push(warning(
             format!("providers.{name}"),
             "answers from a script: no model is asked",
         ));
     }
+}
+
+/// Returns the agents for which no model is named: by themselves, or by a role that they may have.
+fn without_model(config: &Config) -> Vec<String> {
+    let paths = config.path_settings();
+    let kinds = [
+        PathKind::Agent,
+        PathKind::Sub,
+        PathKind::Memory,
+        PathKind::Search,
+    ];
+    let definitions = config.definitions().into_iter();
+    definitions
+        .filter(|definition| definition.program().is_none())
+        .filter(|definition| {
+            kinds
+                .iter()
+                .all(|kind| paths.model_of(*kind, definition).is_none())
+        })
+        .map(|definition| definition.agent_id.0)
+        .collect()
 }

@@ -93,7 +93,12 @@ pub(crate) fn load(
         file: file.to_owned(),
         source,
     };
-    if std::fs::metadata(file).map_err(unreadable)?.len() > FILE_BYTES_MAX {
+    let found = std::fs::metadata(file).map_err(unreadable)?;
+    // To read a pipe could take for ever.
+    if !found.is_file() {
+        return Err(unreadable(std::io::Error::other("it is no regular file")));
+    }
+    if found.len() > FILE_BYTES_MAX {
         return Err(LoadError::TooLarge {
             file: file.to_owned(),
         });

@@ -241,6 +241,25 @@ pub(super) fn findings(text: &str) -> Vec<(Severity, String, String)> {
 }
 
 #[test]
+fn agents_without_a_model_are_told_where_several_have_no_default() {
+    let warned = |more: &str| {
+        let found = findings(&format!(
+            "{more}[[agents]]\nagentId = \"a\"\ndisplayName = \"A\"\n[[agents]]\nagentId = \
+             \"b\"\ndisplayName = \"B\"\nmodel = \"one\"\n[providers.p]\nkind = \
+             \"anthropic\"\n[models.one]\nprovider = \"p\"\nmodel = \"x\"\n[models.two]\n\
+             provider = \"p\"\nmodel = \"y\"\n"
+        ));
+        let of_default = found.into_iter().find(|(_, key, _)| key == "defaultModel");
+        of_default.map(|(severity, _, message)| (severity, message))
+    };
+    let (severity, message) = warned("").unwrap();
+    assert_eq!(severity, Severity::Warning);
+    assert!(message.contains("cannot ask any (a);"), "{message}");
+    assert_eq!(warned("defaultModel = \"two\"\n"), None);
+    assert_eq!(warned("[roles]\nuser = \"one\"\n"), None);
+}
+
+#[test]
 fn an_agent_cannot_be_called_what_would_be_read_as_something_else() {
     let wrong = |id: &str| {
         let found = findings(&format!(

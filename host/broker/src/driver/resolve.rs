@@ -298,7 +298,12 @@ impl SessionContext {
         // A model that is not granted and one that does not exist look the same.
         let started = &scope.driving.run.started;
         let gateway = self.core.serving.gateway_of_run(started, asked);
+        let is_lost = self.core.serving.has_lost_default(started, asked);
         let route = match gateway.resolve(asked) {
+            _ if is_lost => {
+                let gone = denied(Rule::Unknown, "the default model of its beginning");
+                return Err(Box::new(scope.deny(None, MODEL_CALL, &gone)));
+            }
             Err(_) => {
                 let unknown = denied(Rule::Unknown, asked.unwrap_or_default());
                 return Err(Box::new(scope.deny(None, MODEL_CALL, &unknown)));

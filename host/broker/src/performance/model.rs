@@ -160,10 +160,14 @@ impl Model<'_> {
     /// Returns the models among which the call asks its own.
     ///
     /// # Errors
-    /// A program took the model's place since the call began.
+    /// A program took the model's place, or the default model was taken away, since the call began.
     fn asked_gateway(&self) -> Result<Arc<Gateway>, Failure> {
         let model = self.request.model.as_deref();
         let gateway = self.gateway(model);
+        if self.core.serving.has_lost_default(self.started, model) {
+            let told = "the default model was taken away while it was asked";
+            return Err(Failure::lasting("model-unavailable", told));
+        }
         match gateway.resolve(model) {
             Ok(route) if !self.may_ask(&route) => Err(Failure::passing(
                 "model-unavailable",

@@ -109,6 +109,27 @@ async fn a_model_that_is_taken_away_is_asked_no_more_and_a_new_one_by_new_turns_
     assert!(replied, "there again: {told}");
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_model_that_became_the_default_is_not_for_turns_whose_default_is_gone() {
+    let world = World::new(Setup::default()).await;
+    let call = json!({ "key": "m", "model": "be brief" });
+    let session = begun(&world, &call).await;
+    serve(&world, "new", |settings| {
+        let config = json!({
+            "models": { "new": { "provider": "scripted", "model": "new" } },
+            "defaultModel": "new",
+        });
+        let config = serde_json::from_value(config).unwrap();
+        settings.gateway = Arc::new(settings.gateway.successor(config).unwrap());
+    })
+    .await;
+    let told = ended(&world, session).await;
+    assert!(told.contains("m denied"), "{told}");
+    let next = begun(&world, &call).await;
+    let told = ended(&world, next).await;
+    assert!(told.contains("m message hello from the model"), "{told}");
+}
+
 /// A way to have another agent work: the request, and what its outcome says.
 struct Way {
     request: Value,

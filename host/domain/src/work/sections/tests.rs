@@ -60,11 +60,11 @@ fn all_without(off: &[SectionName]) -> Vec<Section> {
         "Says something to another agent, in a session. More.",
     );
     let system = tool("system_status", "Never listed.");
-    let peer = peer("todo", "Todo List Manager", "Manages tasks. And more.");
+    let peer = peer("todo", "Todo List Manager", "Manages e.g. tasks. And more.");
     let inventory = inventory();
     let skill = SkillListing {
         id: "notes".to_owned(),
-        description: "Keeps notes.".to_owned(),
+        description: "Keeps notes, e.g. of\nmeetings. Read it before you write one.".to_owned(),
         skill_path: "/skills/notes/SKILL.md".to_owned(),
         cli_path: Some("/skills/notes/notes-cli".to_owned()),
     };
@@ -96,8 +96,8 @@ fn the_sections_stand_in_the_order_of_the_design() {
     );
     assert_eq!(
         texts[1],
-        "Available CLI skills:\n- notes: Keeps notes (read /skills/notes/SKILL.md; run \
-         /skills/notes/notes-cli)\n\nUse them with the tool bash: read the SKILL.md of a skill \
+        "Available CLI skills:\n- notes: Keeps notes, e.g. of meetings. Read it before you write \
+         one (read /skills/notes/SKILL.md; run /skills/notes/notes-cli)\n\nUse them with the tool bash: read the SKILL.md of a skill \
          before you run its command."
     );
     assert_eq!(
@@ -113,7 +113,7 @@ fn the_sections_stand_in_the_order_of_the_design() {
     );
     assert_eq!(
         texts[5],
-        "Available agents you can delegate to:\n- todo: Todo List Manager - Manages tasks\n\nUse \
+        "Available agents you can delegate to:\n- todo: Todo List Manager - Manages e.g. tasks\n\nUse \
          agents_message to ask another agent to perform a task."
     );
 }

@@ -10,8 +10,10 @@ use crate::work::basis::Peer;
 use crate::work::panels::{Panel, PanelInventory};
 use std::fmt::Write;
 
-/// Characters of a short description: of a tool, a skill or an agent.
+/// Characters of a short description: of a tool or an agent.
 pub const SHORT_CHARS_MAX: usize = 160;
+/// Characters of a skill's description, as the Agent Skills format bounds it.
+const SKILL_CHARS_MAX: usize = 1_024;
 /// Items that a prompt lists, of all types together; of further ones it has the number.
 pub const ITEMS_SHOWN_MAX: usize = 1_000;
 
@@ -47,7 +49,7 @@ pub(super) fn tools(tools: &[&ToolDefinition]) -> Option<String> {
 /// Skills, with the paths at which they are found.
 pub(super) fn skills(skills: &[SkillListing]) -> Option<String> {
     let lines = skills.iter().map(|skill| {
-        let mut text = line(&skill.id, &short(&skill.description));
+        let mut text = line(&skill.id, &whole(&skill.description));
         let _ = write!(text, " (read {}", skill.skill_path);
         if let Some(cli) = &skill.cli_path {
             let _ = write!(text, "; run {cli}");
@@ -182,9 +184,18 @@ fn listed(heading: &str, lines: impl Iterator<Item = String>) -> Option<String> 
 /// Returns the first sentence of a description.
 fn short(description: &str) -> String {
     let first = description.trim().lines().next().unwrap_or_default();
-    let sentence = first
-        .split_once(". ")
-        .map_or(first, |(sentence, _)| sentence);
+    // No sentence ends before a small letter: that is an abbreviation such as `e.g.`.
+    let end = first.match_indices(". ").find(|(at, stop)| {
+        let next = first.get(at + stop.len()..).unwrap_or_default();
+        !next.starts_with(char::is_lowercase)
+    });
+    let sentence = end.map_or(first, |(at, _)| first.get(..at).unwrap_or(first));
     let sentence = sentence.trim_end().trim_end_matches('.');
     visible(sentence, SHORT_CHARS_MAX)
+}
+
+/// Returns the description of a skill on one line. A model chooses the skill by it.
+fn whole(description: &str) -> String {
+    let words: Vec<&str> = description.split_whitespace().collect();
+    visible(words.join(" ").trim_end_matches('.'), SKILL_CHARS_MAX)
 }
