@@ -96,7 +96,7 @@ pub(crate) fn load(
     let found = std::fs::metadata(file).map_err(unreadable)?;
     // To read a pipe could take for ever.
     if !found.is_file() {
-        return Err(unreadable(std::io::Error::other("it is no regular file")));
+        return Err(unreadable(io::Error::other("it is no regular file")));
     }
     if found.len() > FILE_BYTES_MAX {
         return Err(LoadError::TooLarge {
