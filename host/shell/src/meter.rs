@@ -1,6 +1,6 @@
 //! The work that one line may cause, counted in bytes before they are read or made.
 //!
-//! What a line holds in memory was counted before it was made, so the count bounds the memory as
+//! The memory that a line holds was counted before it was made, so the count bounds the memory as
 //! well. With each count the meter also looks, now and then, at whether the line is to stop.
 
 use crate::Stopped;

@@ -75,7 +75,7 @@ impl Broker {
     /// Takes a user from a chat to their latest chat with another agent, or to a new one, with a
     /// message.
     ///
-    /// What is done is one commit, with the idempotency key: repeated, it neither says anything
+    /// All of it is one commit, with the idempotency key: repeated, it neither says anything
     /// twice nor lays the way back anew.
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! What a running host takes up, and what a start and `config check` take.
+//! The agreement of a running host with a start and `config check` on which files they take.
 
 use super::{config, events_of, look, play, put, reload, session, started, text_of};
 use agent_host_tests::guests::wasm;

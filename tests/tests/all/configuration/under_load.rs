@@ -257,7 +257,8 @@ async fn each_turn_runs_under_one_whole_while_the_file_changes_all_the_time() {
             changed.store(number, Ordering::Relaxed);
         }
     };
-    let (line, so_often) = (&host, &changed);
+    let line = &host;
+    let so_often = &changed;
     let talking = join_all(sessions.iter().map(|session| async move {
         let mut seen = Vec::new();
         while seen.len() < turns.div_ceil(SESSIONS)
