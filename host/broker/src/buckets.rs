@@ -88,6 +88,19 @@ impl Buckets for CallBuckets {
             .map_err(unreadable)
     }
 
+    async fn values(
+        &self,
+        bucket: &BucketGrant,
+        keys: Vec<String>,
+        bytes_max: usize,
+    ) -> Result<Option<Vec<Option<Vec<u8>>>>, BucketError> {
+        self.core
+            .store
+            .bucket_values(&self.place(bucket), keys, bytes_max)
+            .await
+            .map_err(unreadable)
+    }
+
     async fn value_bytes(
         &self,
         bucket: &BucketGrant,

@@ -125,6 +125,30 @@ pub trait Buckets: Send + Sync {
     /// The store could not be read.
     async fn value(&self, bucket: &BucketGrant, key: &str) -> Result<Option<Vec<u8>>, BucketError>;
 
+    /// The values of some keys in their order, none for a key that there is not. None when they have
+    /// more than `bytes_max` bytes together.
+    ///
+    /// # Errors
+    /// The store could not be read.
+    async fn values(
+        &self,
+        bucket: &BucketGrant,
+        keys: Vec<String>,
+        bytes_max: usize,
+    ) -> Result<Option<Vec<Option<Vec<u8>>>>, BucketError> {
+        let mut values = Vec::with_capacity(keys.len());
+        let mut bytes = 0;
+        for key in &keys {
+            let value = self.value(bucket, key).await?;
+            bytes += value.as_ref().map_or(0, Vec::len);
+            if bytes > bytes_max {
+                return Ok(None);
+            }
+            values.push(value);
+        }
+        Ok(Some(values))
+    }
+
     /// The size in bytes of a key's value; none when there is no such key.
     ///
     /// # Errors

@@ -281,7 +281,12 @@ fn count_words(part: &Part) -> u64 {
 }
 
 fn count(text: &str) -> u64 {
-    u64::try_from(text.split_whitespace().count()).unwrap_or(u64::MAX)
+    // A prompt may have a thousand lines of items, and is counted at each call.
+    let words = match text.is_ascii() {
+        true => text.split_ascii_whitespace().count(),
+        false => text.split_whitespace().count(),
+    };
+    u64::try_from(words).unwrap_or(u64::MAX)
 }
 
 fn failure(ask: &Ask<'_>, mode: Mode, failing: Failing) -> AttemptError {

@@ -32,6 +32,33 @@ impl Store {
             .await
     }
 
+    /// The values of some keys in their order, none for a key that there is not; all of the same
+    /// state. None when they have more than `bytes_max` bytes together.
+    pub async fn bucket_values(
+        &self,
+        place: &BucketPlace,
+        keys: Vec<String>,
+        bytes_max: usize,
+    ) -> Result<Option<Vec<Option<Vec<u8>>>>, ReadError> {
+        let [component, bucket, scope, of, _] = key_of(place, "");
+        self.read(move |sql| {
+            let mut values = Vec::with_capacity(keys.len());
+            let mut bytes = 0;
+            for key in &keys {
+                let key = [&component, &bucket, &scope, &of, key];
+                let value: Option<Vec<u8>> =
+                    sql.row(of_key!("entry.value"), key, |row| row.get(0))?;
+                bytes += value.as_ref().map_or(0, Vec::len);
+                if bytes > bytes_max {
+                    return Ok(None);
+                }
+                values.push(value);
+            }
+            Ok(Some(values))
+        })
+        .await
+    }
+
     /// Returns the size of a key's value in bytes; none when there is no such key.
     pub async fn bucket_value_bytes(
         &self,

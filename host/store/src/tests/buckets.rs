@@ -91,6 +91,14 @@ async fn a_bucket_holds_what_was_written_last_in_its_own_place() {
                 "{key}"
             );
         }
+        let keys = ["b", "gone", "a", "b"].map(str::to_owned).to_vec();
+        let values = async |bytes_max| store.bucket_values(&own, keys.clone(), bytes_max).await;
+        let found = [Some(&b"123"[..]), None, Some(b"\xff\x00\xff"), Some(b"123")];
+        assert_eq!(
+            values(9).await.unwrap().unwrap(),
+            found.map(|value| value.map(<[u8]>::to_vec))
+        );
+        assert_eq!(values(8).await.unwrap(), None);
         assert_eq!(
             store.bucket_size(&own).await.unwrap(),
             BucketSize { keys: 4, bytes: 15 }

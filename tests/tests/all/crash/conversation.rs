@@ -8,6 +8,9 @@ use serde_json::{Value, json};
 
 /// Turns of different kinds of work.
 const TURNS: usize = 4;
+/// A timer, in milliseconds, that comes when its session sleeps. A session that is still at work
+/// would see a shorter one itself, and the watch over timers would have nobody to wake.
+const ASLEEP_MS: u64 = 250;
 
 /// A conversation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -171,7 +174,7 @@ async fn people(client: &mut Client, ledger: &mut Ledger) -> Result<()> {
     let long = json!({ "key": "long", "timer": 3_600_000 });
     let hears = json!({ "steps": [
         { "start": [long], "hear": true },
-        { "cancel": ["long"], "until": "all", "start": [{ "key": "soon", "timer": 10 }] },
+        { "cancel": ["long"], "until": "all", "start": [{ "key": "soon", "timer": ASLEEP_MS }] },
     ] });
     client
         .say(ledger, Sent::new(&talk, &hears.to_string(), 1))

@@ -186,10 +186,24 @@ impl WriteOverlay {
         keys: Vec<String>,
     ) -> Result<Vec<Option<Entry>>, Stopped> {
         check_batch(keys.iter().map(String::as_str))?;
+        self.used(grant).await;
+        let nothing = Overlay::default();
+        let written = self.used.get(&grant.bucket);
+        let written = written.and_then(|used| used.overlay.as_ref());
+        let written = written.unwrap_or(&nothing);
+        let asked = keys.iter().filter(|key| written.get(key).is_none());
+        let stored = self
+            .buckets
+            .values(grant, asked.cloned().collect(), BATCH_BYTES_MAX)
+            .await?;
+        let mut stored = stored.ok_or(Unfit::BatchBytes)?.into_iter();
         let mut found = Vec::with_capacity(keys.len());
         let mut bytes = 0;
         for key in keys {
-            let value = self.get(grant, &key).await?;
+            let value = match written.get(&key) {
+                Some(written) => written.map(<[u8]>::to_vec),
+                None => stored.next().flatten(),
+            };
             bytes += key.len() + value.as_ref().map_or(0, Vec::len);
             if bytes > BATCH_BYTES_MAX {
                 return Err(Unfit::BatchBytes.into());
