@@ -37,6 +37,7 @@ use crate::terminal::Terminal;
 use anyhow::anyhow;
 use broker::{Broker, Catalogue, Entry, RefusedReload, Reload, Settings};
 use code::has_code_of;
+use domain::definition::DefinitionId;
 use domain::difference::{Difference, differences};
 use domain::digest::Digest;
 use domain::event::ReloadCause;
@@ -71,15 +72,26 @@ pub(crate) struct Wish {
     pub(crate) user: Option<UserId>,
     /// True if the code of components stays, as long as their files and pins do.
     pub(crate) holds_code: bool,
+    /// True if a configuration that takes served agents away is put off.
+    pub(crate) holds_agents: bool,
 }
 
 impl Wish {
-    /// The wish of a host whose file has changed.
+    /// The wish of a host whose file has changed a moment ago: it may be half written.
+    pub(crate) fn of_changed_file(holds_code: bool) -> Self {
+        Self {
+            holds_agents: true,
+            ..Self::of_file(holds_code)
+        }
+    }
+
+    /// The wish of a host whose file is to be tried again, and has stayed what it is meanwhile.
     pub(crate) fn of_file(holds_code: bool) -> Self {
         Self {
             because: ReloadCause::File,
             user: None,
             holds_code,
+            holds_agents: false,
         }
     }
 }
@@ -176,13 +188,20 @@ impl Reloading {
     }
 
     /// Serves what configuration and components say by now, as a whole. A refusal is on record and
-    /// told once; the error has it, and whether it may pass without a change of a file that is
-    /// looked at.
+    /// told once; the error has it, and when it may pass without a change of a file that is looked
+    /// at. What is only put off is neither told nor on record.
     pub(crate) async fn reload(&mut self, wish: &Wish) -> Result<Outcome, Refused> {
         match self.try_reload(wish).await {
             Ok(outcome) => {
                 self.told.remove(CONFIGURATION);
                 Ok(outcome)
+            }
+            Err(refused) if refused.is_put_off() => {
+                tracing::debug!(
+                    reason = refused.reason(),
+                    "a changed file is put off for a while, for it may be half written"
+                );
+                Err(refused)
             }
             Err(refused) => {
                 self.record(wish, &refused).await;
@@ -254,6 +273,16 @@ impl Reloading {
         served.map_err(|refused| refused.beside(&self.needing_restart))
     }
 
+    /// Puts a configuration off that lacks an agent which is served. Nothing else is wrong with it.
+    fn put_off_if_agents_go(&self, next: &Config) -> Result<(), Refused> {
+        let stay: BTreeSet<&DefinitionId> = next.agents.iter().map(|it| &it.agent_id).collect();
+        let mut served = self.host.loaded.config.agents.iter();
+        match served.find(|it| !stay.contains(&it.agent_id)) {
+            Some(gone) => Err(Refused::until_it_stayed(&gone.agent_id)),
+            None => Ok(()),
+        }
+    }
+
     /// Refuses a file with which no host starts, as a start and `config check` do. Nothing that is
     /// set up for that stays. The code of an author of plugins is looked at piece by piece.
     async fn check_whole(&self, read: Loaded) -> Result<(), Refused> {
@@ -302,6 +331,9 @@ impl Reloading {
         let settings = self.settings(&next)?;
         let folders = folders_of(&entries);
         let catalogue = self.catalogue(&next, entries, skills).await?;
+        if wish.holds_agents {
+            self.put_off_if_agents_go(&next.config)?;
+        }
         let differences = differences(&json!(self.host.loaded.config), &json!(next.config));
         let Host {
             broker, runtime, ..
