@@ -31,7 +31,8 @@ use crate::failure::{Exit, Failure};
 use crate::guests;
 use crate::models;
 use crate::serve::{
-    folders_of, open_folders, refuse_errors, skill_folders, startable, warnings, way_out,
+    Reach, command_runtime, folders_of, open_folders, refuse_errors, skill_folders, startable,
+    warnings, way_out,
 };
 use crate::terminal::Terminal;
 use anyhow::anyhow;
@@ -266,6 +267,7 @@ impl Reloading {
         let next = self.beside_the_rest(read.clone());
         self.wanted = next.clone();
         self.check_whole(read.clone()).await?;
+        self.check_data_folder(&read).await?;
         let other_code = self.other_code(&next, wish.holds_code).await?;
         self.name_what_needs_a_restart(&read.config, other_code)
             .await;
@@ -302,6 +304,16 @@ impl Reloading {
         checked
             .map_err(|error| Refused::for_now(error.into()))?
             .map_err(Refused::for_now)
+    }
+
+    /// Refuses another data folder that no host could use, as a start and `config check` do. One
+    /// that could be used is there afterwards.
+    async fn check_data_folder(&self, read: &Loaded) -> Result<(), Refused> {
+        if read.data_dir() == self.host.loaded.data_dir() {
+            return Ok(());
+        }
+        let runtime = command_runtime(read, Reach::default()).await;
+        runtime.map(drop).map_err(Refused::for_now)
     }
 
     /// Serves a configuration whose file a host can start with, if what is read at a start only
