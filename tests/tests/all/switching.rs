@@ -503,6 +503,30 @@ async fn chat_goes_to_another_agent_and_back_by_its_commands() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn chat_says_what_is_wrong_with_a_command_and_names_no_part_of_a_request() {
+    let (folder, host) = town().await;
+    for line in ["/session nope\n", "/agent nope\n"] {
+        let mut chat = folder.program(&["chat", "--quiet", "--agent", "cook"]);
+        chat.stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let mut chat = chat.spawn().unwrap();
+        let mut stdin = chat.stdin.take().unwrap();
+        stdin.write_all(line.as_bytes()).await.unwrap();
+        drop(stdin);
+        let output = timeout(PATIENCE, chat.wait_with_output())
+            .await
+            .expect("an end in time")
+            .unwrap();
+        assert!(!output.status.success(), "{output:?}");
+        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(told.contains("`nope`"), "{told}");
+        assert!(!told.contains("(at "), "{told}");
+    }
+    host.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn chat_obeys_its_commands_while_a_question_waits_and_goes_to_any_session() {
     let (folder, host) = two_puppets().await;
     let chat = json!({ "session_type": "chat" });
