@@ -106,6 +106,8 @@ pub(crate) struct Outcome {
     pub(crate) differences: Vec<Difference>,
     /// The keys that were changed since the start and are read at a start only.
     pub(crate) needs_restart: Vec<String>,
+    /// Number of users' definitions that fit no template any more.
+    pub(crate) definitions_left_out: usize,
 }
 
 /// The configuration as it was when the host started.
@@ -382,6 +384,7 @@ impl Reloading {
             reloaded,
             differences,
             needs_restart: self.needing_restart.clone(),
+            definitions_left_out: self.host.broker.catalogue().left_out().len(),
         }
     }
 

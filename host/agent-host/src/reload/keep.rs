@@ -89,6 +89,7 @@ fn report(outcome: Outcome) -> ReloadReport {
         replaces: outcome.reloaded.replaces,
         differences: outcome.differences,
         needs_restart: outcome.needs_restart,
+        definitions_left_out: outcome.definitions_left_out,
     }
 }
 
