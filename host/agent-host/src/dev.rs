@@ -136,14 +136,18 @@ impl Dev {
             }
             self.build(&mut reloading).await;
             let changed = settling.take(reloading.look().await);
-            let is_due = again_at.is_some_and(|at| Instant::now() >= at);
-            if changed.is_empty() && !is_due {
-                continue;
-            }
-            let wish = Wish::of_file(self.holds_code());
+            let is_due =
+                !settling.is_unsettled() && again_at.is_some_and(|at| Instant::now() >= at);
+            let wish = match (changed.is_empty(), is_due) {
+                (false, _) => Wish::of_changed_file(self.holds_code()),
+                (true, true) => Wish::of_file(self.holds_code()),
+                (true, false) => continue,
+            };
             let reloaded = Box::pin(reloading.reload(&wish)).await;
-            let may_change = reloaded.is_err_and(|refused| refused.may_change);
-            again_at = may_change.then(|| Instant::now() + TRY_AGAIN_AFTER);
+            let again_after = reloaded
+                .err()
+                .and_then(|refused| refused.again_after(TRY_AGAIN_AFTER));
+            again_at = again_after.map(|after| Instant::now() + after);
             // The configuration may name other files by now.
             settling.follow(reloading.look().await);
         }

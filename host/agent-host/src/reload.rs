@@ -31,12 +31,14 @@ use crate::failure::{Exit, Failure};
 use crate::guests;
 use crate::models;
 use crate::serve::{
-    folders_of, open_folders, refuse_errors, skill_folders, startable, warnings, way_out,
+    Reach, command_runtime, folders_of, open_folders, refuse_errors, skill_folders, startable,
+    warnings, way_out,
 };
 use crate::terminal::Terminal;
 use anyhow::anyhow;
 use broker::{Broker, Catalogue, Entry, RefusedReload, Reload, Settings};
 use code::has_code_of;
+use domain::definition::DefinitionId;
 use domain::difference::{Difference, differences};
 use domain::digest::Digest;
 use domain::event::ReloadCause;
@@ -71,15 +73,26 @@ pub(crate) struct Wish {
     pub(crate) user: Option<UserId>,
     /// True if the code of components stays, as long as their files and pins do.
     pub(crate) holds_code: bool,
+    /// True if a configuration that takes served agents away is put off.
+    pub(crate) holds_agents: bool,
 }
 
 impl Wish {
-    /// The wish of a host whose file has changed.
+    /// The wish of a host whose file has changed a moment ago: it may be half written.
+    pub(crate) fn of_changed_file(holds_code: bool) -> Self {
+        Self {
+            holds_agents: true,
+            ..Self::of_file(holds_code)
+        }
+    }
+
+    /// The wish of a host whose file is to be tried again, and has stayed what it is meanwhile.
     pub(crate) fn of_file(holds_code: bool) -> Self {
         Self {
             because: ReloadCause::File,
             user: None,
             holds_code,
+            holds_agents: false,
         }
     }
 }
@@ -93,6 +106,8 @@ pub(crate) struct Outcome {
     pub(crate) differences: Vec<Difference>,
     /// The keys that were changed since the start and are read at a start only.
     pub(crate) needs_restart: Vec<String>,
+    /// Number of users' definitions that fit no template any more.
+    pub(crate) definitions_left_out: usize,
 }
 
 /// The configuration as it was when the host started.
@@ -176,13 +191,20 @@ impl Reloading {
     }
 
     /// Serves what configuration and components say by now, as a whole. A refusal is on record and
-    /// told once; the error has it, and whether it may pass without a change of a file that is
-    /// looked at.
+    /// told once; the error has it, and when it may pass without a change of a file that is looked
+    /// at. What is only put off is neither told nor on record.
     pub(crate) async fn reload(&mut self, wish: &Wish) -> Result<Outcome, Refused> {
         match self.try_reload(wish).await {
             Ok(outcome) => {
                 self.told.remove(CONFIGURATION);
                 Ok(outcome)
+            }
+            Err(refused) if refused.is_put_off() => {
+                tracing::debug!(
+                    reason = refused.reason(),
+                    "a changed file is put off for a while, for it may be half written"
+                );
+                Err(refused)
             }
             Err(refused) => {
                 self.record(wish, &refused).await;
@@ -247,11 +269,22 @@ impl Reloading {
         let next = self.beside_the_rest(read.clone());
         self.wanted = next.clone();
         self.check_whole(read.clone()).await?;
+        self.check_data_folder(&read).await?;
         let other_code = self.other_code(&next, wish.holds_code).await?;
         self.name_what_needs_a_restart(&read.config, other_code)
             .await;
         let served = Box::pin(self.serve_next(next, wish)).await;
         served.map_err(|refused| refused.beside(&self.needing_restart))
+    }
+
+    /// Puts a configuration off that lacks an agent which is served. Nothing else is wrong with it.
+    fn put_off_if_agents_go(&self, next: &Config) -> Result<(), Refused> {
+        let stay: BTreeSet<&DefinitionId> = next.agents.iter().map(|it| &it.agent_id).collect();
+        let mut served = self.host.loaded.config.agents.iter();
+        match served.find(|it| !stay.contains(&it.agent_id)) {
+            Some(gone) => Err(Refused::until_it_stayed(&gone.agent_id)),
+            None => Ok(()),
+        }
     }
 
     /// Refuses a file with which no host starts, as a start and `config check` do. Nothing that is
@@ -273,6 +306,16 @@ impl Reloading {
         checked
             .map_err(|error| Refused::for_now(error.into()))?
             .map_err(Refused::for_now)
+    }
+
+    /// Refuses another data folder that no host could use, as a start and `config check` do. One
+    /// that could be used is there afterwards.
+    async fn check_data_folder(&self, read: &Loaded) -> Result<(), Refused> {
+        if read.data_dir() == self.host.loaded.data_dir() {
+            return Ok(());
+        }
+        let runtime = command_runtime(read, Reach::default()).await;
+        runtime.map(drop).map_err(Refused::for_now)
     }
 
     /// Serves a configuration whose file a host can start with, if what is read at a start only
@@ -302,6 +345,9 @@ impl Reloading {
         let settings = self.settings(&next)?;
         let folders = folders_of(&entries);
         let catalogue = self.catalogue(&next, entries, skills).await?;
+        if wish.holds_agents {
+            self.put_off_if_agents_go(&next.config)?;
+        }
         let differences = differences(&json!(self.host.loaded.config), &json!(next.config));
         let Host {
             broker, runtime, ..
@@ -338,6 +384,7 @@ impl Reloading {
             reloaded,
             differences,
             needs_restart: self.needing_restart.clone(),
+            definitions_left_out: self.host.broker.catalogue().left_out().len(),
         }
     }
 

@@ -33,6 +33,8 @@ pub struct ReloadReport {
     pub differences: Vec<Difference>,
     /// The keys that were changed since the start and are read at a start only.
     pub needs_restart: Vec<String>,
+    /// Number of users' definitions that fit no template any more.
+    pub definitions_left_out: usize,
 }
 
 /// A refusal of a configuration as a whole: what was in force is in force.

@@ -233,6 +233,15 @@ pub(crate) fn run_open() -> Refusal {
     conflict("RUN_OPEN", message)
 }
 
+/// The refusal of a return to a session that is at work, from another one.
+pub(crate) fn run_open_where_from(session: SessionId) -> Refusal {
+    let message = format!(
+        "a turn is in the making in the session {session}, from which you came: answer what it \
+         asks, cancel it, or let it end"
+    );
+    conflict("RUN_OPEN", message)
+}
+
 /// The refusal of a switch without a message to a session that is at work.
 pub(crate) fn run_open_there() -> Refusal {
     let message = "a turn is in the making in your chat with that agent; come with a message, or \

@@ -226,6 +226,43 @@ async fn a_wrong_file_is_refused_whole_with_the_reason_and_nothing_changes() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_file_that_takes_agents_away_is_in_force_once_it_stayed_or_on_request() {
+    let with = |agents: &[&str]| {
+        let mut config = config(&json!(["look"]), &json!({}));
+        let agents = agents
+            .iter()
+            .map(|id| json!({ "agentId": id, "displayName": id, "component": "puppet" }));
+        config["agents"] = agents.collect();
+        text_of(config)
+    };
+    let (folder, host) = started(config(&json!(["look"]), &json!({}))).await;
+    put(&folder, &with(&["puppet", "other"]));
+    assert_eq!(changed(&host, 1).await.len(), 1, "what comes is there soon");
+
+    // Cut while it was written, longer than a change that takes nobody away waits.
+    put(&folder, &with(&["puppet"]));
+    tokio::time::sleep(Duration::from_millis(700)).await;
+    put(&folder, &with(&["puppet", "other"]));
+    tokio::time::sleep(Duration::from_millis(2_500)).await;
+    assert_eq!(changes(&host).await.len(), 1, "nobody was taken away");
+    assert!(events_of(&host, "config.refused.v1").await.is_empty());
+
+    put(&folder, &with(&["puppet"]));
+    let gone = changed(&host, 2).await.remove(1);
+    assert_eq!(gone["data"]["because"], "file", "{gone}");
+    assert!(keys(&gone).contains(&"agents[other]"), "{gone}");
+
+    // Whoever asks for it has it at once.
+    put(&folder, &with(&["other"]));
+    let taken = reload(&host).await;
+    assert_eq!(taken.status, 200, "{taken:?}");
+    assert_ne!(taken.text("configuration"), taken.text("replaces"));
+    let gone = changed(&host, 3).await.remove(2);
+    assert_eq!(gone["data"]["because"], "request", "{gone}");
+    assert!(host.stop().await.success());
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_refused_configuration_is_on_record_with_the_reason_and_who_asked() {
     let (folder, host) = started(config(&json!(["look"]), &json!({}))).await;
     let present = reload(&host).await.text("configuration");

@@ -210,6 +210,18 @@ async fn a_message_is_posted_signed_and_the_answer_is_the_reply() {
         is_untrusted,
         "what a program elsewhere says is from outside"
     );
+    let store = world.store();
+    let found = store.search(&UserId::local(), None, "Sunny", 10).await;
+    let marks: Vec<bool> = found
+        .unwrap()
+        .iter()
+        .map(|it| it.message.untrusted)
+        .collect();
+    assert_eq!(
+        marks,
+        [true],
+        "and is shown with the mark where it is found"
+    );
     let granted = |detail: &str| vec![(BoundaryVerdict::Granted, detail.to_owned())];
     assert_eq!(lines(&world, "external.deliver").await, granted("weather"));
     assert_eq!(lines(&world, "external.answer").await, granted("weather"));

@@ -405,6 +405,7 @@ async fn a_definition_that_fits_no_template_any_more_is_listed_and_can_be_remove
     folder.configure(puppets(&json!([of_eve, puppet("plain", json!({}))])));
     let reloaded = host.post("/api/config/reload", &json!({})).await.unwrap();
     assert_eq!(reloaded.status, 200, "{reloaded:?}");
+    assert_eq!(reloaded.body["definitions_left_out"], 1);
     let listed = get(&ada, "/api/definitions").await.body;
     assert!(find(listed["definitions"].as_array().unwrap(), &id).is_none());
     let left_out = json!([{
@@ -420,12 +421,14 @@ async fn a_definition_that_fits_no_template_any_more_is_listed_and_can_be_remove
     folder.configure(puppets(&json!([template(), puppet("plain", json!({}))])));
     let reloaded = host.post("/api/config/reload", &json!({})).await.unwrap();
     assert_eq!(reloaded.status, 200, "{reloaded:?}");
+    assert_eq!(reloaded.body["definitions_left_out"], 0);
     let listed = get(&ada, "/api/definitions").await.body;
     assert!(find(listed["definitions"].as_array().unwrap(), &id).is_some());
     assert_eq!(listed["left_out"], json!([]));
     folder.configure(puppets(&json!([puppet("plain", json!({}))])));
     let reloaded = host.post("/api/config/reload", &json!({})).await.unwrap();
     assert_eq!(reloaded.status, 200, "{reloaded:?}");
+    assert_eq!(reloaded.body["definitions_left_out"], 1);
     let path = format!("/api/definitions/{id}");
     let removed = ada.ask(Method::DELETE, &path, None).await.unwrap();
     assert_eq!(removed.status, 200, "{removed:?}");

@@ -409,6 +409,45 @@ async fn a_return_to_an_agent_whose_definition_is_gone_is_refused_for_that() {
     host.stop().await;
 }
 
+/// A host with two agents of the puppet's, one of which is to ask something.
+async fn two_puppets() -> (Folder, Host) {
+    let agent = |id: &str| json!({ "agentId": id, "displayName": id, "component": "puppet" });
+    let folder = Folder::new(puppets(&json!([agent("asks"), agent("other")])));
+    folder.warm(&["puppet"]).await;
+    let host = folder.start(None).await.unwrap();
+    (folder, host)
+}
+
+/// Has the puppet ask something, and waits until it does.
+async fn have_it_ask(host: &Host, session: &str) {
+    let question = json!({ "key": "q", "client": "question" });
+    let steps = json!({ "steps": [{ "start": [question] }, { "reply": "thank you" }] });
+    say(host, session, &steps.to_string()).await;
+    let asking = async {
+        while host.get(session).await.unwrap().body["client_actions"] == json!([]) {
+            sleep(Duration::from_millis(10)).await;
+        }
+    };
+    timeout(PATIENCE, asking).await.expect("a question");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_return_to_a_session_at_work_is_refused_by_the_id_of_that_session() {
+    let (_folder, host) = two_puppets().await;
+    let asks = open(&host, "asks").await;
+    have_it_ask(&host, &asks).await;
+    let words = json!({ "steps": [{ "reply": "over there" }] }).to_string();
+    let words = json!({ "agent": "other", "message": words });
+    let there = ask(&host, &format!("{asks}/switch"), &words, "a").await;
+    let other = place(&there);
+    idle(&host, &other, 1).await;
+    let refused = ask(&host, &format!("{other}/return"), &json!({}), "b").await;
+    assert_eq!(refusal(&refused), (409, "RUN_OPEN".to_owned()));
+    let id = asks.rsplit('/').next().unwrap();
+    assert!(refused.text("detail").contains(id), "{refused:?}");
+    host.stop().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn chat_goes_to_another_agent_and_back_by_its_commands() {
     let (folder, host) = town().await;
@@ -464,24 +503,37 @@ async fn chat_goes_to_another_agent_and_back_by_its_commands() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn chat_says_what_is_wrong_with_a_command_and_names_no_part_of_a_request() {
+    let (folder, host) = town().await;
+    for line in ["/session nope\n", "/agent nope\n"] {
+        let mut chat = folder.program(&["chat", "--quiet", "--agent", "cook"]);
+        chat.stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let mut chat = chat.spawn().unwrap();
+        let mut stdin = chat.stdin.take().unwrap();
+        stdin.write_all(line.as_bytes()).await.unwrap();
+        drop(stdin);
+        let output = timeout(PATIENCE, chat.wait_with_output())
+            .await
+            .expect("an end in time")
+            .unwrap();
+        assert!(!output.status.success(), "{output:?}");
+        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(told.contains("`nope`"), "{told}");
+        assert!(!told.contains("(at "), "{told}");
+    }
+    host.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn chat_obeys_its_commands_while_a_question_waits_and_goes_to_any_session() {
-    let agent = |id: &str| json!({ "agentId": id, "displayName": id, "component": "puppet" });
-    let folder = Folder::new(puppets(&json!([agent("asks"), agent("other")])));
-    folder.warm(&["puppet"]).await;
-    let host = folder.start(None).await.unwrap();
+    let (folder, host) = two_puppets().await;
     let chat = json!({ "session_type": "chat" });
     let opened = host.post("/api/agents/asks/sessions", &chat).await.unwrap();
     let asks = place(&opened);
     let id = opened.text("id");
-    let question = json!({ "key": "q", "client": "question" });
-    let steps = json!({ "steps": [{ "start": [question] }, { "reply": "thank you" }] });
-    say(&host, &asks, &steps.to_string()).await;
-    let asking = async {
-        while host.get(&asks).await.unwrap().body["client_actions"] == json!([]) {
-            sleep(Duration::from_millis(10)).await;
-        }
-    };
-    timeout(PATIENCE, asking).await.expect("a question");
+    have_it_ask(&host, &asks).await;
     let mut chat = folder.program(&["chat", "--quiet", "--session", &id]);
     chat.stdin(Stdio::piped())
         .stdout(Stdio::piped())

@@ -31,6 +31,12 @@ fn lines(reloaded: &Value) -> Vec<String> {
     if left_out > 0 {
         lines.push(format!("and {left_out} more"));
     }
+    let definitions = number(reloaded, "/definitions_left_out");
+    if definitions > 0 {
+        lines.push(format!(
+            "left out    definitions of users that fit no template any more: {definitions}"
+        ));
+    }
     let restart = list(reloaded, "/needs_restart");
     lines.extend(restart.iter().map(|key| {
         let key = key.as_str().unwrap_or_default();

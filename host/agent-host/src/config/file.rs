@@ -147,6 +147,17 @@ struct ParseError {
 fn parse(text: &str, format: Format) -> Result<Config, ParseError> {
     match format {
         Format::Json => {
+            let start = text.len() - text.trim_start().len();
+            // Read as a table, a list without entries would be one without keys.
+            if text.get(start..).is_some_and(|text| text.starts_with('[')) {
+                return Err(ParseError {
+                    line_column: Some(line_column(text, start)),
+                    fault: KeyError {
+                        key: String::new(),
+                        message: "a list is not a table".to_owned(),
+                    },
+                });
+            }
             let mut json = serde_json::Deserializer::from_str(text);
             let at = |error: &serde_json::Error| {
                 (error.line() > 0).then(|| (error.line(), error.column()))

@@ -123,6 +123,16 @@ fn an_unknown_key_is_told_with_its_place_and_the_nearest_known_key() {
 }
 
 #[test]
+fn a_list_is_no_configuration_whether_it_has_entries_or_none() {
+    for (text, place) in [("[]", "1:1"), ("\n []", "2:2"), ("[{}]", "1:1")] {
+        assert_eq!(
+            load_with("c.json", text, &[]).unwrap_err(),
+            format!("c.json:{place}: a list is not a table")
+        );
+    }
+}
+
+#[test]
 fn the_environment_overlays_single_keys_and_is_as_strict() {
     let variables = [
         ("AGENT_HOST__SERVER__LISTEN", "127.0.0.1:9"),

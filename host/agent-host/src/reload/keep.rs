@@ -63,6 +63,7 @@ impl Asked {
                     because: ReloadCause::Signal,
                     user: None,
                     holds_code,
+                    holds_agents: false,
                 };
                 // A refusal is told by whoever refuses.
                 let _ = Box::pin(reloading.reload(&wish)).await;
@@ -72,6 +73,7 @@ impl Asked {
                     because: ReloadCause::Request,
                     user: Some(user),
                     holds_code,
+                    holds_agents: false,
                 };
                 let reloaded = Box::pin(reloading.reload(&wish)).await;
                 // The client may have gone.
@@ -87,6 +89,7 @@ fn report(outcome: Outcome) -> ReloadReport {
         replaces: outcome.reloaded.replaces,
         differences: outcome.differences,
         needs_restart: outcome.needs_restart,
+        definitions_left_out: outcome.definitions_left_out,
     }
 }
 
@@ -99,7 +102,8 @@ fn refusal(refused: &Refused) -> ReloadRefused {
 /// Takes up changes of the configuration for as long as the host serves. Never ends.
 ///
 /// The code of components stays what it is, as long as their files and pins in the configuration
-/// do.
+/// do. A change that takes served agents away waits until its file has stayed what it is for longer
+/// than other changes do.
 pub(crate) async fn keep_up(mut reloading: Reloading, mut ways: Ways) {
     // What has changed since it was read at the start counts.
     let mut settling = Settling::new(reloading.start.file.clone());
@@ -118,11 +122,16 @@ pub(crate) async fn keep_up(mut reloading: Reloading, mut ways: Ways) {
             }
         }
         let has_changed = !settling.take(reloading.look_at_file().await).is_empty();
-        let is_due = again_at.is_some_and(|at| Instant::now() >= at);
-        if has_changed || is_due {
-            let reloaded = Box::pin(reloading.reload(&Wish::of_file(true))).await;
-            let may_change = reloaded.is_err_and(|refused| refused.may_change);
-            again_at = may_change.then(|| Instant::now() + TRY_AGAIN_AFTER);
-        }
+        let is_due = !settling.is_unsettled() && again_at.is_some_and(|at| Instant::now() >= at);
+        let wish = match (has_changed, is_due) {
+            (true, _) => Wish::of_changed_file(true),
+            (false, true) => Wish::of_file(true),
+            (false, false) => continue,
+        };
+        let reloaded = Box::pin(reloading.reload(&wish)).await;
+        let again_after = reloaded
+            .err()
+            .and_then(|refused| refused.again_after(TRY_AGAIN_AFTER));
+        again_at = again_after.map(|after| Instant::now() + after);
     }
 }

@@ -1,13 +1,30 @@
 //! Refusals of a configuration.
 
-use crate::failure::Failure;
+use crate::failure::{Exit, Failure};
+use anyhow::anyhow;
+use domain::definition::DefinitionId;
+use std::time::Duration;
+
+/// The time for which a changed file stays what it is before it takes served agents away. It may
+/// have been cut while it was written, and turns that end because of that do not come back.
+const AGENTS_STAY_FOR: Duration = Duration::from_secs(2);
 
 /// A refusal of a configuration as a whole.
 #[derive(Debug)]
 pub(crate) struct Refused {
     pub(crate) failure: Failure,
-    /// True if it may be accepted without a change of a file that is looked at.
-    pub(crate) may_change: bool,
+    again: Again,
+}
+
+/// The time at which a configuration is tried again though no file has changed that is looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Again {
+    /// Never: it would be refused again.
+    Never,
+    /// After a while, for what it lacks may be there.
+    Later,
+    /// Once its file has stayed what it is for [`AGENTS_STAY_FOR`].
+    AfterItStayed,
 }
 
 impl Refused {
@@ -33,17 +50,41 @@ impl Refused {
         reason.join("; ")
     }
 
+    /// Returns the time after which it is to be tried again though no file has changed; none if
+    /// that changes nothing. `later` is that of one whose lack may pass.
+    pub(crate) fn again_after(&self, later: Duration) -> Option<Duration> {
+        match self.again {
+            Again::Never => None,
+            Again::Later => Some(later),
+            Again::AfterItStayed => Some(AGENTS_STAY_FOR),
+        }
+    }
+
+    /// Returns whether nothing was found wrong with it: it is only put off.
+    pub(super) fn is_put_off(&self) -> bool {
+        self.again == Again::AfterItStayed
+    }
+
     pub(super) fn for_good(failure: Failure) -> Self {
         Self {
             failure,
-            may_change: false,
+            again: Again::Never,
         }
     }
 
     pub(super) fn for_now(failure: Failure) -> Self {
         Self {
             failure,
-            may_change: true,
+            again: Again::Later,
+        }
+    }
+
+    /// Puts a changed file off that takes an agent away.
+    pub(super) fn until_it_stayed(gone: &DefinitionId) -> Self {
+        let error = anyhow!("the agent `{}` would go", gone.0);
+        Self {
+            failure: Failure::new(Exit::Usage, error),
+            again: Again::AfterItStayed,
         }
     }
 }

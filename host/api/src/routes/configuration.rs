@@ -26,6 +26,9 @@ pub(super) struct ReloadView {
     /// The keys that were changed since the host started and are read at a start only. What they
     /// say now is not in force.
     needs_restart: Vec<String>,
+    /// Number of definitions that users made and that fit no template any more. The list of
+    /// definitions has them with the reasons.
+    definitions_left_out: usize,
 }
 
 /// A key of the configuration with another value.
@@ -73,6 +76,7 @@ impl From<ReloadReport> for ReloadView {
             differences: differences.map(DifferenceView::from).collect(),
             left_out,
             needs_restart: report.needs_restart,
+            definitions_left_out: report.definitions_left_out,
         }
     }
 }

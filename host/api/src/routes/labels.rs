@@ -1,7 +1,9 @@
 //! Sessions as labels: rename, pin, note attributes, clear, delete, fork.
 
 use crate::caller::Caller;
-use crate::codes::{self, AGENT_COMMAND, INVALID, RECORDING, SESSION, SESSION_LIMITS, TURN};
+use crate::codes::{
+    self, AGENT_COMMAND, INVALID, LIVE_AGENT, RECORDING, SESSION, SESSION_LIMITS, TURN,
+};
 use crate::input::{
     Idempotency, IdempotencyKey, Json, OptionalJson, Position, SessionInPath, TargetSession, given,
 };
@@ -185,7 +187,7 @@ pub(super) struct NewFork {
         ),
     ),
     extensions(("x-codes" = json!(codes::join(&[
-        RECORDING, AGENT_COMMAND, SESSION, INVALID, TURN, SESSION_LIMITS,
+        RECORDING, AGENT_COMMAND, LIVE_AGENT, SESSION, INVALID, TURN, SESSION_LIMITS,
         &[(409, "THREAD_EMPTY")],
     ])))),
 )]

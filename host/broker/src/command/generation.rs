@@ -44,10 +44,7 @@ impl Broker {
         let Some(agent) = self.store().agent(row.agent).await? else {
             return Ok(());
         };
-        // A session may be forked whose definition is not configured any more.
-        let Ok(definition) = self.definition(&agent.agent.definition) else {
-            return Ok(());
-        };
+        let definition = self.definition(&agent.agent.definition)?;
         let of_session = fork.model.as_deref().or(row.model.as_deref());
         let served = self.core.served();
         let of_agent = || served.settings.paths.model_of(agent.kind, &definition);

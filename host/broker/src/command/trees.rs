@@ -127,7 +127,8 @@ impl Broker {
     /// The user must see the turn.
     ///
     /// # Errors
-    /// There is no such session or turn; nothing was said yet; the user may not.
+    /// There is no such session or turn; nothing was said yet; the user may not; the agent's
+    /// definition was taken away.
     #[boxed]
     pub async fn fork<'a>(
         &'a self,
@@ -160,7 +161,7 @@ impl Broker {
         request: Option<&Request>,
     ) -> Result<(AgentId, SessionId), Error> {
         for _ in 0..TRIES_MAX {
-            let row = self.session_for(user, target, session).await?;
+            let row = self.session_for_words(user, target, session).await?;
             check_label(fork.name.as_deref())?;
             self.check_model(fork.model.as_deref())?;
             self.check_generation_of_fork(&row, fork).await?;

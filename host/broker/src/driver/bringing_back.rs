@@ -10,6 +10,7 @@ use super::state::Driver;
 use crate::come_back::{ComeBack, Returned};
 use crate::command::{Request, allowed};
 use crate::journal::Context;
+use crate::refusals::run_open_where_from;
 use domain::compaction::{Compaction, Return, estimated_tokens, summary_tokens_max};
 use domain::event::{Event, SessionAttributed};
 use domain::id::Stream;
@@ -23,7 +24,8 @@ impl Driver {
         back: &ComeBack,
         request: Option<&Request>,
     ) -> Result<Returned, DriverError> {
-        let session = self.idle_chat("only chats are returned to").await?;
+        let busy = run_open_where_from(self.context.session);
+        let session = self.idle_chat("only chats are returned to", busy).await?;
         let task = self.context.to_bring_back(&session, back).await?;
         if !self.begin_compaction(&session, task).await? {
             return Err(self.context.not_led(&session).await?);

@@ -25,6 +25,7 @@ use domain::event::{Event, RunStarted};
 use domain::id::{RunId, Stream, TurnId};
 use domain::limits::TurnLimits;
 use domain::path::ModelRole;
+use domain::refusal::Refusal;
 use domain::run::Run;
 use domain::turn::TurnEnd;
 use domain::user::UserId;
@@ -78,7 +79,9 @@ impl Driver {
         by: &UserId,
         request: Option<&Request>,
     ) -> Result<RunId, DriverError> {
-        let session = self.idle_chat("only chats are compacted").await?;
+        let session = self
+            .idle_chat("only chats are compacted", run_open())
+            .await?;
         let compaction = match session.head {
             Some(head) => {
                 let window = self.context.window_of(&session).await?;
@@ -99,11 +102,16 @@ impl Driver {
             .await
     }
 
-    /// Returns the session, a chat of which no run is open. The run of a request is to begin in it.
-    pub(super) async fn idle_chat(&mut self, only: &str) -> Result<SessionRow, DriverError> {
+    /// Returns the session, a chat of which no run is open: else the refusal is `busy`. The run of
+    /// a request is to begin in it.
+    pub(super) async fn idle_chat(
+        &mut self,
+        only: &str,
+        busy: Refusal,
+    ) -> Result<SessionRow, DriverError> {
         self.stale = true;
         if self.refresh().await? {
-            return Err(DriverError::Refused(run_open()));
+            return Err(DriverError::Refused(busy));
         }
         let session = self.context.session_row().await?;
         if session.status != SessionStatus::Open {

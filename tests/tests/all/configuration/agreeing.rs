@@ -109,6 +109,25 @@ async fn a_file_with_which_no_host_starts_is_refused_as_config_check_refuses_it(
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_data_folder_that_cannot_be_made_is_refused_and_another_needs_a_restart() {
+    let (folder, host) = started(config(&json!(["look"]), &json!({}))).await;
+    let keeping_data_in = |data: &str| {
+        let mut config = config(&json!(["look"]), &json!({}));
+        config["server"] = json!({ "listen": "127.0.0.1:0", "dataDir": data });
+        config.to_string()
+    };
+    // A file is in its way.
+    put(&folder, &keeping_data_in("script.toml/data"));
+    refuse(&folder, &host, "cannot make the data folder").await;
+
+    put(&folder, &keeping_data_in("elsewhere"));
+    let taken = reload(&host).await;
+    assert_eq!(taken.status, 200, "{taken:?}");
+    assert_eq!(taken.body["needs_restart"], json!(["server.dataDir"]));
+    assert!(host.stop().await.success());
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn changed_code_under_the_same_path_needs_a_restart_and_is_named() {
     let with = |pin: Value| {
         let mut config = config(&json!(["look"]), &json!({}));

@@ -2,7 +2,7 @@
 //! taken away.
 
 use agent_host_tests::{Setup, World};
-use broker::{Address, Catalogue, PostRouted, Reload, Routed, Settings};
+use broker::{Address, By, Catalogue, Fork, PostRouted, Reload, Routed, Settings, Target};
 use domain::digest::Digest;
 use domain::event::ReloadCause;
 use domain::grant::PatternList;
@@ -417,7 +417,7 @@ async fn turns_of_a_definition_that_is_gone_end_though_they_wait_and_no_words_ar
 
     // Who answers or says something now is told, and nothing of it is kept.
     let puppet = world.until(asking, |_| true).await.agent;
-    let target = broker::Target::Agent(puppet);
+    let target = Target::Agent(puppet);
     let answer = broker::Respond {
         target: target.clone(),
         call,
@@ -455,4 +455,29 @@ async fn turns_of_a_definition_that_is_gone_end_though_they_wait_and_no_words_ar
         .await;
     let next = begun_in(&world, asking, &json!({ "key": "t", "tool": "look" })).await;
     assert!(ended(&world, next).await.contains("look done"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_session_of_a_definition_that_is_gone_is_forked() {
+    let mut world = World::new(Setup::default()).await;
+    let session = world.open("puppet").await;
+    let script = json!({ "steps": [{ "reply": "hello" }] });
+    world.say("puppet", session, &script.to_string()).await;
+    let target = Target::Agent(world.idle(session).await.agent);
+    let me = UserId::local();
+    let fork = async |world: &World| {
+        let forked = world
+            .broker
+            .fork(By::from(&me), &target, session, Fork::default());
+        forked.await
+    };
+    assert!(fork(&world).await.is_ok());
+    world
+        .reload(|setup| {
+            setup
+                .definitions
+                .retain(|definition| definition["agentId"] != "puppet");
+        })
+        .await;
+    assert_eq!(code(fork(&world).await), "DEFINITION_GONE");
 }

@@ -4,7 +4,7 @@ use super::command::Command;
 use super::open::{stream_path, with_last_messages, without_messages};
 use super::scene::Scene;
 use super::{Awaited, Conversation};
-use crate::client::{Frames, segment};
+use crate::client::{Frames, Refused, segment};
 use crate::failure::{Exit, Failure};
 use crate::fields::{is_true, list, number, text};
 use crate::terminal::{Shade, clean, one_line};
@@ -24,16 +24,23 @@ struct Place {
 }
 
 impl Conversation<'_> {
-    /// Does what a line asks `chat` for.
+    /// Does what a line asks `chat` for. A refusal names no part of the request that `chat` made of
+    /// the line: nobody wrote that.
     pub(super) async fn obey(&mut self, command: Command) -> Result<(), Failure> {
-        match command {
+        let done = match command {
             Command::Agent { name, message } => self.go_to_agent(&name, message).await,
             Command::Back => self.go_back().await,
             Command::New => self.go_to_new().await,
             Command::Agents => self.list_agents().await,
             Command::Sessions => self.list_sessions().await,
             Command::Session { id } => self.go_to_session(&id).await,
-        }
+        };
+        done.map_err(|mut failure| {
+            if let Some(refused) = failure.error.downcast_mut::<Refused>() {
+                refused.field = None;
+            }
+            failure
+        })
     }
 
     async fn go_to_agent(&mut self, name: &str, message: Option<String>) -> Result<(), Failure> {

@@ -5,6 +5,7 @@ use crate::access::confirm::Confirm;
 use crate::access::grant::PatternList;
 use crate::access::user::UserId;
 use crate::values::refusal::{Refusal, RefusalKind};
+use crate::values::shown::controls_what_is_shown;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -92,8 +93,13 @@ impl OwnDefinition {
         if self.display_name.trim().is_empty() {
             return Err(invalid("/display_name", "a name is needed".to_owned()));
         }
-        if self.display_name.contains(char::is_control) {
-            let message = "a name has no control characters".to_owned();
+        let mut letters = self.display_name.chars();
+        if let Some(char) = letters.find(|char| controls_what_is_shown(*char)) {
+            let message = format!(
+                "a name has no control characters, nor any that turn the direction of text; this \
+                 one has `{}`",
+                char.escape_default()
+            );
             return Err(invalid("/display_name", message));
         }
         let length = |text: &Option<String>| text.as_ref().map_or(0, String::len);
@@ -344,6 +350,8 @@ mod tests {
             (json!({ "display_name": " " }), "/display_name"),
             (json!({ "display_name": "x".repeat(201) }), "/display_name"),
             (json!({ "display_name": "a\u{7}" }), "/display_name"),
+            (json!({ "display_name": "a\u{202e}b" }), "/display_name"),
+            (json!({ "display_name": "a\u{2066}b" }), "/display_name"),
             (json!({ "description": long }), "/description"),
             (json!({ "system_prompt": long }), "/system_prompt"),
             (json!({ "settings": { "a": long } }), "/settings"),

@@ -118,7 +118,7 @@ pub fn decide(run: &Run, taken: Taken) -> RunStepped {
         let why = unmade(run, &taken);
         said.pair_what_is_left(&history, run, &started, &why);
     }
-    said.place_own(&taken.result);
+    said.place_own(run, &taken);
     let head = said.next - 1;
     for operation in &mut started {
         if let Performer::Model { through, .. } = &mut operation.performer {
@@ -224,12 +224,14 @@ impl Saying {
     }
 
     /// Puts what the agent itself says into the thread: while work goes on, and at the end.
-    fn place_own(&mut self, result: &StepResult) {
+    fn place_own(&mut self, run: &Run, taken: &Taken) {
+        let result = &taken.result;
+        let untrusted = run.hears_from_elsewhere(&taken.intake);
         let own = |parts: &[Part]| Draft {
             role: Role::Assistant,
             parts: parts.to_vec(),
             origin: "agent".into(),
-            untrusted: false,
+            untrusted,
             answers: None,
         };
         for effect in &result.effects {

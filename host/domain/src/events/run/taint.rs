@@ -9,12 +9,13 @@
 //! marked where it arrives: work that is handed over, replies, late replies, reminders, notes, what
 //! an agent remembers, and what a recall finds.
 //!
-//! A mark is never removed by a message; an empty thread has none.
+//! What an agent says upon the answer of a program elsewhere are that program's words, and carry the
+//! mark themselves. A mark is never removed by a message; an empty thread has none.
 
 use super::Run;
 use super::intake::Intake;
 use crate::thread::message::Message;
-use crate::work::operation::Settlement;
+use crate::work::operation::{Performer, Settlement};
 
 impl Run {
     /// Returns whether anything that it has heard, or that its thread shows, rests on content from
@@ -33,6 +34,20 @@ impl Run {
             || intake.history_untrusted
             || is_any_marked(&intake.heard)
             || intake.settled.iter().any(Settlement::is_untrusted)
+    }
+
+    /// Returns whether a step hears what a program elsewhere has answered.
+    pub(super) fn hears_from_elsewhere(&self, intake: &Intake) -> bool {
+        let arrived = intake.settled.iter().filter_map(|settlement| {
+            let open = self.open.get(&settlement.operation)?;
+            Some((&open.operation, settlement))
+        });
+        self.untold
+            .iter()
+            .map(|told| (&told.0, &told.1))
+            .chain(arrived)
+            .filter(|(_, settlement)| settlement.is_untrusted())
+            .any(|(operation, _)| matches!(operation.performer, Performer::External { .. }))
     }
 }
 

@@ -94,6 +94,42 @@ fn an_answer_settles_the_delivery_that_it_names_or_the_one_that_waits_longest() 
 }
 
 #[test]
+fn what_is_said_upon_an_answer_from_elsewhere_carries_the_mark_itself() {
+    let mut run = begun();
+    let id = delivered(&mut run, "d", 0);
+    let (event, ..) = external::answer(&run, Some(id), "Yes.".into(), NOW).unwrap();
+    run.advance(&event).unwrap();
+    let says = |words: &str, decision| StepResult {
+        decision,
+        effects: vec![Effect::Say {
+            parts: vec![Part::text(words)],
+        }],
+        memo: None,
+    };
+    let marks = |stepped: &RunStepped| -> Vec<bool> {
+        let said = stepped.said.iter();
+        said.map(|message| message.untrusted).collect()
+    };
+    let goes_on = wait(vec![asking_a_model("m")], Until::Any).decision;
+    let heard = says("It says yes.", goes_on);
+    let (run, stepped) = step(&run, vec![], &[], heard, EffectClass::ReadOnly);
+    assert_eq!(marks(&stepped), [true]);
+    // Words of its own after that are its own. Their turn has the mark all the same.
+    let reply = Decision::Reply {
+        parts: vec![Part::text("Bye.")],
+    };
+    let (run, stepped) = step(
+        &run,
+        vec![],
+        &[],
+        says("So be it.", reply),
+        EffectClass::ReadOnly,
+    );
+    assert_eq!(marks(&stepped), [false, false]);
+    assert!(run.is_untrusted());
+}
+
+#[test]
 fn no_user_answers_a_delivery() {
     let mut run = begun();
     let id = delivered(&mut run, "d", 0);
