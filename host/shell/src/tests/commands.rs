@@ -94,6 +94,41 @@ fn jq_replaces_texts_and_finds_their_place() {
 }
 
 #[test]
+fn jq_refuses_unknown_names_before_anything_is_carried_out() {
+    for (filter, told) in [
+        ("nofunc?", "no function nofunc/0"),
+        ("1|sub(\"a\")? // \"none\"", "no function sub/1"),
+        ("[]|map(nope(.))", "no function nope/1"),
+        ("try $nope catch .", "no variable $nope"),
+        ("(1 as $x|$x), $x?", "no variable $x"),
+        ("[]|map({$nope})", "no variable $nope"),
+        ("[]|.[$nope:]", "no variable $nope"),
+        ("try @base64 catch .", "no function @base64/0"),
+        ("\"\\(nofunc)\"?", "no function nofunc/0"),
+        ("try (.a = 1) catch .", "an assignment is not read here"),
+        (
+            "reduce .[] as $x (0; .+$x)? // 1",
+            "reduce is not read here",
+        ),
+        ("def f: 1; 2", "def is not read here"),
+        ("[]|map(. as [$a]|$a)", "a pattern after `as`"),
+        ("if true then 1 else nofunc end", "no function nofunc/0"),
+    ] {
+        let output = output(&format!("jq -n '{filter}'"));
+        assert_eq!((output.out.as_str(), output.exit), ("", 3), "{filter}");
+        assert!(output.err.contains(told), "{filter}: {}", output.err);
+    }
+    check(
+        "jq -nc --arg a 1 '[2 as $b|$a,$b,(3 as $b|$b),$b]'",
+        "[\"1\",2,3,2]\n",
+    );
+    check(
+        "jq -nc '\"k\" as $x|{$x},{$x:1}'",
+        "{\"x\":\"k\"}\n{\"k\":1}\n",
+    );
+}
+
+#[test]
 fn a_flag_takes_a_text_where_its_schema_wants_one() {
     for (flags, arguments) in [
         ("--title 42", r#"{"title":"42"}"#),
