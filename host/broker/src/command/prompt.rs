@@ -103,10 +103,13 @@ impl Broker {
             session: session.as_ref(),
             persona,
         };
+        let own = asked.session.and_then(|row| row.model.as_deref());
+        let kind = agent.kind.unwrap_or(PathKind::Agent);
         let prompting = Prompting {
             core: &self.core,
             served: &served,
             definition: &definition,
+            model: own.or_else(|| served.settings.paths.model_of(kind, &definition)),
             denies: &asked.denies(),
             permissions: &asked.permissions(),
             behalf: OwnBehalf {
@@ -120,16 +123,7 @@ impl Broker {
         };
         let base = own_base(&agent, &definition, persona, config.as_ref())
             .unwrap_or_else(|| definition.prompt());
-        let own = asked.session.and_then(|row| row.model.as_deref());
-        let kind = agent.kind.unwrap_or(PathKind::Agent);
-        let model = own.or_else(|| served.settings.paths.model_of(kind, &definition));
-        // A program in a model's place has tools of its own, and is told of no others.
-        let route = served.settings.gateway.resolve(model);
-        let sections = match route.is_ok_and(|route| !route.takes_tools) {
-            true => Vec::new(),
-            false => Box::pin(prompting.make()).await.sections,
-        };
-        let sections = sections.into_iter();
+        let sections = Box::pin(prompting.make()).await.sections.into_iter();
         let parts = std::iter::once(PromptPart::new(BASE, base))
             .chain(sections.map(|section| PromptPart::new(section.name.as_str(), section.text)));
         Ok(parts.collect())

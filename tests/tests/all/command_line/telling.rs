@@ -1,0 +1,35 @@
+//! The host's side of a program in a model's place: what it does for its prompt.
+
+use super::{Scene, open, say};
+use serde_json::{Value, json};
+
+/// A scene whose agent may use tools that list items.
+async fn with_lists() -> Scene {
+    let scene = Scene::new(json!({})).await;
+    let mut config = scene.config();
+    config["agents"][0]["toolAllowlist"] = json!(["todo_*"]);
+    config["components"] = json!({ "lists": {
+        "keyValue": [{ "bucket": "lists", "scope": "user", "access": "read-write" }],
+    } });
+    scene.folder.configure(config);
+    scene.folder.warm(&["lists"]).await;
+    scene
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_tool_lists_items_for_a_program_that_is_told_of_none() {
+    let scene = with_lists().await;
+    let host = scene.start().await;
+    let session = open(&host).await;
+    let said = say(&host, &session, "hello").await;
+    assert_eq!(said["reply"]["text"], "fresh: hello", "{said}");
+    let (agent, _) = session.split_once("/sessions/").unwrap();
+    let prompt = host.get(&format!("{agent}/prompt")).await.unwrap().body;
+    let parts = prompt["parts"].as_array().unwrap().iter();
+    assert!(parts.map(|part| &part["name"]).eq(["base"]), "{prompt}");
+    let audit = host.get("/api/audit?limit=1000").await.unwrap().body;
+    let lines = audit["lines"].as_array().unwrap();
+    let is_listing = |line: &Value| line["tool"] == "todo_items";
+    assert!(!lines.iter().any(is_listing), "{audit}");
+    assert!(host.stop().await.success(), "{}", scene.folder.log());
+}
