@@ -370,7 +370,7 @@ impl Exchange<'_> {
             }
         };
         let mut protocol = program.cli.protocol(&turn);
-        let talk = talk(&mut running, protocol.as_mut(), feed);
+        let talk = talk(&mut running, protocol.as_mut(), feed, &program.redactor);
         let ended = timeout_at(until, talk).await.unwrap_or(Ended::OutOfTime);
         if matches!(ended, Ended::Done) {
             finish(&mut running, program.config.limits.grace_ms).await;
@@ -495,7 +495,12 @@ impl Exchange<'_> {
 }
 
 /// Talks with a program until the turn has ended.
-async fn talk(running: &mut Running, protocol: &mut dyn Protocol, feed: &Feed<'_>) -> Ended {
+async fn talk(
+    running: &mut Running,
+    protocol: &mut dyn Protocol,
+    feed: &Feed<'_>,
+    redactor: &Redactor,
+) -> Ended {
     let mut said = protocol.opening();
     loop {
         for piece in said {
@@ -503,7 +508,7 @@ async fn talk(running: &mut Running, protocol: &mut dyn Protocol, feed: &Feed<'_
             match piece {
                 Said::Text(text) => feed.text(&text),
                 Said::Thinking(text) => feed.thinking(&text),
-                Said::Call(index, name) => feed.call(index, &name),
+                Said::Call(index, name) => feed.own_call(index, &redactor.text(&name)),
                 Said::Write(text) => drop(running.write(&text).await),
                 Said::Close => drop(running.close_input().await),
             }

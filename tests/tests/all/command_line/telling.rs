@@ -1,6 +1,8 @@
-//! The host's side of a program in a model's place: what it does for its prompt.
+//! The host's side of a program in a model's place: what it does for its prompt, and what it tells
+//! of a turn.
 
 use super::{Scene, open, say};
+use agent_host_tests::process::Frame;
 use serde_json::{Value, json};
 
 /// A scene whose agent may use tools that list items.
@@ -31,5 +33,27 @@ async fn no_tool_lists_items_for_a_program_that_is_told_of_none() {
     let lines = audit["lines"].as_array().unwrap();
     let is_listing = |line: &Value| line["tool"] == "todo_items";
     assert!(!lines.iter().any(is_listing), "{audit}");
+    assert!(host.stop().await.success(), "{}", scene.folder.log());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_programs_own_calls_are_shown_while_they_are_made() {
+    let scene = Scene::new(json!({})).await;
+    let host = scene.start().await;
+    let session = open(&host).await;
+    let stream = session.replacen("/sessions/", "/stream?session=", 1);
+    let mut frames = host.follow(&stream, None).await;
+    frames.until("connected").await;
+    say(&host, &session, "hello").await;
+    let frames = frames.until("stream_complete").await;
+    let own = frames
+        .iter()
+        .filter(|frame| frame.event == "program_tool_call");
+    let own: Vec<&Value> = own.map(|frame| &frame.data).collect();
+    assert_eq!(own.len(), 1, "{own:?}");
+    assert_eq!(own[0]["tool"], "Read", "{own:?}");
+    assert!(own[0]["operation_id"].is_string(), "{own:?}");
+    let is_the_hosts = |frame: &&Frame| frame.event.starts_with("tool_");
+    assert_eq!(frames.iter().filter(is_the_hosts).count(), 0);
     assert!(host.stop().await.success(), "{}", scene.folder.log());
 }
