@@ -530,7 +530,10 @@ impl Course<'_> {
 /// the same might do it twice.
 fn has_worked(model: &Model, failure: &Failure) -> bool {
     model.upstream.provider.is_program()
-        && matches!(failure, Failure::CutOff { .. } | Failure::Refused { .. })
+        && matches!(
+            failure,
+            Failure::CutOff { .. } | Failure::ProgramFailed { .. }
+        )
 }
 
 /// Returns the error of an attempt that the deadline ended.

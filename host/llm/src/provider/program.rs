@@ -285,7 +285,7 @@ impl Exchange<'_> {
 
     /// Returns the keeper, if the program may be started.
     fn permitted(&self) -> Result<&Keeper, AttemptError> {
-        let refused = |told| self.failure(Stage::Unsent, self.peer.refused(0, told));
+        let refused = |told| self.failure(Stage::Unsent, self.peer.program_failed(told));
         if !self.program.config.enabled {
             return Err(refused(
                 "its program is not switched on; whoever runs the host sets `program.enabled` of \
@@ -302,7 +302,7 @@ impl Exchange<'_> {
         if system.len() > SYSTEM_BYTES_MAX || system.contains('\0') {
             let told = "the system prompt is longer than 96 KiB, or has a NUL in it, and it is an \
                         argument of the program";
-            return Err(self.failure(Stage::Unsent, self.peer.refused(0, told)));
+            return Err(self.failure(Stage::Unsent, self.peer.program_failed(told)));
         }
         let homeless = |error: std::io::Error| {
             let told = format!("its home cannot be used: {error}");
@@ -386,10 +386,10 @@ impl Exchange<'_> {
             .map(Box::new);
         let error = match ended {
             Ended::Done => return self.answer(gathered, prepared),
-            Ended::Failed(words) => self.failure(Stage::Begun, self.peer.refused(0, &words)),
+            Ended::Failed(words) => self.failure(Stage::Begun, self.reported(&words)),
             // A program can end with the same code, so that even this is not tried again.
             Ended::CutOff(_) if matches!(exit, Exit::NotConfined | Exit::NotStarted) => {
-                self.failure(Stage::Asked, self.peer.refused(0, &told))
+                self.failure(Stage::Asked, self.peer.program_failed(&told))
             }
             Ended::CutOff(_) | Ended::OutOfTime => {
                 self.failure(Stage::Begun, self.peer.cut_off(&told))
@@ -399,6 +399,12 @@ impl Exchange<'_> {
             told_usage,
             ..error
         })
+    }
+
+    /// Returns the failure of a program that reports one in its own words.
+    fn reported(&self, words: &str) -> Failure {
+        let told = format!("the program reports: {:?}", self.clean(words));
+        self.peer.program_failed(&told)
     }
 
     fn unstarted(&self, told: &str) -> AttemptError {

@@ -1,7 +1,7 @@
 //! The host's side of a program in a model's place: what it does for its prompt, and what it tells
 //! of a turn.
 
-use super::{Scene, open, say};
+use super::{Scene, events, open, say};
 use agent_host_tests::process::Frame;
 use serde_json::{Value, json};
 
@@ -56,4 +56,47 @@ async fn a_programs_own_calls_are_shown_while_they_are_made() {
     let is_the_hosts = |frame: &&Frame| frame.event.starts_with("tool_");
     assert_eq!(frames.iter().filter(is_the_hosts).count(), 0);
     assert!(host.stop().await.success(), "{}", scene.folder.log());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_failed_turn_of_a_program_names_the_limit_or_the_programs_own_words() {
+    for (word, limits, expected) in [
+        (
+            "hang",
+            json!({ "turnMsMax": 1_000, "graceMs": 300 }),
+            "it took longer than `limits.turnMsMax`",
+        ),
+        (
+            "flood",
+            json!({ "outputBytesMax": 100_000, "graceMs": 300 }),
+            "it wrote more than `limits.outputBytesMax`",
+        ),
+        (
+            "swarm",
+            json!({ "processesMax": 20, "graceMs": 300 }),
+            "it had more processes than `limits.processesMax`",
+        ),
+        (
+            "half",
+            json!({}),
+            "ended before its end was told; at last it said:",
+        ),
+        (
+            "error",
+            json!({}),
+            "the program reports: \"API Error: 401\"",
+        ),
+    ] {
+        let scene = Scene::new(limits).await;
+        let host = scene.start().await;
+        let session = open(&host).await;
+        let said = say(&host, &session, word).await;
+        assert_eq!(said["outcome"], "failed", "{word}: {said}");
+        let ended = events(&host, &session, "run.ended.v1").await;
+        let reason = ended[0]["reason"].as_str().unwrap();
+        assert!(reason.contains(expected), "{word}: {reason}");
+        assert!(!reason.contains("status"), "{word}: {reason}");
+        scene.nothing_is_left().await;
+        assert!(host.stop().await.success(), "{}", scene.folder.log());
+    }
 }

@@ -118,7 +118,7 @@ pub fn decide(run: &Run, taken: Taken) -> RunStepped {
         let why = unmade(run, &taken);
         said.pair_what_is_left(&history, run, &started, &why);
     }
-    said.place_own(&taken.result);
+    said.place_own(run, &taken);
     let head = said.next - 1;
     for operation in &mut started {
         if let Performer::Model { through, .. } = &mut operation.performer {
@@ -224,7 +224,8 @@ impl Saying {
     }
 
     /// Puts what the agent itself says into the thread: while work goes on, and at the end.
-    fn place_own(&mut self, result: &StepResult) {
+    fn place_own(&mut self, run: &Run, taken: &Taken) {
+        let result = &taken.result;
         let own = |parts: &[Part]| Draft {
             role: Role::Assistant,
             parts: parts.to_vec(),
@@ -242,6 +243,7 @@ impl Saying {
                 self.place(own(parts));
             }
             Decision::Fail { reason } => {
+                let reason = run.given_up(reason, &taken.intake.settled);
                 let text = format!("The turn failed: {reason}");
                 self.place(Draft::text(Role::Notice, "host", text));
             }
