@@ -83,8 +83,8 @@ impl Cli {
         }
     }
 
-    /// Returns the variables that lead to the program's own home, with its place in a home.
-    fn own_home(self) -> (&'static str, &'static str) {
+    /// Returns the variable that leads to the program's own home, with its place in a home.
+    pub(crate) fn own_home(self) -> (&'static str, &'static str) {
         match self {
             Self::Claude => ("CLAUDE_CONFIG_DIR", ".claude"),
             Self::Codex => ("CODEX_HOME", ".codex"),
