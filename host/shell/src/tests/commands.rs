@@ -30,6 +30,31 @@ fn head_and_tail_read_one_number_and_refuse_what_they_would_misread() {
 }
 
 #[test]
+fn echo_takes_n_as_other_shells_do_and_refuses_what_it_would_print() {
+    check("echo -n -n a", "a");
+    check("echo -nn a b", "a b");
+    check("echo -n", "");
+    check("echo a -n", "a -n\n");
+    check("echo -x --n - -5", "-x --n - -5\n");
+    for command in ["echo -e 'a\\tb'", "echo -ne x", "echo -n -e x", "echo -E x"] {
+        assert!(err(command).contains("options are: -n"), "{command}");
+    }
+}
+
+#[test]
+fn wc_of_several_files_ends_with_their_total() {
+    check(
+        "wc -l guide/references/lines.txt guide/SKILL.md",
+        "3 guide/references/lines.txt\n5 guide/SKILL.md\n8 total\n",
+    );
+    check(
+        "wc guide/references/lines.txt",
+        "3 3 6 guide/references/lines.txt\n",
+    );
+    check("echo abc | wc -c - -", "4\n4\n8 total\n");
+}
+
+#[test]
 fn lines_are_sorted_by_fields() {
     let sorted = |options: &str, expected: &str| {
         check(&format!("{LINES}; echo \"$X\" | sort {options}"), expected);
