@@ -6,8 +6,8 @@ use crate::state::{Ended, Line};
 use crate::{edge, files, grep, jq, sort};
 
 /// Their names.
-pub(crate) const NAMES: [&str; 10] = [
-    "cat", "head", "tail", "grep", "wc", "sort", "uniq", "echo", "ls", "jq",
+pub(crate) const NAMES: [&str; 12] = [
+    "cat", "head", "tail", "grep", "wc", "sort", "uniq", "echo", "ls", "jq", "true", "false",
 ];
 
 /// Carries one out.
@@ -26,6 +26,11 @@ pub(crate) fn run(
         "uniq" => uniq(line, arguments, input),
         "echo" => echo(line, arguments),
         "jq" => jq::run(line, arguments, input),
+        "true" => Ok(Ended::default()),
+        "false" => Ok(Ended {
+            exit: 1,
+            ..Ended::default()
+        }),
         _ => ls(line, arguments),
     }
 }

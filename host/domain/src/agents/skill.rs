@@ -260,11 +260,11 @@ pub fn bash() -> ToolDefinition {
              `&&`, `||`, `;`, quotes, `NAME=value`, `$NAME`, `$(command)`, `2>&1`; no loops, \
              `${{…}}`, and outside of quotes no `{{…}}` or `*`. Commands: cat, head and tail (-n -c), \
              grep (-E -F -i -v -n -c -l -q -o -w -r -h -H -s -e -A -B -C), wc, sort (-r -n -u -f -k \
-             -t), uniq (-c -d -u), echo (-n), ls (-l -R), jq (-r -j -c -n -s -e --arg --argjson; no def, \
-             reduce, foreach, assignments such as `|=`, del, path functions, dates, @base64); no sed, \
-             awk, cut, tr, find. Each skill has a command: `<id>-cli <tool> --flag value`, \
-             `<id>-cli <tool> --json '{{…}}'`, `<id>-cli [<tool>] --help`. Read the SKILL.md of a \
-             skill before you use it."
+             -t), uniq (-c -d -u), echo (-n), ls (-l -R), true, false, jq (-r -j -c -n -s -e --arg \
+             --argjson; no def, reduce, foreach, assignments such as `|=`, del, path functions, \
+             dates, @base64); no sed, awk, cut, tr, find. Each skill has a command: `<id>-cli \
+             <tool> --flag value`, `<id>-cli <tool> --json '{{…}}'`, `<id>-cli [<tool>] --help`. \
+             Read the SKILL.md of a skill before you use it."
         ),
         arguments: json!({
             "type": "object",
