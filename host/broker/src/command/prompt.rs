@@ -1,10 +1,12 @@
 //! The prompt of an agent as a model would get it now, section by section.
 
 use super::agents::Whom;
+use super::sessions::visible;
 use super::{Broker, Error, SYSTEM_PROMPT, Target};
 use crate::boxed::boxed;
 use crate::buckets::OwnBehalf;
 use crate::prompting::Prompting;
+use crate::refusals::session_of_another;
 use domain::agent::Agent;
 use domain::authority::{Denies, Permissions};
 use domain::compaction::text_tokens;
@@ -41,6 +43,12 @@ impl PromptPart {
             text,
         }
     }
+}
+
+/// The agent whose prompt a user looks at, and the user's role with it.
+struct LookedAt {
+    agent: Agent,
+    role: AgentRole,
 }
 
 /// An agent with the session whose prompt is asked for.
@@ -82,11 +90,12 @@ impl Broker {
         target: &Target,
         session: Option<SessionId>,
     ) -> Result<Vec<PromptPart>, Error> {
-        let agent = self.looked_at(user, target).await?;
+        let looked_at = self.looked_at(user, target).await?;
         let session = match session {
-            Some(id) => Some(self.session_of(user, target, id).await?.0),
+            Some(id) => Some(self.looked_at_in(user, &looked_at, id).await?),
             None => None,
         };
+        let agent = looked_at.agent;
         let definition = self.definition(&agent.definition)?;
         let served = self.core.served();
         let config = match session.as_ref().and_then(|row| row.config) {
@@ -130,7 +139,7 @@ impl Broker {
     }
 
     /// Returns the agent whose prompt a user looks at.
-    async fn looked_at(&self, user: &UserId, target: &Target) -> Result<Agent, Error> {
+    async fn looked_at(&self, user: &UserId, target: &Target) -> Result<LookedAt, Error> {
         let found = match target {
             Target::Definition(_) => self.find_or_make(user, target, Right::Configure).await?,
             Target::Agent(_) | Target::Path(_) => {
@@ -141,10 +150,37 @@ impl Broker {
         match found {
             Whom::There(row, role) => {
                 may_look(role)?;
-                Ok(row.agent)
+                Ok(LookedAt {
+                    agent: row.agent,
+                    role,
+                })
             }
-            Whom::New(created) => Ok(Agent::created(&created)),
+            Whom::New(created) => Ok(LookedAt {
+                agent: Agent::created(&created),
+                role: AgentRole::Primary,
+            }),
         }
+    }
+
+    /// Returns the session of an agent for which its prompt is looked at.
+    ///
+    /// # Errors
+    /// The agent has no such session. One of another agent that the user sees is told as that.
+    async fn looked_at_in(
+        &self,
+        user: &UserId,
+        looked_at: &LookedAt,
+        id: SessionId,
+    ) -> Result<SessionRow, Error> {
+        let agent = looked_at.agent.id;
+        let row = self.store().session(id).await?;
+        if let Some(of) = row.as_ref().map(|row| row.agent)
+            && of != agent
+            && let Ok((_, other)) = self.session_of(user, &Target::Agent(of), id).await
+        {
+            return Err(session_of_another(id, &other).into());
+        }
+        Ok(visible(row, agent, user, looked_at.role, id)?)
     }
 }
 
