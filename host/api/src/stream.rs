@@ -95,7 +95,8 @@ impl StreamParams {
 /// `content_chunk` (ephemeral; void after `content_discarded` of its attempt, which clients that
 /// reconnect get too), `content_so_far` (ephemeral; the text of a reply in the middle of which you
 /// came, in place of what you show of its operation), `content_complete`; `tool_calls_detected`,
-/// `tool_executing`, `tool_progress` (ephemeral), `tool_result`; `message_complete` when a turn is
+/// `tool_executing`, `tool_progress` (ephemeral), `tool_result`; `program_tool_call` (ephemeral)
+/// when a program in a model's place calls a tool of its own; `message_complete` when a turn is
 /// stored, `stream_complete` when its run has ended; `state_change` (`status`);
 /// `session_completed`, `session_expired`, `terminated`; `error`; `heartbeat` every 15 seconds;
 /// `disconnected` when the host ends the stream.

@@ -55,6 +55,12 @@ pub enum Show {
         /// The tool's name.
         name: String,
     },
+    /// The program in a model's place has called a tool of its own. The host does not make that
+    /// call, and hears of no result.
+    OwnCall {
+        /// The tool's name.
+        name: String,
+    },
     /// Everything shown of this attempt is void.
     Discarded,
     /// A note of a running tool on its progress.
@@ -198,6 +204,7 @@ impl Live {
             Show::SoFar(_)
             | Show::Thinking(_)
             | Show::CallStarted { .. }
+            | Show::OwnCall { .. }
             | Show::Note(_)
             | Show::Performing { .. } => {}
         }

@@ -38,6 +38,8 @@ pub(crate) struct Prompting<'a> {
     pub(crate) core: &'a Arc<Core>,
     pub(crate) served: &'a Arc<Served>,
     pub(crate) definition: &'a Definition,
+    /// The model that the prompt is for; none for the host's own.
+    pub(crate) model: Option<&'a str>,
     pub(crate) denies: &'a Denies,
     pub(crate) permissions: &'a Permissions,
     pub(crate) behalf: OwnBehalf,
@@ -66,8 +68,10 @@ pub(crate) struct Listed {
 impl Prompting<'_> {
     /// Makes the sections.
     pub(crate) async fn make(&self) -> Made {
-        // The program behind an external agent is sent the user's words alone.
-        if self.definition.program().is_some() {
+        // The program behind an external agent is sent the user's words alone, and one in a model's
+        // place is told of no tools but its own.
+        let takes_tools = self.served.settings.gateway.takes_tools(self.model);
+        if self.definition.program().is_some() || !takes_tools {
             return Made::default();
         }
         let configs = &self.served.resolved_configs;

@@ -1,5 +1,6 @@
 //! The broker's refusals, in the words of the designs.
 
+use domain::agent::Agent;
 use domain::digest::Digest;
 use domain::id::{InputId, NoteId, SessionId, TurnId};
 use domain::path::PathVerdict;
@@ -50,6 +51,15 @@ pub(crate) fn spawned(agent: impl std::fmt::Display) -> Refusal {
 
 pub(crate) fn session_not_found(named: impl std::fmt::Display) -> Refusal {
     let message = format!("this agent has no session `{named}`");
+    not_found("SESSION_NOT_FOUND", message)
+}
+
+/// The refusal of a session that is another agent's, which the user sees.
+pub(crate) fn session_of_another(named: impl std::fmt::Display, other: &Agent) -> Refusal {
+    let message = format!(
+        "session `{named}` is one of another agent: `{}`, of the definition `{}`",
+        other.path, other.definition
+    );
     not_found("SESSION_NOT_FOUND", message)
 }
 

@@ -18,6 +18,13 @@ pub enum Delta {
         /// The tool's name.
         name: String,
     },
+    /// The program in the model's place has called a tool of its own.
+    OwnCall {
+        /// The call's index among those of the turn.
+        index: u32,
+        /// The tool's name.
+        name: String,
+    },
 }
 
 /// A watcher of a reply in the making. Its methods must return at once: they are called between two
@@ -74,6 +81,13 @@ impl<'a> Feed<'a> {
 
     pub(crate) fn call(&self, index: u32, name: &str) {
         self.send(Delta::CallStarted {
+            index,
+            name: name.to_owned(),
+        });
+    }
+
+    pub(crate) fn own_call(&self, index: u32, name: &str) {
+        self.send(Delta::OwnCall {
             index,
             name: name.to_owned(),
         });

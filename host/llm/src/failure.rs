@@ -143,6 +143,17 @@ pub enum Failure {
         /// The reason for its end.
         told: String,
     },
+    /// The program in the model's place could not be started, or reports an error.
+    #[error("the program of provider `{provider}` gave no reply as model `{model}`: {told}")]
+    ProgramFailed {
+        /// The provider.
+        provider: String,
+        /// The provider's name of the model.
+        model: String,
+        /// The reason, cleaned of keys and control characters, and cut. Words of the program itself
+        /// are marked as such.
+        told: String,
+    },
     /// The prompt does not fit the model. The same with a shorter thread may succeed.
     #[error("the prompt is too long for model `{model}` of provider `{provider}`")]
     TooLong {
@@ -172,7 +183,7 @@ impl Failure {
         match self {
             Self::Unavailable { .. } | Self::CutOff { .. } => "model-unavailable",
             Self::RateLimited { .. } => "model-rate-limited",
-            Self::Refused { .. } => "model-refused",
+            Self::Refused { .. } | Self::ProgramFailed { .. } => "model-refused",
             Self::Barred { .. } => "model-barred",
             Self::Garbage { .. } => "model-garbage",
             Self::TooLong { .. } => "model-prompt-too-long",
@@ -189,6 +200,7 @@ impl Failure {
             Self::Refused { .. }
             | Self::Barred { .. }
             | Self::CutOff { .. }
+            | Self::ProgramFailed { .. }
             | Self::TooLong { .. }
             | Self::Unaffordable { .. }
             | Self::UnknownModel(_) => false,
@@ -221,6 +233,7 @@ impl Failure {
             | Self::Barred { .. }
             | Self::Garbage { .. }
             | Self::CutOff { .. }
+            | Self::ProgramFailed { .. }
             | Self::TooLong { .. }
             | Self::Unaffordable { .. }
             | Self::UnknownModel(_) => self.to_string(),

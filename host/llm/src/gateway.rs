@@ -91,9 +91,6 @@ pub struct ResolvedModel {
     /// True if it or one of its fallbacks is a program, which may change the world by itself: a
     /// call of it is not repeated.
     pub is_program: bool,
-    /// True if it is given the tools of a prompt. A program has its own, whatever its fallbacks
-    /// have.
-    pub takes_tools: bool,
     /// Its highest price, whichever of them answers; none when one of them has no price.
     pub price: Option<Price>,
 }
@@ -198,9 +195,16 @@ impl Gateway {
             default_output_tokens: model.upstream.provider.default_output_tokens(),
             fallbacks: model.config.fallbacks.clone(),
             is_program: self.may_be_program(model),
-            takes_tools: !model.upstream.provider.is_program(),
             price,
         })
+    }
+
+    /// Returns whether a model is told of the tools of a prompt, and what else the host's sections
+    /// say. A program has tools of its own, whatever its fallbacks have.
+    #[must_use]
+    pub fn takes_tools(&self, model: Option<&str>) -> bool {
+        let found = self.find(model);
+        found.map_or(true, |(_, model)| !model.upstream.provider.is_program())
     }
 
     fn may_be_program(&self, model: &Model) -> bool {
@@ -526,7 +530,10 @@ impl Course<'_> {
 /// the same might do it twice.
 fn has_worked(model: &Model, failure: &Failure) -> bool {
     model.upstream.provider.is_program()
-        && matches!(failure, Failure::CutOff { .. } | Failure::Refused { .. })
+        && matches!(
+            failure,
+            Failure::CutOff { .. } | Failure::ProgramFailed { .. }
+        )
 }
 
 /// Returns the error of an attempt that the deadline ended.

@@ -54,7 +54,9 @@ impl HealthState {
             Failure::TooLong { .. } | Failure::Unaffordable { .. } | Failure::UnknownModel(_) => {
                 Self::Up
             }
-            Failure::RateLimited { .. } | Failure::Refused { .. } => Self::Refusing,
+            Failure::RateLimited { .. }
+            | Failure::Refused { .. }
+            | Failure::ProgramFailed { .. } => Self::Refusing,
             Failure::Unavailable { .. }
             | Failure::Barred { .. }
             | Failure::CutOff { .. }
@@ -94,9 +96,14 @@ pub struct ShownFailure {
 
 impl ShownFailure {
     fn of_call(failure: &Failure) -> Self {
+        let message = if let Failure::ProgramFailed { provider, .. } = failure {
+            format!("the program of provider `{provider}` gave no reply")
+        } else {
+            failure.to_string()
+        };
         Self {
             code: failure.code(),
-            message: failure.to_string(),
+            message,
         }
     }
 
@@ -117,6 +124,7 @@ impl ShownFailure {
             } => format!("provider `{provider}` sent no list of its models: {problem}"),
             Failure::Barred { .. }
             | Failure::CutOff { .. }
+            | Failure::ProgramFailed { .. }
             | Failure::TooLong { .. }
             | Failure::Unaffordable { .. }
             | Failure::UnknownModel(_) => failure.to_string(),

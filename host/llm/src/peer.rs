@@ -57,6 +57,14 @@ impl Peer<'_> {
         }
     }
 
+    pub(crate) fn program_failed(&self, told: &str) -> Failure {
+        Failure::ProgramFailed {
+            provider: self.provider.to_owned(),
+            model: self.model.to_owned(),
+            told: clean(told, self.key, CAUSE_CHARS_MAX),
+        }
+    }
+
     pub(crate) fn too_long(&self, cause: &str) -> Failure {
         Failure::TooLong {
             provider: self.provider.to_owned(),

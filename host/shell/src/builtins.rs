@@ -6,8 +6,8 @@ use crate::state::{Ended, Line};
 use crate::{edge, files, grep, jq, sort};
 
 /// Their names.
-pub(crate) const NAMES: [&str; 10] = [
-    "cat", "head", "tail", "grep", "wc", "sort", "uniq", "echo", "ls", "jq",
+pub(crate) const NAMES: [&str; 12] = [
+    "cat", "head", "tail", "grep", "wc", "sort", "uniq", "echo", "ls", "jq", "true", "false",
 ];
 
 /// Carries one out.
@@ -26,6 +26,11 @@ pub(crate) fn run(
         "uniq" => uniq(line, arguments, input),
         "echo" => echo(line, arguments),
         "jq" => jq::run(line, arguments, input),
+        "true" => Ok(Ended::default()),
+        "false" => Ok(Ended {
+            exit: 1,
+            ..Ended::default()
+        }),
         _ => ls(line, arguments),
     }
 }
@@ -59,25 +64,42 @@ fn wc(line: &mut Line<'_>, arguments: &[String], input: &str) -> Result<Ended, S
     };
     let read = texts(line, "wc", &options.others, input)?;
     let all = options.is_empty();
+    let wanted = [
+        all || options.has('l'),
+        all || options.has('w'),
+        options.has('m'),
+        all || options.has('c'),
+    ];
+    let shown = |counts: [usize; 4]| {
+        let counts = counts
+            .iter()
+            .zip(wanted)
+            .filter(|(_, is_wanted)| *is_wanted);
+        let counts: Vec<String> = counts.map(|(count, _)| count.to_string()).collect();
+        counts.join(" ")
+    };
+    let mut totals = [0_usize; 4];
     let mut out = String::new();
     for Text { path, text } in &read.texts {
         line.meter.work(text.len().saturating_mul(2))?;
         let counts = [
-            (all || options.has('l'), text.matches('\n').count()),
-            (all || options.has('w'), text.split_whitespace().count()),
-            (options.has('m'), text.chars().count()),
-            (all || options.has('c'), text.len()),
+            text.matches('\n').count(),
+            text.split_whitespace().count(),
+            text.chars().count(),
+            text.len(),
         ];
-        let shown: Vec<String> = counts
-            .into_iter()
-            .filter(|(is_wanted, _)| *is_wanted)
-            .map(|(_, count)| count.to_string())
-            .collect();
-        line.meter.push(&mut out, &shown.join(" "))?;
+        for (total, count) in totals.iter_mut().zip(counts) {
+            *total = total.saturating_add(count);
+        }
+        line.meter.push(&mut out, &shown(counts))?;
         if *path != "-" {
             line.meter.push_all(&mut out, &[" ", path])?;
         }
         line.meter.push(&mut out, "\n")?;
+    }
+    if options.others.len() > 1 {
+        line.meter
+            .push_all(&mut out, &[&shown(totals), " total\n"])?;
     }
     Ok(read.printed(out))
 }
@@ -115,16 +137,22 @@ fn uniq(line: &mut Line<'_>, arguments: &[String], input: &str) -> Result<Ended,
 }
 
 fn echo(line: &mut Line<'_>, arguments: &[String]) -> Result<Ended, Stop> {
-    let (is_whole, words) = match arguments.split_first() {
-        Some((first, words)) if first == "-n" => (false, words),
-        Some(_) | None => (true, arguments),
+    // Anything else that begins with `-` is a word, as in other shells.
+    let is_option = |word: &&String| {
+        let letters = word.strip_prefix('-').unwrap_or_default();
+        !letters.is_empty() && letters.chars().all(|letter| "neE".contains(letter))
     };
+    let count = arguments.iter().take_while(is_option).count();
+    let (options, words) = arguments.split_at(count);
+    if let Err(ended) = Options::read("echo", options, "n", "") {
+        return Ok(ended);
+    }
     let mut out = String::new();
     for (number, word) in words.iter().enumerate() {
         let between = if number == 0 { "" } else { " " };
         line.meter.push_all(&mut out, &[between, word])?;
     }
-    if is_whole {
+    if options.is_empty() {
         out.push('\n');
     }
     Ok(Ended::printed(out))

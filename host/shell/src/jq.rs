@@ -2,11 +2,13 @@
 //! counted before it takes memory.
 //!
 //! Left out are definitions, folds, labels, recursion by name, assignments, and what follows paths.
-//! There are no modules, no environment and no clock. All values of a term are made before the
-//! first is used, so `first` and `limit` make no shorter work of it.
+//! There are no modules, no environment and no clock. A filter with any of these, or with a name
+//! that is not known, is refused before anything is carried out. All values of a term are made
+//! before the first is used, so `first` and `limit` make no shorter work of it.
 
 mod formats;
 mod functions;
+mod names;
 mod paths;
 mod plain;
 mod terms;
@@ -131,6 +133,9 @@ pub(crate) fn run(line: &mut Line<'_>, arguments: &[String], input: &str) -> Res
     let Ok(term) = Parser::new(&tokens).parse(|parser| parser.term()) else {
         return Ok(Ended::failed(3, "jq: the filter cannot be read"));
     };
+    if let Err(why) = names::check(&term, &options.variables) {
+        return Ok(Ended::failed(3, format!("jq: {why}")));
+    }
     let read = texts(line, "jq", paths, input)?;
     let mut inputs = Vec::new();
     if options.has_no_input {

@@ -94,6 +94,11 @@ fn lists_variables_and_substitution_are_those_of_a_shell() {
     check("false-x 2>/dev/null || echo no", "no\n");
     check("echo a && echo b", "a\nb\n");
     check("nothing 2>/dev/null && echo a || echo b", "b\n");
+    check("nothing 2>/dev/null || true", "");
+    check(
+        "false || echo a; false; echo $?; true && echo b",
+        "a\n1\nb\n",
+    );
     check("X=1; echo $X \"$X 2\" '$X'", "1 1 2 $X\n");
     check("X=$(echo 'a  b'); echo $X; echo \"$X\"", "a b\na  b\n");
     check(

@@ -3,6 +3,7 @@
 //! host.
 
 mod keeping;
+mod telling;
 
 use agent_host_tests::guests::root;
 use agent_host_tests::process::{Folder, Host, program};

@@ -319,6 +319,22 @@ async fn the_prompt_of_a_definition_is_shown_before_there_is_an_agent_of_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_session_of_another_definition_is_told_as_that() {
+    let (_folder, host, _received) = started().await;
+    let session = Session::open(&host, "general").await;
+    // There is no agent of this definition yet, and then there is one.
+    for _ in 0..2 {
+        let path = format!("/api/agents/plain/prompt?session={}", session.id);
+        let refused = host.get(&path).await.unwrap();
+        assert_eq!(refused.status, 404, "{refused:?}");
+        assert_eq!(refused.text("code"), "SESSION_NOT_FOUND");
+        let told = refused.text("detail");
+        assert!(told.contains("of the definition `general`"), "{told}");
+        Session::open(&host, "plain").await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_agent_with_skills_is_told_of_them_and_of_the_items_that_their_tools_keep() {
     let (_folder, host, received) = started().await;
     let session = Session::open(&host, "skilled").await;

@@ -42,6 +42,15 @@ pub(super) fn check(loaded: &Loaded, findings: &mut Vec<Finding>) {
                 error(key(&format!("readFolders[{index}]")), message)
             }));
         }
+        for (index, variable) in program.environment.iter().enumerate() {
+            if !is_set(variable) {
+                let message = format!(
+                    "the host's environment variable `{variable}` is not set, or not to text, and \
+                     the program goes without it; set it where the host is started"
+                );
+                findings.push(warning(key(&format!("environment[{index}]")), message));
+            }
+        }
         for folder in llm::program::SYSTEM_READ {
             let own = own_of_host(loaded, Path::new(folder), Access::ReadOnly);
             findings.extend(own.map(|own| {
@@ -59,6 +68,15 @@ pub(super) fn check(loaded: &Loaded, findings: &mut Vec<Finding>) {
             findings.push(warning(key("enabled"), gap));
         }
     }
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the configuration names the variables that are handed on, and this is where they are \
+              looked for"
+)]
+fn is_set(variable: &str) -> bool {
+    std::env::var(variable).is_ok()
 }
 
 /// Returns why a folder is not to be granted to a program.

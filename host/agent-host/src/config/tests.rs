@@ -447,6 +447,24 @@ fn a_program_is_granted_no_folder_of_the_machine_or_the_host() {
 }
 
 #[test]
+fn a_variable_that_is_not_set_for_a_program_is_told() {
+    let found = findings(
+        "[providers.coder]\nkind = \"codex-cli\"\n[providers.coder.program]\n\
+         path = \"/usr/bin/codex\"\nfolder = \"/srv/work\"\nhome = \"/srv/homes\"\n\
+         environment = [\"PATH\", \"A_VARIABLE_THAT_NOBODY_SETS\"]\n",
+    );
+    let told: Vec<_> = found
+        .iter()
+        .filter(|(_, key, _)| key.starts_with("providers.coder.program.environment"))
+        .collect();
+    assert_eq!(told.len(), 1, "{found:?}");
+    let (severity, key, message) = told[0];
+    assert_eq!(*severity, Severity::Warning);
+    assert_eq!(key, "providers.coder.program.environment[1]");
+    assert!(message.contains("A_VARIABLE_THAT_NOBODY_SETS"), "{message}");
+}
+
+#[test]
 fn a_key_where_every_program_reads_is_refused() {
     for (key, is_refused) in [
         ("/usr/local/etc/agent-host/key", true),

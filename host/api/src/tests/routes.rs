@@ -267,6 +267,7 @@ fn every_frame_of_an_event_stream_is_described_under_its_name() {
         "file_uploaded",
         "heartbeat",
         "message_complete",
+        "program_tool_call",
         "reset",
         "run_resumed",
         "run_started",

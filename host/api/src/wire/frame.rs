@@ -18,7 +18,9 @@ pub(crate) fn frame(frame: &Frame) -> (&'static str, Value) {
         Show::Text(text) => delta(json!({ "kind": "text", "text": text })),
         Show::SoFar(text) => delta(json!({ "kind": "so_far", "text": text.concat() })),
         Show::Thinking(text) => delta(json!({ "kind": "thinking", "text": text })),
-        Show::CallStarted { name } => delta(json!({ "kind": "call_started", "name": name })),
+        Show::CallStarted { name } | Show::OwnCall { name } => {
+            delta(json!({ "kind": "call_started", "name": name }))
+        }
         Show::Note(text) => delta(json!({ "kind": "note", "text": text })),
         Show::Performing { what } => delta(json!({ "kind": "performing", "what": what })),
         Show::Discarded => (EphemeralName::AttemptDiscarded, json!({})),

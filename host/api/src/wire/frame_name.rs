@@ -280,6 +280,12 @@ frames! {
             /// The text of the note.
             message: String,
         }
+        /// The program in a model's place has called a tool of its own. The host does not make the
+        /// call, so that no result follows; void after `content_discarded` of its attempt.
+        shown ProgramToolCall = "program_tool_call" {
+            /// The program's name of the tool.
+            tool: String,
+        }
         /// The outcome of a tool call.
         stored ToolResult = "tool_result" {
             /// The operation.

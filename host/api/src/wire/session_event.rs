@@ -288,6 +288,7 @@ pub(crate) fn session_frame(frame: &Frame) -> Option<SessionEvent> {
         Show::SoFar(text) => (FrameName::ContentSoFar, json!({ "content": text.concat() })),
         Show::Discarded => (FrameName::ContentDiscarded, json!({})),
         Show::Note(text) => (FrameName::ToolProgress, json!({ "message": text })),
+        Show::OwnCall { name } => (FrameName::ProgramToolCall, json!({ "tool": name })),
         Show::Thinking(_) | Show::CallStarted { .. } | Show::Performing { .. } => return None,
     };
     let data = json!({

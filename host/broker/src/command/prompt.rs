@@ -1,10 +1,12 @@
 //! The prompt of an agent as a model would get it now, section by section.
 
 use super::agents::Whom;
+use super::sessions::visible;
 use super::{Broker, Error, SYSTEM_PROMPT, Target};
 use crate::boxed::boxed;
 use crate::buckets::OwnBehalf;
 use crate::prompting::Prompting;
+use crate::refusals::session_of_another;
 use domain::agent::Agent;
 use domain::authority::{Denies, Permissions};
 use domain::compaction::text_tokens;
@@ -41,6 +43,12 @@ impl PromptPart {
             text,
         }
     }
+}
+
+/// The agent whose prompt a user looks at, and the user's role with it.
+struct LookedAt {
+    agent: Agent,
+    role: AgentRole,
 }
 
 /// An agent with the session whose prompt is asked for.
@@ -82,11 +90,12 @@ impl Broker {
         target: &Target,
         session: Option<SessionId>,
     ) -> Result<Vec<PromptPart>, Error> {
-        let agent = self.looked_at(user, target).await?;
+        let looked_at = self.looked_at(user, target).await?;
         let session = match session {
-            Some(id) => Some(self.session_of(user, target, id).await?.0),
+            Some(id) => Some(self.looked_at_in(user, &looked_at, id).await?),
             None => None,
         };
+        let agent = looked_at.agent;
         let definition = self.definition(&agent.definition)?;
         let served = self.core.served();
         let config = match session.as_ref().and_then(|row| row.config) {
@@ -103,10 +112,13 @@ impl Broker {
             session: session.as_ref(),
             persona,
         };
+        let own = asked.session.and_then(|row| row.model.as_deref());
+        let kind = agent.kind.unwrap_or(PathKind::Agent);
         let prompting = Prompting {
             core: &self.core,
             served: &served,
             definition: &definition,
+            model: own.or_else(|| served.settings.paths.model_of(kind, &definition)),
             denies: &asked.denies(),
             permissions: &asked.permissions(),
             behalf: OwnBehalf {
@@ -120,23 +132,14 @@ impl Broker {
         };
         let base = own_base(&agent, &definition, persona, config.as_ref())
             .unwrap_or_else(|| definition.prompt());
-        let own = asked.session.and_then(|row| row.model.as_deref());
-        let kind = agent.kind.unwrap_or(PathKind::Agent);
-        let model = own.or_else(|| served.settings.paths.model_of(kind, &definition));
-        // A program in a model's place has tools of its own, and is told of no others.
-        let route = served.settings.gateway.resolve(model);
-        let sections = match route.is_ok_and(|route| !route.takes_tools) {
-            true => Vec::new(),
-            false => Box::pin(prompting.make()).await.sections,
-        };
-        let sections = sections.into_iter();
+        let sections = Box::pin(prompting.make()).await.sections.into_iter();
         let parts = std::iter::once(PromptPart::new(BASE, base))
             .chain(sections.map(|section| PromptPart::new(section.name.as_str(), section.text)));
         Ok(parts.collect())
     }
 
     /// Returns the agent whose prompt a user looks at.
-    async fn looked_at(&self, user: &UserId, target: &Target) -> Result<Agent, Error> {
+    async fn looked_at(&self, user: &UserId, target: &Target) -> Result<LookedAt, Error> {
         let found = match target {
             Target::Definition(_) => self.find_or_make(user, target, Right::Configure).await?,
             Target::Agent(_) | Target::Path(_) => {
@@ -147,10 +150,37 @@ impl Broker {
         match found {
             Whom::There(row, role) => {
                 may_look(role)?;
-                Ok(row.agent)
+                Ok(LookedAt {
+                    agent: row.agent,
+                    role,
+                })
             }
-            Whom::New(created) => Ok(Agent::created(&created)),
+            Whom::New(created) => Ok(LookedAt {
+                agent: Agent::created(&created),
+                role: AgentRole::Primary,
+            }),
         }
+    }
+
+    /// Returns the session of an agent for which its prompt is looked at.
+    ///
+    /// # Errors
+    /// The agent has no such session. One of another agent that the user sees is told as that.
+    async fn looked_at_in(
+        &self,
+        user: &UserId,
+        looked_at: &LookedAt,
+        id: SessionId,
+    ) -> Result<SessionRow, Error> {
+        let agent = looked_at.agent.id;
+        let row = self.store().session(id).await?;
+        if let Some(of) = row.as_ref().map(|row| row.agent)
+            && of != agent
+            && let Ok((_, other)) = self.session_of(user, &Target::Agent(of), id).await
+        {
+            return Err(session_of_another(id, &other).into());
+        }
+        Ok(visible(row, agent, user, looked_at.role, id)?)
     }
 }
 

@@ -317,7 +317,6 @@ mod tests {
             default_output_tokens,
             fallbacks: Vec::new(),
             is_program: false,
-            takes_tools: true,
             price: None,
         }
     }

@@ -38,6 +38,7 @@ pub(super) struct Sectioned {
     /// The configuration as a whole, by which its persona's lists follow.
     configuration: Option<Digest>,
     panels: Option<PanelInventory>,
+    model: Option<String>,
     made: Made,
 }
 
@@ -47,7 +48,8 @@ impl Sectioned {
         (self.inputs == started.claimed
             && self.config == started.resolved_config
             && self.configuration == started.configuration
-            && self.panels.as_ref() == panels)
+            && self.panels.as_ref() == panels
+            && self.model == started.model)
             .then(|| self.made.clone())
     }
 }
@@ -76,6 +78,7 @@ impl SessionContext {
                     core: &self.core,
                     served: &self.served,
                     definition,
+                    model: started.model.as_deref(),
                     denies: &started.denies,
                     permissions: &started.permissions,
                     behalf: (&started).into(),
@@ -87,6 +90,7 @@ impl SessionContext {
                     config: started.resolved_config,
                     configuration: started.configuration,
                     panels,
+                    model: started.model.clone(),
                     made: made.clone(),
                 });
                 made

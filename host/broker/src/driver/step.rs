@@ -380,8 +380,11 @@ impl SessionContext {
         };
         let resolved = self.resolve(asked, &step.result).await?;
         let untrusted = driving.run.is_untrusted_with(&prepared.intake);
-        let model_failure = driving.run.model_failure(&prepared.intake.settled);
-        let cause = Cause::of(&step.result.decision, model_failure);
+        let settled = &prepared.intake.settled;
+        let mut cause = Cause::of(&step.result.decision, driving.run.model_failure(settled));
+        if let Some(Cause::Failed { reason, .. }) = &mut cause {
+            *reason = driving.run.given_up(reason, settled);
+        }
         let taken = Taken {
             basis: prepared.frozen.basis,
             intake: prepared.intake,

@@ -284,9 +284,8 @@ impl Model<'_> {
         let (Toolset::All, Some(frozen)) = (&self.request.tools, self.started.sections) else {
             return Ok(system);
         };
-        let gateway = self.gateway(self.request.model.as_deref());
-        let asked = gateway.resolve(self.request.model.as_deref());
-        if asked.is_ok_and(|route| !route.takes_tools) {
+        let model = self.request.model.as_deref();
+        if !self.gateway(model).takes_tools(model) {
             return Ok(system);
         }
         let gone = || PromptError::Missing("what this turn's prompts say of its tools".to_owned());

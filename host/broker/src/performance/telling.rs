@@ -80,7 +80,7 @@ impl<'a> Telling<'a> {
             let (kind, text) = match delta {
                 Delta::Text(text) => ("text", Some(text)),
                 Delta::Thinking(text) => ("thinking", Some(text)),
-                Delta::CallStarted { name, .. } => {
+                Delta::CallStarted { name, .. } | Delta::OwnCall { name, .. } => {
                     return event
                         .with("kind", "call_started")
                         .with("tool", visible(name, TOOL_CHARS_MAX));

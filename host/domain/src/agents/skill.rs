@@ -19,7 +19,7 @@ pub use folder::{
 
 use super::definition::{Definition, ToolExposure};
 use crate::access::tool::{EffectClass, ToolDefinition};
-use crate::values::shown::visible;
+use crate::values::shown::{first_sentence, visible};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -260,11 +260,11 @@ pub fn bash() -> ToolDefinition {
              `&&`, `||`, `;`, quotes, `NAME=value`, `$NAME`, `$(command)`, `2>&1`; no loops, \
              `${{…}}`, and outside of quotes no `{{…}}` or `*`. Commands: cat, head and tail (-n -c), \
              grep (-E -F -i -v -n -c -l -q -o -w -r -h -H -s -e -A -B -C), wc, sort (-r -n -u -f -k \
-             -t), uniq (-c -d -u), echo, ls (-l -R), jq (-r -j -c -n -s -e --arg --argjson; no def, \
-             reduce, foreach, assignments such as `|=`, del, path functions, dates, @base64); no sed, \
-             awk, cut, tr, find. Each skill has a command: `<id>-cli <tool> --flag value`, \
-             `<id>-cli <tool> --json '{{…}}'`, `<id>-cli [<tool>] --help`. Read the SKILL.md of a \
-             skill before you use it."
+             -t), uniq (-c -d -u), echo (-n), ls (-l -R), true, false, jq (-r -j -c -n -s -e --arg \
+             --argjson; no def, reduce, foreach, assignments such as `|=`, del, path functions, \
+             dates, @base64); no sed, awk, cut, tr, find. Each skill has a command: `<id>-cli \
+             <tool> --flag value`, `<id>-cli <tool> --json '{{…}}'`, `<id>-cli [<tool>] --help`. \
+             Read the SKILL.md of a skill before you use it."
         ),
         arguments: json!({
             "type": "object",
@@ -289,7 +289,7 @@ pub fn bash() -> ToolDefinition {
 fn generated(id: &str, tools: Vec<ToolDefinition>) -> Skill {
     let sentences: Vec<String> = tools
         .iter()
-        .map(|tool| first_sentence(&tool.description))
+        .map(|tool| visible(first_sentence(&tool.description), SENTENCE_CHARS_MAX))
         .collect();
     let told = format!("The tools of `{id}`. {}", sentences.join(" "));
     let description = visible(&told, GENERATED_CHARS_MAX);
@@ -324,11 +324,4 @@ fn command_text(skill: &Skill) -> String {
         skill.command(),
         names.join(", ")
     )
-}
-
-fn first_sentence(text: &str) -> String {
-    let line = text.trim().lines().next().unwrap_or_default();
-    let end = line.find(". ").map_or(line.len(), |at| at + 1);
-    let sentence = line.get(..end).unwrap_or(line);
-    visible(sentence, SENTENCE_CHARS_MAX)
 }

@@ -45,9 +45,36 @@ pub fn visible(text: &str, chars_max: usize) -> String {
     visible
 }
 
+/// Returns the first sentence of a text's first line, with its full stop. No sentence ends before a
+/// small letter: that is an abbreviation such as `e.g.`.
+#[must_use]
+pub fn first_sentence(text: &str) -> &str {
+    let line = text.trim().lines().next().unwrap_or_default();
+    let end = line.match_indices(". ").find(|(at, stop)| {
+        let next = line.get(at + stop.len()..).unwrap_or_default();
+        !next.starts_with(char::is_lowercase)
+    });
+    end.and_then(|(at, _)| line.get(..=at)).unwrap_or(line)
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{is_hidden, visible};
+    use super::{first_sentence, is_hidden, visible};
+
+    #[test]
+    fn a_sentence_does_not_end_at_an_abbreviation() {
+        for (text, expected) in [
+            (
+                "Adds a note, e.g. of a call. And more.",
+                "Adds a note, e.g. of a call.",
+            ),
+            ("  One line\nand another. More.", "One line"),
+            ("Ends. Ümlaut.", "Ends."),
+            ("", ""),
+        ] {
+            assert_eq!(first_sentence(text), expected);
+        }
+    }
 
     #[test]
     fn what_nobody_sees_is_hidden_and_what_people_write_is_not() {

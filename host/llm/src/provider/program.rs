@@ -83,8 +83,8 @@ impl Cli {
         }
     }
 
-    /// Returns the variables that lead to the program's own home, with its place in a home.
-    fn own_home(self) -> (&'static str, &'static str) {
+    /// Returns the variable that leads to the program's own home, with its place in a home.
+    pub(crate) fn own_home(self) -> (&'static str, &'static str) {
         match self {
             Self::Claude => ("CLAUDE_CONFIG_DIR", ".claude"),
             Self::Codex => ("CODEX_HOME", ".codex"),
@@ -285,7 +285,7 @@ impl Exchange<'_> {
 
     /// Returns the keeper, if the program may be started.
     fn permitted(&self) -> Result<&Keeper, AttemptError> {
-        let refused = |told| self.failure(Stage::Unsent, self.peer.refused(0, told));
+        let refused = |told| self.failure(Stage::Unsent, self.peer.program_failed(told));
         if !self.program.config.enabled {
             return Err(refused(
                 "its program is not switched on; whoever runs the host sets `program.enabled` of \
@@ -302,7 +302,7 @@ impl Exchange<'_> {
         if system.len() > SYSTEM_BYTES_MAX || system.contains('\0') {
             let told = "the system prompt is longer than 96 KiB, or has a NUL in it, and it is an \
                         argument of the program";
-            return Err(self.failure(Stage::Unsent, self.peer.refused(0, told)));
+            return Err(self.failure(Stage::Unsent, self.peer.program_failed(told)));
         }
         let homeless = |error: std::io::Error| {
             let told = format!("its home cannot be used: {error}");
@@ -370,7 +370,7 @@ impl Exchange<'_> {
             }
         };
         let mut protocol = program.cli.protocol(&turn);
-        let talk = talk(&mut running, protocol.as_mut(), feed);
+        let talk = talk(&mut running, protocol.as_mut(), feed, &program.redactor);
         let ended = timeout_at(until, talk).await.unwrap_or(Ended::OutOfTime);
         if matches!(ended, Ended::Done) {
             finish(&mut running, program.config.limits.grace_ms).await;
@@ -386,10 +386,10 @@ impl Exchange<'_> {
             .map(Box::new);
         let error = match ended {
             Ended::Done => return self.answer(gathered, prepared),
-            Ended::Failed(words) => self.failure(Stage::Begun, self.peer.refused(0, &words)),
+            Ended::Failed(words) => self.failure(Stage::Begun, self.reported(&words)),
             // A program can end with the same code, so that even this is not tried again.
             Ended::CutOff(_) if matches!(exit, Exit::NotConfined | Exit::NotStarted) => {
-                self.failure(Stage::Asked, self.peer.refused(0, &told))
+                self.failure(Stage::Asked, self.peer.program_failed(&told))
             }
             Ended::CutOff(_) | Ended::OutOfTime => {
                 self.failure(Stage::Begun, self.peer.cut_off(&told))
@@ -399,6 +399,12 @@ impl Exchange<'_> {
             told_usage,
             ..error
         })
+    }
+
+    /// Returns the failure of a program that reports one in its own words.
+    fn reported(&self, words: &str) -> Failure {
+        let told = format!("the program reports: {:?}", self.clean(words));
+        self.peer.program_failed(&told)
     }
 
     fn unstarted(&self, told: &str) -> AttemptError {
@@ -495,7 +501,12 @@ impl Exchange<'_> {
 }
 
 /// Talks with a program until the turn has ended.
-async fn talk(running: &mut Running, protocol: &mut dyn Protocol, feed: &Feed<'_>) -> Ended {
+async fn talk(
+    running: &mut Running,
+    protocol: &mut dyn Protocol,
+    feed: &Feed<'_>,
+    redactor: &Redactor,
+) -> Ended {
     let mut said = protocol.opening();
     loop {
         for piece in said {
@@ -503,7 +514,7 @@ async fn talk(running: &mut Running, protocol: &mut dyn Protocol, feed: &Feed<'_
             match piece {
                 Said::Text(text) => feed.text(&text),
                 Said::Thinking(text) => feed.thinking(&text),
-                Said::Call(index, name) => feed.call(index, &name),
+                Said::Call(index, name) => feed.own_call(index, &redactor.text(&name)),
                 Said::Write(text) => drop(running.write(&text).await),
                 Said::Close => drop(running.close_input().await),
             }

@@ -4,6 +4,8 @@
 use crate::setting::prompt;
 use agent_host_llm::{Config, Gateway, NoDeltas};
 use serde_json::{Value, json};
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use tempfile::TempDir;
 
@@ -13,8 +15,11 @@ fn scene() -> TempDir {
     for name in ["work", "work/inner", "bin"] {
         std::fs::create_dir(dir.path().join(name)).unwrap();
     }
-    for name in ["bin/claude", "work/claude"] {
-        std::fs::write(dir.path().join(name), "#!/bin/sh\n").unwrap();
+    for name in ["bin/claude", "bin/text", "work/claude"] {
+        let mode = if name == "bin/text" { 0o644 } else { 0o755 };
+        let path = dir.path().join(name);
+        std::fs::write(&path, "#!/bin/sh\n").unwrap();
+        std::fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
     }
     dir
 }
@@ -154,6 +159,46 @@ fn every_mistake_of_a_program_is_named_by_its_key() {
         let error = set_up(dir.path(), config(kind, &more, program)).unwrap_err();
         assert!(error.contains(told), "{kind} {more} {program}: {error}");
     }
+}
+
+#[test]
+fn what_a_program_would_misread_or_reach_elsewhere_is_named_by_its_key() {
+    let dir = scene();
+    for (kind, program, told) in [
+        ("claude-cli", json!({ "path": "bin/text" }), "program.path"),
+        (
+            "pi-cli",
+            json!({ "tools": ["read", ""] }),
+            "program.tools[1]",
+        ),
+        ("pi-cli", json!({ "tools": ["--x"] }), "program.tools[0]"),
+        (
+            "pi-cli",
+            json!({ "variables": { "HOME": "/srv" } }),
+            "program.variables.HOME",
+        ),
+        (
+            "pi-cli",
+            json!({ "environment": ["LANG", "TMPDIR"] }),
+            "program.environment[1]",
+        ),
+        (
+            "claude-cli",
+            json!({ "variables": { "CLAUDE_CONFIG_DIR": "/x" } }),
+            "program.variables.CLAUDE_CONFIG_DIR",
+        ),
+        (
+            "codex-cli",
+            json!({ "variables": { "CODEX_HOME": "/x" } }),
+            "program.variables.CODEX_HOME",
+        ),
+    ] {
+        let error = set_up(dir.path(), config(kind, &json!({}), &program)).unwrap_err();
+        let told = format!("`providers.p.{told}`");
+        assert!(error.contains(&told), "{kind} {program}: {error}");
+    }
+    let fine = json!({ "variables": { "PATH": "/bin" }, "tools": ["Bash(git log:*)"] });
+    set_up(dir.path(), config("claude-cli", &json!({}), &fine)).unwrap();
 }
 
 #[test]

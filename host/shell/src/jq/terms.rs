@@ -13,9 +13,6 @@ use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-/// Terms within terms that are carried out. Each takes some of the stack.
-const DEPTH_MAX: usize = 512;
-
 /// The values that a term gives, in order.
 pub(super) type Values = Result<Vec<Value>, Halt>;
 
@@ -52,12 +49,11 @@ pub(super) struct Filter<'m> {
     pub(super) meter: &'m mut Meter,
     /// The patterns that were compiled, by their text and whether case is ignored.
     pub(super) patterns: BTreeMap<(String, bool), Rc<Searched>>,
-    /// The number of terms around the one that is carried out.
-    depth: usize,
 }
 
-fn not_here<T>(what: &str) -> Result<T, Halt> {
-    raised(format!("{what} is not read here"))
+/// Returns the error for a construct that no filter has once its names are checked.
+fn unchecked<T>() -> Result<T, Halt> {
+    raised("the filter was not checked")
 }
 
 impl<'m> Filter<'m> {
@@ -65,7 +61,6 @@ impl<'m> Filter<'m> {
         Self {
             meter,
             patterns: BTreeMap::new(),
-            depth: 0,
         }
     }
 
@@ -84,18 +79,6 @@ impl<'m> Filter<'m> {
     /// Returns the values of a term for one input.
     pub(super) fn values(&mut self, term: &Term<&str>, scope: Scope<'_>) -> Values {
         self.meter.work(VALUE_BYTES)?;
-        if self.depth >= DEPTH_MAX {
-            return raised(format!(
-                "the filter has more than {DEPTH_MAX} terms within each other"
-            ));
-        }
-        self.depth += 1;
-        let values = self.values_of(term, scope);
-        self.depth -= 1;
-        values
-    }
-
-    fn values_of(&mut self, term: &Term<&str>, scope: Scope<'_>) -> Values {
         match term {
             Term::Id => Ok(vec![self.copy(scope.input)?]),
             Term::Recurse => self.all_below(scope.input),
@@ -130,9 +113,7 @@ impl<'m> Filter<'m> {
             Term::Call(name, arguments) => self.call(name, arguments, scope),
             Term::Var(name) => Ok(vec![self.copy(scope.variable(name)?)?]),
             Term::Path(inner, path) => self.followed(inner, &path.0, scope),
-            Term::Label(..) | Term::Break(_) => not_here("label"),
-            Term::Fold(name, ..) => not_here(name),
-            Term::Def(..) => not_here("def"),
+            Term::Label(..) | Term::Break(_) | Term::Fold(..) | Term::Def(..) => unchecked(),
         }
     }
 
@@ -192,46 +173,26 @@ impl<'m> Filter<'m> {
     ) -> Values {
         let mut objects = vec![Value::Object(Map::new())];
         for (key, value) in entries {
+            // A variable by itself is the value, under its name.
+            let keys = match (key, value) {
+                (Term::Var(name), None) => vec![Value::from(name.trim_start_matches('$'))],
+                (key, _) => self.values(key, scope)?,
+            };
             let mut longer = Vec::new();
-            for key in self.keys(key, scope)? {
-                if !key.is_string() {
-                    return raised(format!("{} cannot be an object's key", kind(&key)));
+            for name in keys {
+                if !name.is_string() {
+                    return raised(format!("{} cannot be an object's key", kind(&name)));
                 }
-                let values = match value {
-                    Some(value) => self.values(value, scope)?,
-                    None => vec![self.under(entries, &key, scope)?],
+                let values = match (key, value) {
+                    (_, Some(value)) => self.values(value, scope)?,
+                    (Term::Var(_), None) => self.values(key, scope)?,
+                    (_, None) => vec![self.copy(indexed(scope.input, &name)?)?],
                 };
-                longer.extend(self.longer(&objects, &key, &values)?);
+                longer.extend(self.longer(&objects, &name, &values)?);
             }
             objects = longer;
         }
         Ok(objects)
-    }
-
-    /// Returns the keys that a term gives; that of a variable is its name.
-    fn keys(&mut self, key: &Term<&str>, scope: Scope<'_>) -> Values {
-        match key {
-            Term::Var(name) => Ok(vec![Value::from(name.trim_start_matches('$'))]),
-            key => self.values(key, scope),
-        }
-    }
-
-    /// Returns the value of an entry that has only a key: the variable's, or the input's.
-    fn under(
-        &mut self,
-        entries: &[(Term<&str>, Option<Term<&str>>)],
-        key: &Value,
-        scope: Scope<'_>,
-    ) -> Result<Value, Halt> {
-        let name = format!("${}", key.as_str().unwrap_or_default());
-        let is_variable = entries
-            .iter()
-            .any(|entry| matches!(entry, (Term::Var(it), None) if *it == name));
-        if is_variable {
-            return self.copy(scope.variable(&name)?);
-        }
-        let value = indexed(scope.input, key)?;
-        self.copy(value)
     }
 
     /// Returns each object with each value under a key.
@@ -279,7 +240,7 @@ impl<'m> Filter<'m> {
                     };
                     all.extend(self.values(to.1, scope)?);
                 }
-                Some(_) => return not_here("a pattern after `as`"),
+                Some(_) => return unchecked(),
             }
         }
         Ok(all)
@@ -329,10 +290,11 @@ impl<'m> Filter<'m> {
                 meter.work(weight(left).min(weight(right)))?;
                 Ok(Value::Bool(compared(*cmp, left, right)))
             }),
-            BinaryOp::Pipe(_) => not_here("this pipe"),
-            BinaryOp::Assign | BinaryOp::Update | BinaryOp::UpdateMath(_) | BinaryOp::UpdateAlt => {
-                not_here("an assignment")
-            }
+            BinaryOp::Pipe(_)
+            | BinaryOp::Assign
+            | BinaryOp::Update
+            | BinaryOp::UpdateMath(_)
+            | BinaryOp::UpdateAlt => unchecked(),
         }
     }
 

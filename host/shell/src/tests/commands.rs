@@ -30,6 +30,31 @@ fn head_and_tail_read_one_number_and_refuse_what_they_would_misread() {
 }
 
 #[test]
+fn echo_takes_n_as_other_shells_do_and_refuses_what_it_would_print() {
+    check("echo -n -n a", "a");
+    check("echo -nn a b", "a b");
+    check("echo -n", "");
+    check("echo a -n", "a -n\n");
+    check("echo -x --n - -5", "-x --n - -5\n");
+    for command in ["echo -e 'a\\tb'", "echo -ne x", "echo -n -e x", "echo -E x"] {
+        assert!(err(command).contains("options are: -n"), "{command}");
+    }
+}
+
+#[test]
+fn wc_of_several_files_ends_with_their_total() {
+    check(
+        "wc -l guide/references/lines.txt guide/SKILL.md",
+        "3 guide/references/lines.txt\n5 guide/SKILL.md\n8 total\n",
+    );
+    check(
+        "wc guide/references/lines.txt",
+        "3 3 6 guide/references/lines.txt\n",
+    );
+    check("echo abc | wc -c - -", "4\n4\n8 total\n");
+}
+
+#[test]
 fn lines_are_sorted_by_fields() {
     let sorted = |options: &str, expected: &str| {
         check(&format!("{LINES}; echo \"$X\" | sort {options}"), expected);
@@ -90,6 +115,41 @@ fn jq_replaces_texts_and_finds_their_place() {
     check(
         "jq -nc '[3,1,2]|[sort,min,max,(unique|length)]'",
         "[[1,2,3],1,3,3]\n",
+    );
+}
+
+#[test]
+fn jq_refuses_unknown_names_before_anything_is_carried_out() {
+    for (filter, told) in [
+        ("nofunc?", "no function nofunc/0"),
+        ("1|sub(\"a\")? // \"none\"", "no function sub/1"),
+        ("[]|map(nope(.))", "no function nope/1"),
+        ("try $nope catch .", "no variable $nope"),
+        ("(1 as $x|$x), $x?", "no variable $x"),
+        ("[]|map({$nope})", "no variable $nope"),
+        ("[]|.[$nope:]", "no variable $nope"),
+        ("try @base64 catch .", "no function @base64/0"),
+        ("\"\\(nofunc)\"?", "no function nofunc/0"),
+        ("try (.a = 1) catch .", "an assignment is not read here"),
+        (
+            "reduce .[] as $x (0; .+$x)? // 1",
+            "reduce is not read here",
+        ),
+        ("def f: 1; 2", "def is not read here"),
+        ("[]|map(. as [$a]|$a)", "a pattern after `as`"),
+        ("if true then 1 else nofunc end", "no function nofunc/0"),
+    ] {
+        let output = output(&format!("jq -n '{filter}'"));
+        assert_eq!((output.out.as_str(), output.exit), ("", 3), "{filter}");
+        assert!(output.err.contains(told), "{filter}: {}", output.err);
+    }
+    check(
+        "jq -nc --arg a 1 '[2 as $b|$a,$b,(3 as $b|$b),$b]'",
+        "[\"1\",2,3,2]\n",
+    );
+    check(
+        "jq -nc '\"k\" as $x|{$x},{$x:1}'",
+        "{\"x\":\"k\"}\n{\"k\":1}\n",
     );
 }
 

@@ -120,6 +120,7 @@ impl DeltaSink for Watchers<'_> {
             Delta::Text(text) => Show::Text(text),
             Delta::Thinking(text) => Show::Thinking(text),
             Delta::CallStarted { name, .. } => Show::CallStarted { name },
+            Delta::OwnCall { name, .. } => Show::OwnCall { name },
         };
         self.show(attempt, seq, show);
     }

@@ -121,6 +121,21 @@ fn a_components_skill_is_made_from_its_tools() {
 }
 
 #[test]
+fn a_components_skill_says_what_its_tools_do_past_an_abbreviation() {
+    let agent = definition(&json!({ "toolExposure": "skills" }));
+    let described = ToolDefinition {
+        description: "Adds a note, e.g. of a call. Give it a title.".to_owned(),
+        ..tool("notes_add")
+    };
+    let components = BTreeMap::from([("notes".to_owned(), vec![described])]);
+    let listings = skills_of(&agent, components, &[]).listings();
+    assert_eq!(
+        listings[0].description,
+        "The tools of `notes`. Adds a note, e.g. of a call."
+    );
+}
+
+#[test]
 fn a_model_is_told_what_it_may_give_for_a_flag() {
     let tool: ToolDefinition = serde_json::from_value(json!({
         "name": "notes_add", "description": "Adds a note.", "effect": "idempotent",

@@ -244,6 +244,7 @@ impl Saying {
                 self.place(own(parts));
             }
             Decision::Fail { reason } => {
+                let reason = run.given_up(reason, &taken.intake.settled);
                 let text = format!("The turn failed: {reason}");
                 self.place(Draft::text(Role::Notice, "host", text));
             }

@@ -108,16 +108,8 @@ impl Run {
     /// hears. Codes that not only models' calls end with are left out.
     #[must_use]
     pub fn model_failure<'a>(&'a self, arrived: &'a [Settlement]) -> Option<&'a str> {
-        let arrived = arrived.iter().filter_map(|settlement| {
-            let open = self.open.get(&settlement.operation)?;
-            Some((&open.operation, settlement))
-        });
-        self.untold
-            .iter()
-            .map(|told| (&told.0, &told.1))
-            .chain(arrived)
-            .filter(|(operation, _)| matches!(operation.performer, Performer::Model { .. }))
-            .filter_map(|(_, settlement)| match &settlement.outcome {
+        self.of_models(arrived)
+            .filter_map(|settlement| match &settlement.outcome {
                 OperationOutcome::Failed { failure } => Some(failure.code.as_str()),
                 _ => None,
             })
@@ -127,6 +119,34 @@ impl Run {
                     Some(ErrorCategory::LlmRequestFailed | ErrorCategory::LlmStreamFailed)
                 )
             })
+    }
+
+    /// Returns the reason for which the agent gives up, as people are told it. The agent does not
+    /// know why a program in a model's place was cut off; the outcomes that it heard say that.
+    #[must_use]
+    pub fn given_up(&self, reason: &str, arrived: &[Settlement]) -> String {
+        let unknown = self
+            .of_models(arrived)
+            .filter(|settlement| settlement.outcome == OperationOutcome::Unknown)
+            .find_map(|settlement| settlement.attempts.last()?.error.as_deref());
+        match unknown {
+            Some(told) => format!("{reason}: {told}"),
+            None => reason.to_owned(),
+        }
+    }
+
+    /// Returns the outcomes of calls of models among those that the next step hears.
+    fn of_models<'a>(&'a self, arrived: &'a [Settlement]) -> impl Iterator<Item = &'a Settlement> {
+        let arrived = arrived.iter().filter_map(move |settlement| {
+            let open = self.open.get(&settlement.operation)?;
+            Some((&open.operation, settlement))
+        });
+        self.untold
+            .iter()
+            .map(|told| (&told.0, &told.1))
+            .chain(arrived)
+            .filter(|(operation, _)| matches!(operation.performer, Performer::Model { .. }))
+            .map(|(_, settlement)| settlement)
     }
 }
 

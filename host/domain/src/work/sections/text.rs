@@ -5,7 +5,7 @@ use crate::access::artifact::ArtifactItem;
 use crate::access::tool::ToolDefinition;
 use crate::agents::authority::is_system;
 use crate::agents::skill::SkillListing;
-use crate::values::shown::visible;
+use crate::values::shown::{first_sentence, visible};
 use crate::work::basis::Peer;
 use crate::work::panels::{Panel, PanelInventory};
 use std::fmt::Write;
@@ -183,13 +183,7 @@ fn listed(heading: &str, lines: impl Iterator<Item = String>) -> Option<String> 
 
 /// Returns the first sentence of a description.
 fn short(description: &str) -> String {
-    let first = description.trim().lines().next().unwrap_or_default();
-    // No sentence ends before a small letter: that is an abbreviation such as `e.g.`.
-    let end = first.match_indices(". ").find(|(at, stop)| {
-        let next = first.get(at + stop.len()..).unwrap_or_default();
-        !next.starts_with(char::is_lowercase)
-    });
-    let sentence = end.map_or(first, |(at, _)| first.get(..at).unwrap_or(first));
+    let sentence = first_sentence(description);
     let sentence = sentence.trim_end().trim_end_matches('.');
     visible(sentence, SHORT_CHARS_MAX)
 }

@@ -5,6 +5,7 @@ use crate::config::{ConfigError, ConfigProblem, ProgramConfig, ProviderConfig, c
 use crate::key::ApiKey;
 use crate::program::Enforcement;
 use crate::provider::program::{Cli, Program};
+use rustix::fs::{Access, access};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -31,6 +32,7 @@ pub(super) fn program(
         return Err(ConfigProblem::Misplaced.at(key(field)));
     }
     check_section(&key("program.limits"), &config.limits)?;
+    check_tools(&config.tools, key)?;
     let config = whole(config, surroundings.base, key)?;
     let variable = provider.api_key_env.as_deref();
     let variable = variable.unwrap_or(cli.key_variable()).to_owned();
@@ -44,7 +46,7 @@ pub(super) fn program(
     }
     Ok(Program {
         cli,
-        environment: environment(&config, surroundings, key)?,
+        environment: environment(cli, &config, surroundings, key)?,
         config,
         key: api_key.map(|api_key| (variable, api_key)),
         redactor,
@@ -68,6 +70,10 @@ fn whole(
     let denied = |field: &str, why: String| ConfigProblem::Folder { why }.at(key(field));
     if !path.is_file() {
         return Err(denied("program.path", "it is not a file".to_owned()));
+    }
+    if access(&path, Access::EXEC_OK).is_err() {
+        let why = "it is not a file that this user may start; see its mode".to_owned();
+        return Err(denied("program.path", why));
     }
     if !folder.is_dir() {
         return Err(denied("program.folder", "it is not a folder".to_owned()));
@@ -108,18 +114,40 @@ fn whole(
     })
 }
 
+/// Checks the names of a program's own tools, which are arguments of it.
+fn check_tools(tools: &[String], key: &dyn Fn(&str) -> String) -> Result<(), ConfigError> {
+    let is_misread = |name: &String| name.trim().is_empty() || name.starts_with('-');
+    match tools.iter().position(is_misread) {
+        Some(index) => {
+            let why = "the name of a tool is not empty and does not begin with `-`".to_owned();
+            Err(ConfigProblem::Folder { why }.at(key(&format!("program.tools[{index}]"))))
+        }
+        None => Ok(()),
+    }
+}
+
 /// Returns the variables that a program gets by name and by value.
 fn environment(
+    cli: Cli,
     config: &ProgramConfig,
     surroundings: &Surroundings<'_>,
     key: &dyn Fn(&str) -> String,
 ) -> Result<BTreeMap<String, String>, ConfigError> {
     let mut environment = BTreeMap::new();
+    let not_own = |field: String, name: &str| {
+        if !["HOME", "TMPDIR", cli.own_home().0].contains(&name) {
+            return Ok(());
+        }
+        let why =
+            "the host sets this variable itself, to a place that is the agent's alone".to_owned();
+        Err(ConfigProblem::Folder { why }.at(key(&field)))
+    };
     for (index, name) in config.environment.iter().enumerate() {
         let no = |problem: ConfigProblem| problem.at(key(&format!("program.environment[{index}]")));
         if !is_variable(name) {
             return Err(no(ConfigProblem::NotAVariable));
         }
+        not_own(format!("program.environment[{index}]"), name)?;
         // One that is not set there is not set here.
         if let Some(value) = (surroundings.env)(name) {
             environment.insert(name.clone(), value);
@@ -132,6 +160,7 @@ fn environment(
             let key = key(&format!("program.variables.{name}"));
             return Err(ConfigProblem::Folder { why }.at(key));
         }
+        not_own(format!("program.variables.{name}"), name)?;
         environment.insert(name.clone(), value.clone());
     }
     Ok(environment)

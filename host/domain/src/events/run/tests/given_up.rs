@@ -70,3 +70,37 @@ fn a_turn_given_up_over_a_model_ends_with_the_code_of_the_models_call() {
         assert_eq!(code_of_end(&run, &arrived), "agent-failed");
     }
 }
+
+#[test]
+fn a_turn_given_up_over_a_program_that_was_cut_off_says_why() {
+    let (run, _) = step(
+        &begun(),
+        vec![],
+        &[words("hello")],
+        wait(vec![asking_a_model("m1")], Until::Any),
+        EffectClass::NonIdempotent,
+    );
+    let operation = run.by_key("m1").unwrap().operation.clone();
+    let mut lost = settlement(&operation, Ended::Unknown, NOW);
+    assert_eq!(run.given_up("why", std::slice::from_ref(&lost)), "why");
+    lost.attempts.push(Attempt {
+        provider: "p".into(),
+        model: "m".into(),
+        usage: None,
+        cost_micros: None,
+        wall_ms: 1,
+        error: Some("it took too long".into()),
+        reserved: None,
+    });
+    let told = run.given_up("why", std::slice::from_ref(&lost));
+    assert_eq!(told, "why: it took too long");
+    let (_, stepped) = step(
+        &run,
+        vec![lost],
+        &[],
+        gives_up(),
+        EffectClass::NonIdempotent,
+    );
+    let notice = stepped.said.last().unwrap().text();
+    assert_eq!(notice, "The turn failed: why: it took too long");
+}
