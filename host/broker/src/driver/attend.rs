@@ -103,6 +103,7 @@ impl Driver {
             run: &driving.run,
             open,
             thread: driving.thread.get().cloned(),
+            sections: driving.sections.clone(),
             stopwatch: &driving.stopwatch,
         });
         let busy = work.begin(move |performed| async move {

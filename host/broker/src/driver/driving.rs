@@ -8,6 +8,7 @@ use domain::event::Event;
 use domain::id::{OperationId, RunId, Stream};
 use domain::operation::{Continuation, Settlement};
 use domain::run::Run;
+use domain::sections::Section;
 use domain::time::Timestamp;
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, OnceLock};
@@ -50,6 +51,8 @@ pub(crate) struct Driving {
     /// The messages of the thread before it that a model is shown, if they were read and are not
     /// large.
     pub(crate) thread: OnceLock<Arc<Thread>>,
+    /// The sections of its prompts, once a model was asked, if they are not large.
+    pub(crate) sections: Arc<OnceLock<Vec<Section>>>,
 }
 
 impl Driving {
@@ -71,6 +74,7 @@ impl Driving {
             unsent: HashSet::new(),
             thread_tokens: OnceLock::new(),
             thread: OnceLock::new(),
+            sections: Arc::default(),
         }
     }
 

@@ -33,8 +33,11 @@ use llm::Failure::TooLong;
 use llm::{DeltaSink, Gateway, ResolvedModel};
 use parties::{Payer, Trail, Watchers};
 use runtime::CallAudit;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use store::ReadError;
+
+/// Bytes of a run's sections that are kept in memory from one call of a model to the next.
+const SECTIONS_BYTES_KEPT: u64 = 262_144;
 
 /// The reason why a prompt cannot be assembled.
 #[derive(Debug, thiserror::Error)]
@@ -85,6 +88,8 @@ pub(crate) struct Model<'a> {
     pub(crate) messages: &'a [Arc<Message>],
     /// The messages of the thread before the run, where they are at hand.
     pub(crate) thread: Option<Arc<Thread>>,
+    /// The sections of the run's prompts, once they were read.
+    pub(crate) sections: &'a OnceLock<Vec<Section>>,
     /// The recorded cut that its prompt is made with.
     pub(crate) cut: Option<&'a PromptCut>,
     pub(crate) operation: &'a Operation,
@@ -289,11 +294,18 @@ impl Model<'_> {
             return Ok(system);
         }
         let gone = || PromptError::Missing("what this turn's prompts say of its tools".to_owned());
+        if let Some(sections) = self.sections.get() {
+            return Ok(system.followed_by(sections));
+        }
         let stored = self.core.store.blob(frozen.digest).await?;
         let sections: Vec<Section> = stored
             .and_then(|bytes| serde_json::from_slice(&bytes).ok())
             .ok_or_else(gone)?;
-        Ok(system.followed_by(&sections))
+        let system = system.followed_by(&sections);
+        if frozen.bytes <= SECTIONS_BYTES_KEPT {
+            let _ = self.sections.set(sections);
+        }
+        Ok(system)
     }
 
     /// Returns the part of the conversation that the model may see.

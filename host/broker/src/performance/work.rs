@@ -19,9 +19,10 @@ use domain::message::{Message, MessageId};
 use domain::operation::Performer;
 use domain::run::settle::Ended;
 use domain::run::{Open, Run};
+use domain::sections::Section;
 use domain::step::ModelRequest;
 use runtime::CallAudit;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use tokio_util::task::AbortOnDropHandle;
 
 /// Returns the run's messages that an operation needs: those that a model's call or a delivery
@@ -53,6 +54,8 @@ pub(crate) struct Origin<'a> {
     pub(crate) open: &'a Open,
     /// The thread before the run, if it was read for its first call of a model.
     pub(crate) thread: Option<Arc<Thread>>,
+    /// The sections of the run's prompts, if they were read.
+    pub(crate) sections: Arc<OnceLock<Vec<Section>>>,
     pub(crate) stopwatch: &'a Stopwatch,
 }
 
@@ -64,6 +67,7 @@ pub(crate) struct Work {
     started: RunStarted,
     messages: Vec<Arc<Message>>,
     thread: Option<Arc<Thread>>,
+    sections: Arc<OnceLock<Vec<Section>>>,
     audit: CallAudit,
     /// The ledger's entry, without the content of the call audit.
     entry: BoundaryDecided,
@@ -96,6 +100,7 @@ impl Work {
             started: run.started.clone(),
             messages: seen(run, open),
             thread: origin.thread,
+            sections: origin.sections,
             audit: CallAudit::default(),
             entry,
             stopwatch: origin.stopwatch.clone(),
@@ -216,6 +221,7 @@ impl Work {
             started: &self.started,
             messages: &self.messages,
             thread: self.thread.clone(),
+            sections: &self.sections,
             cut: self.open.cut.as_ref().map(|open| &open.cut),
             operation: &self.open.operation,
             request,
