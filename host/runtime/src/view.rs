@@ -125,8 +125,8 @@ pub trait Buckets: Send + Sync {
     /// The store could not be read.
     async fn value(&self, bucket: &BucketGrant, key: &str) -> Result<Option<Vec<u8>>, BucketError>;
 
-    /// The values of some keys in their order, none for a key that there is not. None when they have
-    /// more than `bytes_max` bytes together.
+    /// The values of some keys in their order, none for a key that there is not. None when they
+    /// have more than `bytes_max` bytes together.
     ///
     /// # Errors
     /// The store could not be read.

@@ -44,8 +44,8 @@ fn echo_takes_n_as_other_shells_do_and_refuses_what_it_would_print() {
 #[test]
 fn wc_of_several_files_ends_with_their_total() {
     check(
-        "wc -l guide/references/lines.txt guide/SKILL.md",
-        "3 guide/references/lines.txt\n5 guide/SKILL.md\n8 total\n",
+        "wc -l guide/references/lines.txt guide/scripts/run.sh",
+        "3 guide/references/lines.txt\n1 guide/scripts/run.sh\n4 total\n",
     );
     check(
         "wc guide/references/lines.txt",
