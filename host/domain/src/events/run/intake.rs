@@ -137,6 +137,17 @@ impl Run {
 
     /// Returns the outcomes of calls of models among those that the next step hears.
     fn of_models<'a>(&'a self, arrived: &'a [Settlement]) -> impl Iterator<Item = &'a Settlement> {
+        self.to_hear(arrived)
+            .filter(|(operation, _)| matches!(operation.performer, Performer::Model { .. }))
+            .map(|(_, settlement)| settlement)
+    }
+
+    /// Returns the outcomes that the next step hears, with their operations: those that no step was
+    /// told of yet, and those that have just arrived.
+    pub(super) fn to_hear<'a>(
+        &'a self,
+        arrived: &'a [Settlement],
+    ) -> impl Iterator<Item = (&'a Operation, &'a Settlement)> {
         let arrived = arrived.iter().filter_map(move |settlement| {
             let open = self.open.get(&settlement.operation)?;
             Some((&open.operation, settlement))
@@ -145,8 +156,6 @@ impl Run {
             .iter()
             .map(|told| (&told.0, &told.1))
             .chain(arrived)
-            .filter(|(operation, _)| matches!(operation.performer, Performer::Model { .. }))
-            .map(|(_, settlement)| settlement)
     }
 }
 

@@ -38,14 +38,7 @@ impl Run {
 
     /// Returns whether a step hears what a program elsewhere has answered.
     pub(super) fn hears_from_elsewhere(&self, intake: &Intake) -> bool {
-        let arrived = intake.settled.iter().filter_map(|settlement| {
-            let open = self.open.get(&settlement.operation)?;
-            Some((&open.operation, settlement))
-        });
-        self.untold
-            .iter()
-            .map(|told| (&told.0, &told.1))
-            .chain(arrived)
+        self.to_hear(&intake.settled)
             .filter(|(_, settlement)| settlement.is_untrusted())
             .any(|(operation, _)| matches!(operation.performer, Performer::External { .. }))
     }
