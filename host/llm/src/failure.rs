@@ -133,26 +133,33 @@ pub enum Failure {
     /// not started again for the same.
     #[error(
         "the program of provider `{provider}` was cut off and may have done a part of its work: \
-             {told}"
+             {told}{}",
+        quoted(said)
     )]
     CutOff {
         /// The provider.
         provider: String,
         /// The provider's name of the model.
         model: String,
-        /// The reason for its end.
+        /// The reason for its end, in the host's words.
         told: String,
+        /// Its last words, cleaned of keys and control characters, and cut; empty for none.
+        said: Box<str>,
     },
     /// The program in the model's place could not be started, or reports an error.
-    #[error("the program of provider `{provider}` gave no reply as model `{model}`: {told}")]
+    #[error(
+        "the program of provider `{provider}` gave no reply as model `{model}`: {told}{}",
+        quoted(said)
+    )]
     ProgramFailed {
         /// The provider.
         provider: String,
         /// The provider's name of the model.
         model: String,
-        /// The reason, cleaned of keys and control characters, and cut. Words of the program itself
-        /// are marked as such.
+        /// The reason, in the host's words.
         told: String,
+        /// Its own words, cleaned of keys and control characters, and cut; empty for none.
+        said: Box<str>,
     },
     /// The prompt does not fit the model. The same with a shorter thread may succeed.
     #[error("the prompt is too long for model `{model}` of provider `{provider}`")]
@@ -176,7 +183,24 @@ pub enum Failure {
     UnknownModel(#[from] UnknownModel),
 }
 
+/// Returns the words of a program as they stand behind the host's.
+pub(crate) fn quoted(said: &str) -> String {
+    match said {
+        "" => String::new(),
+        said => format!(": {said:?}"),
+    }
+}
+
 impl Failure {
+    /// Returns the same without the words of a program.
+    #[must_use]
+    pub(crate) fn without_words(mut self) -> Self {
+        if let Self::CutOff { said, .. } | Self::ProgramFailed { said, .. } = &mut self {
+            *said = Box::default();
+        }
+        self
+    }
+
     /// A stable code.
     #[must_use]
     pub fn code(&self) -> &'static str {

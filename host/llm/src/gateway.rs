@@ -545,7 +545,7 @@ fn out_of_time(ask: &Ask<'_>, upstream: &Upstream, mode: Mode) -> AttemptError {
             told: format!("{}: {told}", ask.provider),
             is_limit: true,
         });
-        peer.cut_off(told)
+        peer.cut_off(told, "")
     } else {
         peer.unavailable(Reason::Deadline, "")
     };

@@ -85,7 +85,8 @@ impl SeenBy {
     }
 }
 
-/// A failure as it is shown: without the words of the provider, which stand in the log.
+/// A failure as it is shown: without the words of the provider, which stand in the log, and without
+/// those of a program, which are of somebody's turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShownFailure {
     /// The failure's code, such as `model-unavailable`.
@@ -96,14 +97,9 @@ pub struct ShownFailure {
 
 impl ShownFailure {
     fn of_call(failure: &Failure) -> Self {
-        let message = if let Failure::ProgramFailed { provider, .. } = failure {
-            format!("the program of provider `{provider}` gave no reply")
-        } else {
-            failure.to_string()
-        };
         Self {
             code: failure.code(),
-            message,
+            message: failure.clone().without_words().to_string(),
         }
     }
 

@@ -49,19 +49,23 @@ impl Peer<'_> {
         }
     }
 
-    pub(crate) fn cut_off(&self, told: &str) -> Failure {
+    /// A program that was cut off: the host's reason, and the program's last words.
+    pub(crate) fn cut_off(&self, told: &str, said: &str) -> Failure {
         Failure::CutOff {
             provider: self.provider.to_owned(),
             model: self.model.to_owned(),
             told: clean(told, self.key, CAUSE_CHARS_MAX),
+            said: clean(said, self.key, CAUSE_CHARS_MAX).into(),
         }
     }
 
-    pub(crate) fn program_failed(&self, told: &str) -> Failure {
+    /// A program without a reply: the host's reason, and the program's own words.
+    pub(crate) fn program_failed(&self, told: &str, said: &str) -> Failure {
         Failure::ProgramFailed {
             provider: self.provider.to_owned(),
             model: self.model.to_owned(),
             told: clean(told, self.key, CAUSE_CHARS_MAX),
+            said: clean(said, self.key, CAUSE_CHARS_MAX).into(),
         }
     }
 

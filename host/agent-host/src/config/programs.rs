@@ -43,10 +43,11 @@ pub(super) fn check(loaded: &Loaded, findings: &mut Vec<Finding>) {
             }));
         }
         for (index, variable) in program.environment.iter().enumerate() {
-            if !is_set(variable) {
+            let is_given = program.variables.contains_key(variable) || is_set(variable);
+            if program.enabled && !is_given {
                 let message = format!(
-                    "the host's environment variable `{variable}` is not set, or not to text, and \
-                     the program goes without it; set it where the host is started"
+                    "the environment variable `{variable}` is not set here, or not to text; unless \
+                     it is where the host is started, the program goes without it"
                 );
                 findings.push(warning(key(&format!("environment[{index}]")), message));
             }

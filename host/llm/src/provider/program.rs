@@ -16,7 +16,7 @@ mod thread;
 
 use crate::config::{ProgramConfig, ProviderKind};
 use crate::delta::Feed;
-use crate::failure::{Failure, Reason};
+use crate::failure::{Failure, Reason, quoted};
 use crate::key::{ApiKey, clean};
 use crate::peer::Peer;
 use crate::program::order::{Confinement, Exit, Order, limit_of};
@@ -49,6 +49,16 @@ const SYSTEM_BYTES_MAX: usize = 96 << 10;
 const CAUSE_CHARS_MAX: usize = 500;
 /// The variable with the folders in which programs are looked for, and its value.
 const SEARCH_PATH: (&str, &str) = ("PATH", "/usr/local/bin:/usr/bin:/bin");
+
+/// The end of a program's turn in words.
+struct Summary {
+    /// The host's words.
+    told: String,
+    /// The program's last words, cleaned; empty for none.
+    said: String,
+    /// True if a limit ended it.
+    is_limit: bool,
+}
 
 /// The program of a provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -285,7 +295,7 @@ impl Exchange<'_> {
 
     /// Returns the keeper, if the program may be started.
     fn permitted(&self) -> Result<&Keeper, AttemptError> {
-        let refused = |told| self.failure(Stage::Unsent, self.peer.program_failed(told));
+        let refused = |told| self.failure(Stage::Unsent, self.peer.program_failed(told, ""));
         if !self.program.config.enabled {
             return Err(refused(
                 "its program is not switched on; whoever runs the host sets `program.enabled` of \
@@ -302,7 +312,7 @@ impl Exchange<'_> {
         if system.len() > SYSTEM_BYTES_MAX || system.contains('\0') {
             let told = "the system prompt is longer than 96 KiB, or has a NUL in it, and it is an \
                         argument of the program";
-            return Err(self.failure(Stage::Unsent, self.peer.program_failed(told)));
+            return Err(self.failure(Stage::Unsent, self.peer.program_failed(told, "")));
         }
         let homeless = |error: std::io::Error| {
             let told = format!("its home cannot be used: {error}");
@@ -377,8 +387,12 @@ impl Exchange<'_> {
         }
         let (exit, diagnostics) = running.end().await;
         feed.finish();
-        let (told, is_limit) = self.summary(&ended, exit, &diagnostics);
-        entry.end(&told, is_limit);
+        let Summary {
+            told,
+            said,
+            is_limit,
+        } = self.summary(&ended, exit, &diagnostics);
+        entry.end(&format!("{told}{}", quoted(&said)), is_limit);
         let gathered = protocol.gathered();
         let told_usage = gathered
             .usage
@@ -389,10 +403,10 @@ impl Exchange<'_> {
             Ended::Failed(words) => self.failure(Stage::Begun, self.reported(&words)),
             // A program can end with the same code, so that even this is not tried again.
             Ended::CutOff(_) if matches!(exit, Exit::NotConfined | Exit::NotStarted) => {
-                self.failure(Stage::Asked, self.peer.program_failed(&told))
+                self.failure(Stage::Asked, self.peer.program_failed(&told, &said))
             }
             Ended::CutOff(_) | Ended::OutOfTime => {
-                self.failure(Stage::Begun, self.peer.cut_off(&told))
+                self.failure(Stage::Begun, self.peer.cut_off(&told, &said))
             }
         };
         Err(AttemptError {
@@ -403,8 +417,8 @@ impl Exchange<'_> {
 
     /// Returns the failure of a program that reports one in its own words.
     fn reported(&self, words: &str) -> Failure {
-        let told = format!("the program reports: {:?}", self.clean(words));
-        self.peer.program_failed(&told)
+        self.peer
+            .program_failed("the program reports", &self.clean(words))
     }
 
     fn unstarted(&self, told: &str) -> AttemptError {
@@ -412,17 +426,20 @@ impl Exchange<'_> {
         self.failure(Stage::Unsent, failure)
     }
 
-    /// Returns the end of a turn in words, and whether a limit ended it.
-    fn summary(&self, ended: &Ended, exit: Exit, diagnostics: &str) -> (String, bool) {
-        let (mut told, is_limit) = self.cause(ended, exit, diagnostics);
+    /// Returns the end of a turn in words.
+    fn summary(&self, ended: &Ended, exit: Exit, diagnostics: &str) -> Summary {
+        let mut summary = self.cause(ended, exit, diagnostics);
         if exit == Exit::Left {
-            told.push_str("; something that it started could not be ended");
+            summary.told = format!(
+                "something that it started could not be ended; {}",
+                summary.told
+            );
         }
-        (told, is_limit)
+        summary
     }
 
-    /// Returns what ended a turn, and whether it is a limit.
-    fn cause(&self, ended: &Ended, exit: Exit, diagnostics: &str) -> (String, bool) {
+    /// Returns what ended a turn.
+    fn cause(&self, ended: &Ended, exit: Exit, diagnostics: &str) -> Summary {
         let limit = match (ended, limit_of(exit)) {
             (Ended::OutOfTime, _) => Some("it took longer than `limits.turnMsMax`"),
             (Ended::CutOff(Silence::TooMuch), _) => {
@@ -432,29 +449,42 @@ impl Exchange<'_> {
             (Ended::Done | Ended::Failed(_), _) => None,
         };
         if let Some(limit) = limit {
-            return (format!("stopped: {limit}"), true);
+            return Summary {
+                told: format!("stopped: {limit}"),
+                said: String::new(),
+                is_limit: true,
+            };
         }
-        let words = match ended {
+        let mut said = String::new();
+        let told = match ended {
             Ended::Done => "ended".to_owned(),
             Ended::Failed(_) => "ended, and reports an error".to_owned(),
             Ended::CutOff(_) if exit == Exit::NotConfined => {
                 "not started: this system cannot confine it, and has to".to_owned()
             }
             Ended::CutOff(_) if exit == Exit::NotStarted => {
-                format!("could not be started: {}", self.clean(diagnostics))
+                said = self.clean(diagnostics);
+                "could not be started".to_owned()
             }
             Ended::CutOff(Silence::Broken(error)) => format!("cut off: {error}"),
             Ended::CutOff(Silence::Ended(rest)) => {
-                let said = if rest.trim().is_empty() {
+                said = if rest.trim().is_empty() {
                     self.clean(diagnostics)
                 } else {
                     self.clean(rest)
                 };
-                format!("ended before its end was told; at last it said: {said:?}")
+                match said.is_empty() {
+                    true => "ended before its end was told, and said nothing".to_owned(),
+                    false => "ended before its end was told; at last it said".to_owned(),
+                }
             }
             Ended::CutOff(Silence::TooMuch) | Ended::OutOfTime => "stopped".to_owned(),
         };
-        (words, false)
+        Summary {
+            told,
+            said,
+            is_limit: false,
+        }
     }
 
     fn clean(&self, text: &str) -> String {
@@ -494,7 +524,7 @@ impl Exchange<'_> {
             }),
             Some(problem) => Err(AttemptError {
                 told_usage: gathered.usage.map(Box::new),
-                ..self.failure(Stage::Begun, self.peer.cut_off(problem))
+                ..self.failure(Stage::Begun, self.peer.cut_off(problem, ""))
             }),
         }
     }

@@ -96,6 +96,18 @@ async fn a_failed_turn_of_a_program_names_the_limit_or_the_programs_own_words() 
         let reason = ended[0]["reason"].as_str().unwrap();
         assert!(reason.contains(expected), "{word}: {reason}");
         assert!(!reason.contains("status"), "{word}: {reason}");
+        // Everybody who may read sees how a model does, and not what was said in somebody's turn.
+        let models = host.get("/api/models").await.unwrap().body;
+        let models = models.to_string();
+        let told = expected.split(": \"").next().unwrap().trim_end_matches(':');
+        assert!(models.contains(told), "{word}: {models}");
+        if let Some((_, words)) = reason.split_once(": \"") {
+            let words = words.split('"').next().unwrap();
+            assert!(
+                !words.is_empty() && !models.contains(words),
+                "{word}: {models}"
+            );
+        }
         scene.nothing_is_left().await;
         assert!(host.stop().await.success(), "{}", scene.folder.log());
     }

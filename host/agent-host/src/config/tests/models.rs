@@ -148,8 +148,9 @@ fn a_program_is_granted_no_folder_of_the_machine_or_the_host() {
 fn a_variable_that_is_not_set_for_a_program_is_told() {
     let found = findings(
         "[providers.coder]\nkind = \"codex-cli\"\n[providers.coder.program]\n\
-         path = \"/usr/bin/codex\"\nfolder = \"/srv/work\"\nhome = \"/srv/homes\"\n\
-         environment = [\"PATH\", \"A_VARIABLE_THAT_NOBODY_SETS\"]\n",
+         enabled = true\npath = \"/usr/bin/codex\"\nfolder = \"/srv/work\"\n\
+         home = \"/srv/homes\"\nvariables = { ALSO_SET_BY_NOBODY = \"here\" }\n\
+         environment = [\"PATH\", \"A_VARIABLE_THAT_NOBODY_SETS\", \"ALSO_SET_BY_NOBODY\"]\n",
     );
     let told: Vec<_> = found
         .iter()

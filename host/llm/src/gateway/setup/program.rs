@@ -116,10 +116,16 @@ fn whole(
 
 /// Checks the names of a program's own tools, which are arguments of it.
 fn check_tools(tools: &[String], key: &dyn Fn(&str) -> String) -> Result<(), ConfigError> {
-    let is_misread = |name: &String| name.trim().is_empty() || name.starts_with('-');
+    let is_misread = |name: &String| {
+        let begins = name.trim_start();
+        begins.is_empty() || begins.starts_with('-') || name.chars().any(char::is_control)
+    };
     match tools.iter().position(is_misread) {
         Some(index) => {
-            let why = "the name of a tool is not empty and does not begin with `-`".to_owned();
+            let why =
+                "the name of a tool is not empty, does not begin with `-` and has no control \
+                       characters"
+                    .to_owned();
             Err(ConfigProblem::Folder { why }.at(key(&format!("program.tools[{index}]"))))
         }
         None => Ok(()),
