@@ -67,6 +67,7 @@ mod tests {
         let mut loaded = Loaded {
             config: Config::default(),
             file: "/etc/a.toml".into(),
+            written: "".into(),
             data: None,
             overlaid: Vec::new(),
         };

@@ -73,7 +73,7 @@ pub(crate) struct Wish {
     pub(crate) user: Option<UserId>,
     /// True if the code of components stays, as long as their files and pins do.
     pub(crate) holds_code: bool,
-    /// True if a configuration that takes served agents away is put off.
+    /// True if a configuration is put off that takes served agents away, or is cut.
     pub(crate) holds_agents: bool,
 }
 
@@ -139,6 +139,11 @@ pub(crate) struct Reloading {
 
 /// The subject of errors about the configuration as a whole.
 const CONFIGURATION: &str = "configuration";
+
+/// Returns whether a text is what was written of another that is not whole yet.
+fn is_beginning(text: &str, whole: &str) -> bool {
+    text.len() < whole.len() && whole.starts_with(text)
+}
 
 impl Reloading {
     /// Begins with what the host serves.
@@ -277,8 +282,13 @@ impl Reloading {
         served.map_err(|refused| refused.beside(&self.needing_restart))
     }
 
-    /// Puts a configuration off that lacks an agent which is served. Nothing else is wrong with it.
-    fn put_off_if_agents_go(&self, next: &Config) -> Result<(), Refused> {
+    /// Puts a configuration off that may be half written: it is the beginning of the one that is
+    /// served, or lacks an agent. Nothing else is wrong with it.
+    fn put_off_if_cut(&self, next: &Loaded) -> Result<(), Refused> {
+        if is_beginning(&next.written, &self.host.loaded.written) {
+            return Err(Refused::until_it_is_whole());
+        }
+        let next = &next.config;
         let stay: BTreeSet<&DefinitionId> = next.agents.iter().map(|it| &it.agent_id).collect();
         let mut served = self.host.loaded.config.agents.iter();
         match served.find(|it| !stay.contains(&it.agent_id)) {
@@ -346,7 +356,7 @@ impl Reloading {
         let folders = folders_of(&entries);
         let catalogue = self.catalogue(&next, entries, skills).await?;
         if wish.holds_agents {
-            self.put_off_if_agents_go(&next.config)?;
+            self.put_off_if_cut(&next)?;
         }
         let differences = differences(&json!(self.host.loaded.config), &json!(next.config));
         let Host {
@@ -411,6 +421,7 @@ impl Reloading {
     fn beside_the_rest(&self, read: Loaded) -> Loaded {
         let mut next = self.host.loaded.clone();
         next.overlaid = read.overlaid;
+        next.written = read.written;
         next.config = keys::beside_the_rest(read.config, next.config);
         next
     }
@@ -471,5 +482,21 @@ impl Reloading {
                 changed.join(", ")
             )]
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_beginning;
+
+    #[test]
+    fn a_file_that_was_cut_is_the_beginning_of_what_it_was() {
+        let whole = "[[agents]]\nagentId = \"a\"\ntoolAllowlist = []\n";
+        assert!(is_beginning("[[agents]]\nagentId = \"a\"\n", whole));
+        assert!(is_beginning("", whole));
+        for other in [whole, "[[agents]]\nagentId = \"b\"\n", "# more\n"] {
+            assert!(!is_beginning(other, whole), "{other}");
+        }
+        assert!(!is_beginning(&format!("{whole}toolDenylist = []\n"), whole));
     }
 }

@@ -19,6 +19,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// The whole configuration of a host.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -190,6 +191,8 @@ pub(crate) struct Loaded {
     /// The configuration.
     pub(crate) config: Config,
     pub(crate) file: PathBuf,
+    /// The text of the file.
+    pub(crate) written: Arc<str>,
     /// The data folder that the command line names; it goes before the configuration's.
     pub(crate) data: Option<PathBuf>,
     /// Environment variables that overlaid it.

@@ -121,6 +121,7 @@ pub(crate) fn load(
         return Ok(Loaded {
             config,
             file: at,
+            written: text.into(),
             data: None,
             overlaid: Vec::new(),
         });
@@ -130,6 +131,7 @@ pub(crate) fn load(
     Ok(Loaded {
         config,
         file: at,
+        written: text.into(),
         data: None,
         overlaid: overlaid
             .into_iter()

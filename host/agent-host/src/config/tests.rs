@@ -213,6 +213,7 @@ fn what_is_well_formed_and_wrong_is_found() {
     let loaded = Loaded {
         config: config(text),
         file: "/none/c.toml".into(),
+        written: "".into(),
         data: None,
         overlaid: Vec::new(),
     };
@@ -244,6 +245,7 @@ pub(super) fn findings(text: &str) -> Vec<(Severity, String, String)> {
     let loaded = Loaded {
         config: config(text),
         file: "/none/c.toml".into(),
+        written: "".into(),
         data: None,
         overlaid: Vec::new(),
     };

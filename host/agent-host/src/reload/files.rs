@@ -80,6 +80,7 @@ mod tests {
         Loaded {
             config: serde_json::from_value(config).unwrap(),
             file: folder.join("agent-host.json"),
+            written: "".into(),
             data: None,
             overlaid: Vec::new(),
         }

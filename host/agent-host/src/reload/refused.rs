@@ -5,8 +5,9 @@ use anyhow::anyhow;
 use domain::definition::DefinitionId;
 use std::time::Duration;
 
-/// The time for which a changed file stays what it is before it takes served agents away. It may
-/// have been cut while it was written, and turns that end because of that do not come back.
+/// The time for which a changed file stays what it is before it takes served agents away, or is the
+/// beginning of what was served. It may have been cut while it was written: turns that end because
+/// of that do not come back, and an agent without its last lists may do more.
 const AGENTS_STAY_FOR: Duration = Duration::from_secs(2);
 
 /// A refusal of a configuration as a whole.
@@ -81,7 +82,15 @@ impl Refused {
 
     /// Puts a changed file off that takes an agent away.
     pub(super) fn until_it_stayed(gone: &DefinitionId) -> Self {
-        let error = anyhow!("the agent `{}` would go", gone.0);
+        Self::put_off(anyhow!("the agent `{}` would go", gone.0))
+    }
+
+    /// Puts a changed file off that is the beginning of what was served.
+    pub(super) fn until_it_is_whole() -> Self {
+        Self::put_off(anyhow!("the file is the beginning of what it was"))
+    }
+
+    fn put_off(error: anyhow::Error) -> Self {
         Self {
             failure: Failure::new(Exit::Usage, error),
             again: Again::AfterItStayed,
