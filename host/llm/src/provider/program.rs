@@ -60,6 +60,13 @@ struct Summary {
     is_limit: bool,
 }
 
+impl Summary {
+    /// Returns all of it in one line.
+    fn whole(&self) -> String {
+        format!("{}{}", self.told, quoted(&self.said))
+    }
+}
+
 /// The program of a provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Cli {
@@ -387,12 +394,8 @@ impl Exchange<'_> {
         }
         let (exit, diagnostics) = running.end().await;
         feed.finish();
-        let Summary {
-            told,
-            said,
-            is_limit,
-        } = self.summary(&ended, exit, &diagnostics);
-        entry.end(&format!("{told}{}", quoted(&said)), is_limit);
+        let end = self.summary(&ended, exit, &diagnostics);
+        entry.end(&end.whole(), end.is_limit);
         let gathered = protocol.gathered();
         let told_usage = gathered
             .usage
@@ -403,10 +406,10 @@ impl Exchange<'_> {
             Ended::Failed(words) => self.failure(Stage::Begun, self.reported(&words)),
             // A program can end with the same code, so that even this is not tried again.
             Ended::CutOff(_) if matches!(exit, Exit::NotConfined | Exit::NotStarted) => {
-                self.failure(Stage::Asked, self.peer.program_failed(&told, &said))
+                self.failure(Stage::Asked, self.peer.program_failed(&end.told, &end.said))
             }
             Ended::CutOff(_) | Ended::OutOfTime => {
-                self.failure(Stage::Begun, self.peer.cut_off(&told, &said))
+                self.failure(Stage::Begun, self.peer.cut_off(&end.told, &end.said))
             }
         };
         Err(AttemptError {
