@@ -73,15 +73,16 @@ pub(crate) struct Wish {
     pub(crate) user: Option<UserId>,
     /// True if the code of components stays, as long as their files and pins do.
     pub(crate) holds_code: bool,
-    /// True if a configuration is put off that takes served agents away, or is cut.
-    pub(crate) holds_agents: bool,
+    /// True if the file may be half written, so that one is put off which takes served agents
+    /// away, or is the beginning of what is served.
+    pub(crate) may_be_cut: bool,
 }
 
 impl Wish {
     /// The wish of a host whose file has changed a moment ago: it may be half written.
     pub(crate) fn of_changed_file(holds_code: bool) -> Self {
         Self {
-            holds_agents: true,
+            may_be_cut: true,
             ..Self::of_file(holds_code)
         }
     }
@@ -92,7 +93,7 @@ impl Wish {
             because: ReloadCause::File,
             user: None,
             holds_code,
-            holds_agents: false,
+            may_be_cut: false,
         }
     }
 }
@@ -343,6 +344,7 @@ impl Reloading {
             && has_code_of(&entries, &before)
             && before.skill_folders() == skills
         {
+            self.host.loaded.written = next.written;
             let present = self.host.broker.configuration();
             return Ok(self.outcome(
                 broker::Reloaded {
@@ -355,7 +357,7 @@ impl Reloading {
         let settings = self.settings(&next)?;
         let folders = folders_of(&entries);
         let catalogue = self.catalogue(&next, entries, skills).await?;
-        if wish.holds_agents {
+        if wish.may_be_cut {
             self.put_off_if_cut(&next)?;
         }
         let differences = differences(&json!(self.host.loaded.config), &json!(next.config));

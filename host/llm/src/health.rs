@@ -123,7 +123,7 @@ impl ShownFailure {
             | Failure::ProgramFailed { .. }
             | Failure::TooLong { .. }
             | Failure::Unaffordable { .. }
-            | Failure::UnknownModel(_) => failure.to_string(),
+            | Failure::UnknownModel(_) => failure.clone().without_words().to_string(),
         };
         Self {
             code: failure.code(),

@@ -63,7 +63,7 @@ impl Asked {
                     because: ReloadCause::Signal,
                     user: None,
                     holds_code,
-                    holds_agents: false,
+                    may_be_cut: false,
                 };
                 // A refusal is told by whoever refuses.
                 let _ = Box::pin(reloading.reload(&wish)).await;
@@ -73,7 +73,7 @@ impl Asked {
                     because: ReloadCause::Request,
                     user: Some(user),
                     holds_code,
-                    holds_agents: false,
+                    may_be_cut: false,
                 };
                 let reloaded = Box::pin(reloading.reload(&wish)).await;
                 // The client may have gone.
@@ -102,8 +102,8 @@ fn refusal(refused: &Refused) -> ReloadRefused {
 /// Takes up changes of the configuration for as long as the host serves. Never ends.
 ///
 /// The code of components stays what it is, as long as their files and pins in the configuration
-/// do. A change that takes served agents away waits until its file has stayed what it is for longer
-/// than other changes do.
+/// do. A change that takes served agents away, or a file that may have been cut, waits until it has
+/// stayed what it is for longer than other changes do.
 pub(crate) async fn keep_up(mut reloading: Reloading, mut ways: Ways) {
     // What has changed since it was read at the start counts.
     let mut settling = Settling::new(reloading.start.file.clone());

@@ -9,8 +9,8 @@
 //! marked where it arrives: work that is handed over, replies, late replies, reminders, notes, what
 //! an agent remembers, and what a recall finds.
 //!
-//! What an agent says upon the answer of a program elsewhere are that program's words, and carry
-//! the mark themselves. A mark is never removed by a message; an empty thread has none.
+//! An agent's words upon the answer of a program elsewhere are that program's, and carry the mark
+//! themselves. A mark is never removed by a message; an empty thread has none.
 
 use super::Run;
 use super::intake::Intake;
