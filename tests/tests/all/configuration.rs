@@ -7,7 +7,7 @@ mod under_load;
 mod under_way;
 
 use agent_host_tests::guests::root;
-use agent_host_tests::process::{Answer, Folder, Host, PATIENCE, puppets};
+use agent_host_tests::process::{Answer, DEMO_COMPONENTS, Folder, Host, PATIENCE, puppets};
 use domain::digest::Digest;
 use reqwest::Method;
 use rustix::process::Signal;
@@ -260,6 +260,40 @@ async fn a_file_that_takes_agents_away_is_in_force_once_it_stayed_or_on_request(
     let gone = changed(&host, 3).await.remove(2);
     assert_eq!(gone["data"]["because"], "request", "{gone}");
     assert!(host.stop().await.success());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_that_is_the_beginning_of_what_is_served_is_in_force_once_it_stayed() {
+    let folder = Folder::demo();
+    folder.warm(&DEMO_COMPONENTS).await;
+    let listen = ["--listen", "127.0.0.1:0"];
+    let host = folder.start_with(&listen, None).await.unwrap();
+    let demo = std::fs::read_to_string(folder.config_file()).unwrap();
+    let cut = format!(
+        "{demo}\n[[agents]]\nagentId = \"other\"\ndisplayName = \"Other\"\n\
+         component = \"worker\"\ntoolAllowlist = [\"*_file\"]\n"
+    );
+    let whole = format!("{cut}toolDenylist = [\"delete_file\"]\n");
+    put(&folder, &whole);
+    assert_eq!(changed(&host, 1).await.len(), 1, "what comes is there soon");
+
+    // Without its last line it would permit more, and is a configuration all the same.
+    put(&folder, &cut);
+    tokio::time::sleep(Duration::from_millis(700)).await;
+    put(&folder, &whole);
+    tokio::time::sleep(Duration::from_millis(2_500)).await;
+    assert_eq!(changes(&host).await.len(), 1, "nothing more was permitted");
+    assert!(events_of(&host, "config.refused.v1").await.is_empty());
+
+    put(&folder, &cut);
+    let permitted = changed(&host, 2).await.remove(1);
+    assert_eq!(permitted["data"]["because"], "file", "{permitted}");
+    let denied = keys(&permitted);
+    assert!(
+        denied.iter().all(|key| key.starts_with("agents[other]")) && !denied.is_empty(),
+        "{permitted}"
+    );
+    assert!(host.stop().await.success(), "{}", folder.log());
 }
 
 #[tokio::test(flavor = "multi_thread")]

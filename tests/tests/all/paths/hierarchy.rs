@@ -386,7 +386,15 @@ async fn messages_that_arrive_together_are_collected_by_their_path() {
         let body = json!({ "to": { "agent": path }, "content": slow });
         let said = ask(&line, Method::POST, "/api/messages", &body).await;
         assert_eq!(said.status, 202, "{said:?}");
-        sessions.push(format!("/api/sessions/{}", said.text("session_id")));
+        let session = format!("/api/sessions/{}", said.text("session_id"));
+        // What is said before a turn has begun is a part of it.
+        let begun = async {
+            while get(&line, &session).await.body["run_id"].is_null() {
+                sleep(Duration::from_millis(20)).await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, begun).await.unwrap();
+        sessions.push(session);
     }
     for words in ["one", "two"] {
         for path in paths {
