@@ -3,6 +3,7 @@
 use super::protocol::{Gathered, Protocol, Said, Step, Turn, at, number, text};
 use domain::model::Usage;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 
 /// The id of the request with which the conversation is agreed upon.
 const INITIALIZE: u64 = 0;
@@ -10,6 +11,18 @@ const INITIALIZE: u64 = 0;
 const THREAD: u64 = 1;
 /// The id of the request that begins the turn.
 const TURN: u64 = 2;
+/// The method that opens a new thread.
+const START: &str = "thread/start";
+/// Settings that take its own tools away, as far as it has settings for them.
+const WITHOUT_TOOLS: [&str; 7] = [
+    "features.shell_tool=false",
+    "features.multi_agent=false",
+    "features.goals=false",
+    "features.view_image=false",
+    "features.image_generation=false",
+    "features.sleep_tool=false",
+    "web_search=\"disabled\"",
+];
 
 /// One turn of codex.
 #[derive(Debug)]
@@ -19,6 +32,8 @@ pub(super) struct Codex {
     prompt: String,
     /// The turn's id, once it has begun.
     turn: Option<String>,
+    /// The usage that each thread told of last, since it began. Helpers have threads of their own.
+    totals: BTreeMap<String, Usage>,
     gathered: Gathered,
 }
 
@@ -41,12 +56,13 @@ impl Codex {
                 params.insert("threadId".to_owned(), json!(session));
                 "thread/resume"
             }
-            (Some(_) | None, _) => "thread/start",
+            (Some(_) | None, _) => START,
         };
         Self {
             opens: json!({ "id": THREAD, "method": method, "params": params }),
             prompt: turn.prompt.to_owned(),
             turn: None,
+            totals: BTreeMap::new(),
             gathered: Gathered::default(),
         }
     }
@@ -55,7 +71,7 @@ impl Codex {
     pub(super) fn arguments(turn: &Turn<'_>) -> Vec<String> {
         let mut arguments = vec!["app-server", "-c", "analytics.enabled=false"];
         if turn.tools.is_empty() {
-            arguments.extend(["-c", "features.shell_tool=false"]);
+            arguments.extend(WITHOUT_TOOLS.iter().flat_map(|setting| ["-c", *setting]));
         }
         arguments.into_iter().map(str::to_owned).collect()
     }
@@ -77,6 +93,9 @@ impl Codex {
                     "threadId": thread,
                     "input": [{ "type": "text", "text": self.prompt }],
                 });
+                if text(at(&self.opens, "method")) == START {
+                    self.totals.insert(thread.clone(), Usage::default());
+                }
                 self.gathered.session = Some(thread);
                 let begin = json!({ "id": TURN, "method": "turn/start", "params": params });
                 Step::More(vec![write(&begin)])
@@ -91,6 +110,12 @@ impl Codex {
 
     fn notified(&mut self, method: &str, params: &Value) -> Step {
         match method {
+            "thread/tokenUsage/updated" => {
+                self.used(params);
+                Step::More(Vec::new())
+            }
+            // What a helper of its own says is not the reply, and its end is not the turn's.
+            _ if !self.is_own(params) => Step::More(Vec::new()),
             "item/agentMessage/delta" => {
                 Step::More(vec![Said::Text(text(at(params, "delta")).to_owned())])
             }
@@ -111,29 +136,53 @@ impl Codex {
                 self.turn = at(at(params, "turn"), "id").as_str().map(str::to_owned);
                 Step::More(Vec::new())
             }
-            "thread/tokenUsage/updated" => {
-                self.used(params);
-                Step::More(Vec::new())
-            }
             "turn/completed" => ended(at(params, "turn")),
             _ => Step::More(Vec::new()),
         }
     }
 
-    /// Adds the usage of one answer of the model. That of former turns is told again when a thread
-    /// is resumed.
+    /// Returns whether a notification is of the turn's own thread, or of none.
+    fn is_own(&self, params: &Value) -> bool {
+        let thread = at(params, "threadId").as_str();
+        thread.is_none() || thread == self.gathered.session.as_deref()
+    }
+
+    /// Adds the usage of one answer of the model, of a helper's too. That of former turns is told
+    /// again when a thread is resumed.
     fn used(&mut self, params: &Value) {
-        let last = at(at(params, "tokenUsage"), "last");
+        let told = at(params, "tokenUsage");
+        let thread = text(at(params, "threadId")).to_owned();
+        let total = usage(at(told, "total"));
+        let before = self.totals.insert(thread, total);
         let of = at(params, "turnId").as_str();
-        if self.turn.is_none() || of != self.turn.as_deref() || !last.is_object() {
+        let is_former = self.is_own(params) && of != self.turn.as_deref();
+        if self.turn.is_none() || is_former {
             return;
         }
-        let more = Usage {
-            input_tokens: number(at(last, "inputTokens")),
-            output_tokens: number(at(last, "outputTokens")),
-            cached_tokens: number(at(last, "cachedInputTokens")),
+        // The total counts an answer that was cut off as well, and `last` does not.
+        let more = match before {
+            Some(before) => growth(before, total),
+            None => usage(at(told, "last")),
         };
         self.gathered.usage = Some(self.gathered.usage.unwrap_or_default().plus(more));
+    }
+}
+
+/// Reads a count of tokens.
+fn usage(told: &Value) -> Usage {
+    Usage {
+        input_tokens: number(at(told, "inputTokens")),
+        output_tokens: number(at(told, "outputTokens")),
+        cached_tokens: number(at(told, "cachedInputTokens")),
+    }
+}
+
+/// Returns what was used between two counts.
+fn growth(before: Usage, now: Usage) -> Usage {
+    Usage {
+        input_tokens: now.input_tokens.saturating_sub(before.input_tokens),
+        output_tokens: now.output_tokens.saturating_sub(before.output_tokens),
+        cached_tokens: now.cached_tokens.saturating_sub(before.cached_tokens),
     }
 }
 
@@ -155,6 +204,10 @@ fn call(item: &Value) -> Option<String> {
         "commandExecution" => Some("shell".to_owned()),
         "fileChange" => Some("apply_patch".to_owned()),
         "webSearch" => Some("web_search".to_owned()),
+        "imageView" => Some("view_image".to_owned()),
+        "imageGeneration" => Some("image_generation".to_owned()),
+        "sleep" => Some("sleep".to_owned()),
+        "dynamicToolCall" | "collabAgentToolCall" => Some(text(at(item, "tool")).to_owned()),
         "mcpToolCall" => Some(format!(
             "{}.{}",
             text(at(item, "server")),
