@@ -87,17 +87,27 @@ impl Claude {
         self.gathered.usage = usage(at(result, "usage"));
         // `subtype` says success also for errors of the service.
         if at(result, "is_error").as_bool() != Some(false) {
-            let told = if told.is_empty() {
-                text(at(result, "subtype"))
-            } else {
-                told
-            };
-            return Step::Failed(told.to_owned());
+            return Step::Failed(reason(result));
         }
         if self.gathered.texts.is_empty() {
             self.gathered.text(told);
         }
         Step::Done
+    }
+}
+
+/// Returns why a turn failed. Where no answer of the service says it, `errors` does.
+fn reason(result: &Value) -> String {
+    let told = text(at(result, "result"));
+    if !told.is_empty() {
+        return told.to_owned();
+    }
+    let errors = at(result, "errors").as_array().into_iter().flatten();
+    let errors: Vec<&str> = errors.map(text).filter(|told| !told.is_empty()).collect();
+    if errors.is_empty() {
+        text(at(result, "subtype")).to_owned()
+    } else {
+        errors.join("; ")
     }
 }
 
