@@ -57,8 +57,11 @@ impl Pi {
         if text(at(message, "role")) != "assistant" {
             return;
         }
+        let reason = text(at(message, "stopReason"));
+        // It asks again after an answer that broke off, and this one is no part of the reply.
+        let is_broken = matches!(reason, "error" | "aborted");
         let blocks = at(message, "content").as_array().into_iter().flatten();
-        for block in blocks.filter(|block| text(at(block, "type")) == "text") {
+        for block in blocks.filter(|block| !is_broken && text(at(block, "type")) == "text") {
             self.gathered.text(text(at(block, "text")));
         }
         if let Some(more) = usage(at(message, "usage")) {
@@ -66,9 +69,9 @@ impl Pi {
         }
         let told = text(at(message, "errorMessage"));
         self.error = None;
-        match text(at(message, "stopReason")) {
+        match reason {
             "length" => self.gathered.stop = Some(Stop::Length),
-            reason @ ("error" | "aborted") => {
+            _ if is_broken => {
                 let told = if told.is_empty() { reason } else { told };
                 self.error = Some(told.to_owned());
             }
