@@ -1,20 +1,18 @@
 //! The lines of the three programs, as they write them, and what is told to them.
 
-use super::protocol::{Gathered, Said, Step, Turn};
+use super::protocol::{Gathered, Protocol, Said, Step, Turn};
 use super::thread::{Known, fitting, is_session, known, opaque, render};
 use super::{Cli, ProviderKind};
 use domain::digest::Salt;
 use domain::message::{Answers, Message, Part, Role};
-use domain::model::Usage;
 use serde_json::{Value, json};
 use std::path::Path;
 
-const CLAUDE: &str = include_str!("fixtures/claude.jsonl");
-const CLAUDE_ERROR: &str = include_str!("fixtures/claude-error.jsonl");
-const CODEX: &str = include_str!("fixtures/codex.jsonl");
-const CODEX_ERROR: &str = include_str!("fixtures/codex-error.jsonl");
-const PI: &str = include_str!("fixtures/pi.jsonl");
-const PI_ERROR: &str = include_str!("fixtures/pi-error.jsonl");
+mod recorded;
+
+const CLAUDE: &str = include_str!("fixtures/claude/answer.jsonl");
+const CODEX: &str = include_str!("fixtures/codex/answer.jsonl");
+const PI: &str = include_str!("fixtures/pi/answer.jsonl");
 
 fn turn<'a>(resumed: Option<&'a str>, tools: &'a [String]) -> Turn<'a> {
     Turn {
@@ -37,9 +35,13 @@ struct Played {
     gathered: Gathered,
 }
 
-/// Plays the lines of a turn.
+/// Plays the lines of the first turn of a session.
 fn play(cli: Cli, lines: &str) -> Played {
-    let mut protocol = cli.protocol(&turn(None, &[]));
+    play_turn(cli, &turn(None, &[]), lines)
+}
+
+fn play_turn(cli: Cli, turn: &Turn<'_>, lines: &str) -> Played {
+    let mut protocol = cli.protocol(turn);
     let mut said = protocol.opening();
     let mut last = Step::More(Vec::new());
     for line in lines.lines() {
@@ -82,80 +84,38 @@ fn written(said: &[Said]) -> Vec<Value> {
 }
 
 #[test]
-fn the_recorded_lines_of_each_program_become_its_reply() {
-    for (cli, lines, session, call, thinks, usage) in [
-        (
-            Cli::Claude,
-            CLAUDE,
-            "0f6a2f0e-5f3b-4a39-8a53-0f2f9bb0e7a1",
-            "Read",
-            true,
-            (87, 26, 30),
-        ),
-        (
-            Cli::Codex,
-            CODEX,
-            "0199a213-81c0-7800-8aa1-bbab2a035a53",
-            "shell",
-            false,
-            (220, 13, 100),
-        ),
-        (
-            Cli::Pi,
-            PI,
-            "4d2f0d0c-2f9e-7aa1-b0a3-9d1c0f5e1a22",
-            "read",
-            true,
-            (255, 14, 120),
-        ),
+fn the_reason_of_a_failure_of_claude_is_named_wherever_it_stands() {
+    for (result, words) in [
+        (json!({ "result": "No.", "errors": ["Why"] }), "No."),
+        (json!({ "errors": ["One", 2, "", "three"] }), "One; three"),
+        (json!({ "result": "", "errors": [] }), "error_max_turns"),
     ] {
-        let played = play(cli, lines);
-        assert_eq!(played.last, Step::Done, "{cli:?}");
-        assert_eq!(texts(&played.said), ["It says ", "hello."], "{cli:?}");
-        assert_eq!(calls(&played.said), [(0, call)], "{cli:?}");
-        let thinking = Said::Thinking("A file.".to_owned());
-        assert_eq!(played.said.contains(&thinking), thinks, "{cli:?}");
-        let gathered = played.gathered;
-        assert_eq!(gathered.session.as_deref(), Some(session), "{cli:?}");
-        assert_eq!(gathered.texts, ["It says hello."], "{cli:?}");
-        assert_eq!(gathered.calls, [call], "{cli:?}");
-        let (input_tokens, output_tokens, cached_tokens) = usage;
-        let usage = Usage {
-            input_tokens,
-            output_tokens,
-            cached_tokens,
-        };
-        assert_eq!(gathered.usage, Some(usage), "{cli:?}");
+        let mut line = json!({ "type": "result", "subtype": "error_max_turns", "is_error": true });
+        line.as_object_mut()
+            .unwrap()
+            .extend(result.as_object().unwrap().clone());
+        let last = play(Cli::Claude, &line.to_string()).last;
+        assert_eq!(last, Step::Failed(words.to_owned()));
     }
 }
 
 #[test]
-fn an_error_of_the_service_is_no_reply_however_the_program_ends() {
-    for (cli, lines, words) in [
-        (
-            Cli::Claude,
-            CLAUDE_ERROR,
-            "API Error: 401 invalid x-api-key",
-        ),
-        (
-            Cli::Codex,
-            CODEX_ERROR,
-            "unexpected status 401 Unauthorized",
-        ),
-        (Cli::Pi, PI_ERROR, "401 invalid x-api-key"),
-    ] {
-        assert_eq!(play(cli, lines).last, Step::Failed(words.to_owned()));
-    }
-}
-
-#[test]
-fn half_of_the_lines_is_no_end() {
-    for (cli, lines) in [(Cli::Claude, CLAUDE), (Cli::Codex, CODEX), (Cli::Pi, PI)] {
-        let count = lines.lines().count();
-        let half: Vec<&str> = lines.lines().take(count - 1).collect();
-        let last = play(cli, &half.join("\n")).last;
-        assert!(matches!(last, Step::More(_)), "{cli:?}: {last:?}");
-    }
+fn a_helper_of_claude_does_not_speak_for_it() {
+    let own = CLAUDE.lines().filter(|line| line.contains("text_delta"));
+    let helpers: Vec<String> = own
+        .map(|line| {
+            line.replace(
+                "\"parent_tool_use_id\":null",
+                "\"parent_tool_use_id\":\"t\"",
+            )
+        })
+        .collect();
+    assert_eq!(helpers.len(), 2);
+    assert_eq!(
+        play(Cli::Claude, &helpers.join("\n")).said.len(),
+        2,
+        "its opening"
+    );
 }
 
 #[test]
@@ -185,7 +145,9 @@ fn claude_reads_its_prompt_from_stdin_and_nothing_after_it() {
 
 #[test]
 fn codex_is_agreed_with_then_given_its_thread_and_its_turn() {
-    let played = play(Cli::Codex, CODEX);
+    let asks = json!({ "method": "item/commandExecution/requestApproval", "id": 7, "params": {} });
+    let begun: Vec<&str> = CODEX.lines().take(7).collect();
+    let played = play(Cli::Codex, &format!("{}\n{asks}", begun.join("\n")));
     let written = written(&played.said);
     let methods: Vec<&str> = written
         .iter()
@@ -210,6 +172,48 @@ fn codex_is_agreed_with_then_given_its_thread_and_its_turn() {
     let resumed = super::Codex::new(&turn(Some("t1"), &["shell".to_owned()]));
     let opens = format!("{resumed:?}");
     assert!(opens.contains("thread/resume") && opens.contains("workspace-write"));
+}
+
+#[test]
+fn codex_keeps_none_of_its_tools_that_can_be_taken_away() {
+    let arguments = Cli::Codex.arguments(&turn(None, &[])).join(" ");
+    assert_eq!(
+        arguments,
+        "app-server -c analytics.enabled=false -c features.shell_tool=false \
+         -c features.multi_agent=false -c features.goals=false -c features.view_image=false \
+         -c features.image_generation=false -c features.sleep_tool=false \
+         -c web_search=\"disabled\""
+    );
+    let arguments = Cli::Codex.arguments(&turn(None, &["shell".to_owned()]));
+    assert_eq!(arguments.join(" "), "app-server -c analytics.enabled=false");
+}
+
+/// A helper may be told of first, and a thread that goes on has used something before.
+#[test]
+fn the_usage_of_a_thread_of_codex_is_what_its_total_grows_by() {
+    let lines: Vec<Value> = [("t", "1", 100, 7), ("t", "2", 130, 30), ("h", "3", 50, 5)]
+        .into_iter()
+        .map(|told| {
+            let usage = json!({
+                "total": { "inputTokens": told.2 },
+                "last": { "inputTokens": told.3 },
+            });
+            let params = json!({ "threadId": told.0, "turnId": told.1, "tokenUsage": usage });
+            json!({ "method": "thread/tokenUsage/updated", "params": params })
+        })
+        .collect();
+    let mut codex = super::Codex::new(&turn(Some("t"), &[]));
+    for line in [
+        &json!({ "id": 1, "result": { "thread": { "id": "t" } } }),
+        &lines[0],
+        &json!({ "id": 2, "result": { "turn": { "id": "2" } } }),
+        &lines[1],
+        &lines[2],
+    ] {
+        codex.take(line);
+    }
+    let usage = Box::new(codex).gathered().usage.unwrap();
+    assert_eq!(usage.input_tokens, 30 + 5);
 }
 
 #[test]
