@@ -367,6 +367,7 @@ impl Exchange<'_> {
             fresh: &prepared.fresh,
             folder: &program.config.folder,
             read_only: program.config.read_only,
+            is_confined: Enforcement::of_system() == Enforcement::Whole,
             tools: &program.config.tools,
             login: program.config.login,
         };

@@ -30,6 +30,8 @@ pub(super) struct Codex {
     /// The request that opens the thread.
     opens: Value,
     prompt: String,
+    /// True if its commands are bounded by the host's confinement alone.
+    is_bounded_by_host: bool,
     /// The turn's id, once it has begun.
     turn: Option<String>,
     /// The usage that each thread told of last, since it began. Helpers have threads of their own.
@@ -61,6 +63,7 @@ impl Codex {
         Self {
             opens: json!({ "id": THREAD, "method": method, "params": params }),
             prompt: turn.prompt.to_owned(),
+            is_bounded_by_host: turn.is_confined && !turn.tools.is_empty(),
             turn: None,
             totals: BTreeMap::new(),
             gathered: Gathered::default(),
@@ -89,10 +92,17 @@ impl Codex {
             ]),
             THREAD => {
                 let thread = text(at(at(result, "thread"), "id")).to_owned();
-                let params = json!({
+                let mut params = json!({
                     "threadId": thread,
                     "input": [{ "type": "text", "text": self.prompt }],
                 });
+                // Its own sandbox mounts folders, which nothing below Landlock may.
+                if self.is_bounded_by_host
+                    && let Some(params) = params.as_object_mut()
+                {
+                    let policy = json!({ "type": "externalSandbox", "networkAccess": "enabled" });
+                    params.insert("sandboxPolicy".to_owned(), policy);
+                }
                 if text(at(&self.opens, "method")) == START {
                     self.totals.insert(thread.clone(), Usage::default());
                 }

@@ -26,6 +26,8 @@ pub(super) struct Turn<'a> {
     pub(super) folder: &'a Path,
     /// True if nothing may be written there.
     pub(super) read_only: bool,
+    /// True if the system enforces the whole of the host's confinement.
+    pub(super) is_confined: bool,
     /// The program's own tools that it may use.
     pub(super) tools: &'a [String],
     /// True if it uses a login of its home.

@@ -23,6 +23,7 @@ fn turn<'a>(resumed: Option<&'a str>, tools: &'a [String]) -> Turn<'a> {
         fresh: "11111111-2222-4333-8444-555555555555",
         folder: Path::new("/work"),
         read_only: false,
+        is_confined: false,
         tools,
         login: false,
     }
@@ -172,6 +173,26 @@ fn codex_is_agreed_with_then_given_its_thread_and_its_turn() {
     let resumed = super::Codex::new(&turn(Some("t1"), &["shell".to_owned()]));
     let opens = format!("{resumed:?}");
     assert!(opens.contains("thread/resume") && opens.contains("workspace-write"));
+}
+
+#[test]
+fn the_commands_of_codex_have_its_own_sandbox_unless_the_host_confines_them() {
+    let tools = ["shell".to_owned()];
+    let opened = json!({ "id": 1, "result": { "thread": { "id": "t" } } });
+    for (is_confined, tools, policy) in [
+        (true, &tools[..], json!("externalSandbox")),
+        (false, &tools[..], Value::Null),
+        (true, &tools[..0], Value::Null),
+    ] {
+        let turn = Turn {
+            is_confined,
+            ..turn(None, tools)
+        };
+        let Step::More(said) = super::Codex::new(&turn).take(&opened) else {
+            panic!("the turn ended before it began");
+        };
+        assert_eq!(written(&said)[0]["params"]["sandboxPolicy"]["type"], policy);
+    }
 }
 
 #[test]
