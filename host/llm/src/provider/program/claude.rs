@@ -84,7 +84,7 @@ impl Claude {
 
     fn ended(&mut self, result: &Value) -> Step {
         let told = text(at(result, "result"));
-        self.gathered.usage = usage(at(result, "usage"));
+        self.gathered.usage = used(result);
         // `subtype` says success also for errors of the service.
         if at(result, "is_error").as_bool() != Some(false) {
             return Step::Failed(reason(result));
@@ -111,7 +111,31 @@ fn reason(result: &Value) -> String {
     }
 }
 
-/// Reads the usage of a whole turn.
+/// Reads the usage of a whole turn. Its helpers and what it asked again are only in the one by
+/// model, which older versions do not tell of.
+fn used(result: &Value) -> Option<Usage> {
+    let models = at(result, "model_usage_since_last_result").as_object();
+    models
+        .into_iter()
+        .flat_map(|models| models.values())
+        .map(usage_of_model)
+        .reduce(Usage::plus)
+        .or_else(|| usage(at(result, "usage")))
+}
+
+/// Reads the usage of one model.
+fn usage_of_model(told: &Value) -> Usage {
+    let cached_tokens = number(at(told, "cacheReadInputTokens"));
+    Usage {
+        input_tokens: number(at(told, "inputTokens"))
+            .saturating_add(cached_tokens)
+            .saturating_add(number(at(told, "cacheCreationInputTokens"))),
+        output_tokens: number(at(told, "outputTokens")),
+        cached_tokens,
+    }
+}
+
+/// Reads the usage of the answers to it alone.
 fn usage(usage: &Value) -> Option<Usage> {
     let cached_tokens = number(at(usage, "cache_read_input_tokens"));
     let written = number(at(usage, "cache_creation_input_tokens"));

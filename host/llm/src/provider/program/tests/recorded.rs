@@ -302,26 +302,37 @@ fn a_model_that_is_cut_off_is_told_of_and_charged() {
 #[test]
 fn an_answer_that_broke_off_is_shown_and_is_no_part_of_the_reply() {
     let pieces: &[&str] = &["It says ", "It says ", "hello."];
-    let both = Some([94, 7, 60]);
     for recorded in [
-        recorded!(Claude, "claude/retried", shown: pieces, usage: both),
+        recorded!(Claude, "claude/retried", shown: pieces, usage: Some([94, 9, 60])),
         recorded!(Codex, "codex/retried", shown: pieces),
-        recorded!(Pi, "pi/retried", shown: pieces, usage: both),
+        recorded!(Pi, "pi/retried", shown: pieces, usage: Some([94, 7, 60])),
     ] {
         recorded.check();
     }
 }
 
+/// Each of the two answers twice: before its helper is done, and after it.
 #[test]
-fn a_helper_of_codex_is_charged_and_neither_speaks_for_it_nor_ends_it() {
-    const SAID: &str = "Main says it later.";
-    assert!(include_str!("../fixtures/codex/helper.jsonl").contains("\"hello.\""));
-    recorded!(
-        Codex, "codex/helper",
-        shown: &["Main ", "says ", "it ", "later.", "Main ", "says ", "it ", "later."],
-        texts: &[SAID, SAID], calls: &["spawnAgent"], usage: Some([460, 19, 220]),
-    )
-    .check();
+fn a_helper_is_charged_and_neither_speaks_for_the_program_nor_ends_it() {
+    const ANSWER: &str = "It says hello.";
+    const LATER: &str = "Main says it later.";
+    for recorded in [
+        recorded!(
+            Claude, "claude/helper",
+            shown: &["It says ", "hello.", "It says ", "hello."],
+            texts: &[ANSWER, ANSWER], calls: &["Agent"], usage: Some([244, 38, 130]),
+        ),
+        recorded!(
+            Codex, "codex/helper",
+            shown: &["Main ", "says ", "it ", "later.", "Main ", "says ", "it ", "later."],
+            texts: &[LATER, LATER], calls: &["spawnAgent"], usage: Some([460, 19, 220]),
+        ),
+    ] {
+        let helpers = ["\"parent_tool_use_id\":\"toolu_1\"", "\"delta\":\"hello.\""];
+        let says = |line: &str| helpers.iter().any(|words| line.contains(words));
+        assert!(recorded.lines.lines().any(says), "{}", recorded.name);
+        recorded.check();
+    }
 }
 
 #[test]
@@ -367,6 +378,7 @@ fn all_lines_but_the_last_one_are_no_end() {
     for recorded in [
         recorded!(Claude, "claude/tool"),
         recorded!(Claude, "claude/error-401"),
+        recorded!(Claude, "claude/helper"),
         recorded!(Codex, "codex/tool"),
         recorded!(Codex, "codex/error-401"),
         recorded!(Codex, "codex/helper"),
