@@ -9,6 +9,8 @@
 mod below;
 mod confine;
 mod enforcement;
+#[cfg(target_os = "linux")]
+mod filter;
 mod keep;
 pub(crate) mod order;
 pub(crate) mod running;

@@ -74,7 +74,18 @@ case "$word" in
     end "${host:+known}, read:${seen:- nothing}" ;;
   rebel)
     host=$(cut -d ' ' -f 4 "/proc/$PPID/stat")
-    if kill -KILL "$PPID" "$host" 2>/dev/null; then end killed; else end refused; fi ;;
+    prlimit --nofile >/dev/null || exit 9
+    took=
+    for process in "$PPID" "$host"; do
+      kill -KILL "$process" && took="$took kill"
+      prlimit --pid "$process" --nofile=0:0 && took="$took limits"
+      prlimit --pid "$process" --cpu=1:1 && took="$took time"
+      renice -n 19 -p "$process" && took="$took priority"
+      taskset -p 1 "$process" && took="$took processors"
+      chrt -i -p 0 "$process" && took="$took schedule"
+      ionice -c 3 -p "$process" && took="$took storage"
+    done >/dev/null 2>&1
+    end "${took:-refused}" ;;
   key) end "the key is $ANTHROPIC_API_KEY" ;;
   *) end "$mode: $(printf '%s' "$prompt" | tr '\n' ' ')" ;;
 esac

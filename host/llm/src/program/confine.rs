@@ -1,6 +1,8 @@
 //! The process that confines itself and then becomes the program.
 
 use crate::program::enforcement::Enforcement;
+#[cfg(target_os = "linux")]
+use crate::program::filter;
 use crate::program::order::{Confinement, Exit, OPEN_FILES_MAX};
 use rustix::process::{Resource, Rlimit, getppid, setrlimit};
 use std::convert::Infallible;
@@ -38,8 +40,14 @@ pub enum ConfineError {
     #[cfg(target_os = "linux")]
     #[error("the folders of the program could not be enforced")]
     Rules(#[source] landlock::RulesetError),
-    /// The system does not enforce folders and signals, and it has to.
-    #[error("this system cannot confine a program to its folders and signals (Landlock)")]
+    /// The filter of its calls could not be made.
+    #[cfg(target_os = "linux")]
+    #[error("the calls of the program could not be filtered")]
+    Unfiltered(#[source] seccompiler::Error),
+    /// The system does not enforce the whole confinement, and it has to.
+    #[error(
+        "this system cannot confine a program to its folders and processes (Landlock, seccomp)"
+    )]
     NotConfined,
     /// The program's file cannot be executed.
     #[error("the program could not be started")]
@@ -77,6 +85,7 @@ pub fn confine(confinement: &str, command: &[OsString]) -> Result<Infallible, Co
         return Err(ConfineError::NotConfined);
     }
     restrict(&confinement)?;
+    filter_calls()?;
     Err(ConfineError::NotStarted(
         Command::new(program).args(arguments).exec(),
     ))
@@ -202,6 +211,21 @@ fn restrict(_confinement: &Confinement) -> Result<(), ConfineError> {
     Ok(())
 }
 
+/// Leaves this process no call that changes another one, where the system can refuse such calls.
+#[cfg(target_os = "linux")]
+fn filter_calls() -> Result<(), ConfineError> {
+    if !filter::is_there() {
+        return Ok(());
+    }
+    filter::install().map_err(ConfineError::Unfiltered)
+}
+
+/// Leaves all calls as they are: only Linux has such filters.
+#[cfg(not(target_os = "linux"))]
+fn filter_calls() -> Result<(), ConfineError> {
+    Ok(())
+}
+
 /// Returns whether a system enforces enough of a confinement. One that is required leaves no gap.
 fn is_enough(enforced: Enforcement, is_required: bool) -> bool {
     !is_required || enforced.gap().is_none()
@@ -213,10 +237,11 @@ mod tests {
     use crate::program::enforcement::Enforcement;
 
     #[test]
-    fn a_required_confinement_takes_folders_and_signals() {
+    fn a_required_confinement_takes_folders_signals_and_calls() {
         for (enforced, is_started) in [
             (Enforcement::Nothing, false),
             (Enforcement::Folders, false),
+            (Enforcement::Signals, false),
             (Enforcement::Whole, true),
         ] {
             assert_eq!(is_enough(enforced, true), is_started, "{enforced:?}");

@@ -1,5 +1,8 @@
 //! The share of a program's confinement that the system enforces.
 
+#[cfg(target_os = "linux")]
+use crate::program::filter;
+
 /// The share of a program's confinement that a system enforces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Enforcement {
@@ -8,6 +11,9 @@ pub enum Enforcement {
     /// The folders alone: Landlock's third version, which knows of truncating, or a later one.
     Folders,
     /// The folders and the signals: Landlock's sixth version or a later one.
+    Signals,
+    /// These, and the calls that change other processes without a signal: filters of calls (seccomp)
+    /// as well.
     Whole,
 }
 
@@ -30,7 +36,8 @@ impl Enforcement {
             .and_then(Ruleset::create)
             .is_ok();
         match (has_folders, has_all) {
-            (_, true) => Self::Whole,
+            (_, true) if filter::is_there() => Self::Whole,
+            (_, true) => Self::Signals,
             (true, false) => Self::Folders,
             (false, false) => Self::Nothing,
         }
@@ -54,6 +61,10 @@ impl Enforcement {
             Self::Folders => Some(
                 "this system does not confine the signals of a program (Landlock's sixth version, \
                  of Linux 6.12): it may stop the host, and outlive its turn",
+            ),
+            Self::Signals => Some(
+                "this system does not filter the calls of a program (seccomp): it may lower the \
+                 limits of the host and of its keeper, so stop the host, and outlive its turn",
             ),
             Self::Whole => None,
         }

@@ -270,6 +270,7 @@ impl Program {
         let confined = match Enforcement::of_system() {
             Enforcement::Nothing => "not confined, in",
             Enforcement::Folders => "confined, without its signals, to",
+            Enforcement::Signals => "confined, without its calls on other processes, to",
             Enforcement::Whole => "confined to",
         };
         format!(

@@ -1,0 +1,81 @@
+//! The filter of system calls that keeps a program from changing other processes without a signal:
+//! their limits, their priorities and their processors. Landlock has no rule for these.
+
+use nix::libc;
+use seccompiler::{
+    BackendError, BpfProgram, Error, SeccompAction, SeccompCmpArgLen, SeccompCmpOp,
+    SeccompCondition, SeccompFilter, SeccompRule, TargetArch, apply_filter,
+};
+use std::collections::BTreeMap;
+use std::fs;
+
+/// The list of what filters of this kernel can do; there is none where it has no filters.
+const ACTIONS: &str = "/proc/sys/kernel/seccomp/actions_avail";
+/// Calls whose first argument is the process that they change; 0 is the caller.
+const OF_A_PROCESS: [i64; 5] = [
+    libc::SYS_prlimit64,
+    libc::SYS_sched_setaffinity,
+    libc::SYS_sched_setattr,
+    libc::SYS_sched_setparam,
+    libc::SYS_sched_setscheduler,
+];
+/// Calls whose first argument is the kind of what they change, with the kind that is a process. The
+/// second one is the process; 0 is the caller.
+const OF_A_KIND: [(i64, u64); 2] = [
+    (libc::SYS_setpriority, PRIORITY_OF_PROCESS),
+    (libc::SYS_ioprio_set, STORAGE_PRIORITY_OF_PROCESS),
+];
+/// `PRIO_PROCESS` of setpriority(2).
+const PRIORITY_OF_PROCESS: u64 = 0;
+/// `IOPRIO_WHO_PROCESS` of ioprio_set(2).
+const STORAGE_PRIORITY_OF_PROCESS: u64 = 1;
+/// The bit of the numbers that the same calls have in the x32 interface of x86-64.
+const X32: i64 = 0x4000_0000;
+
+/// Returns whether this system has such filters.
+pub(super) fn is_there() -> bool {
+    let actions = fs::read_to_string(ACTIONS).unwrap_or_default();
+    TargetArch::try_from(std::env::consts::ARCH).is_ok()
+        && actions.split_whitespace().any(|action| action == "errno")
+}
+
+/// Has the system refuse, to this process and to all that it starts, every such call on another
+/// process. It counts as another one also if it names its own number. A program of another
+/// interface than this processor's own, such as a 32-bit one, is ended at its first call.
+///
+/// # Errors
+/// The filter cannot be made or put in force.
+pub(super) fn install() -> Result<(), Error> {
+    apply_filter(&program().map_err(Error::Backend)?)
+}
+
+fn program() -> Result<BpfProgram, BackendError> {
+    let mut rules = BTreeMap::new();
+    for call in OF_A_PROCESS {
+        add(&mut rules, call, vec![unless(0, 0)?]);
+    }
+    for (call, kind) in OF_A_KIND {
+        add(&mut rules, call, vec![unless(0, kind)?, unless(1, 0)?]);
+    }
+    let refused = SeccompAction::Errno(libc::EPERM.unsigned_abs());
+    let filter = SeccompFilter::new(
+        rules,
+        SeccompAction::Allow,
+        refused,
+        TargetArch::try_from(std::env::consts::ARCH)?,
+    )?;
+    filter.try_into()
+}
+
+fn add(rules: &mut BTreeMap<i64, Vec<SeccompRule>>, call: i64, refused: Vec<SeccompRule>) {
+    if cfg!(target_arch = "x86_64") {
+        rules.insert(call | X32, refused.clone());
+    }
+    rules.insert(call, refused);
+}
+
+/// The rule for calls whose argument at a place is another one.
+fn unless(place: u8, allowed: u64) -> Result<SeccompRule, BackendError> {
+    let other = SeccompCondition::new(place, SeccompCmpArgLen::Dword, SeccompCmpOp::Ne, allowed)?;
+    SeccompRule::new(vec![other])
+}
