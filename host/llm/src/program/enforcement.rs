@@ -12,8 +12,8 @@ pub enum Enforcement {
     Folders,
     /// The folders and the signals: Landlock's sixth version or a later one.
     Signals,
-    /// These, and the calls that change other processes without a signal: filters of calls (seccomp)
-    /// as well.
+    /// These, and the calls that change other processes without a signal: filters of calls as well
+    /// (seccomp).
     Whole,
 }
 
