@@ -74,6 +74,9 @@ case "$word" in
     end "${host:+known}, read:${seen:- nothing}" ;;
   rebel)
     host=$(cut -d ' ' -f 4 "/proc/$PPID/stat")
+    for tool in prlimit renice taskset chrt ionice; do
+      command -v "$tool" >/dev/null || exit 9
+    done
     prlimit --nofile >/dev/null || exit 9
     took=
     for process in "$PPID" "$host"; do

@@ -34,7 +34,8 @@ pub(super) struct Codex {
     is_bounded_by_host: bool,
     /// The turn's id, once it has begun.
     turn: Option<String>,
-    /// The usage that each thread told of last, since it began. Helpers have threads of their own.
+    /// The usage that each thread told of last, since it began. Helpers have threads of their own;
+    /// the limit of the program's output bounds them.
     totals: BTreeMap<String, Usage>,
     gathered: Gathered,
 }
