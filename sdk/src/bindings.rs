@@ -1,4 +1,4 @@
-//! The bindings that wit-bindgen makes from `wit/`: of the two worlds, and of buckets. Only
+//! The bindings that wit-bindgen makes from `wit/`: of the four worlds, and of buckets. Only
 //! [`wire`](crate::wire) uses them.
 
 /// The imports and exports of an agent component.
@@ -20,7 +20,41 @@ pub mod tool_plugin {
         pub_export_macro: true,
         export_macro_name: "export_tool_plugin",
         with: {
-            "agent-host:plugin/types@0.1.0":
+            "agent-host:plugin/types@0.2.0":
+                crate::bindings::agent_plugin::agent_host::plugin::types,
+            "wasi:logging/logging@0.1.0-draft":
+                crate::bindings::agent_plugin::wasi::logging::logging,
+        },
+        generate_all,
+    });
+}
+
+/// The imports and exports of a trigger component.
+pub mod trigger_plugin {
+    wit_bindgen::generate!({
+        path: "../wit",
+        world: "agent-host:plugin/trigger-plugin",
+        pub_export_macro: true,
+        export_macro_name: "export_trigger_plugin",
+        with: {
+            "agent-host:plugin/types@0.2.0":
+                crate::bindings::agent_plugin::agent_host::plugin::types,
+            "wasi:logging/logging@0.1.0-draft":
+                crate::bindings::agent_plugin::wasi::logging::logging,
+        },
+        generate_all,
+    });
+}
+
+/// The imports and exports of a connector component.
+pub mod connector_plugin {
+    wit_bindgen::generate!({
+        path: "../wit",
+        world: "agent-host:plugin/connector-plugin",
+        pub_export_macro: true,
+        export_macro_name: "export_connector_plugin",
+        with: {
+            "agent-host:plugin/types@0.2.0":
                 crate::bindings::agent_plugin::agent_host::plugin::types,
             "wasi:logging/logging@0.1.0-draft":
                 crate::bindings::agent_plugin::wasi::logging::logging,

@@ -1,9 +1,10 @@
-//! Tests of agents and tools with plain `cargo test`: no host, no WebAssembly, no model.
+//! Tests of plugins with plain `cargo test`: no host, no WebAssembly, no model.
 //!
 //! [`Conversation`] runs an agent against scripted replies of a model and tools given as closures
 //! or as real [`Tools`](crate::Tools). [`Bench`] calls the tools of a tool component. [`Scene`] is
-//! a turn for testing a single step. All of them hold plugins to the host's rules and panic, naming
-//! the rule, when one is broken.
+//! a turn for testing a single step. [`Firings`] fires a trigger, and [`Exchange`] calls a
+//! connector. All of them hold plugins to the host's rules and panic, naming the rule, when one is
+//! broken.
 //!
 //! A test grants the outside world that tools reach: [`grant_bucket`], [`grant_folder`] and
 //! [`serve_http`].
@@ -12,6 +13,8 @@ mod bench;
 mod buckets;
 mod conversation;
 mod declared;
+mod exchange;
+mod firings;
 mod folders;
 mod http;
 mod performer;
@@ -23,6 +26,8 @@ pub use self::bench::Bench;
 pub(crate) use self::buckets::Opened;
 pub use self::buckets::grant_bucket;
 pub use self::conversation::{Conversation, Standing};
+pub use self::exchange::Exchange;
+pub use self::firings::Firings;
 pub(crate) use self::folders::granted_folder;
 pub use self::folders::{GrantedFolder, grant_folder};
 pub(crate) use self::http::answer;

@@ -4,6 +4,7 @@ mod agent;
 #[doc(hidden)]
 pub mod bindings;
 mod client;
+mod connector;
 mod content;
 mod cut_off;
 mod folder;
@@ -18,12 +19,17 @@ mod operation;
 mod step;
 mod tool;
 pub mod tool_loop;
+mod trigger;
 mod turn;
 #[doc(hidden)]
 pub mod wire;
 
 pub use crate::agent::{Agent, Description};
 pub use crate::client::{Answer, ClientAction, UploadedFile};
+pub use crate::connector::{
+    Attachment, Batch, Body, Choice, Connector, ConnectorDescription, ConnectorError, Delivery,
+    Incoming, Intake, OutgoingMessage, Said, configured,
+};
 pub use crate::content::{
     Blob, IntoParts, Message, MessageId, ModelCall, Part, Role, fenced, shortened, text_of,
 };
@@ -37,5 +43,10 @@ pub use crate::step::{Decision, Effect, Item, Step, Until, Wait};
 pub use crate::tool::{
     ArtifactItem, ArtifactItems, CallContext, EffectClass, IntoProgress, Json, Progress, Tool,
     ToolDefinition, ToolError, Tools, call_by_name, schema_of,
+};
+pub use crate::trigger::{
+    ChangeKind, Due, FileChange, FileChanges, FireContext, Firing, Heartbeat, HostEvent, Occasion,
+    OccasionKind, Trigger, TriggerDescription, TriggerError, TriggerMessage, TriggerState,
+    WebhookCall,
 };
 pub use crate::turn::{LimitsLeft, Memo, PastSession, Peer, Turn, Unreadable, View};

@@ -5,18 +5,30 @@
 //! JSON, so text that is not is a defect of the host and traps.
 
 mod agent;
+mod connector;
 mod content;
 mod decision;
 pub(crate) mod http;
 pub(crate) mod keyvalue;
 mod tools;
+mod trigger;
 mod view;
 
 pub use self::agent::{WireDescription, WireNewsList, WireStep, describe_agent, step_agent};
+pub use self::connector::{
+    WireBatch, WireConnectorDescription, WireDelivery, WireFetched, WireOutgoing, WireSent,
+    describe_connector, fetch, poll, receive, send,
+};
 pub use self::tools::{WireContext, WireDefinitions, WireProgress, call_tool, describe_tools};
+pub use self::trigger::{
+    WireFireContext, WireFiring, WireOccasion, WireTriggerDescription, WireTriggerState,
+    describe_trigger, fire_trigger,
+};
 pub use crate::bindings::agent_plugin::agent_host::plugin::turn::View as WireView;
 pub use crate::bindings::agent_plugin::exports::agent_host::plugin::agent::Guest as AgentExports;
+pub use crate::bindings::connector_plugin::exports::agent_host::plugin::connector::Guest as ConnectorExports;
 pub use crate::bindings::tool_plugin::exports::agent_host::plugin::tools::Guest as ToolExports;
+pub use crate::bindings::trigger_plugin::exports::agent_host::plugin::trigger::Guest as TriggerExports;
 
 use crate::log::Level;
 use serde_json::Value;

@@ -92,6 +92,26 @@ pub(crate) fn answer(request: &Outgoing) -> Result<Response, HttpError> {
     (script.answer)(request)
 }
 
+/// Panics when a placeholder stands in the host, or in the path and is not the end of a part of it.
+fn check_path(request: &Outgoing) {
+    let in_path = |part: &&str| part.contains(PLACEHOLDER);
+    let mut parts = request.path().split('/').filter(in_path);
+    let placed = parts.next();
+    if placed.is_some() {
+        require(&["secrets.use"]);
+    }
+    assert!(
+        placed.is_none_or(|part| secret_in(part).is_some()) && parts.next().is_none(),
+        "a secret in a path is the end of one part of it, so the host refuses `{}`",
+        request.url()
+    );
+    assert!(
+        !request.authority().contains(PLACEHOLDER),
+        "a secret goes into a header, a parameter or the path, so the host refuses `{}`",
+        request.url()
+    );
+}
+
 /// Panics when a secret is asked for where the host puts none, or a credential is not one.
 fn check(request: &Outgoing) {
     let mut values = request.parameters();
@@ -107,11 +127,7 @@ fn check(request: &Outgoing) {
              `{value}`"
         );
     }
-    assert!(
-        !request.authority().contains(PLACEHOLDER) && !request.path().contains(PLACEHOLDER),
-        "a secret goes into a header or a parameter, so the host refuses `{}`",
-        request.url()
-    );
+    check_path(request);
     for (name, value) in request.headers() {
         let is_credential = CREDENTIALS
             .iter()

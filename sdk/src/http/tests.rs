@@ -391,10 +391,19 @@ fn a_placeholder_within_a_text_breaks_a_rule() {
 }
 
 #[test]
-#[should_panic(expected = "into a header or a parameter")]
-fn a_placeholder_in_the_path_breaks_a_rule() {
+#[should_panic(expected = "is the end of one part of it")]
+fn a_placeholder_within_a_part_of_the_path_breaks_a_rule() {
     let _server = serve_http(|_| anything());
-    let _ = Request::get("https://a.com/{{secret.key}}/x").send();
+    let _ = Request::get("https://a.com/bot{{secret.key}}x/me").send();
+}
+
+#[test]
+fn a_placeholder_is_the_end_of_a_part_of_the_path() {
+    let server = serve_http(|_| anything());
+    Request::get("https://a.com/bot{{secret.key}}/me")
+        .send()
+        .unwrap();
+    assert_eq!(server.requests()[0].path(), "/bot{{secret.key}}/me");
 }
 
 #[test]

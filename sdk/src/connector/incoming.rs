@@ -1,0 +1,70 @@
+//! Messages and calls that arrive from a service.
+
+/// A call of the service, whose signature the host has verified.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Delivery {
+    /// Headers without credentials, names in lower case.
+    pub headers: Vec<(String, String)>,
+    /// The query, decoded, without credentials.
+    pub query: Vec<(String, String)>,
+    /// The body as received.
+    pub body: Vec<u8>,
+}
+
+/// A file that came with a message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Attachment {
+    /// Its name.
+    pub name: String,
+    /// Its media type.
+    pub media_type: String,
+    /// The id by which [`Connector::fetch`](crate::Connector::fetch) gets it.
+    pub handle: String,
+    /// Its size in bytes, as far as the service says.
+    pub size: Option<u64>,
+}
+
+/// The content of an incoming message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Said {
+    /// Words, in plain text or Markdown.
+    Text(String),
+    /// A button of a question was pressed: the value that the host gave the button.
+    Button(String),
+}
+
+/// One incoming message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Incoming {
+    /// The service's id of it. The same id is taken once within seven days.
+    pub id: String,
+    /// The one it is from, in the service's terms. The host maps it to a user.
+    pub sender: String,
+    /// The sender's name for people, as far as the service says.
+    pub sender_name: Option<String>,
+    /// The group that it was said in; none in a chat with the sender alone.
+    pub group: Option<String>,
+    /// The chat to reply in. Order is kept within it.
+    pub chat: String,
+    /// The content of it.
+    pub said: Said,
+    /// The files that came with it: 10 at most.
+    pub attachments: Vec<Attachment>,
+    /// Time at which it was sent, in milliseconds since the Unix epoch.
+    pub sent_ms: u64,
+}
+
+/// The messages that a call of the service or a poll brought.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Batch {
+    /// The messages in the service's order: 100 at most.
+    pub messages: Vec<Incoming>,
+    /// The position that the next poll goes on from; stored with the messages in one commit.
+    /// 4 KiB at most.
+    pub cursor: Option<String>,
+    /// Milliseconds until the next poll. Not read after `receive`.
+    pub next_ms: u32,
+    /// The answer to the service, such as a challenge: 4 KiB of text at most. Not read after
+    /// `poll`.
+    pub answer: Option<String>,
+}

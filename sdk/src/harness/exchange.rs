@@ -1,0 +1,251 @@
+//! A connector's calls, as the host makes them, each held to the host's rules. Its requests are
+//! answered by [`serve_http`](crate::harness::serve_http).
+
+use crate::connector::{
+    Batch, Body, Choice, Connector, ConnectorDescription, ConnectorError, Delivery, Incoming,
+    Intake, OutgoingMessage, Said,
+};
+use crate::harness::declared::declaring;
+use crate::harness::firings::check_id;
+use serde_json::{Value, json};
+
+/// Messages of one batch.
+const MESSAGES_MAX: usize = 100;
+/// Files of one message.
+const ATTACHMENTS_MAX: usize = 10;
+/// Bytes of an id, a sender, a chat, a group.
+const ID_BYTES_MAX: usize = 256;
+/// Bytes of a message's text.
+const TEXT_BYTES_MAX: usize = 64 << 10;
+/// Bytes of a cursor, and of an answer to the service.
+const CURSOR_BYTES_MAX: usize = 4 << 10;
+/// Bytes of a file.
+const FILE_BYTES_MAX: usize = 8 << 20;
+/// Bytes of a button's value.
+const VALUE_BYTES_MAX: usize = 64;
+
+/// The exchange of a connector with its service.
+#[derive(Debug)]
+pub struct Exchange<C> {
+    connector: C,
+    configuration: Value,
+    cursor: Option<String>,
+}
+
+impl<C: Connector> Exchange<C> {
+    /// Begins without a cursor and with the configuration `{}`.
+    ///
+    /// # Panics
+    /// When its description is not one that the host takes.
+    pub fn of(connector: C) -> Self {
+        check_description(&connector.describe());
+        Self {
+            connector,
+            configuration: json!({}),
+            cursor: None,
+        }
+    }
+
+    /// Sets the operator's configuration.
+    #[must_use]
+    pub fn configured(mut self, configuration: Value) -> Self {
+        self.configuration = configuration;
+        self
+    }
+
+    /// The description.
+    pub fn describe(&self) -> ConnectorDescription {
+        self.connector.describe()
+    }
+
+    /// Polls once, and keeps the cursor.
+    ///
+    /// # Errors
+    /// What the connector says.
+    ///
+    /// # Panics
+    /// When it breaks a rule of the host.
+    pub fn poll(&mut self) -> Result<Batch, ConnectorError> {
+        self.check_intake(Intake::Polling);
+        let cursor = self.cursor.clone();
+        let batch = granted(|| self.connector.poll(&self.configuration, cursor.as_deref()))?;
+        check_batch(&batch);
+        if let Some(cursor) = &batch.cursor {
+            self.cursor = Some(cursor.clone());
+        }
+        Ok(batch)
+    }
+
+    /// Hands over a call of the service.
+    ///
+    /// # Errors
+    /// What the connector says.
+    ///
+    /// # Panics
+    /// When it breaks a rule of the host.
+    pub fn receive(&self, delivery: &Delivery) -> Result<Batch, ConnectorError> {
+        self.check_intake(Intake::Webhook);
+        let batch = granted(|| self.connector.receive(&self.configuration, delivery))?;
+        check_batch(&batch);
+        Ok(batch)
+    }
+
+    /// Sends a text, which is within the text limit.
+    ///
+    /// # Errors
+    /// What the connector says.
+    pub fn send(&self, chat: &str, text: &str) -> Result<String, ConnectorError> {
+        self.deliver(chat, Body::Text(text.to_owned()))
+    }
+
+    /// Sends a question with buttons.
+    ///
+    /// # Errors
+    /// What the connector says.
+    pub fn ask(
+        &self,
+        chat: &str,
+        question: &str,
+        choices: &[(&str, &str)],
+    ) -> Result<String, ConnectorError> {
+        let choices = choices.iter().map(|(label, value)| Choice {
+            label: (*label).to_owned(),
+            value: (*value).to_owned(),
+        });
+        let text = question.to_owned();
+        let choices = choices.collect();
+        self.deliver(chat, Body::Question { text, choices })
+    }
+
+    /// Sends anything that the host may send.
+    ///
+    /// # Errors
+    /// What the connector says.
+    ///
+    /// # Panics
+    /// When the host would never send it to this connector, or the id that comes back is none.
+    pub fn deliver(&self, chat: &str, body: Body) -> Result<String, ConnectorError> {
+        check_body(&self.describe(), &body);
+        let is_lossy = body == Body::Typing;
+        let message = OutgoingMessage {
+            chat: chat.to_owned(),
+            body,
+            idempotency_key: "delivery-of-test".to_owned(),
+        };
+        let id = granted(|| self.connector.send(&self.configuration, &message))?;
+        assert!(
+            is_lossy || (1..=ID_BYTES_MAX).contains(&id.len()),
+            "the service's id of a message has 1 to {ID_BYTES_MAX} bytes, and `{id}` has not"
+        );
+        Ok(id)
+    }
+
+    /// Gets the bytes of a file.
+    ///
+    /// # Errors
+    /// What the connector says.
+    ///
+    /// # Panics
+    /// When they are too many.
+    pub fn fetch(&self, handle: &str) -> Result<Vec<u8>, ConnectorError> {
+        let bytes = granted(|| self.connector.fetch(&self.configuration, handle))?;
+        assert!(
+            bytes.len() <= FILE_BYTES_MAX,
+            "a file has {FILE_BYTES_MAX} bytes at most"
+        );
+        Ok(bytes)
+    }
+
+    fn check_intake(&self, intake: Intake) {
+        assert!(
+            self.describe().intake.contains(&intake),
+            "the description does not list {intake:?} in `intake`, so the host never calls this"
+        );
+    }
+}
+
+/// Calls with what a connector always has: requests and secrets, as far as they are granted.
+fn granted<T>(call: impl FnOnce() -> T) -> T {
+    declaring(vec!["net.http".to_owned(), "secrets.use".to_owned()], call)
+}
+
+fn check_description(described: &ConnectorDescription) {
+    check_id(&described.id);
+    assert!(
+        !described.intake.is_empty(),
+        "the description lists no `intake`, so nothing arrives"
+    );
+    assert!(
+        described.configuration.is_object(),
+        "`configuration` is a JSON Schema, which is an object"
+    );
+    assert!(
+        described.text_limit >= 100,
+        "`text_limit` is 100 UTF-16 units at least"
+    );
+}
+
+fn check_body(described: &ConnectorDescription, body: &Body) {
+    let within = |text: &str| text.encode_utf16().count() <= described.text_limit as usize;
+    match body {
+        Body::Text(text) => assert!(within(text), "the host splits longer texts before"),
+        Body::Question { text, choices } => {
+            assert!(within(text), "the host splits longer texts before");
+            assert!(
+                choices.len() <= described.buttons_max as usize,
+                "the host numbers the choices where there are more than `buttons_max`"
+            );
+            assert!(
+                choices
+                    .iter()
+                    .all(|choice| choice.value.len() <= VALUE_BYTES_MAX),
+                "a button's value has {VALUE_BYTES_MAX} bytes at most"
+            );
+        }
+        Body::Typing => assert!(described.typing, "the description says `typing: false`"),
+        Body::Edit { text, .. } => {
+            assert!(described.edits, "the description says `edits: false`");
+            assert!(within(text), "the host never edits more into a message");
+        }
+    }
+}
+
+fn check_batch(batch: &Batch) {
+    assert!(
+        batch.messages.len() <= MESSAGES_MAX,
+        "a batch has {MESSAGES_MAX} messages at most, and this one has {}",
+        batch.messages.len()
+    );
+    for text in batch.cursor.iter().chain(&batch.answer) {
+        assert!(
+            text.len() <= CURSOR_BYTES_MAX,
+            "a cursor or an answer has {CURSOR_BYTES_MAX} bytes at most"
+        );
+    }
+    batch.messages.iter().for_each(check_incoming);
+}
+
+fn check_incoming(message: &Incoming) {
+    let group = message.group.iter();
+    for id in [&message.id, &message.sender, &message.chat]
+        .into_iter()
+        .chain(group)
+    {
+        assert!(
+            (1..=ID_BYTES_MAX).contains(&id.len()) && !id.chars().any(char::is_control),
+            "ids, senders, groups and chats have 1 to {ID_BYTES_MAX} bytes, and `{id}` has not"
+        );
+    }
+    assert!(
+        message.attachments.len() <= ATTACHMENTS_MAX,
+        "a message has {ATTACHMENTS_MAX} files at most"
+    );
+    let (Said::Text(said) | Said::Button(said)) = &message.said;
+    assert!(
+        said.len() <= TEXT_BYTES_MAX,
+        "a message has {TEXT_BYTES_MAX} bytes at most"
+    );
+}
+
+#[cfg(test)]
+mod tests;
