@@ -15,6 +15,8 @@
 //! - `delegate`, its table and its result: `delegate.rs`, `delegate/operations.rs`,
 //!   `delegate/result.rs`
 //! - deliveries to agents that are programs elsewhere: `delivery.rs`
+//! - what makes the host speak to an agent by itself: `trigger.rs`; how agents talk with people at
+//!   messaging services: `connector.rs`
 //! - tasks, as people look at work that was handed over: `task.rs`
 //! - what all work of one message may use, and what work that is handed over may: `account.rs`,
 //!   `budget.rs`
@@ -30,6 +32,7 @@ pub mod account;
 pub mod approval;
 pub mod basis;
 pub mod budget;
+pub mod connector;
 pub mod delegate;
 pub mod delivery;
 pub mod dispatch;
@@ -43,5 +46,6 @@ pub mod sections;
 pub mod step;
 pub mod talk;
 pub mod task;
+pub mod trigger;
 pub mod usage;
 pub mod widget;

@@ -8,6 +8,7 @@ mod agent;
 mod boundary;
 mod connector;
 mod definition;
+mod delivery;
 mod host;
 mod input;
 mod key;
@@ -19,6 +20,7 @@ mod reader;
 mod record;
 mod run;
 mod session;
+mod trigger;
 pub mod upcast;
 
 pub use agent::{
@@ -34,6 +36,11 @@ pub use boundary::{
 };
 pub use connector::{ConnectorKeyBound, ConnectorKeyUnbound};
 pub use definition::{DefinitionMade, DefinitionRemoved};
+pub use delivery::{
+    Arrival, ArrivalOutcome, ArrivalsSettled, ConnectorReceived, ConnectorTrouble,
+    ConnectorTroubled, DeliveryCause, DeliveryOutcome, DeliveryQueued, DeliveryRequeued,
+    DeliverySettled, DeliveryStarted, PairingOffered, PairingSettled,
+};
 pub use host::{
     ConfigRefused, ConfigReloaded, HostRestored, OPERATOR_READ, OperatorRead, REFUSAL_BYTES_MAX,
     ReloadCause, RestoreChoice,
@@ -55,6 +62,11 @@ pub use run::{
 };
 pub use session::{
     FileUploaded, ItemRecorded, MemoryDue, MemoryRead, SessionOpened, TurnCommitted, UiSaved,
+};
+pub use trigger::{
+    OccasionAccepted, OccasionFailed, OccasionsSkipped, PauseReason, PostedMessage, SkipReason,
+    TriggerDefined, TriggerFired, TriggerMessage, TriggerOrigin, TriggerPaused, TriggerPosted,
+    TriggerRemoved, TriggerResumed, TriggerTrouble, TriggerTroubled,
 };
 
 use crate::work::approval::ApprovalAnswered;
@@ -284,4 +296,62 @@ pub enum Event {
     /// It was: this much is gone, and this much stays because others point to it.
     #[serde(rename = "purge.done.v1")]
     Purged(Purged),
+    /// A trigger is there, or is another one under the same name.
+    #[serde(rename = "trigger.defined.v1")]
+    TriggerDefined(TriggerDefined),
+    /// A trigger is no longer there. Its history stays.
+    #[serde(rename = "trigger.removed.v1")]
+    TriggerRemoved(TriggerRemoved),
+    /// A trigger is not fired until somebody resumes it.
+    #[serde(rename = "trigger.paused.v1")]
+    TriggerPaused(TriggerPaused),
+    /// A trigger is fired again.
+    #[serde(rename = "trigger.resumed.v1")]
+    TriggerResumed(TriggerResumed),
+    /// An occasion of a trigger was accepted: from here on nothing loses it.
+    #[serde(rename = "trigger.occasion.accepted.v1")]
+    OccasionAccepted(OccasionAccepted),
+    /// Occasions of a trigger's schedule were passed over.
+    #[serde(rename = "trigger.occasions.skipped.v1")]
+    OccasionsSkipped(OccasionsSkipped),
+    /// A trigger was fired: its occasion is acknowledged, and its messages are to be handed over.
+    #[serde(rename = "trigger.fired.v1")]
+    TriggerFired(TriggerFired),
+    /// An occasion could not be dealt with, and is tried again or given up.
+    #[serde(rename = "trigger.occasion.failed.v1")]
+    OccasionFailed(OccasionFailed),
+    /// The messages of a firing were handed over.
+    #[serde(rename = "trigger.posted.v1")]
+    TriggerPosted(TriggerPosted),
+    /// An operator should know something of a trigger.
+    #[serde(rename = "trigger.troubled.v1")]
+    TriggerTroubled(TriggerTroubled),
+    /// Messages arrived from people outside: from here on nothing loses them.
+    #[serde(rename = "connector.received.v1")]
+    ConnectorReceived(ConnectorReceived),
+    /// It is known what became of messages that had arrived.
+    #[serde(rename = "connector.arrivals.settled.v1")]
+    ArrivalsSettled(ArrivalsSettled),
+    /// A sender whom nobody knows got a pairing code.
+    #[serde(rename = "connector.pairing.offered.v1")]
+    PairingOffered(PairingOffered),
+    /// A pairing was confirmed, declined or expired.
+    #[serde(rename = "connector.pairing.settled.v1")]
+    PairingSettled(PairingSettled),
+    /// A message to people outside is to be sent. In the commit of what it comes of.
+    #[serde(rename = "connector.delivery.queued.v1")]
+    DeliveryQueued(DeliveryQueued),
+    /// A message to people outside is about to be sent. After a crash this distinguishes "sent"
+    /// from "never sent".
+    #[serde(rename = "connector.delivery.started.v1")]
+    DeliveryStarted(DeliveryStarted),
+    /// It is known what became of an attempt to send a message to people outside.
+    #[serde(rename = "connector.delivery.settled.v1")]
+    DeliverySettled(DeliverySettled),
+    /// A message to people outside that had been given up is tried again.
+    #[serde(rename = "connector.delivery.requeued.v1")]
+    DeliveryRequeued(DeliveryRequeued),
+    /// An operator should know something of a connector.
+    #[serde(rename = "connector.troubled.v1")]
+    ConnectorTroubled(ConnectorTroubled),
 }

@@ -3,8 +3,9 @@
 //! The step engine's rules are in the modules below, one transition each: what wakes an agent and
 //! the news it is given ([`intake`]), what its decision leads to ([`check`], [`decide`],
 //! [`effects`]), what attempts at models cost ([`attempt`]), how operations settle ([`settle`]),
-//! how a run ends ([`end`]), and what a restart does with what was open ([`recover`]). The steps of
-//! a run that compacts its thread are in [`compact`].
+//! how a run ends ([`end`]), what people outside are told of it ([`outward`](mod@outward)), and
+//! what a restart does with what was open ([`recover`]). The steps of a run that compacts its
+//! thread are in [`compact`].
 
 pub mod attempt;
 mod calls;
@@ -18,6 +19,7 @@ pub mod external;
 pub mod intake;
 mod line;
 mod open;
+pub mod outward;
 pub mod recover;
 pub mod settle;
 mod spending;

@@ -88,6 +88,13 @@ uuid_ids! {
     /// A note of an agent's memory: half of a hash of where it was made, so that the same step that
     /// is taken again makes the same note.
     NoteId
+    /// A trigger: half of a hash of its name, so that a trigger of the same name goes on with the
+    /// same history.
+    TriggerId
+    /// A connector: half of a hash of its name.
+    ConnectorId
+    /// An occasion of a trigger, or an arrival of a connector. A UUIDv7.
+    OccasionId
     /// An account (`work/account.rs`): the id of the run that a message began, or of the input
     /// that handed work over.
     AccountId
@@ -98,6 +105,46 @@ digest_ids! {
     TurnId
     /// An operation: `hash(run, step, key)`, minted by the host, the same for every attempt.
     OperationId
+    /// A message to people outside: `hash(connector, chat, cause, number)`, the same for every
+    /// attempt.
+    DeliveryId
+}
+
+impl TriggerId {
+    /// The id of the trigger with this name.
+    #[must_use]
+    pub fn of_name(name: &str) -> Self {
+        Self(half_of(Digest::of_parts(&[b"trigger", name.as_bytes()])))
+    }
+}
+
+impl ConnectorId {
+    /// The id of the connector with this name.
+    #[must_use]
+    pub fn of_name(name: &str) -> Self {
+        Self(half_of(Digest::of_parts(&[b"connector", name.as_bytes()])))
+    }
+}
+
+impl DeliveryId {
+    /// The id of a message through a connector into a chat, by its cause (a run, an operation, an
+    /// arrival) and its number among what comes of the same cause.
+    #[must_use]
+    pub fn mint(connector: ConnectorId, chat: &str, cause: &str, number: u32) -> Self {
+        Self(Digest::of_parts(&[
+            b"delivery",
+            connector.0.as_bytes(),
+            chat.as_bytes(),
+            cause.as_bytes(),
+            &number.to_be_bytes(),
+        ]))
+    }
+
+    /// The idempotency key that services get which take one: the same for every attempt.
+    #[must_use]
+    pub fn idempotency_key(self) -> String {
+        self.0.short()
+    }
 }
 
 impl OperationId {
@@ -158,23 +205,22 @@ impl NoteId {
     /// The id of the note that an operation saves.
     #[must_use]
     pub fn of_operation(operation: OperationId) -> Self {
-        Self::half_of(Digest::of_parts(&[b"note", &operation.0.0]))
+        Self(half_of(Digest::of_parts(&[b"note", &operation.0.0])))
     }
 
     /// The id of a note that was kept without one, by the position of its event.
     #[must_use]
     pub fn of_position(agent: AgentId, position: u64) -> Self {
-        Self::half_of(Digest::of_parts(&[
+        Self(half_of(Digest::of_parts(&[
             b"note at",
             agent.0.as_bytes(),
             &position.to_be_bytes(),
-        ]))
+        ])))
     }
+}
 
-    fn half_of(digest: Digest) -> Self {
-        let half = digest.0.first_chunk::<16>().copied().unwrap_or_default();
-        Self(Uuid::from_bytes(half))
-    }
+fn half_of(digest: Digest) -> Uuid {
+    Uuid::from_bytes(digest.0.first_chunk::<16>().copied().unwrap_or_default())
 }
 
 /// A stream of events: the unit of ordering and of expected versions.
@@ -187,6 +233,10 @@ pub enum Stream {
     Session(SessionId),
     /// A run: news, decisions, operations. The only hot stream, and the fence of its run.
     Run(RunId),
+    /// A trigger: what it is, its occasions, and what became of each.
+    Trigger(TriggerId),
+    /// A connector: what arrived, what is to be sent, and what became of it.
+    Connector(ConnectorId),
     /// The host itself: which components it serves under which grants, and which keys its users
     /// have.
     Host,
@@ -198,6 +248,8 @@ impl fmt::Display for Stream {
             Self::Agent(id) => write!(f, "agent/{id}"),
             Self::Session(id) => write!(f, "session/{id}"),
             Self::Run(id) => write!(f, "run/{id}"),
+            Self::Trigger(id) => write!(f, "trigger/{id}"),
+            Self::Connector(id) => write!(f, "connector/{id}"),
             Self::Host => f.write_str("host"),
         }
     }
@@ -209,7 +261,8 @@ impl FromStr for Stream {
         if text == "host" {
             return Ok(Self::Host);
         }
-        let expected = "a stream: `agent/<id>`, `session/<id>`, `run/<id>` or `host`";
+        let expected = "a stream: `agent/<id>`, `session/<id>`, `run/<id>`, `trigger/<id>`, \
+                        `connector/<id>` or `host`";
         let no = || NotAnId {
             text: text.to_owned(),
             expected,
@@ -219,6 +272,8 @@ impl FromStr for Stream {
             "agent" => Ok(Self::Agent(id.parse().map_err(|_| no())?)),
             "session" => Ok(Self::Session(id.parse().map_err(|_| no())?)),
             "run" => Ok(Self::Run(id.parse().map_err(|_| no())?)),
+            "trigger" => Ok(Self::Trigger(id.parse().map_err(|_| no())?)),
+            "connector" => Ok(Self::Connector(id.parse().map_err(|_| no())?)),
             _ => Err(no()),
         }
     }
@@ -262,6 +317,8 @@ mod tests {
         for stream in [
             Stream::Agent(AgentId(Uuid::from_u128(1))),
             Stream::Run(RunId(Uuid::from_u128(2))),
+            Stream::Trigger(TriggerId::of_name("morning")),
+            Stream::Connector(ConnectorId::of_name("telegram")),
         ] {
             assert_eq!(stream.to_string().parse::<Stream>().unwrap(), stream);
         }

@@ -2,8 +2,9 @@
 //! there.
 //!
 //! A component writes `{{secret.<name>}}`, or the grant's prefix and that, as the whole value of
-//! the slot. Anywhere else in the URL or the headers it refuses the request: it would go out as
-//! text, and no grant covers that. A slot takes nothing but its placeholder. A body is only text.
+//! the slot; in a path, as a whole part of it behind its beginning. Anywhere else in the URL or the
+//! headers it refuses the request: it would go out as text, and no grant covers that. A slot takes
+//! nothing but its placeholder. A body is only text.
 
 use super::request_target::{Scheme, Target};
 use crate::access::grant::{SecretGrant, SecretSlot};
@@ -21,9 +22,12 @@ pub enum Misplaced {
     /// In a URL that is not accepted, in its user or host for instance.
     #[error("a placeholder stands in a URL that is not accepted")]
     Url,
-    /// In the path.
-    #[error("a placeholder stands in the path")]
-    Path,
+    /// In the path, at a place that no secret is bound to, or not as a whole part of it.
+    #[error("a placeholder stands in the path, where no such secret is bound for `{host}`")]
+    Path {
+        /// The request's host, with its port unless that is the scheme's.
+        host: String,
+    },
     /// In the fragment.
     #[error("a placeholder stands in the fragment")]
     Fragment,
@@ -87,9 +91,6 @@ pub fn placements<'a>(
             Ok(Vec::new())
         };
     };
-    if asks(target.path().as_bytes()) {
-        return Err(Misplaced::Path);
-    }
     if url
         .split_once('#')
         .is_some_and(|(_, fragment)| asks(fragment.as_bytes()))
@@ -102,6 +103,7 @@ pub fn placements<'a>(
         here: &here,
         placed: Vec::new(),
     };
+    placing.path()?;
     for pair in target
         .query()
         .into_iter()
@@ -170,6 +172,50 @@ impl Placing<'_, '_> {
 }
 
 impl<'a> Placing<'a, '_> {
+    /// A placeholder stands in the path right behind the beginning that its secret is bound to. A
+    /// path with such a beginning has its placeholder there, and nothing else.
+    fn path(&mut self) -> Result<(), Misplaced> {
+        let path = self.target.path();
+        let behind = |grant: &&&'a SecretGrant| match &grant.slot {
+            SecretSlot::Path(beginning) => path.starts_with(beginning.as_str()),
+            SecretSlot::Header(_) | SecretSlot::Query(_) => false,
+        };
+        let Some(grant) = self
+            .here
+            .iter()
+            .filter(behind)
+            .max_by_key(|grant| match &grant.slot {
+                SecretSlot::Path(beginning) => beginning.len(),
+                SecretSlot::Header(_) | SecretSlot::Query(_) => 0,
+            })
+        else {
+            return self.no_placeholder_in(path);
+        };
+        let SecretSlot::Path(beginning) = &grant.slot else {
+            return Ok(());
+        };
+        let rest = path
+            .strip_prefix(beginning.as_str())
+            .and_then(|behind| behind.strip_prefix(grant.placeholder_in_path().as_str()))
+            .filter(|rest| rest.is_empty() || rest.starts_with('/'));
+        let Some(rest) = rest else {
+            return Err(Misplaced::Filled {
+                name: beginning.clone(),
+                host: self.host(),
+            });
+        };
+        self.no_placeholder_in(rest)?;
+        self.placed.push(grant);
+        Ok(())
+    }
+
+    fn no_placeholder_in(&self, path: &str) -> Result<(), Misplaced> {
+        if asks(path.as_bytes()) {
+            return Err(Misplaced::Path { host: self.host() });
+        }
+        Ok(())
+    }
+
     fn fill(&mut self, grant: &'a SecretGrant, name: &str, value: &[u8]) -> Result<(), Misplaced> {
         let placeholder = grant.placeholder();
         let fits = value == placeholder.as_bytes()

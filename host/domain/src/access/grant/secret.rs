@@ -12,13 +12,18 @@ const SLOT_CHARS_MAX: usize = 128;
 const PREFIX_CHARS_MAX: usize = 128;
 
 /// The one place in a request that a secret goes to.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(
+    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "camelCase")]
 pub enum SecretSlot {
     /// The value of this header, such as `authorization`.
     Header(String),
     /// The value of this parameter of the query.
     Query(String),
+    /// The part of the path right behind this beginning of it, such as `/bot`, up to its end or the
+    /// next `/`.
+    Path(String),
 }
 
 /// A secret that is bound to a component, one port of one host and one slot. The component names it
@@ -92,10 +97,19 @@ pub enum SecretGrantError {
         /// The parameter's name as it was written.
         name: String,
     },
+    /// A beginning of a path that would have to be escaped.
+    #[error(
+        "`{beginning}` is no beginning of a path that a secret can stand behind: take `/` and up \
+             to {SLOT_CHARS_MAX} of letters, digits, `-`, `.`, `_`, `~` and `/`"
+    )]
+    Path {
+        /// The beginning as it was written.
+        beginning: String,
+    },
     /// A prefix that a header cannot hold.
     #[error(
         "`prefix` must be at most {PREFIX_CHARS_MAX} visible ASCII characters and spaces, and \
-             hold no placeholder"
+             hold no placeholder; a slot in a path has its beginning and no prefix"
     )]
     Prefix,
 }
@@ -105,6 +119,12 @@ impl SecretGrant {
     #[must_use]
     pub fn placeholder(&self) -> String {
         format!("{{{{secret.{}}}}}", self.secret)
+    }
+
+    /// Returns the placeholder as it stands in a path that was read: with its braces escaped.
+    #[must_use]
+    pub fn placeholder_in_path(&self) -> String {
+        format!("%7B%7Bsecret.{}%7D%7D", self.secret)
     }
 
     /// Returns whether it is bound to this host and port.
@@ -120,8 +140,8 @@ impl SecretGrant {
         let slots = match (&self.slot, &other.slot) {
             (SecretSlot::Header(one), SecretSlot::Header(other)) => one.eq_ignore_ascii_case(other),
             (SecretSlot::Query(one), SecretSlot::Query(other)) => one == other,
-            (SecretSlot::Header(_), SecretSlot::Query(_))
-            | (SecretSlot::Query(_), SecretSlot::Header(_)) => false,
+            (SecretSlot::Path(one), SecretSlot::Path(other)) => one == other,
+            (SecretSlot::Header(_) | SecretSlot::Query(_) | SecretSlot::Path(_), _) => false,
         };
         let usual = |port: u16| {
             [Scheme::Http, Scheme::Https]
@@ -178,7 +198,13 @@ impl SecretGrant {
             SecretSlot::Query(name) if !is_plain_parameter(name) => {
                 return Err(SecretGrantError::Parameter { name: name.clone() });
             }
-            SecretSlot::Header(_) | SecretSlot::Query(_) => {}
+            SecretSlot::Path(beginning) if !is_plain_beginning(beginning) => {
+                return Err(SecretGrantError::Path {
+                    beginning: beginning.clone(),
+                });
+            }
+            SecretSlot::Path(_) if !prefix.is_empty() => return Err(SecretGrantError::Prefix),
+            SecretSlot::Header(_) | SecretSlot::Query(_) | SecretSlot::Path(_) => {}
         }
         let plain = prefix.len() <= PREFIX_CHARS_MAX
             && prefix
@@ -207,6 +233,17 @@ fn is_free_header(name: &str) -> bool {
 fn is_plain_parameter(name: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
     (1..=SLOT_CHARS_MAX).contains(&name.len()) && name.bytes().all(plain)
+}
+
+/// Returns whether a secret can stand right behind it in a path.
+fn is_plain_beginning(text: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte);
+    let dots = |part: &str| part == "." || part == "..";
+    (1..=SLOT_CHARS_MAX).contains(&text.len())
+        && text.starts_with('/')
+        && text.bytes().all(plain)
+        && !text.contains("//")
+        && !text.split('/').any(dots)
 }
 
 #[cfg(test)]

@@ -4,14 +4,16 @@ use crate::access::user::UserId;
 use crate::agents::authority::{Denies, Permissions};
 use crate::thread::message::Draft;
 use crate::thread::message_labels::MessageLabels;
-use crate::values::id::{InputId, RunId, SessionId};
+use crate::values::id::{InputId, OccasionId, RunId, SessionId};
 use crate::values::time::Timestamp;
 use crate::work::account::Accounts;
 use crate::work::budget::Budget;
+use crate::work::connector::ReplyRoute;
 use crate::work::delegate::Priority;
 use crate::work::dispatch::Depth;
 use crate::work::operation::ReplyTo;
 use crate::work::queue::{self, Overflow};
+use crate::work::trigger::{Quiet, TriggerName};
 use serde::{Deserialize, Serialize};
 
 /// Source of an input.
@@ -20,6 +22,26 @@ use serde::{Deserialize, Serialize};
 pub enum Source {
     /// The API.
     Api,
+    /// A trigger that was fired.
+    Trigger {
+        /// The trigger.
+        trigger: TriggerName,
+        /// The occasion.
+        occasion: OccasionId,
+        /// The measure by which replies go nowhere that say that there is nothing to do.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        quiet: Option<Quiet>,
+        /// The chat into which replies go; none where they go to nobody.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reply_to: Option<ReplyRoute>,
+    },
+    /// Somebody outside, through a connector.
+    Connector {
+        /// The chat into which replies go: the one that it came from.
+        reply_to: ReplyRoute,
+        /// The service's ids of the messages that it was made of.
+        messages: Vec<String>,
+    },
     /// The beginning of a structured session: there is no message.
     Opening,
     /// Another agent handed over work.
@@ -118,7 +140,11 @@ impl Source {
     pub fn is_words(&self) -> bool {
         matches!(
             self,
-            Self::Api | Self::LateReply { .. } | Self::Reminder { .. }
+            Self::Api
+                | Self::Trigger { .. }
+                | Self::Connector { .. }
+                | Self::LateReply { .. }
+                | Self::Reminder { .. }
         )
     }
 
@@ -128,7 +154,7 @@ impl Source {
     #[must_use]
     pub fn may_join(&self) -> bool {
         match self {
-            Self::Api => true,
+            Self::Api | Self::Trigger { .. } | Self::Connector { .. } => true,
             Self::LateReply {
                 denies,
                 permissions,
@@ -170,7 +196,9 @@ impl Source {
                 call: *depth,
                 spawn: *spawn_depth,
             },
-            Self::Api | Self::Opening => Depth::default(),
+            Self::Api | Self::Trigger { .. } | Self::Connector { .. } | Self::Opening => {
+                Depth::default()
+            }
         }
     }
 
@@ -179,9 +207,12 @@ impl Source {
     pub fn budget(&self) -> Budget {
         match self {
             Self::Dispatch { budget, .. } => *budget,
-            Self::Api | Self::Opening | Self::LateReply { .. } | Self::Reminder { .. } => {
-                Budget::default()
-            }
+            Self::Api
+            | Self::Trigger { .. }
+            | Self::Connector { .. }
+            | Self::Opening
+            | Self::LateReply { .. }
+            | Self::Reminder { .. } => Budget::default(),
         }
     }
 
@@ -193,7 +224,7 @@ impl Source {
             Self::Dispatch { denies, .. }
             | Self::LateReply { denies, .. }
             | Self::Reminder { denies, .. } => Some(denies),
-            Self::Api | Self::Opening => None,
+            Self::Api | Self::Trigger { .. } | Self::Connector { .. } | Self::Opening => None,
         }
     }
 
@@ -205,7 +236,7 @@ impl Source {
             Self::Dispatch { permissions, .. }
             | Self::LateReply { permissions, .. }
             | Self::Reminder { permissions, .. } => Some(permissions),
-            Self::Api | Self::Opening => None,
+            Self::Api | Self::Trigger { .. } | Self::Connector { .. } | Self::Opening => None,
         }
     }
 
@@ -217,7 +248,7 @@ impl Source {
             Self::Dispatch { accounts, .. }
             | Self::LateReply { accounts, .. }
             | Self::Reminder { accounts, .. } => Some(accounts),
-            Self::Api | Self::Opening => None,
+            Self::Api | Self::Trigger { .. } | Self::Connector { .. } | Self::Opening => None,
         }
     }
 
@@ -228,7 +259,7 @@ impl Source {
             Self::Dispatch { deadline, .. }
             | Self::LateReply { deadline, .. }
             | Self::Reminder { deadline, .. } => *deadline,
-            Self::Api | Self::Opening => None,
+            Self::Api | Self::Trigger { .. } | Self::Connector { .. } | Self::Opening => None,
         }
     }
 
@@ -240,7 +271,7 @@ impl Source {
             Self::Dispatch { hops, .. }
             | Self::LateReply { hops, .. }
             | Self::Reminder { hops, .. } => *hops,
-            Self::Api | Self::Opening => 0,
+            Self::Api | Self::Trigger { .. } | Self::Connector { .. } | Self::Opening => 0,
         }
     }
 
@@ -249,9 +280,12 @@ impl Source {
     pub fn priority(&self) -> Priority {
         match self {
             Self::Dispatch { priority, .. } => *priority,
-            Self::Api | Self::Opening | Self::LateReply { .. } | Self::Reminder { .. } => {
-                Priority::default()
-            }
+            Self::Api
+            | Self::Trigger { .. }
+            | Self::Connector { .. }
+            | Self::Opening
+            | Self::LateReply { .. }
+            | Self::Reminder { .. } => Priority::default(),
         }
     }
 }

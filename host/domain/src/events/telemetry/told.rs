@@ -140,6 +140,8 @@ pub fn telemetry_of(recorded: &Recorded, tally: &RunTally) -> Vec<TelemetryEvent
 fn source(source: &Source) -> &'static str {
     match source {
         Source::Api => "api",
+        Source::Trigger { .. } => "trigger",
+        Source::Connector { .. } => "connector",
         Source::Opening => "opening",
         Source::Dispatch { .. } => "dispatch",
         Source::LateReply { .. } => "late_reply",

@@ -80,7 +80,11 @@ pub struct QueueOverride {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mode: Option<Mode>,
     /// See [`QueueSettings::debounce_ms`].
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(
+        alias = "debounceMs",
+        alias = "debounce",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub debounce_ms: Option<Debounce>,
     /// See [`QueueSettings::cap`].
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -20,6 +20,13 @@ fn bound() -> Vec<SecretGrant> {
             "Bearer ",
         ),
         grant("key", "a.com", SecretSlot::Query("key".to_owned()), ""),
+        grant("key", "bots.com", SecretSlot::Path("/bot".to_owned()), ""),
+        grant(
+            "key",
+            "bots.com",
+            SecretSlot::Path("/file/bot".to_owned()),
+            "",
+        ),
         grant(
             "other",
             "a.com",
@@ -47,6 +54,44 @@ fn placed(url: &str, headers: &[(&str, &str)]) -> Result<Vec<String>, Misplaced>
         .into_iter()
         .map(|grant| format!("{} {:?}", grant.secret, grant.slot))
         .collect())
+}
+
+#[test]
+fn a_placeholder_in_a_path_is_a_whole_part_behind_its_beginning() {
+    let there = |beginning: &str| Ok(vec![format!("key Path({beginning:?})")]);
+    let host = || "bots.com".to_owned();
+    let filled = |name: &str| {
+        Err(Misplaced::Filled {
+            name: name.to_owned(),
+            host: host(),
+        })
+    };
+    for (path, expected) in [
+        ("/bot{{secret.key}}/getMe", there("/bot")),
+        ("/bot{{secret.key}}", there("/bot")),
+        ("/bot%7b%7Bsecret.key%7D%7d/getMe", there("/bot")),
+        ("/file/bot{{secret.key}}/a.png", there("/file/bot")),
+        // The slot takes nothing else: neither a credential of the guest's own nor an escape.
+        ("/bot123:abc/getMe", filled("/bot")),
+        ("/bots", filled("/bot")),
+        ("/bot%257B%257Bsecret.key%257D%257D/getMe", filled("/bot")),
+        ("/bot{{secret.other}}/getMe", filled("/bot")),
+        ("/bot{{secret.key}}x/getMe", filled("/bot")),
+        (
+            "/{{secret.key}}/getMe",
+            Err(Misplaced::Path { host: host() }),
+        ),
+        (
+            "/bot{{secret.key}}/{{secret.key}}",
+            Err(Misplaced::Path { host: host() }),
+        ),
+        ("/other", Ok(Vec::new())),
+    ] {
+        let url = format!("https://bots.com{path}");
+        assert_eq!(placed(&url, &[]), expected, "{url}");
+    }
+    let plain = placed("http://bots.com:443/bot{{secret.key}}/x", &[]);
+    assert!(plain.is_err(), "{plain:?}");
 }
 
 #[test]

@@ -12,8 +12,9 @@ use crate::agents::definition::{Definition, OwnDefinition, OwnLists, SessionPoli
 use crate::agents::role::AgentRole;
 use crate::events::event::{
     AgentCreated, ComponentAdmitted, ConnectorKeyBound, ConnectorKeyUnbound, DefinitionMade,
-    InputAccepted, KeyIssued, KeyRevoked, NoteRemembered, PreferencesUpdated, RoleChanged,
-    RunStarted, SessionOpened, Source, TurnCommitted, UserAssigned, UserUnassigned,
+    InputAccepted, KeyIssued, KeyRevoked, NoteRemembered, PairingSettled, PreferencesUpdated,
+    RoleChanged, RunStarted, SessionOpened, Source, TriggerDefined, TriggerPaused, TriggerRemoved,
+    TurnCommitted, UserAssigned, UserUnassigned,
 };
 use crate::values::limits::TurnLimits;
 use crate::work::account::Account;
@@ -21,6 +22,7 @@ use crate::work::approval::{Approval, ApprovalAnswered};
 use crate::work::basis::ResolvedConfigDigests;
 use crate::work::budget::Budget;
 use crate::work::operation::{Operation, Settlement};
+use crate::work::trigger::{TriggerSpec, TriggerTarget};
 use serde::de::Visitor;
 use serde::{Deserialize, Deserializer, forward_to_deserialize_any};
 use std::fmt;
@@ -103,6 +105,19 @@ const AUTHORITY: &[Pinned] = &[
         "expires_at hash issued_at issued_by issued_with key_id name scopes user_id",
     ),
     (names::<KeyRevoked>, "key_id reason revoked_at revoked_by"),
+    (names::<TriggerDefined>, "name next_due origin spec time"),
+    (
+        names::<TriggerSpec>,
+        "component configuration deliver enabled events files heartbeat isolated message model \
+         priority queue schedule target targets user webhook",
+    ),
+    (
+        names::<TriggerTarget>,
+        "agent path persona session smart turn",
+    ),
+    (names::<TriggerPaused>, "name reason time"),
+    (names::<TriggerRemoved>, "by name time"),
+    (names::<PairingSettled>, "key time user"),
     (names::<ConnectorKeyBound>, "bound_by key time user_id"),
     (names::<ConnectorKeyUnbound>, "key time unbound_by user_id"),
     (
@@ -189,6 +204,16 @@ const _: fn(&Confirm, &Source) = |confirm, source| {
     } = confirm;
     match source {
         Source::Api | Source::Opening => {}
+        Source::Trigger {
+            trigger: _,
+            occasion: _,
+            quiet: _,
+            reply_to: _,
+        } => {}
+        Source::Connector {
+            reply_to: _,
+            messages: _,
+        } => {}
         Source::Dispatch {
             reply_to: _,
             from: _,

@@ -170,7 +170,7 @@ fn an_override_is_read_leniently_written_sparsely_and_refused_by_field() {
         (json!({ "debounce_ms": true }), "`true` is no debounce"),
         (json!({ "cap": 0 }), "`0` is no cap"),
         (json!({ "drop": "all" }), "`all` is no drop policy"),
-        (json!({ "debounce": 1 }), "unknown field `debounce`"),
+        (json!({ "delay": 1 }), "unknown field `delay`"),
     ];
     for (given, expected) in wrong {
         let error = serde_json::from_value::<QueueOverride>(given)

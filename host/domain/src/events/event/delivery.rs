@@ -1,0 +1,303 @@
+//! Payloads of a connector's stream: what arrived from people outside, what is to be sent to them,
+//! and what became of it.
+
+use crate::access::user::UserId;
+use crate::agents::path::{ConnectorKey, ConnectorName};
+use crate::values::id::{AgentId, DeliveryId, InputId, OccasionId, OperationId, RunId, SessionId};
+use crate::values::time::Timestamp;
+use crate::work::connector::{Choice, Incoming, Outbound};
+use serde::{Deserialize, Serialize};
+
+/// A message that arrived.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Arrival {
+    /// Its id here.
+    pub id: OccasionId,
+    /// The message, as the service told it.
+    pub message: Incoming,
+}
+
+/// See [`super::Event::ConnectorReceived`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ConnectorReceived {
+    /// The connector.
+    pub connector: ConnectorName,
+    /// Messages that had not arrived before, in the service's order.
+    pub arrivals: Vec<Arrival>,
+    /// The place where the next poll goes on; none to leave it as it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cursor: Option<String>,
+    /// Time of arrival.
+    pub time: Timestamp,
+}
+
+/// The outcome of an arrival.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "outcome", rename_all = "snake_case")]
+pub enum ArrivalOutcome {
+    /// A session took it.
+    Accepted {
+        /// The user that the sender is.
+        user: UserId,
+        /// The input.
+        input: InputId,
+        /// The session.
+        session: SessionId,
+        /// Its agent.
+        agent: AgentId,
+    },
+    /// It was the answer to a question.
+    Answered {
+        /// The user that the sender is.
+        user: UserId,
+        /// The question.
+        operation: OperationId,
+    },
+    /// It was a directive to the queue, which was followed: there is no input.
+    Configured {
+        /// The user that the sender is.
+        user: UserId,
+        /// The session.
+        session: SessionId,
+    },
+    /// It is from nobody whom this host knows.
+    Ignored,
+    /// It is from nobody whom this host knows, who was told so.
+    Unknown,
+    /// It is from nobody whom this host knows, who got a pairing code.
+    Paired,
+    /// It was refused for good.
+    Refused {
+        /// The reason.
+        reason: String,
+    },
+}
+
+/// See [`super::Event::ArrivalsSettled`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ArrivalsSettled {
+    /// The connector.
+    pub connector: ConnectorName,
+    /// The arrivals.
+    pub arrivals: Vec<OccasionId>,
+    /// The outcome of all of them.
+    pub outcome: ArrivalOutcome,
+    /// Time at which it did.
+    pub time: Timestamp,
+}
+
+/// See [`super::Event::PairingOffered`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PairingOffered {
+    /// The sender, as the service knows them.
+    pub key: ConnectorKey,
+    /// The sender's name for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// The chat in which the code was told.
+    pub chat: String,
+    /// The code.
+    pub code: String,
+    /// Time until which it counts.
+    pub expires: Timestamp,
+    /// Time of the offer.
+    pub time: Timestamp,
+}
+
+/// See [`super::Event::PairingSettled`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PairingSettled {
+    /// The sender, as the service knows them.
+    pub key: ConnectorKey,
+    /// The user that they are from now on; none if it was declined or expired.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user: Option<UserId>,
+    /// Time at which it was settled.
+    pub time: Timestamp,
+}
+
+/// The cause of a message to people outside.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum DeliveryCause {
+    /// A turn's reply.
+    Turn {
+        /// The session.
+        session: SessionId,
+        /// The run that became the turn.
+        run: RunId,
+    },
+    /// A question to the user.
+    Question {
+        /// The session.
+        session: SessionId,
+        /// The run that asks.
+        run: RunId,
+        /// The question: the id under which it is answered.
+        operation: OperationId,
+    },
+    /// A message that no turn was begun with.
+    Input {
+        /// The session.
+        session: SessionId,
+        /// The input that was put aside.
+        input: InputId,
+    },
+    /// The host's own words to a sender: who they are is not known, or their message was refused.
+    Host {
+        /// The arrival that it answers.
+        arrival: OccasionId,
+    },
+    /// An operator's test.
+    Test {
+        /// The operator.
+        user: UserId,
+    },
+}
+
+/// See [`super::Event::DeliveryQueued`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeliveryQueued {
+    /// The connector.
+    pub connector: ConnectorName,
+    /// The message.
+    pub delivery: DeliveryId,
+    /// The chat, in the service's terms.
+    pub chat: String,
+    /// The text, in Markdown; of a question, the question.
+    pub text: String,
+    /// The choices of a question.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub choices: Vec<Choice>,
+    /// The text of a question where its choices cannot be buttons.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub without_buttons: Option<String>,
+    /// The cause.
+    pub cause: DeliveryCause,
+    /// Time at which it was queued.
+    pub time: Timestamp,
+}
+
+impl DeliveryQueued {
+    /// Returns the message, whole.
+    #[must_use]
+    pub fn outbound(&self) -> Outbound {
+        Outbound {
+            text: self.text.clone(),
+            choices: self.choices.clone(),
+            without_buttons: self.without_buttons.clone(),
+        }
+    }
+}
+
+impl DeliveryId {
+    /// The idempotency key of one piece of a message, counted from 0: the same for every attempt.
+    #[must_use]
+    pub fn piece_key(self, piece: u32) -> String {
+        format!("{}-{piece}", self.idempotency_key())
+    }
+}
+
+/// See [`super::Event::DeliveryStarted`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeliveryStarted {
+    /// The connector.
+    pub connector: ConnectorName,
+    /// The message.
+    pub delivery: DeliveryId,
+    /// Number of this attempt, from 1.
+    pub attempt: u32,
+    /// Number of the piece that is about to be sent, from 0, of a text that was split.
+    pub piece: u32,
+    /// Time at which it is about to be sent.
+    pub time: Timestamp,
+}
+
+/// The outcome of an attempt to deliver a message.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "outcome", rename_all = "snake_case")]
+pub enum DeliveryOutcome {
+    /// The service took it, under these ids of its own, one for each piece.
+    Delivered {
+        /// The ids.
+        service_ids: Vec<String>,
+    },
+    /// A piece of it was taken; others are to follow.
+    Piece {
+        /// The service's id of it.
+        service_id: String,
+    },
+    /// It was not taken, and is tried again.
+    Failed {
+        /// The reason.
+        reason: String,
+        /// Time of the next attempt.
+        retry_at: Timestamp,
+    },
+    /// It cannot be told whether it was taken. It is not sent again.
+    Unknown {
+        /// The reason.
+        reason: String,
+    },
+    /// It is given up.
+    Dead {
+        /// The reason.
+        reason: String,
+    },
+}
+
+/// See [`super::Event::DeliverySettled`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeliverySettled {
+    /// The connector.
+    pub connector: ConnectorName,
+    /// The message.
+    pub delivery: DeliveryId,
+    /// The outcome.
+    #[serde(flatten)]
+    pub outcome: DeliveryOutcome,
+    /// Time at which it was known.
+    pub time: Timestamp,
+}
+
+/// See [`super::Event::DeliveryRequeued`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeliveryRequeued {
+    /// The connector.
+    pub connector: ConnectorName,
+    /// The message.
+    pub delivery: DeliveryId,
+    /// The user who has it tried again.
+    pub by: UserId,
+    /// Time at which it was.
+    pub time: Timestamp,
+}
+
+/// Something that an operator should know of a connector.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum ConnectorTrouble {
+    /// Its credentials do not count.
+    Unauthorised {
+        /// The service's words.
+        reason: String,
+    },
+    /// Its service cannot be used.
+    Failing {
+        /// The last failure.
+        reason: String,
+    },
+    /// It works again.
+    Recovered,
+}
+
+/// See [`super::Event::ConnectorTroubled`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ConnectorTroubled {
+    /// The connector.
+    pub connector: ConnectorName,
+    /// The trouble.
+    pub trouble: ConnectorTrouble,
+    /// Time at which it was noticed.
+    pub time: Timestamp,
+}

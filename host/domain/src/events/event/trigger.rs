@@ -1,0 +1,271 @@
+//! Payloads of a trigger's stream: what it is, its occasions, and what became of each.
+//!
+//! An occasion is accepted first. The messages that firing makes of it are stored with the
+//! trigger's new state and the acknowledgement of the occasion, and handed to their sessions
+//! afterwards, each under an idempotency key that follows from the occasion.
+
+use crate::access::user::UserId;
+use crate::values::digest::Digest;
+use crate::values::id::{AgentId, InputId, OccasionId, SessionId};
+use crate::values::time::Timestamp;
+pub use crate::work::trigger::SkipReason;
+use crate::work::trigger::{Occasion, TriggerName, TriggerSpec, TriggerState, TriggerTargetName};
+use serde::{Deserialize, Serialize};
+
+/// The origin of a trigger.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum TriggerOrigin {
+    /// The configuration's: it changes and goes with it.
+    Configuration,
+    /// Made over the API.
+    Api {
+        /// The user who made it.
+        user: UserId,
+    },
+    /// Made by an agent that may do so.
+    Agent {
+        /// The agent.
+        agent: AgentId,
+        /// The user for whom it works.
+        user: UserId,
+    },
+}
+
+/// See [`super::Event::TriggerDefined`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TriggerDefined {
+    /// Its name.
+    pub name: TriggerName,
+    /// Its definition.
+    pub spec: Box<TriggerSpec>,
+    /// Its origin.
+    pub origin: TriggerOrigin,
+    /// The first occasion of its schedule; none without a schedule or when that is over.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_due: Option<Timestamp>,
+    /// Time of the definition.
+    pub time: Timestamp,
+}
+
+/// See [`super::Event::TriggerRemoved`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TriggerRemoved {
+    /// Its name.
+    pub name: TriggerName,
+    /// The user who removed it; none when the configuration no longer has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<UserId>,
+    /// Time of the removal.
+    pub time: Timestamp,
+}
+
+/// The reason why a trigger is not fired.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum PauseReason {
+    /// Somebody paused it.
+    User {
+        /// The user.
+        user: UserId,
+    },
+    /// It failed so many times in a row.
+    Failures {
+        /// Number of failures in a row.
+        failures: u32,
+    },
+    /// Its next occasion could not be computed so many times in a row.
+    Schedule {
+        /// Number of errors in a row.
+        errors: u32,
+        /// The last of them.
+        error: String,
+    },
+    /// Its component said that it is done, or its schedule has no further occasion.
+    Done,
+}
+
+/// See [`super::Event::TriggerPaused`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TriggerPaused {
+    /// Its name.
+    pub name: TriggerName,
+    /// The reason.
+    pub reason: PauseReason,
+    /// Time of the pause.
+    pub time: Timestamp,
+}
+
+/// See [`super::Event::TriggerResumed`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TriggerResumed {
+    /// Its name.
+    pub name: TriggerName,
+    /// The user who resumed it.
+    pub by: UserId,
+    /// The next occasion of its schedule.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_due: Option<Timestamp>,
+    /// Time at which it was resumed.
+    pub time: Timestamp,
+}
+
+/// See [`super::Event::OccasionAccepted`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct OccasionAccepted {
+    /// The trigger.
+    pub name: TriggerName,
+    /// The occasion.
+    pub occasion: OccasionId,
+    /// The occasion itself.
+    pub what: Box<Occasion>,
+    /// The user who asked for it, for one that was run by hand.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run_by: Option<UserId>,
+    /// The next occasion of its schedule; none for an occasion that comes of no schedule.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_due: Option<Timestamp>,
+    /// True if the occasion is one of its schedule, which `next_due` replaces.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub scheduled: bool,
+    /// Time of acceptance.
+    pub time: Timestamp,
+}
+
+/// See [`super::Event::OccasionsSkipped`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OccasionsSkipped {
+    /// The trigger.
+    pub name: TriggerName,
+    /// Time at which the first of them was due.
+    pub due: Timestamp,
+    /// Their number.
+    pub count: u32,
+    /// The reason.
+    pub reason: SkipReason,
+    /// The next occasion of its schedule.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_due: Option<Timestamp>,
+    /// Time at which they were passed over.
+    pub time: Timestamp,
+}
+
+/// A message that firing made.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TriggerMessage {
+    /// The granted target that it picked; none for the configured one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<TriggerTargetName>,
+    /// Its text.
+    pub text: String,
+    /// The idempotency key under which its session takes it.
+    pub key: String,
+}
+
+/// See [`super::Event::TriggerFired`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TriggerFired {
+    /// The trigger.
+    pub name: TriggerName,
+    /// The occasion, which is acknowledged with this.
+    pub occasion: OccasionId,
+    /// The component's code.
+    pub component: Digest,
+    /// Messages to hand over. None when the occasion was of no interest.
+    pub messages: Vec<TriggerMessage>,
+    /// The state that the trigger keeps from now on; none to keep what there was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub state: Option<TriggerState>,
+    /// The reason why the component rejected the occasion.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rejected: Option<String>,
+    /// Time that the call took, in microseconds.
+    pub took_us: u64,
+    /// Time of the firing.
+    pub time: Timestamp,
+}
+
+/// See [`super::Event::OccasionFailed`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OccasionFailed {
+    /// The trigger.
+    pub name: TriggerName,
+    /// The occasion.
+    pub occasion: OccasionId,
+    /// Number of this attempt, from 1.
+    pub attempt: u32,
+    /// The reason.
+    pub error: String,
+    /// Time of the next attempt; none when it is given up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry_at: Option<Timestamp>,
+    /// Time of the failure.
+    pub time: Timestamp,
+}
+
+/// The fate of one message of a trigger.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "outcome", rename_all = "snake_case")]
+pub enum PostedMessage {
+    /// A session took it.
+    Accepted {
+        /// The input.
+        input: InputId,
+        /// The session.
+        session: SessionId,
+        /// Its agent.
+        agent: AgentId,
+    },
+    /// It was refused for good.
+    Refused {
+        /// The reason.
+        reason: String,
+    },
+}
+
+/// See [`super::Event::TriggerPosted`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TriggerPosted {
+    /// The trigger.
+    pub name: TriggerName,
+    /// The occasion.
+    pub occasion: OccasionId,
+    /// The fate of its messages, in their order.
+    pub results: Vec<PostedMessage>,
+    /// Time at which the last was handed over.
+    pub time: Timestamp,
+}
+
+/// Something that an operator should know of a trigger.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum TriggerTrouble {
+    /// It failed so many times in a row.
+    Failing {
+        /// Number of failures in a row.
+        failures: u32,
+    },
+    /// It failed so often that it is not tried before a time.
+    BreakerOpened {
+        /// The time of the next try.
+        until: Timestamp,
+    },
+    /// It works again.
+    Recovered,
+    /// A turn that it began does not come to an end.
+    Stuck {
+        /// The occasion.
+        occasion: OccasionId,
+    },
+}
+
+/// See [`super::Event::TriggerTroubled`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TriggerTroubled {
+    /// The trigger.
+    pub name: TriggerName,
+    /// The trouble.
+    pub trouble: TriggerTrouble,
+    /// Time at which it was noticed.
+    pub time: Timestamp,
+}

@@ -1,0 +1,314 @@
+//! Words to people outside: the events of a run that say something to them, and who hears it.
+
+use super::Run;
+use super::end::{AGENT_FAILED, TIMED_OUT};
+use crate::access::tool::ClientAction;
+use crate::events::event::{
+    DeliveryCause, DeliveryQueued, Event, RunEnded, RunStarted, RunStepped, Source,
+};
+use crate::thread::cut_off;
+use crate::thread::message::{Message, MessageId, Part, Role, text_of};
+use crate::thread::turn::TurnEnd;
+use crate::values::id::{ConnectorId, DeliveryId, InputId, OperationId, SessionId};
+use crate::values::time::Timestamp;
+use crate::work::connector::{Destination, Outbound, Recipient, ask};
+use crate::work::operation::{Continuation, Operation, Pause, Performer};
+use crate::work::step::Decision;
+use std::sync::Arc;
+
+/// The code of a turn that met a limit.
+const LIMIT_REACHED: &str = "limit-reached";
+/// Characters of an agent's reason for giving up that people are told.
+const REASON_CHARS_MAX: usize = 300;
+
+/// Something that people outside are told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outward {
+    /// The agent's words.
+    Words {
+        /// The message in the thread.
+        message: MessageId,
+        /// True if the message came with the very event. Another one may have been told before.
+        is_new: bool,
+        /// The words.
+        text: String,
+    },
+    /// A question.
+    Question {
+        /// The id under which it is answered.
+        question: OperationId,
+        /// The question, as it is said.
+        asked: Outbound,
+    },
+    /// The turn has failed.
+    Failure {
+        /// The words.
+        text: String,
+    },
+}
+
+/// Returns what an event of a run says to people outside, in its order. The run is as it was before
+/// the event.
+#[must_use]
+pub fn outward(run: &Run, event: &Event) -> Vec<Outward> {
+    if run.started.compacts.is_some() {
+        return Vec::new();
+    }
+    match event {
+        Event::RunStepped(stepped) => of_step(run, stepped),
+        Event::OperationContinued(continuation) => of_continuation(continuation),
+        Event::RunEnded(ended) => of_end(ended).into_iter().collect(),
+        // The others are between the host and the agent, or stand in other streams.
+        _ => Vec::new(),
+    }
+}
+
+fn of_step(run: &Run, stepped: &RunStepped) -> Vec<Outward> {
+    let said = stepped
+        .said
+        .iter()
+        .filter(|said| said.role == Role::Assistant);
+    let mut words: Vec<Message> = said.cloned().collect();
+    if matches!(stepped.decision, Decision::Reply { .. }) {
+        let all = run.messages.iter().map(Arc::as_ref);
+        let reply = cut_off::reply(all.chain(&stepped.heard).chain(&stepped.said));
+        words.retain(|said| reply.as_ref().is_none_or(|reply| reply.id != said.id));
+        words.extend(reply);
+    }
+    let head = run.head();
+    let words = words.into_iter().filter_map(|message| {
+        let text = text_for_people(&message.parts);
+        (!text.is_empty()).then_some(Outward::Words {
+            message: message.id,
+            is_new: message.id > head,
+            text,
+        })
+    });
+    words
+        .chain(stepped.started.iter().filter_map(asked_by))
+        .collect()
+}
+
+/// Returns the question with which an operation begins, if it begins with one.
+fn asked_by(operation: &Operation) -> Option<Outward> {
+    if let Some(approval) = &operation.approval {
+        return Some(question(operation.id.approval(), &approval.action));
+    }
+    match &operation.performer {
+        Performer::Client { action } => Some(question(operation.id, action)),
+        _ => None,
+    }
+}
+
+fn of_continuation(continuation: &Continuation) -> Vec<Outward> {
+    let asked = match &continuation.pause {
+        Pause::Asking { action, .. } => Some(question(continuation.question(), action)),
+        Pause::None | Pause::Until { .. } | Pause::Approving | Pause::Declined => None,
+    };
+    let call = continuation.call.as_ref();
+    asked
+        .into_iter()
+        .chain(call.and_then(|call| asked_by(&call.started)))
+        .collect()
+}
+
+fn question(question: OperationId, action: &ClientAction) -> Outward {
+    Outward::Question {
+        question,
+        asked: ask(question, action),
+    }
+}
+
+/// Returns what people are told of a turn that failed. One that was stopped by somebody is told by
+/// nothing.
+fn of_end(ended: &RunEnded) -> Option<Outward> {
+    if ended.end != TurnEnd::Failed {
+        return None;
+    }
+    let reason = ended.reason.as_deref().unwrap_or_default().trim();
+    let text = match ended.code.as_deref() {
+        Some(AGENT_FAILED) if !reason.is_empty() => {
+            let reason: String = reason.chars().take(REASON_CHARS_MAX).collect();
+            format!("Sorry, that did not work: {reason}")
+        }
+        Some(TIMED_OUT) => "Sorry, that took too long, and I had to stop.".to_owned(),
+        Some(LIMIT_REACHED) => {
+            "Sorry, that took more than one answer may use, and I had to stop.".to_owned()
+        }
+        Some(_) | None => {
+            "Sorry, something went wrong, and I could not answer. Please try again.".to_owned()
+        }
+    };
+    Some(Outward::Failure { text })
+}
+
+/// The words of a message, with a note of the files in it, which a chat does not show.
+fn text_for_people(parts: &[Part]) -> String {
+    let mut text = text_of(parts).trim().to_owned();
+    let is_file = |part: &&Part| matches!(part, Part::Blob { .. });
+    let note = match parts.iter().filter(is_file).count() {
+        0 => return text,
+        1 => "[1 file is where the conversation is kept.]".to_owned(),
+        files => format!("[{files} files are where the conversation is kept.]"),
+    };
+    if !text.is_empty() {
+        text.push_str("\n\n");
+    }
+    text.push_str(&note);
+    text
+}
+
+impl Outward {
+    /// Returns the message to a chat, of a run; none if the chat is not to hear it.
+    #[must_use]
+    pub fn queued(
+        &self,
+        recipient: &Recipient,
+        of: &RunStarted,
+        time: Timestamp,
+    ) -> Option<DeliveryQueued> {
+        let turn = DeliveryCause::Turn {
+            session: of.session,
+            run: of.run,
+        };
+        let (outbound, key, cause) = match (self, recipient.quiet) {
+            (Self::Words { message, text, .. }, quiet) => {
+                let heard = match quiet {
+                    Some(quiet) => quiet.of(text)?,
+                    None => text.clone(),
+                };
+                let key = format!("message:{}:{message}", of.run);
+                (Outbound::text(&heard)?, key, turn)
+            }
+            (Self::Question { question, asked }, _) => {
+                let cause = DeliveryCause::Question {
+                    session: of.session,
+                    run: of.run,
+                    operation: *question,
+                };
+                (asked.clone(), format!("question:{question}"), cause)
+            }
+            // Nobody waits for what a heartbeat says.
+            (Self::Failure { .. }, Some(_)) => return None,
+            (Self::Failure { text }, None) => {
+                (Outbound::text(text)?, format!("failure:{}", of.run), turn)
+            }
+        };
+        Some(DeliveryQueued::new(
+            recipient,
+            outbound,
+            Cause { key, cause },
+            time,
+        ))
+    }
+}
+
+/// The cause of a delivery.
+struct Cause {
+    /// The text from which its id follows.
+    key: String,
+    cause: DeliveryCause,
+}
+
+impl DeliveryQueued {
+    fn new(recipient: &Recipient, outbound: Outbound, of: Cause, time: Timestamp) -> Self {
+        let route = &recipient.route;
+        let connector = ConnectorId::of_name(route.connector.as_str());
+        Self {
+            connector: route.connector.clone(),
+            delivery: DeliveryId::mint(connector, &route.chat, &of.key, 0),
+            chat: route.chat.clone(),
+            text: outbound.text,
+            choices: outbound.choices,
+            without_buttons: outbound.without_buttons,
+            cause: of.cause,
+            time,
+        }
+    }
+
+    /// The words for a person whose message was put aside; none if nobody waits for what comes of
+    /// it.
+    #[must_use]
+    pub fn of_dead(
+        recipient: &Recipient,
+        session: SessionId,
+        input: InputId,
+        time: Timestamp,
+    ) -> Option<Self> {
+        if recipient.quiet.is_some() {
+            return None;
+        }
+        let text = "Sorry, I could not deal with your message. Whoever runs this can see it.";
+        // An input may be put aside again, after somebody had it dealt with once more.
+        let key = format!("dead:{input}:{}", time.0);
+        let cause = DeliveryCause::Input { session, input };
+        let outbound = Outbound::text(text)?;
+        Some(Self::new(recipient, outbound, Cause { key, cause }, time))
+    }
+}
+
+impl Source {
+    /// Returns who hears what comes of a turn that takes this input in too, after those before it.
+    /// None while nothing of that is known.
+    ///
+    /// The last input that came from a chat decides, or else the last that a trigger made for one.
+    /// What was asked for over the API is told to nobody else.
+    #[must_use]
+    pub fn directs(&self, before: Option<Destination>) -> Option<Destination> {
+        match (self, before) {
+            (Self::Connector { reply_to, .. }, _) => Some(Destination::Chat(Recipient {
+                route: reply_to.clone(),
+                is_awaited: true,
+                quiet: None,
+            })),
+            // Somebody who wrote gets the answer, whatever else happens meanwhile.
+            (Self::Trigger { .. }, Some(Destination::Chat(waiting))) if waiting.is_awaited => {
+                Some(Destination::Chat(waiting))
+            }
+            (
+                Self::Trigger {
+                    reply_to: Some(route),
+                    quiet,
+                    ..
+                },
+                before,
+            ) => {
+                let was_loud = match before {
+                    Some(Destination::Chat(recipient)) => recipient.quiet.is_none(),
+                    Some(Destination::Nobody | Destination::Session | Destination::Caller(_))
+                    | None => false,
+                };
+                Some(Destination::Chat(Recipient {
+                    route: route.clone(),
+                    is_awaited: false,
+                    quiet: quiet.filter(|_| !was_loud),
+                }))
+            }
+            (Self::Trigger { reply_to: None, .. }, before) => before,
+            (_, Some(chat @ Destination::Chat(_))) => Some(chat),
+            (
+                Self::Dispatch {
+                    reply_to: Some(caller),
+                    ..
+                },
+                _,
+            ) => Some(Destination::Caller(*caller)),
+            (Self::Api | Self::Opening | Self::Dispatch { .. }, _) => Some(Destination::Nobody),
+            (Self::LateReply { .. } | Self::Reminder { .. }, before) => {
+                Some(before.unwrap_or(Destination::Session))
+            }
+        }
+    }
+
+    /// Returns who hears what comes of a turn that takes in these inputs.
+    #[must_use]
+    pub fn destination<'a>(sources: impl IntoIterator<Item = &'a Self>) -> Destination {
+        sources
+            .into_iter()
+            .fold(None, |before, source| source.directs(before))
+            .unwrap_or(Destination::Nobody)
+    }
+}
+
+#[cfg(test)]
+mod tests;

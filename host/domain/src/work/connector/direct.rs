@@ -1,0 +1,195 @@
+//! The connector whose service is the host itself: a chat for web pages.
+//!
+//! It has no component. Whoever comes over a page is a user of their own, and reads what is queued
+//! for them.
+
+use super::spec::ConnectorSpec;
+use serde::{Deserialize, Serialize};
+
+/// The name that stands in the place of a component.
+pub const DIRECT: &str = "direct";
+/// Origins of one chat.
+pub const ORIGINS_MAX: usize = 32;
+/// Bytes of an origin.
+const ORIGIN_BYTES_MAX: usize = 256;
+/// Visitors of one chat, unless its operator says otherwise.
+const VISITORS_DEFAULT: u32 = 10_000;
+/// Visitors of one chat at most.
+const VISITORS_MAX: u32 = 1_000_000;
+
+/// The `configuration` of a chat for web pages.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct DirectSpec {
+    /// The origins of the pages that may use it, such as `https://www.example.org`.
+    pub origins: Vec<String>,
+    /// Number of visitors that it may have.
+    #[serde(default = "visitors_default")]
+    pub visitors_max: u32,
+    /// True to show replies while they are made, before they are final.
+    #[serde(default)]
+    pub deltas: bool,
+}
+
+fn visitors_default() -> u32 {
+    VISITORS_DEFAULT
+}
+
+/// The fault in the configuration of a chat for web pages.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum DirectSpecError {
+    /// It is of another form.
+    #[error("configuration: {0}")]
+    Form(String),
+    /// There are no origins, or too many.
+    #[error(
+        "configuration.origins: 1 to {ORIGINS_MAX} origins are needed, these are {0}; write those \
+         of the pages that may use the chat, such as `https://www.example.org`"
+    )]
+    Origins(usize),
+    /// A text is no origin.
+    #[error(
+        "configuration.origins: `{0}` is no origin; write scheme and host without a path, such as \
+         `https://www.example.org` or `http://localhost:8080`"
+    )]
+    Origin(String),
+    /// The number of visitors is out of its range.
+    #[error("configuration.visitorsMax: it must be from 1 to {VISITORS_MAX}, this is {0}")]
+    Visitors(u32),
+    /// There is a way in besides its own.
+    #[error("{0}: a chat for web pages has a way in of its own; leave it out")]
+    Intake(&'static str),
+}
+
+impl DirectSpec {
+    /// Reads the configuration of a connector; none if its component is another one.
+    #[must_use]
+    pub fn of(spec: &ConnectorSpec) -> Option<Result<Self, DirectSpecError>> {
+        (spec.component == DIRECT).then(|| Self::read(spec))
+    }
+
+    /// Returns whether pages of an origin, as browsers send it, may use the chat.
+    #[must_use]
+    pub fn admits(&self, origin: &str) -> bool {
+        self.origins.iter().any(|known| known == origin)
+    }
+
+    fn read(spec: &ConnectorSpec) -> Result<Self, DirectSpecError> {
+        if spec.intake.is_some() {
+            return Err(DirectSpecError::Intake("intake"));
+        }
+        if spec.webhook.is_some() {
+            return Err(DirectSpecError::Intake("webhook"));
+        }
+        let direct: Self = serde_json::from_value(spec.configuration.clone())
+            .map_err(|error| DirectSpecError::Form(error.to_string()))?;
+        if !(1..=ORIGINS_MAX).contains(&direct.origins.len()) {
+            return Err(DirectSpecError::Origins(direct.origins.len()));
+        }
+        if let Some(other) = direct.origins.iter().find(|text| !is_origin(text)) {
+            let shown = other.chars().take(ORIGIN_BYTES_MAX).collect();
+            return Err(DirectSpecError::Origin(shown));
+        }
+        if !(1..=VISITORS_MAX).contains(&direct.visitors_max) {
+            return Err(DirectSpecError::Visitors(direct.visitors_max));
+        }
+        Ok(direct)
+    }
+}
+
+/// Returns whether a text is an origin as browsers write it: in lower case, without a path, and
+/// without the port that its scheme has anyway.
+fn is_origin(text: &str) -> bool {
+    let schemes = [("https://", ":443"), ("http://", ":80")];
+    let found = schemes
+        .iter()
+        .find_map(|(scheme, port)| Some((text.strip_prefix(scheme)?, *port)));
+    let Some((authority, usual_port)) = found else {
+        return false;
+    };
+    let fits =
+        |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-.:[]_".contains(&byte);
+    text.len() <= ORIGIN_BYTES_MAX
+        && !authority.is_empty()
+        && authority.bytes().all(fits)
+        && !authority.ends_with(usual_port)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn read(configuration: &Value) -> Result<DirectSpec, DirectSpecError> {
+        let spec = json!({
+            "component": "direct", "agent": "assistant", "configuration": configuration,
+        });
+        let spec: ConnectorSpec = serde_json::from_value(spec).unwrap();
+        DirectSpec::of(&spec).unwrap()
+    }
+
+    #[test]
+    fn a_chat_admits_the_pages_of_its_origins_alone() {
+        let direct = read(&json!({ "origins": ["https://a.example"] })).unwrap();
+        assert_eq!(
+            (direct.visitors_max, direct.deltas),
+            (VISITORS_DEFAULT, false)
+        );
+        assert!(direct.admits("https://a.example"));
+        for other in [
+            "",
+            "null",
+            "http://a.example",
+            "https://a.example:8443",
+            "https://b.example",
+            "https://a.example.evil.example",
+        ] {
+            assert!(!direct.admits(other), "{other}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_origin_is_refused_with_the_field() {
+        for origin in [
+            "*",
+            "null",
+            "a.example",
+            "https://",
+            "https://a.example/",
+            "https://A.example",
+            "https://a.example:443",
+            "http://a.example:80",
+            "ftp://a.example",
+            "https://a.example https://b.example",
+        ] {
+            let error = read(&json!({ "origins": [origin] })).unwrap_err();
+            assert_eq!(error, DirectSpecError::Origin(origin.to_owned()));
+            assert!(error.to_string().starts_with("configuration.origins: "));
+        }
+        assert_eq!(
+            read(&json!({ "origins": [] })),
+            Err(DirectSpecError::Origins(0))
+        );
+        assert!(matches!(read(&json!({})), Err(DirectSpecError::Form(_))));
+        assert_eq!(
+            read(&json!({ "origins": ["http://localhost:8080"], "visitorsMax": 0 })),
+            Err(DirectSpecError::Visitors(0))
+        );
+    }
+
+    #[test]
+    fn a_connector_with_a_component_is_no_such_chat() {
+        let spec = json!({ "component": "telegram", "agent": "assistant" });
+        let spec: ConnectorSpec = serde_json::from_value(spec).unwrap();
+        assert_eq!(DirectSpec::of(&spec), None);
+        let polled = json!({
+            "component": "direct", "agent": "assistant", "intake": "polling",
+            "configuration": { "origins": ["https://a.example"] },
+        });
+        let polled: ConnectorSpec = serde_json::from_value(polled).unwrap();
+        assert_eq!(
+            DirectSpec::of(&polled),
+            Some(Err(DirectSpecError::Intake("intake")))
+        );
+    }
+}

@@ -1,0 +1,262 @@
+//! Messages from people outside, as a component reads them, and their bounds.
+
+use super::limits::{
+    ANSWER_BYTES_MAX, ATTACHMENT_BYTES_MAX, ATTACHMENTS_MAX, BATCH_MESSAGES_MAX, BUTTON_BYTES_MAX,
+    CURSOR_BYTES_MAX, GROUP_ID_BYTES_MAX, HANDLE_BYTES_MAX, INCOMING_TEXT_BYTES_MAX,
+    SERVICE_ID_BYTES_MAX,
+};
+use crate::agents::path::EXTERNAL_ID_BYTES_MAX;
+use crate::values::file::{check_media_type, check_name};
+use crate::values::shown::{controls_what_is_shown, is_hidden};
+use crate::values::time::Timestamp;
+use serde::{Deserialize, Serialize};
+
+/// Characters of a sender's name that are kept.
+const SENDER_NAME_CHARS_MAX: usize = 64;
+
+/// A file that came with a message.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Attachment {
+    /// Its name.
+    pub name: String,
+    /// Its media type.
+    pub media_type: String,
+    /// The id by which the component gets it.
+    pub handle: String,
+    /// Its size in bytes, as far as the service says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub size: Option<u64>,
+}
+
+/// The content of a message.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Said {
+    /// Words.
+    Text {
+        /// The words, in plain text or Markdown.
+        text: String,
+    },
+    /// A button of a question was pressed.
+    Button {
+        /// The value that the host gave the button.
+        value: String,
+    },
+}
+
+/// One message of a person outside.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Incoming {
+    /// The service's id of it. The same id is taken once.
+    pub id: String,
+    /// The sender, in the service's terms.
+    pub sender: String,
+    /// The sender's name for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sender_name: Option<String>,
+    /// The group that it was said in, in the service's terms; none in a chat with the sender alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group: Option<String>,
+    /// The chat into which replies go, in the service's terms. Order is kept within it.
+    pub chat: String,
+    /// The content.
+    pub said: Said,
+    /// The files that came with it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub attachments: Vec<Attachment>,
+    /// Time at which it was sent.
+    pub sent_at: Timestamp,
+}
+
+/// The result of a poll, or of reading a service's call.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Batch {
+    /// Messages in the service's order.
+    pub messages: Vec<Incoming>,
+    /// The place where the next poll goes on.
+    pub cursor: Option<String>,
+    /// Milliseconds until the next poll.
+    pub next_ms: u32,
+    /// The text that the service's call is answered with.
+    pub answer: Option<String>,
+}
+
+/// The reason why a message or a batch cannot be taken from a component.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum BadIncoming {
+    /// There are too many messages.
+    #[error("messages: {BATCH_MESSAGES_MAX} at most are allowed in one batch, these are {0}")]
+    Messages(usize),
+    /// The cursor is too long.
+    #[error("cursor: {CURSOR_BYTES_MAX} bytes at most are allowed, this has {0}")]
+    Cursor(usize),
+    /// The answer is too long.
+    #[error("answer: {ANSWER_BYTES_MAX} bytes at most are allowed, this has {0}")]
+    Answer(usize),
+    /// An id is none.
+    #[error(
+        "{field}: 1 to {bytes_max} bytes without control characters and without blanks around \
+         them are needed"
+    )]
+    Id {
+        /// The field.
+        field: &'static str,
+        /// The most bytes of it.
+        bytes_max: usize,
+    },
+    /// The value of a button is too long.
+    #[error("said.button: {BUTTON_BYTES_MAX} bytes at most are allowed, this has {0}")]
+    Button(usize),
+}
+
+impl Batch {
+    /// Checks the bounds of the batch itself.
+    ///
+    /// # Errors
+    /// The first of its fields that is too large.
+    pub fn check(&self) -> Result<(), BadIncoming> {
+        if self.messages.len() > BATCH_MESSAGES_MAX {
+            return Err(BadIncoming::Messages(self.messages.len()));
+        }
+        match (&self.cursor, &self.answer) {
+            (Some(cursor), _) if cursor.len() > CURSOR_BYTES_MAX => {
+                Err(BadIncoming::Cursor(cursor.len()))
+            }
+            (_, Some(answer)) if answer.len() > ANSWER_BYTES_MAX => {
+                Err(BadIncoming::Answer(answer.len()))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Incoming {
+    /// Returns the message within its bounds. What people may send and is too large is cut, and
+    /// the message says so; names are made fit to be shown.
+    ///
+    /// # Errors
+    /// Something in it that only the component can be at fault for: an id that is none.
+    pub fn bounded(mut self) -> Result<Self, BadIncoming> {
+        is_id("id", &self.id, SERVICE_ID_BYTES_MAX)?;
+        is_id("sender", &self.sender, EXTERNAL_ID_BYTES_MAX)?;
+        is_id("chat", &self.chat, SERVICE_ID_BYTES_MAX)?;
+        if let Some(group) = &self.group {
+            is_id("group", group, GROUP_ID_BYTES_MAX)?;
+        }
+        if let Said::Button { value } = &self.said
+            && value.len() > BUTTON_BYTES_MAX
+        {
+            return Err(BadIncoming::Button(value.len()));
+        }
+        self.sender_name = self.sender_name.as_deref().and_then(shown_name);
+        let before = self.attachments.len();
+        self.attachments.retain(is_fit);
+        self.attachments.truncate(ATTACHMENTS_MAX);
+        let left_out = before - self.attachments.len();
+        for (number, file) in self.attachments.iter_mut().enumerate() {
+            file.make_fit(number);
+        }
+        if let Said::Text { text } = &mut self.said {
+            cut(text);
+            if left_out > 0 {
+                note(text, &left_out_words(left_out));
+            }
+        }
+        Ok(self)
+    }
+
+    /// Returns the words for the agent: in a group with the name and the id of who said them. None
+    /// of a button that was pressed, and of a message with files alone in a chat of two.
+    #[must_use]
+    pub fn said_words(&self) -> Option<String> {
+        let Said::Text { text } = &self.said else {
+            return None;
+        };
+        let text = text.trim();
+        if self.group.is_none() {
+            return (!text.is_empty()).then(|| text.to_owned());
+        }
+        let id = shown_name(&self.sender).unwrap_or_default();
+        let who = match &self.sender_name {
+            Some(name) => format!("{name} ({id})"),
+            None => id,
+        };
+        // Lines after the first are indented, so that none passes for what another person said.
+        let text = text.replace('\n', "\n  ");
+        Some(format!("[{who}] {text}").trim_end().to_owned())
+    }
+}
+
+impl Attachment {
+    /// Gives it a name and a media type that a file of a session can have.
+    fn make_fit(&mut self, number: usize) {
+        if check_name(&self.name).is_err() {
+            self.name = format!("file-{}", number + 1);
+        }
+        if check_media_type(&self.media_type).is_err() {
+            "application/octet-stream".clone_into(&mut self.media_type);
+        }
+    }
+}
+
+fn is_fit(file: &Attachment) -> bool {
+    (1..=HANDLE_BYTES_MAX).contains(&file.handle.len())
+        && file.size.is_none_or(|bytes| bytes <= ATTACHMENT_BYTES_MAX)
+}
+
+fn is_id(field: &'static str, id: &str, bytes_max: usize) -> Result<(), BadIncoming> {
+    let fits =
+        (1..=bytes_max).contains(&id.len()) && !id.chars().any(char::is_control) && id.trim() == id;
+    if fits {
+        Ok(())
+    } else {
+        Err(BadIncoming::Id { field, bytes_max })
+    }
+}
+
+/// Returns a name in which nothing passes for what goes around it.
+fn shown_name(name: &str) -> Option<String> {
+    let name: String = name
+        .chars()
+        .filter(|char| !is_hidden(*char) && !"[]()".contains(*char))
+        .take(SENDER_NAME_CHARS_MAX)
+        .collect();
+    let name = name.trim();
+    (!name.is_empty()).then(|| name.to_owned())
+}
+
+fn cut(text: &mut String) {
+    text.retain(|char| matches!(char, '\n' | '\t') || !controls_what_is_shown(char));
+    if text.len() > INCOMING_TEXT_BYTES_MAX {
+        text.truncate(text.floor_char_boundary(INCOMING_TEXT_BYTES_MAX));
+        note(
+            text,
+            &format!("the message was longer; only its first {INCOMING_TEXT_BYTES_MAX} bytes came"),
+        );
+    }
+}
+
+fn note(text: &mut String, words: &str) {
+    if !text.is_empty() {
+        text.push_str("\n\n");
+    }
+    text.push('[');
+    text.push_str(words);
+    text.push(']');
+}
+
+fn left_out_words(files: usize) -> String {
+    let files = match files {
+        1 => "1 file was".to_owned(),
+        files => format!("{files} files were"),
+    };
+    format!(
+        "{files} left out: a message has at most {ATTACHMENTS_MAX} files of \
+         {ATTACHMENT_BYTES_MAX} bytes"
+    )
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,81 @@
+//! Limits of connectors: how much arrives at once, how much waits to be sent, and for how long.
+
+use crate::agents::path::EXTERNAL_ID_BYTES_MAX;
+
+/// Bytes of the text of one message that arrives. What is beyond is cut off, and the message says
+/// so.
+pub const INCOMING_TEXT_BYTES_MAX: usize = 64 << 10;
+/// Files that come with one message. Further ones are left out, and the message says so.
+pub const ATTACHMENTS_MAX: usize = 10;
+/// Bytes of a file that comes with a message.
+pub const ATTACHMENT_BYTES_MAX: u64 = 8 << 20;
+/// Bytes of the handle by which a component gets a file.
+pub const HANDLE_BYTES_MAX: usize = 2 << 10;
+/// Messages that one poll or one call of a service brings.
+pub const BATCH_MESSAGES_MAX: usize = 100;
+/// Bytes of the place where the next poll goes on.
+pub const CURSOR_BYTES_MAX: usize = 4 << 10;
+/// Bytes of what a service's call is answered with.
+pub const ANSWER_BYTES_MAX: usize = 4 << 10;
+/// Bytes of a service's id of a message, of a chat or of a group.
+pub const SERVICE_ID_BYTES_MAX: usize = 256;
+/// The beginning of a group's id in its connector key. No sender's id begins with it.
+pub const GROUP_PREFIX: &str = "group:";
+/// Bytes of a service's id of a group.
+pub const GROUP_ID_BYTES_MAX: usize = EXTERNAL_ID_BYTES_MAX - GROUP_PREFIX.len();
+/// Bytes of the body of a service's call: 1 MiB.
+pub const CALL_BYTES_MAX: usize = 1 << 20;
+/// Days in which a message with the same id of its service is taken once.
+pub const ONCE_DAYS: u64 = 7;
+/// Milliseconds for which messages of one path are gathered before a session gets them.
+pub const GATHERED_MS: u64 = 100;
+/// Milliseconds between two polls at least.
+pub const POLL_MS_MIN: u64 = 100;
+/// Milliseconds between two polls at most.
+pub const POLL_MS_MAX: u64 = 3_600_000;
+/// Messages that arrived and are not yet with a session, of one connector. Beyond it nothing more
+/// is taken from the service.
+pub const ARRIVALS_WAITING_MAX: usize = 1_000;
+/// Messages that wait to be sent through one connector.
+pub const DELIVERIES_MAX: usize = 10_000;
+/// Messages that wait to be sent into one chat.
+pub const CHAT_DELIVERIES_MAX: usize = 1_000;
+/// Bytes of one text to be sent, before it is split: 256 KiB. What is beyond is cut off, and the
+/// text says so.
+pub const OUTGOING_BYTES_MAX: usize = 256 << 10;
+/// UTF-16 code units of one outgoing message that every service takes: no component may have less.
+pub const TEXT_LIMIT_MIN: u32 = 200;
+/// Choices of a question that are sent with it.
+pub const CHOICES_MAX: usize = 100;
+/// Bytes of what a service sends back when a button is pressed.
+pub const BUTTON_BYTES_MAX: usize = 64;
+/// UTF-16 code units of a button's label that every service shows.
+pub const BUTTON_LABEL_UNITS_MAX: usize = 20;
+/// Bytes of the call that an approval shows in a chat. A longer one is answered elsewhere.
+pub const APPROVAL_BYTES_MAX: usize = 8 << 10;
+/// Milliseconds between two edits of one message.
+pub const EDIT_MS_MIN: u64 = 1_500;
+/// Milliseconds after which a service is told again that somebody is typing.
+pub const TYPING_MS: u64 = 4_000;
+/// Milliseconds for which a pairing code counts: one hour.
+pub const PAIRING_MS: u64 = 3_600_000;
+/// Pairing codes that count at the same time, of one sender.
+pub const PAIRINGS_OF_SENDER_MAX: usize = 3;
+/// Pairing codes that count at the same time, of one connector.
+pub const PAIRINGS_MAX: usize = 1_000;
+/// Attempts to send one message.
+pub const ATTEMPTS_MAX: u32 = 16;
+/// Milliseconds before the second attempt. Each pause is twice the one before.
+pub const RETRY_MS_MIN: u64 = 1_000;
+/// Milliseconds before an attempt at most, unless the service asks for more.
+pub const RETRY_MS_MAX: u64 = 3_600_000;
+/// Milliseconds that a service can have the host wait for: one day.
+pub const RETRY_AFTER_MS_MAX: u64 = 86_400_000;
+/// Bytes of the reason of a failure that are kept.
+pub const REASON_BYTES_MAX: usize = 1 << 10;
+/// Connectors of one host.
+pub const CONNECTORS_MAX: usize = 10_000;
+/// Bytes of a connector's configuration.
+pub const CONFIGURATION_BYTES_MAX: usize = 64 << 10;
+/// Bytes of what senders are told whom nobody knows.
+pub const REFUSAL_BYTES_MAX: usize = 1 << 10;

@@ -1,0 +1,107 @@
+//! Messages to people outside: whole ones as they wait, and the pieces in which a service gets
+//! them.
+
+use super::limits::{OUTGOING_BYTES_MAX, TEXT_LIMIT_MIN};
+use super::spec::Abilities;
+use super::split::{closing_of, split};
+use serde::{Deserialize, Serialize};
+
+/// The end of a text that was too long to be sent.
+const CUT: &str = "\n\n[The reply was longer; read the rest where the conversation is kept.]";
+
+/// Bytes that are kept free for it, and for closing a block of code before it.
+const CUT_BYTES: usize = 256;
+
+/// One choice of a question.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Choice {
+    /// The text that people see.
+    pub label: String,
+    /// The value that the service sends back when it is chosen.
+    pub value: String,
+}
+
+/// A message to people outside, whole.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Outbound {
+    /// The text, in Markdown.
+    pub text: String,
+    /// The choices of a question.
+    pub choices: Vec<Choice>,
+    /// The text where the choices cannot be buttons; none without choices.
+    pub without_buttons: Option<String>,
+}
+
+/// The content of one call of a component.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Body {
+    /// Text in Markdown.
+    Text(String),
+    /// A question with its choices.
+    Question(String, Vec<Choice>),
+    /// Shows that somebody is typing.
+    Typing,
+    /// Another text for a message that was sent before.
+    Edit {
+        /// The service's id of the message.
+        id: String,
+        /// The text, in Markdown.
+        text: String,
+    },
+}
+
+/// One message for a service.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outgoing {
+    /// The chat, in the service's terms.
+    pub chat: String,
+    /// The content.
+    pub body: Body,
+    /// The same for every attempt.
+    pub idempotency_key: String,
+}
+
+impl Outbound {
+    /// A text, cut to what is sent at most; none if there is nothing to say.
+    #[must_use]
+    pub fn text(text: &str) -> Option<Self> {
+        let text = text.trim();
+        (!text.is_empty()).then(|| Self {
+            text: cut(text),
+            ..Self::default()
+        })
+    }
+
+    /// Returns the pieces in which a service gets it. There is at least one, unless there is
+    /// nothing to say.
+    #[must_use]
+    pub fn pieces(&self, abilities: &Abilities) -> Vec<Body> {
+        let limit = abilities.text_limit.max(TEXT_LIMIT_MIN);
+        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+        let buttons = usize::try_from(abilities.buttons_max).unwrap_or(usize::MAX);
+        let as_buttons = !self.choices.is_empty() && self.choices.len() <= buttons;
+        let text = match &self.without_buttons {
+            Some(text) if !as_buttons => text,
+            Some(_) | None => &self.text,
+        };
+        let mut pieces: Vec<Body> = split(text, limit).into_iter().map(Body::Text).collect();
+        if as_buttons && let Some(Body::Text(last)) = pieces.pop() {
+            pieces.push(Body::Question(last, self.choices.clone()));
+        }
+        pieces
+    }
+}
+
+fn cut(text: &str) -> String {
+    if text.len() <= OUTGOING_BYTES_MAX {
+        return text.to_owned();
+    }
+    let end = text.floor_char_boundary(OUTGOING_BYTES_MAX - CUT_BYTES);
+    let kept = text.get(..end).unwrap_or_default().trim_end();
+    let closing = closing_of(kept).map_or_else(String::new, |marker| format!("\n{marker}"));
+    format!("{kept}{closing}{CUT}")
+}
+
+#[cfg(test)]
+mod tests;

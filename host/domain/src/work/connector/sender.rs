@@ -1,0 +1,90 @@
+//! Senders: who a message is from, and what becomes of it by that.
+
+use super::incoming::{Incoming, Said};
+use super::limits::GROUP_PREFIX;
+use super::spec::{ConnectorSpec, Groups, UnknownSender};
+use crate::access::user::UserId;
+use crate::agents::path::{AgentPath, ConnectorKey, ConnectorKeyError, ConnectorName};
+
+/// The words for a sender who is refused, unless the operator has others.
+const REFUSAL: &str = "Sorry, I do not know you, and so I cannot answer here.";
+
+/// The reason why a message is of nobody.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NoSender {
+    /// The sender's id passes for that of a group.
+    #[error("sender: an id that begins with `{GROUP_PREFIX}` names a group, and no sender")]
+    Group,
+    /// The id makes no connector key.
+    #[error(transparent)]
+    Key(#[from] ConnectorKeyError),
+}
+
+/// The treatment of a message, by its sender.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reception {
+    /// An agent gets it.
+    Accept {
+        /// The user that the sender or the group is.
+        user: UserId,
+        /// The agent's path.
+        path: AgentPath,
+        /// True if the words are the user's own. Otherwise they are marked as coming from outside.
+        own_words: bool,
+    },
+    /// Nobody hears of it.
+    Ignore,
+    /// The sender is told so much.
+    Refuse {
+        /// The words.
+        text: String,
+    },
+    /// The sender may get a pairing code.
+    Pair,
+}
+
+/// Returns the key under which a message's user is looked up: the group's, if it was said in one.
+///
+/// # Errors
+/// The service's ids make none.
+pub fn key_of(connector: &ConnectorName, incoming: &Incoming) -> Result<ConnectorKey, NoSender> {
+    if incoming.sender.starts_with(GROUP_PREFIX) {
+        return Err(NoSender::Group);
+    }
+    let id = match &incoming.group {
+        Some(group) => format!("{GROUP_PREFIX}{group}"),
+        None => incoming.sender.clone(),
+    };
+    Ok(ConnectorKey::new(connector.clone(), &id)?)
+}
+
+/// Returns what becomes of a message whose key is bound to a user, or to none.
+#[must_use]
+pub fn receive(
+    spec: &ConnectorSpec,
+    connector: &ConnectorName,
+    incoming: &Incoming,
+    bound: Option<&UserId>,
+) -> Reception {
+    let in_group = incoming.group.is_some();
+    if in_group && spec.groups == Groups::Ignore {
+        return Reception::Ignore;
+    }
+    match (bound, spec.unknown) {
+        (Some(user), _) => Reception::Accept {
+            user: user.clone(),
+            path: AgentPath::connector(user.clone(), connector.clone()),
+            own_words: !in_group && !spec.untrusted,
+        },
+        // Words in a group reach people whom they do not concern.
+        (None, _) if in_group || matches!(incoming.said, Said::Button { .. }) => Reception::Ignore,
+        (None, UnknownSender::Ignore) => Reception::Ignore,
+        (None, UnknownSender::Refuse) => Reception::Refuse {
+            text: spec.refusal.clone().unwrap_or_else(|| REFUSAL.to_owned()),
+        },
+        (None, UnknownSender::Pair) => Reception::Pair,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,102 @@
+//! Senders, groups, and what becomes of their messages.
+
+use super::*;
+use crate::values::time::Timestamp;
+use serde_json::{Value, json};
+
+fn spec(changes: &Value) -> ConnectorSpec {
+    let mut spec = json!({ "component": "telegram", "agent": "assistant" });
+    let fields = spec.as_object_mut().unwrap();
+    fields.extend(changes.as_object().unwrap().clone());
+    serde_json::from_value(spec).unwrap()
+}
+
+fn telegram() -> ConnectorName {
+    "telegram".parse().unwrap()
+}
+
+fn said(sender: &str, group: Option<&str>) -> Incoming {
+    Incoming {
+        id: "1".to_owned(),
+        sender: sender.to_owned(),
+        sender_name: None,
+        group: group.map(str::to_owned),
+        chat: "9".to_owned(),
+        said: Said::Text {
+            text: "hello".to_owned(),
+        },
+        attachments: Vec::new(),
+        sent_at: Timestamp(1),
+    }
+}
+
+fn received(spec: &ConnectorSpec, incoming: &Incoming, user: Option<&str>) -> Reception {
+    let user = user.map(|user| user.parse().unwrap());
+    receive(spec, &telegram(), incoming, user.as_ref())
+}
+
+#[test]
+fn a_group_has_a_key_that_no_sender_can_have() {
+    let key = |incoming: &Incoming| key_of(&telegram(), incoming).map(|key| key.to_string());
+    assert_eq!(key(&said("42", None)), Ok("telegram:42".to_owned()));
+    let group = key(&said("42", Some("-100")));
+    assert_eq!(group, Ok("telegram:group:-100".to_owned()));
+    assert_eq!(key(&said("group:-100", None)), Err(NoSender::Group));
+    assert_eq!(key(&said("group:-100", Some("-1"))), Err(NoSender::Group));
+}
+
+#[test]
+fn a_sender_who_is_known_speaks_to_an_agent_of_theirs() {
+    let accepted = |own_words| Reception::Accept {
+        user: "alice".parse().unwrap(),
+        path: "/alice/telegram".parse().unwrap(),
+        own_words,
+    };
+    let alone = said("42", None);
+    let plain = spec(&json!({}));
+    assert_eq!(received(&plain, &alone, Some("alice")), accepted(true));
+    // Where senders prove nothing, their words are content from outside.
+    let mail = spec(&json!({ "untrusted": true }));
+    assert_eq!(received(&mail, &alone, Some("alice")), accepted(false));
+    // In a group anybody may have said it.
+    let groups = spec(&json!({ "groups": "bound" }));
+    let in_group = said("42", Some("-100"));
+    assert_eq!(received(&groups, &in_group, Some("alice")), accepted(false));
+    assert_eq!(
+        received(&plain, &in_group, Some("alice")),
+        Reception::Ignore
+    );
+}
+
+#[test]
+fn a_sender_whom_nobody_knows_gets_what_the_operator_says() {
+    let alone = said("42", None);
+    let with = |changes: Value| received(&spec(&changes), &alone, None);
+    assert_eq!(with(json!({})), Reception::Ignore);
+    assert_eq!(with(json!({ "unknown": "pair" })), Reception::Pair);
+    let Reception::Refuse { text } = with(json!({ "unknown": "refuse" })) else {
+        panic!("another reception")
+    };
+    assert_eq!(text, REFUSAL);
+    let own = with(json!({ "unknown": "refuse", "refusal": "No." }));
+    assert_eq!(
+        own,
+        Reception::Refuse {
+            text: "No.".to_owned()
+        }
+    );
+}
+
+#[test]
+fn no_group_and_no_button_of_a_stranger_is_answered() {
+    let mut pressed = said("42", None);
+    pressed.said = Said::Button {
+        value: "q".to_owned(),
+    };
+    for unknown in ["ignore", "refuse", "pair"] {
+        let spec = spec(&json!({ "unknown": unknown, "groups": "bound" }));
+        let in_group = said("42", Some("-100"));
+        assert_eq!(received(&spec, &in_group, None), Reception::Ignore);
+        assert_eq!(received(&spec, &pressed, None), Reception::Ignore);
+    }
+}

@@ -1,0 +1,273 @@
+//! Connectors as operators define them, and the check of that.
+
+use super::direct::{DirectSpec, DirectSpecError};
+use super::limits::{CONFIGURATION_BYTES_MAX, REFUSAL_BYTES_MAX};
+use super::webhook::{WebhookCheck, WebhookCheckError};
+use crate::agents::definition::DefinitionId;
+use crate::values::text::words;
+use crate::work::queue::QueueOverride;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// A connector, as the operator defines it under its name.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ConnectorSpec {
+    /// The name of the component that translates for the service, such as `telegram`.
+    pub component: String,
+    /// The definition of the agents that talk through it. Each user has one of their own, at
+    /// `/<user>/<connector>`.
+    pub agent: DefinitionId,
+    /// The way in of messages; without, `webhook` if that is set and `polling` otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub intake: Option<Intake>,
+    /// The proof that calls of the service are its own. The intake `webhook` needs it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub webhook: Option<WebhookCheck>,
+    /// The treatment of senders whom no connector key names; `ignore` without.
+    #[serde(default)]
+    pub unknown: UnknownSender,
+    /// The words for a sender who is refused; a polite sentence without.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 1_024))]
+    pub refusal: Option<String>,
+    /// The treatment of messages that are said in groups; `ignore` without.
+    #[serde(default)]
+    pub groups: Groups,
+    /// True to mark all messages as content from outside, whoever sends them. That fits services
+    /// where a sender proves nothing, such as mail; false without.
+    #[serde(default)]
+    pub untrusted: bool,
+    /// The queue's settings for messages that come through it, over those of the host.
+    #[serde(default)]
+    #[schemars(schema_with = "queue_schema")]
+    pub queue: QueueOverride,
+    /// True to show people that the agent is typing, where the service can; true without.
+    #[serde(default = "yes")]
+    pub typing: bool,
+    /// True to let people see a reply grow, where the service lets messages be edited; false
+    /// without.
+    #[serde(default)]
+    pub stream: bool,
+    /// The component's configuration: an object that fits its schema. Secrets are in it as
+    /// placeholders.
+    #[serde(default = "nothing", skip_serializing_if = "is_nothing")]
+    #[schemars(schema_with = "object_schema")]
+    pub configuration: Value,
+    /// False to have it stand still; true without.
+    #[serde(default = "yes")]
+    pub enabled: bool,
+}
+
+/// The way of messages into the host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Intake {
+    /// The host asks the service over and over.
+    Polling,
+    /// The service calls the host.
+    Webhook,
+}
+
+words!(Intake { Polling = "polling", Webhook = "webhook" });
+
+/// The treatment of senders whom no connector key names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum UnknownSender {
+    /// They hear nothing.
+    #[default]
+    Ignore,
+    /// They are told that they are not known.
+    Refuse,
+    /// They get a code with which the operator or a user says who they are.
+    Pair,
+}
+
+words!(UnknownSender { Ignore = "ignore", Refuse = "refuse", Pair = "pair" });
+
+/// The treatment of messages that are said in groups.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Groups {
+    /// The connector does not hear them.
+    #[default]
+    Ignore,
+    /// Groups that have a connector key are heard. Such a group is a user of its own.
+    Bound,
+}
+
+words!(Groups { Ignore = "ignore", Bound = "bound" });
+
+/// The abilities of a service, as its component describes them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Abilities {
+    /// The ways in of messages.
+    pub intake: Vec<Intake>,
+    /// UTF-16 code units of the text of one message.
+    pub text_limit: u32,
+    /// Buttons of one question.
+    pub buttons_max: u32,
+    /// True if a message that was sent can be edited.
+    pub edits: bool,
+    /// True if it can show that somebody is typing.
+    pub typing: bool,
+    /// True if it takes an idempotency key.
+    pub idempotent: bool,
+}
+
+/// The fault in what an operator says of a connector.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ConnectorSpecError {
+    /// It names no component.
+    #[error("component: it is empty; write the name of a component, such as `telegram`")]
+    Component,
+    /// It names no definition.
+    #[error("agent: it is empty; write the id of a definition, such as `assistant`")]
+    Agent,
+    /// Calls of the service could be anybody's.
+    #[error(
+        "webhook: it is missing; with the intake `webhook` it says how calls of the service prove \
+         that they are its own, such as `{{ telegram = {{ secret = \"<name>\" }} }}`"
+    )]
+    Unproven,
+    /// A check of calls that nobody makes.
+    #[error("webhook: with the intake `polling` the service makes no calls; leave it out")]
+    Unused,
+    /// A check of calls that cannot be used.
+    #[error("webhook.{0}")]
+    Webhook(#[from] WebhookCheckError),
+    /// Words that nobody would hear.
+    #[error("refusal: nobody is told it while `unknown` is `{0}`; set that to `refuse`")]
+    Unsaid(UnknownSender),
+    /// Words that are none, or too many.
+    #[error("refusal: 1 to {REFUSAL_BYTES_MAX} bytes are needed, this has {0}")]
+    Refusal(usize),
+    /// The configuration is no object.
+    #[error("configuration: an object is needed, this is something else")]
+    NotAnObject,
+    /// The configuration is too large.
+    #[error(
+        "configuration: {CONFIGURATION_BYTES_MAX} bytes of JSON at most are allowed, these are {0}"
+    )]
+    Configuration(usize),
+    /// It is a chat for web pages, and not as one has to be.
+    #[error(transparent)]
+    Direct(#[from] DirectSpecError),
+    /// The component cannot do it.
+    #[error("intake: the component has {offered}, and not `{asked}`", offered = list(offered))]
+    NotOffered {
+        /// The way that is asked for.
+        asked: Intake,
+        /// The ways that the component offers.
+        offered: Vec<Intake>,
+    },
+}
+
+fn list(offered: &[Intake]) -> String {
+    if offered.is_empty() {
+        return "no way in".to_owned();
+    }
+    let words: Vec<String> = offered.iter().map(|way| format!("`{way}`")).collect();
+    words.join(" and ")
+}
+
+impl ConnectorSpec {
+    /// Returns the way in.
+    #[must_use]
+    pub fn intake(&self) -> Intake {
+        self.intake.unwrap_or(if self.webhook.is_some() {
+            Intake::Webhook
+        } else {
+            Intake::Polling
+        })
+    }
+
+    /// Checks all that can be checked without its component.
+    ///
+    /// # Errors
+    /// The first fault, with its field and what to write instead.
+    pub fn check(&self) -> Result<(), ConnectorSpecError> {
+        if self.component.trim().is_empty() {
+            return Err(ConnectorSpecError::Component);
+        }
+        if self.agent.0.trim().is_empty() {
+            return Err(ConnectorSpecError::Agent);
+        }
+        match (self.intake(), &self.webhook) {
+            (Intake::Webhook, None) => return Err(ConnectorSpecError::Unproven),
+            (Intake::Polling, Some(_)) => return Err(ConnectorSpecError::Unused),
+            (Intake::Webhook, Some(check)) => check.check()?,
+            (Intake::Polling, None) => {}
+        }
+        if let Some(words) = &self.refusal {
+            if self.unknown != UnknownSender::Refuse {
+                return Err(ConnectorSpecError::Unsaid(self.unknown));
+            }
+            if words.trim().is_empty() || words.len() > REFUSAL_BYTES_MAX {
+                return Err(ConnectorSpecError::Refusal(words.len()));
+            }
+        }
+        if !self.configuration.is_object() {
+            return Err(ConnectorSpecError::NotAnObject);
+        }
+        if let Some(direct) = DirectSpec::of(self) {
+            direct?;
+        }
+        match self.configuration.to_string().len() {
+            bytes if bytes > CONFIGURATION_BYTES_MAX => {
+                Err(ConnectorSpecError::Configuration(bytes))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Checks that its component can do what is asked for.
+    ///
+    /// # Errors
+    /// The component does not have the way in.
+    pub fn check_abilities(&self, abilities: &Abilities) -> Result<(), ConnectorSpecError> {
+        let asked = self.intake();
+        if abilities.intake.contains(&asked) {
+            return Ok(());
+        }
+        Err(ConnectorSpecError::NotOffered {
+            asked,
+            offered: abilities.intake.clone(),
+        })
+    }
+}
+
+fn yes() -> bool {
+    true
+}
+
+fn nothing() -> Value {
+    Value::Object(Map::new())
+}
+
+fn is_nothing(configuration: &Value) -> bool {
+    configuration.as_object().is_some_and(Map::is_empty)
+}
+
+fn object_schema(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": "object" })
+}
+
+/// The schema of the queue's settings.
+pub(crate) fn queue_schema(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "object",
+        "additionalProperties": false,
+        "properties": {
+            "mode": { "type": "string" },
+            "debounce_ms": { "type": ["integer", "string"] },
+            "cap": { "type": ["integer", "string"] },
+            "drop": { "type": "string" },
+        },
+    })
+}
+
+#[cfg(test)]
+mod tests;

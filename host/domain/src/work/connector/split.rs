@@ -1,0 +1,238 @@
+//! Splitting of texts that are longer than one message of a service.
+//!
+//! A text is cut at the last paragraph that fits, else at a line, a sentence, a word, and at last
+//! between two characters. A block of code that is cut is closed in the one piece and opened again
+//! in the next.
+
+use super::limits::TEXT_LIMIT_MIN;
+
+/// Backquotes or tildes of the fence around a block of code, at most. A longer one is text.
+const FENCE_CHARS_MAX: usize = 16;
+/// Bytes of what stands behind a fence, such as `rust`, that are said again in the next piece.
+const INFO_BYTES_MAX: usize = 32;
+/// The first part of what fits, in which no text is cut if it need not be: a third.
+const UNCUT_PART: usize = 3;
+
+/// A block of code that is open.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Fence {
+    /// Its backquotes or tildes.
+    marker: String,
+    /// The word behind them, where there is one.
+    info: String,
+}
+
+/// A place at which a text is cut.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Cut {
+    /// The end of what stands before it.
+    end: usize,
+    /// The beginning of what follows: blanks in between are left out.
+    next: usize,
+}
+
+/// The last places in a text at which it can be cut between lines.
+#[derive(Debug, Clone, Copy, Default)]
+struct Places {
+    paragraph: Option<Cut>,
+    line: Option<Cut>,
+    line_of_code: Option<Cut>,
+}
+
+/// Returns the pieces of a text, each of at most so many UTF-16 code units; [`TEXT_LIMIT_MIN`] at
+/// least. Blanks between two pieces are left out, and so is a piece of nothing else.
+#[must_use]
+pub fn split(text: &str, limit_utf16: usize) -> Vec<String> {
+    let limit = limit_utf16.max(usize::try_from(TEXT_LIMIT_MIN).unwrap_or(usize::MAX));
+    let mut pieces = Vec::new();
+    let mut open: Option<Fence> = None;
+    let mut rest = text.trim_end();
+    while !rest.trim().is_empty() {
+        if open.is_none() {
+            rest = rest.trim_start_matches(['\n', '\r']);
+        }
+        let before = open.as_ref().map_or_else(String::new, Fence::opening);
+        let room = limit.saturating_sub(units(&before));
+        if prefix(rest, room).len() == rest.len() {
+            pieces.push(format!("{before}{rest}"));
+            break;
+        }
+        // Room for closing a block is kept whether or not one is open at the end.
+        let window = prefix(rest, room.saturating_sub(FENCE_CHARS_MAX + 1));
+        let cut = cut_of(window, open.as_ref());
+        let piece = window.get(..cut.end).unwrap_or(window).trim_end();
+        rest = rest.get(cut.next..).unwrap_or_default();
+        open = fence_after(open, piece);
+        let mut whole = format!("{before}{piece}");
+        if let Some(fence) = &open {
+            whole.push('\n');
+            whole.push_str(&fence.marker);
+            if let Some(after) = after_closing(rest, fence) {
+                rest = after;
+                open = None;
+            }
+        }
+        if !piece.is_empty() {
+            pieces.push(whole);
+        }
+    }
+    pieces
+}
+
+/// Returns the number of UTF-16 code units of a text.
+#[must_use]
+pub fn units(text: &str) -> usize {
+    text.chars().map(char::len_utf16).sum()
+}
+
+/// Returns the longest beginning of a text that has at most so many UTF-16 code units.
+#[must_use]
+pub fn prefix(text: &str, units: usize) -> &str {
+    let mut left = units;
+    let end = text.char_indices().find(|(_, char)| {
+        let fits = char.len_utf16() <= left;
+        left = left.saturating_sub(char.len_utf16());
+        !fits
+    });
+    end.and_then(|(at, _)| text.get(..at)).unwrap_or(text)
+}
+
+/// Returns the marker that closes the block of code in which a text ends, if it ends in one.
+pub(super) fn closing_of(text: &str) -> Option<String> {
+    fence_after(None, text).map(|fence| fence.marker)
+}
+
+/// Returns the place at which a text that is as long as may be is cut.
+fn cut_of(window: &str, open: Option<&Fence>) -> Cut {
+    let earliest = window.len() / UNCUT_PART;
+    let late = |cut: &Cut| cut.end > earliest;
+    let places = Places::of(window, open.cloned());
+    let word = |at: usize| Cut {
+        end: at,
+        next: at + 1,
+    };
+    places
+        .paragraph
+        .filter(late)
+        .or_else(|| places.line.filter(late))
+        .or_else(|| places.line_of_code.filter(late))
+        .or_else(|| sentence(window).filter(late))
+        .or_else(|| window.rfind(' ').filter(|at| *at > 0).map(word))
+        .unwrap_or(Cut {
+            end: window.len(),
+            next: window.len(),
+        })
+}
+
+/// Returns the place after the last sentence.
+fn sentence(window: &str) -> Option<Cut> {
+    let spaced = [". ", "! ", "? "].into_iter().filter_map(|mark| {
+        let end = window.rfind(mark)? + 1;
+        Some(Cut { end, next: end + 1 })
+    });
+    let wide = ['。', '！', '？'].into_iter().filter_map(|mark| {
+        let end = window.rfind(mark)? + mark.len_utf8();
+        Some(Cut { end, next: end })
+    });
+    spaced.chain(wide).max_by_key(|cut| cut.end)
+}
+
+impl Places {
+    /// The places of a text that begins in a block of code or in none. The line that opens a block
+    /// is not cut from it.
+    fn of(window: &str, mut open: Option<Fence>) -> Self {
+        let mut places = Self::default();
+        let mut at = 0;
+        for line in window.split_inclusive('\n') {
+            let was_open = open.is_some();
+            open = fence_after(open, line);
+            at += line.len();
+            let Some(end) = line.ends_with('\n').then(|| at.saturating_sub(1)) else {
+                break;
+            };
+            let cut = Cut { end, next: at };
+            if open.is_some() {
+                places.line_of_code = was_open.then_some(cut).or(places.line_of_code);
+                continue;
+            }
+            places.line = Some(cut);
+            let after = window.get(at..).unwrap_or_default();
+            if line.trim().is_empty() || after.starts_with(['\n', '\r']) {
+                places.paragraph = Some(cut);
+            }
+        }
+        places
+    }
+}
+
+impl Fence {
+    /// The fence that a line opens.
+    fn opened_by(line: &str) -> Option<Self> {
+        let (marker, behind) = Self::marker_of(line)?;
+        let behind = behind.trim();
+        // CommonMark: what stands behind backquotes has none.
+        if marker.starts_with('`') && behind.contains('`') {
+            return None;
+        }
+        let info = behind.split_whitespace().next().unwrap_or_default();
+        Some(Self {
+            marker: marker.to_owned(),
+            info: if info.len() <= INFO_BYTES_MAX {
+                info.to_owned()
+            } else {
+                String::new()
+            },
+        })
+    }
+
+    /// Returns the backquotes or tildes at the beginning of a line, and what stands behind them.
+    fn marker_of(line: &str) -> Option<(&str, &str)> {
+        let indented = line.trim_start_matches(' ');
+        if line.len() - indented.len() > 3 {
+            return None;
+        }
+        let first = indented
+            .chars()
+            .next()
+            .filter(|char| matches!(char, '`' | '~'))?;
+        let behind = indented.trim_start_matches(first);
+        let chars = indented.len() - behind.len();
+        let marker = indented.get(..chars)?;
+        (3..=FENCE_CHARS_MAX)
+            .contains(&chars)
+            .then_some((marker, behind))
+    }
+
+    fn is_closed_by(&self, line: &str) -> bool {
+        Self::marker_of(line).is_some_and(|(marker, behind)| {
+            marker.starts_with(&self.marker) && behind.trim().is_empty()
+        })
+    }
+
+    /// The line that opens it again.
+    fn opening(&self) -> String {
+        format!("{}{}\n", self.marker, self.info)
+    }
+}
+
+/// Returns the block that is open after a text.
+fn fence_after(mut open: Option<Fence>, text: &str) -> Option<Fence> {
+    for line in text.lines() {
+        open = match open {
+            Some(fence) if fence.is_closed_by(line) => None,
+            Some(fence) => Some(fence),
+            None => Fence::opened_by(line),
+        };
+    }
+    open
+}
+
+/// Returns what follows the line that closes a block, if nothing else stands before it.
+fn after_closing<'a>(rest: &'a str, fence: &Fence) -> Option<&'a str> {
+    let rest = rest.trim_start_matches(['\n', '\r']);
+    let (line, after) = rest.split_once('\n').unwrap_or((rest, ""));
+    fence.is_closed_by(line).then_some(after)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,100 @@
+//! Tries of a delivery: what becomes of one that failed, and when the next one is.
+
+use super::limits::{
+    ATTEMPTS_MAX, REASON_BYTES_MAX, RETRY_AFTER_MS_MAX, RETRY_MS_MAX, RETRY_MS_MIN,
+};
+use crate::values::time::Timestamp;
+
+/// Milliseconds before another attempt with credentials that do not count: an operator has to
+/// change them first.
+const UNAUTHORISED_MS: u64 = 60_000;
+
+/// The reason why a service could not be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ConnectorFailure {
+    /// It can never be done.
+    #[error("the service refused it: {0}")]
+    Rejected(String),
+    /// The credentials do not count.
+    #[error("the service does not take the credentials: {0}")]
+    Unauthorised(String),
+    /// Nothing was done. It may be tried again after so many milliseconds.
+    #[error("the service is busy: {reason}")]
+    RetryLater {
+        /// Milliseconds that the service asks for.
+        after_ms: u64,
+        /// The reason.
+        reason: String,
+    },
+    /// It cannot be told whether it was done.
+    #[error("it cannot be told whether the service did it: {0}")]
+    Unknown(String),
+}
+
+/// The consequence of an attempt that failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fate {
+    /// It is tried again at this time.
+    Retry(Timestamp),
+    /// It may have been sent, and is not sent again.
+    Unknown,
+    /// It is given up.
+    Dead,
+}
+
+/// The consequence of an attempt that had begun when the host stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Interrupted {
+    /// It is sent again, under the same idempotency key.
+    Again,
+    /// It may have been sent, and is not sent again.
+    Unknown,
+}
+
+/// Returns the time of the attempt after one that failed: no sooner than the service asks for.
+/// None after the last attempt. Attempts are counted from 1.
+#[must_use]
+pub fn retry_at(attempt: u32, retry_after_ms: Option<u64>, now: Timestamp) -> Option<Timestamp> {
+    if attempt >= ATTEMPTS_MAX {
+        return None;
+    }
+    let doublings = attempt.saturating_sub(1);
+    let pause = RETRY_MS_MIN.saturating_mul(1_u64.checked_shl(doublings).unwrap_or(u64::MAX));
+    let asked = retry_after_ms.unwrap_or(0).min(RETRY_AFTER_MS_MAX);
+    Some(now.plus_ms(pause.min(RETRY_MS_MAX).max(asked)))
+}
+
+/// Returns what becomes of an attempt to send that failed. One that may have been done is repeated
+/// only where the service takes the same message once.
+#[must_use]
+pub fn judge(failure: &ConnectorFailure, attempt: u32, idempotent: bool, now: Timestamp) -> Fate {
+    let again = |asked_ms| retry_at(attempt, asked_ms, now).map_or(Fate::Dead, Fate::Retry);
+    match failure {
+        ConnectorFailure::Rejected(_) => Fate::Dead,
+        ConnectorFailure::Unauthorised(_) => again(Some(UNAUTHORISED_MS)),
+        ConnectorFailure::RetryLater { after_ms, .. } => again(Some(*after_ms)),
+        ConnectorFailure::Unknown(_) if idempotent => again(None),
+        ConnectorFailure::Unknown(_) => Fate::Unknown,
+    }
+}
+
+/// Returns what becomes of an attempt that had begun when the host stopped.
+#[must_use]
+pub fn interrupted(idempotent: bool) -> Interrupted {
+    if idempotent {
+        Interrupted::Again
+    } else {
+        Interrupted::Unknown
+    }
+}
+
+/// Returns the beginning of a reason, as it is kept.
+#[must_use]
+pub fn kept_reason(reason: &str) -> String {
+    let mut kept = reason.to_owned();
+    kept.truncate(kept.floor_char_boundary(REASON_BYTES_MAX));
+    kept
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,242 @@
+//! Watched folders: what changed between two looks at one.
+//!
+//! A look is a bounded list of files with what tells one from another. What is looked at, and when,
+//! is not decided here.
+
+use super::{CHANGES_MAX, FILES_DEBOUNCE_MS_DEFAULT, FILES_WATCHED_MAX, Interval};
+use crate::access::glob::{Glob, Inside};
+use crate::values::text::words;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// A watched folder.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct FilesSpec {
+    /// The name under which the component's grant has the folder, such as `/inbox`.
+    pub folder: String,
+    /// Only files whose path below the folder one of these patterns matches, such as `**/*.md`; all
+    /// files without.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub patterns: Vec<Glob>,
+    /// Quiet time before changes are an occasion, from `100ms` to `1h`.
+    #[serde(default = "debounce_default")]
+    pub debounce: Interval,
+    /// True if files in folders below it count too; true without.
+    #[serde(default = "yes")]
+    pub recursive: bool,
+}
+
+fn debounce_default() -> Interval {
+    Interval::of_limit(FILES_DEBOUNCE_MS_DEFAULT)
+}
+
+fn yes() -> bool {
+    true
+}
+
+impl FilesSpec {
+    /// Returns whether a file counts, by the names of its path below the folder.
+    #[must_use]
+    pub fn wants(&self, path: &str) -> bool {
+        let mut inside = Inside::default();
+        for name in path.split('/') {
+            inside.push(name);
+        }
+        let is_reached = self.recursive || inside.depth() == 1;
+        is_reached
+            && (self.patterns.is_empty()
+                || self.patterns.iter().any(|pattern| pattern.matches(&inside)))
+    }
+}
+
+/// The kind of a change of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ChangeKind {
+    /// It is there now and was not.
+    Created,
+    /// Its content or its time changed.
+    Changed,
+    /// It is gone.
+    Removed,
+    /// It has another name.
+    Renamed,
+}
+
+words!(ChangeKind {
+    Created = "created",
+    Changed = "changed",
+    Removed = "removed",
+    Renamed = "renamed",
+});
+
+/// A change of one file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileChange {
+    /// The kind of the change.
+    pub kind: ChangeKind,
+    /// Its path below the folder, with `/`.
+    pub path: String,
+    /// The path that it had before, of a renamed one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub was: Option<String>,
+    /// Its size in bytes; none of a removed one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub size: Option<u64>,
+}
+
+/// Files of a watched folder that changed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileChanges {
+    /// The name under which the folder is granted.
+    pub folder: String,
+    /// The changes, in the order of the paths: [`CHANGES_MAX`] at most.
+    pub changes: Vec<FileChange>,
+    /// Number of changes beyond those.
+    #[serde(default, skip_serializing_if = "crate::values::json::is_default")]
+    pub more: u32,
+}
+
+/// A file as one look saw it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SeenFile {
+    /// Its size in bytes.
+    pub size: u64,
+    /// The time of its last change, in milliseconds since the Unix epoch; less before that.
+    pub modified_ms: i64,
+    /// The device that it is on and its number there; none where the system has no such numbers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<(u64, u64)>,
+}
+
+/// A look at a watched folder: [`FILES_WATCHED_MAX`] files at most, those whose paths come first.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct FolderLook {
+    /// The files, by their paths below the folder.
+    pub files: BTreeMap<String, SeenFile>,
+    /// True if there were more. Of those that come later nothing is said.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub cut: bool,
+}
+
+impl FolderLook {
+    /// Adds a file, in any order.
+    pub fn add(&mut self, path: String, file: SeenFile) {
+        self.files.insert(path, file);
+        if self.files.len() > FILES_WATCHED_MAX {
+            self.files.pop_last();
+            self.cut = true;
+        }
+    }
+
+    /// Returns the changes from this look to a later one; none where there are none. Nothing is
+    /// said of files that come later than what either look saw.
+    #[must_use]
+    pub fn changes(&self, later: &Self, folder: &str) -> Option<FileChanges> {
+        let mut changes: Vec<FileChange> = Vec::new();
+        let mut gone = self.gone(later);
+        for (path, file) in &later.files {
+            if !self.covers(path) {
+                continue;
+            }
+            let change = match self.files.get(path) {
+                Some(before) if before.is_same(file) => continue,
+                Some(_) => FileChange::new(ChangeKind::Changed, path, Some(file.size)),
+                None => match gone.take(file) {
+                    Some(was) => FileChange {
+                        was: Some(was),
+                        ..FileChange::new(ChangeKind::Renamed, path, Some(file.size))
+                    },
+                    None => FileChange::new(ChangeKind::Created, path, Some(file.size)),
+                },
+            };
+            changes.push(change);
+        }
+        let removed = gone.paths();
+        changes.extend(removed.map(|path| FileChange::new(ChangeKind::Removed, path, None)));
+        changes.sort_by(|a, b| a.path.cmp(&b.path));
+        let more = changes.len().saturating_sub(CHANGES_MAX);
+        changes.truncate(CHANGES_MAX);
+        (!changes.is_empty()).then(|| FileChanges {
+            folder: folder.to_owned(),
+            changes,
+            more: u32::try_from(more).unwrap_or(u32::MAX),
+        })
+    }
+
+    /// The files of this look that a later one does not have.
+    fn gone(&self, later: &Self) -> Gone<'_> {
+        let mut gone = Gone::default();
+        for (path, file) in &self.files {
+            if later.covers(path) && !later.files.contains_key(path) {
+                gone.add(path, file);
+            }
+        }
+        gone
+    }
+
+    /// Returns whether it says something of a path.
+    fn covers(&self, path: &str) -> bool {
+        let last = self.files.last_key_value();
+        !self.cut || last.is_some_and(|(last, _)| path <= last.as_str())
+    }
+}
+
+impl SeenFile {
+    /// Returns whether nothing tells it from another state of the same path. A file that another
+    /// one with the same size and time was put in place of counts as the same.
+    fn is_same(&self, other: &Self) -> bool {
+        self.size == other.size && self.modified_ms == other.modified_ms
+    }
+}
+
+impl FileChange {
+    fn new(kind: ChangeKind, path: &str, size: Option<u64>) -> Self {
+        Self {
+            kind,
+            path: path.to_owned(),
+            was: None,
+            size,
+        }
+    }
+}
+
+/// The identity of a file that keeps it under another name. Size and time belong to it: the number
+/// of a removed file is soon given to another.
+type Identity = (u64, u64, u64, i64);
+
+/// Files that are gone, to be found under other names.
+#[derive(Default)]
+struct Gone<'a> {
+    by_identity: BTreeMap<Identity, Vec<&'a str>>,
+    others: Vec<&'a str>,
+}
+
+impl<'a> Gone<'a> {
+    fn add(&mut self, path: &'a str, file: &SeenFile) {
+        match identity(file) {
+            Some(identity) => self.by_identity.entry(identity).or_default().push(path),
+            None => self.others.push(path),
+        }
+    }
+
+    /// Takes out the path that a file had before; none if it is a new one.
+    fn take(&mut self, file: &SeenFile) -> Option<String> {
+        let paths = self.by_identity.get_mut(&identity(file)?)?;
+        paths.pop().map(str::to_owned)
+    }
+
+    fn paths(self) -> impl Iterator<Item = &'a str> {
+        self.by_identity.into_values().flatten().chain(self.others)
+    }
+}
+
+fn identity(file: &SeenFile) -> Option<Identity> {
+    let (device, number) = file.id?;
+    Some((device, number, file.size, file.modified_ms))
+}
+
+#[cfg(test)]
+mod tests;

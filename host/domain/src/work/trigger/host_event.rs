@@ -1,0 +1,136 @@
+//! Events of the host as occasions: the few kinds that an operator may let a trigger hear.
+
+use super::TriggerName;
+use crate::access::grant::PatternList;
+use crate::agents::definition::DefinitionId;
+use crate::values::text::words;
+use crate::values::time::Timestamp;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// The kinds of events of the host that a trigger may hear.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+pub enum HostEventKind {
+    /// A structured session was completed.
+    #[serde(rename = "session.completed")]
+    SessionCompleted,
+    /// A message was given up: it is a dead letter.
+    #[serde(rename = "input.dead")]
+    InputDead,
+    /// A budget is used up to 80 %.
+    #[serde(rename = "budget.80")]
+    Budget80,
+    /// A message to people outside was given up.
+    #[serde(rename = "delivery.dead")]
+    DeliveryDead,
+    /// A trigger failed several times in a row.
+    #[serde(rename = "trigger.failing")]
+    TriggerFailing,
+}
+
+words!(HostEventKind {
+    SessionCompleted = "session.completed",
+    InputDead = "input.dead",
+    Budget80 = "budget.80",
+    DeliveryDead = "delivery.dead",
+    TriggerFailing = "trigger.failing",
+});
+
+/// An event of the host that an operator lets a trigger hear.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HostEvent {
+    /// Its kind.
+    pub name: HostEventKind,
+    /// Its id, the same whenever it is told.
+    pub id: String,
+    /// Time at which it happened.
+    pub time: Timestamp,
+    /// Its content.
+    pub data: Value,
+}
+
+/// The events of the host that a trigger hears.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct EventsSpec {
+    /// Their kinds, one at least: `session.completed`, `input.dead`, `budget.80`, `delivery.dead`
+    /// and `trigger.failing`. A trigger never hears of itself, nor of work that comes of it.
+    pub on: Vec<HostEventKind>,
+    /// Only what happens to agents of these definitions; `*` stands for any run of characters. Of
+    /// all agents without. Events of no agent are heard either way.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agents: Option<PatternList>,
+}
+
+/// The facts by which it is decided who hears an event.
+#[derive(Debug, Clone, Copy)]
+pub struct Heard<'a> {
+    /// The kind of the event.
+    pub kind: HostEventKind,
+    /// The definition of the agent to which it happened; none of an event of no agent.
+    pub agent: Option<&'a DefinitionId>,
+    /// The trigger of which it tells, or of whose firing it comes; none where there is none.
+    pub trigger: Option<&'a TriggerName>,
+}
+
+impl EventsSpec {
+    /// Returns whether the trigger with this name hears an event. It does not hear what it caused
+    /// itself: it would never come to rest.
+    #[must_use]
+    pub fn hears(&self, own: &TriggerName, event: &Heard<'_>) -> bool {
+        let agents = self.agents.as_ref();
+        let is_of_agents = event
+            .agent
+            .is_none_or(|agent| agents.is_none_or(|patterns| patterns.matches(&agent.0)));
+        self.on.contains(&event.kind) && is_of_agents && event.trigger != Some(own)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_trigger_hears_the_kinds_and_agents_that_it_names() {
+        let spec: EventsSpec = serde_json::from_value(
+            json!({ "on": ["session.completed", "trigger.failing"], "agents": ["read*"] }),
+        )
+        .unwrap();
+        let own: TriggerName = "own".parse().unwrap();
+        let other: TriggerName = "other".parse().unwrap();
+        let reading = DefinitionId("reading-list".to_owned());
+        let tutor = DefinitionId("tutor".to_owned());
+        for (kind, agent, trigger, expected) in [
+            (HostEventKind::SessionCompleted, Some(&reading), None, true),
+            (HostEventKind::SessionCompleted, Some(&tutor), None, false),
+            (HostEventKind::InputDead, Some(&reading), None, false),
+            (HostEventKind::TriggerFailing, None, Some(&other), true),
+            (HostEventKind::TriggerFailing, None, Some(&own), false),
+            (
+                HostEventKind::SessionCompleted,
+                Some(&reading),
+                Some(&own),
+                false,
+            ),
+        ] {
+            let event = Heard {
+                kind,
+                agent,
+                trigger,
+            };
+            assert_eq!(spec.hears(&own, &event), expected, "{event:?}");
+        }
+    }
+
+    #[test]
+    fn the_words_of_kinds_are_those_on_the_wire() {
+        for kind in HostEventKind::ALL {
+            assert_eq!(json!(kind), json!(kind.as_str()));
+        }
+        assert!(serde_json::from_value::<EventsSpec>(json!({ "on": ["run.ended"] })).is_err());
+    }
+}

@@ -1,0 +1,120 @@
+//! Limits of triggers, with their units.
+
+/// Shortest time between two occasions of a schedule: 30 seconds, in milliseconds.
+pub const MIN_INTERVAL_MS: u64 = 30_000;
+/// Longest time between two occasions of an interval: 366 days, in milliseconds.
+pub const INTERVAL_MS_MAX: u64 = 366 * 24 * 3_600_000;
+/// Milliseconds over which occasions at whole hours are spread: 5 minutes.
+pub const SPREAD_MS_MAX: u64 = 300_000;
+/// Milliseconds after its time from which an occasion counts as missed: 5 minutes.
+pub const LATE_MS_MAX: u64 = 300_000;
+/// Missed occasions that are counted one by one; more are reported as so many.
+pub const MISSED_COUNTED_MAX: u32 = 10_000;
+/// Missed occasions that a schedule makes up for if it says nothing else.
+pub const MISSED_DEFAULT: u32 = 10;
+/// Missed occasions that a schedule may make up for.
+pub const MISSED_MAX: u32 = 100;
+/// Bytes of a schedule's `cron`.
+pub const CRON_BYTES_MAX: usize = 256;
+/// Bytes of the name of a time zone.
+pub const ZONE_BYTES_MAX: usize = 64;
+
+/// Bytes of the name of a trigger, and of one of its targets.
+pub const TRIGGER_NAME_BYTES_MAX: usize = 64;
+/// Triggers of one host.
+pub const TRIGGERS_MAX: usize = 200_000;
+/// Triggers that one user has made.
+pub const TRIGGERS_OF_USER_MAX: usize = 100;
+/// Further targets of one trigger.
+pub const TARGETS_MAX: usize = 32;
+/// Bytes of the name by which a target names an agent, and of a component's name.
+pub const TARGET_NAME_BYTES_MAX: usize = 1_024;
+/// Bytes of the topic of a target by topic.
+pub const ABOUT_BYTES_MAX: usize = 4_096;
+/// Bytes of a trigger's configuration for its component.
+pub const CONFIGURATION_BYTES_MAX: usize = 64 << 10;
+
+/// Bytes of a message's template.
+pub const TEMPLATE_BYTES_MAX: usize = 16 << 10;
+/// Bytes of a message with its variables filled in, and of a message that firing makes.
+pub const MESSAGE_BYTES_MAX: usize = 64 << 10;
+/// Variables of one template.
+pub const TEMPLATE_VARIABLES_MAX: usize = 256;
+/// Messages of one firing.
+pub const MESSAGES_MAX: usize = 100;
+/// Bytes of what a trigger keeps.
+pub const STATE_BYTES_MAX: usize = 64 << 10;
+/// Bytes of an idempotency key that a component gives a message.
+pub const KEY_OF_MESSAGE_BYTES_MAX: usize = 256;
+/// Bytes of the reason of a failure that are kept.
+pub const REASON_BYTES_MAX: usize = 1_024;
+
+/// Bytes of the body of a webhook call.
+pub const PAYLOAD_BYTES_MAX: usize = 1 << 20;
+/// Bytes of the body of a webhook call where the trigger says nothing else: 256 KiB.
+pub const PAYLOAD_BYTES_DEFAULT: usize = 256 << 10;
+/// Headers of a webhook call that are kept, and parts of its query.
+pub const CALL_FIELDS_MAX: usize = 64;
+/// Bytes of a header's value, or of a part of the query, that are kept.
+pub const CALL_FIELD_BYTES_MAX: usize = 4_096;
+/// Bytes of a delivery id; a longer one counts by its digest.
+pub const DELIVERY_ID_BYTES_MAX: usize = 256;
+/// Bytes of the path of a webhook call behind its trigger's name.
+pub const CALL_PATH_BYTES_MAX: usize = 1_024;
+/// Bytes of a header's name.
+pub const HEADER_NAME_BYTES_MAX: usize = 64;
+/// Seconds by which the time of a signature may be off if the trigger says nothing else.
+pub const TOLERANCE_S_DEFAULT: u32 = 300;
+/// Most seconds by which the time of a signature may be off: one hour.
+pub const TOLERANCE_S_MAX: u32 = 3_600;
+
+/// Files that one look at a watched folder keeps; of more, those whose paths come first.
+pub const FILES_WATCHED_MAX: usize = 20_000;
+/// Changes of files that one occasion lists.
+pub const CHANGES_MAX: usize = 100;
+/// Patterns of a watched folder.
+pub const PATTERNS_MAX: usize = 32;
+/// Quiet time before changes of files are an occasion, if the trigger says nothing else: 1 second,
+/// in milliseconds.
+pub const FILES_DEBOUNCE_MS_DEFAULT: u64 = 1_000;
+/// Shortest quiet time before changes of files are an occasion, in milliseconds.
+pub const FILES_DEBOUNCE_MS_MIN: u64 = 100;
+/// Longest quiet time before changes of files are an occasion: 1 hour, in milliseconds.
+pub const FILES_DEBOUNCE_MS_MAX: u64 = 3_600_000;
+
+/// Interval of heartbeats that says nothing else: 30 minutes, in milliseconds.
+pub const HEARTBEAT_MS_DEFAULT: u64 = 1_800_000;
+/// Characters of a reply to a heartbeat, beside the mark that all is well, that go nowhere.
+pub const QUIET_CHARS_MAX: u32 = 300;
+/// Bytes of a checklist.
+pub const CHECKLIST_BYTES_MAX: usize = 64 << 10;
+/// Milliseconds after which a heartbeat is tried again whose session was busy: 1 minute.
+pub const BUSY_RETRY_MS: u64 = 60_000;
+
+/// Attempts at one occasion.
+pub const RETRIES_MAX: u32 = 10;
+/// Milliseconds before the second attempt at an occasion; doubled before each further one.
+pub const RETRY_MS_FIRST: u64 = 1_000;
+/// Most milliseconds between two attempts at an occasion: 5 minutes.
+pub const RETRY_MS_MAX: u64 = 300_000;
+/// Most milliseconds that a component may put off an occasion at once: 1 day.
+pub const RETRY_LATER_MS_MAX: u64 = 24 * 3_600_000;
+/// Failures in a row with which an operator is told.
+pub const ALERT_FAILURES: u32 = 2;
+/// Failures in a row with which a trigger is not tried for [`BREAKER_MS`].
+pub const BREAKER_FAILURES: u32 = 5;
+/// Milliseconds for which a breaker is open: 5 minutes.
+pub const BREAKER_MS: u64 = 300_000;
+/// Failures in a row with which a trigger is paused.
+pub const DISABLE_FAILURES: u32 = 10;
+/// Times in a row that the next occasion could not be computed with which a trigger is paused.
+pub const DISABLE_SCHEDULE_ERRORS: u32 = 3;
+/// Milliseconds after which a turn that a trigger began is reported as stuck: 60 minutes.
+pub const WATCHDOG_MS: u64 = 3_600_000;
+
+/// Occasions of one trigger that wait; more are refused as busy.
+pub const PENDING_MAX: u32 = 1_000;
+/// Entries of one page of a trigger's history.
+pub const HISTORY_PAGE: u32 = 100;
+/// Bytes of the data of an event of the host.
+pub const EVENT_DATA_BYTES_MAX: usize = 64 << 10;

@@ -1,0 +1,285 @@
+//! Targets: where the messages of a trigger go.
+
+use super::{ABOUT_BYTES_MAX, TARGET_NAME_BYTES_MAX};
+use crate::agents::path::AgentPath;
+use crate::agents::persona::PersonaId;
+use crate::values::id::{SessionId, TurnId};
+use crate::values::text::words;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The recipient of a trigger's messages. In JSON an object with one key, such as `{"agent":
+/// "assistant"}`. An unknown recipient is an error when it is fired, and never taken for another.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "Given", into = "Given")]
+pub enum TriggerTarget {
+    /// An agent: the user's latest chat with it, or a new one.
+    Agent {
+        /// The id of a definition, an agent's id or its path.
+        agent: String,
+    },
+    /// A session.
+    Session {
+        /// The session.
+        session: SessionId,
+    },
+    /// A turn: the message begins its child.
+    Turn {
+        /// The turn.
+        turn: TurnId,
+    },
+    /// The agent that lives at a path, which may make one there: the user's latest chat with it, or
+    /// a new one.
+    Path {
+        /// The path.
+        path: AgentPath,
+    },
+    /// A persona: the user's main session with it, or a new one.
+    Persona {
+        /// The persona.
+        persona: PersonaId,
+    },
+    /// The user's thread on the same topic.
+    Smart {
+        /// The threads among which it is searched.
+        smart: SmartTarget,
+    },
+}
+
+/// The threads among which one on the same topic is searched.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct SmartTarget {
+    /// The topic of the thread, 4 KiB at most; by default, the message itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub about: Option<String>,
+    /// Only threads with this agent: the id of a definition, an agent's id or its path.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+    /// Only threads that are led as this persona.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub persona: Option<PersonaId>,
+}
+
+/// The recipient of the replies to a trigger's messages, beside the session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Deliver {
+    /// To nobody.
+    None,
+    /// Into the chat in which the user last wrote to the agent through a connector; to nobody where
+    /// there is none.
+    #[default]
+    Last,
+}
+
+words!(Deliver { None = "none", Last = "last" });
+
+/// The reason why an object is no target.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "a target has {found} of the keys agent, session, turn, path, persona and smart; write exactly \
+     one, such as agent = \"assistant\""
+)]
+pub struct NotATarget {
+    found: usize,
+}
+
+/// A target as it is written: exactly one of these.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+#[schemars(rename = "TriggerTarget")]
+struct Given {
+    /// An agent: the id of a definition, an agent's id or its path. The user's latest chat with it,
+    /// or a new one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    agent: Option<String>,
+    /// A session's id.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    session: Option<SessionId>,
+    /// A turn's id: the message begins its child.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    turn: Option<TurnId>,
+    /// The path of an agent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    path: Option<AgentPath>,
+    /// A persona's id: the user's main session with it, or a new one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    persona: Option<PersonaId>,
+    /// The user's thread on the same topic.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    smart: Option<SmartTarget>,
+}
+
+impl TryFrom<Given> for TriggerTarget {
+    type Error = NotATarget;
+
+    fn try_from(given: Given) -> Result<Self, NotATarget> {
+        let found = [
+            given.agent.map(|agent| Self::Agent { agent }),
+            given.session.map(|session| Self::Session { session }),
+            given.turn.map(|turn| Self::Turn { turn }),
+            given.path.map(|path| Self::Path { path }),
+            given.persona.map(|persona| Self::Persona { persona }),
+            given.smart.map(|smart| Self::Smart { smart }),
+        ];
+        let mut found: Vec<Self> = found.into_iter().flatten().collect();
+        match (found.pop(), found.len()) {
+            (Some(target), 0) => Ok(target),
+            (None, _) => Err(NotATarget { found: 0 }),
+            (Some(_), others) => Err(NotATarget { found: others + 1 }),
+        }
+    }
+}
+
+impl From<TriggerTarget> for Given {
+    fn from(target: TriggerTarget) -> Self {
+        let mut given = Self::default();
+        match target {
+            TriggerTarget::Agent { agent } => given.agent = Some(agent),
+            TriggerTarget::Session { session } => given.session = Some(session),
+            TriggerTarget::Turn { turn } => given.turn = Some(turn),
+            TriggerTarget::Path { path } => given.path = Some(path),
+            TriggerTarget::Persona { persona } => given.persona = Some(persona),
+            TriggerTarget::Smart { smart } => given.smart = Some(smart),
+        }
+        given
+    }
+}
+
+impl JsonSchema for TriggerTarget {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        Given::schema_name()
+    }
+
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        let mut schema = Given::json_schema(generator);
+        schema.insert("minProperties".to_owned(), 1.into());
+        schema.insert("maxProperties".to_owned(), 1.into());
+        schema
+    }
+}
+
+/// Something wrong with a target.
+pub(super) struct TargetFault {
+    /// The key of the target.
+    pub(super) key: &'static str,
+    /// The fault in it.
+    pub(super) message: String,
+    /// The way to correct it.
+    pub(super) fix: String,
+}
+
+impl TriggerTarget {
+    /// Returns the key under which it is written.
+    #[must_use]
+    pub fn key(&self) -> &'static str {
+        match self {
+            Self::Agent { .. } => "agent",
+            Self::Session { .. } => "session",
+            Self::Turn { .. } => "turn",
+            Self::Path { .. } => "path",
+            Self::Persona { .. } => "persona",
+            Self::Smart { .. } => "smart",
+        }
+    }
+
+    /// Returns whether each firing can have a session of its own there: only where the target is an
+    /// agent or a persona, and no session that is there already.
+    #[must_use]
+    pub fn may_be_isolated(&self) -> bool {
+        match self {
+            Self::Agent { .. } | Self::Path { .. } | Self::Persona { .. } => true,
+            Self::Session { .. } | Self::Turn { .. } | Self::Smart { .. } => false,
+        }
+    }
+
+    /// Returns the fault in it that can be told without looking anything up; none where there is
+    /// none.
+    pub(super) fn fault(&self) -> Option<TargetFault> {
+        match self {
+            Self::Agent { agent } => name_fault("agent", agent),
+            Self::Smart { smart } => {
+                let about = smart.about.as_deref().unwrap_or_default();
+                if about.len() > ABOUT_BYTES_MAX {
+                    return Some(TargetFault {
+                        key: "smart.about",
+                        message: format!("has {} bytes", about.len()),
+                        fix: format!("write at most {ABOUT_BYTES_MAX}"),
+                    });
+                }
+                let agent = smart.agent.as_deref()?;
+                name_fault("smart.agent", agent)
+            }
+            Self::Session { .. } | Self::Turn { .. } | Self::Path { .. } | Self::Persona { .. } => {
+                None
+            }
+        }
+    }
+}
+
+fn name_fault(key: &'static str, name: &str) -> Option<TargetFault> {
+    let is_named = !name.trim().is_empty()
+        && name.len() <= TARGET_NAME_BYTES_MAX
+        && !name.chars().any(char::is_control);
+    (!is_named).then(|| TargetFault {
+        key,
+        message: "names no agent".to_owned(),
+        fix: "write the id of a definition, an agent's id or its path".to_owned(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_target_has_exactly_one_key() {
+        for (given, is) in [
+            (json!({ "agent": "assistant" }), true),
+            (
+                json!({ "session": "00000000-0000-4000-8000-0000000000b1" }),
+                true,
+            ),
+            (json!({ "turn": "e2".repeat(32) }), true),
+            (json!({ "path": "/ada/telegram" }), true),
+            (json!({ "persona": "home" }), true),
+            (json!({ "smart": {} }), true),
+            (
+                json!({ "smart": { "about": "books", "agent": "assistant" } }),
+                true,
+            ),
+            (json!({}), false),
+            (json!({ "agent": "a", "persona": "b" }), false),
+            (json!({ "agent": "a", "user": "b" }), false),
+            (json!({ "path": "ada" }), false),
+            (json!("assistant"), false),
+        ] {
+            let read = serde_json::from_value::<TriggerTarget>(given.clone());
+            assert_eq!(read.is_ok(), is, "{given}: {read:?}");
+            if let Ok(target) = read {
+                assert_eq!(json!(target), given);
+                assert!(given.get(target.key()).is_some());
+            }
+        }
+    }
+
+    #[test]
+    fn a_wrong_target_says_what_to_write() {
+        let both = serde_json::from_value::<TriggerTarget>(json!({ "agent": "a", "persona": "b" }));
+        let error = both.unwrap_err().to_string();
+        assert!(
+            error.contains("2 of the keys") && error.contains("exactly one"),
+            "{error}"
+        );
+        for agent in ["", " ", "a\nb"] {
+            let target = TriggerTarget::Agent {
+                agent: agent.to_owned(),
+            };
+            assert_eq!(target.fault().map(|fault| fault.key), Some("agent"));
+        }
+    }
+}

@@ -1,0 +1,242 @@
+//! A webhook call as it is kept: bounded, without credentials, under the sender's own id.
+
+use super::super::{
+    CALL_FIELD_BYTES_MAX, CALL_FIELDS_MAX, CALL_PATH_BYTES_MAX, CloudEvent, CloudEventError,
+    DELIVERY_ID_BYTES_MAX,
+};
+use super::{HmacScheme, WebhookAuth, WebhookSpec, is_credential};
+use crate::values::digest::Digest;
+use crate::values::json::{self, NotTaken};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// A call as it came.
+#[derive(Debug, Clone, Copy)]
+pub struct WebhookRequest<'a> {
+    /// The rest of its path, behind the trigger's name.
+    pub path: &'a str,
+    /// Its headers.
+    pub headers: &'a [(String, String)],
+    /// Its query, decoded.
+    pub query: &'a [(String, String)],
+    /// Its body.
+    pub body: &'a [u8],
+}
+
+/// A webhook call that was verified.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WebhookCall {
+    /// The sender's own id of it, under which it is taken once within seven days.
+    pub delivery_id: String,
+    /// The rest of its path.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub path: String,
+    /// Headers without credentials, names in lower case. The attributes of a CloudEvent stand among
+    /// them as `ce-…`, in either of its modes.
+    pub headers: Vec<(String, String)>,
+    /// The query, decoded, without credentials.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub query: Vec<(String, String)>,
+    /// The body: JSON when it was JSON, otherwise a JSON string. The data of a CloudEvent.
+    pub payload: Value,
+}
+
+/// The reason why a call that was verified cannot be taken.
+#[derive(Debug, thiserror::Error)]
+pub enum NotACall {
+    /// Its body is too large.
+    #[error("the body has {bytes} bytes; {max} is the most")]
+    TooLarge {
+        /// Its length.
+        bytes: usize,
+        /// The length that is allowed.
+        max: usize,
+    },
+    /// Its path is too long.
+    #[error("the path behind the trigger's name has more than {CALL_PATH_BYTES_MAX} bytes")]
+    Path,
+    /// Its body is said to be JSON and is not.
+    #[error("the body cannot be taken")]
+    Json(#[from] NotTaken),
+    /// Its body is neither JSON nor text.
+    #[error("the body is not UTF-8; send JSON or text")]
+    NotText,
+    /// It is no CloudEvent and says it is one.
+    #[error("the body cannot be taken as a CloudEvent")]
+    CloudEvent(#[from] CloudEventError),
+}
+
+impl NotACall {
+    /// Returns the HTTP status for it.
+    #[must_use]
+    pub fn status(&self) -> u16 {
+        match self {
+            Self::TooLarge { .. } => 413,
+            Self::Path | Self::Json(_) | Self::NotText | Self::CloudEvent(_) => 400,
+        }
+    }
+}
+
+impl WebhookSpec {
+    /// Reads a call that was verified.
+    ///
+    /// # Errors
+    /// It is too large, or its body is not what it says.
+    pub fn read(&self, request: &WebhookRequest<'_>) -> Result<WebhookCall, NotACall> {
+        if request.body.len() > self.bytes_max() {
+            return Err(NotACall::TooLarge {
+                bytes: request.body.len(),
+                max: self.bytes_max(),
+            });
+        }
+        if request.path.len() > CALL_PATH_BYTES_MAX {
+            return Err(NotACall::Path);
+        }
+        let mut headers = self.kept(request.headers, str::to_ascii_lowercase);
+        let (event, payload) = match CloudEvent::read(request)? {
+            Some(mut event) => {
+                let data = std::mem::take(&mut event.data);
+                (Some(event), data)
+            }
+            None => (None, payload(request)?),
+        };
+        if let Some(event) = &event {
+            headers.retain(|(name, _)| !name.starts_with("ce-"));
+            headers.extend(event.headers());
+        }
+        Ok(WebhookCall {
+            delivery_id: self.delivery_id(request, event.as_ref(), &payload),
+            path: request.path.to_owned(),
+            headers,
+            query: self.kept(request.query, str::to_owned),
+            payload,
+        })
+    }
+
+    /// The fields of a call that are kept, each with its name in the form that `named` gives it.
+    fn kept(
+        &self,
+        fields: &[(String, String)],
+        named: fn(&str) -> String,
+    ) -> Vec<(String, String)> {
+        let fields = fields.iter().filter(|(name, _)| {
+            name.len() <= CALL_FIELD_BYTES_MAX && !is_credential(name) && !self.is_proof(name)
+        });
+        fields
+            .take(CALL_FIELDS_MAX)
+            .map(|(name, value)| (named(name), cut(value).to_owned()))
+            .collect()
+    }
+
+    /// Returns whether a header is the one with the signature.
+    fn is_proof(&self, name: &str) -> bool {
+        match &self.auth {
+            WebhookAuth::Token { .. } => false,
+            WebhookAuth::Hmac { header, .. } => {
+                let header = header.as_deref();
+                header.is_some_and(|header| header.eq_ignore_ascii_case(name))
+            }
+        }
+    }
+
+    /// The sender's own id of a call: by the header that the operator names, by one that is known,
+    /// by the event in it, and else by what it says.
+    fn delivery_id(
+        &self,
+        request: &WebhookRequest<'_>,
+        event: Option<&CloudEvent>,
+        payload: &Value,
+    ) -> String {
+        let header = |name: &str| {
+            let value = request.header(name).ok().flatten();
+            value.map(str::trim).filter(|value| !value.is_empty())
+        };
+        let own = self.delivery_id.as_deref().and_then(header);
+        // GitHub signs the body and no time: under another id in a header, whoever holds a call
+        // could make it once more. The same body is the same call.
+        if own.is_none() && self.has_scheme(HmacScheme::Github) {
+            return digest(request);
+        }
+        let of_event = || event.map(CloudEvent::key);
+        let id = own
+            .or_else(|| header("x-github-delivery"))
+            .or_else(|| self.stripe_id(payload))
+            .or_else(|| header("webhook-id"))
+            .or_else(|| header("idempotency-key"))
+            .map(str::to_owned)
+            .or_else(of_event);
+        match id {
+            Some(id) if id.len() <= DELIVERY_ID_BYTES_MAX && !id.contains(char::is_control) => id,
+            Some(id) => Digest::of_parts(&[b"delivery", id.as_bytes()]).hex(),
+            None => digest(request),
+        }
+    }
+
+    /// The id of Stripe's event, which is signed with it.
+    fn stripe_id<'a>(&self, payload: &'a Value) -> Option<&'a str> {
+        payload
+            .get("id")
+            .and_then(Value::as_str)
+            .filter(|_| self.has_scheme(HmacScheme::Stripe))
+    }
+
+    fn has_scheme(&self, wanted: HmacScheme) -> bool {
+        matches!(&self.auth, WebhookAuth::Hmac { scheme, .. } if *scheme == wanted)
+    }
+}
+
+/// The id of a call that has none of its own: the same for the same path, query and body.
+fn digest(request: &WebhookRequest<'_>) -> String {
+    let mut parts: Vec<&[u8]> = vec![b"call", request.path.as_bytes()];
+    for (name, value) in request.query {
+        parts.extend([name.as_bytes(), value.as_bytes()]);
+    }
+    parts.push(request.body);
+    Digest::of_parts(&parts).hex()
+}
+
+/// The beginning of a value, as it is kept.
+fn cut(value: &str) -> &str {
+    let end = value.floor_char_boundary(CALL_FIELD_BYTES_MAX);
+    value.get(..end).unwrap_or_default()
+}
+
+/// The body as a value: what says that it is JSON is JSON, what says nothing may be, and everything
+/// else is text.
+fn payload(request: &WebhookRequest<'_>) -> Result<Value, NotACall> {
+    let media_type = request.media_type();
+    read_body(request.body, media_type.as_deref())
+}
+
+/// Reads a body by its media type.
+pub(in super::super) fn read_body(
+    body: &[u8],
+    media_type: Option<&str>,
+) -> Result<Value, NotACall> {
+    let text = std::str::from_utf8(body).map_err(|_| NotACall::NotText)?;
+    let says_json = media_type.is_some_and(is_json);
+    if says_json && !text.trim().is_empty() {
+        return Ok(json::parse(text)?);
+    }
+    let found = match media_type {
+        None => json::parse(text).ok(),
+        Some(_) => None,
+    };
+    Ok(found.unwrap_or_else(|| Value::String(text.to_owned())))
+}
+
+/// Returns whether a media type is that of JSON.
+pub(in super::super) fn is_json(media_type: &str) -> bool {
+    media_type == "application/json" || media_type == "text/json" || media_type.ends_with("+json")
+}
+
+impl WebhookRequest<'_> {
+    /// Returns the media type of its body, in lower case and without parameters; none where it says
+    /// none, or more than one.
+    #[must_use]
+    pub fn media_type(&self) -> Option<String> {
+        let value = self.header("content-type").ok().flatten()?;
+        let essence = value.split(';').next().unwrap_or_default().trim();
+        (!essence.is_empty()).then(|| essence.to_ascii_lowercase())
+    }
+}
