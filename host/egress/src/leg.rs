@@ -77,7 +77,7 @@ impl Leg {
             });
         }
         next.bound = if next.target.is_same_origin(&self.target) {
-            next.bound.without_query()
+            next.bound.without_url()
         } else {
             Credentials::default()
         };

@@ -31,6 +31,8 @@ pub struct Credentials {
     headers: HeaderMap,
     /// Parameters of the query, and their values before they are encoded.
     query: Vec<(String, Secret)>,
+    /// The beginning of the path up to a placeholder, the placeholder, and its value.
+    path: Option<(String, String, Secret)>,
 }
 
 impl Credentials {
@@ -45,17 +47,23 @@ impl Credentials {
         self.query.push((name, value));
     }
 
+    /// Sets the value of the placeholder that stands in the path right behind a beginning of it.
+    pub fn path_part(&mut self, beginning: String, placeholder: String, value: Secret) {
+        self.path = Some((beginning, placeholder, value));
+    }
+
     /// Returns whether nothing is added.
     pub(crate) fn is_empty(&self) -> bool {
-        self.headers.is_empty() && self.query.is_empty()
+        self.headers.is_empty() && self.query.is_empty() && self.path.is_none()
     }
 
     pub(crate) fn headers(&self) -> &HeaderMap {
         &self.headers
     }
 
-    /// A path and query with the parameters put in.
+    /// A path and query with the secrets put in.
     pub(crate) fn put_into(&self, path: &str, query: Option<&str>) -> String {
+        let path = self.put_into_path(path);
         let is_set = |pair: &&str| {
             self.query
                 .iter()
@@ -72,17 +80,30 @@ impl Credentials {
             .map(|(name, value)| format!("{name}={}", encoded(value.expose())));
         let pairs: Vec<String> = kept.chain(set).collect();
         if query.is_none() && pairs.is_empty() {
-            path.to_owned()
+            path
         } else {
             format!("{path}?{}", pairs.join("&"))
         }
     }
 
-    /// Returns the credentials that go along with a redirect within the origin. The query is the
-    /// server's there.
-    pub(crate) fn without_query(self) -> Self {
+    fn put_into_path(&self, path: &str) -> String {
+        let filled = self
+            .path
+            .as_ref()
+            .and_then(|(beginning, placeholder, value)| {
+                let rest = path.strip_prefix(beginning)?.strip_prefix(placeholder)?;
+                let value = encoded_in_path(value.expose());
+                Some(format!("{beginning}{value}{rest}"))
+            });
+        filled.unwrap_or_else(|| path.to_owned())
+    }
+
+    /// Returns the credentials that go along with a redirect within the origin. Path and query are
+    /// the server's there.
+    pub(crate) fn without_url(self) -> Self {
         Self {
             query: Vec::new(),
+            path: None,
             ..self
         }
     }
@@ -94,13 +115,24 @@ impl fmt::Debug for Credentials {
         f.debug_struct("Credentials")
             .field("headers", &self.headers.keys())
             .field("query", &parameters)
+            .field("path", &self.path.as_ref().map(|(beginning, ..)| beginning))
             .finish()
     }
 }
 
 /// A value as it stands in a query.
 fn encoded(value: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+    encoded_but(value, b"-._~")
+}
+
+/// A value as it stands in a part of a path. A colon stays: tokens of bots have one, and their
+/// services do not all read it in another form.
+fn encoded_in_path(value: &str) -> String {
+    encoded_but(value, b"-._~:")
+}
+
+fn encoded_but(value: &str, signs: &[u8]) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || signs.contains(&byte);
     value
         .bytes()
         .map(|byte| {
