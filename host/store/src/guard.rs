@@ -3,6 +3,7 @@
 
 mod account;
 mod agent;
+mod connector;
 mod footprint;
 mod key;
 mod question;
@@ -10,11 +11,13 @@ mod queue;
 mod run;
 mod session;
 mod standing;
+mod trigger;
 mod user;
 
 pub use account::AccountGuard;
 pub use agent::AgentGuard;
 pub(crate) use agent::{read_role, role_query};
+pub use connector::ConnectorGuard;
 pub use footprint::{Footprint, Resource};
 pub use key::KeyGuard;
 pub(crate) use question::{Answers, Question, Questions};
@@ -22,6 +25,7 @@ pub use queue::{QueueGuard, QueueSeen};
 pub use run::RunGuard;
 pub use session::SessionGuard;
 pub(crate) use standing::Standing;
+pub use trigger::TriggerGuard;
 pub use user::{ChatWith, UserGuard};
 
 /// Condition for a commit to land, checked in the same transaction.
@@ -41,6 +45,10 @@ pub enum Guard {
     User(UserGuard),
     /// A condition on a key.
     Key(KeyGuard),
+    /// A condition on triggers.
+    Trigger(TriggerGuard),
+    /// A condition on a connector.
+    Connector(ConnectorGuard),
 }
 
 /// The three parts of a condition; see the methods of [`Guard`].
@@ -95,6 +103,8 @@ conditions! {
     Account(AccountGuard)
     User(UserGuard)
     Key(KeyGuard)
+    Trigger(TriggerGuard)
+    Connector(ConnectorGuard)
 }
 
 /// Returns the description of what is there instead, unless the condition holds.

@@ -30,6 +30,7 @@
 //! - `at_rest.rs`: reads of a store that nobody has open
 //! - `looks.rs`: the note of the sessions that a start is about to read
 //! - `probe.rs`: test reads for the health of the host
+//! - `edge_notes.rs`: notes of the edge beside the events
 //! - `purge.rs`: purging, and its repetition after a crash
 //! - `verify.rs`, `backup.rs`: checks of everything, backups
 //! - `rebuild.rs`: online rebuild of all projections; can be deleted without loss to the rest
@@ -40,6 +41,7 @@ mod at_rest;
 mod backup;
 mod commit;
 mod copy;
+mod edge_notes;
 mod event_row;
 pub mod fault;
 mod full_text;
@@ -83,20 +85,23 @@ pub use commit::{
 };
 pub use fault::{CRASH_POINTS, point};
 pub use guard::{
-    AccountGuard, AgentGuard, ChatWith, Footprint, Guard, KeyGuard, QueueGuard, QueueSeen,
-    Resource, RunGuard, SessionGuard, UserGuard,
+    AccountGuard, AgentGuard, ChatWith, ConnectorGuard, Footprint, Guard, KeyGuard, QueueGuard,
+    QueueSeen, Resource, RunGuard, SessionGuard, TriggerGuard, UserGuard,
 };
 pub use health::Health;
 pub use log::LogState;
 pub use open::{OpenError, Options};
 pub use purge::{Piece, PurgePlan, Purging, Rewritten, Tally};
 pub use read::{
-    Addressee, AgentFilter, AgentRow, Among, Carried, ConnectorRow, Counts, DeadInput,
-    DefinitionCounts, Door, Drawn, DueSession, EndedSession, EventFilter, FileRow, Found,
-    HandedOver, Hit, InputState, KeyRow, LivingAgent, MadeDefinitionsSize, Meeting, NoteRow,
-    Parting, PieceRow, PinnedFirst, QueueRow, ReadError, ReadingRow, RememberedRequest, RunRow,
-    SeenTurn, SessionFilter, SessionLabel, SessionRow, SessionStats, SessionStatus, SpawnedSession,
-    TaskFilter, TaskRow, TreeTurn, UsageBy, UsageFilter, UsageRow, UserSession,
+    Addressee, AgentFilter, AgentRow, Among, ArrivalRow, Carried, ConnectorRow, Counts, DeadInput,
+    DefinitionCounts, DeliveryCounts, DeliveryFilter, DeliveryRow, DeliveryState, Door, Drawn,
+    DueSession, EndedSession, EventFilter, FileRow, Found, HandedOver, Hit, InputState, IntakeRow,
+    KeyRow, LivingAgent, MadeDefinitionsSize, Meeting, NoteRow, OccasionRow, OccasionState,
+    OpenChat, OpenQuestion, PairingRow, Parting, PieceRow, PinnedFirst, QueueRow, ReadError,
+    ReadingRow, RememberedRequest, RunRow, SeenTurn, SessionFilter, SessionLabel, SessionRow,
+    SessionStats, SessionStatus, SpawnedSession, TaskFilter, TaskRow, TreeTurn, TriggerFilter,
+    TriggerRecord, TriggerRow, TriggerTurn, TriggerUsage, UsageBy, UsageFilter, UsageRow,
+    UserSession, WaitingDeliveries,
 };
 pub use readers::in_background;
 pub use rebuild::{RebuildError, RebuildStage, RebuildState, Rebuilt, Replaced};

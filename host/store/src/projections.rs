@@ -11,14 +11,19 @@ mod blobs;
 mod buckets;
 mod connectors;
 mod definitions;
+pub(crate) mod deliveries;
 mod files;
 pub(crate) mod fold;
 mod inputs;
+mod intake;
 mod items;
 mod keys;
 mod labels;
 mod messages;
+pub(crate) mod occasions;
 mod operations;
+mod outside;
+mod pairings;
 mod purges;
 mod readings;
 mod recall;
@@ -27,6 +32,7 @@ mod sessions;
 mod slot;
 mod spawned;
 mod tasks;
+mod triggers;
 mod turns;
 pub(crate) mod usage;
 mod wakes;
@@ -81,15 +87,33 @@ pub(crate) const PROJECTIONS: &[&str] = &[
     "made_definitions",
     "usage",
     "tasks",
+    "triggers",
+    "trigger_makers",
+    "occasions",
+    "occasion_sessions",
+    "connectors",
+    "arrivals",
+    "deliveries",
+    "pairings",
 ];
 
 /// Brings every table up to date with one more event. An erased event changes nothing but how far
-/// its stream is. One line for each kind of event, so that none is forgotten.
+/// its stream is, and the failures of its trigger.
 pub(crate) fn project(sql: &Sql<'_>, recorded: &Recorded) -> rusqlite::Result<()> {
+    match &recorded.event {
+        Some(event) => {
+            changed(sql, recorded, event)?;
+            blobs::named(sql, &recorded.stream, event)?;
+        }
+        None => triggers::erased(sql, recorded)?,
+    }
+    agents::seen(sql, recorded)
+}
+
+/// Brings the tables of its subject up to date with an event. One line for each kind of event, so
+/// that none is forgotten.
+fn changed(sql: &Sql<'_>, recorded: &Recorded, event: &Event) -> rusqlite::Result<()> {
     use Event as E;
-    let Some(event) = &recorded.event else {
-        return agents::seen(sql, recorded);
-    };
     match event {
         E::AgentCreated(created) => agents::created(sql, created)?,
         E::PreferencesUpdated(PreferencesUpdated { agent, .. })
@@ -114,12 +138,9 @@ pub(crate) fn project(sql: &Sql<'_>, recorded: &Recorded) -> rusqlite::Result<()
         E::MemoryDue(it) => memory_due(sql, it)?,
         E::MemoryRead(it) => memory_read(sql, it)?,
         E::SessionOpened(opened) => sessions::opened(sql, opened, recorded)?,
-        E::SessionRenamed(it) => labels::renamed(sql, it)?,
-        E::SessionPinned(it) => labels::pinned(sql, it)?,
-        E::SessionAttributed(it) => labels::attributed(sql, it)?,
-        E::SessionCleared(it) => labels::cleared(sql, it)?,
-        E::SessionDeleted(it) => labels::deleted(sql, it)?,
-        E::QueueConfigured(it) => labels::configured(sql, it)?,
+        E::SessionRenamed(_) | E::SessionPinned(_) => labels::changed(sql, event)?,
+        E::SessionAttributed(_) | E::SessionCleared(_) => labels::changed(sql, event)?,
+        E::SessionDeleted(_) | E::QueueConfigured(_) => labels::changed(sql, event)?,
         E::InputCancelled(it) => input_cancelled(sql, it)?,
         E::InputsDropped(it) => inputs_dropped(sql, it)?,
         E::InputAccepted(accepted) => input_accepted(sql, accepted, recorded.position)?,
@@ -141,18 +162,25 @@ pub(crate) fn project(sql: &Sql<'_>, recorded: &Recorded) -> rusqlite::Result<()
         E::KeyValueWritten(written) => buckets::written(sql, written, recorded.position)?,
         E::KeyIssued(issued) => keys::issued(sql, issued)?,
         E::KeyRevoked(revoked) => keys::revoked(sql, revoked)?,
-        E::ConnectorKeyBound(it) => connectors::bound(sql, it)?,
-        E::ConnectorKeyUnbound(it) => connectors::unbound(sql, it)?,
-        E::DefinitionMade(it) => definitions::made(sql, it)?,
-        E::DefinitionRemoved(it) => definitions::removed(sql, it)?,
+        E::DefinitionMade(_) | E::DefinitionRemoved(_) => definitions::changed(sql, event)?,
+        E::ConnectorKeyBound(_) | E::ConnectorKeyUnbound(_) => connectors::changed(sql, event)?,
+        E::TriggerDefined(_) | E::TriggerRemoved(_) => outside::changed(sql, recorded, event)?,
+        E::TriggerPaused(_) | E::TriggerResumed(_) => outside::changed(sql, recorded, event)?,
+        E::TriggerFired(_) | E::TriggerPosted(_) => outside::changed(sql, recorded, event)?,
+        E::TriggerTroubled(_) | E::OccasionFailed(_) => outside::changed(sql, recorded, event)?,
+        E::OccasionAccepted(_) | E::OccasionsSkipped(_) => outside::changed(sql, recorded, event)?,
+        E::ConnectorReceived(_) | E::ArrivalsSettled(_) => outside::changed(sql, recorded, event)?,
+        E::PairingOffered(_) | E::PairingSettled(_) => outside::changed(sql, recorded, event)?,
+        E::DeliveryQueued(_) | E::DeliveryStarted(_) => outside::changed(sql, recorded, event)?,
+        E::DeliverySettled(_) | E::DeliveryRequeued(_) => outside::changed(sql, recorded, event)?,
+        E::ConnectorTroubled(_) => outside::changed(sql, recorded, event)?,
         // These are looked up as events.
         E::StepFailed(_) | E::RunRecovered(_) | E::RunCut(_) | E::BoundaryDecided(_) => {}
         E::PluginEmitted(_) => {}
         E::ComponentAdmitted(_) | E::HostRestored(_) | E::OperatorRead(_) => {}
         E::ConfigReloaded(_) | E::ConfigRefused(_) => {}
     }
-    blobs::named(sql, &recorded.stream, event)?;
-    agents::seen(sql, recorded)
+    Ok(())
 }
 
 fn input_requeued(sql: &Sql<'_>, requeued: &InputRequeued) -> rusqlite::Result<()> {
@@ -194,7 +222,12 @@ fn turn_committed(sql: &Sql<'_>, committed: &TurnCommitted, position: u64) -> ru
 fn input_accepted(sql: &Sql<'_>, accepted: &InputAccepted, position: u64) -> rusqlite::Result<()> {
     let due = match &accepted.source {
         Source::Reminder { due, .. } => Some(*due),
-        Source::Api | Source::Opening | Source::Dispatch { .. } | Source::LateReply { .. } => None,
+        Source::Api
+        | Source::Trigger { .. }
+        | Source::Connector { .. }
+        | Source::Opening
+        | Source::Dispatch { .. }
+        | Source::LateReply { .. } => None,
     };
     inputs::accepted(sql, accepted, due, position)?;
     if let Source::Dispatch {

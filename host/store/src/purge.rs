@@ -10,6 +10,8 @@
 mod agents;
 mod blobs;
 mod buckets;
+mod carried;
+mod outside;
 mod plan;
 mod rewrite;
 mod room;
@@ -19,6 +21,7 @@ mod searchable_rows;
 mod sessions;
 mod snippets;
 mod streams;
+mod triggers;
 mod usage;
 
 pub(crate) use blobs::look_at_unnamed;
@@ -68,6 +71,8 @@ const OPEN: &str = "purge/";
 /// begun.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Piece {
+    /// Occasions and messages from outside that a session took, and what was sent there of it.
+    Outside(SessionId),
     /// A run, with its messages and its inputs.
     Run {
         /// The run.
@@ -96,7 +101,7 @@ pub enum Piece {
     Snippets(SessionId),
     /// Data that tools keep for an agent.
     AgentBuckets(AgentId),
-    /// Everything else that belongs to an agent.
+    /// Everything else that belongs to an agent, with the triggers that it made.
     Agent(AgentId),
     /// Streams that have lost events in the purge: what follows from their rest. The earlier pieces
     /// note which.
@@ -163,6 +168,7 @@ impl Store {
         // These find what is left without going through what is gone.
         let next = move |is_done: bool| (!is_done).then_some(after);
         match piece {
+            Piece::Outside(session) => self.erase_outside(purge, session).await.map(next),
             Piece::Run { run, committed } => {
                 let events = self.run_events(purge, run, after).await?;
                 self.transact_for(purge, move |sql, tally| {
@@ -198,6 +204,9 @@ impl Store {
                 self.erase_buckets(purge, owner, after).await
             }
             Piece::Agent(agent) => {
+                if after == 0 {
+                    self.erase_triggers_of(purge, agent).await?;
+                }
                 self.transact_for(purge, move |sql, tally| {
                     agents::erase(sql, agent, after, tally)
                 })

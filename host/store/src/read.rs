@@ -3,12 +3,14 @@
 
 pub(crate) mod accounts;
 pub(crate) mod agents;
+pub(crate) mod arrivals;
 mod blobs;
 mod buckets;
 pub(crate) mod components;
 mod connectors;
 mod counts;
 mod definitions;
+mod deliveries;
 pub(crate) mod dispatches;
 mod door;
 mod events;
@@ -17,9 +19,13 @@ mod inputs;
 mod keys;
 mod messages;
 mod notes;
+mod occasions;
+mod pairings;
 mod paths;
+mod questions;
 pub(crate) mod queue;
 mod recall;
+mod reply_routes;
 mod requests;
 pub(crate) mod routing;
 pub(crate) mod runs;
@@ -31,14 +37,19 @@ pub(crate) mod task_sums;
 pub(crate) mod tasks;
 mod transcripts;
 pub(crate) mod trees;
+mod triggers;
 pub(crate) mod turns;
 mod usage;
 
 pub use accounts::Drawn;
 pub use agents::{AgentFilter, AgentRow};
+pub use arrivals::{ArrivalRow, IntakeRow, OpenChat};
 pub use connectors::ConnectorRow;
 pub use counts::Counts;
 pub use definitions::{DefinitionCounts, MadeDefinitionsSize};
+pub use deliveries::{
+    DeliveryCounts, DeliveryFilter, DeliveryRow, DeliveryState, WaitingDeliveries,
+};
 pub use dispatches::HandedOver;
 pub use door::{Addressee, Door};
 pub use events::EventFilter;
@@ -46,7 +57,10 @@ pub use files::FileRow;
 pub use inputs::{DeadInput, InputState};
 pub use keys::KeyRow;
 pub use notes::{NoteRow, PieceRow, ReadingRow};
+pub use occasions::{OccasionRow, OccasionState, TriggerRecord};
+pub use pairings::PairingRow;
 pub use paths::LivingAgent;
+pub use questions::OpenQuestion;
 pub use queue::QueueRow;
 pub use recall::Hit;
 pub use requests::RememberedRequest;
@@ -62,6 +76,7 @@ pub use tasks::{TaskFilter, TaskRow};
 pub use transcripts::{Carried, Meeting};
 pub(crate) use trees::messages as messages_of_turn;
 pub use trees::{Parting, SeenTurn, SessionLabel, TreeTurn};
+pub use triggers::{TriggerFilter, TriggerRow, TriggerTurn, TriggerUsage};
 pub use usage::{UsageBy, UsageFilter, UsageRow};
 
 use crate::sql::Source;

@@ -1,8 +1,9 @@
 //! The footprint of a guard: what its judgement rests on.
 
-use domain::id::{AgentId, InputId, RunId, SessionId, TurnId};
+use domain::id::{AgentId, DeliveryId, InputId, RunId, SessionId, TurnId};
 use domain::key::KeyId;
-use domain::path::ConnectorKey;
+use domain::path::{ConnectorKey, ConnectorName};
+use domain::trigger::TriggerName;
 use domain::user::UserId;
 
 /// The resources that the judgement of a guard rests on.
@@ -29,14 +30,22 @@ pub enum Resource {
     Dispatches(AgentId),
     /// An account, by its address, with all runs that draw on it.
     Account(String),
-    /// A user with their sessions, connector keys and bytes.
+    /// A user with their sessions, triggers, connector keys and bytes.
     User(UserId),
     /// A path with the active agent that lives at it.
     Path(String),
     /// An API key, with the bytes that came with it.
     ApiKey(KeyId),
-    /// A connector key.
+    /// A connector key, with the pairing that is offered for it.
     ConnectorKey(ConnectorKey),
+    /// The triggers of the host: how many there are.
+    Triggers,
+    /// A trigger with its occasions.
+    Trigger(TriggerName),
+    /// A connector with what arrived through it.
+    Connector(ConnectorName),
+    /// A message to people outside.
+    Delivery(DeliveryId),
     /// The operations of all sessions that wait for another session.
     Waits,
 }

@@ -109,6 +109,15 @@ impl Named {
             E::ConnectorKeyUnbound(_) | E::DefinitionMade(_) | E::DefinitionRemoved(_) => {}
             E::HostRestored(_) | E::OperatorRead(_) | E::ConfigReloaded(_) | E::PurgeBegun(_) => {}
             E::Purged(_) | E::ConfigRefused(_) => {}
+            // Nor do triggers and connectors: a file that came with a message is named by the input
+            // and by its session.
+            E::TriggerDefined(_) | E::TriggerRemoved(_) | E::TriggerPaused(_) => {}
+            E::TriggerResumed(_) | E::OccasionAccepted(_) | E::OccasionsSkipped(_) => {}
+            E::TriggerFired(_) | E::OccasionFailed(_) | E::TriggerPosted(_) => {}
+            E::TriggerTroubled(_) | E::ConnectorReceived(_) | E::ArrivalsSettled(_) => {}
+            E::ConnectorTroubled(_) | E::PairingOffered(_) | E::PairingSettled(_) => {}
+            E::DeliveryQueued(_) | E::DeliveryStarted(_) | E::DeliverySettled(_) => {}
+            E::DeliveryRequeued(_) => {}
         }
         named
     }

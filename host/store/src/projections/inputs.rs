@@ -1,7 +1,7 @@
 //! The ingress: inputs from acceptance until a run has consumed them.
 
 use crate::sql::{Columns, Sql, int, to_json};
-use domain::event::InputAccepted;
+use domain::event::{InputAccepted, Source};
 use domain::id::{InputId, RunId};
 use domain::time::Timestamp;
 use domain::user::UserId;
@@ -15,11 +15,12 @@ pub(super) fn accepted(
     due: Option<Timestamp>,
     position: u64,
 ) -> rusqlite::Result<()> {
+    let from = Outside::of(&accepted.source);
     sql.write(
         "INSERT INTO inputs (id, session, session_number, position, state, words, due, waits_for, \
-         priority, arrived, user_id) VALUES (?1, ?2, (SELECT number FROM sessions WHERE id = ?2), \
-         ?3, 'waiting', ?4, ?5, ?6, ?7, ?8, coalesce(?9, (SELECT user_id FROM sessions WHERE id = \
-         ?2), 'local'))",
+         priority, arrived, user_id, trigger_name, occasion, connector, chat) VALUES (?1, ?2, \
+         (SELECT number FROM sessions WHERE id = ?2), ?3, 'waiting', ?4, ?5, ?6, ?7, ?8, \
+         coalesce(?9, (SELECT user_id FROM sessions WHERE id = ?2), 'local'), ?10, ?11, ?12, ?13)",
         params![
             accepted.input.to_string(),
             accepted.session.to_string(),
@@ -30,8 +31,45 @@ pub(super) fn accepted(
             accepted.priority().as_str(),
             int(accepted.time.0),
             accepted.user_id.as_ref().map(UserId::as_str),
+            from.trigger,
+            from.occasion,
+            from.connector,
+            from.chat,
         ],
     )
+}
+
+/// The origin of an input outside: an occasion of a trigger, or a chat.
+#[derive(Default)]
+struct Outside<'a> {
+    trigger: Option<&'a str>,
+    occasion: Option<String>,
+    connector: Option<&'a str>,
+    chat: Option<&'a str>,
+}
+
+impl<'a> Outside<'a> {
+    fn of(source: &'a Source) -> Self {
+        match source {
+            Source::Trigger {
+                trigger, occasion, ..
+            } => Self {
+                trigger: Some(trigger.as_str()),
+                occasion: Some(occasion.to_string()),
+                ..Self::default()
+            },
+            Source::Connector { reply_to, .. } => Self {
+                connector: Some(reply_to.connector.as_str()),
+                chat: Some(&reply_to.chat),
+                ..Self::default()
+            },
+            Source::Api
+            | Source::Opening
+            | Source::Dispatch { .. }
+            | Source::LateReply { .. }
+            | Source::Reminder { .. } => Self::default(),
+        }
+    }
 }
 
 /// Records that an input is work that a run handed over. It counts against that run and its tree of

@@ -4,7 +4,7 @@ use crate::EMPTY_STATE;
 use crate::sql::{Columns, Sql, int, to_json};
 use domain::digest::Digest;
 use domain::event::{
-    InputsDropped, QueueConfigured, SessionAttributed, SessionCleared, SessionDeleted,
+    Event, InputsDropped, QueueConfigured, SessionAttributed, SessionCleared, SessionDeleted,
     SessionPinned, SessionRenamed,
 };
 use domain::id::SessionId;
@@ -12,7 +12,21 @@ use domain::session_label::merge;
 use rusqlite::params;
 use serde_json::{Map, Value};
 
-pub(super) fn renamed(sql: &Sql<'_>, it: &SessionRenamed) -> rusqlite::Result<()> {
+/// Something was said of a session.
+pub(super) fn changed(sql: &Sql<'_>, event: &Event) -> rusqlite::Result<()> {
+    match event {
+        Event::SessionRenamed(it) => renamed(sql, it),
+        Event::SessionPinned(it) => pinned(sql, it),
+        Event::SessionAttributed(it) => attributed(sql, it),
+        Event::SessionCleared(it) => cleared(sql, it),
+        Event::SessionDeleted(it) => deleted(sql, it),
+        Event::QueueConfigured(it) => configured(sql, it),
+        // The others have projections of their own.
+        _ => Ok(()),
+    }
+}
+
+fn renamed(sql: &Sql<'_>, it: &SessionRenamed) -> rusqlite::Result<()> {
     let text = "UPDATE sessions SET name = ?2, updated_at = ?3 WHERE id = ?1";
     sql.write(
         text,
@@ -21,7 +35,7 @@ pub(super) fn renamed(sql: &Sql<'_>, it: &SessionRenamed) -> rusqlite::Result<()
 }
 
 /// Records that a session was pinned, or is not any more.
-pub(super) fn pinned(sql: &Sql<'_>, it: &SessionPinned) -> rusqlite::Result<()> {
+fn pinned(sql: &Sql<'_>, it: &SessionPinned) -> rusqlite::Result<()> {
     let text = "UPDATE sessions SET pinned_at = ?2, updated_at = ?3 WHERE id = ?1";
     sql.write(
         text,
@@ -34,7 +48,7 @@ pub(super) fn pinned(sql: &Sql<'_>, it: &SessionPinned) -> rusqlite::Result<()> 
 }
 
 /// Keys were merged into its attributes; `null` takes a key away.
-pub(super) fn attributed(sql: &Sql<'_>, it: &SessionAttributed) -> rusqlite::Result<()> {
+fn attributed(sql: &Sql<'_>, it: &SessionAttributed) -> rusqlite::Result<()> {
     let attributes = merge(needs_attributes(sql, it.session)?, &it.attributes);
     let attributes = if attributes.is_empty() {
         None
@@ -55,7 +69,7 @@ fn needs_attributes(sql: &Sql<'_>, session: SessionId) -> rusqlite::Result<Map<S
 }
 
 /// Points a session to an empty thread again.
-pub(super) fn cleared(sql: &Sql<'_>, it: &SessionCleared) -> rusqlite::Result<()> {
+fn cleared(sql: &Sql<'_>, it: &SessionCleared) -> rusqlite::Result<()> {
     sql.write(
         "UPDATE sessions SET head = NULL, head_message = 0, state = ?2, revision = ?3, \
          last_snippet = NULL, updated_at = ?4 WHERE id = ?1",
@@ -68,12 +82,12 @@ pub(super) fn cleared(sql: &Sql<'_>, it: &SessionCleared) -> rusqlite::Result<()
     )
 }
 
-pub(super) fn deleted(sql: &Sql<'_>, it: &SessionDeleted) -> rusqlite::Result<()> {
+fn deleted(sql: &Sql<'_>, it: &SessionDeleted) -> rusqlite::Result<()> {
     let text = "UPDATE sessions SET status = 'deleted', updated_at = ?2 WHERE id = ?1";
     sql.write(text, params![it.session.to_string(), int(it.time.0)])
 }
 
-pub(super) fn configured(sql: &Sql<'_>, it: &QueueConfigured) -> rusqlite::Result<()> {
+fn configured(sql: &Sql<'_>, it: &QueueConfigured) -> rusqlite::Result<()> {
     let text = "UPDATE sessions SET queue = ?2, updated_at = ?3 WHERE id = ?1";
     sql.write(
         text,

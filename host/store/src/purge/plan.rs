@@ -106,7 +106,9 @@ fn plan(sql: &Sql<'_>, agent: AgentId, session: SessionId) -> rusqlite::Result<P
         .keys()
         .filter(|turn| !erased.contains_key(turn) && !imported_turns.contains(turn))
         .count() as u64;
-    let mut pieces = runs(sql, session, &makers, &erased, &candidates)?;
+    // What the session took from outside is found by its inputs, so it comes first.
+    let mut pieces = vec![Piece::Outside(session)];
+    pieces.extend(runs(sql, session, &makers, &erased, &candidates)?);
     pieces.extend(imports);
     pieces.extend([
         Piece::OfAgent { agent, session },

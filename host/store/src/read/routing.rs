@@ -54,7 +54,8 @@ impl Store {
     }
 
     /// The chat of a user with an agent that something last happened in, and that no persona leads;
-    /// none when there is none.
+    /// none when there is none. A session that a trigger began for a firing of its own does not
+    /// count.
     pub async fn latest_chat(
         &self,
         user: &UserId,
@@ -69,7 +70,7 @@ impl Store {
     }
 
     /// The main session of a user with a persona: the one that something last happened in, and its
-    /// agent.
+    /// agent. A session that a trigger began for a firing of its own does not count.
     pub async fn main_session(
         &self,
         user: &UserId,
@@ -145,15 +146,17 @@ fn chat_at_query<'q>(user: &'q UserId, turn: &'q TurnId) -> Query<'q> {
 fn latest_chat_query(user: &UserId, agent: AgentId) -> Query<'_> {
     let text = "SELECT agent, id FROM sessions WHERE agent = ?1 AND user_id = ?2 AND session_type \
                 = 'chat' AND status = 'open' \
-                AND persona IS NULL ORDER BY updated_at DESC, id LIMIT 1";
+                AND persona IS NULL AND started_by NOT GLOB 'trigger:*' ORDER BY updated_at DESC, \
+                id LIMIT 1";
     Query::new(text, [Value::id(&agent), Value::text(user.as_str())])
 }
 
 fn main_session_query<'q>(user: &'q UserId, persona: &'q PersonaId) -> Query<'q> {
     let text = "SELECT sessions.agent, sessions.id FROM sessions JOIN agents ON agents.id = \
                 sessions.agent WHERE sessions.persona = ?1 AND sessions.user_id = ?2 AND \
-                sessions.session_type = 'chat' AND sessions.status = 'open' AND agents.active \
-                ORDER BY sessions.updated_at DESC, sessions.id LIMIT 1";
+                sessions.session_type = 'chat' AND sessions.status = 'open' AND agents.active AND \
+                sessions.started_by NOT GLOB 'trigger:*' ORDER BY sessions.updated_at DESC, \
+                sessions.id LIMIT 1";
     Query::new(
         text,
         [Value::text(persona.as_str()), Value::text(user.as_str())],

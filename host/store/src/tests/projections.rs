@@ -4,6 +4,7 @@
 use super::buckets::{place, written};
 use super::files::uploaded;
 use super::keys::{issued, revoked};
+use super::outside::some_of_each;
 use super::sample::active as active_agents;
 use super::sample::ada;
 use super::sample::{
@@ -1097,6 +1098,7 @@ async fn projections_are_the_same_when_they_are_folded_again() {
         time: NOON,
     };
     sample.append(stream, vec![Event::MemoryRead(read)]).await;
+    some_of_each(&sample).await;
 
     let before = everything(&sample.database());
     assert!(

@@ -4,6 +4,7 @@
 mod buckets;
 mod inputs;
 mod long;
+mod outside;
 mod pieces;
 mod runs;
 mod streams;

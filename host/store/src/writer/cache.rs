@@ -176,6 +176,14 @@ impl Cache {
             E::ConnectorKeyBound(_) | E::ConnectorKeyUnbound(_) | E::DefinitionMade(_) => {}
             E::DefinitionRemoved(_) | E::OperatorRead(_) | E::ConfigReloaded(_) => {}
             E::ConfigRefused(_) => {}
+            // Nor do triggers and connectors: what they bring is an input.
+            E::TriggerDefined(_) | E::TriggerRemoved(_) | E::TriggerPaused(_) => {}
+            E::TriggerResumed(_) | E::OccasionAccepted(_) | E::OccasionsSkipped(_) => {}
+            E::TriggerFired(_) | E::OccasionFailed(_) | E::TriggerPosted(_) => {}
+            E::TriggerTroubled(_) | E::ConnectorReceived(_) | E::ArrivalsSettled(_) => {}
+            E::ConnectorTroubled(_) | E::PairingOffered(_) | E::PairingSettled(_) => {}
+            E::DeliveryQueued(_) | E::DeliveryStarted(_) | E::DeliverySettled(_) => {}
+            E::DeliveryRequeued(_) => {}
             // These concern roles, or many sessions, or are rare.
             E::AgentCreated(_) | E::AgentArchived(_) | E::UserAssigned(_) => self.forget_rows(),
             E::RoleChanged(_) | E::UserUnassigned(_) => self.forget_rows(),

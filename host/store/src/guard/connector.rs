@@ -1,0 +1,128 @@
+//! Guards on connectors: how far one has come, and the state of what arrived and what is sent.
+
+use super::question::{Answers, Questions, ask};
+use super::{Condition, Footprint, Resource, unless};
+use crate::query::Value;
+use crate::read::DeliveryState;
+use crate::sql::Columns;
+use domain::id::{DeliveryId, OccasionId};
+use domain::path::{ConnectorKey, ConnectorName};
+use domain::time::Timestamp;
+
+/// Condition on a connector.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ConnectorGuard {
+    /// This is where the connector's next poll goes on; none for one that has not been polled.
+    CursorIs {
+        /// The connector.
+        connector: ConnectorName,
+        /// The cursor.
+        cursor: Option<String>,
+    },
+    /// No message with this id of the service's has arrived since a time.
+    NotArrived {
+        /// The connector.
+        connector: ConnectorName,
+        /// The service's id of the message.
+        message: String,
+        /// Start of the period.
+        since: Timestamp,
+    },
+    /// The message has arrived, and it is not known what became of it.
+    ArrivalOpen {
+        /// The connector.
+        connector: ConnectorName,
+        /// The message.
+        arrival: OccasionId,
+    },
+    /// The delivery is in this state.
+    DeliveryIs {
+        /// The delivery.
+        delivery: DeliveryId,
+        /// The state.
+        state: DeliveryState,
+    },
+    /// This is the pairing code that the sender got last, and it is not settled.
+    PairingIs {
+        /// The sender.
+        key: ConnectorKey,
+        /// The code; none for a sender without one.
+        code: Option<String>,
+    },
+}
+
+impl Condition for ConnectorGuard {
+    fn questions(&self) -> Questions<'_> {
+        match self {
+            Self::CursorIs { connector, .. } => ask(
+                "SELECT cursor FROM connectors WHERE id = ?1",
+                [Value::id(&domain::id::ConnectorId::of_name(
+                    connector.as_str(),
+                ))],
+            ),
+            Self::NotArrived {
+                connector,
+                message,
+                since,
+            } => ask(
+                "SELECT 1 FROM arrivals WHERE connector = ?1 AND message = ?2 AND received >= ?3 \
+                 LIMIT 1",
+                [
+                    Value::text(connector.as_str()),
+                    Value::text(message),
+                    Value::number(since.0),
+                ],
+            ),
+            Self::ArrivalOpen { connector, arrival } => ask(
+                "SELECT 1 FROM arrivals WHERE id = ?1 AND connector = ?2 AND outcome IS NULL",
+                [Value::id(arrival), Value::text(connector.as_str())],
+            ),
+            Self::DeliveryIs { delivery, .. } => ask(
+                "SELECT state FROM deliveries WHERE id = ?1",
+                [Value::digest(&delivery.0)],
+            ),
+            Self::PairingIs { key, .. } => {
+                ask("SELECT code FROM pairings WHERE key = ?1", [Value::id(key)])
+            }
+        }
+    }
+
+    fn judge(&self, [rows, _]: &Answers) -> rusqlite::Result<Option<String>> {
+        let found = match self {
+            Self::NotArrived { .. } => {
+                return Ok(unless(rows.is_empty(), || "it has arrived".to_owned()));
+            }
+            Self::ArrivalOpen { .. } => {
+                return Ok(unless(!rows.is_empty(), || "it is not open".to_owned()));
+            }
+            Self::CursorIs { .. } | Self::DeliveryIs { .. } | Self::PairingIs { .. } => rows
+                .first()
+                .map(|row| row.text_opt(0))
+                .transpose()?
+                .flatten(),
+        };
+        let wanted = match self {
+            Self::CursorIs { cursor, .. } => cursor.as_deref(),
+            Self::DeliveryIs { state, .. } => Some(state.as_str()),
+            Self::PairingIs { code, .. } => code.as_deref(),
+            Self::NotArrived { .. } | Self::ArrivalOpen { .. } => None,
+        };
+        // A cursor may be a secret of the service's, and a code is one of the sender's.
+        Ok(unless(found == wanted, || match self {
+            Self::DeliveryIs { .. } => format!("it is {}", found.unwrap_or("not there")),
+            _ => "it is another one".to_owned(),
+        }))
+    }
+
+    fn footprint(&self) -> Footprint {
+        match self {
+            Self::CursorIs { connector, .. }
+            | Self::NotArrived { connector, .. }
+            | Self::ArrivalOpen { connector, .. } => {
+                vec![Resource::Connector(connector.clone())]
+            }
+            Self::DeliveryIs { delivery, .. } => vec![Resource::Delivery(*delivery)],
+            Self::PairingIs { key, .. } => vec![Resource::ConnectorKey(key.clone())],
+        }
+    }
+}

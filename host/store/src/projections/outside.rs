@@ -1,0 +1,33 @@
+//! Events of triggers and connectors: the tables of each.
+
+use super::{deliveries, intake, occasions, pairings, triggers};
+use crate::sql::Sql;
+use domain::event::{Event, Recorded};
+
+/// Something happened to a trigger or a connector.
+pub(super) fn changed(sql: &Sql<'_>, recorded: &Recorded, event: &Event) -> rusqlite::Result<()> {
+    let position = recorded.position;
+    match event {
+        Event::TriggerDefined(it) => triggers::defined(sql, it, position),
+        Event::TriggerRemoved(it) => triggers::removed(sql, it, position),
+        Event::TriggerPaused(it) => triggers::paused(sql, it),
+        Event::TriggerResumed(it) => triggers::resumed(sql, it, position),
+        Event::OccasionAccepted(it) => triggers::accepted(sql, it, position),
+        Event::OccasionsSkipped(it) => triggers::skipped(sql, it, position),
+        Event::TriggerFired(it) => triggers::fired(sql, it, position),
+        Event::OccasionFailed(it) => triggers::failed(sql, it, position),
+        Event::TriggerPosted(it) => occasions::posted(sql, it, position),
+        Event::TriggerTroubled(it) => triggers::troubled(sql, it),
+        Event::ConnectorReceived(it) => intake::received(sql, it, position),
+        Event::ArrivalsSettled(it) => intake::settled(sql, it, recorded),
+        Event::ConnectorTroubled(it) => intake::troubled(sql, it),
+        Event::PairingOffered(it) => pairings::offered(sql, it),
+        Event::PairingSettled(it) => pairings::settled(sql, it),
+        Event::DeliveryQueued(it) => deliveries::queued(sql, it, position),
+        Event::DeliveryStarted(it) => deliveries::started(sql, it, position),
+        Event::DeliverySettled(it) => deliveries::settled(sql, it, position),
+        Event::DeliveryRequeued(it) => deliveries::requeued(sql, it, position),
+        // The others have projections of their own.
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,236 @@
+//! Triggers: what each is, when it is due next, what it keeps, and its failures in a row.
+
+use super::occasions;
+use crate::sql::{Sql, int, to_json};
+use domain::event::{
+    OccasionAccepted, OccasionFailed, OccasionsSkipped, PauseReason, Recorded, TriggerDefined,
+    TriggerFired, TriggerOrigin, TriggerPaused, TriggerRemoved, TriggerResumed, TriggerTrouble,
+    TriggerTroubled,
+};
+use domain::id::Stream;
+use domain::time::Timestamp;
+use domain::trigger::TriggerName;
+use domain::user::UserId;
+use rusqlite::params;
+
+/// The kind of the event that a trigger was fired, which counts also when its payload is erased.
+const FIRED: &str = "trigger.fired.v1";
+/// The same of the event that an occasion failed.
+const FAILED: &str = "trigger.occasion.failed.v1";
+
+/// A trigger is there, or is another one. It keeps its state and the user's pause. If it is another
+/// one now, what it failed with before counts no more. One that was removed begins anew.
+pub(super) fn defined(sql: &Sql<'_>, it: &TriggerDefined, position: u64) -> rusqlite::Result<()> {
+    let spec = to_json(&it.spec)?;
+    let id = it.name.id().to_string();
+    sql.execute(
+        "DELETE FROM triggers WHERE id = ?1 AND removed_at IS NOT NULL",
+        [&id],
+    )?;
+    if needs_other_spec(sql, &id, &spec)? {
+        recovered(sql, &it.name)?;
+        sql.execute(
+            "UPDATE triggers SET paused = NULL WHERE id = ?1 AND json_extract(paused, '$.kind') <> \
+             'user'",
+            [&id],
+        )?;
+    }
+    let (user, agent) = match &it.origin {
+        TriggerOrigin::Configuration => (it.spec.user.as_ref(), None),
+        TriggerOrigin::Api { user } => (Some(user), None),
+        TriggerOrigin::Agent { agent, user } => (Some(user), Some(agent.to_string())),
+    };
+    if let Some(agent) = &agent {
+        sql.execute(
+            "INSERT INTO trigger_makers (agent, id, name) VALUES (?1, ?2, ?3) ON CONFLICT DO \
+             NOTHING",
+            [agent, &id, it.name.as_str()],
+        )?;
+    }
+    sql.write(
+        "INSERT INTO triggers (id, name, kind, spec, origin, user_id, agent, enabled, next_due, \
+         due_position, defined_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11) ON \
+         CONFLICT (id) DO UPDATE SET kind = excluded.kind, spec = excluded.spec, origin = \
+         excluded.origin, user_id = excluded.user_id, agent = excluded.agent, enabled = \
+         excluded.enabled, next_due = excluded.next_due, due_position = excluded.due_position, \
+         defined_at = excluded.defined_at",
+        params![
+            id,
+            it.name.as_str(),
+            it.spec.on.key(),
+            spec,
+            to_json(&it.origin)?,
+            user.map(UserId::as_str),
+            agent,
+            it.spec.enabled,
+            it.next_due.map(|due| int(due.0)),
+            int(position),
+            int(it.time.0),
+        ],
+    )
+}
+
+/// Reads whether a trigger is there as another one than this.
+fn needs_other_spec(sql: &Sql<'_>, id: &str, spec: &str) -> rusqlite::Result<bool> {
+    sql.exists(
+        "SELECT 1 FROM triggers WHERE id = ?1 AND spec <> ?2",
+        [id, spec],
+    )
+}
+
+/// A trigger is gone. Its open occasions are still dealt with, unless it was paused or disabled.
+pub(super) fn removed(sql: &Sql<'_>, it: &TriggerRemoved, position: u64) -> rusqlite::Result<()> {
+    let id = it.name.id().to_string();
+    if needs_rest(sql, &id)? {
+        occasions::given_up(sql, &it.name)?;
+    }
+    sql.write(
+        "UPDATE triggers SET removed_at = ?2, next_due = NULL, due_position = ?3 WHERE id = ?1",
+        params![id, int(it.time.0), int(position)],
+    )
+}
+
+/// Reads whether a trigger is not fired.
+fn needs_rest(sql: &Sql<'_>, id: &str) -> rusqlite::Result<bool> {
+    sql.exists(
+        "SELECT 1 FROM triggers WHERE id = ?1 AND (paused IS NOT NULL OR enabled = 0)",
+        [id],
+    )
+}
+
+pub(super) fn paused(sql: &Sql<'_>, it: &TriggerPaused) -> rusqlite::Result<()> {
+    let schedule_errors = match &it.reason {
+        PauseReason::Schedule { errors, .. } => Some(*errors),
+        PauseReason::User { .. } | PauseReason::Failures { .. } | PauseReason::Done => None,
+    };
+    sql.write(
+        "UPDATE triggers SET paused = ?2, schedule_errors = coalesce(?3, schedule_errors) WHERE id \
+         = ?1",
+        params![
+            it.name.id().to_string(),
+            to_json(&it.reason)?,
+            schedule_errors
+        ],
+    )
+}
+
+pub(super) fn resumed(sql: &Sql<'_>, it: &TriggerResumed, position: u64) -> rusqlite::Result<()> {
+    recovered(sql, &it.name)?;
+    sql.execute(
+        "UPDATE triggers SET paused = NULL WHERE id = ?1",
+        [it.name.id().to_string()],
+    )?;
+    due(sql, &it.name, it.next_due, position)
+}
+
+/// An occasion was accepted. One of the schedule is replaced by the next.
+pub(super) fn accepted(
+    sql: &Sql<'_>,
+    it: &OccasionAccepted,
+    position: u64,
+) -> rusqlite::Result<()> {
+    if it.scheduled {
+        due(sql, &it.name, it.next_due, position)?;
+    }
+    occasions::accepted(sql, it, position)
+}
+
+pub(super) fn skipped(sql: &Sql<'_>, it: &OccasionsSkipped, position: u64) -> rusqlite::Result<()> {
+    due(sql, &it.name, it.next_due, position)?;
+    occasions::skipped(sql, it, position)
+}
+
+/// The schedule of a trigger goes on at this time, as the event at `position` says.
+fn due(
+    sql: &Sql<'_>,
+    name: &TriggerName,
+    next_due: Option<Timestamp>,
+    position: u64,
+) -> rusqlite::Result<()> {
+    sql.write(
+        "UPDATE triggers SET next_due = iif(removed_at IS NULL, ?2, NULL), due_position = ?3 WHERE \
+         id = ?1",
+        params![
+            name.id().to_string(),
+            next_due.map(|due| int(due.0)),
+            int(position)
+        ],
+    )
+}
+
+/// A trigger was fired. What comes of no occasion only says what it keeps: a purge left it.
+pub(super) fn fired(sql: &Sql<'_>, it: &TriggerFired, position: u64) -> rusqlite::Result<()> {
+    if let Some(state) = &it.state {
+        sql.execute(
+            "UPDATE triggers SET state_format = ?2, state = ?3, state_position = ?4 WHERE id = ?1",
+            params![
+                it.name.id().to_string(),
+                state.format,
+                state.bytes,
+                int(position)
+            ],
+        )?;
+    }
+    if it.occasion == occasions::NO_OCCASION {
+        return Ok(());
+    }
+    recovered(sql, &it.name)?;
+    occasions::fired(sql, it, position)
+}
+
+pub(super) fn failed(sql: &Sql<'_>, it: &OccasionFailed, position: u64) -> rusqlite::Result<()> {
+    failed_once_more(sql, &it.name.id().to_string())?;
+    occasions::failed(sql, it, position)
+}
+
+fn failed_once_more(sql: &Sql<'_>, id: &str) -> rusqlite::Result<()> {
+    sql.write(
+        "UPDATE triggers SET failures = min(failures + 1, ?2) WHERE id = ?1",
+        params![id, u32::MAX],
+    )
+}
+
+pub(super) fn troubled(sql: &Sql<'_>, it: &TriggerTroubled) -> rusqlite::Result<()> {
+    let id = it.name.id().to_string();
+    match &it.trouble {
+        TriggerTrouble::Failing { failures } => sql.write(
+            "UPDATE triggers SET failures = ?2 WHERE id = ?1",
+            params![id, failures],
+        ),
+        TriggerTrouble::BreakerOpened { until } => sql.write(
+            "UPDATE triggers SET open_until = ?2 WHERE id = ?1",
+            params![id, int(until.0)],
+        ),
+        TriggerTrouble::Recovered => recovered(sql, &it.name),
+        TriggerTrouble::Stuck { occasion } => occasions::stuck(sql, *occasion),
+    }
+}
+
+/// A trigger has no failures in a row.
+fn recovered(sql: &Sql<'_>, name: &TriggerName) -> rusqlite::Result<()> {
+    without_failures(sql, &name.id().to_string())
+}
+
+fn without_failures(sql: &Sql<'_>, id: &str) -> rusqlite::Result<()> {
+    sql.write(
+        "UPDATE triggers SET failures = 0, schedule_errors = 0, open_until = NULL WHERE id = ?1 \
+         AND (failures > 0 OR schedule_errors > 0 OR open_until IS NOT NULL)",
+        [id],
+    )
+}
+
+/// An erased event of a trigger's stream still counts among its failures, or ends them: what a
+/// purge takes away makes no trigger fail or work.
+pub(super) fn erased(sql: &Sql<'_>, recorded: &Recorded) -> rusqlite::Result<()> {
+    if recorded.kind != FIRED && recorded.kind != FAILED {
+        return Ok(());
+    }
+    let Ok(Stream::Trigger(id)) = recorded.stream.parse() else {
+        return Ok(());
+    };
+    if recorded.kind == FIRED {
+        without_failures(sql, &id.to_string())
+    } else {
+        failed_once_more(sql, &id.to_string())
+    }
+}

@@ -1,0 +1,330 @@
+//! Events that say again what rests on others that are about to be erased. They follow those in the
+//! same stream, so that folding what is left gives the same.
+
+use super::outside::{Arrivals, Gone, Occasion};
+use crate::commit::{Commit, Expected};
+use crate::event_row::decode_at;
+use crate::projections::occasions::NO_OCCASION;
+use crate::read::arrivals::received_at;
+use crate::sql::{Columns, Sql, int};
+use domain::digest::{Digest, Salt};
+use domain::event::{
+    ArrivalOutcome, ArrivalsSettled, ConnectorReceived, Event, NewEvent, OccasionsSkipped,
+    SkipReason, Subject, TriggerFired,
+};
+use domain::id::{ConnectorId, EventId, OccasionId, SessionId, Stream, TriggerId};
+use domain::path::ConnectorName;
+use domain::time::Timestamp;
+use domain::trigger::{TriggerName, TriggerState};
+use rusqlite::params;
+use std::collections::{BTreeMap, BTreeSet};
+use uuid::Uuid;
+
+/// Events for one stream.
+#[derive(Debug)]
+pub(super) struct Carried {
+    stream: Stream,
+    /// The version of the stream from which they follow.
+    version: u64,
+    events: Vec<Again>,
+    /// The time of the last event that was stored when they were made.
+    time: Timestamp,
+}
+
+/// One of them, and the session that it is about.
+#[derive(Debug)]
+struct Again {
+    event: Event,
+    session: Option<SessionId>,
+}
+
+impl Carried {
+    /// Returns the commit that stores them, if nothing else happened in their stream.
+    pub(super) fn commit(&self) -> Commit {
+        let events = self.events.iter().map(|again| NewEvent {
+            id: EventId(Uuid::now_v7()),
+            event: again.event.clone(),
+            subject: Subject {
+                session: again.session,
+                ..Subject::default()
+            },
+            actor: "host".to_owned(),
+            causation: None,
+            correlation: None,
+            time: self.time,
+            salt: Salt(*Uuid::new_v4().as_bytes()),
+        });
+        Commit::new().append(
+            self.stream,
+            Expected::Version(self.version),
+            events.collect(),
+        )
+    }
+
+    /// Returns them as what follows in a stream; none if there are none.
+    fn from_events(
+        sql: &Sql<'_>,
+        stream: Stream,
+        events: Vec<Again>,
+    ) -> rusqlite::Result<Option<Self>> {
+        if events.is_empty() {
+            return Ok(None);
+        }
+        let version = sql.number(
+            "SELECT version FROM events WHERE stream = ?1 ORDER BY version DESC LIMIT 1",
+            [stream.to_string()],
+        )?;
+        let time = sql.number("SELECT time FROM events ORDER BY position DESC LIMIT 1", [])?;
+        Ok(Some(Self {
+            stream,
+            version,
+            events,
+            time: Timestamp(time),
+        }))
+    }
+}
+
+/// A trigger, as far as single events decide it.
+struct Deciding {
+    name: TriggerName,
+    next_due: Option<Timestamp>,
+    due_position: u64,
+    state: Option<TriggerState>,
+    state_position: Option<u64>,
+}
+
+fn deciding(sql: &Sql<'_>, trigger: &str) -> rusqlite::Result<Option<Deciding>> {
+    sql.row(
+        "SELECT name, next_due, due_position, state_format, state, state_position FROM triggers \
+         WHERE name = ?1",
+        [trigger],
+        |row| {
+            let format: Option<u32> = row.get(3)?;
+            let bytes: Option<Vec<u8>> = row.get(4)?;
+            Ok(Deciding {
+                name: row.id(0)?,
+                next_due: row.uint_opt(1)?.map(Timestamp),
+                due_position: row.uint(2)?,
+                state: format
+                    .zip(bytes)
+                    .map(|(format, bytes)| TriggerState { format, bytes }),
+                state_position: row.uint_opt(5)?,
+            })
+        },
+    )
+}
+
+/// Returns the positions of the events that decide when a trigger is due and what it keeps.
+pub(super) fn decisive_of_trigger(sql: &Sql<'_>, trigger: &str) -> rusqlite::Result<Vec<u64>> {
+    let found = deciding(sql, trigger)?;
+    Ok(found.map_or_else(Vec::new, |trigger| {
+        let state = trigger.state_position.into_iter();
+        state.chain([trigger.due_position]).collect()
+    }))
+}
+
+/// Returns the position of the event that says where a connector's next poll goes on.
+pub(super) fn cursor_position(sql: &Sql<'_>, connector: &str) -> rusqlite::Result<Option<u64>> {
+    let position = sql.row(
+        "SELECT cursor_position FROM connectors WHERE id = ?1",
+        [ConnectorId::of_name(connector).to_string()],
+        |row| row.uint_opt(0),
+    )?;
+    Ok(position.flatten())
+}
+
+/// Returns what has to be said again of triggers before occasions of theirs go.
+pub(super) fn by_triggers(
+    sql: &Sql<'_>,
+    occasions: &[Gone<Occasion>],
+) -> rusqlite::Result<Vec<Carried>> {
+    let mut going: BTreeMap<&str, BTreeSet<u64>> = BTreeMap::new();
+    for occasion in occasions {
+        going
+            .entry(&occasion.what.trigger)
+            .or_default()
+            .extend(&occasion.events);
+    }
+    let mut all = Vec::new();
+    for (name, positions) in going {
+        let Some(trigger) = deciding(sql, name)? else {
+            continue;
+        };
+        let events = of_trigger(sql, trigger, &positions)?;
+        let stream = Stream::Trigger(TriggerId::of_name(name));
+        all.extend(Carried::from_events(sql, stream, events)?);
+    }
+    Ok(all)
+}
+
+fn of_trigger(
+    sql: &Sql<'_>,
+    trigger: Deciding,
+    going: &BTreeSet<u64>,
+) -> rusqlite::Result<Vec<Again>> {
+    let mut events = Vec::new();
+    if going.contains(&trigger.due_position) {
+        let time = time_of(sql, trigger.due_position)?;
+        events.push(Event::OccasionsSkipped(OccasionsSkipped {
+            name: trigger.name.clone(),
+            due: trigger.next_due.unwrap_or(time),
+            count: 0,
+            reason: SkipReason::Missed,
+            next_due: trigger.next_due,
+            time,
+        }));
+    }
+    if let (Some(position), Some(state)) = (trigger.state_position, trigger.state)
+        && going.contains(&position)
+    {
+        events.push(Event::TriggerFired(TriggerFired {
+            name: trigger.name,
+            occasion: NO_OCCASION,
+            component: component_of(sql, position)?,
+            messages: Vec::new(),
+            state: Some(state),
+            rejected: None,
+            took_us: 0,
+            time: time_of(sql, position)?,
+        }));
+    }
+    Ok(events
+        .into_iter()
+        .map(|event| Again {
+            event,
+            session: None,
+        })
+        .collect())
+}
+
+fn time_of(sql: &Sql<'_>, position: u64) -> rusqlite::Result<Timestamp> {
+    let text = "SELECT time FROM events WHERE position = ?1";
+    Ok(Timestamp(sql.number(text, [int(position)])?))
+}
+
+/// Returns the code of the component that was fired with an event.
+fn component_of(sql: &Sql<'_>, position: u64) -> rusqlite::Result<Digest> {
+    let text = "SELECT kind, payload FROM events WHERE position = ?1";
+    let event = sql.row(text, [int(position)], |row| decode_at(row, 0))?;
+    Ok(match event.flatten() {
+        Some(Event::TriggerFired(fired)) => fired.component,
+        _ => Digest([0; 32]),
+    })
+}
+
+/// Returns what has to be said again of connectors before arrivals for a session go: the arrivals
+/// of others that came with them, and where the next poll goes on.
+pub(super) fn by_connectors(
+    sql: &Sql<'_>,
+    session: &str,
+    arrivals: &[Gone<Arrivals>],
+) -> rusqlite::Result<Vec<Carried>> {
+    let mut going: BTreeMap<&str, BTreeSet<u64>> = BTreeMap::new();
+    for gone in arrivals {
+        going
+            .entry(&gone.what.connector)
+            .or_default()
+            .extend(&gone.events);
+    }
+    let mut all = Vec::new();
+    for (name, positions) in going {
+        let cursor = cursor_position(sql, name)?;
+        let mut events = Vec::new();
+        for position in positions {
+            let others = others_of(sql, session, position)?;
+            let decides = cursor == Some(position);
+            if !others.is_empty() || decides {
+                events.extend(of_connector(sql, position, others, decides)?);
+            }
+        }
+        let stream = Stream::Connector(ConnectorId::of_name(name));
+        all.extend(Carried::from_events(sql, stream, events)?);
+    }
+    Ok(all)
+}
+
+/// An arrival that stays.
+struct Other {
+    id: OccasionId,
+    settled: Option<Settled>,
+}
+
+/// Its outcome.
+struct Settled {
+    outcome: ArrivalOutcome,
+    time: Timestamp,
+    session: Option<SessionId>,
+}
+
+/// Returns the arrivals of one event that are not for a session.
+fn others_of(sql: &Sql<'_>, session: &str, position: u64) -> rusqlite::Result<Vec<Other>> {
+    sql.rows(
+        "SELECT id, outcome, settled_at, session FROM arrivals WHERE position = ?1 AND session IS \
+         NOT ?2 ORDER BY place",
+        params![int(position), session],
+        |row| {
+            let outcome: Option<ArrivalOutcome> = row.json_opt(1)?;
+            let time = row.uint_opt(2)?.map(Timestamp);
+            let session = row.id_opt(3)?;
+            Ok(Other {
+                id: row.id(0)?,
+                settled: outcome.zip(time).map(|(outcome, time)| Settled {
+                    outcome,
+                    time,
+                    session,
+                }),
+            })
+        },
+    )
+}
+
+fn of_connector(
+    sql: &Sql<'_>,
+    position: u64,
+    others: Vec<Other>,
+    has_cursor: bool,
+) -> rusqlite::Result<Vec<Again>> {
+    let Some(before) = received_at(sql, position)? else {
+        return Ok(Vec::new());
+    };
+    let stays = |id: &OccasionId| others.iter().any(|other| other.id == *id);
+    let again = ConnectorReceived {
+        connector: before.connector.clone(),
+        arrivals: before
+            .arrivals
+            .into_iter()
+            .filter(|arrival| stays(&arrival.id))
+            .collect(),
+        cursor: before.cursor.filter(|_| has_cursor),
+        time: before.time,
+    };
+    let mut events = vec![Again {
+        event: Event::ConnectorReceived(again),
+        session: None,
+    }];
+    events.extend(
+        others
+            .into_iter()
+            .filter_map(|other| other.settled_again(&before.connector)),
+    );
+    Ok(events)
+}
+
+impl Other {
+    fn settled_again(self, connector: &ConnectorName) -> Option<Again> {
+        let Settled {
+            outcome,
+            time,
+            session,
+        } = self.settled?;
+        Some(Again {
+            event: Event::ArrivalsSettled(ArrivalsSettled {
+                connector: connector.clone(),
+                arrivals: vec![self.id],
+                outcome,
+                time,
+            }),
+            session,
+        })
+    }
+}

@@ -1,0 +1,113 @@
+//! Purge of the triggers that an agent made, with their whole streams.
+//!
+//! A name that somebody else has taken over since is theirs, with what happened before.
+
+use super::room::{Room, some_rows};
+use super::{BEHIND_ALL, EVENTS_PER_COMMIT_MAX, ROWS_PER_COMMIT_MAX, Store, Tally, erase_event};
+use crate::commit::CommitError;
+use crate::sql::{Columns, Sql, int, limit};
+use domain::id::{AgentId, Stream};
+use rusqlite::params;
+
+/// A trigger that goes.
+#[derive(Debug, Clone)]
+struct Trigger {
+    id: String,
+    name: String,
+}
+
+impl Store {
+    /// Erases the triggers that an agent made, transaction by transaction.
+    pub(super) async fn erase_triggers_of(
+        &self,
+        purge: Stream,
+        agent: AgentId,
+    ) -> Result<(), CommitError> {
+        let mut before = String::new();
+        loop {
+            let from = std::mem::take(&mut before);
+            let Some(trigger) = self.read(move |sql| next_of(sql, agent, &from)).await? else {
+                return Ok(());
+            };
+            before.clone_from(&trigger.id);
+            let mut after = Some(0);
+            while let Some(version) = after {
+                let trigger = trigger.clone();
+                after = self
+                    .transact_for(purge, move |sql, tally| {
+                        erase(sql, &trigger, version, tally)
+                    })
+                    .await?;
+            }
+        }
+    }
+}
+
+/// Returns the next trigger in the order of ids that an agent made, whether or not it is there, and
+/// that nobody else has taken over.
+fn next_of(sql: &Sql<'_>, agent: AgentId, before: &str) -> rusqlite::Result<Option<Trigger>> {
+    sql.row(
+        "SELECT m.id, m.name FROM trigger_makers m WHERE m.agent = ?1 AND m.id > ?2 AND NOT EXISTS \
+         (SELECT 1 FROM triggers t WHERE t.id = m.id AND t.agent IS NOT ?1) ORDER BY m.id LIMIT 1",
+        [&agent.to_string(), before],
+        |row| {
+            Ok(Trigger {
+                id: row.get(0)?,
+                name: row.get(1)?,
+            })
+        },
+    )
+}
+
+/// Erases what fits into one transaction of a trigger: its events after a version and, after the
+/// last of them, its rows. Returns the version up to which no event is left; none when that is all.
+fn erase(
+    sql: &Sql<'_>,
+    trigger: &Trigger,
+    after: u64,
+    tally: &mut Tally,
+) -> rusqlite::Result<Option<u64>> {
+    let stream = format!("trigger/{}", trigger.id);
+    let (events, is_all) = some_rows(
+        sql,
+        "SELECT version, position, length(payload) FROM events WHERE stream = ?1 AND version > ?2 \
+         AND payload IS NOT NULL ORDER BY version LIMIT ?3",
+        params![stream, int(after), limit(EVENTS_PER_COMMIT_MAX)],
+        Room::of_commit(EVENTS_PER_COMMIT_MAX),
+        |row| Ok(((row.uint(0)?, row.uint(1)?), row.uint(2)?)),
+    )?;
+    for (_, position) in &events {
+        erase_event(sql, *position, tally)?;
+    }
+    if let Some((version, _)) = events.last().filter(|_| !is_all) {
+        return Ok(Some(*version));
+    }
+    if !erase_occasions(sql, &trigger.name)? {
+        return Ok(Some(BEHIND_ALL));
+    }
+    for text in [
+        "DELETE FROM triggers WHERE id = ?1",
+        "DELETE FROM trigger_makers WHERE id = ?1",
+        "DELETE FROM snapshots WHERE stream = 'trigger/' || ?1",
+    ] {
+        sql.execute(text, [&trigger.id])?;
+    }
+    Ok(None)
+}
+
+/// Removes occasions of a trigger, as many as fit into one transaction. Returns whether that is
+/// all.
+fn erase_occasions(sql: &Sql<'_>, name: &str) -> rusqlite::Result<bool> {
+    let rows = limit(ROWS_PER_COMMIT_MAX);
+    sql.execute(
+        "DELETE FROM occasion_sessions WHERE occasion IN (SELECT id FROM occasions WHERE \
+         trigger_name = ?1 LIMIT ?2)",
+        params![name, rows],
+    )?;
+    let occasions = sql.execute(
+        "DELETE FROM occasions WHERE position IN (SELECT position FROM occasions WHERE \
+         trigger_name = ?1 LIMIT ?2)",
+        params![name, rows],
+    )?;
+    Ok(occasions < ROWS_PER_COMMIT_MAX)
+}

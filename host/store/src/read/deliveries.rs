@@ -1,0 +1,369 @@
+//! The outbox to people outside, and where the replies of a session go.
+
+use super::ReadError;
+use crate::event_row::decode_at;
+use crate::sql::{Columns, int, limit as rows, unreadable};
+use crate::store::Store;
+use domain::connector::{CHAT_DELIVERIES_MAX, Choice, DELIVERIES_MAX, ReplyRoute};
+use domain::event::{DeliveryCause, Event};
+use domain::id::{DeliveryId, RunId};
+use domain::path::ConnectorName;
+use domain::time::Timestamp;
+use rusqlite::{Row, params};
+use std::str::FromStr;
+
+/// The state of a message to people outside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum DeliveryState {
+    /// It is to be sent, or its next piece is.
+    Queued,
+    /// It is about to be sent. After a crash it is not known whether it was.
+    Started,
+    /// It was not taken, and is tried again.
+    Failed,
+    /// The service took it.
+    Delivered,
+    /// It cannot be told whether it was taken.
+    Unknown,
+    /// It was given up.
+    Dead,
+}
+
+impl DeliveryState {
+    /// All states.
+    pub const ALL: [Self; 6] = [
+        Self::Queued,
+        Self::Started,
+        Self::Failed,
+        Self::Delivered,
+        Self::Unknown,
+        Self::Dead,
+    ];
+
+    /// The state as a word.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Queued => "queued",
+            Self::Started => "started",
+            Self::Failed => "failed",
+            Self::Delivered => "delivered",
+            Self::Unknown => "unknown",
+            Self::Dead => "dead",
+        }
+    }
+
+    /// Returns whether it is still to be sent.
+    #[must_use]
+    pub fn is_open(self) -> bool {
+        matches!(self, Self::Queued | Self::Started | Self::Failed)
+    }
+}
+
+impl FromStr for DeliveryState {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        Self::ALL
+            .into_iter()
+            .find(|state| state.as_str() == text)
+            .ok_or_else(|| format!("`{text}` is no state of a delivery"))
+    }
+}
+
+/// A message to people outside, with what became of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeliveryRow {
+    /// Its id.
+    pub delivery: DeliveryId,
+    /// The connector.
+    pub connector: ConnectorName,
+    /// The chat, in the service's terms.
+    pub chat: String,
+    /// Its text, in Markdown; of a question, the question.
+    pub text: String,
+    /// The choices of a question.
+    pub choices: Vec<Choice>,
+    /// The text of a question where its choices cannot be buttons.
+    pub without_buttons: Option<String>,
+    /// Its cause.
+    pub cause: DeliveryCause,
+    /// Its state.
+    pub state: DeliveryState,
+    /// Number of the latest attempt at the present piece; 0 before the first.
+    pub attempts: u32,
+    /// Number of the present piece, from 0: so many were taken.
+    pub piece: u32,
+    /// Time before which it is not tried.
+    pub next_try: Timestamp,
+    /// The service's ids of the pieces that were taken.
+    pub service_ids: Vec<String>,
+    /// The reason of its latest failure.
+    pub reason: Option<String>,
+    /// Time at which it was queued.
+    pub queued: Timestamp,
+    /// Time of its latest change.
+    pub updated: Timestamp,
+    /// Position of the event that queued it: the order within its chat.
+    pub position: u64,
+}
+
+/// The deliveries of a connector that are meant. One has to match every field that is given.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeliveryFilter {
+    /// The connector.
+    pub connector: ConnectorName,
+    /// In this state.
+    pub state: Option<DeliveryState>,
+}
+
+/// Numbers of a connector's deliveries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct DeliveryCounts {
+    /// Number of those that are still to be sent.
+    pub open: u64,
+    /// Number of those of which it cannot be told whether they were taken.
+    pub unknown: u64,
+    /// Number of those that were given up.
+    pub dead: u64,
+}
+
+macro_rules! select {
+    ($rest:literal) => {
+        concat!(
+            "SELECT e.kind, e.payload, d.state, d.attempts, d.piece, d.next_try, d.service_ids, \
+             d.reason, d.updated_at, d.position FROM deliveries d CROSS JOIN events e ON \
+             e.position = d.position ",
+            $rest
+        )
+    };
+}
+
+const OF_CONNECTOR: &str =
+    select!("WHERE d.connector = ?1 AND d.position < ?2 ORDER BY d.position DESC LIMIT ?3");
+const IN_STATE: &str = select!(
+    "WHERE d.connector = ?1 AND d.state = ?4 AND d.position < ?2 ORDER BY d.position DESC LIMIT ?3"
+);
+
+impl Store {
+    /// Returns a delivery; none when there is none, or it was erased.
+    pub async fn delivery(&self, id: DeliveryId) -> Result<Option<DeliveryRow>, ReadError> {
+        self.point_read(move |sql| {
+            let found = sql.row(select!("WHERE d.id = ?1"), [id.0.0], read)?;
+            Ok(found.flatten())
+        })
+        .await
+    }
+
+    /// Returns deliveries that are to be sent now, those that are due longest first, at most
+    /// `limit`: of each chat only the oldest that is open, and none while another is being sent.
+    pub async fn due_deliveries(
+        &self,
+        now: Timestamp,
+        limit: usize,
+    ) -> Result<Vec<DeliveryRow>, ReadError> {
+        self.read(move |sql| {
+            let found = sql.rows(
+                select!(
+                    "WHERE d.is_first = 1 AND d.state IN ('queued', 'failed') AND d.next_try <= ?1 \
+                     AND NOT EXISTS (SELECT 1 FROM deliveries s WHERE s.connector = d.connector \
+                     AND s.chat = d.chat AND s.state = 'started') ORDER BY d.next_try LIMIT ?2"
+                ),
+                params![int(now.0), rows(limit)],
+                read,
+            )?;
+            Ok(found.into_iter().flatten().collect())
+        })
+        .await
+    }
+
+    /// Returns the earliest time after `now` at which a delivery is to be tried.
+    pub async fn next_delivery_after(
+        &self,
+        now: Timestamp,
+    ) -> Result<Option<Timestamp>, ReadError> {
+        self.point_read(move |sql| {
+            sql.row(
+                "SELECT next_try FROM deliveries WHERE is_first = 1 AND state IN ('queued', \
+                 'failed') AND next_try > ?1 ORDER BY next_try LIMIT 1",
+                [int(now.0)],
+                |row| Ok(Timestamp(row.uint(0)?)),
+            )
+        })
+        .await
+    }
+
+    /// Returns deliveries that were begun and not settled, after a position, at most `limit`: what
+    /// a recovery examines.
+    pub async fn started_deliveries(
+        &self,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<DeliveryRow>, ReadError> {
+        self.read(move |sql| {
+            let found = sql.rows(
+                select!(
+                    "WHERE d.state = 'started' AND d.position > ?1 ORDER BY d.position LIMIT ?2"
+                ),
+                params![int(after), rows(limit)],
+                read,
+            )?;
+            Ok(found.into_iter().flatten().collect())
+        })
+        .await
+    }
+
+    /// Returns the deliveries that come of runs, in order, at most `limit` for each run.
+    pub async fn deliveries_of_runs(
+        &self,
+        runs: &[RunId],
+        limit: usize,
+    ) -> Result<Vec<DeliveryRow>, ReadError> {
+        let runs: Vec<String> = runs.iter().map(ToString::to_string).collect();
+        self.read(move |sql| {
+            let mut all = Vec::new();
+            for run in runs {
+                let found = sql.rows(
+                    select!("WHERE d.run = ?1 ORDER BY d.position LIMIT ?2"),
+                    params![run, rows(limit)],
+                    read,
+                )?;
+                all.extend(found.into_iter().flatten());
+            }
+            Ok(all)
+        })
+        .await
+    }
+
+    /// Returns deliveries into a chat in their order, after a position, at most `limit`.
+    pub async fn deliveries_of_chat(
+        &self,
+        chat: &ReplyRoute,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<DeliveryRow>, ReadError> {
+        let ReplyRoute { connector, chat } = chat.clone();
+        self.read(move |sql| {
+            let found = sql.rows(
+                select!(
+                    "WHERE d.connector = ?1 AND d.chat = ?2 AND d.position > ?3 ORDER BY \
+                     d.position LIMIT ?4"
+                ),
+                params![connector.to_string(), chat, int(after), rows(limit)],
+                read,
+            )?;
+            Ok(found.into_iter().flatten().collect())
+        })
+        .await
+    }
+
+    /// Returns deliveries of a connector, the latest first, at most `limit`: those before the
+    /// position `before`; of all without one.
+    pub async fn deliveries(
+        &self,
+        filter: DeliveryFilter,
+        before: Option<u64>,
+        limit: usize,
+    ) -> Result<Vec<DeliveryRow>, ReadError> {
+        let DeliveryFilter { connector, state } = filter;
+        let connector = connector.to_string();
+        let before = before.map_or(i64::MAX, int);
+        self.read(move |sql| {
+            let found = match state {
+                Some(state) => sql.rows(
+                    IN_STATE,
+                    params![connector, before, rows(limit), state.as_str()],
+                    read,
+                ),
+                None => sql.rows(OF_CONNECTOR, params![connector, before, rows(limit)], read),
+            }?;
+            Ok(found.into_iter().flatten().collect())
+        })
+        .await
+    }
+
+    /// Returns how many messages wait for a chat and for its connector, each counted up to its
+    /// limit.
+    pub async fn waiting_deliveries(
+        &self,
+        route: &ReplyRoute,
+    ) -> Result<WaitingDeliveries, ReadError> {
+        let ReplyRoute { connector, chat } = route.clone();
+        self.read(move |sql| {
+            Ok(WaitingDeliveries {
+                in_chat: sql.number(
+                    "SELECT count(*) FROM (SELECT 1 FROM deliveries WHERE connector = ?1 AND chat \
+                     = ?2 AND state IN ('queued', 'started', 'failed') LIMIT ?3)",
+                    params![connector.to_string(), chat, rows(CHAT_DELIVERIES_MAX)],
+                )?,
+                of_connector: sql.number(
+                    "SELECT count(*) FROM (SELECT 1 FROM deliveries WHERE connector = ?1 AND state \
+                     IN ('queued', 'started', 'failed') LIMIT ?2)",
+                    params![connector.to_string(), rows(DELIVERIES_MAX)],
+                )?,
+            })
+        })
+        .await
+    }
+
+    /// Returns numbers of a connector's deliveries. The time grows with them.
+    pub async fn delivery_counts(
+        &self,
+        connector: &ConnectorName,
+    ) -> Result<DeliveryCounts, ReadError> {
+        let connector = connector.to_string();
+        self.read(move |sql| {
+            let count = |state: DeliveryState| {
+                sql.number(
+                    "SELECT count(*) FROM deliveries WHERE connector = ?1 AND state = ?2",
+                    params![connector, state.as_str()],
+                )
+            };
+            Ok(DeliveryCounts {
+                open: count(DeliveryState::Queued)?
+                    + count(DeliveryState::Started)?
+                    + count(DeliveryState::Failed)?,
+                unknown: count(DeliveryState::Unknown)?,
+                dead: count(DeliveryState::Dead)?,
+            })
+        })
+        .await
+    }
+}
+
+/// Numbers of messages that wait to be sent, each counted up to its limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WaitingDeliveries {
+    /// Number of those for one chat.
+    pub in_chat: u64,
+    /// Number of those of its connector.
+    pub of_connector: u64,
+}
+
+/// Reads a delivery; none when it is about to be erased.
+pub(super) fn read(row: &Row<'_>) -> rusqlite::Result<Option<DeliveryRow>> {
+    let queued = match decode_at(row, 0)? {
+        Some(Event::DeliveryQueued(queued)) => queued,
+        None => return Ok(None),
+        Some(_) => return Err(unreadable(0, "a delivery points to another event")),
+    };
+    let state = row.text(2)?.parse();
+    Ok(Some(DeliveryRow {
+        delivery: queued.delivery,
+        connector: queued.connector,
+        chat: queued.chat,
+        text: queued.text,
+        choices: queued.choices,
+        without_buttons: queued.without_buttons,
+        cause: queued.cause,
+        state: state.map_err(|error: String| unreadable(2, error))?,
+        attempts: row.get(3)?,
+        piece: row.get(4)?,
+        next_try: Timestamp(row.uint(5)?),
+        service_ids: row.json(6)?,
+        reason: row.get(7)?,
+        queued: queued.time,
+        updated: Timestamp(row.uint(8)?),
+        position: row.uint(9)?,
+    }))
+}

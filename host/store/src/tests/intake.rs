@@ -1,0 +1,284 @@
+//! What arrives from people outside: what follows from its events, and what is read of it.
+
+use super::outside::{
+    arrival, at, chat, from_chat, guarded, occasion, of_telegram, offered, received, settled_as,
+    taken, telegram,
+};
+use super::projections::everything;
+use super::sample::{Sample, accepted, ada, agent, begin, input, noise, run, run_started, session};
+use crate::{ArrivalRow, CommitError, ConnectorGuard};
+use domain::event::{ArrivalOutcome, ConnectorTrouble, ConnectorTroubled, Event, PairingSettled};
+use domain::id::Stream;
+use domain::path::ConnectorKey;
+
+async fn is_rebuilt(sample: &Sample) {
+    let before = everything(&sample.database());
+    let rebuilt = sample.store.rebuild().await.unwrap();
+    assert_eq!(rebuilt.replaced, Vec::new());
+    assert_eq!(everything(&sample.database()), before);
+    assert_eq!(sample.store.verify().await.unwrap().fault, None);
+}
+
+/// The service's ids of messages.
+fn ids(rows: &[ArrivalRow]) -> Vec<&str> {
+    rows.iter().map(|row| row.message.id.as_str()).collect()
+}
+
+async fn holds(sample: &Sample, guard: ConnectorGuard) -> bool {
+    match sample
+        .store
+        .commit(guarded(guard, Stream::Host, noise(1)))
+        .await
+    {
+        Ok(_) => true,
+        Err(CommitError::Conflict(_)) => false,
+        Err(error) => panic!("{error}"),
+    }
+}
+
+#[tokio::test]
+async fn messages_are_open_by_chat_until_they_are_settled() {
+    let sample = Sample::new();
+    let some = vec![
+        arrival(1, "a", "one"),
+        arrival(2, "b", "two"),
+        arrival(3, "a", "three"),
+    ];
+    sample
+        .append(of_telegram(), vec![received(some, Some("c1"), 1)])
+        .await;
+    sample
+        .append(
+            of_telegram(),
+            vec![received(vec![arrival(4, "a", "four")], None, 4)],
+        )
+        .await;
+    let intake = sample.store.connector(&telegram()).await.unwrap().unwrap();
+    assert_eq!(
+        (intake.cursor.as_deref(), intake.last_received),
+        (Some("c1"), Some(at(4)))
+    );
+    assert_eq!((intake.version, intake.trouble), (2, None));
+    let open = sample.store.open_arrivals(&telegram(), 10).await.unwrap();
+    assert_eq!(
+        ids(&open),
+        ["message-1", "message-2", "message-3", "message-4"]
+    );
+    let chats = sample.store.open_chats(at(1), 10).await.unwrap();
+    let mut counts: Vec<_> = chats
+        .iter()
+        .map(|it| (it.chat.as_str(), it.count))
+        .collect();
+    counts.sort_unstable();
+    assert_eq!(counts, [("a", 3), ("b", 1)]);
+    assert_eq!(sample.store.open_chats(at(0), 10).await.unwrap(), []);
+
+    sample.append(of_telegram(), vec![taken(&[1, 3], 1)]).await;
+    let ignored = settled_as(&[2], ArrivalOutcome::Ignored);
+    sample.append(of_telegram(), vec![ignored]).await;
+    let chats = sample.store.open_chats(at(9), 10).await.unwrap();
+    assert_eq!(
+        chats
+            .iter()
+            .map(|it| (it.chat.as_str(), it.first))
+            .collect::<Vec<_>>(),
+        [("a", at(4))]
+    );
+    assert_eq!(
+        sample.store.next_open_chat_after(at(1)).await.unwrap(),
+        Some(at(4))
+    );
+    let open = sample.store.open_arrivals_in(&chat("a"), 10).await.unwrap();
+    assert_eq!(ids(&open), ["message-4"]);
+    assert_eq!(
+        sample.store.open_arrivals_count(&telegram()).await.unwrap(),
+        1
+    );
+    let settled = sample.store.arrival(occasion(1)).await.unwrap().unwrap();
+    assert!(matches!(
+        settled.outcome,
+        Some(ArrivalOutcome::Accepted { .. })
+    ));
+    is_rebuilt(&sample).await;
+}
+
+#[tokio::test]
+async fn what_a_clock_set_back_brings_comes_before_what_is_open() {
+    let sample = Sample::new();
+    for (n, ms) in [(1, 100), (2, 50), (3, 60)] {
+        let some = vec![arrival(n, "a", "x"), arrival(n + 10, "a", "y")];
+        sample
+            .append(of_telegram(), vec![received(some, None, ms)])
+            .await;
+    }
+    let open = sample.store.open_arrivals_in(&chat("a"), 10).await.unwrap();
+    assert_eq!(
+        ids(&open),
+        [
+            "message-2",
+            "message-12",
+            "message-3",
+            "message-13",
+            "message-1",
+            "message-11"
+        ]
+    );
+    let chats = sample.store.open_chats(at(1_000), 10).await.unwrap();
+    assert_eq!(chats.len(), 1);
+    assert_eq!(chats[0].first, at(50));
+    is_rebuilt(&sample).await;
+}
+
+#[tokio::test]
+async fn a_message_has_arrived_before_for_as_long_as_is_asked() {
+    let sample = Sample::new();
+    let some = vec![arrival(1, "a", "one")];
+    sample
+        .append(of_telegram(), vec![received(some, None, 100)])
+        .await;
+    let asked = ["message-1".to_owned(), "message-2".to_owned()];
+    let name = telegram();
+    let before = |since| sample.store.arrived_before(&name, &asked, at(since));
+    assert_eq!(before(100).await.unwrap(), ["message-1"]);
+    assert_eq!(before(101).await.unwrap(), [] as [&str; 0]);
+    let other = "slack".parse().unwrap();
+    let of_other = sample.store.arrived_before(&other, &asked, at(0)).await;
+    assert_eq!(of_other.unwrap(), [] as [&str; 0]);
+    let not_arrived = |message: &str, since| ConnectorGuard::NotArrived {
+        connector: telegram(),
+        message: message.to_owned(),
+        since: at(since),
+    };
+    let cursor = |cursor: Option<&str>| ConnectorGuard::CursorIs {
+        connector: telegram(),
+        cursor: cursor.map(str::to_owned),
+    };
+    let open = ConnectorGuard::ArrivalOpen {
+        connector: telegram(),
+        arrival: occasion(1),
+    };
+    assert!(!holds(&sample, not_arrived("message-1", 100)).await);
+    assert!(holds(&sample, not_arrived("message-1", 101)).await);
+    assert!(holds(&sample, not_arrived("message-2", 0)).await);
+    assert!(holds(&sample, cursor(None)).await);
+    assert!(holds(&sample, open.clone()).await);
+    sample
+        .append(of_telegram(), vec![received(Vec::new(), Some("c"), 200)])
+        .await;
+    sample.append(of_telegram(), vec![taken(&[1], 1)]).await;
+    assert!(!holds(&sample, cursor(None)).await);
+    assert!(holds(&sample, cursor(Some("c"))).await);
+    assert!(!holds(&sample, open).await);
+}
+
+#[tokio::test]
+async fn replies_go_to_the_chat_of_the_latest_message_from_outside() {
+    let sample = Sample::new();
+    begin(&sample).await;
+    let stream = Stream::Session(session(1));
+    let route = || sample.store.reply_route(session(1));
+    assert_eq!(route().await.unwrap(), None);
+    for (n, source) in [(1, from_chat("a")), (2, from_chat("b"))] {
+        sample
+            .append(stream, vec![accepted(n, 1, source, "x")])
+            .await;
+    }
+    let api = accepted(3, 1, domain::event::Source::Api, "x");
+    sample.append(stream, vec![api]).await;
+    assert_eq!(route().await.unwrap(), Some(chat("b")));
+    let row = sample.store.session(session(1)).await.unwrap().unwrap();
+    let last = sample.store.last_reply_route(&row.user_id, agent(1)).await;
+    assert_eq!(last.unwrap(), Some(chat("b")));
+    let nobody = sample.store.last_reply_route(&ada(), agent(2)).await;
+    assert_eq!(nobody.unwrap(), None);
+    sample
+        .append(
+            Stream::Run(run(1)),
+            vec![run_started(run(1), 1, None, vec![input(1)])],
+        )
+        .await;
+    let of_run = sample.store.reply_route_of_run(run(1)).await.unwrap();
+    assert_eq!(of_run, Some(chat("a")));
+    is_rebuilt(&sample).await;
+}
+
+#[tokio::test]
+async fn pairing_codes_count_until_they_expire_or_are_settled() {
+    let sample = Sample::new();
+    let all = vec![
+        offered("telegram:1", "AA", 0),
+        offered("telegram:2", "BB", 50),
+    ];
+    sample.append(of_telegram(), all).await;
+    let by_code = |code, now| sample.store.pairing(code, at(now));
+    assert_eq!(by_code("AA", 99).await.unwrap().unwrap().chat, "a");
+    assert_eq!(by_code("AA", 100).await.unwrap(), None);
+    let of_all = sample.store.pairings(None, at(99), 10).await.unwrap();
+    assert_eq!(of_all.len(), 2);
+    let expired = sample.store.expired_pairings(at(100), 10).await.unwrap();
+    assert_eq!(expired.len(), 1);
+    let one: ConnectorKey = "telegram:1".parse().unwrap();
+    let is = |code: Option<&str>| ConnectorGuard::PairingIs {
+        key: one.clone(),
+        code: code.map(str::to_owned),
+    };
+    assert!(holds(&sample, is(Some("AA"))).await);
+    assert!(!holds(&sample, is(None)).await);
+    // A later offer takes those along that have expired.
+    sample
+        .append(of_telegram(), vec![offered("telegram:3", "CC", 100)])
+        .await;
+    assert_eq!(sample.store.pairing_of(&one).await.unwrap(), None);
+    assert!(holds(&sample, is(None)).await);
+    let settled = Event::PairingSettled(PairingSettled {
+        key: "telegram:2".parse().unwrap(),
+        user: Some(ada()),
+        time: at(110),
+    });
+    sample.append(of_telegram(), vec![settled]).await;
+    let count = sample.store.pairing_count(&telegram(), at(110)).await;
+    assert_eq!(count.unwrap(), 1);
+    let of_telegram = sample.store.pairings(Some(&telegram()), at(110), 10).await;
+    assert_eq!(of_telegram.unwrap()[0].code, "CC");
+    is_rebuilt(&sample).await;
+}
+
+#[tokio::test]
+async fn the_trouble_of_a_connector_is_what_was_told_last() {
+    let sample = Sample::new();
+    let told = |trouble, ms| {
+        Event::ConnectorTroubled(ConnectorTroubled {
+            connector: telegram(),
+            trouble,
+            time: at(ms),
+        })
+    };
+    let reason = || "down".to_owned();
+    let failing = ConnectorTrouble::Failing { reason: reason() };
+    let revoked = ConnectorTrouble::Unauthorised { reason: reason() };
+    sample
+        .append(
+            of_telegram(),
+            vec![told(failing, 1), told(revoked.clone(), 2)],
+        )
+        .await;
+    let intake = sample.store.connector(&telegram()).await.unwrap().unwrap();
+    assert_eq!(intake.trouble, Some((revoked, at(2))));
+    assert_eq!((intake.cursor, intake.last_received), (None, None));
+    let never = "slack".parse().unwrap();
+    assert_eq!(sample.store.connector(&never).await.unwrap(), None);
+    is_rebuilt(&sample).await;
+}
+
+#[tokio::test]
+async fn a_note_of_the_edge_stays_over_a_rebuild() {
+    let sample = Sample::new();
+    assert_eq!(sample.store.edge_note("seen").await.unwrap(), None);
+    for value in ["1", "2"] {
+        let noted = sample.store.set_edge_note("seen", value.to_owned()).await;
+        noted.unwrap();
+    }
+    sample.store.rebuild().await.unwrap();
+    let noted = sample.store.edge_note("seen").await.unwrap();
+    assert_eq!(noted.as_deref(), Some("2"));
+}
