@@ -36,7 +36,16 @@ pub(crate) enum Purpose {
     Step(Box<StepView>),
     /// A tool works.
     Tool(Box<ToolWork>),
+    /// A trigger turns an occasion into messages: it reaches nothing.
+    Fire,
+    /// A connector talks with its service: it reaches these environment variables, beside WASI.
+    Connect(BTreeMap<String, String>),
 }
+
+/// The capability under which what befalls a firing as a whole is on record.
+pub(crate) const TRIGGER_FIRE: &str = "triggers.fire";
+/// The capability under which what befalls the call of a connector as a whole is on record.
+pub(crate) const CONNECTOR_CALL: &str = "connectors.call";
 
 /// The host functions that a tool reaches beside WASI.
 pub(crate) struct ToolWork {
@@ -155,7 +164,7 @@ impl CallState {
     pub(crate) fn step(&mut self) -> wasmtime::Result<&mut StepView> {
         match &mut self.purpose {
             Purpose::Step(view) => Ok(view),
-            Purpose::Describe | Purpose::Tool(_) => {
+            Purpose::Describe | Purpose::Tool(_) | Purpose::Fire | Purpose::Connect(_) => {
                 Err(wasmtime::format_err!("there is no turn to view here"))
             }
         }
@@ -165,7 +174,9 @@ impl CallState {
     pub(crate) fn take_written(&mut self) -> Written {
         match std::mem::replace(&mut self.purpose, Purpose::Describe) {
             Purpose::Tool(work) => work.overlay.into_written(),
-            Purpose::Describe | Purpose::Step(_) => Written::default(),
+            Purpose::Describe | Purpose::Step(_) | Purpose::Fire | Purpose::Connect(_) => {
+                Written::default()
+            }
         }
     }
 
@@ -185,6 +196,8 @@ impl CallState {
     pub(crate) fn met(&self, limit: &str) {
         let capability = match &self.purpose {
             Purpose::Step(_) => STEP,
+            Purpose::Fire => TRIGGER_FIRE,
+            Purpose::Connect(_) => CONNECTOR_CALL,
             // What a description decides is on nobody's record.
             Purpose::Tool(_) | Purpose::Describe => TOOL_CALL,
         };

@@ -76,6 +76,11 @@ impl CallAudit {
         )
     }
 
+    /// The audit record of a call that nothing but its component's grant binds.
+    pub(crate) fn unbound_recorder(&self) -> AuditRecorder {
+        self.recorder.clone()
+    }
+
     /// The audit record of a call that was bound by these rulings.
     pub(crate) fn recorder(&self, rulings: Vec<Ruling>) -> AuditRecorder {
         self.recorder.bind(rulings);

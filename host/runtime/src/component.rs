@@ -1,16 +1,16 @@
 //! A component that is loaded: checked, compiled, linked, and asked once what it is.
 
-use crate::bindings::agent::AgentPluginPre;
-use crate::bindings::tool::ToolPluginPre;
-use crate::call::CallState;
+use crate::exports::World;
 use crate::guest_semaphore::Gate;
 use crate::manifest::ReadManifest;
+use domain::connector::Abilities;
 use domain::digest::Digest;
 use domain::grant::capability::{self, Buckets};
 use domain::manifest::{BadManifest, Manifest};
 use domain::tool::ToolDefinition;
 use domain::tool::wording::{self, BadWording};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::sync::Arc;
 
 /// The beginning of the interfaces by which a component opens buckets.
@@ -33,6 +33,36 @@ pub struct AgentDescription {
     pub memo_formats: Vec<u32>,
 }
 
+/// The self-description of a trigger component.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TriggerDescription {
+    /// A short name.
+    pub id: String,
+    /// Its purpose.
+    pub summary: String,
+    /// The JSON Schema of its configuration, which is an object.
+    pub configuration: Value,
+    /// The kinds of occasions that it can deal with: `clock`, `heartbeat`, `webhook`, `files`,
+    /// `events`.
+    pub occasions: Vec<String>,
+    /// The state formats that it can read.
+    pub state_formats: Vec<u32>,
+}
+
+/// The self-description of a connector component.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ConnectorDescription {
+    /// A short name.
+    pub id: String,
+    /// Its purpose.
+    pub summary: String,
+    /// The JSON Schema of its configuration, which is an object.
+    pub configuration: Value,
+    /// The abilities of its service.
+    #[serde(flatten)]
+    pub abilities: Abilities,
+}
+
 /// The self-description of a component.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", content = "description", rename_all = "snake_case")]
@@ -41,6 +71,10 @@ pub enum Described {
     Agent(AgentDescription),
     /// A component with these tools: 1 to 128, their names unique within it.
     Tools(Vec<ToolDefinition>),
+    /// A trigger.
+    Trigger(TriggerDescription),
+    /// A connector.
+    Connector(ConnectorDescription),
 }
 
 impl Described {
@@ -60,6 +94,30 @@ impl Described {
                 wording::check_description("summary", summary).map(drop)
             }
             Self::Tools(tools) => wording::check_tools(tools),
+            Self::Trigger(TriggerDescription {
+                summary,
+                configuration,
+                ..
+            })
+            | Self::Connector(ConnectorDescription {
+                summary,
+                configuration,
+                ..
+            }) => {
+                wording::check_description("summary", summary)?;
+                check_schema("configuration", configuration)
+            }
+        }
+    }
+
+    /// Returns the kind of plugin that it is, with its article.
+    #[must_use]
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Agent(_) => "an agent",
+            Self::Tools(_) => "a component of tools",
+            Self::Trigger(_) => "a trigger",
+            Self::Connector(_) => "a connector",
         }
     }
 
@@ -85,10 +143,17 @@ impl Described {
     }
 }
 
-/// The exports of a component, ready to be instantiated.
-pub(crate) enum World {
-    Agent(AgentPluginPre<CallState>),
-    Tools(ToolPluginPre<CallState>),
+/// Checks every key and every text of a schema for what is too long or hidden.
+fn check_schema(place: &str, schema: &Value) -> Result<(), BadWording> {
+    match schema {
+        Value::String(text) => wording::check_description(place, text).map(drop),
+        Value::Array(items) => items.iter().try_for_each(|item| check_schema(place, item)),
+        Value::Object(fields) => fields.iter().try_for_each(|(key, value)| {
+            wording::check_name(place, key)?;
+            check_schema(&format!("{place}.{key}"), value)
+        }),
+        Value::Null | Value::Bool(_) | Value::Number(_) => Ok(()),
+    }
 }
 
 /// A component that is loaded. Only the runtime that loaded it can run it.
@@ -100,6 +165,7 @@ pub struct Component {
     pub(crate) described: Arc<Described>,
     pub(crate) imports: Arc<[String]>,
     pub(crate) size_bytes: u64,
+    pub(crate) wit_version: &'static str,
     pub(crate) manifest: ReadManifest,
     pub(crate) world: Arc<World>,
     pub(crate) gate: Arc<Gate>,
@@ -158,6 +224,12 @@ impl Component {
     pub fn version(&self) -> Option<&str> {
         let manifest = self.manifest()?.ok()?;
         Some(manifest.version.as_str()).filter(|version| !version.is_empty())
+    }
+
+    /// Returns the version of the interface between plugins and the host that it was built for.
+    #[must_use]
+    pub fn wit_version(&self) -> &'static str {
+        self.wit_version
     }
 
     /// Returns its size in bytes, uncompiled.

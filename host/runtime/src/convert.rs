@@ -1,9 +1,11 @@
 //! Between the WIT types and the host's own: one file for each direction and subject, and the
 //! reading of what guests write.
 
+pub(crate) mod connector;
 pub(crate) mod describe;
 pub(crate) mod step;
 pub(crate) mod tool;
+pub(crate) mod trigger;
 pub(crate) mod view;
 
 use crate::bindings::agent::agent_host::plugin::types;

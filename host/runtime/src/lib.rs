@@ -1,5 +1,6 @@
-//! The runtime of WebAssembly components: load, grant, instantiate, limit and call them. A step
-//! is a pure function of its input; a tool call may use what it was granted.
+//! The runtime of WebAssembly components: load, grant, instantiate, limit and call them. A step of
+//! an agent and a firing of a trigger are pure functions of their input; a call of a tool or a
+//! connector may use what it was granted.
 //!
 //! This crate knows wasmtime so that no other has to. A component is loaded once, its code cached
 //! on disk; each call gets a fresh instance with exactly the means that the caller names, stops at
@@ -13,8 +14,10 @@
 //!   `selftest.rs`
 //! - loading: `runtime/loading.rs`, `load.rs`, `load/`, `component.rs`, `manifest.rs`,
 //!   `artifacts.rs`, `cache.rs`; compiling in another process: `compile.rs`
-//! - calling: `runtime/calling.rs`, `run.rs`, `call.rs`, `tool.rs`, `view.rs`, and the ends of a
-//!   call: `outcome.rs`, `redacted.rs`
+//! - calling: `run.rs`, `call.rs`, and the ends of a call: `outcome.rs`, `redacted.rs`; agents and
+//!   tools: `runtime/calling.rs`, `view.rs`, `tool.rs`; triggers: `runtime/firing.rs`,
+//!   `trigger.rs`; connectors: `runtime/connecting.rs`, `connector.rs`
+//! - what components export, in every version of the interface: `exports.rs`, `exports/`
 //! - calls at a time: `guest_semaphore.rs`, `call_semaphore.rs`
 //! - bounds and meters: `config.rs`, `meter.rs`
 //! - what is recorded of a call: `call_audit.rs`, `host/audit_recorder.rs`, `log.rs`
@@ -29,7 +32,8 @@
 //!   `file_system.rs`
 //! - a call's own view of its buckets: `host/keyvalue/write_overlay.rs`
 //! - conversion between the host's types and WIT: `bindings.rs`, `convert.rs`, and in `convert/`
-//!   one file a subject (`describe.rs`, `step.rs`, `tool.rs`, `view.rs`)
+//!   one file a subject (`connector.rs`, `describe.rs`, `step.rs`, `tool.rs`, `trigger.rs`,
+//!   `view.rs`)
 
 mod artifacts;
 mod bindings;
@@ -40,7 +44,9 @@ mod call_semaphore;
 mod compile;
 mod component;
 mod config;
+mod connector;
 mod convert;
+mod exports;
 mod file_system;
 mod folders;
 mod guest_semaphore;
@@ -56,13 +62,17 @@ mod runtime;
 mod selftest;
 mod stats;
 mod tool;
+mod trigger;
 mod view;
 
 pub use crate::cache::{CRASH_POINTS, CacheError};
 pub use crate::call_audit::CallAudit;
 pub use crate::compile::{COMPILE_REFUSED, CompileError, CompileLimits, Compiler, compile};
-pub use crate::component::{AgentDescription, Component, Described};
+pub use crate::component::{
+    AgentDescription, Component, ConnectorDescription, Described, TriggerDescription,
+};
 pub use crate::config::Config;
+pub use crate::connector::{Connected, ConnectorCall, VerifiedCall};
 pub use crate::file_system::FileSystemKind;
 pub use crate::folders::{FolderError, folder_chain};
 pub use crate::guest_semaphore::Admission;
@@ -77,6 +87,7 @@ pub use crate::runtime::{Runtime, StartError};
 pub use crate::selftest::SelfTestFailed;
 pub use crate::stats::Stats;
 pub use crate::tool::ToolCall;
+pub use crate::trigger::{FireCall, Fired, FiredMessage, Firing, TriggerError};
 pub use crate::view::{
     BucketError, Buckets, EmptyBuckets, Hold, Notes, View, ViewError, ViewStatic,
 };

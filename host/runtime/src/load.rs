@@ -2,19 +2,12 @@
 
 mod foreign;
 
-use crate::bindings::agent::AgentPluginPre;
-use crate::bindings::tool::ToolPluginPre;
 use crate::call::CallState;
-use crate::component::World;
+use crate::exports::{Export, PACKAGE, World};
 use crate::host::link::is_known;
 use wasmparser::{Chunk, Parser, Payload};
 use wasmtime::Engine;
 use wasmtime::component::{Component as Code, Linker};
-
-/// The export that makes a component an agent.
-const AGENT_EXPORT: &str = "agent-host:plugin/agent@0.1.0";
-/// The export that makes it a component of tools.
-const TOOLS_EXPORT: &str = "agent-host:plugin/tools@0.1.0";
 
 /// The reason that a component was not loaded.
 #[derive(Debug, thiserror::Error)]
@@ -82,9 +75,10 @@ pub enum LoadError {
              against the WIT files of this host"
     )]
     Incompatible(#[source] wasmtime::Error),
-    /// It exports neither world.
+    /// It exports no interface of a plugin.
     #[error(
-        "the component exports neither `{AGENT_EXPORT}` nor `{TOOLS_EXPORT}` but {}: {}",
+        "the component exports none of `agent`, `tools`, `trigger` and `connector` of `{PACKAGE}` \
+             but {}: {}",
         if exports.is_empty() { "nothing".to_owned() } else { exports.join(", ") },
         foreign::exports(exports)
     )]
@@ -92,12 +86,12 @@ pub enum LoadError {
         /// Its exports.
         exports: Vec<String>,
     },
-    /// It exports both worlds.
-    #[error(
-        "the component exports both `{AGENT_EXPORT}` and `{TOOLS_EXPORT}`: make two components \
-             of it"
-    )]
-    TwoWorlds,
+    /// It exports interfaces of several plugins, or one in several versions.
+    #[error("the component exports `{}`: make a component of each", exports.join("` and `"))]
+    SeveralWorlds {
+        /// The exports that make it a plugin.
+        exports: Vec<String>,
+    },
     /// `describe` trapped.
     #[error("the component trapped in `describe`, which gets no capability at all: {message}")]
     DescribeTrapped {
@@ -170,12 +164,21 @@ fn kind(bytes: &[u8]) -> &'static str {
     }
 }
 
-/// Compiled code with its imports linked, and their names.
+/// Compiled code with its imports linked.
+pub(crate) struct Linked {
+    pub(crate) world: World,
+    /// The version of the interface that it exports.
+    pub(crate) wit_version: &'static str,
+    /// The names of its imports.
+    pub(crate) imports: Vec<String>,
+}
+
+/// Links the imports of compiled code, and finds its exports.
 pub(crate) fn link(
     engine: &Engine,
     linker: &Linker<CallState>,
     code: &Code,
-) -> Result<(World, Vec<String>), LoadError> {
+) -> Result<Linked, LoadError> {
     let about = code.component_type();
     let imports: Vec<String> = about
         .imports(engine)
@@ -193,15 +196,24 @@ pub(crate) fn link(
         .exports(engine)
         .map(|(name, _)| name.to_owned())
         .collect();
-    let has = |export: &str| exports.iter().any(|name| name == export);
     let pre = linker
         .instantiate_pre(code)
         .map_err(LoadError::Incompatible)?;
-    let world = match (has(AGENT_EXPORT), has(TOOLS_EXPORT)) {
-        (true, false) => World::Agent(AgentPluginPre::new(pre).map_err(LoadError::Incompatible)?),
-        (false, true) => World::Tools(ToolPluginPre::new(pre).map_err(LoadError::Incompatible)?),
-        (false, false) => return Err(LoadError::NoWorld { exports }),
-        (true, true) => return Err(LoadError::TwoWorlds),
+    let found: Vec<Export> = exports
+        .iter()
+        .filter_map(|name| Export::parse(name))
+        .collect();
+    let export = match found.as_slice() {
+        [] => return Err(LoadError::NoWorld { exports }),
+        [export] => export,
+        [..] => {
+            let exports = found.iter().map(Export::to_string).collect();
+            return Err(LoadError::SeveralWorlds { exports });
+        }
     };
-    Ok((world, imports))
+    Ok(Linked {
+        world: World::find(&pre, export).map_err(LoadError::Incompatible)?,
+        wit_version: export.version.as_str(),
+        imports,
+    })
 }

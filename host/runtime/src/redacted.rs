@@ -5,38 +5,40 @@
 use crate::log::LogLine;
 use crate::outcome::{Outcome, Written};
 use domain::bucket::WrittenValue;
+use domain::connector::{Batch, ConnectorFailure, Incoming, Said};
 use domain::operation::Progress;
 use domain::redact::Redactor;
 use domain::tool::{ClientAction, ToolError};
 use std::borrow::Cow;
 
-type Result = std::result::Result<Progress, ToolError>;
+/// Something that a guest returned, which may have a secret in it.
+pub(crate) trait Redact {
+    /// Takes the secrets out.
+    fn redact(&mut self, redactor: &Redactor);
+}
 
 /// The lines of a log.
 pub(crate) fn logs(redactor: &Redactor, lines: &mut [LogLine]) {
     for line in lines {
-        text(redactor, &mut line.context);
-        text(redactor, &mut line.message);
+        line.context.redact(redactor);
+        line.message.redact(redactor);
     }
 }
 
-/// The end of a tool's call.
-pub(crate) fn outcome(redactor: &Redactor, mut outcome: Outcome<Result>) -> Outcome<Result> {
+/// The end of a call.
+pub(crate) fn outcome<T: Redact, E: Redact>(
+    redactor: &Redactor,
+    mut outcome: Outcome<Result<T, E>>,
+) -> Outcome<Result<T, E>> {
     match &mut outcome {
-        Outcome::Returned(Ok(progress)) => self::progress(redactor, progress),
-        Outcome::Returned(Err(
-            ToolError::InvalidArguments(detail)
-            | ToolError::NotFound(detail)
-            | ToolError::Failed(detail),
-        ))
-        | Outcome::Refused { detail }
-        | Outcome::Faulted { detail } => text(redactor, detail),
+        Outcome::Returned(Ok(returned)) => returned.redact(redactor),
+        Outcome::Returned(Err(error)) => error.redact(redactor),
+        Outcome::Refused { detail } | Outcome::Faulted { detail } => detail.redact(redactor),
         Outcome::Trapped { message, backtrace } => {
-            text(redactor, message);
-            text(redactor, backtrace);
+            message.redact(redactor);
+            backtrace.redact(redactor);
         }
-        Outcome::Returned(Err(ToolError::Denied | ToolError::RetryLater(_)))
-        | Outcome::OutOfMemory
+        Outcome::OutOfMemory
         | Outcome::OutOfCpu
         | Outcome::TimedOut
         | Outcome::Busy
@@ -48,45 +50,126 @@ pub(crate) fn outcome(redactor: &Redactor, mut outcome: Outcome<Result>) -> Outc
 /// Redacts the call's writes to buckets. A value is as long as before, and so within its quota.
 pub(crate) fn written(redactor: &Redactor, mut written: Written) -> Written {
     for entry in written.buckets.iter_mut().flat_map(|(_, entries)| entries) {
-        text(redactor, &mut entry.key);
+        entry.key.redact(redactor);
         match &mut entry.value {
-            WrittenValue::Text(value) => text(redactor, value),
-            WrittenValue::Hex(value) => bytes(redactor, value),
+            WrittenValue::Text(value) => value.redact(redactor),
+            WrittenValue::Hex(value) => value.redact(redactor),
             WrittenValue::Deleted => {}
         }
     }
     written
 }
 
-fn progress(redactor: &Redactor, progress: &mut Progress) {
-    match progress {
-        Progress::Done { parts } => parts.iter_mut().for_each(|part| redactor.part(part)),
-        Progress::Later { after_ms: _, state } => bytes(redactor, state),
-        Progress::Ask { action, state } => {
-            let ClientAction {
-                widget,
-                props,
-                response_schema,
-                lock_input: _,
-            } = action;
-            text(redactor, widget);
-            redactor.value(props);
-            response_schema
-                .iter_mut()
-                .for_each(|schema| redactor.value(schema));
-            bytes(redactor, state);
+impl Redact for String {
+    fn redact(&mut self, redactor: &Redactor) {
+        if let Cow::Owned(redacted) = redactor.text(self) {
+            *self = redacted;
         }
     }
 }
 
-fn text(redactor: &Redactor, text: &mut String) {
-    if let Cow::Owned(redacted) = redactor.text(text) {
-        *text = redacted;
+impl Redact for Vec<u8> {
+    fn redact(&mut self, redactor: &Redactor) {
+        if let Some(redacted) = redactor.bytes(self) {
+            *self = redacted;
+        }
     }
 }
 
-fn bytes(redactor: &Redactor, bytes: &mut Vec<u8>) {
-    if let Some(redacted) = redactor.bytes(bytes) {
-        *bytes = redacted;
+impl<T: Redact> Redact for Option<T> {
+    fn redact(&mut self, redactor: &Redactor) {
+        if let Some(inner) = self {
+            inner.redact(redactor);
+        }
+    }
+}
+
+impl Redact for Progress {
+    fn redact(&mut self, redactor: &Redactor) {
+        match self {
+            Self::Done { parts } => parts.iter_mut().for_each(|part| redactor.part(part)),
+            Self::Later { after_ms: _, state } => state.redact(redactor),
+            Self::Ask { action, state } => {
+                let ClientAction {
+                    widget,
+                    props,
+                    response_schema,
+                    lock_input: _,
+                } = action;
+                widget.redact(redactor);
+                redactor.value(props);
+                response_schema
+                    .iter_mut()
+                    .for_each(|schema| redactor.value(schema));
+                state.redact(redactor);
+            }
+        }
+    }
+}
+
+impl Redact for ToolError {
+    fn redact(&mut self, redactor: &Redactor) {
+        match self {
+            Self::InvalidArguments(detail) | Self::NotFound(detail) | Self::Failed(detail) => {
+                detail.redact(redactor);
+            }
+            Self::Denied | Self::RetryLater(_) => {}
+        }
+    }
+}
+
+impl Redact for Batch {
+    fn redact(&mut self, redactor: &Redactor) {
+        let Self {
+            messages,
+            cursor,
+            next_ms: _,
+            answer,
+        } = self;
+        messages
+            .iter_mut()
+            .for_each(|message| message.redact(redactor));
+        cursor.redact(redactor);
+        answer.redact(redactor);
+    }
+}
+
+impl Redact for Incoming {
+    fn redact(&mut self, redactor: &Redactor) {
+        let Self {
+            id,
+            sender,
+            sender_name,
+            group,
+            chat,
+            said,
+            attachments,
+            sent_at: _,
+        } = self;
+        for text in [id, sender, chat] {
+            text.redact(redactor);
+        }
+        sender_name.redact(redactor);
+        group.redact(redactor);
+        match said {
+            Said::Text { text } => text.redact(redactor),
+            Said::Button { value } => value.redact(redactor),
+        }
+        for file in attachments {
+            file.name.redact(redactor);
+            file.media_type.redact(redactor);
+            file.handle.redact(redactor);
+        }
+    }
+}
+
+impl Redact for ConnectorFailure {
+    fn redact(&mut self, redactor: &Redactor) {
+        match self {
+            Self::Rejected(reason)
+            | Self::Unauthorised(reason)
+            | Self::RetryLater { reason, .. }
+            | Self::Unknown(reason) => reason.redact(redactor),
+        }
     }
 }

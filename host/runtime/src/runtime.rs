@@ -2,6 +2,8 @@
 //! open.
 
 mod calling;
+mod connecting;
+mod firing;
 mod loading;
 
 use crate::cache::{Cache, CacheError};

@@ -12,6 +12,8 @@
 mod agents;
 #[path = "all/compiling.rs"]
 mod compiling;
+#[path = "all/connectors.rs"]
+mod connectors;
 #[path = "all/files.rs"]
 mod files;
 #[path = "all/fixture.rs"]
@@ -32,3 +34,5 @@ mod owned;
 mod quotas;
 #[path = "all/tools.rs"]
 mod tools;
+#[path = "all/triggers.rs"]
+mod triggers;

@@ -2,9 +2,13 @@
 
 use crate::bindings::agent::agent_host::plugin::types;
 use crate::bindings::agent::exports::agent_host::plugin::agent;
-use crate::component::AgentDescription;
-use crate::convert::{Read, Reader, check_count, is_name, unacceptable};
+use crate::bindings::connector::exports::agent_host::plugin::connector;
+use crate::bindings::trigger::exports::agent_host::plugin::trigger;
+use crate::component::{AgentDescription, ConnectorDescription, TriggerDescription};
+use crate::convert::{Read, Reader, check_count, check_length, is_name, unacceptable};
+use domain::connector::{Abilities, Intake, TEXT_LIMIT_MIN};
 use domain::schema;
+use domain::tool::wording::DESCRIPTIONS_BYTES_MAX;
 use domain::tool::{EffectClass, ToolDefinition};
 use serde_json::Value;
 use std::collections::HashSet;
@@ -15,6 +19,8 @@ pub(crate) const TOOLS_MAX: usize = 128;
 const SHOWN_CHARS_MAX: usize = 80;
 /// Names in any of a description's lists.
 const NAMES_MAX: usize = 128;
+/// The kinds of occasions that a trigger may say it can deal with.
+const OCCASIONS: [&str; 5] = ["clock", "heartbeat", "webhook", "files", "events"];
 
 /// Reads what an agent says of itself.
 pub(crate) fn agent_description(description: agent::Description) -> Read<AgentDescription> {
@@ -27,9 +33,7 @@ pub(crate) fn agent_description(description: agent::Description) -> Read<AgentDe
         memo_formats,
     } = description;
     let mut reader = Reader::default();
-    if !is_name(&id, &['-', '_']) {
-        return unacceptable("id", "is not 1 to 64 of `a-z`, `0-9`, `-` and `_`");
-    }
+    check_id(&id)?;
     check_count("session-types", session_types.len(), NAMES_MAX)?;
     check_count("wants", wants.len(), NAMES_MAX)?;
     if let Some(name) = session_types
@@ -74,6 +78,100 @@ pub(crate) fn tool_definitions(tools: Vec<types::ToolDefinition>) -> Read<Vec<To
         definitions.push(definition);
     }
     Ok(definitions)
+}
+
+/// Reads what a trigger says of itself.
+pub(crate) fn trigger_description(description: trigger::Description) -> Read<TriggerDescription> {
+    let trigger::Description {
+        id,
+        summary,
+        configuration,
+        occasions,
+        state_formats,
+    } = description;
+    let mut reader = Reader::default();
+    check_id(&id)?;
+    check_count("occasions", occasions.len(), OCCASIONS.len())?;
+    let known = OCCASIONS.join("`, `");
+    if occasions.is_empty() {
+        return unacceptable(
+            "occasions",
+            format_args!("are none; name some of `{known}`"),
+        );
+    }
+    if let Some(name) = occasions
+        .iter()
+        .find(|name| !OCCASIONS.contains(&name.as_str()))
+    {
+        let shown: String = name.chars().take(SHOWN_CHARS_MAX).collect();
+        let shown = crate::log::escaped(&shown);
+        return unacceptable(
+            "occasions",
+            format_args!("has `{shown}`, which is none of `{known}`"),
+        );
+    }
+    check_count("state-formats", state_formats.len(), NAMES_MAX)?;
+    Ok(TriggerDescription {
+        id,
+        summary: reader.text("summary", summary)?,
+        configuration: reader.configuration(&configuration)?,
+        occasions,
+        state_formats,
+    })
+}
+
+/// Reads what a connector says of itself.
+pub(crate) fn connector_description(
+    description: connector::Description,
+) -> Read<ConnectorDescription> {
+    let connector::Description {
+        id,
+        summary,
+        configuration,
+        intake,
+        text_limit,
+        buttons_max,
+        edits,
+        typing,
+        idempotent,
+    } = description;
+    let mut reader = Reader::default();
+    check_id(&id)?;
+    if intake.is_empty() {
+        return unacceptable("intake", "is empty; name `webhook`, `polling` or both");
+    }
+    check_count("intake", intake.len(), Intake::ALL.len())?;
+    if text_limit < TEXT_LIMIT_MIN {
+        return unacceptable(
+            "text-limit",
+            format_args!("is {text_limit}; {TEXT_LIMIT_MIN} at least"),
+        );
+    }
+    let way = |way: connector::Intake| match way {
+        connector::Intake::Webhook => Intake::Webhook,
+        connector::Intake::Polling => Intake::Polling,
+    };
+    Ok(ConnectorDescription {
+        id,
+        summary: reader.text("summary", summary)?,
+        configuration: reader.configuration(&configuration)?,
+        abilities: Abilities {
+            intake: intake.into_iter().map(way).collect(),
+            text_limit,
+            buttons_max,
+            edits,
+            typing,
+            idempotent,
+        },
+    })
+}
+
+fn check_id(id: &str) -> Read<()> {
+    if is_name(id, &['-', '_']) {
+        Ok(())
+    } else {
+        unacceptable("id", "is not 1 to 64 of `a-z`, `0-9`, `-` and `_`")
+    }
 }
 
 /// Returns the message about a name that is not acceptable. It shows the name's beginning, and
@@ -130,6 +228,12 @@ impl Reader {
             time_limit_ms,
             name,
         })
+    }
+
+    /// The schema of an operator's configuration.
+    fn configuration(&mut self, text: &str) -> Read<Value> {
+        check_length("configuration", text.len(), DESCRIPTIONS_BYTES_MAX)?;
+        self.arguments_schema("configuration", text)
     }
 
     fn arguments_schema(&mut self, field: &str, text: &str) -> Read<Value> {

@@ -5,12 +5,13 @@ use domain::grant::capability;
 use wasmtime_wasi::p2::bindings::cli::environment;
 
 impl environment::Host for CallState {
-    /// Agents and descriptions have none. The values are for the guest alone; the audit record
-    /// knows their names.
+    /// Agents, triggers and descriptions have none. The values are for the guest alone; the audit
+    /// record knows their names.
     fn get_environment(&mut self) -> wasmtime::Result<Vec<(String, String)>> {
         let variables = match &self.purpose {
             Purpose::Tool(work) => work.environment.clone().into_iter().collect(),
-            Purpose::Describe | Purpose::Step(_) => Vec::new(),
+            Purpose::Connect(environment) => environment.clone().into_iter().collect(),
+            Purpose::Describe | Purpose::Step(_) | Purpose::Fire => Vec::new(),
         };
         if variables.is_empty() {
             self.recorder.withheld(capability::ENV_READ, || {

@@ -12,7 +12,7 @@ use bytes::Bytes;
 use domain::egress::{
     EgressGrant, HOP_KINDS_MAX, Method, RequestHeader, Target, permit, request_header,
 };
-use domain::grant::{Bound, capability};
+use domain::grant::capability;
 use egress::{ByteBudget, Caller, Egress, EgressError, Request, Response, Seen};
 use http::HeaderName;
 use http::uri::Scheme;
@@ -55,7 +55,10 @@ struct Open {
 pub(crate) struct Sender<'a> {
     /// The name under which its component's requests are counted.
     pub(crate) component: String,
-    pub(crate) bound: &'a Bound,
+    /// The requests that it may send.
+    pub(crate) network: &'a [EgressGrant],
+    /// Bytes that all its requests may send and receive together.
+    pub(crate) bytes_max: u64,
     pub(crate) secrets: BoundSecrets,
     pub(crate) recorder: AuditRecorder,
     pub(crate) audit: &'a CallAudit,
@@ -67,7 +70,8 @@ impl WayOut {
     pub(crate) fn open(egress: Option<Arc<Egress>>, sender: Sender<'_>) -> Self {
         let Sender {
             component,
-            bound,
+            network,
+            bytes_max,
             secrets,
             recorder,
             audit,
@@ -77,12 +81,12 @@ impl WayOut {
         let redactor = secrets.redactor();
         let open = egress.map(|egress| Open {
             egress,
-            grants: bound.network.as_slice().into(),
+            grants: network.into(),
             secrets,
             recorder: recorder.clone(),
             caller: Caller {
                 component,
-                budget: ByteBudget::of(bound.limits.egress_bytes_max),
+                budget: ByteBudget::of(bytes_max),
                 records,
                 redactor,
             },

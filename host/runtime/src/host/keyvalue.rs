@@ -32,7 +32,7 @@ impl CallState {
         let grant = self.table.get(bucket)?.0.clone();
         match &mut self.purpose {
             Purpose::Tool(work) => Ok((grant, &mut work.overlay)),
-            Purpose::Describe | Purpose::Step(_) => {
+            Purpose::Describe | Purpose::Step(_) | Purpose::Fire | Purpose::Connect(_) => {
                 Err(wasmtime::format_err!("there are no buckets here"))
             }
         }
@@ -76,7 +76,7 @@ impl store::Host for CallState {
     async fn open(&mut self, identifier: String) -> Answer<Resource<Bucket>> {
         let found = match &self.purpose {
             Purpose::Tool(work) => work.overlay.find(&identifier),
-            Purpose::Describe | Purpose::Step(_) => None,
+            Purpose::Describe | Purpose::Step(_) | Purpose::Fire | Purpose::Connect(_) => None,
         };
         if let Some(grant) = found {
             return Ok(Ok(self.table.push(Bucket(grant))?));

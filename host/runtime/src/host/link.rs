@@ -5,6 +5,7 @@ use crate::bindings::agent::wasi::logging::logging;
 use crate::bindings::keyvalue::wasi::keyvalue::{atomics, batch, store};
 use crate::bindings::tool::agent_host::plugin::progress;
 use crate::call::CallState;
+use crate::exports::{PACKAGE, Version};
 use wasmtime::Engine;
 use wasmtime::component::{HasData, Linker};
 use wasmtime_wasi::p2::bindings::{cli, clocks, filesystem, random, sockets};
@@ -17,8 +18,12 @@ impl HasData for Lent {
 }
 
 /// Interfaces that a component may import: the name before the `@`, and what the version after it
-/// has to begin with. What becomes of each of their functions is in `docs/imports.md`.
+/// has to begin with. What becomes of each of their functions is in `docs/imports.md`. Of each
+/// interface between plugins and the host the present version comes first.
 pub const KNOWN: &[(&str, &str)] = &[
+    ("agent-host:plugin/types", "0.2.0"),
+    ("agent-host:plugin/turn", "0.2.0"),
+    ("agent-host:plugin/progress", "0.2.0"),
     ("agent-host:plugin/types", "0.1.0"),
     ("agent-host:plugin/turn", "0.1.0"),
     ("agent-host:plugin/progress", "0.1.0"),
@@ -96,13 +101,26 @@ pub(crate) fn linker(engine: &Engine) -> wasmtime::Result<Linker<CallState>> {
 
     let l = &mut linker;
     logging::add_to_linker::<CallState, Lent>(l, CallState::entered)?;
-    types::add_to_linker::<CallState, Lent>(l, CallState::entered)?;
-    turn::add_to_linker::<CallState, Lent>(l, CallState::entered)?;
-    progress::add_to_linker::<CallState, Lent>(l, CallState::entered)?;
     store::add_to_linker::<CallState, Lent>(l, CallState::entered)?;
     atomics::add_to_linker::<CallState, Lent>(l, CallState::entered)?;
     batch::add_to_linker::<CallState, Lent>(l, CallState::entered)?;
+    for version in Version::ALL {
+        add_plugin_imports(l, version)?;
+    }
     Ok(linker)
+}
+
+/// Adds the interfaces between plugins and the host under the names of one version. They are the
+/// same in every version.
+fn add_plugin_imports(linker: &mut Linker<CallState>, version: Version) -> wasmtime::Result<()> {
+    let entered = CallState::entered;
+    let name = |interface: &str| format!("{PACKAGE}/{interface}@{}", version.as_str());
+    let instance = linker.instance(&name("types"));
+    types::add_to_linker_instance::<CallState, Lent>(&mut instance?, entered)?;
+    let instance = linker.instance(&name("turn"));
+    turn::add_to_linker_instance::<CallState, Lent>(&mut instance?, entered)?;
+    let instance = linker.instance(&name("progress"));
+    progress::add_to_linker_instance::<CallState, Lent>(&mut instance?, entered)
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ impl progress::Host for CallState {
                     self.met("notesPerSecond");
                 }
             }
-            Purpose::Describe | Purpose::Step(_) => {
+            Purpose::Describe | Purpose::Step(_) | Purpose::Fire | Purpose::Connect(_) => {
                 self.recorder.refused("agent-host:plugin/progress", || {
                     "agent-host:plugin/progress.note".to_owned()
                 })

@@ -36,7 +36,7 @@ impl BoundSecrets {
     pub(crate) fn headers(&self) -> Arc<[HeaderName]> {
         let names = self.grants.iter().filter_map(|grant| match &grant.slot {
             SecretSlot::Header(name) => HeaderName::from_bytes(name.as_bytes()).ok(),
-            SecretSlot::Query(_) => None,
+            SecretSlot::Query(_) | SecretSlot::Path(_) => None,
         });
         names.collect()
     }
@@ -68,6 +68,9 @@ impl BoundSecrets {
                 .behind(&grant.prefix);
             match &grant.slot {
                 SecretSlot::Query(name) => credentials.parameter(name.clone(), value),
+                SecretSlot::Path(beginning) => {
+                    credentials.path_part(beginning.clone(), grant.placeholder_in_path(), value);
+                }
                 SecretSlot::Header(name) => {
                     let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| unknown())?;
                     headers.remove(&name);
@@ -87,6 +90,7 @@ pub(crate) fn describe_use(grant: &SecretGrant) -> String {
     let (slot, name) = match &grant.slot {
         SecretSlot::Header(name) => ("header", name),
         SecretSlot::Query(name) => ("query", name),
+        SecretSlot::Path(beginning) => ("path", beginning),
     };
     format!("{} -> {} {slot} {name}", grant.secret, grant.host)
 }

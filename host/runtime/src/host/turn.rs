@@ -39,7 +39,9 @@ impl CallState {
     pub(crate) fn answers(&self) -> Digest {
         match &self.purpose {
             Purpose::Step(view) => view.answers(),
-            Purpose::Describe | Purpose::Tool(_) => Digest::of(&[]),
+            Purpose::Describe | Purpose::Tool(_) | Purpose::Fire | Purpose::Connect(_) => {
+                Digest::of(&[])
+            }
         }
     }
 }

@@ -1,13 +1,9 @@
 //! Advice on components that were built for something else: another version of the interface, or
 //! another kind of plugin.
 
+use crate::exports::{Kind, PACKAGE, Version};
 use crate::host::link::KNOWN;
 use std::collections::BTreeSet;
-
-/// The package of the interface between plugins and the host.
-const PACKAGE: &str = "agent-host:plugin";
-/// The kinds of plugins that this host runs, by the interface that they export.
-const KINDS: [&str; 2] = ["agent", "tools"];
 
 /// Returns what to do about imports that this host does not have.
 pub(super) fn imports(names: &[String]) -> String {
@@ -29,7 +25,7 @@ pub(super) fn exports(names: &[String]) -> String {
     let kinds: BTreeSet<&str> = names
         .iter()
         .filter_map(|name| split(name).0.strip_prefix(PACKAGE)?.strip_prefix('/'))
-        .filter(|kind| !KINDS.contains(kind))
+        .filter(|kind| !Kind::ALL.iter().any(|known| known.as_str() == *kind))
         .collect();
     let kinds = kinds.into_iter().collect::<Vec<_>>().join("`, `");
     match (kinds.as_str(), other_version(names)) {
@@ -37,14 +33,16 @@ pub(super) fn exports(names: &[String]) -> String {
         ("", None) => of_another_kind(names),
         (kinds, version) => {
             let version = version
-                .filter(|version| *version != own_version())
                 .map(|version| {
-                    format!(" of version {version}, and this host has {}", own_version())
+                    format!(
+                        " of version {version}, and this host has {}",
+                        own_versions()
+                    )
                 })
                 .unwrap_or_default();
             format!(
-                "it is a plugin of the kind `{kinds}`{version}; this host runs agents and tools \
-                 only"
+                "it is a plugin of the kind `{kinds}`{version}; this host runs agents, tools, \
+                 triggers and connectors"
             )
         }
     }
@@ -52,7 +50,8 @@ pub(super) fn exports(names: &[String]) -> String {
 
 fn of_another_kind(names: &[String]) -> String {
     let has = |interface: &str| names.iter().any(|name| split(name).0 == interface);
-    let worlds = "build it against the world `agent-plugin` or `tool-plugin`";
+    let worlds = "build it against the world `agent-plugin`, `tool-plugin`, `trigger-plugin` or \
+                  `connector-plugin`";
     if has("wasi:cli/run") {
         format!("it is a program that is run, and no plugin; {worlds}")
     } else if has("wasi:http/incoming-handler") {
@@ -63,28 +62,28 @@ fn of_another_kind(names: &[String]) -> String {
 }
 
 fn of_another_version(version: &str) -> String {
-    let own = own_version();
+    let own = own_versions();
     format!(
         "it is built for version {version} of `{PACKAGE}`, and this host has {own}: build it \
          against the WIT files of this host, or run it on a host that has {version}"
     )
 }
 
-/// Returns the version of the interface that the first of these names is of, if it is another than
-/// this host's.
+/// Returns the version of the interface that the first of these names is of, if this host does not
+/// have it.
 fn other_version(names: &[String]) -> Option<&str> {
     names.iter().find_map(|name| {
         let (interface, version) = split(name);
         let is_ours = interface.starts_with(&format!("{PACKAGE}/"));
-        (is_ours && !version.is_empty() && version != own_version()).then_some(version)
+        let is_served = Version::ALL.iter().any(|served| served.as_str() == version);
+        (is_ours && !version.is_empty() && !is_served).then_some(version)
     })
 }
 
-fn own_version() -> &'static str {
-    KNOWN
-        .iter()
-        .find(|(name, _)| name.starts_with(PACKAGE))
-        .map_or("", |(_, version)| version)
+fn own_versions() -> String {
+    let mut versions = Version::ALL.map(Version::as_str);
+    versions.sort_unstable();
+    versions.join(" and ")
 }
 
 fn is_known(interface: &str) -> bool {
@@ -105,18 +104,19 @@ mod tests {
 
     #[test]
     fn a_plugin_of_a_later_version_is_told_what_this_host_has() {
-        let later = "built for version 0.2.0 of `agent-host:plugin`, and this host has 0.1.0";
+        let later =
+            "built for version 0.3.0 of `agent-host:plugin`, and this host has 0.1.0 and 0.2.0";
         for (told, expected) in [
-            (imports(&names("agent-host:plugin/turn@0.2.0")), later),
-            (exports(&names("agent-host:plugin/tools@0.2.0")), later),
+            (imports(&names("agent-host:plugin/turn@0.3.0")), later),
+            (exports(&names("agent-host:plugin/tools@0.3.0")), later),
             (
-                exports(&names("agent-host:plugin/trigger@0.3.0")),
-                "the kind `trigger` of version 0.3.0, and this host has 0.1.0; this host runs agents \
-                 and tools only",
+                exports(&names("agent-host:plugin/filter@0.3.0")),
+                "the kind `filter` of version 0.3.0, and this host has 0.1.0 and 0.2.0; this host \
+                 runs agents, tools, triggers and connectors",
             ),
             (
-                exports(&names("agent-host:plugin/trigger@0.1.0")),
-                "the kind `trigger`; this host runs",
+                exports(&names("agent-host:plugin/filter@0.1.0")),
+                "the kind `filter`; this host runs",
             ),
             (imports(&names("wasi:cli/stdout@0.3.0")), "WASI 0.2"),
             (
@@ -128,7 +128,10 @@ mod tests {
                 exports(&names("wasi:http/incoming-handler@0.2.3")),
                 "serves HTTP",
             ),
-            (exports(&[]), "the world `agent-plugin` or `tool-plugin`"),
+            (
+                exports(&[]),
+                "the world `agent-plugin`, `tool-plugin`, `trigger-plugin` or `connector-plugin`",
+            ),
         ] {
             assert!(told.contains(expected), "{told}");
         }

@@ -1,15 +1,15 @@
 //! Calls of components that are loaded: an agent's steps and the calls of tools, each let in, given
-//! its means, run to its end and accounted for.
+//! its means, run to its end and accounted for; and what every call has in common.
 
 use super::Runtime;
-use crate::bindings::tool::ToolPluginPre;
 use crate::call::{CallMeans, CallState, Purpose, ToolWork};
 use crate::call_audit::CallAudit;
-use crate::component::{Component, World};
+use crate::component::Component;
 use crate::convert::Unacceptable;
 use crate::convert::step::step_result;
 use crate::convert::tool::{call_context, call_result};
 use crate::convert::view::guest_news;
+use crate::exports::{ToolsExports, World};
 use crate::folders::FolderError;
 use crate::guest_semaphore::{Admission, AdmissionRefusal};
 use crate::host::audit_recorder::AuditRecorder;
@@ -19,7 +19,7 @@ use crate::host::http::{Sender, WayOut};
 use crate::host::keyvalue::write_overlay::WriteOverlay;
 use crate::host::progress::note_relay::NoteRelay;
 use crate::host::secrets::BoundSecrets;
-use crate::host::turn::step_view::{StepView, ViewHandle};
+use crate::host::turn::step_view::StepView;
 use crate::log::LogLine;
 use crate::outcome::{Called, NotAdmitted, Outcome, Ran, Stepped, TurnedAway, Written};
 use crate::redacted;
@@ -39,16 +39,15 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use wasmtime::Store;
-use wasmtime::component::Resource;
 
 type ToolResult = Result<Progress, ToolError>;
 
 /// Everything that remains of a call.
-struct EndedCall<T> {
-    outcome: Outcome<T>,
-    usage: CallUsage,
-    answers: Digest,
-    logs: Vec<LogLine>,
+pub(super) struct EndedCall<T> {
+    pub(super) outcome: Outcome<T>,
+    pub(super) usage: CallUsage,
+    pub(super) answers: Digest,
+    pub(super) logs: Vec<LogLine>,
 }
 
 impl Runtime {
@@ -101,7 +100,7 @@ impl Runtime {
             let detail = format!("component {} was not let in", component.digest);
             return stepped(self.not_run(Outcome::Faulted { detail }), &recorder);
         }
-        let World::Agent(pre) = &*component.world else {
+        let World::Agent(exports) = &*component.world else {
             let detail = format!("component {} is not an agent", component.digest);
             return stepped(self.not_run(Outcome::Faulted { detail }), &recorder);
         };
@@ -115,13 +114,7 @@ impl Runtime {
         let mut store = self.store(means, &limits);
         let time = store.data().time();
         let news = guest_news(news);
-        let guest = async {
-            let plugin = pre.instantiate_async(&mut store).await?;
-            let agent = plugin.agent_host_plugin_agent();
-            // The host knows which view is meant, so the number behind the handle says nothing.
-            let view = Resource::<ViewHandle>::new_borrow(0);
-            agent.call_step(&mut store, view, &news).await
-        };
+        let guest = exports.step(&mut store, &news);
         let ended = run::drive(&time, Duration::from_millis(limits.wall_ms_max), guest).await;
         let ended = self.finish(&mut store, |state, logs| {
             run::outcome(ended, state, &time, logs).and_then(|result| accepted(step_result(result)))
@@ -168,13 +161,13 @@ impl Runtime {
     ) -> Ran {
         let limits = &bound.limits;
         let recorder = audit.recorder(bound.rulings.clone());
-        let World::Tools(pre) = &*component.world else {
+        let World::Tools(exports) = &*component.world else {
             let detail = format!("component {} has no tools", component.digest);
             return ran(self.not_run(Outcome::Faulted { detail }));
         };
         let _permit = match self.0.guests.admit(&component.gate, limits).await {
             Ok(permit) => permit,
-            Err(refusal) => return ran(self.turned_away(&refusal, &recorder)),
+            Err(refusal) => return ran(self.turned_away(&refusal, TOOL_CALL, &recorder)),
         };
         notes.begun();
         let secrets = BoundSecrets::new(&bound.secrets, self.0.config.secrets.clone());
@@ -187,7 +180,8 @@ impl Runtime {
         };
         let sender = Sender {
             component: component.name.clone(),
-            bound,
+            network: &bound.network,
+            bytes_max: limits.egress_bytes_max,
             secrets,
             recorder: recorder.clone(),
             audit,
@@ -206,7 +200,7 @@ impl Runtime {
             recorder,
         };
         let mut store = self.store(means, limits);
-        let mut ended = self.run_tool(&mut store, pre, &call, limits).await;
+        let mut ended = self.run_tool(&mut store, exports, &call, limits).await;
         let written = store.data_mut().take_written();
         // With it go the call's connections.
         drop(store);
@@ -278,20 +272,14 @@ impl Runtime {
     async fn run_tool(
         &self,
         store: &mut Store<CallState>,
-        pre: &ToolPluginPre<CallState>,
+        exports: &ToolsExports,
         call: &ToolCall,
         limits: &GuestLimits,
     ) -> EndedCall<ToolResult> {
         let time = store.data().time();
         let wall_ms = limits.wall_ms_max.min(u64::from(call.deadline_ms));
         let context = call_context(call, u32::try_from(wall_ms).unwrap_or(u32::MAX));
-        let guest = async {
-            let plugin = pre.instantiate_async(&mut *store).await?;
-            plugin
-                .agent_host_plugin_tools()
-                .call_call(&mut *store, &context, &call.tool, &call.arguments)
-                .await
-        };
+        let guest = exports.call(store, &context, &call.tool, &call.arguments);
         let ended = run::drive(&time, Duration::from_millis(wall_ms), guest).await;
         let ended = self.finish(store, |state, logs| {
             run::outcome(ended, state, &time, logs).and_then(|result| accepted(call_result(result)))
@@ -303,7 +291,7 @@ impl Runtime {
     }
 
     /// Counts a call that is over, and returns everything that remains of it.
-    fn finish<T>(
+    pub(super) fn finish<T>(
         &self,
         store: &mut Store<CallState>,
         outcome: impl FnOnce(&CallState, &[LogLine]) -> Outcome<T>,
@@ -323,7 +311,7 @@ impl Runtime {
     }
 
     /// Counts a call that never began, and returns its result.
-    fn not_run<T>(&self, outcome: Outcome<T>) -> EndedCall<T> {
+    pub(super) fn not_run<T>(&self, outcome: Outcome<T>) -> EndedCall<T> {
         count(&self.0.counts.calls);
         EndedCall {
             outcome,
@@ -333,9 +321,14 @@ impl Runtime {
         }
     }
 
-    /// Returns the result of a call of a tool that was not let in, and records that it was not.
-    fn turned_away<T>(&self, refusal: &AdmissionRefusal, recorder: &AuditRecorder) -> EndedCall<T> {
-        recorder.met(TOOL_CALL, refusal.limit());
+    /// Returns the result of a call that was not let in, and records that it was not.
+    pub(super) fn turned_away<T>(
+        &self,
+        refusal: &AdmissionRefusal,
+        capability: &str,
+        recorder: &AuditRecorder,
+    ) -> EndedCall<T> {
+        recorder.met(capability, refusal.limit());
         self.not_run(NotAdmitted::from(refusal).into())
     }
 }
@@ -360,7 +353,7 @@ fn ran(ended: EndedCall<ToolResult>) -> Ran {
 }
 
 /// Counts against a component that it computed until it was stopped.
-fn record_offence<T>(component: &Component, outcome: &Outcome<T>) {
+pub(super) fn record_offence<T>(component: &Component, outcome: &Outcome<T>) {
     if matches!(outcome, Outcome::OutOfCpu) {
         component.gate.record_offence(Instant::now());
     }
@@ -405,7 +398,7 @@ fn with_source(error: &FolderError) -> String {
     source.map_or_else(|| error.to_string(), |source| format!("{error}: {source}"))
 }
 
-fn accepted<T>(read: Result<T, Unacceptable>) -> Outcome<T> {
+pub(super) fn accepted<T>(read: Result<T, Unacceptable>) -> Outcome<T> {
     match read {
         Ok(value) => Outcome::Returned(value),
         Err(Unacceptable(detail)) => Outcome::Refused { detail },

@@ -4,10 +4,13 @@ use super::{Inner, Loaded, Runtime};
 use crate::artifacts;
 use crate::cache::{CacheLookup, Entry};
 use crate::call::CallMeans;
-use crate::component::{Component, Described, World};
+use crate::component::{Component, Described};
 use crate::convert::Unacceptable;
-use crate::convert::describe::{agent_description, tool_definitions};
-use crate::load::{self, LoadError};
+use crate::convert::describe::{
+    agent_description, connector_description, tool_definitions, trigger_description,
+};
+use crate::exports::World;
+use crate::load::{self, Linked, LoadError};
 use crate::manifest;
 use crate::outcome::Outcome;
 use crate::run;
@@ -118,7 +121,11 @@ impl Runtime {
                 (self.compile(wasm).await?, None)
             }
         };
-        let (world, imports) = load::link(&self.0.engine, &self.0.linker, &code)?;
+        let Linked {
+            world,
+            wit_version,
+            imports,
+        } = load::link(&self.0.engine, &self.0.linker, &code)?;
         let described = match described {
             Some(described) => described,
             None => {
@@ -148,6 +155,7 @@ impl Runtime {
             described: Arc::new(described),
             imports: imports.into(),
             size_bytes,
+            wit_version,
             manifest,
             world: Arc::new(world),
             gate: Arc::default(),
@@ -208,15 +216,19 @@ impl Runtime {
         let time = store.data().time();
         let guest = async {
             Ok(match world {
-                World::Agent(pre) => {
-                    let plugin = pre.instantiate_async(&mut store).await?;
-                    let agent = plugin.agent_host_plugin_agent();
-                    agent_description(agent.call_describe(&mut store).await?).map(Described::Agent)
+                World::Agent(agent) => {
+                    agent_description(agent.describe(&mut store).await?).map(Described::Agent)
                 }
-                World::Tools(pre) => {
-                    let plugin = pre.instantiate_async(&mut store).await?;
-                    let tools = plugin.agent_host_plugin_tools();
-                    tool_definitions(tools.call_describe(&mut store).await?).map(Described::Tools)
+                World::Tools(tools) => {
+                    tool_definitions(tools.describe(&mut store).await?).map(Described::Tools)
+                }
+                World::Trigger(trigger) => {
+                    let description = trigger.describe(&mut store).await?;
+                    trigger_description(description).map(Described::Trigger)
+                }
+                World::Connector(connector) => {
+                    let description = connector.describe(&mut store).await?;
+                    connector_description(description).map(Described::Connector)
                 }
             })
         };

@@ -78,6 +78,34 @@ async fn a_component_of_another_world_is_refused_by_what_it_exports() {
 }
 
 #[tokio::test]
+async fn a_component_says_which_version_of_the_interface_it_is_built_for() {
+    let fixture = Fixture::new();
+    let folder =
+        PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../wit/frozen/0.1.0/components");
+    for name in ["assistant.wasm", "shelf.wasm"] {
+        let component = fixture
+            .runtime
+            .load(std::fs::read(folder.join(name)).unwrap());
+        assert_eq!(component.await.unwrap().wit_version(), "0.1.0", "{name}");
+    }
+    assert_eq!(fixture.load("echo").await.wit_version(), "0.2.0");
+    let twofold = r#"(component (component $c) (instance $i (instantiate $c))
+        (export "agent-host:plugin/agent@0.1.0" (instance $i))
+        (export "agent-host:plugin/agent@0.2.0" (instance $i)))"#;
+    refused(
+        &fixture,
+        wat::parse_str(twofold).unwrap(),
+        "`agent-host:plugin/agent@0.1.0` and `agent-host:plugin/agent@0.2.0`: make a component of \
+         each",
+    )
+    .await;
+    let hollow = r#"(component (component $c) (instance $i (instantiate $c))
+        (export "agent-host:plugin/trigger@0.2.0" (instance $i)))"#;
+    let hollow = fixture.runtime.load(wat::parse_str(hollow).unwrap()).await;
+    assert!(matches!(hollow, Err(LoadError::Incompatible(_))));
+}
+
+#[tokio::test]
 async fn an_unknown_import_is_refused_by_its_name() {
     let fixture = Fixture::new();
     refused(

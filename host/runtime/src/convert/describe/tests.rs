@@ -120,3 +120,72 @@ fn an_agent_needs_plain_names() {
     let Unacceptable(detail) = agent_description(forging).unwrap_err();
     assert!(!detail.contains('\n'), "{detail}");
 }
+
+fn trigger_saying(configuration: &str, occasions: &[&str]) -> trigger::Description {
+    trigger::Description {
+        id: "watch".into(),
+        summary: "Watches.".into(),
+        configuration: configuration.into(),
+        occasions: occasions.iter().map(ToString::to_string).collect(),
+        state_formats: vec![1],
+    }
+}
+
+#[test]
+fn a_trigger_names_its_occasions_and_the_schema_of_its_configuration() {
+    for (description, expected) in [
+        (trigger_saying("{}", &[]), "`occasions` are none; name some"),
+        (
+            trigger_saying("{}", &["clock", "gossip\n"]),
+            r"`occasions` has `gossip\n`, which is none of",
+        ),
+        (
+            trigger_saying(r#"{"type":"string"}"#, &["clock"]),
+            "`configuration` does not describe an object",
+        ),
+        (
+            trigger_saying(
+                &format!(r#"{{"title":"{}"}}"#, "a".repeat(70_000)),
+                &["clock"],
+            ),
+            "`configuration` is 70012 bytes long; 65536 at most",
+        ),
+    ] {
+        let Unacceptable(detail) = trigger_description(description).unwrap_err();
+        assert!(detail.contains(expected), "{detail}");
+    }
+    let described = trigger_description(trigger_saying("{}", &["clock", "files"])).unwrap();
+    assert_eq!(described.occasions, ["clock", "files"]);
+}
+
+fn connector_taking(intake: Vec<connector::Intake>, text_limit: u32) -> connector::Description {
+    connector::Description {
+        id: "chat".into(),
+        summary: "Talks.".into(),
+        configuration: r#"{"type":"object"}"#.into(),
+        intake,
+        text_limit,
+        buttons_max: 3,
+        edits: true,
+        typing: false,
+        idempotent: true,
+    }
+}
+
+#[test]
+fn a_connector_has_a_way_in_and_a_limit_that_can_be_kept() {
+    for (description, expected) in [
+        (connector_taking(Vec::new(), 4_096), "`intake` is empty"),
+        (
+            connector_taking(vec![connector::Intake::Polling], 10),
+            "`text-limit` is 10; 200 at least",
+        ),
+    ] {
+        let Unacceptable(detail) = connector_description(description).unwrap_err();
+        assert!(detail.contains(expected), "{detail}");
+    }
+    let polling = connector_taking(vec![connector::Intake::Polling], 4_096);
+    let described = connector_description(polling).unwrap();
+    assert_eq!(described.abilities.intake, [Intake::Polling]);
+    assert_eq!(described.abilities.buttons_max, 3);
+}

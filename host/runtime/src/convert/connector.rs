@@ -1,0 +1,163 @@
+//! Between the host and a connector: calls and messages there, batches and ids back.
+
+use crate::bindings::connector::exports::agent_host::plugin::connector;
+use crate::connector::VerifiedCall;
+use crate::convert::{Read, Reader, check_count, check_length, unacceptable};
+use crate::exports::Answered;
+use domain::connector::{
+    ATTACHMENT_BYTES_MAX, Attachment, BATCH_MESSAGES_MAX, Batch, Body, Choice, ConnectorFailure,
+    Incoming, Outgoing, SERVICE_ID_BYTES_MAX, Said, kept_reason,
+};
+use domain::time::Timestamp;
+
+/// The reason of a pause for which a component gives none.
+const LATER: &str = "it is to be tried again later";
+
+type Answer<T> = Read<Result<T, ConnectorFailure>>;
+
+/// Returns a call of the service as a connector reads it.
+pub(crate) fn guest_delivery(call: VerifiedCall) -> connector::Delivery {
+    let VerifiedCall {
+        headers,
+        query,
+        body,
+    } = call;
+    connector::Delivery {
+        headers,
+        query,
+        body,
+    }
+}
+
+/// Returns a message as a connector sends it.
+pub(crate) fn guest_outgoing(message: &Outgoing) -> connector::Outgoing {
+    let choice = |choice: &Choice| connector::Choice {
+        label: choice.label.clone(),
+        value: choice.value.clone(),
+    };
+    connector::Outgoing {
+        chat: message.chat.clone(),
+        body: match &message.body {
+            Body::Text(text) => connector::Body::Text(text.clone()),
+            Body::Question(text, choices) => {
+                let choices = choices.iter().map(choice).collect();
+                connector::Body::Question((text.clone(), choices))
+            }
+            Body::Typing => connector::Body::Typing,
+            Body::Edit { id, text } => connector::Body::Edit((id.clone(), text.clone())),
+        },
+        idempotency_key: message.idempotency_key.clone(),
+    }
+}
+
+/// Reads what a poll or a call of the service brought.
+pub(crate) fn batch(answered: Answered<connector::Batch>) -> Answer<Batch> {
+    answered.map_or_else(failure, |batch| Reader::default().batch(batch).map(Ok))
+}
+
+/// Reads the service's id of what was sent; empty where there is none.
+pub(crate) fn sent(answered: Answered<String>) -> Answer<String> {
+    let id = match answered {
+        Ok(id) => id,
+        Err(error) => return failure(error),
+    };
+    check_length("id", id.len(), SERVICE_ID_BYTES_MAX)?;
+    if id.chars().any(char::is_control) {
+        return unacceptable("id", "has a control character");
+    }
+    Ok(Ok(id))
+}
+
+/// Reads the bytes of a file.
+pub(crate) fn fetched(answered: Answered<Vec<u8>>) -> Answer<Vec<u8>> {
+    let file = match answered {
+        Ok(file) => file,
+        Err(error) => return failure(error),
+    };
+    let bytes_max = usize::try_from(ATTACHMENT_BYTES_MAX).unwrap_or(usize::MAX);
+    check_length("file", file.len(), bytes_max)?;
+    Ok(Ok(file))
+}
+
+fn failure<T>(error: connector::ConnectorError) -> Answer<T> {
+    let failure = match error {
+        connector::ConnectorError::Rejected(reason) => {
+            ConnectorFailure::Rejected(kept_reason(&reason))
+        }
+        connector::ConnectorError::Unauthorised(reason) => {
+            ConnectorFailure::Unauthorised(kept_reason(&reason))
+        }
+        connector::ConnectorError::RetryLater(ms) => ConnectorFailure::RetryLater {
+            after_ms: u64::from(ms),
+            reason: LATER.to_owned(),
+        },
+        connector::ConnectorError::Unknown(reason) => {
+            ConnectorFailure::Unknown(kept_reason(&reason))
+        }
+    };
+    Ok(Err(failure))
+}
+
+impl Reader {
+    fn batch(&mut self, batch: connector::Batch) -> Read<Batch> {
+        let connector::Batch {
+            messages,
+            cursor,
+            next_ms,
+            answer,
+        } = batch;
+        // Before each of them is looked at.
+        check_count("messages", messages.len(), BATCH_MESSAGES_MAX)?;
+        let batch = Batch {
+            messages: self.each("messages", messages, Self::incoming)?,
+            cursor,
+            next_ms,
+            answer,
+        };
+        match batch.check() {
+            Ok(()) => Ok(batch),
+            Err(bad) => unacceptable("batch", format_args!("cannot be taken: {bad}")),
+        }
+    }
+
+    fn incoming(&mut self, field: &str, message: connector::Incoming) -> Read<Incoming> {
+        let connector::Incoming {
+            id,
+            sender,
+            sender_name,
+            group,
+            chat,
+            said,
+            attachments,
+            sent_ms,
+        } = message;
+        let attachment = |file: connector::Attachment| Attachment {
+            name: file.name,
+            media_type: file.media_type,
+            handle: file.handle,
+            size: file.size,
+        };
+        let said = match said {
+            connector::Said::Text(text) => Said::Text {
+                text: self.text(field, text)?,
+            },
+            connector::Said::Button(value) => Said::Button { value },
+        };
+        let message = Incoming {
+            id,
+            sender,
+            sender_name,
+            group,
+            chat,
+            said,
+            attachments: attachments.into_iter().map(attachment).collect(),
+            sent_at: Timestamp(sent_ms),
+        };
+        message
+            .bounded()
+            .or_else(|bad| unacceptable(field, format_args!("cannot be taken: {bad}")))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,104 @@
+//! Tests of what a connector returns, and of its bounds.
+
+use super::*;
+use crate::convert::Unacceptable;
+
+fn incoming() -> connector::Incoming {
+    connector::Incoming {
+        id: "1".into(),
+        sender: "anna".into(),
+        sender_name: None,
+        group: None,
+        chat: "7".into(),
+        said: connector::Said::Text("hello".into()),
+        attachments: Vec::new(),
+        sent_ms: 5,
+    }
+}
+
+fn bringing(messages: Vec<connector::Incoming>) -> connector::Batch {
+    connector::Batch {
+        messages,
+        cursor: None,
+        next_ms: 1_000,
+        answer: None,
+    }
+}
+
+fn check<T: std::fmt::Debug>(read: Answer<T>, expected: &str) {
+    let Unacceptable(detail) = read.unwrap_err();
+    assert!(
+        detail.contains(expected),
+        "{detail} does not contain {expected}"
+    );
+}
+
+#[test]
+fn a_batch_is_bounded() {
+    check(
+        batch(Ok(bringing(vec![incoming(); 101]))),
+        "`messages` are 101; 100 at most",
+    );
+    let far = connector::Batch {
+        cursor: Some("c".repeat(4_097)),
+        ..bringing(Vec::new())
+    };
+    check(batch(Ok(far)), "4096");
+    let talkative = connector::Batch {
+        answer: Some("a".repeat(4_097)),
+        ..bringing(Vec::new())
+    };
+    check(batch(Ok(talkative)), "4096");
+}
+
+/// An id of the service's that steers a terminal or is endless is the component's fault.
+#[test]
+fn ids_are_short_and_plain() {
+    for id in [String::new(), "a\nb".to_owned(), "i".repeat(257)] {
+        let message = connector::Incoming {
+            id: id.clone(),
+            ..incoming()
+        };
+        check(batch(Ok(bringing(vec![message]))), "`messages[0]`");
+        if !id.is_empty() {
+            check(sent(Ok(id)), "`id`");
+        }
+    }
+    assert_eq!(sent(Ok(String::new())), Ok(Ok(String::new())));
+}
+
+/// People may write as much as they want: it does not stop the connector.
+#[test]
+fn a_message_that_is_too_long_is_taken_cut() {
+    let message = connector::Incoming {
+        said: connector::Said::Text("a".repeat(70_000)),
+        ..incoming()
+    };
+    let batch = batch(Ok(bringing(vec![message]))).unwrap().unwrap();
+    let Said::Text { text } = &batch.messages[0].said else {
+        panic!("it was words");
+    };
+    assert!((65_536..66_000).contains(&text.len()), "{}", text.len());
+}
+
+#[test]
+fn a_file_is_bounded() {
+    check(fetched(Ok(vec![0; (8 << 20) + 1])), "`file` is 8388609");
+    assert!(fetched(Ok(vec![0; 8 << 20])).is_ok());
+}
+
+#[test]
+fn a_connectors_own_error_is_a_result() {
+    assert_eq!(
+        sent(Err(connector::ConnectorError::RetryLater(5))),
+        Ok(Err(ConnectorFailure::RetryLater {
+            after_ms: 5,
+            reason: LATER.to_owned(),
+        }))
+    );
+    let endless = connector::ConnectorError::Rejected("r".repeat(5_000));
+    let Ok(Err(ConnectorFailure::Rejected(reason))) = sent(Err(endless)) else {
+        panic!("it was rejected");
+    };
+    assert_eq!(reason.len(), 1_024);
+}

@@ -1,0 +1,100 @@
+//! Firings: a trigger turns an occasion into messages, as pure as a step.
+
+use super::Runtime;
+use super::calling::{EndedCall, accepted, record_offence};
+use crate::call::{CallMeans, Purpose, TRIGGER_FIRE};
+use crate::component::{Component, Described, TriggerDescription};
+use crate::convert::trigger::{firing, guest_context, guest_occasion, guest_state};
+use crate::exports::World;
+use crate::host::audit_recorder::AuditRecorder;
+use crate::host::clock_and_randomness::ClockAndRandomness;
+use crate::host::filesystem::folders::Folders;
+use crate::host::http::WayOut;
+use crate::outcome::Outcome;
+use crate::run;
+use crate::trigger::{FireCall, Fired, Firing, TriggerError};
+use domain::grant::GuestLimits;
+use std::time::Duration;
+
+impl Runtime {
+    /// Has a trigger turn an occasion into messages. It reaches nothing: its clock stands still,
+    /// and its randomness follows from the seed, so that the same call has the same result.
+    ///
+    /// An occasion of a kind that it cannot deal with, and a state of a format that it cannot read,
+    /// are refused without asking it.
+    pub async fn fire(
+        &self,
+        component: &Component,
+        limits: &GuestLimits,
+        call: FireCall<'_>,
+    ) -> Fired {
+        let recorder = AuditRecorder::default();
+        let ended = self
+            .fire_recording(component, limits, &call, &recorder)
+            .await;
+        record_offence(component, &ended.outcome);
+        Fired {
+            outcome: ended.outcome,
+            usage: ended.usage,
+            logs: ended.logs,
+            decided: recorder.take(),
+        }
+    }
+
+    async fn fire_recording(
+        &self,
+        component: &Component,
+        limits: &GuestLimits,
+        call: &FireCall<'_>,
+        recorder: &AuditRecorder,
+    ) -> EndedCall<Result<Firing, TriggerError>> {
+        let (World::Trigger(exports), Described::Trigger(description)) =
+            (&*component.world, component.describes())
+        else {
+            let detail = format!("component {} is not a trigger", component.digest);
+            return self.not_run(Outcome::Faulted { detail });
+        };
+        if let Some(detail) = misfit(description, call) {
+            return self.not_run(Outcome::Refused { detail });
+        }
+        let _permit = match self.0.guests.admit(&component.gate, limits).await {
+            Ok(permit) => permit,
+            Err(refusal) => return self.turned_away(&refusal, TRIGGER_FIRE, recorder),
+        };
+        let means = CallMeans {
+            purpose: Purpose::Fire,
+            clock_and_randomness: ClockAndRandomness::frozen(call.now, call.seed),
+            folders: Folders::default(),
+            way_out: WayOut::default(),
+            recorder: recorder.clone(),
+        };
+        let mut store = self.store(means, limits);
+        let time = store.data().time();
+        let context = guest_context(call);
+        let state = call.state.map(guest_state);
+        let occasion = guest_occasion(call.occasion);
+        let guest = exports.fire(&mut store, &context, state.as_ref(), &occasion);
+        let ended = run::drive(&time, Duration::from_millis(limits.wall_ms_max), guest).await;
+        self.finish(&mut store, |state, logs| {
+            run::outcome(ended, state, &time, logs)
+                .and_then(|result| accepted(firing(result, &description.state_formats)))
+        })
+    }
+}
+
+/// Returns the reason why a component cannot be asked about an occasion; none if it can.
+fn misfit(description: &TriggerDescription, call: &FireCall<'_>) -> Option<String> {
+    let kind = call.occasion.kind();
+    if !description.occasions.iter().any(|known| known == kind) {
+        return Some(format!(
+            "`occasions` of the component are `{}`, and this one is of the kind `{kind}`",
+            description.occasions.join("`, `")
+        ));
+    }
+    let format = call.state?.format;
+    (!description.state_formats.contains(&format)).then(|| {
+        format!(
+            "`state-formats` of the component do not have {format}, in which the trigger's state is"
+        )
+    })
+}

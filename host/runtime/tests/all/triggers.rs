@@ -1,0 +1,240 @@
+//! Triggers: pure firings, stopped at their limits and taken within their bounds only.
+
+use crate::fixture::Fixture;
+use agent_host_runtime::{Component, FireCall, Fired, Firing, Outcome, TriggerError};
+use domain::digest::Digest;
+use domain::event::BoundaryVerdict;
+use domain::grant::GuestLimits;
+use domain::time::Timestamp;
+use domain::trigger::{Occasion, TriggerState};
+use serde_json::json;
+
+/// The time of every firing.
+const NOW: Timestamp = Timestamp(1_700_000_000_123);
+
+fn due() -> Occasion {
+    Occasion::Due {
+        due: Timestamp(1_700_000_000_000),
+        missed: 2,
+    }
+}
+
+/// Fires an occasion as `change` has it.
+async fn fire(
+    fixture: &Fixture,
+    trigger: &Component,
+    limits: GuestLimits,
+    change: impl for<'a> FnOnce(&mut FireCall<'a>),
+) -> Fired {
+    let name = "morning".parse().unwrap();
+    let configuration = json!({ "room": "kitchen" });
+    let occasion = due();
+    let mut call = FireCall {
+        trigger: &name,
+        now: NOW,
+        configuration: &configuration,
+        message: None,
+        state: None,
+        occasion: &occasion,
+        seed: Digest::of(b"seed"),
+    };
+    change(&mut call);
+    fixture.runtime.fire(trigger, &limits, call).await
+}
+
+/// Fires it with a message of the operator's.
+async fn told(fixture: &Fixture, trigger: &Component, message: &'static str) -> Fired {
+    let limits = GuestLimits::default();
+    fire(fixture, trigger, limits, |call| {
+        call.message = Some(message)
+    })
+    .await
+}
+
+#[track_caller]
+fn returned(fired: Fired) -> Firing {
+    match fired.outcome {
+        Outcome::Returned(Ok(firing)) => firing,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn a_trigger_hears_the_occasion_and_what_the_operator_wrote() {
+    let fixture = Fixture::new();
+    let trigger = fixture.load("rogue-trigger").await;
+    let firing = returned(fire(&fixture, &trigger, GuestLimits::default(), |_| ()).await);
+    let text = &firing.messages[0].text;
+    for heard in [
+        r#"trigger: "morning""#,
+        "1700000000123",
+        r#"{\"room\":\"kitchen\"}"#,
+        "message: None",
+        "1700000000000",
+        "missed: 2",
+    ] {
+        assert!(text.contains(heard), "{text} does not contain {heard}");
+    }
+    assert_eq!((firing.state, firing.done), (None, false));
+    assert_eq!(trigger.wit_version(), "0.2.0");
+}
+
+#[tokio::test]
+async fn a_firing_over_a_bound_is_not_taken_and_the_bound_is_named() {
+    let fixture = Fixture::new();
+    let trigger = fixture.load("rogue-trigger").await;
+    for (attack, expected) in [
+        ("many", "`messages` are 101; 100 at most"),
+        ("long", "`messages[0].content` is 65537 bytes long"),
+        ("heavy", "`messages` is 1114112 bytes long"),
+        ("silent", "`messages[0].content` says nothing"),
+        ("elsewhere", "`messages[0].target` names no target"),
+        ("forge", "`messages[0].idempotency-key` has a control"),
+        ("hoard", "`state.bytes` is 65537 bytes long"),
+        ("foreign", "`state.format` is 2"),
+    ] {
+        match told(&fixture, &trigger, attack).await.outcome {
+            Outcome::Refused { detail } => assert!(detail.contains(expected), "{detail}"),
+            other => panic!("{attack}: {other:?}"),
+        }
+    }
+    let storm = returned(told(&fixture, &trigger, "storm").await);
+    assert_eq!(storm.messages.len(), 100);
+}
+
+#[tokio::test]
+async fn a_trigger_that_does_not_stop_is_stopped_and_it_is_on_record() {
+    let fixture = Fixture::new();
+    let trigger = fixture.load("rogue-trigger").await;
+    let limits = GuestLimits {
+        cpu_ms_max: 50,
+        ..GuestLimits::default()
+    };
+    let fired = fire(&fixture, &trigger, limits, |call| {
+        call.message = Some("spin")
+    })
+    .await;
+    assert_eq!(fired.outcome, Outcome::OutOfCpu);
+    let [decision] = &fired.decided.decisions[..] else {
+        panic!("{:?}", fired.decided);
+    };
+    assert_eq!(
+        (
+            decision.capability.as_str(),
+            decision.verdict,
+            decision.detail.as_str()
+        ),
+        ("triggers.fire", BoundaryVerdict::Limited, "cpuMsMax")
+    );
+    let trapped = told(&fixture, &trigger, "trap").await.outcome;
+    assert!(
+        matches!(&trapped, Outcome::Trapped { message, .. } if message.contains("gives up")),
+        "{trapped:?}"
+    );
+    assert_eq!(fixture.runtime.stats().in_flight, 0);
+}
+
+/// Its clock stands still, its randomness follows from the seed, and there is nothing else.
+#[tokio::test]
+async fn the_same_firing_has_the_same_result_and_reaches_nothing() {
+    let fixture = Fixture::new();
+    let trigger = fixture.load("rogue-trigger").await;
+    let first = returned(told(&fixture, &trigger, "sense").await);
+    assert_eq!(first, returned(told(&fixture, &trigger, "sense").await));
+    let text = &first.messages[0].text;
+    assert!(
+        text.starts_with("1700000000.123s ") && text.ends_with(" false 0"),
+        "{text}"
+    );
+    let otherwise = fire(&fixture, &trigger, GuestLimits::default(), |call| {
+        call.message = Some("sense");
+        call.seed = Digest::of(b"another seed");
+    });
+    assert_ne!(first, returned(otherwise.await));
+}
+
+#[tokio::test]
+async fn what_a_trigger_keeps_comes_back_unless_it_cannot_read_it() {
+    let fixture = Fixture::new();
+    let trigger = fixture.load("rogue-trigger").await;
+    let first = returned(told(&fixture, &trigger, "count").await);
+    let kept = first.state.unwrap();
+    assert_eq!(kept.bytes, b"x");
+    let name = "morning".parse().unwrap();
+    let configuration = json!({});
+    let occasion = due();
+    let mut call = FireCall {
+        trigger: &name,
+        now: NOW,
+        configuration: &configuration,
+        message: Some("count"),
+        state: Some(&kept),
+        occasion: &occasion,
+        seed: Digest::of(b"seed"),
+    };
+    let limits = GuestLimits::default();
+    let second = returned(fixture.runtime.fire(&trigger, &limits, call).await);
+    assert_eq!(second.state.unwrap().bytes, b"xx");
+    let foreign = TriggerState {
+        format: 9,
+        bytes: Vec::new(),
+    };
+    call.state = Some(&foreign);
+    let fired = fixture.runtime.fire(&trigger, &limits, call).await;
+    match fired.outcome {
+        Outcome::Refused { detail } => assert!(detail.contains("do not have 9"), "{detail}"),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn a_triggers_own_errors_are_results() {
+    let fixture = Fixture::new();
+    let trigger = fixture.load("rogue-trigger").await;
+    for (message, expected) in [
+        ("reject", TriggerError::Rejected("no".to_owned())),
+        ("later", TriggerError::RetryLater(5_000)),
+    ] {
+        let fired = told(&fixture, &trigger, message).await;
+        assert_eq!(fired.outcome, Outcome::Returned(Err(expected)));
+    }
+    let tools = fixture.load("echo").await;
+    let fired = told(&fixture, &tools, "reject").await;
+    assert!(matches!(fired.outcome, Outcome::Faulted { .. }));
+}
+
+/// A trigger of the first version of the interface hears what that version can express.
+#[tokio::test]
+async fn a_trigger_of_0_1_0_is_served() {
+    let fixture = Fixture::new();
+    let trigger = fixture.load("older-trigger").await;
+    assert_eq!(trigger.wit_version(), "0.1.0");
+    let firing = returned(fire(&fixture, &trigger, GuestLimits::default(), |_| ()).await);
+    let message = &firing.messages[0];
+    assert_eq!(
+        (message.text.as_str(), message.key.as_deref()),
+        ("due at 1700000000000, told at 1700000000123", Some("once"))
+    );
+    assert_eq!(firing.state.unwrap().bytes, b"kept");
+    let heartbeat = Occasion::Heartbeat {
+        due: NOW,
+        checklist: None,
+    };
+    let name = "morning".parse().unwrap();
+    let configuration = json!({});
+    let call = FireCall {
+        trigger: &name,
+        now: NOW,
+        configuration: &configuration,
+        message: None,
+        state: None,
+        occasion: &heartbeat,
+        seed: Digest::of(b"seed"),
+    };
+    let limits = GuestLimits::default();
+    let fired = fixture.runtime.fire(&trigger, &limits, call).await;
+    match fired.outcome {
+        Outcome::Refused { detail } => assert!(detail.contains("`heartbeat`"), "{detail}"),
+        other => panic!("{other:?}"),
+    }
+}
