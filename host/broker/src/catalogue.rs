@@ -14,6 +14,7 @@ use domain::persona::{Persona, PersonaId};
 use domain::skill::{self, Offer, SkillFolder, SkillSet};
 use domain::talk;
 use domain::tool::ToolDefinition;
+use domain::trigger;
 use domain::user::UserId;
 use runtime::Described;
 use std::collections::{BTreeMap, BTreeSet};
@@ -223,6 +224,7 @@ impl Catalogue {
                         || talk::NAMES.contains(&tool.name.as_str())
                         || memory::NAMES.contains(&tool.name.as_str())
                         || panels::NAMES.contains(&tool.name.as_str())
+                        || trigger::OWN_TOOLS.contains(&tool.name.as_str())
                         || tool.name == skill::BASH
                     {
                         return Err(Misfit::ToolOfTheHost {
@@ -460,7 +462,7 @@ impl Catalogue {
         let own = self.entries.get(&definition.component).and_then(|entry| {
             match entry.component.describes() {
                 Described::Agent(description) => Some(description.id.clone()),
-                Described::Tools(_) => None,
+                Described::Tools(_) | Described::Trigger(_) | Described::Connector(_) => None,
             }
         });
         definition
@@ -541,6 +543,20 @@ impl Catalogue {
     /// Returns the schemas of a tool of a component, for its arguments and its results.
     pub(crate) fn tool_schemas(&self, name: &str) -> Option<&ToolSchemas> {
         self.tool_schemas.get(name)
+    }
+
+    /// Returns the faults of a configuration by the schema of its component, each with its place;
+    /// none when it fits.
+    ///
+    /// # Errors
+    /// It could not be compared in time.
+    pub async fn complaints(
+        &self,
+        schema: &serde_json::Value,
+        configuration: serde_json::Value,
+    ) -> Result<Option<String>, String> {
+        let judged = self.schemas.judge(schema, configuration).await;
+        judged.map_err(|given_up| given_up.to_string())
     }
 
     /// Returns the service that compiles schemas and compares documents with them.

@@ -6,6 +6,7 @@
 //!   `command/error.rs`, `command/driver_answer.rs`
 //! - messages that arrive: `command/messages.rs`
 //! - messages to a turn, a session, an agent, a persona or nobody: `command/route.rs`
+//! - words that a trigger or a connector brings: `command/arrival.rs`, `command/arriving.rs`
 //! - a message to all agents that a user talks with: `command/posting.rs`
 //! - addresses of such messages: `command/address.rs`
 //! - a chat that begins with its first message: `command/beginning.rs`
@@ -42,6 +43,8 @@
 mod address;
 mod agents;
 mod archiving;
+mod arrival;
+mod arriving;
 mod assignments;
 mod awaiting;
 mod beginning;
@@ -93,6 +96,7 @@ mod turn_report;
 pub use address::Address;
 pub(crate) use agents::Whom;
 pub use agents::{Setup, Template};
+pub use arriving::{Arriving, Isolated};
 pub use awaiting::TurnOutcome;
 pub use broker::Broker;
 pub use configuration::{RefusedReload, Reload, Reloaded};

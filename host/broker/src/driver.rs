@@ -35,6 +35,7 @@
 //! - delegations that wait for room: `driver/held.rs`
 //! - compaction: `driver/compacting.rs`; cuts of prompts during a run: `driver/cutting.rs`
 //! - panels of the user's clients: `driver/panels.rs`
+//! - triggers that an agent sets itself: `driver/triggers.rs`
 //! - the summary of what a user did with another agent: `driver/bringing_back.rs`
 //! - notes, and reading a session into them: `driver/memory.rs`, `driver/reading.rs`
 //! - events of structured sessions: `driver/session_events.rs`
@@ -57,12 +58,14 @@ mod compacting;
 mod context;
 mod cutting;
 mod deliver;
+mod deliveries;
 mod driving;
 mod end;
 pub(crate) mod error;
 mod fold;
 mod frozen;
 mod handover;
+mod hearers;
 mod held;
 mod hinting;
 mod late_replies;
@@ -88,6 +91,7 @@ mod step;
 mod stuck;
 mod talk;
 mod ticket;
+mod triggers;
 mod unstorable;
 
 pub(crate) use crate::driver::budget::drawn_by_work;

@@ -83,14 +83,14 @@ pub use catalogue::{Catalogue, Entry, LeftOutDefinition, Misfit};
 pub use clock::{Clock, ClockState};
 pub use come_back::Returned;
 pub use command::{
-    Address, AgentSessions, AgentView, AttachExternal, Attached, Below, Broker, By, CallReport,
-    Cancelled, CreateAgent, DIFF_TURNS_MAX, Error, ExternalPost, Fork, Gone, ImportSession,
-    Imported, ImportedSession, InputReceipt, InputView, IssuedKey, KeysOf, MakeDefinition, Meant,
-    NewSession, Other, PathEntry, PathFilter, PostMessage, PostOutcome, PostRouted, PostToAll,
-    PostedTo, PromptPart, PurgeOf, QueueSaid, Reading, RefusedReload, Reload, Reloaded, Respond,
-    Routed, RoutedReceipt, SessionIds, SessionNumbers, SessionView, SessionsByAgent, Setup, Switch,
-    Switched, TRANSCRIPT_BYTES_MAX, Target, TaskList, TaskQuery, Template, TurnFailure,
-    TurnOutcome, TurnReport, UploadFile, WaitingInputs, WantedNotes,
+    Address, AgentSessions, AgentView, Arriving, AttachExternal, Attached, Below, Broker, By,
+    CallReport, Cancelled, CreateAgent, DIFF_TURNS_MAX, Error, ExternalPost, Fork, Gone,
+    ImportSession, Imported, ImportedSession, InputReceipt, InputView, Isolated, IssuedKey, KeysOf,
+    MakeDefinition, Meant, NewSession, Other, PathEntry, PathFilter, PostMessage, PostOutcome,
+    PostRouted, PostToAll, PostedTo, PromptPart, PurgeOf, QueueSaid, Reading, RefusedReload,
+    Reload, Reloaded, Respond, Routed, RoutedReceipt, SessionIds, SessionNumbers, SessionView,
+    SessionsByAgent, Setup, Switch, Switched, TRANSCRIPT_BYTES_MAX, Target, TaskList, TaskQuery,
+    Template, TurnFailure, TurnOutcome, TurnReport, UploadFile, WaitingInputs, WantedNotes,
 };
 pub use core::{Limits, Stats, UserLimits};
 pub use live::{Frame, Joined, Live, SharedText, Show};

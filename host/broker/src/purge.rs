@@ -76,7 +76,7 @@ async fn finish_interrupted(
     let agent = match stream {
         Stream::Agent(agent) => Some(agent),
         Stream::Session(session) => core.store.session(session).await?.map(|row| row.agent),
-        Stream::Run(_) | Stream::Host => None,
+        Stream::Run(_) | Stream::Trigger(_) | Stream::Connector(_) | Stream::Host => None,
     };
     if let Some(agent) = agent {
         let root = Stream::Agent(core.store.root(agent).await?);
@@ -252,7 +252,9 @@ pub(crate) async fn finish(
     match stream {
         Stream::Session(session) => purge_session(core, session, request).await,
         Stream::Agent(agent) => purge_agent(core, agent, request).await,
-        Stream::Run(_) | Stream::Host => Err(busy("only sessions and agents are purged").into()),
+        Stream::Run(_) | Stream::Trigger(_) | Stream::Connector(_) | Stream::Host => {
+            Err(busy("only sessions and agents are purged").into())
+        }
     }
 }
 

@@ -25,6 +25,7 @@ use domain::panels;
 use domain::skill::SkillSet;
 use domain::talk::{self, Reachable};
 use domain::tool::ToolDefinition;
+use domain::trigger;
 use domain::user::UserId;
 use kept::Kept;
 use offered::{Offered, Tooling};
@@ -256,8 +257,8 @@ impl ResolvedConfigs {
         Ok(Some(resolved))
     }
 
-    /// Returns the tools that the host builds itself: those of the memory, and those that lead to
-    /// agents where there are such.
+    /// Returns the tools that the host builds itself: those of the memory, panels and triggers,
+    /// and those that lead to agents where there are such.
     pub(crate) fn own_tools(&self) -> impl Iterator<Item = ToolDefinition> {
         let delegate = (!self.delegates.is_empty()).then(|| delegate::definition(&self.delegates));
         let others: Vec<Reachable<'_>> = self
@@ -278,6 +279,7 @@ impl ResolvedConfigs {
             .chain(talk)
             .chain(memory::definitions(true))
             .chain(panels::definitions())
+            .chain(trigger::trigger_tools())
     }
 
     /// Returns the grant of a component, as the ledger names it.

@@ -5,6 +5,7 @@
 //! without the words that it was begun for.
 
 use super::agents::making;
+use super::arriving;
 use super::guards::allowed;
 use super::messages::Remembered;
 use super::queue::Configured;
@@ -15,9 +16,9 @@ use crate::catalogue::CHAT;
 use crate::core::fresh;
 use crate::journal::Context;
 use crate::refusals::{agent_not_found, changing, queue_full};
-use domain::event::{AgentCreated, Event, InputAccepted, QueueConfigured, SessionOpened, Source};
+use domain::event::{AgentCreated, Event, InputAccepted, QueueConfigured, SessionOpened};
 use domain::id::{AgentId, InputId, SessionId, Stream, TurnId};
-use domain::message::{Draft, Role, text_of};
+use domain::message::text_of;
 use domain::persona::PersonaId;
 use domain::queue::{Arriving, Condition, Directive, Overflow, Queue, QueueOverride, WaitKind};
 use domain::refusal::RefusalKind;
@@ -39,8 +40,9 @@ pub(super) struct Beginning {
     pub(super) name: Option<String>,
     /// The reason for a new session, for people.
     pub(super) why: String,
-    /// The chat that the words would go to. It must still be absent when this one is begun.
-    pub(super) absent: ChatWith,
+    /// The chat that the words would go to. It must still be absent when this one is begun. None
+    /// for words that begin a chat of their own.
+    pub(super) absent: Option<ChatWith>,
 }
 
 /// The first content of a new chat.
@@ -74,20 +76,20 @@ impl First {
         }
     }
 
-    fn event(&self, command: &PostRouted, session: SessionId, now: Timestamp) -> Event {
+    fn event(
+        &self,
+        command: &PostRouted,
+        arriving: Option<&arriving::Arriving>,
+        session: SessionId,
+        now: Timestamp,
+    ) -> Event {
         match self {
             Self::Words(input, kind) => Event::InputAccepted(InputAccepted {
                 input: *input,
                 session,
-                source: Source::Api,
+                source: arriving::source(arriving),
                 user_id: Some(command.user.clone()),
-                message: Some(Draft {
-                    role: Role::User,
-                    parts: command.content.clone(),
-                    origin: "api".into(),
-                    untrusted: false,
-                    answers: None,
-                }),
+                message: Some(arriving::draft(arriving, command.content.clone())),
                 model: command.model.clone(),
                 waits_for: (*kind != WaitKind::Steer).then(|| kind.clone()),
                 priority: command.priority,
@@ -130,6 +132,7 @@ impl Broker {
             session,
             first: &first,
             noted,
+            arriving: routing.arriving,
         };
         let mut commit = opening(command, beginning, new, now);
         commit.guards.extend(self.may_open(&command.user, now));
@@ -218,6 +221,8 @@ struct NewChat<'a> {
     first: &'a First,
     /// The event by which it notes where its user comes from, if they switch to it.
     noted: Option<Event>,
+    /// The provenance of its first content; none for words of a caller of the API.
+    arriving: Option<&'a arriving::Arriving>,
 }
 
 /// Returns the commit that opens a chat with its first content.
@@ -226,6 +231,7 @@ fn opening(command: &PostRouted, beginning: Beginning, new: NewChat<'_>, now: Ti
         session,
         first,
         noted,
+        arriving,
     } = new;
     let agent = beginning.agent;
     let user = &command.user;
@@ -238,7 +244,7 @@ fn opening(command: &PostRouted, beginning: Beginning, new: NewChat<'_>, now: Ti
         head: beginning.head.map(|(turn, _)| turn),
         persona: beginning.persona,
         model: None,
-        started_by: format!("user:{user}"),
+        started_by: arriving::started_by(arriving, user),
         user_id: user.clone(),
         config: None,
         time: now,
@@ -249,7 +255,7 @@ fn opening(command: &PostRouted, beginning: Beginning, new: NewChat<'_>, now: Ti
         First::Words(input, _) => context.following(Some(*input)),
         First::Queue(_) => context,
     };
-    let content = [first.event(command, session, now)];
+    let content = [first.event(command, arriving, session, now)];
     let mut events = vec![opened];
     events.extend(context.events(noted.into_iter().chain(content)));
     let commit = match beginning.made {
@@ -261,12 +267,14 @@ fn opening(command: &PostRouted, beginning: Beginning, new: NewChat<'_>, now: Ti
     let shown = beginning
         .head
         .map(|(turn, session)| Guard::Session(SessionGuard::Shows { session, turn }));
-    let mut commit = commit
-        .guard(UserGuard::NoChat {
+    let absent = beginning.absent.map(|with| {
+        Guard::User(UserGuard::NoChat {
             user: user.clone(),
-            with: beginning.absent,
+            with,
         })
-        .append(Stream::Session(session), Expected::New, events);
+    });
+    let mut commit = commit.append(Stream::Session(session), Expected::New, events);
+    commit.guards.extend(absent);
     commit.guards.extend(shown);
     commit
 }

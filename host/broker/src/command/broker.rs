@@ -1,12 +1,15 @@
 //! The broker itself, which all commands are given to.
 
+use super::Error;
 use crate::boxed::boxed;
 use crate::catalogue::Catalogue;
 use crate::clock::{Clock, ClockState};
 use crate::core::{Core, Stats};
 use crate::live::Live;
+use crate::refusals::busy;
 use crate::telemetry::Listener;
 use domain::telemetry::TelemetryFilter;
+use serde_json::Value;
 use std::sync::Arc;
 use store::Store;
 use tokio::sync::watch;
@@ -78,6 +81,21 @@ impl Broker {
     pub fn listen(&self, filter: TelemetryFilter, content: bool) -> Listener {
         let from = *self.core.store.durable().borrow();
         self.core.telemetry.listen(from, filter, content)
+    }
+
+    /// Returns the faults of a document by a JSON Schema that is used once, each with its place;
+    /// none when it fits.
+    ///
+    /// # Errors
+    /// It could not be compared in time.
+    #[boxed]
+    pub async fn complaints(
+        &self,
+        schema: &Value,
+        document: Value,
+    ) -> Result<Option<String>, Error> {
+        let judged = self.core.schemas.judge(schema, document).await;
+        judged.map_err(|given_up| busy(&given_up.to_string()).into())
     }
 
     /// Returns the feed of ephemeral frames.

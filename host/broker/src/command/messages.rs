@@ -5,6 +5,7 @@
 //! rests on the queue as it was read, which a guard of the commit keeps.
 
 use super::agents::invalid;
+use super::arriving;
 use super::once::Once;
 use super::queue::QueueChange;
 use super::route::Route;
@@ -20,10 +21,10 @@ use crate::refusals::{
     too_large,
 };
 use domain::delegate::Priority;
-use domain::event::{Event, InputAccepted, InputsDropped, Source};
+use domain::event::{Event, InputAccepted, InputsDropped};
 use domain::id::{InputId, Stream};
 use domain::limits::{INPUT_BYTES_MAX, WAITING_INPUTS_MAX};
-use domain::message::{Draft, Part, Role, text_of};
+use domain::message::{Part, text_of};
 use domain::message_labels::MessageLabels;
 use domain::queue::{
     Admission, Arriving, Condition, Directive, Mode, QueueOverride, QueueSettings, WaitKind,
@@ -140,6 +141,7 @@ impl Broker {
             request: request.as_ref(),
             route: None,
             noted: None,
+            arriving: None,
             labels,
             limits: Vec::new(),
         };
@@ -338,6 +340,8 @@ pub(super) struct Accepting<'a> {
     pub(super) route: Option<Route>,
     /// The event by which its session notes where the sender comes from, if they switch to it.
     pub(super) noted: Option<Event>,
+    /// Its provenance; none for one of a caller of the API.
+    pub(super) arriving: Option<&'a arriving::Arriving>,
     /// Labels that the sender put on the message.
     pub(super) labels: MessageLabels,
     /// The guards of the session's limits, once they were looked up.
@@ -422,19 +426,12 @@ impl Accepting<'_> {
 
     /// Returns the event of the acceptance.
     fn event(&self, content: Vec<Part>, kind: &WaitKind, now: Timestamp) -> Event {
-        let message = Draft {
-            role: Role::User,
-            parts: content,
-            origin: "api".into(),
-            untrusted: false,
-            answers: None,
-        };
         Event::InputAccepted(InputAccepted {
             input: self.input,
             session: self.to.session,
-            source: Source::Api,
+            source: arriving::source(self.arriving),
             user_id: Some(self.command.user.clone()),
-            message: Some(message),
+            message: Some(arriving::draft(self.arriving, content)),
             model: self.command.model.clone(),
             waits_for: (*kind != WaitKind::Steer).then(|| kind.clone()),
             priority: self.command.priority,

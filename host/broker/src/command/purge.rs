@@ -104,7 +104,7 @@ impl Broker {
                         }
                     }
                     Stream::Agent(agent) => begin_agent(&core, agent).await?,
-                    Stream::Run(_) | Stream::Host => {}
+                    Stream::Run(_) | Stream::Trigger(_) | Stream::Connector(_) | Stream::Host => {}
                 }
                 finish(&core, stream, request.as_ref()).await
             };

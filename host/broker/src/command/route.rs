@@ -8,6 +8,7 @@
 //! as well, and the key of the request: see [`super::beginning`].
 
 use super::agents::Whom;
+use super::arriving::Arriving;
 use super::beginning::Beginning;
 use super::came_from::Leaving;
 use super::messages::{Accepting, Remembered, asked, check_labels, directive, with_wishes};
@@ -121,6 +122,8 @@ pub(super) struct Routing<'a> {
     pub(super) request: Option<&'a Request>,
     /// The session that their user leaves with them, if they switch from one.
     pub(super) leaving: Option<Leaving>,
+    /// Their provenance; none for words of a caller of the API.
+    pub(super) arriving: Option<&'a Arriving>,
 }
 
 /// The remembered answer to a routed request.
@@ -132,7 +135,7 @@ pub(super) enum Answered {
 }
 
 /// The result of looking for a destination.
-enum FoundDestination {
+pub(super) enum FoundDestination {
     There(Route),
     ToBegin(Box<Beginning>),
     Several(Vec<Meant>),
@@ -169,6 +172,7 @@ impl Broker {
             directive,
             request: request.as_ref(),
             leaving: None,
+            arriving: None,
         };
         let act = self.route(command, routing);
         match self.once(request.as_ref(), act).await? {
@@ -200,10 +204,7 @@ impl Broker {
     ) -> Result<Routed, Error> {
         let mut gone: Option<Refusal> = None;
         for _ in 0..TRIES_MAX {
-            match self
-                .find_destination(&command.user, &command.to, &text_of(&command.content))
-                .await?
-            {
+            match self.destination(&command, routing).await? {
                 FoundDestination::Several(several) => match gone {
                     None => return Ok(Routed::Unclear(several)),
                     // A repeat whose first request has landed is answered like that one.
@@ -280,6 +281,7 @@ impl Broker {
                 request,
                 route,
                 noted,
+                arriving: routing.arriving,
                 labels,
                 limits: Vec::new(),
             };
@@ -344,6 +346,22 @@ impl Broker {
             .filter(|persona| persona.admits(user))
             .cloned()
             .collect()
+    }
+
+    /// Returns where words go. Those that begin a session of their own go nowhere else.
+    async fn destination(
+        &self,
+        command: &PostRouted,
+        routing: Routing<'_>,
+    ) -> Result<FoundDestination, Error> {
+        let text = text_of(&command.content);
+        let found = self
+            .find_destination(&command.user, &command.to, &text)
+            .await?;
+        match routing.arriving.and_then(|it| it.isolated.as_ref()) {
+            Some(isolated) => self.apart(&command.to, found, isolated).await,
+            None => Ok(found),
+        }
     }
 
     async fn find_destination(
@@ -429,7 +447,7 @@ impl Broker {
             self.persona_of(user, persona)?;
         }
         let why = "no session of yours is at that turn: this one was forked from it".to_owned();
-        let absent = ChatWith::Turn(turn);
+        let absent = Some(ChatWith::Turn(turn));
         let head = Some((turn, session));
         Ok(FoundDestination::ToBegin(Box::new(Beginning {
             agent,
@@ -452,7 +470,7 @@ impl Broker {
             return Ok(FoundDestination::there(agent, session, why));
         }
         let why = "you had no chat with that agent".to_owned();
-        let absent = ChatWith::Agent(agent);
+        let absent = Some(ChatWith::Agent(agent));
         Ok(FoundDestination::ToBegin(Box::new(Beginning {
             agent,
             made,
@@ -476,7 +494,7 @@ impl Broker {
         let (agent, made) = found.map_err(|error| naming(error, "/to/persona"))?;
         let name = Some(persona.display_name.clone());
         let why = "you had no session with that persona".to_owned();
-        let absent = ChatWith::Persona(id.clone());
+        let absent = Some(ChatWith::Persona(id.clone()));
         Ok(FoundDestination::ToBegin(Box::new(Beginning {
             agent,
             made,

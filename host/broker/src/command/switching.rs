@@ -172,6 +172,7 @@ impl Broker {
             directive: None,
             request,
             leaving: Some(leaving),
+            arriving: None,
         };
         switched_with(self.route(command, routing).await?)
     }

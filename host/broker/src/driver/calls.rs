@@ -26,6 +26,7 @@ use domain::skill;
 use domain::step::{Call, Dispatch, OperationOutcome};
 use domain::talk;
 use domain::tool::{EffectClass, ToolDefinition};
+use domain::trigger;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 use store::InputState;
@@ -134,6 +135,9 @@ impl SessionContext {
             delegate::NAME => self.resolve_delegate(scope, arguments, sent).await,
             _ if hands_over(name) => self.resolve_talk(scope, name, parsed, sent).await,
             _ if panels::NAMES.contains(&name) => self.resolve_panels(scope, name, &parsed).await,
+            _ if trigger::OWN_TOOLS.contains(&name) => {
+                self.resolve_triggers(scope, name, parsed, sent).await
+            }
             _ => self.resolve_memory(scope, name, parsed, sent).await,
         }
     }
@@ -463,7 +467,10 @@ struct OwnCall<'a> {
 
 /// Returns whether a tool is the host's own.
 fn is_own(tool: &str) -> bool {
-    hands_over(tool) || memory::NAMES.contains(&tool) || panels::NAMES.contains(&tool)
+    hands_over(tool)
+        || memory::NAMES.contains(&tool)
+        || panels::NAMES.contains(&tool)
+        || trigger::OWN_TOOLS.contains(&tool)
 }
 
 /// Returns whether calls of a tool become work of another agent.

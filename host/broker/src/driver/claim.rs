@@ -97,7 +97,7 @@ impl Driver {
         let with = self.context.with_sections(to_section, &mut self.sectioned);
         let begun = Box::pin(with).await;
         self.phase = Phase::starting(Starting {
-            driving: Driving::new(begun.run, begun.entries),
+            driving: Driving::new(begun.run, begun.entries).heard_by(&inputs),
             inputs,
             agent: Some(agent),
             overrides,
@@ -367,7 +367,12 @@ impl Begun {
         let reply_to = match inputs.first().map(|input| &input.source) {
             Some(Source::Dispatch { reply_to, .. }) => *reply_to,
             Some(
-                Source::Api | Source::Opening | Source::LateReply { .. } | Source::Reminder { .. },
+                Source::Api
+                | Source::Trigger { .. }
+                | Source::Connector { .. }
+                | Source::Opening
+                | Source::LateReply { .. }
+                | Source::Reminder { .. },
             )
             | None => None,
         };

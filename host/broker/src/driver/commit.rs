@@ -137,6 +137,7 @@ impl Driver {
                 add_session_events(&mut commit, driving, plan.time, after)?;
             }
             self.add_snapshot(&mut commit, &run, ends);
+            self.add_deliveries(&mut commit).await?;
             store::point("broker.commit.before");
             match self.commit(commit).await {
                 Ok(committed) => {

@@ -1,10 +1,11 @@
 //! A run that is being driven: its cached fold, its work under way, and outcomes not recorded yet.
 
+use super::hearers::Hearers;
 use crate::journal::Context;
 use crate::performance::busy::Busy;
 use crate::performance::result::{CommitExtras, Thread, WantedCall};
 use crate::performance::stopwatch::Stopwatch;
-use domain::event::Event;
+use domain::event::{Event, InputAccepted};
 use domain::id::{OperationId, RunId, Stream};
 use domain::operation::{Continuation, Settlement};
 use domain::run::Run;
@@ -53,6 +54,8 @@ pub(crate) struct Driving {
     pub(crate) thread: OnceLock<Arc<Thread>>,
     /// The sections of its prompts, once a model was asked, if they are not large.
     pub(crate) sections: Arc<OnceLock<Vec<Section>>>,
+    /// The people outside who hear of it.
+    pub(crate) hearers: Hearers,
 }
 
 impl Driving {
@@ -75,6 +78,15 @@ impl Driving {
             thread_tokens: OnceLock::new(),
             thread: OnceLock::new(),
             sections: Arc::default(),
+            hearers: Hearers::default(),
+        }
+    }
+
+    /// Returns the same run with the hearers of these inputs, with which it begins.
+    pub(super) fn heard_by(self, inputs: &[InputAccepted]) -> Self {
+        Self {
+            hearers: Hearers::of(inputs),
+            ..self
         }
     }
 

@@ -161,6 +161,7 @@ impl Driver {
             );
         }
         wake.extend(run.open.values().filter_map(|open| open.operation.child()));
+        self.add_deliveries(&mut commit).await?;
         store::point("broker.end.before");
         self.commit(commit).await?;
         self.context.wake(wake);

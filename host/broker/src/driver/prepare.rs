@@ -160,7 +160,7 @@ impl SessionContext {
         }
         let accepts = |format: u32| match current.component.describes() {
             Described::Agent(description) => description.memo_formats.contains(&format),
-            Described::Tools(_) => false,
+            Described::Tools(_) | Described::Trigger(_) | Described::Connector(_) => false,
         };
         if current.component.digest() == run.component
             || run.memo.as_ref().is_none_or(|memo| accepts(memo.format))

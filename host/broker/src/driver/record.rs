@@ -174,6 +174,7 @@ impl Driver {
         }
         commit.blobs = extras.blobs;
         commit.key = by_client.key;
+        self.add_deliveries(&mut commit).await?;
         store::point("broker.settle.before");
         let committed = self.commit(commit).await?;
         store::point("broker.settle.after");
@@ -407,6 +408,8 @@ impl Driver {
                 time: now,
             };
             events.push(context.event(Event::InputDead(dead)));
+            self.context
+                .add_dead_letter(&mut commit, accepted, &context);
             commit = commit.guard(QueueGuard::InputWaiting(input));
             // A caller that waits for the input is told, and does not wait until its time is up.
             if let Some((caller, operation)) = waiting_for(self.context.store(), accepted).await? {

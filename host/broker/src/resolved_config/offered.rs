@@ -14,6 +14,7 @@ use domain::panels;
 use domain::skill::{self, Offer, SkillSet};
 use domain::talk::{self, Reachable};
 use domain::tool::ToolDefinition;
+use domain::trigger;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
@@ -133,6 +134,10 @@ impl Offered<'_> {
         let of_memory = memory::definitions(deep)
             .into_iter()
             .filter(|tool| memory::is_listed(allowlist, &tool.name));
+        let of_triggers = trigger::trigger_tools()
+            .into_iter()
+            .filter(|_| trigger::are_triggers_granted(caller.agent.capability_allowlist.as_ref()))
+            .filter(|_| caller.may_have(trigger::TRIGGERS_WRITE).is_ok());
         let mut tools: Vec<ToolDefinition> = self
             .tooling
             .tools
@@ -140,6 +145,7 @@ impl Offered<'_> {
             .map(|tool| ToolDefinition::clone(tool))
             .chain(own)
             .chain(of_memory)
+            .chain(of_triggers)
             .filter(|tool| !self.catalogue.is_disabled(&tool.name))
             .filter(|tool| caller.may_call(tool).is_ok())
             .collect();

@@ -288,7 +288,7 @@ fn gateway(dir: &Path) -> Gateway {
 fn catalogue(limits: &Value) -> Catalogue {
     let definition = json!({
         "agentId": PUPPET, "displayName": "Puppet", "component": PUPPET, "limits": limits,
-        "templateFor": ["ada"],
+        "templateFor": ["ada"], "capabilityAllowlist": ["*", "triggers.write"],
     });
     let agent = json!({ "kind": "agent", "description": {
         "id": PUPPET, "display_name": "Puppet", "summary": "", "session_types": [], "wants": [],

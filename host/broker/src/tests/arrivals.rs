@@ -1,0 +1,148 @@
+//! Words that a trigger or a connector brings: their source, origin and mark, and their keys.
+
+use super::host::{Host, events, replies, target};
+use crate::{Address, Arriving, Isolated, PostOutcome, PostRouted, Routed, RoutedReceipt};
+use domain::connector::ReplyRoute;
+use domain::event::{Event, InputAccepted, Source};
+use domain::id::{OccasionId, SessionId};
+use domain::message::Part;
+use domain::message_labels::MessageLabels;
+use domain::queue::QueueOverride;
+use domain::user::UserId;
+use uuid::Uuid;
+
+fn of_trigger(untrusted: bool, isolated: bool) -> Arriving {
+    Arriving {
+        source: Source::Trigger {
+            trigger: "morning".parse().unwrap(),
+            occasion: OccasionId(Uuid::from_u128(7)),
+            quiet: None,
+            reply_to: None,
+        },
+        origin: "trigger:morning".to_owned(),
+        untrusted,
+        isolated: isolated.then(|| Isolated {
+            name: Some("morning".to_owned()),
+        }),
+    }
+}
+
+fn of_connector() -> Arriving {
+    Arriving {
+        source: Source::Connector {
+            reply_to: ReplyRoute {
+                connector: "telegram".parse().unwrap(),
+                chat: "42".to_owned(),
+            },
+            messages: vec!["1".to_owned()],
+        },
+        origin: "connector:telegram".to_owned(),
+        untrusted: false,
+        isolated: None,
+    }
+}
+
+fn words(text: &str, key: &str) -> PostRouted {
+    PostRouted {
+        to: Address::Agent(target()),
+        content: vec![Part::text(text)],
+        model: None,
+        queue: QueueOverride::default(),
+        priority: None,
+        labels: MessageLabels::default(),
+        user: UserId::local(),
+        idempotency_key: Some(key.to_owned()),
+    }
+}
+
+async fn post(host: &Host, command: PostRouted, arriving: Arriving) -> RoutedReceipt {
+    match host.broker.post_arrival(command, arriving).await.unwrap() {
+        Routed::Accepted(receipt) => receipt,
+        Routed::Unclear(several) => panic!("{several:?}"),
+    }
+}
+
+/// Returns the inputs that a session accepted.
+async fn inputs(host: &Host, session: SessionId) -> Vec<InputAccepted> {
+    let events = events(host.broker.store(), session).await.into_iter();
+    let inputs = events.filter_map(|recorded| match recorded.event {
+        Some(Event::InputAccepted(accepted)) => Some(accepted),
+        _ => None,
+    });
+    inputs.collect()
+}
+
+#[tokio::test]
+async fn words_of_a_trigger_keep_their_source_origin_and_mark() {
+    let host = Host::new().await;
+    host.guest.steps([replies("done")]);
+    let receipt = post(&host, words("rain", "a"), of_trigger(true, false)).await;
+    let inputs = inputs(&host, receipt.session).await;
+    let input = &inputs[0];
+    assert_eq!(input.source, of_trigger(true, false).source);
+    let message = input.message.as_ref().unwrap();
+    assert_eq!(message.origin, "trigger:morning");
+    assert!(message.untrusted);
+    host.undriven().await;
+    let events = events(host.broker.store(), receipt.session).await;
+    let turn = events.iter().find_map(|recorded| match &recorded.event {
+        Some(Event::TurnCommitted(committed)) => Some(committed),
+        _ => None,
+    });
+    assert_eq!(turn.unwrap().untrusted, Some(true));
+}
+
+#[tokio::test]
+async fn words_under_one_key_are_taken_once_whatever_they_say() {
+    let host = Host::new().await;
+    host.guest.steps([replies("done"), replies("done")]);
+    let first = post(&host, words("one", "a"), of_trigger(false, false)).await;
+    let again = post(&host, words("two", "a"), of_trigger(false, false)).await;
+    let (PostOutcome::Accepted(one), PostOutcome::Accepted(two)) = (&first.said, &again.said)
+    else {
+        panic!("{first:?} {again:?}");
+    };
+    assert_eq!(one.input, two.input);
+    assert!(!one.replayed && two.replayed);
+    let long = "k".repeat(1_000);
+    let other = post(&host, words("one", &long), of_trigger(false, false)).await;
+    let same = post(&host, words("one", &long), of_trigger(false, false)).await;
+    assert_eq!(other.session, same.session);
+    assert_eq!(inputs(&host, first.session).await.len(), 2);
+    host.undriven().await;
+}
+
+#[tokio::test]
+async fn words_of_their_own_session_begin_one_and_no_other_words_join_it() {
+    let host = Host::new().await;
+    host.guest
+        .steps([replies("done"), replies("done"), replies("done")]);
+    let apart = post(&host, words("beat", "a"), of_trigger(false, true)).await;
+    assert!(apart.is_new);
+    assert_ne!(apart.session, host.session);
+    let again = post(&host, words("beat", "a"), of_trigger(false, true)).await;
+    assert_eq!(again.session, apart.session);
+    let row = host.broker.store().session(apart.session).await.unwrap();
+    let row = row.unwrap();
+    assert_eq!(row.started_by, "trigger:morning");
+    assert_eq!(row.name.as_deref(), Some("morning"));
+    let later = post(&host, words("next", "b"), of_trigger(false, true)).await;
+    assert_ne!(later.session, apart.session);
+    let usual = post(&host, words("hello", "c"), of_connector()).await;
+    assert_eq!(usual.session, host.session);
+    host.undriven().await;
+}
+
+#[tokio::test]
+async fn only_a_users_own_words_direct_the_queue() {
+    let host = Host::new().await;
+    host.guest.steps([replies("done")]);
+    let text = "/queue collect";
+    let said = post(&host, words(text, "a"), of_trigger(true, false))
+        .await
+        .said;
+    assert!(matches!(said, PostOutcome::Accepted(_)), "{said:?}");
+    let said = post(&host, words(text, "b"), of_connector()).await.said;
+    assert!(matches!(said, PostOutcome::Configured(_)), "{said:?}");
+    host.undriven().await;
+}
