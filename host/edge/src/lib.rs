@@ -1,9 +1,39 @@
 //! The edge: where the world comes in besides the API, and where words leave besides event streams.
 //!
-//! Triggers (a schedule, a file that changed, a webhook) and connectors (a chat service) will enter
-//! here. What arrives becomes an input of a session through
-//! [`Broker::post_message`](broker::Broker::post_message), durable before anybody outside is told
+//! A trigger turns occasions (a time, a webhook call, files that changed, something that happened
+//! on the host) into messages for agents. A connector translates between a chat service and the
+//! host. Both are components; the host owns schedules, state, retries, cursors, and the record of
+//! what came and what went. Whatever arrives becomes an input of a session through
+//! [`Broker::post_arrival`](broker::Broker::post_arrival), durable before anybody outside is told
 //! that it arrived, and under an idempotency key that follows from the sender's own id of it, so
-//! that the same delivery twice is one input. Their WIT worlds are in `wit/trigger.wit` and
-//! `wit/connector.wit`. This version runs none of them, so nothing stands here yet. Never in here:
-//! wasmtime, rules, routes.
+//! that the same delivery twice is one input. Rules are in `domain::trigger` and
+//! `domain::connector`; the order of things is here. Never in here: wasmtime, SQL, HTTP routes.
+//!
+//! ## Where things are
+//!
+//! - start, reload and stop: `edge.rs`; what the operator configured: `settings.rs`
+//! - what all of it shares, and its tasks: `core.rs`
+//! - events and ids: `journal.rs`
+//! - commands under idempotency keys: `once.rs`; their refusals: `refusals.rs`
+//! - triggers, from the occasion to its messages: `triggers.rs` and `triggers/`
+//! - connectors, in and out: `connectors.rs` and `connectors/`
+
+mod connectors;
+mod core;
+mod edge;
+mod journal;
+mod once;
+mod refusals;
+mod settings;
+#[cfg(test)]
+mod tests;
+mod triggers;
+
+pub use connectors::*;
+pub use edge::{Edge, EdgeParts};
+pub use settings::EdgeSettings;
+pub use triggers::*;
+
+/// The crash points of this crate, of triggers and of connectors, for a test that goes through all
+/// of them: see `store::point`.
+pub const CRASH_POINTS: [&[&str]; 2] = [triggers::CRASH_POINTS, connectors::CRASH_POINTS];

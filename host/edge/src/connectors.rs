@@ -1,0 +1,161 @@
+//! Connectors: how people at messaging services reach agents, and how agents reach them.
+//!
+//! **In.** What a poll or a call of the service brings is stored first, with the cursor, in one
+//! commit; a service is answered after it. Then the arrivals of each chat are handed over, in their
+//! order: those of a person whom nobody knows are settled at once, an answer to a question goes to
+//! the operation that asks, and all others become an input of the agent at `/<user>/<connector>`.
+//! Each is done under an idempotency key that follows from the service's id, so that it is done
+//! once, however often it is begun.
+//!
+//! **Out.** A message is queued in the commit that it comes of. It is sent one piece at a time, and
+//! of a chat one message at a time. Before a piece is sent that is stored, so that after a crash
+//! "sent" can be told from "never sent".
+//!
+//! **Lost without harm**: that somebody is typing, and a reply that grows before it is final. The
+//! final text is the last edit of that message if this process knows its id, and else a message of
+//! its own; `connectors/previews.rs` says why neither loses nor doubles it.
+//!
+//! - what is served now: `connectors/served.rs`; another configuration: `connectors/serving.rs`;
+//!   troubles: `connectors/health.rs`, `connectors/troubles.rs`
+//! - calls of components: `connectors/calls.rs`; their purposes: `connectors/asked.rs`; their
+//!   entries in the ledger: `connectors/ledger.rs`
+//! - polls: `connectors/polling.rs`; calls of services: `connectors/webhook.rs`, and their bound:
+//!   `connectors/bucket.rs`; what both store: `connectors/intake.rs`
+//! - the order in which arrivals are handed over: `connectors/handover.rs`; one chat:
+//!   `connectors/settling.rs`, `connectors/settlement.rs`, `connectors/sender.rs`; arrivals that
+//!   become one input: `connectors/gathering.rs`; the input: `connectors/posting.rs`, with files:
+//!   `connectors/attachments.rs`; answers: `connectors/answering.rs`; what was done before a crash:
+//!   `connectors/before.rs`
+//! - people whom nobody knows: `connectors/strangers.rs`, `connectors/pairing.rs`
+//! - the order in which messages are sent: `connectors/outbox.rs`; one message:
+//!   `connectors/sending.rs`; words of the host's own: `connectors/queueing.rs`
+//! - typing: `connectors/presence.rs`, `connectors/typing.rs`; growing replies:
+//!   `connectors/previews.rs`
+//! - commands of operators and users: `connectors/commands.rs`, and what they show:
+//!   `connectors/view.rs`
+
+mod answering;
+mod asked;
+mod attachments;
+mod before;
+mod bucket;
+mod calls;
+mod commands;
+mod gathering;
+mod handover;
+mod health;
+mod intake;
+mod ledger;
+mod outbox;
+mod pairing;
+mod polling;
+mod posting;
+mod presence;
+mod previews;
+mod queueing;
+mod sender;
+mod sending;
+mod served;
+mod serving;
+mod settlement;
+mod settling;
+mod strangers;
+mod troubles;
+mod typing;
+mod view;
+mod webhook;
+
+pub use commands::{AcceptedArrival, TestTarget};
+pub use view::{ConnectorCondition, ConnectorState, DeliveryQuery};
+pub use webhook::{ReceivedCall, ServiceAnswer};
+
+use crate::core::Core;
+use broker::Error;
+use futures::future::BoxFuture;
+use std::sync::{Arc, Mutex};
+use tokio::sync::Notify;
+
+/// The crash points of connectors.
+pub(crate) const CRASH_POINTS: &[&str] = &[
+    "edge.received.before",
+    "edge.received.after",
+    "edge.file.after",
+    "edge.handed.after",
+    "edge.answered.after",
+    "edge.settled.before",
+    "edge.settled.after",
+    "edge.pair.bound",
+    "edge.pair.before",
+    "edge.pair.after",
+    "edge.started.before",
+    "edge.started.after",
+    "edge.sent",
+    "edge.delivered.before",
+    "edge.delivered.after",
+    "edge.requeue.before",
+    "edge.requeue.after",
+];
+
+/// The connectors of a host: commands on them, and the calls of their services. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Connectors {
+    shared: Arc<Shared>,
+}
+
+/// The state that the connectors' tasks and commands share.
+struct Shared {
+    core: Arc<Core>,
+    /// The connectors that are served now.
+    served: served::Registry,
+    /// The bounds on calls of components.
+    permits: calls::Permits,
+    /// Wakes the handover: something arrived.
+    arrived: Notify,
+    /// Wakes the outbox: a message may be sent now that could not before.
+    outbox: Notify,
+    /// The latest words to people whom nobody knows.
+    told: Mutex<strangers::Told>,
+    /// Wrong pairing codes of users lately.
+    guesses: Mutex<pairing::Guesses>,
+    /// The messages in which replies grow.
+    previews: previews::Previews,
+}
+
+impl std::fmt::Debug for Shared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Shared")
+            .field("served", &self.served)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Connectors {
+    /// Starts what is configured. It goes on with everything that arrived or was queued before.
+    pub(crate) async fn start(core: Arc<Core>) -> Result<Self, Error> {
+        let shared = Arc::new(Shared {
+            core: core.clone(),
+            served: served::Registry::default(),
+            permits: calls::Permits::default(),
+            arrived: Notify::new(),
+            outbox: Notify::new(),
+            told: Mutex::default(),
+            guesses: Mutex::default(),
+            previews: previews::Previews::default(),
+        });
+        shared.serve().await?;
+        let keep_up = |name, task: fn(Arc<Shared>) -> BoxFuture<'static, ()>| {
+            let shared = shared.clone();
+            core.keep_up(name, move |_| task(shared.clone()));
+        };
+        keep_up("the handover of arrivals", |it| Box::pin(handover::run(it)));
+        keep_up("the outbox", |it| Box::pin(outbox::run(it)));
+        keep_up("the watch over replies", |it| Box::pin(presence::run(it)));
+        Ok(Self { shared })
+    }
+
+    /// Serves the connectors of the configuration, which was replaced. Those that are as they were
+    /// go on; work under way ends as it began.
+    pub(crate) async fn replaced(&self) -> Result<(), Error> {
+        self.shared.serve().await
+    }
+}

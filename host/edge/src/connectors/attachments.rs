@@ -1,0 +1,158 @@
+//! Files that came with messages: got from the service one after the other, and handed over as
+//! files of the session.
+
+use super::Shared;
+use super::sender::Sender;
+use super::served::Served;
+use broker::{Error, NewSession, SessionIds, Target, UploadFile};
+use domain::connector::{Attachment, ConnectorFailure, kept_reason};
+use domain::file::File;
+use domain::id::{AgentId, SessionId};
+use domain::refusal::{Refusal, RefusalKind};
+use store::ArrivalRow;
+
+/// The type of a session that people chat in.
+const CHAT: &str = "chat";
+
+/// The place where files are handed over.
+pub(super) struct Place<'a> {
+    pub(super) sender: &'a Sender,
+    pub(super) agent: AgentId,
+    pub(super) session: SessionId,
+}
+
+impl Shared {
+    /// Hands over the files of arrivals. Returns a line for each that says what became of it.
+    ///
+    /// A file that a session has already is one file, so that this may be done again.
+    pub(super) async fn hand_over_files(
+        &self,
+        served: &Served,
+        place: &Place<'_>,
+        batch: &[ArrivalRow],
+    ) -> Result<Vec<String>, Error> {
+        let mut lines = Vec::new();
+        for attachment in batch.iter().flat_map(|it| &it.message.attachments) {
+            lines.push(self.hand_over(served, place, attachment).await?);
+        }
+        Ok(lines)
+    }
+
+    async fn hand_over(
+        &self,
+        served: &Served,
+        place: &Place<'_>,
+        attachment: &Attachment,
+    ) -> Result<String, Error> {
+        let content = match self.fetch(served, &attachment.handle).await {
+            Ok(content) => content,
+            Err(ConnectorFailure::Rejected(reason)) => return Ok(missing(attachment, &reason)),
+            Err(failure) if place.sender.without_late_files => {
+                return Ok(missing(attachment, &failure.to_string()));
+            }
+            // Nothing is lost by another try.
+            Err(failure) => {
+                self.note_failure(served, &failure).await;
+                let told = kept_reason(&failure.to_string());
+                return Err(Refusal::new(RefusalKind::Busy, "BUSY", told).into());
+            }
+        };
+        let command = UploadFile {
+            target: Target::Agent(place.agent),
+            session: place.session,
+            name: attachment.name.clone(),
+            media_type: attachment.media_type.clone(),
+            content,
+            user: place.sender.user.clone(),
+        };
+        let handed_over = self.core.broker.upload_file(command).await;
+        store::point("edge.file.after");
+        match handed_over {
+            Ok((row, _)) => Ok(line(&row.file)),
+            Err(Error::Refused(refusal)) if refusal.kind != RefusalKind::Busy => {
+                Ok(missing(attachment, &refusal.message))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Begins the chat in which a sender's first files are.
+    pub(super) async fn begin_session(
+        &self,
+        sender: &Sender,
+        agent: AgentId,
+        key: &str,
+    ) -> Result<SessionId, Error> {
+        let command = NewSession {
+            target: Target::Agent(agent),
+            session_type: Some(CHAT.to_owned()),
+            name: None,
+            model: None,
+            config: None,
+            time_limit_s: None,
+            ids: SessionIds::default(),
+            idempotency_key: Some(session_key(key)),
+            user: sender.user.clone(),
+        };
+        let view = self.core.broker.open_session(command).await?;
+        Ok(view.row.id)
+    }
+}
+
+/// Returns the key under which a chat is begun for the message with this key.
+fn session_key(key: &str) -> String {
+    domain::digest::Digest::of(format!("session for {key}").as_bytes()).hex()
+}
+
+/// Returns the line of a file that the session has.
+fn line(file: &File) -> String {
+    format!(
+        "[file `{}`, {}, {} bytes, {}]",
+        quoted(&file.name),
+        file.media_type,
+        file.bytes,
+        file.digest.reference()
+    )
+}
+
+/// Returns the line of a file that the session does not get.
+fn missing(attachment: &Attachment, reason: &str) -> String {
+    let reason: String = reason.split_whitespace().collect::<Vec<_>>().join(" ");
+    format!("[file `{}` is missing: {reason}]", quoted(&attachment.name))
+}
+
+/// Returns a name that ends where its quotes do.
+fn quoted(name: &str) -> String {
+    name.replace('`', "'")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use domain::digest::Digest;
+
+    #[test]
+    fn each_file_has_a_line() {
+        let file = File {
+            digest: Digest([7; 32]),
+            name: "a.txt".to_owned(),
+            media_type: "text/plain".to_owned(),
+            bytes: 3,
+        };
+        let reference = Digest([7; 32]).reference();
+        assert_eq!(
+            line(&file),
+            format!("[file `a.txt`, text/plain, 3 bytes, {reference}]")
+        );
+        let attachment = Attachment {
+            name: "b`].txt".to_owned(),
+            media_type: "text/plain".to_owned(),
+            handle: "1".to_owned(),
+            size: None,
+        };
+        assert_eq!(
+            missing(&attachment, "it is\nno more"),
+            "[file `b'].txt` is missing: it is no more]"
+        );
+    }
+}

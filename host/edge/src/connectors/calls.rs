@@ -1,0 +1,306 @@
+//! Calls of connectors' components: how many at a time, for how long, and what became of them.
+
+use super::Shared;
+use super::asked::Asked;
+use super::ledger::Audited;
+use super::served::{Means, Served, Way};
+use domain::connector::{Batch, ConnectorFailure, Outgoing, kept_reason};
+use domain::event::Event;
+use domain::id::RunId;
+use runtime::{CallAudit, Connected, ConnectorCall, Level, LogLine, Outcome, VerifiedCall};
+use std::time::Duration;
+use tokio::sync::Semaphore;
+
+/// Polls at a time, of all connectors together.
+const POLLS_MAX: usize = 16;
+/// Calls of services that are read at a time.
+const READINGS_MAX: usize = 16;
+/// Messages that are sent at a time.
+pub(super) const SENDINGS_MAX: usize = 32;
+/// Files that are fetched at a time.
+const FETCHES_MAX: usize = 4;
+/// Calls at a time that may be left out: typing, and replies that grow.
+const SHOWS_MAX: usize = 8;
+/// Milliseconds for a poll. It is short: no guest is kept alive to wait for messages.
+const POLL_MS: u32 = 20_000;
+/// Milliseconds for reading a call of a service, which waits for the answer.
+const READING_MS: u32 = 10_000;
+/// Milliseconds for sending one piece of a message.
+const SENDING_MS: u32 = 30_000;
+/// Milliseconds for fetching a file.
+const FETCH_MS: u32 = 60_000;
+/// Milliseconds that a call of a service waits for its turn.
+const WAIT_MS_MAX: u64 = 2_000;
+/// Milliseconds until the next try of a call for which the host had no place.
+const BUSY_MS: u64 = 1_000;
+
+/// The bounds on calls of components, one for each purpose, so that none of them keeps the others
+/// from their work.
+pub(super) struct Permits {
+    polls: Semaphore,
+    readings: Semaphore,
+    sendings: Semaphore,
+    fetches: Semaphore,
+    shows: Semaphore,
+}
+
+impl Default for Permits {
+    fn default() -> Self {
+        Self {
+            polls: Semaphore::new(POLLS_MAX),
+            readings: Semaphore::new(READINGS_MAX),
+            sendings: Semaphore::new(SENDINGS_MAX),
+            fetches: Semaphore::new(FETCHES_MAX),
+            shows: Semaphore::new(SHOWS_MAX),
+        }
+    }
+}
+
+/// A call that is over.
+pub(super) struct Called<T> {
+    pub(super) result: Result<T, ConnectorFailure>,
+    /// Its entry in the ledger, to be stored with what becomes of it.
+    pub(super) entry: Option<Event>,
+}
+
+impl<T> Called<T> {
+    /// Returns the end of a call that did not begin.
+    fn not_begun(failure: ConnectorFailure) -> Self {
+        Self {
+            result: Err(failure),
+            entry: None,
+        }
+    }
+}
+
+impl Shared {
+    /// Asks a service for news.
+    pub(super) async fn poll(&self, served: &Served, cursor: Option<&str>) -> Called<Batch> {
+        let _permit = self.permits.polls.acquire().await;
+        let Some(means) = means(served) else {
+            return Called::not_begun(no_component());
+        };
+        let audit = CallAudit::default();
+        let call = call(served, means, POLL_MS, &audit);
+        // On the heap: a connector that waits for its next poll keeps nothing of the call.
+        let polled = Box::pin(self.core.runtime.poll(call, cursor)).await;
+        self.ended(served, Asked::Poll, &audit, polled)
+    }
+
+    /// Has a call of a service read. It was verified.
+    pub(super) async fn read_call(&self, served: &Served, service: VerifiedCall) -> Called<Batch> {
+        let wait = self.permits.readings.acquire();
+        let wait = tokio::time::timeout(Duration::from_millis(WAIT_MS_MAX), wait);
+        let Ok(_permit) = wait.await else {
+            return Called::not_begun(busy(BUSY_MS));
+        };
+        let Some(means) = means(served) else {
+            return Called::not_begun(no_component());
+        };
+        let audit = CallAudit::default();
+        let call = call(served, means, READING_MS, &audit);
+        let read = Box::pin(self.core.runtime.receive(call, service)).await;
+        self.ended(served, Asked::Receive, &audit, read)
+    }
+
+    /// Sends one piece of a message, for a run if it comes of one. Returns the service's id of it.
+    pub(super) async fn send(
+        &self,
+        served: &Served,
+        message: &Outgoing,
+        run: Option<RunId>,
+    ) -> Called<String> {
+        let _permit = self.permits.sendings.acquire().await;
+        self.send_now(served, message, Asked::Send(run)).await
+    }
+
+    /// Shows something of a run that may as well be left out. None if there is no place for it.
+    pub(super) async fn show(
+        &self,
+        served: &Served,
+        message: &Outgoing,
+        run: RunId,
+    ) -> Option<Result<String, ConnectorFailure>> {
+        let _permit = self.permits.shows.try_acquire().ok()?;
+        let shown = self.send_now(served, message, Asked::Show(run)).await;
+        self.note(served, shown.entry).await;
+        Some(shown.result)
+    }
+
+    async fn send_now(&self, served: &Served, message: &Outgoing, asked: Asked) -> Called<String> {
+        let Some(means) = means(served) else {
+            return Called::not_begun(no_component());
+        };
+        let audit = CallAudit::default();
+        let call = call(served, means, SENDING_MS, &audit);
+        let sent = Box::pin(self.core.runtime.send(call, message)).await;
+        self.ended(served, asked, &audit, sent)
+    }
+
+    /// Gets a file that came with a message.
+    pub(super) async fn fetch(
+        &self,
+        served: &Served,
+        handle: &str,
+    ) -> Result<Vec<u8>, ConnectorFailure> {
+        let _permit = self.permits.fetches.acquire().await;
+        let means = means(served).ok_or_else(no_component)?;
+        let audit = CallAudit::default();
+        let call = call(served, means, FETCH_MS, &audit);
+        let fetched = Box::pin(self.core.runtime.fetch(call, handle)).await;
+        let fetched = self.ended(served, Asked::Fetch, &audit, fetched);
+        self.note(served, fetched.entry).await;
+        fetched.result
+    }
+
+    /// Returns what became of a call, with its entry in the ledger.
+    fn ended<T>(
+        &self,
+        served: &Served,
+        asked: Asked,
+        audit: &CallAudit,
+        connected: Connected<T>,
+    ) -> Called<T> {
+        log(&served.spec.component, &connected.logs);
+        let Audited { has_sent, entry } = self.take_audit(served, asked, audit);
+        Called {
+            result: judge(connected.outcome, has_sent),
+            entry,
+        }
+    }
+}
+
+fn means(served: &Served) -> Option<&Means> {
+    match &served.way {
+        Way::Component(means) => Some(means),
+        Way::Direct | Way::None => None,
+    }
+}
+
+fn later(after_ms: u64, reason: &str) -> ConnectorFailure {
+    ConnectorFailure::RetryLater {
+        after_ms,
+        reason: kept_reason(reason),
+    }
+}
+
+fn busy(after_ms: u64) -> ConnectorFailure {
+    later(after_ms, "the host has no place for the call at the moment")
+}
+
+fn no_component() -> ConnectorFailure {
+    later(BUSY_MS, "the connector has no component at the moment")
+}
+
+fn call<'a>(
+    served: &'a Served,
+    means: &'a Means,
+    deadline_ms: u32,
+    audit: &'a CallAudit,
+) -> ConnectorCall<'a> {
+    ConnectorCall {
+        component: &means.entry.component,
+        grant: &means.entry.grant,
+        configuration: &served.spec.configuration,
+        deadline_ms,
+        audit,
+    }
+}
+
+/// Returns what became of a call. One that was cut off before it sent any request did nothing.
+fn judge<T>(
+    outcome: Outcome<Result<T, ConnectorFailure>>,
+    has_sent: bool,
+) -> Result<T, ConnectorFailure> {
+    let cut_off = |reason: &str| {
+        if has_sent {
+            ConnectorFailure::Unknown(kept_reason(reason))
+        } else {
+            later(BUSY_MS, reason)
+        }
+    };
+    match outcome {
+        Outcome::Returned(returned) => returned,
+        Outcome::Refused { detail } => Err(cut_off(&format!(
+            "the component returned what is not acceptable: {detail}"
+        ))),
+        Outcome::Trapped { message, .. } => {
+            Err(cut_off(&format!("the component crashed: {message}")))
+        }
+        Outcome::OutOfMemory => Err(cut_off("the component used more memory than it may")),
+        Outcome::OutOfCpu => Err(cut_off("the component computed for longer than it may")),
+        // The record of a request that was cut off may come too late to count on it.
+        Outcome::TimedOut => {
+            let reason = "the service did not answer in time";
+            Err(ConnectorFailure::Unknown(reason.to_owned()))
+        }
+        Outcome::Faulted { detail } => Err(cut_off(&format!(
+            "the host could not serve the call: {detail}"
+        ))),
+        Outcome::Busy => Err(busy(BUSY_MS)),
+        Outcome::TooOften { wait_ms } => Err(busy(wait_ms)),
+    }
+}
+
+/// Puts what a component logged into the host's log. The runtime has bounded and escaped it.
+fn log(component: &str, lines: &[LogLine]) {
+    for LogLine {
+        level,
+        context,
+        message,
+    } in lines
+    {
+        match level {
+            Level::Critical | Level::Error => {
+                tracing::error!(target: "guest", component, context, "{message}");
+            }
+            Level::Warn => tracing::warn!(target: "guest", component, context, "{message}"),
+            Level::Info => tracing::info!(target: "guest", component, context, "{message}"),
+            Level::Debug => tracing::debug!(target: "guest", component, context, "{message}"),
+            Level::Trace => tracing::trace!(target: "guest", component, context, "{message}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    type Sent = Outcome<Result<String, ConnectorFailure>>;
+
+    #[test]
+    fn a_call_that_was_cut_off_is_unknown_only_if_it_sent_a_request() {
+        let crashed = || Sent::Trapped {
+            message: "unreachable".to_owned(),
+            backtrace: String::new(),
+        };
+        assert!(matches!(
+            judge(crashed(), true),
+            Err(ConnectorFailure::Unknown(_))
+        ));
+        assert!(matches!(
+            judge(crashed(), false),
+            Err(ConnectorFailure::RetryLater { .. })
+        ));
+        assert!(matches!(
+            judge(Sent::TimedOut, false),
+            Err(ConnectorFailure::Unknown(_))
+        ));
+    }
+
+    #[test]
+    fn a_call_that_did_not_begin_is_tried_again() {
+        assert!(matches!(
+            judge(Sent::TooOften { wait_ms: 7 }, false),
+            Err(ConnectorFailure::RetryLater { after_ms: 7, .. })
+        ));
+    }
+
+    #[test]
+    fn what_a_component_returned_counts() {
+        let sent = Sent::Returned(Ok("7".to_owned()));
+        assert_eq!(judge(sent, true), Ok("7".to_owned()));
+        let gone = ConnectorFailure::Rejected("gone".to_owned());
+        assert_eq!(judge(Sent::Returned(Err(gone.clone())), true), Err(gone));
+    }
+}

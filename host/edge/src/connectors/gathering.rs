@@ -1,0 +1,182 @@
+//! Arrivals of a chat that become one input: those that a person sent within a moment.
+
+use domain::connector::{ATTACHMENTS_MAX, GATHERED_MS, Incoming, Said};
+use store::ArrivalRow;
+
+/// Bytes of words that become one input.
+const WORDS_BYTES_MAX: usize = 256 << 10;
+/// The word that a directive of the queue begins with.
+const DIRECTIVE: &str = "/queue";
+
+/// Returns the number of arrivals, from the first, that are dealt with as one.
+///
+/// They follow from what is stored alone, so that they are the same after a crash.
+pub(super) fn batch_len(arrivals: &[ArrivalRow]) -> usize {
+    let Some(first) = arrivals.first() else {
+        return 0;
+    };
+    if stands_alone(&first.message) {
+        return 1;
+    }
+    let mut files = 0;
+    let mut bytes = 0;
+    let fits = |arrival: &&ArrivalRow| {
+        files += arrival.message.attachments.len();
+        bytes += words_len(&arrival.message);
+        arrival.received.since_ms(first.received) <= GATHERED_MS
+            && is_of_the_same(&arrival.message, &first.message)
+            && !stands_alone(&arrival.message)
+            && files <= ATTACHMENTS_MAX
+            && bytes <= WORDS_BYTES_MAX
+    };
+    // The first is always among them.
+    arrivals.iter().take_while(fits).count().max(1)
+}
+
+/// Returns the number of arrivals, from the first, that are of the same person in the same place.
+pub(super) fn same_sender_len(arrivals: &[ArrivalRow]) -> usize {
+    let Some(first) = arrivals.first() else {
+        return 0;
+    };
+    arrivals
+        .iter()
+        .take_while(|arrival| is_of_the_same(&arrival.message, &first.message))
+        .count()
+}
+
+/// Returns the words of arrivals that become one input, with a line for each of their files.
+pub(super) fn joined_text(arrivals: &[ArrivalRow], files: &[String]) -> String {
+    let mut lines: Vec<String> = arrivals
+        .iter()
+        .filter_map(|arrival| arrival.message.said_words())
+        .collect();
+    lines.extend_from_slice(files);
+    lines.join("\n")
+}
+
+/// Returns whether a message is never joined with others: it is a button that was pressed, or a
+/// directive.
+fn stands_alone(message: &Incoming) -> bool {
+    matches!(message.said, Said::Button { .. }) || is_directive(message)
+}
+
+/// Returns whether a message may be a directive of the queue.
+pub(super) fn is_directive(message: &Incoming) -> bool {
+    match &message.said {
+        Said::Button { .. } => false,
+        Said::Text { text } => text
+            .split_whitespace()
+            .next()
+            .is_some_and(|word| word.eq_ignore_ascii_case(DIRECTIVE)),
+    }
+}
+
+fn is_of_the_same(message: &Incoming, other: &Incoming) -> bool {
+    message.group == other.group && (message.group.is_some() || message.sender == other.sender)
+}
+
+fn words_len(message: &Incoming) -> usize {
+    match &message.said {
+        Said::Text { text } => text.len(),
+        Said::Button { .. } => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use domain::connector::Attachment;
+    use domain::id::OccasionId;
+    use domain::time::Timestamp;
+    use uuid::Uuid;
+
+    /// Returns an arrival of a person in a chat of two.
+    fn arrival(id: &str, text: &str, received: u64) -> ArrivalRow {
+        ArrivalRow {
+            id: OccasionId(Uuid::new_v4()),
+            connector: "telegram".parse().unwrap(),
+            message: Incoming {
+                id: id.to_owned(),
+                sender: "7".to_owned(),
+                sender_name: Some("Ada".to_owned()),
+                group: None,
+                chat: "7".to_owned(),
+                said: Said::Text {
+                    text: text.to_owned(),
+                },
+                attachments: Vec::new(),
+                sent_at: Timestamp(received),
+            },
+            received: Timestamp(received),
+            outcome: None,
+            position: 1,
+        }
+    }
+
+    fn file() -> Attachment {
+        Attachment {
+            name: "a.txt".to_owned(),
+            media_type: "text/plain".to_owned(),
+            handle: "1".to_owned(),
+            size: None,
+        }
+    }
+
+    #[test]
+    fn what_a_person_sends_within_a_moment_becomes_one_input() {
+        let arrivals = [
+            arrival("1", "one", 0),
+            arrival("2", "two", GATHERED_MS),
+            arrival("3", "three", GATHERED_MS + 1),
+        ];
+        assert_eq!(batch_len(&arrivals), 2);
+        assert_eq!(
+            joined_text(&arrivals[..2], &["[a file]".to_owned()]),
+            "one\ntwo\n[a file]"
+        );
+        assert_eq!(batch_len(&arrivals[2..]), 1);
+        assert_eq!(batch_len(&[]), 0);
+    }
+
+    #[test]
+    fn another_person_a_button_and_a_directive_begin_anew() {
+        let one = arrival("1", "one", 0);
+        let mut other = arrival("2", "two", 0);
+        other.message.sender = "8".to_owned();
+        assert_eq!(batch_len(&[one.clone(), other.clone()]), 1);
+        assert_eq!(same_sender_len(&[one.clone(), one.clone(), other]), 2);
+        let mut button = arrival("3", "", 0);
+        button.message.said = Said::Button {
+            value: "v".to_owned(),
+        };
+        assert_eq!(batch_len(&[one.clone(), button.clone()]), 1);
+        assert_eq!(batch_len(&[button.clone(), button]), 1);
+        let directive = arrival("4", "/queue collect", 0);
+        assert_eq!(batch_len(&[one.clone(), directive.clone()]), 1);
+        assert_eq!(batch_len(&[directive, one]), 1);
+    }
+
+    #[test]
+    fn people_of_a_group_are_heard_together() {
+        let mut one = arrival("1", "one", 0);
+        one.message.group = Some("g".to_owned());
+        let mut other = one.clone();
+        other.message.sender = "8".to_owned();
+        assert_eq!(batch_len(&[one.clone(), other.clone()]), 2);
+        assert_eq!(
+            joined_text(&[one, other], &[]),
+            "[Ada (7)] one\n[Ada (8)] one"
+        );
+    }
+
+    #[test]
+    fn an_input_has_no_more_files_and_words_than_one_message_may_have() {
+        let mut many = arrival("1", "one", 0);
+        many.message.attachments = vec![file(); ATTACHMENTS_MAX];
+        let mut more = arrival("2", "two", 0);
+        more.message.attachments = vec![file()];
+        assert_eq!(batch_len(&[many, more]), 1);
+        let long = arrival("3", &"x".repeat(WORDS_BYTES_MAX), 0);
+        assert_eq!(batch_len(&[long.clone(), long]), 1);
+    }
+}

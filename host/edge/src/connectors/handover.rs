@@ -1,0 +1,243 @@
+//! The order in which arrivals are handed over: of a chat one after the other, and a few chats at a
+//! time.
+//!
+//! What there is to do is read from the store, so that a start goes on where the host stopped, and
+//! however much arrives at once, the work on it is bounded. A chat that waits holds nobody else
+//! back.
+
+use super::Shared;
+use super::served::Served;
+use super::settling::{self, Next};
+use crate::core::panic_text;
+use domain::connector::{GATHERED_MS, ReplyRoute};
+use domain::time::Timestamp;
+use futures::FutureExt;
+use std::collections::{HashMap, HashSet};
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+use store::ReadError;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+/// Chats that are dealt with at a time.
+const CHATS_MAX: usize = 32;
+/// Chats that are read at a time, beside those that are dealt with or wait.
+const PAGE: usize = 64;
+/// Arrivals of a chat that are dealt with before others have their turn.
+const OF_CHAT_MAX: usize = 50;
+/// Chats that wait and are remembered for it. With more, they are looked at again.
+const HELD_MAX: usize = 10_000;
+/// The longest sleep, in milliseconds. A clock that was set is noticed after it.
+const SLEEP_MS_MAX: u64 = 10_000;
+/// Milliseconds until arrivals are read again that could not be read.
+const TROUBLE_MS: u64 = 1_000;
+/// Milliseconds until a chat is dealt with again over which the host failed.
+const PANIC_MS: u64 = 5_000;
+/// Milliseconds for which arrivals of a connector wait that is not served.
+const UNSERVED_MS: u64 = 60_000;
+
+/// The chats that are dealt with now, and those that wait.
+#[derive(Default)]
+struct Desk {
+    at_work: HashSet<ReplyRoute>,
+    /// The chats that wait, and until when. Nothing rests on it: a start waits for none.
+    held: HashMap<ReplyRoute, Instant>,
+    /// Failures in a row of chats that wait or are tried again.
+    failures: HashMap<ReplyRoute, u32>,
+}
+
+impl Desk {
+    fn takes(&self, chat: &ReplyRoute) -> bool {
+        !self.at_work.contains(chat) && !self.held.contains_key(chat)
+    }
+
+    fn hold(&mut self, chat: ReplyRoute, ms: u64) {
+        if self.held.len() >= HELD_MAX {
+            self.held.clear();
+            self.failures.clear();
+        }
+        let until = Instant::now() + Duration::from_millis(ms);
+        self.held.insert(chat, until);
+    }
+
+    /// Lets go of the chats that have waited long enough. Returns the time until the next has.
+    fn let_go(&mut self, now: Instant) -> Option<Duration> {
+        self.held.retain(|_, until| *until > now);
+        let first = self.held.values().min()?;
+        Some(first.saturating_duration_since(now))
+    }
+
+    /// Ends the work on a chat.
+    fn end(&mut self, done: Done) {
+        let Done { chat, next } = done;
+        self.at_work.remove(&chat);
+        match next {
+            Next::GoOn => {
+                self.failures.remove(&chat);
+            }
+            Next::Again { ms } => {
+                let failures = self.failures.entry(chat.clone()).or_insert(0);
+                *failures = failures.saturating_add(1);
+                self.hold(chat, ms);
+            }
+        }
+    }
+}
+
+/// A chat that is done with for now.
+struct Done {
+    chat: ReplyRoute,
+    next: Next,
+}
+
+/// Hands arrivals over until the edge stops.
+pub(super) async fn run(shared: Arc<Shared>) {
+    let mut desk = Desk::default();
+    let mut working: JoinSet<Done> = JoinSet::new();
+    let mut replaced = shared.core.replacements();
+    loop {
+        let held = desk.let_go(Instant::now());
+        let sleep_ms = match begin(&shared, &mut desk, &mut working).await {
+            Ok(next_ms) => next_ms,
+            Err(error) => {
+                tracing::warn!(
+                    error = &error as &dyn std::error::Error,
+                    "arrivals of connectors cannot be read"
+                );
+                TROUBLE_MS
+            }
+        };
+        let sleep = Duration::from_millis(sleep_ms);
+        let sleep = held.map_or(sleep, |held| sleep.min(held));
+        tokio::select! {
+            Some(done) = working.join_next() => {
+                if let Ok(done) = done {
+                    desk.end(done);
+                }
+            }
+            changed = replaced.changed() => {
+                if changed.is_ok() {
+                    // Those of connectors that were not served may be by now.
+                    desk.held.clear();
+                }
+            }
+            () = shared.arrived.notified() => {}
+            () = tokio::time::sleep(sleep) => {}
+        }
+    }
+}
+
+/// Begins to deal with chats, as many as may be dealt with at a time. Returns the milliseconds
+/// after which there may be more to do.
+async fn begin(
+    shared: &Arc<Shared>,
+    desk: &mut Desk,
+    working: &mut JoinSet<Done>,
+) -> Result<u64, ReadError> {
+    if working.len() >= CHATS_MAX {
+        return Ok(SLEEP_MS_MAX);
+    }
+    let now = shared.core.now();
+    // What comes within a moment is gathered.
+    let gathered = Timestamp(now.0.saturating_sub(GATHERED_MS));
+    let limit = PAGE + desk.at_work.len() + desk.held.len();
+    let store = shared.core.store();
+    for open in store.open_chats(gathered, limit).await? {
+        if working.len() >= CHATS_MAX {
+            return Ok(SLEEP_MS_MAX);
+        }
+        let chat = ReplyRoute {
+            connector: open.connector,
+            chat: open.chat,
+        };
+        if !desk.takes(&chat) {
+            continue;
+        }
+        match shared.served.at_work(&chat.connector) {
+            Some(served) => {
+                let failures = desk.failures.get(&chat).copied().unwrap_or(0);
+                desk.at_work.insert(chat.clone());
+                let shared = shared.clone();
+                working.spawn(store::in_background(async move {
+                    let next = deal_with(&shared, &served, &chat, failures).await;
+                    Done { chat, next }
+                }));
+            }
+            None => desk.hold(chat, UNSERVED_MS),
+        }
+    }
+    let next = store.next_open_chat_after(gathered).await?;
+    Ok(next.map_or(SLEEP_MS_MAX, |first| {
+        let gathered = first.plus_ms(GATHERED_MS);
+        gathered.since_ms(now).clamp(1, SLEEP_MS_MAX)
+    }))
+}
+
+/// Deals with the arrivals of a chat after so many failures in a row.
+async fn deal_with(shared: &Shared, served: &Served, chat: &ReplyRoute, failures: u32) -> Next {
+    let arrivals = match shared
+        .core
+        .store()
+        .open_arrivals_in(chat, OF_CHAT_MAX)
+        .await
+    {
+        Ok(arrivals) => arrivals,
+        Err(error) => {
+            tracing::warn!(
+                connector.name = %served.name,
+                error = &error as &dyn std::error::Error,
+                "arrivals of a chat cannot be read"
+            );
+            return Next::Again { ms: TROUBLE_MS };
+        }
+    };
+    let settled = settling::settle(shared, served, arrivals, failures);
+    let settled = AssertUnwindSafe(settled).catch_unwind().await;
+    settled.unwrap_or_else(|panic| {
+        let panic = panic_text(panic.as_ref());
+        tracing::error!(connector.name = %served.name, panic, "an arrival panicked");
+        Next::Again { ms: PANIC_MS }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn route(connector: &str, chat: &str) -> ReplyRoute {
+        ReplyRoute {
+            connector: connector.parse().unwrap(),
+            chat: chat.to_owned(),
+        }
+    }
+
+    #[tokio::test]
+    async fn a_chat_that_waits_holds_nobody_else_back() {
+        let mut desk = Desk::default();
+        desk.hold(route("telegram", "a"), 50);
+        desk.at_work.insert(route("telegram", "b"));
+        assert!(!desk.takes(&route("telegram", "a")));
+        assert!(!desk.takes(&route("telegram", "b")));
+        assert!(desk.takes(&route("telegram", "c")));
+        assert!(desk.takes(&route("slack", "a")));
+        let later = Instant::now() + Duration::from_millis(100);
+        assert_eq!(desk.let_go(later), None);
+        assert!(desk.takes(&route("telegram", "a")));
+    }
+
+    #[tokio::test]
+    async fn failures_in_a_row_are_counted_until_one_is_dealt_with() {
+        let mut desk = Desk::default();
+        let chat = route("telegram", "a");
+        for count in 1..=2 {
+            let next = Next::Again { ms: 1 };
+            let chat = chat.clone();
+            desk.end(Done { chat, next });
+            assert_eq!(desk.failures.values().copied().collect::<Vec<_>>(), [count]);
+        }
+        let next = Next::GoOn;
+        desk.end(Done { chat, next });
+        assert!(desk.failures.is_empty());
+    }
+}

@@ -1,0 +1,183 @@
+//! The health of a connector: failures in a row, the pauses after them, and what an operator is
+//! told.
+
+use domain::connector::{ConnectorFailure, kept_reason};
+use domain::event::ConnectorTrouble;
+use domain::time::Timestamp;
+
+/// Failures in a row at which an operator is told.
+const FAILURES_TOLD: u32 = 3;
+/// Milliseconds until the next poll after one that failed. It doubles each time.
+const PAUSE_MS: u64 = 1_000;
+/// The longest such pause, in milliseconds.
+const PAUSE_MS_MAX: u64 = 300_000;
+/// Milliseconds until the next try with credentials that do not count.
+const UNAUTHORISED_MS: u64 = 60_000;
+/// The longest such pause, in milliseconds.
+const UNAUTHORISED_MS_MAX: u64 = 900_000;
+/// The longest pause that a service asks for and gets before it is asked again for messages, in
+/// milliseconds.
+const ASKED_MS_MAX: u64 = 3_600_000;
+/// Milliseconds for which nothing is sent after a service said that it is busy, at most.
+const HELD_MS_MAX: u64 = 60_000;
+
+/// The health of a connector.
+#[derive(Debug, Default)]
+pub(super) struct Health {
+    /// Failures in a row.
+    failures: u32,
+    /// The last that the operator was told, unless that it works again.
+    told: Option<Told>,
+    /// Time before which nothing is sent.
+    held: Option<Timestamp>,
+}
+
+/// The kind of what an operator was told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Told {
+    Unauthorised,
+    Failing,
+}
+
+impl Health {
+    /// Begins with what was told before this process.
+    pub(super) fn remember(&mut self, trouble: Option<&ConnectorTrouble>) {
+        self.told = match trouble {
+            Some(ConnectorTrouble::Unauthorised { .. }) => Some(Told::Unauthorised),
+            Some(ConnectorTrouble::Failing { .. }) => Some(Told::Failing),
+            Some(ConnectorTrouble::Recovered) | None => None,
+        };
+    }
+
+    /// Notes a success. Returns what an operator is to be told.
+    pub(super) fn note_success(&mut self) -> Option<ConnectorTrouble> {
+        self.failures = 0;
+        self.held = None;
+        self.told.take().map(|_| ConnectorTrouble::Recovered)
+    }
+
+    /// Notes a failure. Returns what an operator is to be told.
+    pub(super) fn note_failure(
+        &mut self,
+        failure: &ConnectorFailure,
+        now: Timestamp,
+    ) -> Option<ConnectorTrouble> {
+        self.failures = self.failures.saturating_add(1);
+        let reason = kept_reason(&failure.to_string());
+        let (told, trouble) = match failure {
+            ConnectorFailure::Unauthorised(_) => {
+                self.held = Some(now.plus_ms(UNAUTHORISED_MS));
+                (
+                    Told::Unauthorised,
+                    ConnectorTrouble::Unauthorised { reason },
+                )
+            }
+            ConnectorFailure::RetryLater { after_ms, .. } => {
+                self.held = Some(now.plus_ms((*after_ms).min(HELD_MS_MAX)));
+                (Told::Failing, ConnectorTrouble::Failing { reason })
+            }
+            ConnectorFailure::Rejected(_) | ConnectorFailure::Unknown(_) => {
+                (Told::Failing, ConnectorTrouble::Failing { reason })
+            }
+        };
+        let is_due = told == Told::Unauthorised || self.failures >= FAILURES_TOLD;
+        // What is worse is told even if the other was; what is better is not.
+        let is_new = self.told.is_none() || (told == Told::Unauthorised && self.told != Some(told));
+        (is_due && is_new).then(|| {
+            self.told = Some(told);
+            trouble
+        })
+    }
+
+    /// Returns the milliseconds until the next poll after one that failed.
+    pub(super) fn pause_ms(&self, failure: &ConnectorFailure) -> u64 {
+        let doublings = self.failures.saturating_sub(1);
+        let grown = |first: u64, max: u64| {
+            let factor = 1_u64.checked_shl(doublings).unwrap_or(u64::MAX);
+            first.saturating_mul(factor).min(max)
+        };
+        match failure {
+            ConnectorFailure::Unauthorised(_) => grown(UNAUTHORISED_MS, UNAUTHORISED_MS_MAX),
+            ConnectorFailure::RetryLater { after_ms, .. } => {
+                (*after_ms).clamp(PAUSE_MS, ASKED_MS_MAX)
+            }
+            ConnectorFailure::Rejected(_) | ConnectorFailure::Unknown(_) => {
+                grown(PAUSE_MS, PAUSE_MS_MAX)
+            }
+        }
+    }
+
+    /// Returns the time before which nothing is sent, if it lies ahead.
+    pub(super) fn held(&self, now: Timestamp) -> Option<Timestamp> {
+        self.held.filter(|held| *held > now)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn busy(after_ms: u64) -> ConnectorFailure {
+        ConnectorFailure::RetryLater {
+            after_ms,
+            reason: "busy".to_owned(),
+        }
+    }
+
+    fn failing() -> ConnectorFailure {
+        ConnectorFailure::Unknown("no answer".to_owned())
+    }
+
+    #[test]
+    fn an_operator_is_told_once_of_failures_and_once_that_they_are_over() {
+        let mut health = Health::default();
+        let now = Timestamp(0);
+        let mut told = || health.note_failure(&failing(), now).is_some();
+        assert_eq!(
+            [told(), told(), told(), told()],
+            [false, false, true, false]
+        );
+        assert_eq!(health.note_success(), Some(ConnectorTrouble::Recovered));
+        assert_eq!(health.note_success(), None);
+    }
+
+    #[test]
+    fn credentials_that_do_not_count_are_told_at_once() {
+        let mut health = Health::default();
+        let revoked = ConnectorFailure::Unauthorised("revoked".to_owned());
+        assert!(matches!(
+            health.note_failure(&revoked, Timestamp(0)),
+            Some(ConnectorTrouble::Unauthorised { .. })
+        ));
+        assert_eq!(health.note_failure(&revoked, Timestamp(1)), None);
+        assert_eq!(health.pause_ms(&revoked), 2 * UNAUTHORISED_MS);
+        assert!(health.held(Timestamp(1)).is_some());
+    }
+
+    #[test]
+    fn a_trouble_from_before_a_start_is_not_told_again() {
+        let mut health = Health::default();
+        let reason = "no answer".to_owned();
+        health.remember(Some(&ConnectorTrouble::Failing { reason }));
+        for _ in 0..5 {
+            assert_eq!(health.note_failure(&failing(), Timestamp(0)), None);
+        }
+        assert_eq!(health.note_success(), Some(ConnectorTrouble::Recovered));
+    }
+
+    #[test]
+    fn pauses_grow_and_a_service_is_given_the_time_that_it_asks_for() {
+        let mut health = Health::default();
+        let mut pauses = Vec::new();
+        for _ in 0..12 {
+            health.note_failure(&failing(), Timestamp(0));
+            pauses.push(health.pause_ms(&failing()));
+        }
+        assert_eq!(pauses.first(), Some(&PAUSE_MS));
+        assert_eq!(pauses.last(), Some(&PAUSE_MS_MAX));
+        assert_eq!(health.pause_ms(&busy(7_000)), 7_000);
+        health.note_failure(&busy(7_000), Timestamp(0));
+        assert_eq!(health.held(Timestamp(0)), Some(Timestamp(7_000)));
+        assert_eq!(health.held(Timestamp(7_000)), None);
+    }
+}

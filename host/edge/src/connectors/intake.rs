@@ -1,0 +1,306 @@
+//! The way in: what a poll or a call of a service brought is compared with what has arrived before,
+//! and what is new is stored, with the place where the next poll goes on, in one commit.
+
+use super::Shared;
+use super::ledger::ledger_event;
+use super::served::Served;
+use crate::journal::{Context, occasion};
+use broker::Error;
+use domain::connector::{Incoming, ONCE_DAYS, Said};
+use domain::event::{Arrival, ConnectorReceived, Event, NewEvent};
+use domain::id::OccasionId;
+use domain::refusal::{Refusal, RefusalKind};
+use domain::time::Timestamp;
+use std::collections::HashSet;
+use store::{Clash, Commit, CommitError, Conflict, ConnectorGuard, Expected, Guard, Key};
+
+/// Number of tries while others store what arrives through the same connector.
+const TRIES_MAX: u32 = 8;
+/// Milliseconds of a day.
+const DAY_MS: u64 = 86_400_000;
+/// The words in the place of a message that can never be stored.
+const UNSTORABLE: &str = "[A message came that cannot be stored.]";
+
+/// The result of a poll, or of reading a call of a service.
+#[derive(Default)]
+pub(super) struct Brought {
+    /// The messages, in the service's order.
+    pub(super) messages: Vec<Incoming>,
+    /// The place where the next poll goes on; none to leave it as it was.
+    pub(super) cursor: Option<String>,
+    /// The place where this poll went on; none for what no poll brought.
+    pub(super) polled_from: Option<Option<String>>,
+    /// The entry of the call in the ledger.
+    pub(super) entry: Option<Event>,
+    /// The key under which the one message that was brought is found again; none for others.
+    pub(super) key: Option<Key>,
+}
+
+/// The outcome of storing it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum TakenIn {
+    /// These are new, and stored.
+    New(Vec<OccasionId>),
+    /// Nothing of it was taken: too much waits to be handed over.
+    Crowded,
+    /// Nothing of it was taken: another host polls the same connector.
+    Overtaken,
+}
+
+impl Shared {
+    /// Stores what is new of what was brought. When this returns, it is durable and will be dealt
+    /// with.
+    pub(super) async fn take_in(
+        &self,
+        served: &Served,
+        mut brought: Brought,
+    ) -> Result<TakenIn, Error> {
+        let mut seen = HashSet::new();
+        brought
+            .messages
+            .retain(|message| seen.insert(message.id.clone()));
+        // One after the other: of many at once, each would have to look again for every other one.
+        let _in_turn = served.standing.intake.lock().await;
+        for _ in 0..TRIES_MAX {
+            let now = self.core.now();
+            self.leave_out_known(served, &mut brought, now).await?;
+            if brought.messages.is_empty() && !brought.moves() {
+                self.note(served, brought.entry.take()).await;
+                return Ok(TakenIn::New(Vec::new()));
+            }
+            if brought.messages.len() > self.room(served).await? {
+                return Ok(TakenIn::Crowded);
+            }
+            match self.store_arrivals(served, &brought, now).await {
+                Ok(taken) => return Ok(TakenIn::New(taken)),
+                Err(CommitError::Conflict(conflict)) if is_overtaken(&conflict) => {
+                    return Ok(TakenIn::Overtaken);
+                }
+                // What has arrived meanwhile is left out the next time.
+                Err(CommitError::Conflict(_)) => {}
+                Err(CommitError::Replayed { .. }) => return Ok(TakenIn::New(Vec::new())),
+                Err(CommitError::Unstorable { source }) => {
+                    tracing::warn!(
+                        connector.name = %served.name,
+                        error = &*source as &dyn std::error::Error,
+                        "a message that arrived can never be stored; its place is kept"
+                    );
+                    return self.store_one_by_one(served, brought).await;
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        let told = "messages arrive through this connector at this moment; try again shortly";
+        Err(Refusal::new(RefusalKind::Busy, "BUSY", told).into())
+    }
+
+    async fn leave_out_known(
+        &self,
+        served: &Served,
+        brought: &mut Brought,
+        now: Timestamp,
+    ) -> Result<(), Error> {
+        let ids: Vec<String> = brought.messages.iter().map(|it| it.id.clone()).collect();
+        if ids.is_empty() {
+            return Ok(());
+        }
+        let known = self
+            .core
+            .store()
+            .arrived_before(&served.name, &ids, once_since(now))
+            .await?;
+        brought
+            .messages
+            .retain(|message| !known.contains(&message.id));
+        Ok(())
+    }
+
+    /// Stores what was brought in one commit.
+    async fn store_arrivals(
+        &self,
+        served: &Served,
+        brought: &Brought,
+        now: Timestamp,
+    ) -> Result<Vec<OccasionId>, CommitError> {
+        let ids: Vec<OccasionId> = brought.messages.iter().map(|_| occasion()).collect();
+        let mut commit = Commit::new().append(
+            served.stream(),
+            Expected::Any,
+            received(served, brought, &ids, now),
+        );
+        commit.guards.extend(brought.guards(served, now));
+        commit.key = brought.key_for(&ids);
+        store::point("edge.received.before");
+        self.core.store().commit(commit).await?;
+        store::point("edge.received.after");
+        if !ids.is_empty() {
+            served.standing.opened(ids.len());
+            self.arrived.notify_one();
+        }
+        Ok(ids)
+    }
+
+    /// Stores messages of which one cannot be stored, each in a commit of its own, and the place of
+    /// that one with other words.
+    async fn store_one_by_one(&self, served: &Served, brought: Brought) -> Result<TakenIn, Error> {
+        let Brought {
+            messages,
+            cursor,
+            polled_from,
+            entry,
+            key,
+        } = brought;
+        let mut taken = Vec::new();
+        for message in messages {
+            let mut alone = Brought {
+                messages: vec![message],
+                key: key.clone(),
+                ..Brought::default()
+            };
+            let now = self.core.now();
+            let stored = match self.store_arrivals(served, &alone, now).await {
+                Err(CommitError::Unstorable { .. }) => {
+                    alone.messages.iter_mut().for_each(make_storable);
+                    self.store_arrivals(served, &alone, now).await
+                }
+                stored => stored,
+            };
+            match stored {
+                Ok(ids) => taken.extend(ids),
+                // It has arrived meanwhile.
+                Err(CommitError::Conflict(_)) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        let rest = Brought {
+            messages: Vec::new(),
+            cursor,
+            polled_from,
+            entry,
+            key: None,
+        };
+        if rest.moves() {
+            self.store_arrivals(served, &rest, self.core.now()).await?;
+        }
+        Ok(TakenIn::New(taken))
+    }
+}
+
+impl Brought {
+    /// Returns whether the next poll goes on elsewhere.
+    fn moves(&self) -> bool {
+        let before = self.polled_from.as_ref().and_then(Option::as_ref);
+        self.cursor.is_some() && self.cursor.as_ref() != before
+    }
+
+    /// Returns the key of the message that was brought, with its arrival as the reply.
+    fn key_for(&self, ids: &[OccasionId]) -> Option<Key> {
+        let key = self.key.clone()?;
+        let reply = ids.first()?.to_string().into_bytes();
+        Some(Key { reply, ..key })
+    }
+
+    /// Returns the conditions under which it is stored: nothing of it has arrived, and nobody else
+    /// has polled meanwhile.
+    fn guards(&self, served: &Served, now: Timestamp) -> Vec<Guard> {
+        let is_new = self.messages.iter().map(|message| {
+            Guard::from(ConnectorGuard::NotArrived {
+                connector: served.name.clone(),
+                message: message.id.clone(),
+                since: once_since(now),
+            })
+        });
+        let is_there = self.polled_from.iter().map(|cursor| {
+            Guard::from(ConnectorGuard::CursorIs {
+                connector: served.name.clone(),
+                cursor: cursor.clone(),
+            })
+        });
+        is_new.chain(is_there).collect()
+    }
+}
+
+/// Returns the events of what arrived, each message in one of its own, so that one can be erased
+/// without the others. The last has the place where the next poll goes on.
+fn received(
+    served: &Served,
+    brought: &Brought,
+    ids: &[OccasionId],
+    now: Timestamp,
+) -> Vec<NewEvent> {
+    let context = Context::new(served.origin(), now);
+    let received = |arrivals: Vec<Arrival>, cursor: Option<String>| {
+        context.event(Event::ConnectorReceived(ConnectorReceived {
+            connector: served.name.clone(),
+            arrivals,
+            cursor,
+            time: now,
+        }))
+    };
+    let cursor = brought.cursor.clone().filter(|_| brought.moves());
+    let mut events: Vec<NewEvent> = ids
+        .iter()
+        .zip(&brought.messages)
+        .map(|(id, message)| {
+            let arrival = Arrival {
+                id: *id,
+                message: message.clone(),
+            };
+            received(vec![arrival], None)
+        })
+        .collect();
+    events.extend(cursor.map(|cursor| received(Vec::new(), Some(cursor))));
+    let entry = brought.entry.clone();
+    events.extend(entry.map(|entry| ledger_event(served, entry, now)));
+    events
+}
+
+/// Puts other words in the place of what cannot be stored.
+fn make_storable(message: &mut Incoming) {
+    message.said = Said::Text {
+        text: UNSTORABLE.to_owned(),
+    };
+    message.attachments.clear();
+    message.sender_name = None;
+}
+
+/// Returns the time since when a message is taken once.
+fn once_since(now: Timestamp) -> Timestamp {
+    Timestamp(now.0.saturating_sub(ONCE_DAYS * DAY_MS))
+}
+
+fn is_overtaken(conflict: &Conflict) -> bool {
+    matches!(
+        &conflict.clash,
+        Clash::Guard(Guard::Connector(ConnectorGuard::CursorIs { .. }))
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn polled(from: Option<&str>, to: Option<&str>) -> Brought {
+        Brought {
+            cursor: to.map(str::to_owned),
+            polled_from: Some(from.map(str::to_owned)),
+            ..Brought::default()
+        }
+    }
+
+    #[test]
+    fn a_poll_moves_on_only_where_its_cursor_is_another_one() {
+        assert!(polled(None, Some("1")).moves());
+        assert!(polled(Some("1"), Some("2")).moves());
+        assert!(!polled(Some("1"), Some("1")).moves());
+        assert!(!polled(Some("1"), None).moves());
+        assert!(!Brought::default().moves());
+    }
+
+    #[test]
+    fn a_message_is_taken_once_within_seven_days() {
+        let now = Timestamp(8 * DAY_MS);
+        assert_eq!(once_since(now), Timestamp(DAY_MS));
+        assert_eq!(once_since(Timestamp(5)), Timestamp(0));
+    }
+}

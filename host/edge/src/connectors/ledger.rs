@@ -1,0 +1,135 @@
+//! Entries of the ledger for calls of connectors: what was decided at the boundary, and the
+//! requests that went out.
+//!
+//! The entry of a call is stored with what became of it. Calls that come over and over, such as
+//! polls, have one when something else was decided than the last time, and else one an hour.
+
+use super::Shared;
+use super::asked::Asked;
+use super::served::{Served, Way};
+use crate::journal::Context;
+use domain::egress::Traffic;
+use domain::event::{BoundaryDecided, BoundaryVerdict, Event, NewEvent};
+use domain::grant::capability::NET_HTTP;
+use domain::time::Timestamp;
+use runtime::{CallAudit, Decided};
+use std::sync::PoisonError;
+use store::{Commit, Expected};
+
+/// The content of the call audit of a call.
+pub(super) struct Audited {
+    /// True if a request may have gone out.
+    pub(super) has_sent: bool,
+    /// The entry of the ledger, if there is to be one.
+    pub(super) entry: Option<Event>,
+}
+
+impl Shared {
+    /// Takes out what was decided during a call.
+    pub(super) fn take_audit(&self, served: &Served, asked: Asked, audit: &CallAudit) -> Audited {
+        let (decided, egress) = audit.take();
+        let has_sent = has_sent(&decided);
+        let now = self.core.now();
+        let is_nothing = decided.decisions.is_empty() && decided.left_out == 0;
+        let is_news = || {
+            let notes = &served.standing.notes;
+            let mut notes = notes.lock().unwrap_or_else(PoisonError::into_inner);
+            notes.is_news(asked, &decided, now)
+        };
+        if (is_nothing && egress.is_empty()) || !is_news() {
+            return Audited {
+                has_sent,
+                entry: None,
+            };
+        }
+        let entry = BoundaryDecided {
+            decisions: decided.decisions,
+            left_out: decided.left_out,
+            folders: decided.folders,
+            egress,
+            ..entry(served, asked, now)
+        };
+        Audited {
+            has_sent,
+            entry: Some(Event::BoundaryDecided(Box::new(entry))),
+        }
+    }
+
+    /// Puts the entry of a call into the ledger that nothing else is stored of.
+    pub(super) async fn note(&self, served: &Served, entry: Option<Event>) {
+        let Some(entry) = entry else { return };
+        let event = ledger_event(served, entry, self.core.now());
+        let commit = Commit::new().append(served.stream(), Expected::Any, vec![event]);
+        if let Err(error) = self.core.store().commit(commit).await {
+            tracing::warn!(
+                connector.name = %served.name,
+                error = &error as &dyn std::error::Error,
+                "what a connector was granted and refused could not be put into the ledger"
+            );
+        }
+    }
+}
+
+/// Returns an entry for the store.
+pub(super) fn ledger_event(served: &Served, entry: Event, now: Timestamp) -> NewEvent {
+    Context::new(served.origin(), now).event(entry)
+}
+
+fn has_sent(decided: &Decided) -> bool {
+    let is_request = decided.decisions.iter().any(|decision| {
+        decision.capability == NET_HTTP && decision.verdict == BoundaryVerdict::Granted
+    });
+    is_request || decided.left_out > 0
+}
+
+/// Returns an entry without decisions.
+fn entry(served: &Served, asked: Asked, now: Timestamp) -> BoundaryDecided {
+    let means = match &served.way {
+        Way::Component(means) => Some(means),
+        Way::Direct | Way::None => None,
+    };
+    BoundaryDecided {
+        run: asked.run(),
+        operation: None,
+        segment: 0,
+        definition: served.spec.agent.clone(),
+        user_id: None,
+        tool: Some(asked.as_str().to_owned()),
+        component: Some(served.spec.component.clone()),
+        code: means.map(|means| means.entry.component.digest()),
+        version: means.and_then(|means| means.entry.component.version().map(str::to_owned)),
+        grant: means.map(|means| means.grant),
+        decisions: Vec::new(),
+        left_out: 0,
+        folders: Vec::new(),
+        egress: Traffic::default(),
+        time: now,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use domain::event::BoundaryDecision;
+    use domain::ruling::Rule;
+
+    fn decided(verdict: BoundaryVerdict, times: u64) -> Decided {
+        Decided {
+            decisions: vec![BoundaryDecision {
+                capability: NET_HTTP.to_owned(),
+                verdict,
+                rule: Rule::Granted,
+                times,
+                detail: String::new(),
+            }],
+            ..Decided::default()
+        }
+    }
+
+    #[test]
+    fn only_a_request_that_was_granted_may_have_gone_out() {
+        assert!(has_sent(&decided(BoundaryVerdict::Granted, 1)));
+        assert!(!has_sent(&decided(BoundaryVerdict::Refused, 1)));
+        assert!(!has_sent(&Decided::default()));
+    }
+}

@@ -1,0 +1,278 @@
+//! Arrivals that become an input: the agent is found or made, their files are handed over, and the
+//! words go through the broker.
+
+use super::Shared;
+use super::attachments::Place;
+use super::before::key_of;
+use super::gathering::{is_directive, joined_text};
+use super::sender::Sender;
+use super::served::Served;
+use super::settlement::Settlement;
+use broker::{
+    Address, Arriving, CreateAgent, Error, PostOutcome, PostRouted, Routed, RoutedReceipt, Target,
+    Template,
+};
+use domain::connector::ReplyRoute;
+use domain::event::{ArrivalOutcome, Source};
+use domain::id::{AgentId, InputId, SessionId};
+use domain::message::Part;
+use domain::message_labels::MessageLabels;
+use domain::queue::QueueOverride;
+use domain::refusal::{Refusal, RefusalKind};
+use std::collections::HashSet;
+use store::ArrivalRow;
+
+/// Number of looks for an agent while others make the same one.
+const TRIES_MAX: u32 = 3;
+
+/// The words for files that became a part of an input before.
+const AGAIN: &str = "[files]";
+
+impl Shared {
+    /// Makes an input of arrivals, or of those of them that became one before.
+    pub(super) async fn post(
+        &self,
+        served: &Served,
+        sender: &Sender,
+        batch: &[ArrivalRow],
+    ) -> Result<Settlement, Error> {
+        let Some(first) = batch.first() else {
+            return Ok(Settlement::new(0, ArrivalOutcome::Ignored));
+        };
+        let agent = self.agent(served, sender).await?;
+        let mut to = Address::Agent(Target::Agent(agent));
+        let session = self.session_there(sender, &to).await?;
+        let mut files = Vec::new();
+        if has_files(batch) && self.is_posted(served, first).await? {
+            // It has its files, and is not taken a second time, whatever it says.
+            files.push(AGAIN.to_owned());
+        } else if has_files(batch) {
+            let key = key_of(&served.name, &first.message.id);
+            let session = match session {
+                Some(session) => session,
+                None => self.begin_session(sender, agent, &key).await?,
+            };
+            to = Address::Session(session);
+            let place = Place {
+                sender,
+                agent,
+                session,
+            };
+            files = self.hand_over_files(served, &place, batch).await?;
+        }
+        let text = joined_text(batch, &files);
+        if text.trim().is_empty() {
+            let reason = "it says nothing".to_owned();
+            return Ok(Settlement::new(
+                batch.len(),
+                ArrivalOutcome::Refused { reason },
+            ));
+        }
+        let queue = if is_directive(&first.message) {
+            QueueOverride::default()
+        } else {
+            self.queue_of(served, session).await?
+        };
+        let command = PostRouted {
+            to,
+            content: vec![Part::text(text)],
+            model: None,
+            queue,
+            priority: None,
+            labels: MessageLabels::default(),
+            user: sender.user.clone(),
+            idempotency_key: Some(key_of(&served.name, &first.message.id)),
+        };
+        let arriving = arriving(served, sender, batch);
+        let routed = self.core.broker.post_arrival(command, arriving).await?;
+        store::point("edge.handed.after");
+        match routed {
+            Routed::Accepted(receipt) => self.accepted(sender, batch, receipt).await,
+            // No such address leads to several threads.
+            Routed::Unclear(_) => {
+                let told = "several conversations may be meant";
+                Err(Refusal::new(RefusalKind::Conflict, "CONFLICT", told).into())
+            }
+        }
+    }
+
+    /// Returns the settlement of arrivals that were taken: of those that the input has, which may
+    /// have become one before a crash.
+    async fn accepted(
+        &self,
+        sender: &Sender,
+        batch: &[ArrivalRow],
+        receipt: RoutedReceipt,
+    ) -> Result<Settlement, Error> {
+        let RoutedReceipt {
+            said,
+            agent,
+            session,
+            ..
+        } = receipt;
+        let PostOutcome::Accepted(accepted) = said else {
+            let user = sender.user.clone();
+            return Ok(Settlement::new(
+                1,
+                ArrivalOutcome::Configured { user, session },
+            ));
+        };
+        let count = if accepted.replayed {
+            self.messages_of(accepted.input, batch).await?
+        } else {
+            batch.len()
+        };
+        Ok(Settlement::new(
+            count,
+            ArrivalOutcome::Accepted {
+                user: sender.user.clone(),
+                input: accepted.input,
+                session,
+                agent,
+            },
+        ))
+    }
+
+    /// Returns the number of arrivals, from the first, that an input was made of.
+    async fn messages_of(&self, input: InputId, batch: &[ArrivalRow]) -> Result<usize, Error> {
+        let found = self.core.store().input(input).await?;
+        let Some(Source::Connector { messages, .. }) = found.map(|(accepted, _)| accepted.source)
+        else {
+            // It was erased since: the first was in it.
+            return Ok(1);
+        };
+        let made_of: HashSet<&str> = messages.iter().map(String::as_str).collect();
+        let count = batch
+            .iter()
+            .take_while(|arrival| made_of.contains(arrival.message.id.as_str()))
+            .count();
+        Ok(count.max(1))
+    }
+
+    /// Returns the agent that a sender talks with, which is made if there is none.
+    async fn agent(&self, served: &Served, sender: &Sender) -> Result<AgentId, Error> {
+        let broker = &self.core.broker;
+        let mut refused: Option<Refusal> = None;
+        for _ in 0..TRIES_MAX {
+            match broker.agent_id(&sender.user, &sender.target()).await {
+                Err(Error::Refused(refusal)) if refusal.kind == RefusalKind::NotFound => {}
+                found => return found,
+            }
+            if let Some(refusal) = refused.take() {
+                return Err(refusal.into());
+            }
+            let template = Template::Definition(served.spec.agent.clone());
+            let command = CreateAgent {
+                path: Some(sender.path.to_string()),
+                ..CreateAgent::of(template, sender.user.clone())
+            };
+            match broker.create_agent(command).await {
+                Ok(view) => return Ok(view.row.agent.id),
+                // Somebody else made it meanwhile, or it is another's.
+                Err(Error::Refused(refusal)) if refusal.kind == RefusalKind::Conflict => {
+                    refused = Some(refusal);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        let told = "the agent is being made at this moment";
+        Err(Refusal::new(RefusalKind::Busy, "BUSY", told).into())
+    }
+
+    /// Returns the session that words to an address go to; none if one is begun for them.
+    async fn session_there(
+        &self,
+        sender: &Sender,
+        to: &Address,
+    ) -> Result<Option<SessionId>, Error> {
+        let found = self.core.broker.where_to(&sender.user, to, "").await?;
+        Ok(found.map(|(session, _)| session))
+    }
+
+    /// Returns the settings of the queue for words that come through a connector. Those of their
+    /// session go before its own.
+    async fn queue_of(
+        &self,
+        served: &Served,
+        session: Option<SessionId>,
+    ) -> Result<QueueOverride, Error> {
+        let of_connector = served.spec.queue;
+        if of_connector == QueueOverride::default() {
+            return Ok(of_connector);
+        }
+        let row = match session {
+            Some(session) => self.core.store().session(session).await?,
+            None => None,
+        };
+        Ok(beneath(
+            of_connector,
+            row.map_or_else(QueueOverride::default, |row| row.queue),
+        ))
+    }
+}
+
+fn has_files(batch: &[ArrivalRow]) -> bool {
+    batch
+        .iter()
+        .any(|arrival| !arrival.message.attachments.is_empty())
+}
+
+/// Returns where words come from.
+fn arriving(served: &Served, sender: &Sender, batch: &[ArrivalRow]) -> Arriving {
+    let chat = batch
+        .first()
+        .map(|first| first.message.chat.clone())
+        .unwrap_or_default();
+    Arriving {
+        source: Source::Connector {
+            reply_to: ReplyRoute {
+                connector: served.name.clone(),
+                chat,
+            },
+            messages: batch
+                .iter()
+                .map(|arrival| arrival.message.id.clone())
+                .collect(),
+        },
+        origin: served.origin(),
+        untrusted: !sender.own_words,
+        isolated: None,
+    }
+}
+
+/// Returns settings that count where a session has none of its own.
+fn beneath(of_connector: QueueOverride, of_session: QueueOverride) -> QueueOverride {
+    QueueOverride {
+        mode: of_connector.mode.filter(|_| of_session.mode.is_none()),
+        debounce_ms: of_connector
+            .debounce_ms
+            .filter(|_| of_session.debounce_ms.is_none()),
+        cap: of_connector.cap.filter(|_| of_session.cap.is_none()),
+        drop: of_connector.drop.filter(|_| of_session.drop.is_none()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use domain::queue::Mode;
+
+    #[test]
+    fn settings_of_a_session_go_before_those_of_its_connector() {
+        let of_connector = QueueOverride {
+            mode: Some(Mode::Collect),
+            cap: Some("5".parse().unwrap()),
+            ..QueueOverride::default()
+        };
+        let of_session = QueueOverride {
+            mode: Some(Mode::Interrupt),
+            ..QueueOverride::default()
+        };
+        let held = beneath(of_connector, of_session);
+        assert_eq!((held.mode, held.cap), (None, of_connector.cap));
+        assert_eq!(
+            beneath(of_connector, QueueOverride::default()),
+            of_connector
+        );
+    }
+}

@@ -1,0 +1,119 @@
+//! The watch over runs: which of them work for somebody in a chat, so that people see that the
+//! agent is typing, and where it is wanted a reply that grows.
+//!
+//! All of it is lost without harm. It hears the live feed, as clients of the API do.
+
+use super::Shared;
+use super::served::{Served, Way};
+use super::typing::{self, Piece};
+use broker::{Frame, Show};
+use domain::id::RunId;
+use std::collections::HashMap;
+use std::sync::Arc;
+use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::mpsc;
+
+/// Runs that are remembered as heard of. With more, those that are over are forgotten.
+const RUNS_MAX: usize = 4_096;
+/// Pieces of a reply that may wait to be read. With more, the reply grows no further.
+const PIECES_MAX: usize = 256;
+
+/// A run that was heard of.
+enum Heard {
+    /// Somebody in a chat waits for it, or may: it is being found out.
+    Watched(mpsc::Sender<Piece>),
+    /// Nobody in a chat does.
+    Unwatched,
+}
+
+/// Watches until the edge stops.
+pub(super) async fn run(shared: Arc<Shared>) {
+    let mut replaced = shared.core.replacements();
+    loop {
+        let is_wanted = shared.served.all().iter().any(|it| shows_something(it));
+        if is_wanted {
+            tokio::select! {
+                () = listen(&shared) => {}
+                _ = replaced.changed() => {}
+            }
+        } else if replaced.changed().await.is_err() {
+            return;
+        }
+    }
+}
+
+/// Returns whether people see something of a connector's runs while they go on.
+fn shows_something(served: &Served) -> bool {
+    let Way::Component(means) = &served.way else {
+        return false;
+    };
+    let abilities = &means.abilities;
+    served.spec.enabled
+        && ((served.spec.typing && abilities.typing) || (served.spec.stream && abilities.edits))
+}
+
+/// Hears the live feed until it ends.
+async fn listen(shared: &Arc<Shared>) {
+    let joined = shared.core.broker.live().join(|| 0, |_, _| false);
+    let mut frames = joined.frames;
+    let mut runs: HashMap<RunId, Heard> = HashMap::new();
+    loop {
+        match frames.recv().await {
+            Ok(frame) => hear(shared, &mut runs, frame),
+            // What was missed makes a gap in a reply, which then grows no further.
+            Err(RecvError::Lagged(_)) => {}
+            Err(RecvError::Closed) => return,
+        }
+    }
+}
+
+fn hear(shared: &Arc<Shared>, runs: &mut HashMap<RunId, Heard>, frame: Frame) {
+    let run = frame.run;
+    if !runs.contains_key(&run) {
+        if runs.len() >= RUNS_MAX {
+            runs.retain(|_, heard| match heard {
+                Heard::Watched(pieces) => !pieces.is_closed(),
+                Heard::Unwatched => false,
+            });
+        }
+        if runs.len() >= RUNS_MAX {
+            return;
+        }
+        let (pieces, waiting) = mpsc::channel(PIECES_MAX);
+        let watch = typing::watch(shared.clone(), run, waiting);
+        shared.core.spawn(watch);
+        runs.insert(run, Heard::Watched(pieces));
+    }
+    let Some(Heard::Watched(pieces)) = runs.get(&run) else {
+        return;
+    };
+    // One that cannot be sent leaves a gap.
+    if let Err(mpsc::error::TrySendError::Closed(_)) = pieces.try_send(piece(frame)) {
+        runs.insert(run, Heard::Unwatched);
+    }
+}
+
+fn piece(frame: Frame) -> Piece {
+    let Frame {
+        operation,
+        attempt,
+        seq,
+        show,
+        ..
+    } = frame;
+    match show {
+        Show::Text(text) => Piece::Text {
+            operation,
+            attempt,
+            seq,
+            text,
+        },
+        Show::SoFar(_)
+        | Show::Thinking(_)
+        | Show::CallStarted { .. }
+        | Show::OwnCall { .. }
+        | Show::Discarded
+        | Show::Note(_)
+        | Show::Performing { .. } => Piece::Other,
+    }
+}

@@ -1,0 +1,429 @@
+//! One message, sent piece by piece to the end of an attempt.
+//!
+//! A piece is on record as about to be sent before it is, and what became of it after. An attempt
+//! that a crash cut off is repeated only where the service takes the same message once; otherwise
+//! it is unknown whether it was taken, and the message is not sent again.
+
+use super::Shared;
+use super::calls::Called;
+use super::ledger::ledger_event;
+use super::previews::Preview;
+use super::served::{Served, Way};
+use crate::journal::Context;
+use broker::Error;
+use domain::connector::{
+    Body, ConnectorFailure, Fate, Interrupted, Outbound, Outgoing, ReplyRoute, interrupted, judge,
+    kept_reason,
+};
+use domain::event::{
+    DeliveryCause, DeliveryOutcome, DeliverySettled, DeliveryStarted, Event, NewEvent, Subject,
+};
+use domain::id::RunId;
+use store::{Commit, CommitError, ConnectorGuard, DeliveryRow, DeliveryState, Expected};
+
+/// Milliseconds until the store is asked again to take what became of an attempt.
+const STORE_MS: u64 = 1_000;
+/// Tries of an edit of which it cannot be told whether it was made. To make it twice harms nothing.
+const EDITS_MAX: u32 = 3;
+/// The reason of a message whose attempt was cut off.
+const CUT_OFF: &str = "the host stopped while it was sent";
+/// The reason of a question that was not sent.
+const OVER: &str = "the question was answered elsewhere, or is asked no longer";
+/// The reason of a message that says nothing.
+const EMPTY: &str = "there is nothing to say";
+
+/// The next work on a chat after an attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Next {
+    /// Its next message, or this one when it is due again.
+    GoOn,
+    /// The same, after so many milliseconds.
+    Again {
+        /// The time to wait.
+        ms: u64,
+    },
+}
+
+/// The state of an attempt.
+struct Attempt<'a> {
+    shared: &'a Shared,
+    served: &'a Served,
+    row: DeliveryRow,
+    /// The state that is stored.
+    state: DeliveryState,
+    pieces: Vec<Body>,
+    /// The message in which the reply grew; none if it is to be sent anew.
+    preview: Option<Preview>,
+    /// True if the present piece is an edit of that message.
+    is_edit: bool,
+}
+
+/// The outcome of sending a piece.
+enum Piece {
+    /// The service took it.
+    Taken,
+    /// The attempt is over, or could not be begun.
+    Over(Next),
+}
+
+/// Sends a message, from the piece at which it is.
+pub(super) async fn deliver(shared: &Shared, served: &Served, row: DeliveryRow) -> Next {
+    let mut attempt = Attempt {
+        shared,
+        served,
+        state: row.state,
+        pieces: Vec::new(),
+        preview: None,
+        is_edit: false,
+        row,
+    };
+    if matches!(served.way, Way::Direct) {
+        return attempt.hand_over().await;
+    }
+    if let Err(next) = attempt.prepare().await {
+        return next;
+    }
+    loop {
+        match attempt.next_piece().await {
+            Piece::Taken => {}
+            Piece::Over(next) => {
+                attempt.keep_preview();
+                return next;
+            }
+        }
+    }
+}
+
+impl Attempt<'_> {
+    /// Returns the run whose reply the message is.
+    fn run(&self) -> Option<RunId> {
+        match &self.row.cause {
+            DeliveryCause::Turn { run, .. } => Some(*run),
+            DeliveryCause::Question { .. }
+            | DeliveryCause::Input { .. }
+            | DeliveryCause::Host { .. }
+            | DeliveryCause::Test { .. } => None,
+        }
+    }
+
+    fn chat(&self) -> ReplyRoute {
+        ReplyRoute {
+            connector: self.row.connector.clone(),
+            chat: self.row.chat.clone(),
+        }
+    }
+
+    /// Returns what becomes of the attempt that had begun when the host stopped. One that may have
+    /// been an edit of a message is not made again as a message.
+    fn interrupted(&self) -> Interrupted {
+        let abilities = self.served.abilities();
+        let may_be_edit = self.served.spec.stream
+            && abilities.edits
+            && self.row.piece == 0
+            && self.run().is_some();
+        interrupted(abilities.idempotent && !may_be_edit)
+    }
+
+    /// Finds out what there is to send, or settles a message of which nothing is sent.
+    async fn prepare(&mut self) -> Result<(), Next> {
+        if self.state == DeliveryState::Started && self.interrupted() == Interrupted::Unknown {
+            let reason = CUT_OFF.to_owned();
+            let outcome = DeliveryOutcome::Unknown { reason };
+            return Err(self.settle(outcome, None).await);
+        }
+        match self.outbound().await {
+            Ok(Some(outbound)) => self.pieces = outbound.pieces(&self.served.abilities()),
+            Ok(None) => {
+                let reason = OVER.to_owned();
+                return Err(self.settle(DeliveryOutcome::Dead { reason }, None).await);
+            }
+            Err(error) => {
+                tracing::warn!(
+                    delivery.id = %self.row.delivery,
+                    error = &error as &dyn std::error::Error,
+                    "it cannot be read whether a question is still asked"
+                );
+                return Err(Next::Again { ms: STORE_MS });
+            }
+        }
+        let is_begun = self.state == DeliveryState::Started || self.row.piece > 0;
+        if let Some(run) = self.run().filter(|_| !is_begun) {
+            self.preview = self.shared.previews.close(run, &self.chat()).await;
+        }
+        Ok(())
+    }
+
+    /// Returns the message, whole. None if it is a question that is asked no longer: it was
+    /// answered elsewhere, or its run has ended.
+    async fn outbound(&self) -> Result<Option<Outbound>, Error> {
+        let said = Outbound {
+            text: self.row.text.clone(),
+            choices: self.row.choices.clone(),
+            without_buttons: self.row.without_buttons.clone(),
+        };
+        let DeliveryCause::Question {
+            session, operation, ..
+        } = &self.row.cause
+        else {
+            return Ok(Some(said));
+        };
+        let Some(row) = self.shared.core.store().session(*session).await? else {
+            return Ok(None);
+        };
+        let asked = self
+            .shared
+            .open_question(&row.user_id, *session, *operation)
+            .await?;
+        Ok(asked.map(|_| said))
+    }
+
+    /// Sends the piece at which the message is.
+    async fn next_piece(&mut self) -> Piece {
+        let place = usize::try_from(self.row.piece).unwrap_or(usize::MAX);
+        let Some(body) = self.pieces.get(place).cloned() else {
+            let outcome = if self.pieces.is_empty() {
+                DeliveryOutcome::Dead {
+                    reason: EMPTY.to_owned(),
+                }
+            } else {
+                // The component's limit was another one when the first pieces were sent.
+                DeliveryOutcome::Delivered {
+                    service_ids: self.row.service_ids.clone(),
+                }
+            };
+            return Piece::Over(self.settle(outcome, None).await);
+        };
+        let edit = self.edit(&body);
+        self.is_edit = edit.is_some();
+        let number = self.row.attempts.saturating_add(1);
+        if let Err(next) = self.start(number).await {
+            self.preview = edit;
+            return Piece::Over(next);
+        }
+        let called = match edit {
+            Some(edit) => self.send_edit(edit, body).await,
+            None => self.send(body).await,
+        };
+        store::point("edge.sent");
+        self.conclude(called, number).await
+    }
+
+    /// Returns the edit that a piece is: of the message in which the reply grew.
+    fn edit(&mut self, body: &Body) -> Option<Preview> {
+        match body {
+            Body::Text(_) => self.preview.take(),
+            Body::Question(..) | Body::Typing | Body::Edit { .. } => None,
+        }
+    }
+
+    async fn send(&self, body: Body) -> Called<String> {
+        let message = Outgoing {
+            chat: self.row.chat.clone(),
+            body,
+            idempotency_key: self.row.delivery.piece_key(self.row.piece),
+        };
+        self.shared.send(self.served, &message, self.run()).await
+    }
+
+    /// Makes the final text the last edit of the message in which it grew. If the service refuses
+    /// the edit, that message is gone, and the text is sent.
+    async fn send_edit(&mut self, edit: Preview, body: Body) -> Called<String> {
+        let Body::Text(text) = &body else {
+            return self.send(body).await;
+        };
+        let id = edit.id.clone();
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            let edited = Body::Edit {
+                id: id.clone(),
+                text: text.clone(),
+            };
+            let called = self.send(edited).await;
+            match called.result {
+                Ok(_) => {
+                    return Called {
+                        result: Ok(id),
+                        ..called
+                    };
+                }
+                Err(ConnectorFailure::Rejected(_)) => {
+                    self.is_edit = false;
+                    self.shared.note(self.served, called.entry).await;
+                    return self.send(body).await;
+                }
+                Err(ConnectorFailure::Unknown(_)) if tries < EDITS_MAX => {
+                    self.shared.note(self.served, called.entry).await;
+                }
+                Err(ConnectorFailure::Unauthorised(_) | ConnectorFailure::RetryLater { .. }) => {
+                    // Nothing was done: the next try may edit it still.
+                    self.preview = Some(edit);
+                    return called;
+                }
+                Err(ConnectorFailure::Unknown(_)) => return called,
+            }
+        }
+    }
+
+    /// Keeps the message in which the reply grew for the next try.
+    fn keep_preview(&mut self) {
+        if let Some(preview) = self.preview.take()
+            && let Some(run) = self.run()
+        {
+            self.shared.previews.keep(run, &self.chat(), preview);
+        }
+    }
+
+    /// Stores that a piece is about to be sent.
+    async fn start(&mut self, number: u32) -> Result<(), Next> {
+        let now = self.shared.core.now();
+        let started = Event::DeliveryStarted(DeliveryStarted {
+            connector: self.served.name.clone(),
+            delivery: self.row.delivery,
+            attempt: number,
+            piece: self.row.piece,
+            time: now,
+        });
+        let commit = self.commit(vec![self.event(started)]);
+        store::point("edge.started.before");
+        let stored = self.shared.core.store().commit(commit).await;
+        store::point("edge.started.after");
+        match stored {
+            Ok(_) => {
+                self.state = DeliveryState::Started;
+                self.row.attempts = number;
+                Ok(())
+            }
+            // Somebody else deals with it, or it was erased.
+            Err(CommitError::Conflict(_)) => Err(Next::GoOn),
+            Err(error) => {
+                tracing::warn!(
+                    delivery.id = %self.row.delivery,
+                    error = &error as &dyn std::error::Error,
+                    "it cannot be recorded that a message is about to be sent; it is sent later"
+                );
+                Err(Next::Again { ms: STORE_MS })
+            }
+        }
+    }
+
+    /// Stores what became of a piece.
+    async fn conclude(&mut self, called: Called<String>, number: u32) -> Piece {
+        let entry = called.entry;
+        let is_last = usize::try_from(self.row.piece)
+            .is_ok_and(|piece| piece.saturating_add(1) >= self.pieces.len());
+        let failure = match called.result {
+            Ok(id) => {
+                self.shared.note_success(self.served).await;
+                self.row.service_ids.push(id.clone());
+                if is_last {
+                    let service_ids = self.row.service_ids.clone();
+                    let outcome = DeliveryOutcome::Delivered { service_ids };
+                    return Piece::Over(self.settle(outcome, entry).await);
+                }
+                let outcome = DeliveryOutcome::Piece { service_id: id };
+                let next = self.settle(outcome, entry).await;
+                if self.state != DeliveryState::Queued {
+                    return Piece::Over(next);
+                }
+                self.row.piece = self.row.piece.saturating_add(1);
+                self.row.attempts = 0;
+                return Piece::Taken;
+            }
+            Err(failure) => failure,
+        };
+        if !matches!(failure, ConnectorFailure::Rejected(_)) {
+            self.shared.note_failure(self.served, &failure).await;
+        }
+        let reason = kept_reason(&failure.to_string());
+        // A text that may have become the last edit of a message is not sent as another one.
+        let idempotent = self.served.abilities().idempotent && !self.is_edit;
+        let outcome = match judge(&failure, number, idempotent, self.shared.core.now()) {
+            Fate::Retry(retry_at) => DeliveryOutcome::Failed { reason, retry_at },
+            Fate::Unknown => DeliveryOutcome::Unknown { reason },
+            Fate::Dead => DeliveryOutcome::Dead { reason },
+        };
+        Piece::Over(self.settle(outcome, entry).await)
+    }
+
+    /// Hands a message to people at a web page: what is stored is what they read.
+    async fn hand_over(&mut self) -> Next {
+        let outcome = DeliveryOutcome::Delivered {
+            service_ids: vec![self.row.delivery.to_string()],
+        };
+        self.settle(outcome, None).await
+    }
+
+    /// Stores an outcome, however long the store needs to take it. Only the end of the host comes
+    /// before: then the next one finds the attempt begun.
+    async fn settle(&mut self, outcome: DeliveryOutcome, entry: Option<Event>) -> Next {
+        loop {
+            let now = self.shared.core.now();
+            let settled = Event::DeliverySettled(DeliverySettled {
+                connector: self.served.name.clone(),
+                delivery: self.row.delivery,
+                outcome: outcome.clone(),
+                time: now,
+            });
+            let entry = entry.clone();
+            let entry = entry.map(|entry| ledger_event(self.served, entry, now));
+            let events = std::iter::once(self.event(settled)).chain(entry);
+            let commit = self.commit(events.collect());
+            store::point("edge.delivered.before");
+            let stored = self.shared.core.store().commit(commit).await;
+            store::point("edge.delivered.after");
+            match stored {
+                Ok(_) => {
+                    if matches!(outcome, DeliveryOutcome::Piece { .. }) {
+                        self.state = DeliveryState::Queued;
+                    }
+                    return Next::GoOn;
+                }
+                Err(CommitError::Conflict(_) | CommitError::Closed) => return Next::GoOn,
+                Err(error) => {
+                    tracing::warn!(
+                        delivery.id = %self.row.delivery,
+                        error = &error as &dyn std::error::Error,
+                        "what became of a message cannot be recorded now"
+                    );
+                }
+            }
+            if !self.shared.core.sleep_ms(STORE_MS).await {
+                return Next::GoOn;
+            }
+        }
+    }
+
+    /// Returns an event that goes with what the message comes of.
+    fn event(&self, event: Event) -> NewEvent {
+        let subject = match &self.row.cause {
+            DeliveryCause::Turn { session, run } | DeliveryCause::Question { session, run, .. } => {
+                Subject {
+                    agent: None,
+                    session: Some(*session),
+                    run: Some(*run),
+                }
+            }
+            DeliveryCause::Input { session, .. } => Subject {
+                session: Some(*session),
+                ..Subject::default()
+            },
+            DeliveryCause::Host { .. } | DeliveryCause::Test { .. } => Subject::default(),
+        };
+        let context = Context::new(self.served.origin(), self.shared.core.now());
+        NewEvent {
+            subject,
+            ..context.event(event)
+        }
+    }
+
+    /// Returns a commit that lands only if the message is as it was.
+    fn commit(&self, events: Vec<NewEvent>) -> Commit {
+        Commit::new()
+            .guard(ConnectorGuard::DeliveryIs {
+                delivery: self.row.delivery,
+                state: self.state,
+            })
+            .append(self.served.stream(), Expected::Any, events)
+    }
+}

@@ -1,0 +1,200 @@
+//! The connectors that are served now: what is configured of each, its component, and what lasts
+//! beyond another configuration of it.
+
+use super::asked::Notes;
+use super::bucket::Bucket;
+use super::health::Health;
+use broker::Entry;
+use domain::connector::{ARRIVALS_WAITING_MAX, Abilities, ConnectorSpec, Intake};
+use domain::digest::Digest;
+use domain::id::{ConnectorId, Stream};
+use domain::path::ConnectorName;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+/// A connector as it is served.
+pub(super) struct Served {
+    pub(super) name: ConnectorName,
+    pub(super) spec: Arc<ConnectorSpec>,
+    pub(super) way: Way,
+    pub(super) standing: Arc<Standing>,
+    /// Cancelled when another configuration takes its place.
+    pub(super) replaced: CancellationToken,
+}
+
+/// The way to people.
+pub(super) enum Way {
+    /// A component, which translates for a service.
+    Component(Means),
+    /// The host itself.
+    Direct,
+    /// None: there is no such component, or it is no connector.
+    None,
+}
+
+/// The means of a connector with a component.
+pub(super) struct Means {
+    /// The component, with what it is granted.
+    pub(super) entry: Arc<Entry>,
+    /// The digest of that grant, as the ledger names it.
+    pub(super) grant: Digest,
+    /// The abilities of its service.
+    pub(super) abilities: Abilities,
+}
+
+/// The part of a connector that lasts while its configuration changes.
+#[derive(Default)]
+pub(super) struct Standing {
+    /// Lock that is held while what arrived is compared with what has arrived before, and stored.
+    pub(super) intake: tokio::sync::Mutex<()>,
+    pub(super) health: Mutex<Health>,
+    /// Arrivals that are not settled.
+    open: AtomicU64,
+    /// Time at which a message arrived last.
+    arrived: Mutex<Option<Instant>>,
+    /// The bound on calls of its service.
+    pub(super) calls: Mutex<Bucket>,
+    /// The decisions in calls that come over and over.
+    pub(super) notes: Mutex<Notes>,
+}
+
+impl Served {
+    /// Returns its stream.
+    pub(super) fn stream(&self) -> Stream {
+        Stream::Connector(self.id())
+    }
+
+    pub(super) fn id(&self) -> ConnectorId {
+        ConnectorId::of_name(self.name.as_str())
+    }
+
+    /// Returns what brings its events about, and where its messages come from.
+    pub(super) fn origin(&self) -> String {
+        format!("connector:{}", self.name)
+    }
+
+    pub(super) fn is_polling(&self) -> bool {
+        self.spec.enabled
+            && matches!(self.way, Way::Component(_))
+            && self.spec.intake() == Intake::Polling
+    }
+
+    /// Returns what its service can do. The host's own way shows any text.
+    pub(super) fn abilities(&self) -> Abilities {
+        match &self.way {
+            Way::Component(means) => means.abilities.clone(),
+            Way::Direct | Way::None => Abilities {
+                intake: Vec::new(),
+                text_limit: u32::MAX,
+                buttons_max: u32::MAX,
+                edits: false,
+                typing: false,
+                idempotent: true,
+            },
+        }
+    }
+
+    pub(super) fn is_as(&self, other: &Self) -> bool {
+        let is_same_way = match (&self.way, &other.way) {
+            (Way::Component(one), Way::Component(other)) => {
+                one.entry.component.digest() == other.entry.component.digest()
+                    && one.entry.grant == other.entry.grant
+            }
+            (Way::Direct, Way::Direct) | (Way::None, Way::None) => true,
+            (Way::Component(_) | Way::Direct | Way::None, _) => false,
+        };
+        is_same_way && self.spec == other.spec
+    }
+}
+
+impl Standing {
+    /// Takes the number of arrivals that wait from the store.
+    pub(super) fn count(&self, open: u64) {
+        self.open.store(open, Ordering::Relaxed);
+    }
+
+    /// Notes arrivals that are to be settled.
+    pub(super) fn opened(&self, count: usize) {
+        let count = u64::try_from(count).unwrap_or(u64::MAX);
+        self.open.fetch_add(count, Ordering::Relaxed);
+        let mut arrived = self.arrived.lock().unwrap_or_else(PoisonError::into_inner);
+        *arrived = Some(Instant::now());
+    }
+
+    /// Notes arrivals that were settled.
+    pub(super) fn settled(&self, count: usize) {
+        let count = u64::try_from(count).unwrap_or(u64::MAX);
+        let less = |open: u64| Some(open.saturating_sub(count));
+        // Never refused: the function always gives a number.
+        let _ = self
+            .open
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
+    }
+
+    /// Returns how many arrivals more may wait to be settled, as far as it was counted.
+    pub(super) fn room(&self) -> usize {
+        let open = usize::try_from(self.open.load(Ordering::Relaxed)).unwrap_or(usize::MAX);
+        ARRIVALS_WAITING_MAX.saturating_sub(open)
+    }
+
+    /// Returns the milliseconds since a message arrived; none if none has since the start.
+    pub(super) fn quiet_ms(&self) -> Option<u64> {
+        let arrived = *self.arrived.lock().unwrap_or_else(PoisonError::into_inner);
+        let quiet = arrived?.elapsed().as_millis();
+        Some(u64::try_from(quiet).unwrap_or(u64::MAX))
+    }
+}
+
+/// All connectors that are served now, by name.
+#[derive(Default)]
+pub(super) struct Registry(RwLock<BTreeMap<ConnectorName, Arc<Served>>>);
+
+impl std::fmt::Debug for Registry {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let names: Vec<_> = self.all().iter().map(|it| it.name.clone()).collect();
+        f.debug_set().entries(names).finish()
+    }
+}
+
+impl Registry {
+    pub(super) fn get(&self, name: &ConnectorName) -> Option<Arc<Served>> {
+        let served = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        served.get(name).cloned()
+    }
+
+    /// Returns a connector that is to do its work now.
+    pub(super) fn at_work(&self, name: &ConnectorName) -> Option<Arc<Served>> {
+        self.get(name)
+            .filter(|served| served.spec.enabled && !matches!(served.way, Way::None))
+    }
+
+    /// Returns all connectors, in the order of their names.
+    pub(super) fn all(&self) -> Vec<Arc<Served>> {
+        let served = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        served.values().cloned().collect()
+    }
+
+    /// Puts connectors in the place of those that were served, and ends what of those is no longer
+    /// served.
+    pub(super) fn put(&self, next: BTreeMap<ConnectorName, Arc<Served>>) {
+        let before = {
+            let mut served = self.0.write().unwrap_or_else(PoisonError::into_inner);
+            std::mem::replace(&mut *served, next)
+        };
+        for served in before.into_values() {
+            let now = self.get(&served.name);
+            if now.is_none_or(|now| !Arc::ptr_eq(&now, &served)) {
+                served.replaced.cancel();
+            }
+        }
+    }
+
+    /// Returns the number of connectors that are polled.
+    pub(super) fn polling(&self) -> usize {
+        let served = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        served.values().filter(|it| it.is_polling()).count()
+    }
+}

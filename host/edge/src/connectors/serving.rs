@@ -1,0 +1,119 @@
+//! Another configuration: which connectors go on, begin anew or end with it.
+
+use super::served::{Means, Served, Way};
+use super::{Shared, polling};
+use broker::Error;
+use domain::connector::{ConnectorSpec, DIRECT};
+use domain::digest::Digest;
+use domain::path::ConnectorName;
+use runtime::Described;
+use std::collections::BTreeMap;
+use std::sync::{Arc, PoisonError};
+use store::ReadError;
+use tokio_util::sync::CancellationToken;
+
+impl Shared {
+    /// Serves what is configured now: those that changed begin anew, those that are gone end.
+    pub(super) async fn serve(self: &Arc<Self>) -> Result<(), Error> {
+        let settings = self.core.settings();
+        let mut begun = Vec::new();
+        let mut next = BTreeMap::new();
+        for (name, spec) in &settings.connectors {
+            let before = self.served.get(name);
+            let standing = before.as_ref().map(|before| before.standing.clone());
+            let fresh = Served {
+                name: name.clone(),
+                spec: Arc::new(spec.clone()),
+                way: self.way(name, spec),
+                standing: standing.unwrap_or_default(),
+                replaced: CancellationToken::new(),
+            };
+            let served = match before {
+                Some(before) if before.is_as(&fresh) => before,
+                _ => {
+                    let fresh = Arc::new(fresh);
+                    begun.push(fresh.clone());
+                    fresh
+                }
+            };
+            next.insert(name.clone(), served);
+        }
+        for served in &begun {
+            if self.served.get(&served.name).is_none() {
+                self.remember(served).await?;
+            }
+        }
+        self.served.put(next);
+        for served in begun {
+            if served.is_polling() {
+                self.core.spawn(polling::run(self.clone(), served));
+            }
+        }
+        self.arrived.notify_one();
+        self.outbox.notify_one();
+        Ok(())
+    }
+
+    fn way(&self, name: &ConnectorName, spec: &ConnectorSpec) -> Way {
+        if spec.component == DIRECT {
+            return Way::Direct;
+        }
+        let Some(entry) = self.core.component(&spec.component) else {
+            tracing::warn!(
+                connector.name = %name, component = spec.component,
+                "a connector stands still: there is no such component"
+            );
+            return Way::None;
+        };
+        let Described::Connector(description) = entry.component.describes() else {
+            tracing::warn!(
+                connector.name = %name, component = spec.component,
+                "a connector stands still: its component is none of a connector"
+            );
+            return Way::None;
+        };
+        if let Err(error) = spec.check_abilities(&description.abilities) {
+            tracing::warn!(
+                connector.name = %name,
+                error = &error as &dyn std::error::Error,
+                "a connector stands still: its component cannot do what is asked for"
+            );
+            return Way::None;
+        }
+        // Serialising a grant cannot fail.
+        let grant = serde_json::to_vec(&entry.grant).unwrap_or_default();
+        let abilities = description.abilities.clone();
+        Way::Component(Means {
+            grant: Digest::of(&grant),
+            entry,
+            abilities,
+        })
+    }
+
+    /// Returns how many arrivals more of a connector may wait to be settled.
+    pub(super) async fn room(&self, served: &Served) -> Result<usize, ReadError> {
+        let standing = &served.standing;
+        if standing.room() == 0 {
+            // Some may have been erased.
+            let open = self.core.store().open_arrivals_count(&served.name).await?;
+            standing.count(open);
+        }
+        Ok(standing.room())
+    }
+
+    /// Reads how a connector fared before this process.
+    async fn remember(&self, served: &Served) -> Result<(), Error> {
+        let store = self.core.store();
+        let row = store.connector(&served.name).await?;
+        let open = store.open_arrivals_count(&served.name).await?;
+        let standing = &served.standing;
+        standing.count(open);
+        let mut health = standing
+            .health
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let trouble = row.and_then(|row| row.trouble);
+        health.remember(trouble.as_ref().map(|(trouble, _)| trouble));
+        Ok(())
+    }
+}

@@ -1,0 +1,266 @@
+//! The arrivals of one chat, dealt with one batch after the other, each to its settlement.
+
+use super::sender::Sender;
+use super::served::Served;
+use super::settlement::Settlement;
+use super::{Shared, gathering, queueing};
+use crate::journal::Context;
+use broker::Error;
+use domain::connector::{Reception, kept_reason, key_of, receive};
+use domain::event::{ArrivalOutcome, ArrivalsSettled, Event, NewEvent, Subject};
+use domain::id::OccasionId;
+use domain::refusal::{Refusal, RefusalKind};
+use domain::time::Timestamp;
+use store::{ArrivalRow, Commit, CommitError, ConnectorGuard, Expected};
+
+/// Tries of arrivals that the host has no place for.
+const TRIES_MAX: u32 = 20;
+/// Tries of files that the service does not give.
+const FILE_TRIES_MAX: u32 = 5;
+/// Milliseconds until the second try. Each pause is twice the one before.
+const AGAIN_MS: u64 = 500;
+/// The longest pause between two tries, in milliseconds.
+const AGAIN_MS_MAX: u64 = 30_000;
+
+/// The words for a message that was not taken for want of a place.
+const BUSY: &str = "There is too much to do at the moment. Please try again later.";
+/// The words for a message that was refused.
+const REFUSED: &str = "Your message could not be taken.";
+
+/// The next work on a chat after work on its arrivals.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Next {
+    /// It waits for more.
+    GoOn,
+    /// The same arrivals, after so many milliseconds.
+    Again {
+        /// The time to wait.
+        ms: u64,
+    },
+}
+
+/// Deals with arrivals of a chat after so many failures in a row.
+pub(super) async fn settle(
+    shared: &Shared,
+    served: &Served,
+    arrivals: Vec<ArrivalRow>,
+    failures: u32,
+) -> Next {
+    let mut rest = arrivals.as_slice();
+    let mut failures_of_first = failures;
+    while !rest.is_empty() {
+        let is_last_try = failures_of_first >= TRIES_MAX;
+        let dealt_with = match deal_with(shared, served, rest, failures_of_first).await {
+            Err(Error::Refused(refusal)) if refusal.kind != RefusalKind::Busy || is_last_try => {
+                Ok(refused(shared, served, rest, &refusal))
+            }
+            dealt_with => dealt_with,
+        };
+        let stored = match dealt_with {
+            Ok(settlement) => store_settlement(shared, served, rest, settlement).await,
+            Err(error) => Err(error),
+        };
+        match stored {
+            Ok(count) => rest = rest.get(count..).unwrap_or_default(),
+            Err(error) => {
+                tracing::info!(
+                    connector.name = %served.name,
+                    failures,
+                    error = &error as &dyn std::error::Error,
+                    "arrivals cannot be handed over now; they are later"
+                );
+                return Next::Again {
+                    ms: pause_ms(failures),
+                };
+            }
+        }
+        failures_of_first = 0;
+    }
+    Next::GoOn
+}
+
+/// Returns the milliseconds until the next try after so many failures in a row.
+fn pause_ms(failures: u32) -> u64 {
+    let factor = 1_u64.checked_shl(failures).unwrap_or(u64::MAX);
+    AGAIN_MS.saturating_mul(factor).min(AGAIN_MS_MAX)
+}
+
+/// Deals with the first arrivals after so many failures in a row, and returns what became of them.
+async fn deal_with(
+    shared: &Shared,
+    served: &Served,
+    arrivals: &[ArrivalRow],
+    failures: u32,
+) -> Result<Settlement, Error> {
+    let Some(first) = arrivals.first() else {
+        return Ok(Settlement::new(0, ArrivalOutcome::Ignored));
+    };
+    let key = match key_of(&served.name, &first.message) {
+        Ok(key) => key,
+        Err(fault) => {
+            let reason = kept_reason(&fault.to_string());
+            return Ok(Settlement::new(1, ArrivalOutcome::Refused { reason }));
+        }
+    };
+    let bound = shared.core.store().connector_key(&key).await?;
+    let user = bound.as_ref().map(|row| &row.user);
+    match receive(&served.spec, &served.name, &first.message, user) {
+        Reception::Ignore => {
+            let count = gathering::same_sender_len(arrivals);
+            Ok(Settlement::new(count, ArrivalOutcome::Ignored))
+        }
+        Reception::Refuse { text } => Ok(shared.refuse(served, &key, arrivals, &text)),
+        Reception::Pair => shared.offer_pairing(served, &key, arrivals).await,
+        Reception::Accept {
+            user,
+            path,
+            own_words,
+        } => {
+            let sender = Sender {
+                user,
+                path,
+                own_words,
+                without_late_files: failures >= FILE_TRIES_MAX,
+            };
+            take(shared, served, &sender, arrivals).await
+        }
+    }
+}
+
+/// Deals with arrivals of somebody who is known: what was done before a crash is not done again, an
+/// answer to a question is one, and anything else becomes an input.
+async fn take(
+    shared: &Shared,
+    served: &Served,
+    sender: &Sender,
+    arrivals: &[ArrivalRow],
+) -> Result<Settlement, Error> {
+    let batch = arrivals
+        .get(..gathering::batch_len(arrivals))
+        .unwrap_or_default();
+    let Some(first) = batch.first() else {
+        return Ok(Settlement::new(0, ArrivalOutcome::Ignored));
+    };
+    let answered = match shared.answered_before(served, sender, first).await? {
+        None if shared.is_posted(served, first).await? => None,
+        None => shared.answer(served, sender, first).await?,
+        answered => answered,
+    };
+    match answered {
+        Some(settlement) => Ok(settlement),
+        None => shared.post(served, sender, batch).await,
+    }
+}
+
+/// Returns the settlement of arrivals that were refused for good, with words that say so.
+fn refused(
+    shared: &Shared,
+    served: &Served,
+    arrivals: &[ArrivalRow],
+    refusal: &Refusal,
+) -> Settlement {
+    let count = gathering::batch_len(arrivals).max(1);
+    let reason = kept_reason(&refusal.message);
+    let is_in_group = arrivals
+        .first()
+        .is_some_and(|first| first.message.group.is_some());
+    // In a group it would be told to people whom it does not concern.
+    let text = match refusal.kind {
+        RefusalKind::Busy => BUSY.to_owned(),
+        _ if is_in_group => REFUSED.to_owned(),
+        _ => format!("{REFUSED} {reason}"),
+    };
+    let also = arrivals
+        .first()
+        .map(|first| queueing::hosts_words(served, first, &text, shared.core.now()));
+    Settlement {
+        count,
+        outcome: ArrivalOutcome::Refused { reason },
+        also: also.into_iter().collect(),
+    }
+}
+
+/// Stores what became of arrivals. Returns their number.
+async fn store_settlement(
+    shared: &Shared,
+    served: &Served,
+    arrivals: &[ArrivalRow],
+    settlement: Settlement,
+) -> Result<usize, Error> {
+    let Settlement {
+        count,
+        outcome,
+        also,
+    } = settlement;
+    let now = shared.core.now();
+    let ids: Vec<OccasionId> = arrivals.iter().take(count).map(|it| it.id).collect();
+    let has_words = !also.is_empty();
+    let mut events = also;
+    events.push(settled(served, ids.clone(), outcome, now));
+    let mut commit = Commit::new().append(served.stream(), Expected::Any, events);
+    commit.guards.extend(ids.iter().map(|arrival| {
+        ConnectorGuard::ArrivalOpen {
+            connector: served.name.clone(),
+            arrival: *arrival,
+        }
+        .into()
+    }));
+    store::point("edge.settled.before");
+    match shared.core.store().commit(commit).await {
+        // A conflict: they were settled, or erased, meanwhile.
+        Ok(_) | Err(CommitError::Conflict(_)) => {}
+        Err(error) => return Err(error.into()),
+    }
+    store::point("edge.settled.after");
+    served.standing.settled(count);
+    if has_words {
+        shared.outbox.notify_one();
+    }
+    Ok(count)
+}
+
+/// Returns the event of arrivals that are settled, which goes with the session that took them.
+fn settled(
+    served: &Served,
+    arrivals: Vec<OccasionId>,
+    outcome: ArrivalOutcome,
+    now: Timestamp,
+) -> NewEvent {
+    let subject = match &outcome {
+        ArrivalOutcome::Accepted { session, agent, .. } => Subject {
+            agent: Some(*agent),
+            session: Some(*session),
+            run: None,
+        },
+        ArrivalOutcome::Configured { session, .. } => Subject {
+            session: Some(*session),
+            ..Subject::default()
+        },
+        ArrivalOutcome::Answered { .. }
+        | ArrivalOutcome::Ignored
+        | ArrivalOutcome::Unknown
+        | ArrivalOutcome::Paired
+        | ArrivalOutcome::Refused { .. } => Subject::default(),
+    };
+    let event = Event::ArrivalsSettled(ArrivalsSettled {
+        connector: served.name.clone(),
+        arrivals,
+        outcome,
+        time: now,
+    });
+    NewEvent {
+        subject,
+        ..Context::new(served.origin(), now).event(event)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_between_tries_grow_up_to_a_limit() {
+        assert_eq!([0, 1, 2].map(pause_ms), [500, 1_000, 2_000]);
+        assert_eq!([10, 100].map(pause_ms), [AGAIN_MS_MAX; 2]);
+    }
+}

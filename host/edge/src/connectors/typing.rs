@@ -1,0 +1,249 @@
+//! The watch over one run for which somebody in a chat waits: they see that the agent is typing,
+//! and where it is wanted the reply as it grows.
+
+use super::Shared;
+use super::previews::{More, Slot};
+use super::served::Served;
+use domain::connector::{Body, EDIT_MS_MIN, Outgoing, ReplyRoute, TYPING_MS};
+use domain::id::{OperationId, RunId};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::mpsc;
+use tokio::time::{Instant, timeout};
+
+/// The longest watch over one run, in milliseconds: one hour.
+const WATCH_MS_MAX: u64 = 3_600_000;
+/// Milliseconds for which a growing reply is kept after its run has ended, until it is sent.
+const KEPT_MS: u64 = 60_000;
+/// Bytes of a reply that is kept while it grows. A longer one grows no further.
+const REPLY_BYTES_MAX: usize = 64 << 10;
+
+/// Something that is heard of a run.
+pub(super) enum Piece {
+    /// Text of a reply in the making.
+    Text {
+        operation: OperationId,
+        attempt: u32,
+        seq: u64,
+        text: String,
+    },
+    /// Anything else: it is at work.
+    Other,
+}
+
+/// A reply in the making, as far as it was heard without a gap.
+#[derive(Debug, Default)]
+struct Reply {
+    /// The call and the attempt that make it.
+    made_by: Option<(OperationId, u32)>,
+    /// The place of its next piece.
+    next: u64,
+    text: String,
+    /// True if something of it was missed, or there is too much of it.
+    is_broken: bool,
+    /// True if it has grown since it was shown.
+    is_news: bool,
+}
+
+impl Reply {
+    fn hear(&mut self, piece: Piece) {
+        let Piece::Text {
+            operation,
+            attempt,
+            seq,
+            text,
+        } = piece
+        else {
+            return;
+        };
+        if self.made_by != Some((operation, attempt)) {
+            *self = Self {
+                made_by: Some((operation, attempt)),
+                ..Self::default()
+            };
+        }
+        self.is_broken |= seq != self.next || self.text.len() + text.len() > REPLY_BYTES_MAX;
+        self.next = seq.saturating_add(1);
+        if !self.is_broken {
+            self.text.push_str(&text);
+            self.is_news = true;
+        }
+    }
+
+    /// Returns the text to show, if there is more than was shown.
+    fn take_news(&mut self) -> Option<&str> {
+        let is_news = std::mem::take(&mut self.is_news);
+        let has_words = !self.is_broken && !self.text.trim().is_empty();
+        (is_news && has_words).then_some(self.text.as_str())
+    }
+}
+
+/// A run for which somebody in a chat waits.
+struct Watch {
+    shared: Arc<Shared>,
+    served: Arc<Served>,
+    chat: ReplyRoute,
+    run: RunId,
+    /// The reply that grows; none where none does.
+    slot: Option<Slot>,
+    reply: Reply,
+    /// Number of times that it was shown.
+    shown: u32,
+}
+
+/// Watches over a run until it ends, if somebody in a chat waits for it.
+pub(super) async fn watch(shared: Arc<Shared>, run: RunId, pieces: mpsc::Receiver<Piece>) {
+    let Ok(Some(chat)) = shared.core.store().reply_route_of_run(run).await else {
+        return;
+    };
+    let Some(served) = shared.served.at_work(&chat.connector) else {
+        return;
+    };
+    let abilities = served.abilities();
+    let grows = served.spec.stream && abilities.edits;
+    let slot = if grows {
+        shared.previews.begin(run, &chat)
+    } else {
+        None
+    };
+    let types = served.spec.typing && abilities.typing;
+    if slot.is_none() && !types {
+        return;
+    }
+    let watch = Watch {
+        slot,
+        shared: shared.clone(),
+        served,
+        chat: chat.clone(),
+        run,
+        reply: Reply::default(),
+        shown: 0,
+    };
+    let longest = Duration::from_millis(WATCH_MS_MAX);
+    // What takes longer is not watched to its end.
+    let _ = timeout(longest, watch.go_on(types, pieces)).await;
+    if grows && shared.core.sleep_ms(KEPT_MS).await {
+        shared.previews.forget(run, &chat);
+    }
+}
+
+impl Watch {
+    async fn go_on(mut self, types: bool, mut pieces: mpsc::Receiver<Piece>) {
+        let begin = Instant::now();
+        let mut next_typing = begin;
+        let mut next_edit = begin + Duration::from_millis(EDIT_MS_MIN);
+        let mut has_feed = true;
+        loop {
+            let stopping = &self.shared.core.stopping;
+            tokio::select! {
+                () = stopping.cancelled() => return,
+                piece = pieces.recv(), if has_feed => match piece {
+                    Some(piece) => self.reply.hear(piece),
+                    None => has_feed = false,
+                },
+                () = tokio::time::sleep_until(next_typing) => {
+                    if !self.is_open().await {
+                        return;
+                    }
+                    if types && !self.is_asking().await {
+                        self.type_now().await;
+                    }
+                    next_typing = Instant::now() + Duration::from_millis(TYPING_MS);
+                }
+                () = tokio::time::sleep_until(next_edit), if self.slot.is_some() => {
+                    self.grow().await;
+                    next_edit = Instant::now() + Duration::from_millis(EDIT_MS_MIN);
+                }
+            }
+        }
+    }
+
+    /// Returns whether the run goes on.
+    async fn is_open(&self) -> bool {
+        let run = self.shared.core.store().run(self.run).await;
+        run.is_ok_and(|row| row.is_some_and(|row| row.end.is_none()))
+    }
+
+    /// Returns whether somebody is asked in the chat, so that it is not the agent who types.
+    async fn is_asking(&self) -> bool {
+        let asked = self
+            .shared
+            .core
+            .store()
+            .open_questions_in(&self.chat, 1)
+            .await;
+        !asked.is_ok_and(|asked| asked.is_empty())
+    }
+
+    async fn type_now(&self) {
+        let message = Outgoing {
+            chat: self.chat.chat.clone(),
+            body: Body::Typing,
+            idempotency_key: format!("typing-{}", self.run),
+        };
+        // Lost without harm: the next one follows.
+        let _ = self.shared.show(&self.served, &message, self.run).await;
+    }
+
+    async fn grow(&mut self) {
+        let (Some(slot), Some(text)) = (&self.slot, self.reply.take_news()) else {
+            return;
+        };
+        let more = More {
+            run: self.run,
+            chat: &self.chat.chat,
+            text,
+            number: self.shown,
+        };
+        self.shown = self.shown.saturating_add(1);
+        if !self.shared.grow(&self.served, slot, more).await {
+            self.slot = None;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use domain::digest::Digest;
+
+    fn piece(operation: u8, seq: u64, text: &str) -> Piece {
+        Piece::Text {
+            operation: OperationId(Digest([operation; 32])),
+            attempt: 0,
+            seq,
+            text: text.to_owned(),
+        }
+    }
+
+    #[test]
+    fn a_reply_is_shown_as_far_as_it_was_heard() {
+        let mut reply = Reply::default();
+        reply.hear(piece(1, 0, "Well"));
+        reply.hear(piece(1, 1, ", yes"));
+        assert_eq!(reply.take_news(), Some("Well, yes"));
+        assert_eq!(reply.take_news(), None);
+        reply.hear(piece(1, 3, "gap"));
+        assert_eq!(reply.take_news(), None);
+        reply.hear(piece(1, 4, "and on"));
+        assert_eq!(reply.take_news(), None);
+    }
+
+    #[test]
+    fn another_call_of_the_model_begins_another_reply() {
+        let mut reply = Reply::default();
+        reply.hear(piece(1, 0, "first"));
+        reply.hear(piece(2, 0, "second"));
+        reply.hear(Piece::Other);
+        assert_eq!(reply.take_news(), Some("second"));
+    }
+
+    #[test]
+    fn a_reply_that_is_too_long_grows_no_further() {
+        let mut reply = Reply::default();
+        reply.hear(piece(1, 0, &"x".repeat(REPLY_BYTES_MAX)));
+        assert!(reply.take_news().is_some());
+        reply.hear(piece(1, 1, "more"));
+        assert_eq!(reply.take_news(), None);
+    }
+}

@@ -1,0 +1,189 @@
+//! Connectors and deliveries as operators see them.
+
+use super::Connectors;
+use super::commands::connector_not_found;
+use super::served::{Served, Way};
+use broker::Error;
+use domain::connector::{ConnectorSpec, Intake};
+use domain::event::ConnectorTrouble;
+use domain::id::DeliveryId;
+use domain::path::ConnectorName;
+use domain::time::Timestamp;
+use std::sync::Arc;
+use store::{DeliveryFilter, DeliveryRow, DeliveryState};
+
+/// The condition of a connector.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ConnectorCondition {
+    /// Its service is asked for news.
+    Polling,
+    /// Its service calls the host.
+    Webhook,
+    /// It is the host's own: people at web pages call the host.
+    Direct,
+    /// The operator has it stand still.
+    Disabled,
+    /// It stands still: there is no such component, or it cannot do what is asked for.
+    WithoutComponent,
+    /// Its credentials do not count.
+    Unauthorised,
+    /// Its service cannot be used.
+    Failing,
+}
+
+impl ConnectorCondition {
+    /// Returns it as a word.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Polling => "polling",
+            Self::Webhook => "webhook",
+            Self::Direct => "direct",
+            Self::Disabled => "disabled",
+            Self::WithoutComponent => "without_component",
+            Self::Unauthorised => "unauthorised",
+            Self::Failing => "failing",
+        }
+    }
+}
+
+/// A connector as it is served.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ConnectorState {
+    /// Its name.
+    pub name: ConnectorName,
+    /// Its configuration.
+    pub spec: Arc<ConnectorSpec>,
+    /// Its condition.
+    pub condition: ConnectorCondition,
+    /// The reason of a trouble.
+    pub reason: Option<String>,
+    /// Time since when it is in that trouble.
+    pub since: Option<Timestamp>,
+    /// Time at which a message arrived last.
+    pub last_received: Option<Timestamp>,
+    /// Number of messages that arrived and are not with a session yet.
+    pub arrivals: u64,
+    /// Number of messages that wait to be sent.
+    pub waiting: u64,
+    /// Number of messages of which it cannot be told whether they were sent.
+    pub unknown: u64,
+    /// Number of messages that were given up.
+    pub dead: u64,
+}
+
+/// A page of deliveries.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct DeliveryQuery {
+    /// The state that they are in; any without.
+    pub state: Option<DeliveryState>,
+    /// The position that they are before; any without.
+    pub before: Option<u64>,
+    /// Maximum number of deliveries.
+    pub limit: usize,
+}
+
+impl Connectors {
+    /// Returns all connectors that are configured, by name.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn list(&self) -> Result<Vec<ConnectorState>, Error> {
+        let mut states = Vec::new();
+        for served in self.shared.served.all() {
+            let store = self.shared.core.store();
+            let row = store.connector(&served.name).await?;
+            let counts = store.delivery_counts(&served.name).await?;
+            let arrivals = store.open_arrivals_count(&served.name).await?;
+            let last_received = row.as_ref().and_then(|row| row.last_received);
+            let trouble = row.and_then(|row| row.trouble);
+            states.push(ConnectorState {
+                name: served.name.clone(),
+                spec: served.spec.clone(),
+                condition: condition(&served, trouble.as_ref().map(|(trouble, _)| trouble)),
+                reason: trouble.as_ref().and_then(|(trouble, _)| reason(trouble)),
+                since: trouble
+                    .filter(|(trouble, _)| reason(trouble).is_some())
+                    .map(|(_, since)| since),
+                last_received,
+                arrivals,
+                waiting: counts.open,
+                unknown: counts.unknown,
+                dead: counts.dead,
+            });
+        }
+        Ok(states)
+    }
+
+    /// Returns deliveries of a connector, the newest first. Those of one that is configured no
+    /// longer stay.
+    ///
+    /// # Errors
+    /// There is no such connector, and never was; the store cannot be read.
+    pub async fn deliveries(
+        &self,
+        name: &ConnectorName,
+        query: DeliveryQuery,
+    ) -> Result<Vec<DeliveryRow>, Error> {
+        let DeliveryQuery {
+            state,
+            before,
+            limit,
+        } = query;
+        let store = self.shared.core.store();
+        let filter = DeliveryFilter {
+            connector: name.clone(),
+            state,
+        };
+        let rows = store.deliveries(filter, before, limit).await?;
+        let is_known = !rows.is_empty()
+            || self.shared.served.get(name).is_some()
+            || store.connector(name).await?.is_some();
+        if is_known {
+            Ok(rows)
+        } else {
+            Err(connector_not_found(name).into())
+        }
+    }
+
+    /// Returns a delivery of a connector.
+    ///
+    /// # Errors
+    /// There is none.
+    pub async fn delivery(
+        &self,
+        name: &ConnectorName,
+        delivery: DeliveryId,
+    ) -> Result<DeliveryRow, Error> {
+        self.shared.delivery_of(name, delivery).await
+    }
+}
+
+fn condition(served: &Served, trouble: Option<&ConnectorTrouble>) -> ConnectorCondition {
+    if !served.spec.enabled {
+        return ConnectorCondition::Disabled;
+    }
+    match (&served.way, trouble) {
+        (Way::None, _) => ConnectorCondition::WithoutComponent,
+        (Way::Direct, _) => ConnectorCondition::Direct,
+        (Way::Component(_), Some(ConnectorTrouble::Unauthorised { .. })) => {
+            ConnectorCondition::Unauthorised
+        }
+        (Way::Component(_), Some(ConnectorTrouble::Failing { .. })) => ConnectorCondition::Failing,
+        (Way::Component(_), Some(ConnectorTrouble::Recovered) | None) => {
+            match served.spec.intake() {
+                Intake::Polling => ConnectorCondition::Polling,
+                Intake::Webhook => ConnectorCondition::Webhook,
+            }
+        }
+    }
+}
+
+fn reason(trouble: &ConnectorTrouble) -> Option<String> {
+    match trouble {
+        ConnectorTrouble::Unauthorised { reason } | ConnectorTrouble::Failing { reason } => {
+            Some(reason.clone())
+        }
+        ConnectorTrouble::Recovered => None,
+    }
+}

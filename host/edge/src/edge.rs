@@ -1,0 +1,78 @@
+//! The start, the reload and the stop of the edge.
+
+use crate::connectors::Connectors;
+use crate::core::Core;
+use crate::settings::EdgeSettings;
+use crate::triggers::Triggers;
+use broker::{Broker, Error};
+use runtime::Runtime;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The time that work under way has to come to a commit when the edge stops.
+const LEAVE: Duration = Duration::from_secs(5);
+
+/// The parts that an edge is made of.
+#[derive(Debug)]
+pub struct EdgeParts {
+    /// The broker, which everything goes through.
+    pub broker: Broker,
+    /// The runtime of the components of triggers and connectors.
+    pub runtime: Runtime,
+    /// The configuration of the edge.
+    pub settings: EdgeSettings,
+}
+
+/// The edge of a host: its triggers and its connectors. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Edge {
+    core: Arc<Core>,
+    triggers: Triggers,
+    connectors: Connectors,
+}
+
+impl Edge {
+    /// Starts the edge. It goes on with whatever was accepted before and not dealt with.
+    ///
+    /// # Errors
+    /// The store cannot be read, or what is configured cannot be recorded.
+    pub async fn start(parts: EdgeParts) -> Result<Self, Error> {
+        let core = Core::new(parts.broker, parts.runtime, parts.settings);
+        let triggers = Triggers::start(core.clone()).await?;
+        let connectors = Connectors::start(core.clone()).await?;
+        Ok(Self {
+            core,
+            triggers,
+            connectors,
+        })
+    }
+
+    /// Puts another configuration in the place of the present one. Work under way ends as it began.
+    ///
+    /// # Errors
+    /// The store cannot be read, or what is configured cannot be recorded. The settings are in
+    /// force all the same, and the triggers are compared again at the next start.
+    pub async fn replace(&self, settings: EdgeSettings) -> Result<(), Error> {
+        self.core.replace(settings);
+        self.triggers.replaced().await?;
+        self.connectors.replaced().await
+    }
+
+    /// Returns the triggers.
+    #[must_use]
+    pub fn triggers(&self) -> &Triggers {
+        &self.triggers
+    }
+
+    /// Returns the connectors.
+    #[must_use]
+    pub fn connectors(&self) -> &Connectors {
+        &self.connectors
+    }
+
+    /// Stops the edge before its broker stops. Everything that was accepted and not dealt with goes
+    /// on at the next start.
+    pub async fn stop(&self) {
+        self.core.stop(LEAVE).await;
+    }
+}

@@ -1,0 +1,143 @@
+//! Triggers: what makes the host speak to an agent without being spoken to.
+//!
+//! An occasion is accepted first, in a commit of its own. Then the trigger's component is called on
+//! it, and one commit stores its messages, the trigger's new state and the acknowledgement. At last
+//! each message is handed to its session through the broker, under an idempotency key that follows
+//! from the occasion. After a crash each of these is done again from the store, and counts once.
+//! One occasion of a trigger is dealt with at a time, in the order in which they were accepted.
+//!
+//! - triggers of the configuration: `triggers/definitions.rs`; commands of users and operators:
+//!   `triggers/commands.rs`; checks of what a trigger is to be: `triggers/checks.rs`
+//! - times that come due: `triggers/clock.rs`; heartbeats: `triggers/heartbeat.rs`
+//! - webhook calls: `triggers/webhook.rs`
+//! - files that change: `triggers/files.rs` and `triggers/files/`, and a look at a folder:
+//!   `triggers/look.rs`
+//! - events of the host: `triggers/host_events.rs`, and what they say: `triggers/host_events/`
+//! - the order in which occasions are dealt with: `triggers/dispatch.rs`; one of them: the call of
+//!   its component in `triggers/firing.rs`, its messages in `triggers/posting.rs`, what failed in
+//!   `triggers/failing.rs`
+//! - what the ledger has of a firing: `triggers/ledger.rs`
+//! - turns that do not come to an end: `triggers/watchdog.rs`
+
+mod checks;
+mod clock;
+mod commands;
+mod definitions;
+mod dispatch;
+mod failing;
+mod files;
+mod firing;
+mod heartbeat;
+mod host_events;
+mod ledger;
+mod look;
+mod posting;
+mod watchdog;
+mod webhook;
+
+pub use commands::{KindName, TriggerQuery, UnknownKind};
+pub use webhook::{HookAnswer, HookCall, HookForm};
+
+/// The items that tests of watched folders use.
+#[cfg(test)]
+pub(crate) mod files_for_tests {
+    pub(crate) use super::files::{Kept, Looked, look_again};
+    pub(crate) use super::look::Wanted;
+}
+
+use crate::core::Core;
+use broker::Error;
+use std::sync::Arc;
+use tokio::sync::{Mutex, Notify, Semaphore, watch};
+
+/// The crash points of triggers.
+pub(crate) const CRASH_POINTS: &[&str] = &[
+    "edge.define.before",
+    "edge.define.after",
+    "edge.due.before",
+    "edge.due.after",
+    "edge.webhook.before",
+    "edge.webhook.after",
+    "edge.files.before",
+    "edge.files.after",
+    "edge.heard.before",
+    "edge.heard.after",
+    "edge.call.before",
+    "edge.call.after",
+    "edge.fire.before",
+    "edge.fire.after",
+    "edge.fail.before",
+    "edge.fail.after",
+    "edge.post.before",
+    "edge.post.between",
+    "edge.posted.before",
+    "edge.posted.after",
+];
+
+/// The triggers of a host: commands on them, and the calls of webhooks. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Triggers {
+    shared: Arc<Shared>,
+}
+
+/// The things that the triggers' tasks and commands share.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    core: Arc<Core>,
+    /// Wakes the clock: a time that comes due may have changed.
+    due: Notify,
+    /// Wakes the dispatch: an occasion was accepted, or may be dealt with now.
+    open: Notify,
+    /// A counter that changes whenever triggers are defined, changed, paused, resumed or removed.
+    changed: watch::Sender<u64>,
+    /// Lock that is held while triggers are defined. Two together could take the same name.
+    defining: Mutex<()>,
+    /// Permits for webhook calls that are stored at a time.
+    accepting: Semaphore,
+}
+
+impl Shared {
+    /// Tells all tasks that triggers are other ones than before.
+    fn changed(&self) {
+        self.changed.send_modify(|count| *count += 1);
+        self.due.notify_one();
+        self.open.notify_one();
+    }
+}
+
+impl Triggers {
+    /// Records the triggers of the configuration, and starts everything that has them fire.
+    pub(crate) async fn start(core: Arc<Core>) -> Result<Self, Error> {
+        let shared = Arc::new(Shared {
+            core: core.clone(),
+            due: Notify::new(),
+            open: Notify::new(),
+            changed: watch::Sender::new(0),
+            defining: Mutex::default(),
+            accepting: Semaphore::new(webhook::ACCEPTING_MAX),
+        });
+        definitions::compare(&shared).await?;
+        let keep_up = |name, task: fn(Arc<Shared>) -> futures::future::BoxFuture<'static, ()>| {
+            let shared = shared.clone();
+            core.keep_up(name, move |_| task(shared.clone()));
+        };
+        keep_up("the clock of triggers", |it| Box::pin(clock::run(it)));
+        keep_up("the firing of triggers", |it| Box::pin(dispatch::run(it)));
+        keep_up("the watch over folders", |it| Box::pin(files::run(it)));
+        keep_up("the watch over events", |it| Box::pin(host_events::run(it)));
+        keep_up("the watch over turns", |it| Box::pin(watchdog::run(it)));
+        Ok(Self { shared })
+    }
+
+    /// Compares the triggers of the configuration, which was replaced, with those that are
+    /// recorded.
+    pub(crate) async fn replaced(&self) -> Result<(), Error> {
+        definitions::compare(&self.shared).await
+    }
+
+    /// Returns what the triggers share.
+    #[cfg(test)]
+    pub(crate) fn shared_for_tests(&self) -> &Shared {
+        &self.shared
+    }
+}

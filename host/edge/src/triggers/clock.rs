@@ -1,0 +1,363 @@
+//! Times that come due: each leads to an occasion, accepted in the commit that moves the trigger on
+//! to its next time.
+//!
+//! What is due is read by index, page by page, and accepted many triggers at a time, so that a
+//! hundred thousand schedules that are due at once cost a bounded share of the host. A guard of the
+//! commit has each time accepted once, whatever else reads the same.
+
+use super::{Shared, heartbeat};
+use crate::core::Core;
+use crate::journal::{self, Context};
+use broker::Error;
+use domain::event::{
+    Event, OccasionAccepted, OccasionsSkipped, PauseReason, SkipReason, TriggerPaused,
+};
+use domain::id::Stream;
+use domain::time::Timestamp;
+use domain::trigger::{
+    Catching, ComeDue, Consequence, Failures, HeartbeatSpec, Occasion, Owner, PENDING_MAX,
+    Schedule, ScheduleError, Scheduled, TriggerKind, TriggerName,
+};
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::time::Duration;
+use store::{Clash, Commit, CommitError, Expected, Guard, TriggerGuard, TriggerRow};
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+/// Triggers that are read, and accepted, at a time.
+const PAGE: usize = 128;
+/// Heartbeats that are looked at at a time: each reads a file and the state of a session.
+const LOOKS_MAX: usize = 8;
+/// The longest sleep, in milliseconds. A clock that was set is noticed after it.
+const SLEEP_MS_MAX: u64 = 1_000;
+/// The shortest sleep while something is due that is not to be dealt with now, in milliseconds.
+const ROUND_MS: u64 = 20;
+/// Milliseconds until triggers are read again that could not be read, and until the next time of a
+/// schedule is computed again that could not be computed.
+const TROUBLE_MS: u64 = 1_000;
+
+/// The record of one trigger whose time has come.
+pub(super) struct CameDue {
+    pub(super) name: TriggerName,
+    /// The time that had come.
+    pub(super) due: Option<Timestamp>,
+    pub(super) events: Vec<Event>,
+}
+
+/// The triggers that are due and not to be dealt with now. Nothing rests on it.
+#[derive(Default)]
+struct NotNow {
+    /// Heartbeats that are looked at.
+    looked_at: HashSet<TriggerName>,
+    /// Triggers whose next time could not be computed, with how often, and until when they wait.
+    in_trouble: HashMap<TriggerName, (Failures, Instant)>,
+}
+
+impl NotNow {
+    fn holds(&self, name: &TriggerName, now: Instant) -> bool {
+        let waits = self.in_trouble.get(name);
+        self.looked_at.contains(name) || waits.is_some_and(|(_, until)| *until > now)
+    }
+
+    fn len(&self) -> usize {
+        self.looked_at.len() + self.in_trouble.len()
+    }
+}
+
+/// Accepts what comes due until the edge stops.
+pub(super) async fn run(shared: Arc<Shared>) {
+    let mut not_now = NotNow::default();
+    let mut looks: JoinSet<TriggerName> = JoinSet::new();
+    loop {
+        let now = shared.core.now();
+        let sleep_ms = match round(&shared, &mut not_now, &mut looks, now).await {
+            Ok(sleep_ms) => sleep_ms,
+            Err(error) => {
+                tracing::warn!(
+                    error = &error as &dyn std::error::Error,
+                    "what is due of triggers cannot be read or accepted now"
+                );
+                TROUBLE_MS
+            }
+        };
+        tokio::select! {
+            Some(looked) = looks.join_next() => {
+                match looked {
+                    Ok(name) => {
+                        not_now.looked_at.remove(&name);
+                    }
+                    // One panicked. A commit accepts each time once, whoever looks again.
+                    Err(_) => not_now.looked_at.clear(),
+                }
+            }
+            () = shared.due.notified() => {}
+            () = tokio::time::sleep(Duration::from_millis(sleep_ms)) => {}
+        }
+    }
+}
+
+/// Accepts what is due, a page at most. Returns the milliseconds until something more is due.
+async fn round(
+    shared: &Arc<Shared>,
+    not_now: &mut NotNow,
+    looks: &mut JoinSet<TriggerName>,
+    now: Timestamp,
+) -> Result<u64, Error> {
+    let core = &shared.core;
+    let limit = PAGE + not_now.len();
+    let rows = core.store().due_triggers(now, limit).await?;
+    let is_full = rows.len() >= limit;
+    if rows.is_empty() {
+        not_now.in_trouble.clear();
+    }
+    let instant = Instant::now();
+    let mut batch: Vec<CameDue> = Vec::new();
+    for row in rows {
+        if not_now.holds(&row.name, instant) {
+            continue;
+        }
+        if let TriggerKind::Heartbeat(spec) = &row.spec.on {
+            if looks.len() < LOOKS_MAX {
+                not_now.looked_at.insert(row.name.clone());
+                let spec = spec.clone();
+                look(shared.clone(), looks, row, spec);
+            }
+            continue;
+        }
+        let name = row.name.clone();
+        match occasions_due(&row, now) {
+            Ok(came) => {
+                not_now.in_trouble.remove(&name);
+                batch.push(came);
+            }
+            Err(error) => batch.extend(not_computed(&row, &error, not_now, now)),
+        }
+    }
+    let accepted = accept(core, batch, now).await?;
+    if accepted > 0 {
+        shared.open.notify_one();
+    }
+    if accepted > 0 && is_full {
+        return Ok(0);
+    }
+    let next = core.store().next_trigger_due().await?;
+    let now = core.now();
+    Ok(match next {
+        // It is not to be dealt with now, or came due just now.
+        Some(next) if next <= now => ROUND_MS,
+        Some(next) => next.since_ms(now).min(SLEEP_MS_MAX),
+        None => SLEEP_MS_MAX,
+    })
+}
+
+/// Looks at a heartbeat, apart from everything else that is due.
+fn look(
+    shared: Arc<Shared>,
+    looks: &mut JoinSet<TriggerName>,
+    row: TriggerRow,
+    spec: HeartbeatSpec,
+) {
+    looks.spawn(store::in_background(async move {
+        let name = row.name.clone();
+        if let Err(error) = heartbeat::beat(&shared, &row, &spec).await {
+            tracing::warn!(
+                trigger.name = %name,
+                error = &error as &dyn std::error::Error,
+                "a heartbeat cannot be accepted now; it is looked at again"
+            );
+            shared.core.sleep_ms(TROUBLE_MS).await;
+        }
+        name
+    }));
+}
+
+/// Returns what is recorded of a trigger whose time has come.
+fn occasions_due(row: &TriggerRow, now: Timestamp) -> Result<CameDue, ScheduleError> {
+    let schedule = row.spec.schedule()?;
+    let (Some(schedule), Some(due), TriggerKind::Schedule(spec)) =
+        (schedule, row.next_due, &row.spec.on)
+    else {
+        // Nothing is due of what has no schedule any more.
+        return Ok(passed_over(row, SkipReason::Missed, None, now));
+    };
+    let scheduled = scheduled(row, &schedule);
+    let came = Catching::from(spec).come_due(&scheduled, due, now)?;
+    Ok(recorded(row, &came, now))
+}
+
+/// Returns a trigger's schedule with whose it is.
+pub(super) fn scheduled<'a>(row: &'a TriggerRow, schedule: &'a Schedule) -> Scheduled<'a> {
+    Scheduled {
+        schedule,
+        owner: Owner {
+            name: &row.name,
+            defined: row.defined,
+        },
+    }
+}
+
+/// Returns the events of what came due. What does not fit among the occasions that wait is passed
+/// over.
+fn recorded(row: &TriggerRow, came: &ComeDue, now: Timestamp) -> CameDue {
+    let name = &row.name;
+    let next_due = came.next_due;
+    let room = u64::from(PENDING_MAX).saturating_sub(row.pending);
+    let room = usize::try_from(room).unwrap_or(usize::MAX);
+    let left_out = came.occasions.len().saturating_sub(room);
+    let skipped = came.skipped.into_iter().chain(
+        came.occasions
+            .first()
+            .filter(|_| left_out > 0)
+            .map(|(due, _)| (*due, u32::try_from(left_out).unwrap_or(u32::MAX))),
+    );
+    let mut events: Vec<Event> = skipped
+        .map(|(due, count)| {
+            Event::OccasionsSkipped(OccasionsSkipped {
+                name: name.clone(),
+                due,
+                count,
+                reason: SkipReason::Missed,
+                next_due,
+                time: now,
+            })
+        })
+        .collect();
+    let kept = came.occasions.iter().skip(left_out);
+    events.extend(kept.map(|(due, missed)| {
+        Event::OccasionAccepted(OccasionAccepted {
+            name: name.clone(),
+            occasion: journal::occasion(),
+            what: Box::new(Occasion::Due {
+                due: *due,
+                missed: *missed,
+            }),
+            run_by: None,
+            next_due,
+            scheduled: true,
+            time: now,
+        })
+    }));
+    let is_over = next_due.is_none() && left_out == came.occasions.len() && row.pending == 0;
+    events.extend(is_over.then(|| {
+        Event::TriggerPaused(TriggerPaused {
+            name: name.clone(),
+            reason: PauseReason::Done,
+            time: now,
+        })
+    }));
+    CameDue {
+        name: name.clone(),
+        due: row.next_due,
+        events,
+    }
+}
+
+/// Returns the record that a trigger's time was passed over, for a reason.
+pub(super) fn passed_over(
+    row: &TriggerRow,
+    reason: SkipReason,
+    next_due: Option<Timestamp>,
+    now: Timestamp,
+) -> CameDue {
+    let skipped = OccasionsSkipped {
+        name: row.name.clone(),
+        due: row.next_due.unwrap_or(now),
+        count: 1,
+        reason,
+        next_due,
+        time: now,
+    };
+    CameDue {
+        name: row.name.clone(),
+        due: row.next_due,
+        events: vec![Event::OccasionsSkipped(skipped)],
+    }
+}
+
+/// Counts a next time that could not be computed. Returns the pause that follows from it, if one
+/// does.
+fn not_computed(
+    row: &TriggerRow,
+    error: &ScheduleError,
+    not_now: &mut NotNow,
+    now: Timestamp,
+) -> Option<CameDue> {
+    let until = Instant::now() + Duration::from_millis(TROUBLE_MS);
+    let nothing = (Failures::default(), until);
+    let (failures, again) = not_now
+        .in_trouble
+        .entry(row.name.clone())
+        .or_insert(nothing);
+    *again = until;
+    let is_over = failures
+        .after_schedule_error()
+        .contains(&Consequence::Disable);
+    let errors = failures.schedule_errors;
+    tracing::warn!(
+        trigger.name = %row.name,
+        errors,
+        error = error as &dyn std::error::Error,
+        "the next time of a trigger cannot be computed"
+    );
+    is_over.then(|| {
+        not_now.in_trouble.remove(&row.name);
+        CameDue {
+            name: row.name.clone(),
+            due: row.next_due,
+            events: vec![Event::TriggerPaused(TriggerPaused {
+                name: row.name.clone(),
+                reason: PauseReason::Schedule {
+                    errors,
+                    error: error.to_string(),
+                },
+                time: now,
+            })],
+        }
+    })
+}
+
+/// Records what came due, in one commit. A trigger that is not as it was read is left out, and read
+/// again. Returns the number of triggers of which something is recorded.
+pub(super) async fn accept(
+    core: &Core,
+    mut batch: Vec<CameDue>,
+    now: Timestamp,
+) -> Result<usize, Error> {
+    let context = Context::new("clock", now);
+    while !batch.is_empty() {
+        let mut commit = Commit::new();
+        for came in &batch {
+            let stream = Stream::Trigger(came.name.id());
+            commit = commit
+                .guard(TriggerGuard::NextDue {
+                    trigger: came.name.clone(),
+                    due: came.due,
+                })
+                .append(stream, Expected::Any, context.events(came.events.clone()));
+        }
+        store::point("edge.due.before");
+        let committed = core.store().commit(commit).await;
+        store::point("edge.due.after");
+        match committed {
+            Ok(_) => break,
+            Err(CommitError::Conflict(conflict)) => {
+                let Clash::Guard(Guard::Trigger(TriggerGuard::NextDue { trigger, .. })) =
+                    &conflict.clash
+                else {
+                    return Err(CommitError::Conflict(conflict).into());
+                };
+                let before = batch.len();
+                batch.retain(|came| came.name != *trigger);
+                if batch.len() == before {
+                    return Err(CommitError::Conflict(conflict).into());
+                }
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(batch.len())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,225 @@
+//! Failures of occasions: when one is tried again, and what follows for its trigger.
+
+use super::Shared;
+use super::dispatch::Next;
+use crate::journal::Context;
+use broker::Error;
+use domain::event::{
+    Event, OccasionFailed, PauseReason, TriggerPaused, TriggerTrouble, TriggerTroubled,
+};
+use domain::id::Stream;
+use domain::time::Timestamp;
+use domain::trigger::{Consequence, Failures, REASON_BYTES_MAX, TriggerName, retry_at};
+use store::{Commit, CommitError, Expected, OccasionRow, TriggerGuard};
+
+/// A failure of an attempt at an occasion.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Failure {
+    /// The reason.
+    reason: String,
+    again: Again,
+    /// The entry of the ledger for the attempt, if there is one.
+    ledger: Option<Box<Event>>,
+}
+
+/// The time at which an occasion that failed is tried again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Again {
+    /// After a pause that grows with each attempt.
+    Later,
+    /// After so many milliseconds, as the component asks.
+    After { ms: u32 },
+    /// Never: the same would come of it.
+    Never,
+}
+
+impl Failure {
+    /// A failure after which the occasion is tried again.
+    pub(super) fn of(reason: impl Into<String>) -> Self {
+        Self {
+            reason: reason.into(),
+            again: Again::Later,
+            ledger: None,
+        }
+    }
+
+    /// A failure after which the component asks for another attempt.
+    pub(super) fn after(reason: impl Into<String>, ms: u32) -> Self {
+        Self {
+            reason: reason.into(),
+            again: Again::After { ms },
+            ledger: None,
+        }
+    }
+
+    /// A failure after which no attempt would come to anything else.
+    pub(super) fn lasting(reason: impl Into<String>) -> Self {
+        Self {
+            reason: reason.into(),
+            again: Again::Never,
+            ledger: None,
+        }
+    }
+
+    /// The same, with an entry of the ledger.
+    pub(super) fn with_ledger(self, ledger: Option<Event>) -> Self {
+        let ledger = ledger.map(Box::new);
+        Self { ledger, ..self }
+    }
+
+    fn retry_at(&self, attempt: u32, now: Timestamp) -> Option<Timestamp> {
+        match self.again {
+            Again::Later => retry_at(attempt, None, now),
+            Again::After { ms } => retry_at(attempt, Some(ms), now),
+            Again::Never => None,
+        }
+    }
+}
+
+/// Records that an attempt at an occasion failed, with what follows from it.
+///
+/// # Errors
+/// The store cannot be read, or does not take it.
+pub(super) async fn failed(
+    shared: &Shared,
+    occasion: &OccasionRow,
+    failure: Failure,
+) -> Result<Next, Error> {
+    let core = &shared.core;
+    let name = &occasion.trigger;
+    // Occasions of one that was removed are dealt with. Nothing is left of a purged one.
+    let Some(row) = core.store().trigger(name).await? else {
+        return Ok(Next::GoOn);
+    };
+    let now = core.now();
+    let attempt = occasion.attempts.saturating_add(1);
+    let mut failures = row.failures;
+    let consequences = failures.after_failure(now);
+    let retry_at = failure.retry_at(attempt, now);
+    tracing::warn!(
+        trigger.name = %name,
+        occasion.id = %occasion.occasion,
+        attempt,
+        reason = failure.reason,
+        "an attempt at an occasion failed"
+    );
+    let mut events = vec![Event::OccasionFailed(OccasionFailed {
+        name: name.clone(),
+        occasion: occasion.occasion,
+        attempt,
+        error: shortened(failure.reason),
+        retry_at,
+        time: now,
+    })];
+    events.extend(following(name, &failures, &consequences, now));
+    events.extend(failure.ledger.map(|ledger| *ledger));
+    let commit = Commit::new()
+        .guard(TriggerGuard::OccasionWaiting {
+            trigger: name.clone(),
+            occasion: occasion.occasion,
+        })
+        .append(
+            Stream::Trigger(name.id()),
+            Expected::Any,
+            Context::new(format!("trigger:{name}"), now).events(events),
+        );
+    store::point("edge.fail.before");
+    let committed = core.store().commit(commit).await;
+    store::point("edge.fail.after");
+    match committed {
+        Ok(_) => Ok(Next::GoOn),
+        // It was dealt with, or given up, in between.
+        Err(CommitError::Conflict(_)) => Ok(Next::GoOn),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Returns the events of what follows from a failure.
+pub(super) fn following(
+    name: &TriggerName,
+    failures: &Failures,
+    consequences: &[Consequence],
+    now: Timestamp,
+) -> Vec<Event> {
+    let troubled = |trouble| {
+        Event::TriggerTroubled(TriggerTroubled {
+            name: name.clone(),
+            trouble,
+            time: now,
+        })
+    };
+    let failing = TriggerTrouble::Failing {
+        failures: failures.in_a_row,
+    };
+    let events = consequences.iter().map(|consequence| match consequence {
+        Consequence::Alert => troubled(failing.clone()),
+        Consequence::Open { until } => troubled(TriggerTrouble::BreakerOpened { until: *until }),
+        Consequence::Disable => Event::TriggerPaused(TriggerPaused {
+            name: name.clone(),
+            reason: PauseReason::Failures {
+                failures: failures.in_a_row,
+            },
+            time: now,
+        }),
+    });
+    events.collect()
+}
+
+/// Returns the beginning of a reason, as it is kept.
+pub(super) fn shortened(mut reason: String) -> String {
+    let end = reason.floor_char_boundary(REASON_BYTES_MAX);
+    reason.truncate(end);
+    reason
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Timestamp = Timestamp(1_000_000);
+
+    #[test]
+    fn a_failure_is_tried_again_unless_the_same_would_come_of_it() {
+        let at = |failure: Failure, attempt| failure.retry_at(attempt, NOW);
+        assert_eq!(at(Failure::of("a"), 1), Some(NOW.plus_ms(1_000)));
+        assert_eq!(at(Failure::of("a"), 10), None);
+        assert_eq!(at(Failure::after("a", 5_000), 1), Some(NOW.plus_ms(5_000)));
+        assert_eq!(at(Failure::lasting("a"), 1), None);
+    }
+
+    #[test]
+    fn ten_failures_in_a_row_tell_the_operator_rest_and_pause() {
+        let name: TriggerName = "a".parse().unwrap();
+        let mut failures = Failures::default();
+        let mut told = Vec::new();
+        for _ in 0..10 {
+            let consequences = failures.after_failure(NOW);
+            told.push(following(&name, &failures, &consequences, NOW));
+        }
+        let kinds: Vec<&str> = told
+            .iter()
+            .flatten()
+            .map(|event| match event {
+                Event::TriggerTroubled(it) => match it.trouble {
+                    TriggerTrouble::Failing { failures: 2 } => "failing",
+                    TriggerTrouble::BreakerOpened { .. } => "open",
+                    _ => "else",
+                },
+                Event::TriggerPaused(it) => match it.reason {
+                    PauseReason::Failures { failures: 10 } => "paused",
+                    _ => "else",
+                },
+                _ => "else",
+            })
+            .collect();
+        let expected = ["failing", "open", "open", "open", "open", "open", "paused"];
+        assert_eq!(kinds, expected);
+    }
+
+    #[test]
+    fn a_long_reason_is_cut_between_letters() {
+        let reason = shortened("ä".repeat(REASON_BYTES_MAX));
+        assert_eq!(reason.len(), REASON_BYTES_MAX);
+        assert_eq!(shortened("short".to_owned()), "short");
+    }
+}

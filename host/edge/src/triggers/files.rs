@@ -1,0 +1,325 @@
+//! Watched folders: what changed since the last look is an occasion, in one commit with what the
+//! look saw. So after a restart the difference to the look before it is one, too.
+//!
+//! That something changed is told by the system, where it can; what changed is only ever found by
+//! looking. Where the system does not tell, a folder is looked at from time to time.
+
+mod difference;
+
+use super::Shared;
+use super::look::Wanted;
+use broker::Error;
+pub(crate) use difference::{Kept, Looked, look_again};
+use domain::trigger::{Interval, TriggerKind, TriggerName};
+use notify::event::{AccessKind, AccessMode};
+use notify::{Config, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+use store::TriggerFilter;
+use tokio::sync::mpsc;
+use tokio::task::{AbortHandle, JoinSet};
+use tokio::time::{Instant, timeout, timeout_at};
+use tokio_util::sync::CancellationToken;
+
+/// Folders that are watched at a time. Those of further triggers are not, and the log says so.
+const WATCHED_MAX: usize = 1_000;
+/// Triggers that are read at a time.
+const PAGE: usize = 500;
+/// Milliseconds between two looks at a folder of which the system tells when it changes.
+const TOLD_LOOK_MS: u64 = 600_000;
+/// Milliseconds between two looks at a folder of which it does not.
+const UNTOLD_LOOK_MS: u64 = 30_000;
+/// Milliseconds until a folder is looked at again after the store did not take what was seen.
+const AGAIN_MS: u64 = 5_000;
+/// Milliseconds after the first of many changes until they are an occasion, however many follow.
+const FLOOD_MS_MAX: u64 = 30_000;
+/// Milliseconds until triggers are read again that could not be read.
+const TROUBLE_MS: u64 = 1_000;
+
+/// A folder that is watched.
+struct Watched {
+    wanted: Wanted,
+    /// Cancelled when it is not to be watched any more, or not this way.
+    leaving: CancellationToken,
+    task: AbortHandle,
+}
+
+/// Watches all folders until the edge stops.
+pub(super) async fn run(shared: Arc<Shared>) {
+    let mut changed = shared.changed.subscribe();
+    let mut replaced = shared.core.replacements();
+    let mut watched: HashMap<TriggerName, Watched> = HashMap::new();
+    let mut tasks: JoinSet<()> = JoinSet::new();
+    loop {
+        changed.mark_unchanged();
+        replaced.mark_unchanged();
+        watched.retain(|_, watched| !watched.task.is_finished());
+        match wanted(&shared).await {
+            Ok(wanted) => watch_these(&shared, wanted, &mut watched, &mut tasks),
+            Err(error) => {
+                tracing::warn!(
+                    error = &error as &dyn std::error::Error,
+                    "it cannot be read which folders are watched"
+                );
+                if !shared.core.sleep_ms(TROUBLE_MS).await {
+                    return;
+                }
+                continue;
+            }
+        }
+        tokio::select! {
+            _ = changed.changed() => {}
+            _ = replaced.changed() => {}
+            Some(ended) = tasks.join_next() => {
+                // A panic is met again at once where it comes of the folder.
+                if ended.is_err() && !shared.core.sleep_ms(TROUBLE_MS).await {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+/// Begins to watch what is not watched, and has the rest leave. A folder that is to be watched in
+/// another way is begun when the watch over it has left: a commit of it that is under way could
+/// otherwise land after the other one's first look.
+fn watch_these(
+    shared: &Arc<Shared>,
+    wanted: BTreeMap<TriggerName, Wanted>,
+    watched: &mut HashMap<TriggerName, Watched>,
+    tasks: &mut JoinSet<()>,
+) {
+    for (name, before) in watched.iter() {
+        let stays = wanted
+            .get(name)
+            .is_some_and(|now| is_same(&before.wanted, now));
+        if !stays {
+            before.leaving.cancel();
+        }
+    }
+    for (name, wanted) in wanted {
+        if watched.contains_key(&name) {
+            continue;
+        }
+        let leaving = CancellationToken::new();
+        let watch = watch(
+            shared.clone(),
+            name.clone(),
+            wanted.clone(),
+            leaving.clone(),
+        );
+        let task = tasks.spawn(store::in_background(watch));
+        let now = Watched {
+            wanted,
+            leaving,
+            task,
+        };
+        watched.insert(name, now);
+    }
+}
+
+fn is_same(before: &Wanted, now: &Wanted) -> bool {
+    before.grant == now.grant && before.spec == now.spec
+}
+
+/// Returns what is to be watched, by trigger.
+async fn wanted(shared: &Shared) -> Result<BTreeMap<TriggerName, Wanted>, Error> {
+    let core = &shared.core;
+    let mut wanted = BTreeMap::new();
+    let mut after: Option<TriggerName> = None;
+    loop {
+        let filter = TriggerFilter {
+            kind: Some("files".to_owned()),
+            ..TriggerFilter::default()
+        };
+        let page = core.store().triggers(filter, after, PAGE).await?;
+        after = page.last().map(|row| row.name.clone());
+        for row in &page {
+            let TriggerKind::Files(spec) = &row.spec.on else {
+                continue;
+            };
+            if !row.spec.enabled || row.paused.is_some() {
+                continue;
+            }
+            let entry = core.component(row.spec.component());
+            let mut granted = entry.iter().flat_map(|entry| &entry.grant.directories);
+            let Some(grant) = granted.find(|grant| grant.at == spec.folder) else {
+                tracing::warn!(
+                    trigger.name = %row.name,
+                    folder = spec.folder,
+                    "a folder is not watched: the trigger's component is not granted it"
+                );
+                continue;
+            };
+            if wanted.len() >= WATCHED_MAX {
+                tracing::error!(
+                    trigger.name = %row.name,
+                    max = WATCHED_MAX,
+                    "a folder is not watched: too many are"
+                );
+                continue;
+            }
+            let what = Wanted {
+                grant: grant.clone(),
+                spec: spec.clone(),
+            };
+            wanted.insert(row.name.clone(), what);
+        }
+        if page.len() < PAGE {
+            return Ok(wanted);
+        }
+    }
+}
+
+/// Watches one folder until it is to leave.
+async fn watch(shared: Arc<Shared>, name: TriggerName, wanted: Wanted, leaving: CancellationToken) {
+    let (tell, mut told) = mpsc::channel::<()>(1);
+    let mut watcher: Option<RecommendedWatcher> = None;
+    let mut kept: Option<Kept> = None;
+    loop {
+        if watcher.is_none() {
+            watcher = watcher_of(&name, &wanted, &tell).await;
+        }
+        let looked = look_again(&shared, &name, &wanted, &mut kept).await;
+        let wait_ms = match looked {
+            Ok(Looked::Recorded) if watcher.is_some() => TOLD_LOOK_MS,
+            Ok(Looked::Recorded) => UNTOLD_LOOK_MS,
+            Ok(Looked::NotTaken) => AGAIN_MS,
+            Ok(Looked::Unseen) => {
+                // What tells of it may tell of one that is gone.
+                watcher = None;
+                UNTOLD_LOOK_MS
+            }
+            Err(error) => {
+                tracing::warn!(
+                    trigger.name = %name,
+                    error = &error as &dyn std::error::Error,
+                    "what changed in a folder cannot be recorded now"
+                );
+                AGAIN_MS
+            }
+        };
+        let changed = async {
+            let told_now = timeout(Duration::from_millis(wait_ms), told.recv());
+            if told_now.await.is_ok() {
+                quiet(&mut told, wanted.spec.debounce).await;
+            }
+        };
+        tokio::select! {
+            () = leaving.cancelled() => return,
+            () = changed => {}
+        }
+    }
+}
+
+/// Waits until nothing was told for a quiet time, or until it was told of changes for too long.
+async fn quiet(told: &mut mpsc::Receiver<()>, debounce: Interval) {
+    let pause = Duration::from_millis(debounce.ms());
+    let end = Instant::now() + pause.max(Duration::from_millis(FLOOD_MS_MAX));
+    loop {
+        let until = end.min(Instant::now() + pause);
+        if timeout_at(until, told.recv()).await.is_err() || Instant::now() >= end {
+            return;
+        }
+    }
+}
+
+/// Asks the system to tell when a folder changes; none where it does not.
+async fn watcher_of(
+    name: &TriggerName,
+    wanted: &Wanted,
+    tell: &mpsc::Sender<()>,
+) -> Option<RecommendedWatcher> {
+    let path = wanted.grant.path.clone();
+    let mode = match wanted.spec.recursive {
+        true => RecursiveMode::Recursive,
+        false => RecursiveMode::NonRecursive,
+    };
+    let tell = tell.clone();
+    // It goes through all folders below.
+    let begun = tokio::task::spawn_blocking(move || {
+        let told = move |event: notify::Result<notify::Event>| {
+            if event.as_ref().map_or(true, |event| is_change(event.kind)) {
+                // One that waits says as much as many.
+                let _ = tell.try_send(());
+            }
+        };
+        let config = Config::default().with_follow_symlinks(false);
+        let mut watcher = RecommendedWatcher::new(told, config)?;
+        watcher.watch(&path, mode)?;
+        Ok::<_, notify::Error>(watcher)
+    });
+    match begun.await {
+        Ok(Ok(watcher)) => Some(watcher),
+        Ok(Err(error)) => {
+            tracing::warn!(
+                trigger.name = %name,
+                error = &error as &dyn std::error::Error,
+                "the system does not tell when a folder changes; it is looked at every half minute"
+            );
+            None
+        }
+        Err(_) => None,
+    }
+}
+
+/// Returns whether something may have changed. A look at a folder changes nothing, and is told of.
+fn is_change(kind: EventKind) -> bool {
+    match kind {
+        EventKind::Access(AccessKind::Close(AccessMode::Write)) => true,
+        EventKind::Access(_) => false,
+        EventKind::Any
+        | EventKind::Create(_)
+        | EventKind::Modify(_)
+        | EventKind::Remove(_)
+        | EventKind::Other => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use notify::event::{CreateKind, ModifyKind};
+
+    #[test]
+    fn opening_a_folder_changes_nothing_and_writing_a_file_does() {
+        let close = |mode| EventKind::Access(AccessKind::Close(mode));
+        for (kind, expected) in [
+            (close(AccessMode::Write), true),
+            (close(AccessMode::Read), false),
+            (EventKind::Access(AccessKind::Open(AccessMode::Any)), false),
+            (EventKind::Create(CreateKind::File), true),
+            (EventKind::Modify(ModifyKind::Any), true),
+            (EventKind::Any, true),
+        ] {
+            assert_eq!(is_change(kind), expected, "{kind:?}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_flood_is_waited_out_and_not_for_ever() {
+        let (tell, mut told) = mpsc::channel(1);
+        let debounce: Interval = "1s".parse().unwrap();
+        let begin = Instant::now();
+        quiet(&mut told, debounce).await;
+        assert_eq!(begin.elapsed(), Duration::from_secs(1));
+        let flood = async {
+            loop {
+                let _ = tell.try_send(());
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+        };
+        let begin = Instant::now();
+        tokio::select! {
+            () = quiet(&mut told, debounce) => {}
+            () = flood => {}
+        }
+        let waited = begin.elapsed();
+        assert!(waited >= Duration::from_millis(FLOOD_MS_MAX), "{waited:?}");
+        assert!(
+            waited <= Duration::from_millis(FLOOD_MS_MAX + 1_000),
+            "{waited:?}"
+        );
+    }
+}

@@ -1,0 +1,186 @@
+//! A heartbeat whose time has come: whether it beats is decided before its occasion is accepted, by
+//! its active hours, its checklist, its budget and the state of its session.
+
+use super::clock::{self, CameDue};
+use super::look::{self, FileWanted};
+use super::{Shared, posting};
+use crate::core::Core;
+use crate::journal;
+use broker::Error;
+use domain::event::{Event, OccasionAccepted, SkipReason};
+use domain::time::Timestamp;
+use domain::trigger::{
+    BUSY_RETRY_MS, BeatFacts, CHECKLIST_BYTES_MAX, HeartbeatSpec, LATE_MS_MAX, Occasion,
+    ScheduleError, TriggerSpec,
+};
+use std::time::Duration;
+use store::TriggerRow;
+
+/// Milliseconds within which a checklist is read. One on a disk that does not answer counts as not
+/// there.
+const READ_MS_MAX: u64 = 5_000;
+
+/// The reason why it cannot be told what becomes of a heartbeat.
+#[derive(Debug, thiserror::Error)]
+enum Untold {
+    /// Its times cannot be computed.
+    #[error(transparent)]
+    Schedule(#[from] ScheduleError),
+    /// The store cannot be read.
+    #[error(transparent)]
+    Host(#[from] Error),
+}
+
+/// Accepts a heartbeat that is due, or passes it over.
+///
+/// # Errors
+/// The store cannot be read, or does not take it.
+pub(super) async fn beat(
+    shared: &Shared,
+    row: &TriggerRow,
+    spec: &HeartbeatSpec,
+) -> Result<(), Error> {
+    let core = &shared.core;
+    let now = core.now();
+    let came = match occasions_due(core, row, spec, now).await {
+        Ok(came) => came,
+        Err(Untold::Host(error)) => return Err(error),
+        Err(Untold::Schedule(error)) => {
+            // The same would come of it until the trigger is another one.
+            tracing::error!(
+                trigger.name = %row.name,
+                error = &error as &dyn std::error::Error,
+                "the times of a heartbeat cannot be computed; it does not beat any more"
+            );
+            clock::passed_over(row, SkipReason::Inactive, None, now)
+        }
+    };
+    if clock::accept(core, vec![came], now).await? > 0 {
+        shared.open.notify_one();
+    }
+    Ok(())
+}
+
+/// Returns what is recorded of a heartbeat that is due.
+async fn occasions_due(
+    core: &Core,
+    row: &TriggerRow,
+    spec: &HeartbeatSpec,
+    now: Timestamp,
+) -> Result<CameDue, Untold> {
+    let due = row.next_due.unwrap_or(now);
+    let schedule = row.spec.schedule()?;
+    let next = match &schedule {
+        Some(schedule) => clock::scheduled(row, schedule).next(due.max(now))?,
+        None => None,
+    };
+    // One that was missed is not made up for.
+    if now.since_ms(due) > LATE_MS_MAX || schedule.is_none() {
+        return Ok(clock::passed_over(row, SkipReason::Missed, next, now));
+    }
+    let day_start = spec.day_start(now)?;
+    let checklist = checklist(core, &row.spec, spec).await;
+    let Known {
+        is_busy,
+        tokens,
+        runs,
+    } = known(core, row, day_start).await?;
+    let facts = BeatFacts {
+        now,
+        checklist: checklist.as_deref(),
+        is_busy,
+        tokens,
+        runs,
+    };
+    if let Some(reason) = spec.skip(&facts)? {
+        // A busy session has it tried again; all else has it wait for its next time.
+        let next = next.map(|next| match reason {
+            SkipReason::Busy => next.min(now.plus_ms(BUSY_RETRY_MS)),
+            SkipReason::Missed
+            | SkipReason::EmptyChecklist
+            | SkipReason::Inactive
+            | SkipReason::Budget => next,
+        });
+        return Ok(clock::passed_over(row, reason, next, now));
+    }
+    let accepted = OccasionAccepted {
+        name: row.name.clone(),
+        occasion: journal::occasion(),
+        what: Box::new(Occasion::Heartbeat { due, checklist }),
+        run_by: None,
+        next_due: next,
+        scheduled: true,
+        time: now,
+    };
+    Ok(CameDue {
+        name: row.name.clone(),
+        due: row.next_due,
+        events: vec![Event::OccasionAccepted(accepted)],
+    })
+}
+
+/// The facts that the store knows of a heartbeat.
+struct Known {
+    is_busy: bool,
+    tokens: u64,
+    runs: u32,
+}
+
+async fn known(core: &Core, row: &TriggerRow, day_start: Timestamp) -> Result<Known, Error> {
+    let usage = core.store().trigger_usage(&row.name, day_start).await?;
+    Ok(Known {
+        is_busy: row.pending > 0 || is_busy(core, row).await?,
+        tokens: usage.tokens,
+        runs: u32::try_from(usage.firings).unwrap_or(u32::MAX),
+    })
+}
+
+/// Returns whether the session that a heartbeat would go to has a run, or inputs that wait. A new
+/// session has neither.
+async fn is_busy(core: &Core, row: &TriggerRow) -> Result<bool, Error> {
+    if row.spec.is_isolated() {
+        return Ok(false);
+    }
+    let Some(user) = posting::user(row) else {
+        return Ok(false);
+    };
+    let to = posting::address(&row.spec.target);
+    // That its target is not there shows when it is fired.
+    let Ok(Some((session, _))) = core.broker.where_to(user, &to, "").await else {
+        return Ok(false);
+    };
+    let session = core.store().session(session).await?;
+    Ok(session.is_some_and(|session| session.open_run.is_some() || session.waiting > 0))
+}
+
+/// Returns the text of a heartbeat's checklist; none where it is not there, cannot be read, or none
+/// is configured.
+pub(super) async fn checklist(
+    core: &Core,
+    trigger: &TriggerSpec,
+    spec: &HeartbeatSpec,
+) -> Option<String> {
+    let file = spec.checklist.as_ref()?;
+    let entry = core.component(trigger.component())?;
+    let mut granted = entry.grant.directories.iter();
+    let grant = granted.find(|it| it.at == file.component_directory)?;
+    let wanted = FileWanted {
+        grant: grant.clone(),
+        file: file.file.clone(),
+        bytes_max: CHECKLIST_BYTES_MAX,
+    };
+    let read = tokio::task::spawn_blocking(move || look::read(&wanted));
+    let read = tokio::time::timeout(Duration::from_millis(READ_MS_MAX), read).await;
+    match read {
+        Ok(Ok(Ok(text))) => Some(text),
+        Ok(Ok(Err(error))) => {
+            tracing::debug!(
+                file = file.file,
+                error = &error as &dyn std::error::Error,
+                "a checklist cannot be read"
+            );
+            None
+        }
+        Ok(Err(_)) | Err(_) => None,
+    }
+}

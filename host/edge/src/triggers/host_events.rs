@@ -1,0 +1,418 @@
+//! Events of the host as occasions: the stored events are read in their order, and those that a
+//! trigger hears become occasions of it.
+//!
+//! How far they were read is stored in the commit that accepts the occasions. So a restart misses
+//! none and hears none twice. While no trigger hears events, none are read.
+
+mod facts;
+
+use super::Shared;
+use crate::core::Core;
+use crate::journal::{self, Context};
+use broker::Error;
+use domain::digest::Digest;
+use domain::event::{Event, OccasionAccepted, OccasionsSkipped, SkipReason};
+use domain::id::{Stream, TriggerId};
+use domain::time::Timestamp;
+use domain::trigger::{
+    EventsSpec, HostEvent, HostEventKind, Occasion, PENDING_MAX, TriggerKind, TriggerName,
+};
+use facts::{Happened, happened};
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+use store::{
+    Clash, Commit, CommitError, EventFilter, Expected, Guard, Key, Snapshot, TriggerFilter,
+    TriggerGuard, TriggerRow,
+};
+use tokio::sync::watch;
+
+/// Events that are read at a time: one of them may be megabytes.
+const PAGE: usize = 64;
+/// Triggers that are read at a time.
+const TRIGGERS_PAGE: usize = 500;
+/// Triggers that hear events, at most. Further ones hear none, and the log says so.
+const HEARERS_MAX: usize = 1_000;
+/// Events of which nobody hears anything after which it is stored how far they were read.
+const UNHEARD_MAX: u64 = 2_000;
+/// Milliseconds until events are read again that could not be read.
+const TROUBLE_MS: u64 = 1_000;
+/// The layout of what is stored of how far events were read.
+const FORMAT: u32 = 1;
+/// The name of the stream under which that is stored. No trigger has such a name.
+const STREAM: &str = "host:events";
+
+/// A trigger that hears events.
+#[derive(Debug, Clone)]
+struct Hearer {
+    name: TriggerName,
+    spec: EventsSpec,
+    /// Time of its definition: it hears what happened since.
+    defined: Timestamp,
+    /// Version of its stream.
+    version: u64,
+}
+
+/// The point up to which events were read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+struct ReadUpTo {
+    /// The position of the last that was read.
+    position: u64,
+    /// False if nobody heard events since.
+    is_heard: bool,
+}
+
+/// Reads events until the edge stops.
+pub(super) async fn run(shared: Arc<Shared>) {
+    let mut changed = shared.changed.subscribe();
+    loop {
+        changed.mark_unchanged();
+        match listen(&shared, &mut changed).await {
+            Ok(Ended::Changed) => {}
+            Ok(Ended::Closed) => return,
+            Err(error) => {
+                tracing::warn!(
+                    error = &error as &dyn std::error::Error,
+                    "events of the host cannot be read for triggers"
+                );
+                if !shared.core.sleep_ms(TROUBLE_MS).await {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+/// The reason why events are not read on.
+enum Ended {
+    /// Other triggers may hear them now.
+    Changed,
+    /// There will be no more.
+    Closed,
+}
+
+/// Reads events for the triggers that hear them now, until there are others.
+///
+/// It ends between two commits only: one that is under way could land after another reading has
+/// begun, which would hear the same again.
+async fn listen(shared: &Shared, changed: &mut watch::Receiver<u64>) -> Result<Ended, Error> {
+    let core = &shared.core;
+    let hearers = hearers(core).await?;
+    let known = read_up_to(core).await?;
+    if hearers.is_empty() {
+        if let Some(known) = known.filter(|known| known.is_heard) {
+            let silent = ReadUpTo {
+                is_heard: false,
+                ..known
+            };
+            let commit = Commit::new().snapshot(stream(), snapshot(silent));
+            core.store().commit(commit).await?;
+        }
+        return Ok(ended(changed.changed().await.is_ok()));
+    }
+    let position = match known.filter(|known| known.is_heard) {
+        Some(known) => known.position,
+        None => first_position(core, &hearers).await?,
+    };
+    let mut listening = Listening {
+        shared,
+        hearers,
+        position,
+        stored: known.map_or(0, |known| known.position),
+    };
+    let mut durable = core.store().durable();
+    loop {
+        let until = *durable.borrow_and_update();
+        while listening.position < until {
+            listening.hear_page(until).await?;
+            if changed.has_changed().unwrap_or(true) {
+                return Ok(Ended::Changed);
+            }
+        }
+        tokio::select! {
+            more = durable.changed() => if more.is_err() {
+                return Ok(Ended::Closed);
+            },
+            changed = changed.changed() => return Ok(ended(changed.is_ok())),
+        }
+    }
+}
+
+fn ended(is_changed: bool) -> Ended {
+    if is_changed {
+        Ended::Changed
+    } else {
+        Ended::Closed
+    }
+}
+
+/// Returns the triggers that hear events and are fired.
+async fn hearers(core: &Core) -> Result<Vec<Hearer>, Error> {
+    let mut hearers = Vec::new();
+    let mut after: Option<TriggerName> = None;
+    loop {
+        let filter = TriggerFilter {
+            kind: Some("events".to_owned()),
+            ..TriggerFilter::default()
+        };
+        let page = core.store().triggers(filter, after, TRIGGERS_PAGE).await?;
+        after = page.last().map(|row| row.name.clone());
+        hearers.extend(page.iter().filter_map(hearer));
+        if hearers.len() > HEARERS_MAX {
+            tracing::error!(
+                max = HEARERS_MAX,
+                "too many triggers hear events; the last by name hear none"
+            );
+            hearers.truncate(HEARERS_MAX);
+            return Ok(hearers);
+        }
+        if page.len() < TRIGGERS_PAGE {
+            return Ok(hearers);
+        }
+    }
+}
+
+fn hearer(row: &TriggerRow) -> Option<Hearer> {
+    match &row.spec.on {
+        TriggerKind::Events(spec) if row.spec.enabled && row.paused.is_none() => Some(Hearer {
+            name: row.name.clone(),
+            spec: spec.clone(),
+            defined: row.defined,
+            version: row.version,
+        }),
+        _ => None,
+    }
+}
+
+/// Returns the position after which the first triggers that hear events begin: that of the last
+/// event about any of them, which says that it hears.
+async fn first_position(core: &Core, hearers: &[Hearer]) -> Result<u64, Error> {
+    let mut first = *core.store().durable().borrow();
+    for hearer in hearers {
+        let stream = Stream::Trigger(hearer.name.id());
+        let before = hearer.version.saturating_sub(1);
+        let events = core.store().stream(stream, before, 1).await?;
+        let positions = events.iter().map(|recorded| recorded.position);
+        first = positions.fold(first, u64::min);
+    }
+    Ok(first)
+}
+
+fn stream() -> Stream {
+    Stream::Trigger(TriggerId::of_name(STREAM))
+}
+
+fn snapshot(read: ReadUpTo) -> Snapshot {
+    Snapshot {
+        version: read.position,
+        format: FORMAT,
+        state: serde_json::to_vec(&read).unwrap_or_default(),
+    }
+}
+
+async fn read_up_to(core: &Core) -> Result<Option<ReadUpTo>, Error> {
+    let snapshot = core.store().snapshot(stream()).await?;
+    let snapshot = snapshot.filter(|snapshot| snapshot.format == FORMAT);
+    Ok(snapshot.and_then(|it| serde_json::from_slice(&it.state).ok()))
+}
+
+/// The reading of events for triggers.
+struct Listening<'a> {
+    shared: &'a Shared,
+    hearers: Vec<Hearer>,
+    /// The position of the last event that was read.
+    position: u64,
+    /// The same, as it is stored.
+    stored: u64,
+}
+
+/// An event of the host for a trigger.
+struct Heard {
+    name: TriggerName,
+    event: HostEvent,
+}
+
+impl Listening<'_> {
+    /// Reads a page of events, and accepts what is heard of them.
+    async fn hear_page(&mut self, until: u64) -> Result<(), Error> {
+        let core = &self.shared.core;
+        let filter = EventFilter::default();
+        let page = core.store().events(self.position, filter, PAGE).await?;
+        let last = page.last().map_or(until, |recorded| recorded.position);
+        let mut heard = Vec::new();
+        for recorded in &page {
+            let Some(happened) = happened(core, recorded, |kind| self.wants(kind)).await? else {
+                continue;
+            };
+            let event = &happened.event;
+            if event.name == HostEventKind::Budget80 {
+                self.accept_once(&happened).await?;
+            } else {
+                heard.extend(self.hearers_of(&happened).map(|name| Heard {
+                    name,
+                    event: event.clone(),
+                }));
+            }
+        }
+        if !heard.is_empty() || last.saturating_sub(self.stored) >= UNHEARD_MAX {
+            self.accept(heard, last).await?;
+            self.stored = last;
+        }
+        self.position = last;
+        Ok(())
+    }
+
+    /// Returns whether any trigger hears events of a kind.
+    fn wants(&self, kind: HostEventKind) -> bool {
+        self.hearers
+            .iter()
+            .any(|hearer| hearer.spec.on.contains(&kind))
+    }
+
+    fn hearers_of(&self, happened: &Happened) -> impl Iterator<Item = TriggerName> {
+        let hearers = self.hearers.iter().filter(|hearer| {
+            happened.event.time >= hearer.defined
+                && hearer.spec.hears(&hearer.name, &happened.heard())
+        });
+        let names: Vec<TriggerName> = hearers.map(|hearer| hearer.name.clone()).collect();
+        names.into_iter()
+    }
+
+    /// Accepts what was heard, in one commit with how far events were read. A trigger that is
+    /// paused or gone by now hears nothing; of one of which too much waits it is noted that it
+    /// missed some.
+    async fn accept(&self, mut heard: Vec<Heard>, last: u64) -> Result<(), Error> {
+        let core = &self.shared.core;
+        let mut full: Vec<TriggerName> = Vec::new();
+        let mut gone: Vec<TriggerName> = Vec::new();
+        // Each conflict takes a trigger out.
+        for _ in 0..=2 * self.hearers.len() {
+            heard.retain(|heard| !gone.contains(&heard.name));
+            let commit = accepting(&heard, &full, core.now()).snapshot(
+                stream(),
+                snapshot(ReadUpTo {
+                    position: last,
+                    is_heard: true,
+                }),
+            );
+            store::point("edge.heard.before");
+            let committed = core.store().commit(commit).await;
+            store::point("edge.heard.after");
+            let conflict = match committed {
+                Ok(_) => {
+                    self.shared.open.notify_one();
+                    return Ok(());
+                }
+                Err(CommitError::Conflict(conflict)) => conflict,
+                Err(error) => return Err(error.into()),
+            };
+            match conflict.clash {
+                Clash::Guard(Guard::Trigger(TriggerGuard::PendingAtMost { trigger, .. })) => {
+                    full.push(trigger);
+                }
+                Clash::Guard(Guard::Trigger(TriggerGuard::NextDue { trigger, .. })) => {
+                    gone.push(trigger);
+                }
+                _ => return Err(CommitError::Conflict(conflict).into()),
+            }
+        }
+        Err(CommitError::Busy.into())
+    }
+
+    /// Accepts an event that is told of once, however often it is read.
+    async fn accept_once(&self, happened: &Happened) -> Result<(), Error> {
+        let core = &self.shared.core;
+        for name in self.hearers_of(happened) {
+            let id = &happened.event.id;
+            let key = Key {
+                source: format!("trigger:{name}"),
+                key: format!("event:{id}"),
+                request: Digest::of(id.as_bytes()),
+                reply: Vec::new(),
+                about: None,
+            };
+            let heard = [Heard {
+                name,
+                event: happened.event.clone(),
+            }];
+            let commit = accepting(&heard, &[], core.now()).key(key);
+            match core.store().commit(commit).await {
+                Ok(_) => self.shared.open.notify_one(),
+                // It was told before, or nobody hears it any more.
+                Err(CommitError::Replayed { .. } | CommitError::Conflict(_)) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Returns the commit that accepts what was heard. Triggers of which too much waits miss it.
+fn accepting(heard: &[Heard], full: &[TriggerName], now: Timestamp) -> Commit {
+    let context = Context::new("host", now);
+    let mut commit = Commit::new();
+    for Heard { name, event } in heard {
+        let stream = Stream::Trigger(name.id());
+        commit = commit.guard(TriggerGuard::NextDue {
+            trigger: name.clone(),
+            due: None,
+        });
+        if full.contains(name) {
+            let missed = Event::OccasionsSkipped(OccasionsSkipped {
+                name: name.clone(),
+                due: event.time,
+                count: 1,
+                reason: SkipReason::Missed,
+                next_due: None,
+                time: now,
+            });
+            commit = commit.append(stream, Expected::Any, vec![context.event(missed)]);
+            continue;
+        }
+        let accepted = Event::OccasionAccepted(OccasionAccepted {
+            name: name.clone(),
+            occasion: journal::occasion(),
+            what: Box::new(Occasion::Event(event.clone())),
+            run_by: None,
+            next_due: None,
+            scheduled: false,
+            time: now,
+        });
+        commit = commit
+            .guard(TriggerGuard::PendingAtMost {
+                trigger: name.clone(),
+                max: u64::from(PENDING_MAX) - 1,
+            })
+            .append(stream, Expected::Any, vec![context.event(accepted)]);
+    }
+    commit
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn what_is_heard_is_accepted_and_missed_where_too_much_waits() {
+        let event = HostEvent {
+            name: HostEventKind::InputDead,
+            id: "7".to_owned(),
+            time: Timestamp(5),
+            data: json!({}),
+        };
+        let names: [TriggerName; 2] = ["a".parse().unwrap(), "b".parse().unwrap()];
+        let heard = names.clone().map(|name| Heard {
+            name,
+            event: event.clone(),
+        });
+        let commit = accepting(&heard, &names[1..], Timestamp(9));
+        let kinds: Vec<bool> = commit
+            .appends
+            .iter()
+            .flat_map(|append| &append.events)
+            .map(|event| matches!(event.event, Event::OccasionAccepted(_)))
+            .collect();
+        assert_eq!(kinds, [true, false]);
+        assert_eq!(commit.guards.len(), 3);
+    }
+}

@@ -1,0 +1,333 @@
+//! The event of the host that a stored event is for triggers: its kind, what it says, and the
+//! facts by which it is decided who hears it.
+
+use crate::core::Core;
+use broker::Error;
+use domain::budget::{Amount, Available};
+use domain::definition::DefinitionId;
+use domain::event::{
+    DeliveryOutcome, DeliverySettled, Event, InputDead, PauseReason, Recorded, RunStarted,
+    SlotCompleted, Source, TriggerPaused, TriggerTrouble, TriggerTroubled,
+};
+use domain::id::{AgentId, InputId, RunId, SessionId, Stream};
+use domain::trigger::{
+    ALERT_FAILURES, EVENT_DATA_BYTES_MAX, Heard, HostEvent, HostEventKind, TriggerName,
+};
+use serde_json::{Value, json};
+
+/// The share of a budget that is told of, in hundredths.
+const BUDGET_SHARE: u64 = 80;
+/// The beginning of who began a session that a trigger's firing has for itself.
+const TRIGGER: &str = "trigger:";
+
+/// An event of the host, with the facts by which it is decided who hears it.
+#[derive(Debug)]
+pub(super) struct Happened {
+    pub(super) event: HostEvent,
+    /// The definition of the agent to which it happened.
+    agent: Option<DefinitionId>,
+    /// The trigger of which it tells, or of whose firing it comes.
+    trigger: Option<TriggerName>,
+}
+
+impl Happened {
+    pub(super) fn heard(&self) -> Heard<'_> {
+        Heard {
+            kind: self.event.name,
+            agent: self.agent.as_ref(),
+            trigger: self.trigger.as_ref(),
+        }
+    }
+}
+
+/// The facts of an event that are known before it is looked who hears it.
+struct Told {
+    kind: HostEventKind,
+    /// Its id, where it is not that of the stored event.
+    id: Option<String>,
+    data: Value,
+    agent: Option<DefinitionId>,
+    trigger: Option<TriggerName>,
+}
+
+/// Returns what a stored event is as an event of the host; none if it is none of the wanted kinds.
+///
+/// # Errors
+/// The store cannot be read.
+pub(super) async fn happened(
+    core: &Core,
+    recorded: &Recorded,
+    wants: impl Fn(HostEventKind) -> bool,
+) -> Result<Option<Happened>, Error> {
+    let Some(event) = &recorded.event else {
+        return Ok(None);
+    };
+    let Some(kind) = kind_of(event).filter(|kind| wants(*kind)) else {
+        return Ok(None);
+    };
+    let told = match event {
+        Event::SlotCompleted(completed) => Some(session_completed(core, completed).await?),
+        Event::InputDead(dead) => Some(input_dead(core, dead).await?),
+        Event::DeliverySettled(settled) => delivery_dead(core, settled).await?,
+        Event::TriggerTroubled(troubled) => Some(troubled_trigger(troubled)),
+        Event::TriggerPaused(paused) => Some(paused_trigger(paused)),
+        Event::RunSettled(settled) => budget(core, settled.run).await?,
+        _ => None,
+    };
+    Ok(told.map(|told| {
+        debug_assert_eq!(kind, told.kind, "the kind is told by the event alone");
+        Happened {
+            event: HostEvent {
+                name: told.kind,
+                id: told.id.unwrap_or_else(|| recorded.id.to_string()),
+                time: recorded.time,
+                data: bounded(told.data),
+            },
+            agent: told.agent,
+            trigger: told.trigger,
+        }
+    }))
+}
+
+/// Returns the kind of the host's event that a stored one may be.
+fn kind_of(event: &Event) -> Option<HostEventKind> {
+    match event {
+        Event::SlotCompleted(_) => Some(HostEventKind::SessionCompleted),
+        Event::InputDead(_) => Some(HostEventKind::InputDead),
+        Event::DeliverySettled(settled) => {
+            let is_dead = matches!(settled.outcome, DeliveryOutcome::Dead { .. });
+            is_dead.then_some(HostEventKind::DeliveryDead)
+        }
+        Event::TriggerTroubled(troubled) => {
+            let is_failing = match &troubled.trouble {
+                TriggerTrouble::Failing { failures } => *failures >= ALERT_FAILURES,
+                TriggerTrouble::BreakerOpened { .. } => true,
+                TriggerTrouble::Recovered | TriggerTrouble::Stuck { .. } => false,
+            };
+            is_failing.then_some(HostEventKind::TriggerFailing)
+        }
+        Event::TriggerPaused(paused) => {
+            let is_failing = match paused.reason {
+                PauseReason::Failures { .. } | PauseReason::Schedule { .. } => true,
+                PauseReason::User { .. } | PauseReason::Done => false,
+            };
+            is_failing.then_some(HostEventKind::TriggerFailing)
+        }
+        Event::RunSettled(_) => Some(HostEventKind::Budget80),
+        _ => None,
+    }
+}
+
+async fn session_completed(core: &Core, completed: &SlotCompleted) -> Result<Told, Error> {
+    let session = completed.session_id;
+    let row = core.store().session(session).await?;
+    let trigger = row.as_ref().and_then(|row| {
+        let name = row.started_by.strip_prefix(TRIGGER)?;
+        name.parse().ok()
+    });
+    Ok(Told {
+        kind: HostEventKind::SessionCompleted,
+        id: None,
+        data: json!({
+            "session_id": session,
+            "agent_id": completed.agent,
+            "session_type": row.as_ref().map(|row| row.session_type.clone()),
+            "user_id": row.map(|row| row.user_id),
+            "summary": completed.summary,
+        }),
+        agent: definition_of(core, completed.agent).await?,
+        trigger,
+    })
+}
+
+async fn input_dead(core: &Core, dead: &InputDead) -> Result<Told, Error> {
+    let agent = agent_of(core, dead.session).await?;
+    Ok(Told {
+        kind: HostEventKind::InputDead,
+        id: None,
+        data: json!({
+            "input_id": dead.input,
+            "session_id": dead.session,
+            "agent_id": agent,
+            "reason": dead.reason,
+        }),
+        agent: match agent {
+            Some(agent) => definition_of(core, agent).await?,
+            None => None,
+        },
+        trigger: trigger_of(core, dead.input).await?,
+    })
+}
+
+async fn delivery_dead(core: &Core, settled: &DeliverySettled) -> Result<Option<Told>, Error> {
+    let DeliveryOutcome::Dead { reason } = &settled.outcome else {
+        return Ok(None);
+    };
+    let delivery = core.store().delivery(settled.delivery).await?;
+    Ok(Some(Told {
+        kind: HostEventKind::DeliveryDead,
+        id: None,
+        data: json!({
+            "connector": settled.connector,
+            "delivery_id": settled.delivery,
+            "chat": delivery.map(|delivery| delivery.chat),
+            "reason": reason,
+        }),
+        agent: None,
+        trigger: None,
+    }))
+}
+
+fn troubled_trigger(troubled: &TriggerTroubled) -> Told {
+    Told {
+        kind: HostEventKind::TriggerFailing,
+        id: None,
+        data: json!({ "trigger": troubled.name, "trouble": troubled.trouble }),
+        agent: None,
+        trigger: Some(troubled.name.clone()),
+    }
+}
+
+fn paused_trigger(paused: &TriggerPaused) -> Told {
+    Told {
+        kind: HostEventKind::TriggerFailing,
+        id: None,
+        data: json!({ "trigger": paused.name, "paused": paused.reason }),
+        agent: None,
+        trigger: Some(paused.name.clone()),
+    }
+}
+
+/// Returns what there is to tell of a run's budget; none while less than the share of it is spent.
+/// The id is that of the budget, so that it is told once.
+async fn budget(core: &Core, run: RunId) -> Result<Option<Told>, Error> {
+    let first = core.store().first_of(Stream::Run(run)).await?;
+    let Some(Event::RunStarted(started)) = first.and_then(|first| first.event) else {
+        return Ok(None);
+    };
+    let accounts = started.accounts();
+    let drawn = core.store().drawn(&accounts, None).await?;
+    let nothing = vec![Amount::default(); drawn.others.len()];
+    let limit = accounts.available(&nothing, Amount::default());
+    let left = accounts.available(&drawn.others, Amount::default());
+    if !is_spent(&limit, &left) {
+        return Ok(None);
+    }
+    let trigger = match started.claimed.first() {
+        Some(input) => trigger_of(core, *input).await?,
+        None => None,
+    };
+    Ok(Some(Told {
+        kind: HostEventKind::Budget80,
+        id: Some(format!("budget:{}", accounts.address())),
+        data: budget_data(&started, &limit, &left),
+        agent: Some(started.definition.clone()),
+        trigger,
+    }))
+}
+
+/// Returns whether as much of a budget is spent or reserved as is told of.
+fn is_spent(limit: &Available, left: &Available) -> bool {
+    let is_over = |limit: u64, left: u64| {
+        let used = limit.saturating_sub(left);
+        limit > 0 && used.saturating_mul(100) >= limit.saturating_mul(BUDGET_SHARE)
+    };
+    is_over(limit.tokens, left.tokens)
+        || is_over(u64::from(limit.calls), u64::from(left.calls))
+        || limit
+            .cost_micros
+            .zip(left.cost_micros)
+            .is_some_and(|(limit, left)| is_over(limit, left))
+}
+
+fn budget_data(started: &RunStarted, limit: &Available, left: &Available) -> Value {
+    let part = |limit: u64, left: u64| json!({ "limit": limit, "left": left });
+    json!({
+        "run_id": started.run,
+        "session_id": started.session,
+        "agent_id": started.agent,
+        "user_id": started.user_id,
+        "tokens": part(limit.tokens, left.tokens),
+        "calls": part(u64::from(limit.calls), u64::from(left.calls)),
+        "cost_micros": limit
+            .cost_micros
+            .zip(left.cost_micros)
+            .map(|(limit, left)| part(limit, left)),
+    })
+}
+
+async fn agent_of(core: &Core, session: SessionId) -> Result<Option<AgentId>, Error> {
+    let row = core.store().session(session).await?;
+    Ok(row.map(|row| row.agent))
+}
+
+async fn definition_of(core: &Core, agent: AgentId) -> Result<Option<DefinitionId>, Error> {
+    let row = core.store().agent(agent).await?;
+    Ok(row.map(|row| row.agent.definition))
+}
+
+/// Returns the trigger from whose firing an input comes.
+async fn trigger_of(core: &Core, input: InputId) -> Result<Option<TriggerName>, Error> {
+    let found = core.store().input(input).await?;
+    Ok(found.and_then(|(accepted, _)| match accepted.source {
+        Source::Trigger { trigger, .. } => Some(trigger),
+        Source::Api
+        | Source::Connector { .. }
+        | Source::Opening
+        | Source::Dispatch { .. }
+        | Source::LateReply { .. }
+        | Source::Reminder { .. } => None,
+    }))
+}
+
+/// Returns what an event says, without its longest part if that is too long.
+fn bounded(mut data: Value) -> Value {
+    if data.to_string().len() <= EVENT_DATA_BYTES_MAX {
+        return data;
+    }
+    if let Some(parts) = data.as_object_mut() {
+        let longest = parts
+            .iter()
+            .max_by_key(|(_, value)| value.to_string().len())
+            .map(|(name, _)| name.clone());
+        if let Some(longest) = longest {
+            parts.insert(longest, Value::Null);
+        }
+    }
+    data
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn available(tokens: u64, calls: u32) -> Available {
+        Available {
+            tokens,
+            calls,
+            cost_micros: None,
+        }
+    }
+
+    #[test]
+    fn a_budget_is_told_of_when_four_fifths_of_any_part_are_spent() {
+        let limit = available(1_000, 10);
+        for (left, expected) in [
+            (available(1_000, 10), false),
+            (available(201, 10), false),
+            (available(200, 10), true),
+            (available(1_000, 2), true),
+            (available(0, 0), true),
+        ] {
+            assert_eq!(is_spent(&limit, &left), expected, "{left:?}");
+        }
+        assert!(!is_spent(&available(0, 0), &available(0, 0)));
+    }
+
+    #[test]
+    fn what_an_event_says_is_bounded() {
+        let data = json!({ "session_id": "a", "summary": "x".repeat(EVENT_DATA_BYTES_MAX) });
+        let bounded = bounded(data);
+        assert_eq!(bounded, json!({ "session_id": "a", "summary": null }));
+    }
+}

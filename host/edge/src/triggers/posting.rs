@@ -1,0 +1,317 @@
+//! The messages of a firing on their way to sessions, one after the other, through the broker's one
+//! way in.
+//!
+//! Each has a key of its own, so that all of them can be handed over again after a crash: what was
+//! taken before is answered as it was then. What becomes of them is one commit.
+
+use super::Shared;
+use super::dispatch::Next;
+use super::failing::{following, shortened};
+use crate::core::Core;
+use crate::journal::Context;
+use broker::{
+    Address, Arriving, Error, Isolated, PostOutcome, PostRouted, Routed, RoutedReceipt, Target,
+};
+use domain::connector::ReplyRoute;
+use domain::definition::DefinitionId;
+use domain::event::{
+    Event, PostedMessage, Source, TriggerFired, TriggerMessage, TriggerOrigin, TriggerPosted,
+    TriggerTrouble, TriggerTroubled,
+};
+use domain::id::{SessionId, Stream};
+use domain::message::Part;
+use domain::message_labels::MessageLabels;
+use domain::refusal::RefusalKind;
+use domain::time::Timestamp;
+use domain::trigger::{
+    ALERT_FAILURES, Deliver, SmartTarget, TriggerKind, TriggerTarget, TriggerTargetName,
+};
+use domain::user::UserId;
+use std::collections::BTreeMap;
+use store::{Commit, CommitError, Expected, OccasionRow, TriggerGuard, TriggerRow};
+
+/// Milliseconds until messages are handed over again that found a session, or the host, too busy.
+const BUSY_MS: u64 = 2_000;
+/// Milliseconds after the firing until which that is done: 1 hour. After it, what found no place is
+/// refused, and the trigger goes on.
+const BUSY_MS_MAX: u64 = 3_600_000;
+
+/// Hands the messages of a firing over, and records what became of them.
+///
+/// # Errors
+/// The store cannot be read, or does not take it. All of them are handed over again.
+pub(super) async fn post(
+    shared: &Shared,
+    row: &TriggerRow,
+    occasion: &OccasionRow,
+    fired: &TriggerFired,
+) -> Result<Next, Error> {
+    let mut posting = Posting {
+        core: &shared.core,
+        row,
+        occasion,
+        begun: BTreeMap::new(),
+    };
+    let mut results = Vec::with_capacity(fired.messages.len());
+    store::point("edge.post.before");
+    for message in &fired.messages {
+        let posted = match posting.message(message).await {
+            Ok(posted) => posted,
+            Err(Error::Refused(refusal)) if refusal.kind == RefusalKind::Busy => {
+                let waited_ms = shared.core.now().since_ms(fired.time);
+                if waited_ms < BUSY_MS_MAX {
+                    return Ok(Next::Again { ms: BUSY_MS });
+                }
+                refused(refusal.message)
+            }
+            Err(Error::Refused(refusal)) => refused(refusal.message),
+            Err(error) => return Err(error),
+        };
+        store::point("edge.post.between");
+        results.push(posted);
+    }
+    record(shared, row, occasion, results).await
+}
+
+fn refused(reason: impl Into<String>) -> PostedMessage {
+    PostedMessage::Refused {
+        reason: shortened(reason.into()),
+    }
+}
+
+/// Records what became of a firing's messages. If none was taken, the firing counts as failed.
+async fn record(
+    shared: &Shared,
+    row: &TriggerRow,
+    occasion: &OccasionRow,
+    results: Vec<PostedMessage>,
+) -> Result<Next, Error> {
+    let core = &shared.core;
+    let name = &row.name;
+    let now = core.now();
+    let is_refused = |result: &PostedMessage| matches!(result, PostedMessage::Refused { .. });
+    let has_failed = !results.is_empty() && results.iter().all(is_refused);
+    let mut events = vec![Event::TriggerPosted(TriggerPosted {
+        name: name.clone(),
+        occasion: occasion.occasion,
+        results,
+        time: now,
+    })];
+    if has_failed {
+        events.extend(failed(row, now));
+    }
+    let commit = Commit::new()
+        .guard(TriggerGuard::OccasionFired {
+            trigger: name.clone(),
+            occasion: occasion.occasion,
+        })
+        .append(
+            Stream::Trigger(name.id()),
+            Expected::Any,
+            Context::new(format!("trigger:{name}"), now).events(events),
+        );
+    store::point("edge.posted.before");
+    let committed = core.store().commit(commit).await;
+    store::point("edge.posted.after");
+    match committed {
+        Ok(_) | Err(CommitError::Conflict(_)) => Ok(Next::GoOn),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Returns the events of a firing of which nothing was taken. The firing itself had ended the
+/// failures before it, so their number is told with them.
+fn failed(row: &TriggerRow, now: Timestamp) -> Vec<Event> {
+    let mut failures = row.failures;
+    let consequences = failures.after_failure(now);
+    let mut events = following(&row.name, &failures, &consequences, now);
+    if failures.in_a_row != ALERT_FAILURES {
+        let trouble = TriggerTrouble::Failing {
+            failures: failures.in_a_row,
+        };
+        let troubled = TriggerTroubled {
+            name: row.name.clone(),
+            trouble,
+            time: now,
+        };
+        events.insert(0, Event::TriggerTroubled(troubled));
+    }
+    events
+}
+
+/// Returns the user for whom a trigger works.
+pub(super) fn user(row: &TriggerRow) -> Option<&UserId> {
+    row.spec.user.as_ref().or(row.user.as_ref())
+}
+
+/// Returns the address that a target stands for.
+pub(super) fn address(target: &TriggerTarget) -> Address {
+    match target {
+        TriggerTarget::Agent { agent } => Address::Agent(agent_named(agent)),
+        TriggerTarget::Session { session } => Address::Session(*session),
+        TriggerTarget::Turn { turn } => Address::Thread(*turn),
+        TriggerTarget::Path { path } => Address::Agent(Target::Path(path.as_str().to_owned())),
+        TriggerTarget::Persona { persona } => Address::Persona(persona.clone()),
+        TriggerTarget::Smart { smart } => {
+            let SmartTarget {
+                about,
+                agent,
+                persona,
+            } = smart.clone();
+            Address::Smart {
+                about,
+                agent: agent.as_deref().map(agent_named),
+                persona,
+            }
+        }
+    }
+}
+
+/// Returns the agent that a text names: by its path, its id, or the id of a definition.
+fn agent_named(text: &str) -> Target {
+    if text.starts_with('/') {
+        return Target::Path(text.to_owned());
+    }
+    match text.parse() {
+        Ok(id) => Target::Agent(id),
+        Err(_) => Target::Definition(DefinitionId(text.to_owned())),
+    }
+}
+
+/// The messages of one firing that are handed over.
+struct Posting<'a> {
+    core: &'a Core,
+    row: &'a TriggerRow,
+    occasion: &'a OccasionRow,
+    /// The sessions that were begun for this firing alone, by target. Further messages for the same
+    /// target join them.
+    begun: BTreeMap<Option<TriggerTargetName>, SessionId>,
+}
+
+impl Posting<'_> {
+    /// Hands a message over.
+    async fn message(&mut self, message: &TriggerMessage) -> Result<PostedMessage, Error> {
+        let spec = &self.row.spec;
+        let picked = message.target.as_ref();
+        let Some(target) = spec.picked(picked) else {
+            let name = picked.map(TriggerTargetName::as_str).unwrap_or_default();
+            return Ok(refused(format!("it picked `{name}`, which is no target")));
+        };
+        let Some(user) = user(self.row) else {
+            return Ok(refused("the trigger names no user for whom it works"));
+        };
+        let begun = self.begun.get(&message.target).copied();
+        let isolated = (spec.is_isolated() && begun.is_none()).then(|| Isolated {
+            name: Some(self.row.name.to_string()),
+        });
+        let begins = isolated.is_some();
+        let to = begun.map_or_else(|| address(target), Address::Session);
+        let arriving = Arriving {
+            source: Source::Trigger {
+                trigger: self.row.name.clone(),
+                occasion: self.occasion.occasion,
+                quiet: match &spec.on {
+                    TriggerKind::Heartbeat(heartbeat) => heartbeat.quiet(),
+                    TriggerKind::Schedule(_)
+                    | TriggerKind::Webhook(_)
+                    | TriggerKind::Files(_)
+                    | TriggerKind::Events(_) => None,
+                },
+                reply_to: self.reply_route(user, target).await?,
+            },
+            origin: format!("trigger:{}", self.row.name),
+            untrusted: is_untrusted(self.row, self.occasion),
+            isolated,
+        };
+        let command = PostRouted {
+            to,
+            content: vec![Part::text(&message.text)],
+            model: spec.model.clone(),
+            queue: spec.queue,
+            priority: spec.priority,
+            labels: MessageLabels::default(),
+            user: user.clone(),
+            idempotency_key: Some(message.key.clone()),
+        };
+        let routed = self.core.broker.post_arrival(command, arriving).await?;
+        let Routed::Accepted(receipt) = routed else {
+            return Ok(refused("several threads are close; name a session"));
+        };
+        if begins {
+            self.begun.insert(message.target.clone(), receipt.session);
+        }
+        Ok(accepted(&receipt))
+    }
+
+    /// Returns where the replies to a message go: into the chat from which its session was written
+    /// to last.
+    async fn reply_route(
+        &self,
+        user: &UserId,
+        target: &TriggerTarget,
+    ) -> Result<Option<ReplyRoute>, Error> {
+        if self.row.spec.deliver == Deliver::None {
+            return Ok(None);
+        }
+        // That its target is not there shows when the message is handed over.
+        let found = self.core.broker.where_to(user, &address(target), "").await;
+        match found {
+            Ok(Some((session, _))) => Ok(self.core.store().reply_route(session).await?),
+            Ok(None) | Err(_) => Ok(None),
+        }
+    }
+}
+
+/// Returns whether the messages of an occasion are marked: they rest on what came from outside, or
+/// an agent wrote them.
+fn is_untrusted(row: &TriggerRow, occasion: &OccasionRow) -> bool {
+    occasion.what.is_from_outside() || matches!(row.origin, TriggerOrigin::Agent { .. })
+}
+
+fn accepted(receipt: &RoutedReceipt) -> PostedMessage {
+    match &receipt.said {
+        PostOutcome::Accepted(input) => PostedMessage::Accepted {
+            input: input.input,
+            session: receipt.session,
+            agent: receipt.agent,
+        },
+        // No text of a trigger is one.
+        PostOutcome::Configured(_) => refused("it is a directive of the queue"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_target_names_an_agent_by_path_id_or_definition() {
+        let id = "00000000-0000-4000-8000-0000000000b1";
+        let named = |text: &str| agent_named(text);
+        assert_eq!(named("/ada/telegram"), Target::Path("/ada/telegram".into()));
+        assert_eq!(named(id), Target::Agent(id.parse().unwrap()));
+        assert_eq!(
+            named("assistant"),
+            Target::Definition(DefinitionId("assistant".into()))
+        );
+    }
+
+    #[test]
+    fn every_target_has_an_address() {
+        for (target, level) in [
+            (json!({ "agent": "assistant" }), "agent"),
+            (json!({ "path": "/ada/telegram" }), "agent"),
+            (
+                json!({ "session": "00000000-0000-4000-8000-0000000000b1" }),
+                "session",
+            ),
+            (json!({ "turn": "e2".repeat(32) }), "thread"),
+            (json!({ "persona": "home" }), "persona"),
+            (json!({ "smart": { "about": "books" } }), "smart"),
+        ] {
+            let target: TriggerTarget = serde_json::from_value(target).unwrap();
+            assert_eq!(address(&target).level(), level, "{target:?}");
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! The watch over turns that triggers began: one that does not come to an end is told to the
+//! operator, once.
+
+use super::Shared;
+use crate::journal::Context;
+use broker::Error;
+use domain::event::{Event, TriggerTrouble, TriggerTroubled};
+use domain::id::Stream;
+use domain::time::Timestamp;
+use domain::trigger::WATCHDOG_MS;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use store::{Commit, Expected};
+
+/// Milliseconds between two looks.
+const LOOK_MS: u64 = 60_000;
+/// Turns that are read at a time.
+const PAGE: usize = 1_000;
+
+/// Watches until the edge stops.
+pub(super) async fn run(shared: Arc<Shared>) {
+    loop {
+        let now = shared.core.now();
+        if let Err(error) = look(&shared, now).await {
+            tracing::warn!(
+                error = &error as &dyn std::error::Error,
+                "it cannot be seen whether turns of triggers are stuck"
+            );
+        }
+        if !shared.core.sleep_ms(LOOK_MS).await {
+            return;
+        }
+    }
+}
+
+async fn look(shared: &Shared, now: Timestamp) -> Result<(), Error> {
+    let core = &shared.core;
+    let before = Timestamp(now.0.saturating_sub(WATCHDOG_MS));
+    let turns = core.store().open_trigger_turns(before, PAGE).await?;
+    let stuck: BTreeMap<_, _> = turns
+        .into_iter()
+        .filter(|turn| !turn.is_reported)
+        .map(|turn| (turn.occasion, turn.trigger))
+        .collect();
+    if stuck.is_empty() {
+        return Ok(());
+    }
+    let context = Context::new("clock", now);
+    let mut commit = Commit::new();
+    for (occasion, name) in stuck {
+        tracing::warn!(
+            trigger.name = %name,
+            occasion.id = %occasion,
+            "a turn that a trigger began does not come to an end"
+        );
+        let stream = Stream::Trigger(name.id());
+        let event = Event::TriggerTroubled(TriggerTroubled {
+            name,
+            trouble: TriggerTrouble::Stuck { occasion },
+            time: now,
+        });
+        commit = commit.append(stream, Expected::Any, vec![context.event(event)]);
+    }
+    core.store().commit(commit).await?;
+    Ok(())
+}

@@ -1,0 +1,340 @@
+//! Calls of webhooks: verified, read, and accepted under the sender's own id of them, before they
+//! are answered.
+//!
+//! Whoever cannot prove to know the secret learns nothing, not even whether there is a webhook of
+//! the name: the answer is the same, after the same work.
+
+use super::Triggers;
+use crate::journal::{self, Context};
+use broker::Error;
+use bytes::Bytes;
+use domain::digest::Digest;
+use domain::event::{Event, OccasionAccepted};
+use domain::id::{OccasionId, Stream};
+use domain::time::Timestamp;
+use domain::trigger::{
+    HmacScheme, NotACall, NotVerified, Occasion, PENDING_MAX, TriggerKind, TriggerName,
+    WebhookAnswer, WebhookAuth, WebhookCall, WebhookRequest, WebhookSpec,
+};
+use serde_json::Value;
+use std::time::Duration;
+use store::{Clash, Commit, CommitError, Expected, Guard, Key, TriggerGuard, TriggerRow};
+
+/// Calls that are stored at a time. More wait for their turn, so that a storm of calls takes no
+/// more than its share of the store.
+pub(super) const ACCEPTING_MAX: usize = 64;
+/// Milliseconds that a call waits for its turn.
+const TURN_MS_MAX: u64 = 5_000;
+/// Milliseconds after which a sender may try again whose call was not taken.
+const RETRY_AFTER_MS: u64 = 5_000;
+/// A secret that is nobody's, for calls of webhooks that are not there.
+const NOBODYS: &[u8] = b"there is no webhook of this name";
+/// The header of the signature of such calls.
+const NOBODYS_HEADER: &str = "x-hub-signature-256";
+/// Hexadecimal digits of a signature.
+const DIGITS: usize = 64;
+
+/// A call as it came, with all its headers.
+#[derive(Debug, Clone)]
+pub struct HookCall {
+    /// The rest of its path, behind the trigger's name and the slash.
+    pub path: String,
+    /// Its headers.
+    pub headers: Vec<(String, String)>,
+    /// Its query, decoded.
+    pub query: Vec<(String, String)>,
+    /// Its body: [`domain::trigger::PAYLOAD_BYTES_MAX`] at most.
+    pub body: Bytes,
+    /// The form that its body has to have.
+    pub form: HookForm,
+}
+
+/// The form that the body of a call has to have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HookForm {
+    /// Anything.
+    Any,
+    /// The body of `/hooks/wake`: an object with `text`.
+    Wake,
+    /// The body of `/hooks/agent`: an object with `message`.
+    Agent,
+}
+
+/// The answer to a call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum HookAnswer {
+    /// It is stored, and will be dealt with.
+    Accepted {
+        /// The occasion that it is.
+        occasion: OccasionId,
+        /// The answer that the trigger's definition asks for.
+        answer: WebhookAnswer,
+    },
+    /// It was stored before, under the same id.
+    Before {
+        /// The occasion that it was then.
+        occasion: OccasionId,
+    },
+    /// The caller does not know the secret, or there is no such webhook.
+    Unverified,
+    /// It cannot be read.
+    Malformed {
+        /// The fault.
+        detail: String,
+    },
+    /// Its body is too large.
+    TooLarge {
+        /// The length that is allowed, in bytes.
+        bytes_max: u64,
+    },
+    /// Too many calls wait already.
+    Crowded {
+        /// Milliseconds after which it may be tried again.
+        retry_after_ms: u64,
+    },
+}
+
+impl Triggers {
+    /// Takes a call of a webhook. When this returns [`HookAnswer::Accepted`] it is durable.
+    ///
+    /// # Errors
+    /// The store cannot be read, or takes nothing now.
+    pub async fn hook(&self, name: &str, call: HookCall) -> Result<HookAnswer, Error> {
+        let name = name.parse::<TriggerName>().ok();
+        let row = match &name {
+            Some(name) => self.get(name).await?,
+            None => None,
+        };
+        let request = WebhookRequest {
+            path: &call.path,
+            headers: &call.headers,
+            query: &call.query,
+            body: &call.body,
+        };
+        let Some((row, spec)) = row.as_ref().and_then(|row| self.verified(row, &request)) else {
+            if row.is_none() {
+                self.refuse(&request);
+            }
+            return Ok(HookAnswer::Unverified);
+        };
+        let read = match spec.read(&request) {
+            Ok(read) => read,
+            Err(NotACall::TooLarge { max, .. }) => {
+                return Ok(HookAnswer::TooLarge {
+                    bytes_max: u64::try_from(max).unwrap_or(u64::MAX),
+                });
+            }
+            Err(error) => {
+                let detail = with_source(&error);
+                return Ok(HookAnswer::Malformed { detail });
+            }
+        };
+        if let Err(detail) = check_form(call.form, &read.payload) {
+            return Ok(HookAnswer::Malformed { detail });
+        }
+        self.accept(row, read, spec.answer).await
+    }
+
+    /// Returns the trigger's definition as a webhook, if it is one that is fired and the caller
+    /// proves to know its secret.
+    fn verified<'a>(
+        &self,
+        row: &'a TriggerRow,
+        request: &WebhookRequest<'_>,
+    ) -> Option<(&'a TriggerRow, &'a WebhookSpec)> {
+        let spec = match &row.spec.on {
+            TriggerKind::Webhook(spec) if is_fired(row) => Some(spec),
+            _ => None,
+        };
+        let Some(spec) = spec else {
+            self.refuse(request);
+            return None;
+        };
+        let core = &self.shared.core;
+        let settings = core.settings();
+        let secret = settings.secrets.get(spec.auth.secret());
+        let secret = secret.map_or(NOBODYS, |secret| secret.expose().as_bytes());
+        let now = core.broker.clock().for_credentials();
+        let verified = spec.auth.verify(secret, request, now);
+        if let Err(error) = &verified {
+            tracing::info!(
+                trigger.name = %row.name,
+                error = error as &dyn std::error::Error,
+                "a webhook call is not verified"
+            );
+            let is_hashed = matches!(spec.auth, WebhookAuth::Hmac { .. })
+                && matches!(error, NotVerified::Wrong | NotVerified::Stale { .. });
+            if !is_hashed {
+                self.refuse(request);
+            }
+        }
+        (verified.is_ok() && secret != NOBODYS).then_some((row, spec))
+    }
+
+    /// Does the work of a verification that comes to nothing.
+    fn refuse(&self, request: &WebhookRequest<'_>) {
+        let proof = [(
+            NOBODYS_HEADER.to_owned(),
+            format!("sha256={}", "0".repeat(DIGITS)),
+        )];
+        let pretended = WebhookRequest {
+            headers: &proof,
+            ..*request
+        };
+        let auth = WebhookAuth::Hmac {
+            secret: String::new(),
+            scheme: HmacScheme::Github,
+            header: None,
+            timestamp_header: None,
+            tolerance_s: None,
+        };
+        let now = self.shared.core.broker.clock().for_credentials();
+        // Whatever comes of it, the caller is refused.
+        let _ = auth.verify(NOBODYS, &pretended, now);
+    }
+
+    /// Stores a call.
+    async fn accept(
+        &self,
+        row: &TriggerRow,
+        call: WebhookCall,
+        answer: WebhookAnswer,
+    ) -> Result<HookAnswer, Error> {
+        let crowded = HookAnswer::Crowded {
+            retry_after_ms: RETRY_AFTER_MS,
+        };
+        let turn = self.shared.accepting.acquire();
+        let Ok(turn) = tokio::time::timeout(Duration::from_millis(TURN_MS_MAX), turn).await else {
+            return Ok(crowded);
+        };
+        let core = &self.shared.core;
+        let occasion = journal::occasion();
+        let commit = accepting(row, call, occasion, core.now());
+        store::point("edge.webhook.before");
+        let committed = core.store().commit(commit).await;
+        store::point("edge.webhook.after");
+        drop(turn);
+        match committed {
+            Ok(_) => {
+                self.shared.open.notify_one();
+                Ok(HookAnswer::Accepted { occasion, answer })
+            }
+            Err(CommitError::Replayed { reply }) => Ok(HookAnswer::Before {
+                occasion: before(&reply).unwrap_or(occasion),
+            }),
+            Err(CommitError::Busy) => Ok(crowded),
+            Err(CommitError::Conflict(conflict)) => match &conflict.clash {
+                Clash::Guard(Guard::Trigger(TriggerGuard::PendingAtMost { .. })) => Ok(crowded),
+                // It was paused or removed meanwhile.
+                Clash::Guard(Guard::Trigger(TriggerGuard::NextDue { .. })) => {
+                    Ok(HookAnswer::Unverified)
+                }
+                _ => Err(CommitError::Conflict(conflict).into()),
+            },
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+/// Returns whether a trigger is there and is fired.
+fn is_fired(row: &TriggerRow) -> bool {
+    row.removed.is_none() && row.spec.enabled && row.paused.is_none()
+}
+
+/// Returns the commit that stores a call, once under the sender's id of it.
+fn accepting(row: &TriggerRow, call: WebhookCall, occasion: OccasionId, now: Timestamp) -> Commit {
+    let name = &row.name;
+    let key = Key {
+        source: format!("hook:{name}"),
+        request: Digest::of(call.delivery_id.as_bytes()),
+        key: call.delivery_id.clone(),
+        reply: occasion.to_string().into_bytes(),
+        about: None,
+    };
+    let accepted = OccasionAccepted {
+        name: name.clone(),
+        occasion,
+        what: Box::new(Occasion::Webhook(call)),
+        run_by: None,
+        next_due: None,
+        scheduled: false,
+        time: now,
+    };
+    let event = Context::new(format!("hook:{name}"), now).event(Event::OccasionAccepted(accepted));
+    Commit::new()
+        .guard(TriggerGuard::NextDue {
+            trigger: name.clone(),
+            due: None,
+        })
+        .guard(TriggerGuard::PendingAtMost {
+            trigger: name.clone(),
+            max: u64::from(PENDING_MAX - 1),
+        })
+        .append(Stream::Trigger(name.id()), Expected::Any, vec![event])
+        .key(key)
+}
+
+/// Returns the occasion that a call was before.
+fn before(reply: &[u8]) -> Option<OccasionId> {
+    std::str::from_utf8(reply).ok()?.parse().ok()
+}
+
+/// Checks the payload of a webhook of the host's own.
+fn check_form(form: HookForm, payload: &Value) -> Result<(), String> {
+    let field = match form {
+        HookForm::Any => return Ok(()),
+        HookForm::Wake => "text",
+        HookForm::Agent => "message",
+    };
+    let says = payload.get(field).and_then(Value::as_str);
+    match says {
+        Some(text) if !text.trim().is_empty() => Ok(()),
+        Some(_) => Err(format!(
+            "`{field}` says nothing; write what the agent is told"
+        )),
+        None => Err(format!("the body is no object with the text `{field}`")),
+    }
+}
+
+/// Returns an error with what it comes of, for a caller who was verified.
+fn with_source(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text = format!("{text}: {cause}");
+        source = cause.source();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn the_hosts_own_webhooks_take_words_and_nothing_else() {
+        for (form, payload, is_taken) in [
+            (HookForm::Any, json!(null), true),
+            (HookForm::Wake, json!({ "text": "wake up" }), true),
+            (HookForm::Wake, json!({ "text": " " }), false),
+            (HookForm::Wake, json!({ "message": "a" }), false),
+            (
+                HookForm::Agent,
+                json!({ "message": "a", "name": "b" }),
+                true,
+            ),
+            (HookForm::Agent, json!("a"), false),
+        ] {
+            assert_eq!(check_form(form, &payload).is_ok(), is_taken, "{payload}");
+        }
+    }
+
+    #[test]
+    fn an_occasion_is_read_from_the_reply_that_is_remembered() {
+        let occasion = journal::occasion();
+        let reply = occasion.to_string().into_bytes();
+        assert_eq!(before(&reply), Some(occasion));
+        assert_eq!(before(b"?"), None);
+    }
+}
