@@ -19,7 +19,7 @@ use domain::definition::DefinitionId;
 use domain::id::{AgentId, SessionId};
 use domain::json::{self, DEPTH_MAX};
 use domain::user::{Scope, UserId};
-use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE, TRANSFER_ENCODING};
 use http::request::Parts;
 use http::{HeaderMap, StatusCode, Uri};
 use serde::de::DeserializeOwned;
@@ -67,6 +67,28 @@ impl<S: Send + Sync, T: DeserializeOwned + Default> FromRequest<S> for OptionalJ
         }
         require_json(&parts.headers)?;
         parse(&bytes).map(Self)
+    }
+}
+
+/// Reads a JSON body of at most so many bytes, for a route that looks at its caller first.
+pub(crate) async fn read_json<T: DeserializeOwned>(
+    bytes_max: usize,
+    headers: &HeaderMap,
+    body: Body,
+) -> Result<T, Problem> {
+    require_json(headers)?;
+    let too_large = || {
+        let detail = format!("the request's body is larger than {bytes_max} bytes");
+        Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "BODY_TOO_LARGE", detail)
+    };
+    parse(&read_at_most(bytes_max, headers, body, too_large).await?)
+}
+
+/// Returns the number of bytes that a request says its body has; none if it does not say.
+pub(crate) fn announced_bytes(headers: &HeaderMap) -> Option<u64> {
+    match headers.get(CONTENT_LENGTH) {
+        Some(length) => length.to_str().ok()?.parse().ok(),
+        None => (!headers.contains_key(TRANSFER_ENCODING)).then_some(0),
     }
 }
 
@@ -399,12 +421,8 @@ pub(crate) async fn read_at_most(
     body: Body,
     too_large: impl Fn() -> Problem,
 ) -> Result<Bytes, Problem> {
-    let announced = headers
-        .get(CONTENT_LENGTH)
-        .and_then(|value| value.to_str().ok())
-        .and_then(|value| value.parse::<u64>().ok());
     // Refused before a byte of it is read.
-    if announced.is_some_and(|length| length > bytes_max as u64) {
+    if announced_bytes(headers).is_some_and(|length| length > bytes_max as u64) {
         return Err(too_large());
     }
     axum::body::to_bytes(body, bytes_max)

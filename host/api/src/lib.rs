@@ -22,7 +22,7 @@
 //!   `openapi/widgets.rs`
 //! - `stream.rs`, `stream/`: event streams. One client is in `stream/feed.rs`, the reader that all
 //!   share in `stream/tail.rs`, what is shown to whom in `stream/scope.rs` and `stream/viewer.rs`,
-//!   slow clients in `stream/outbox.rs`
+//!   slow clients in `stream/outbox.rs`, visitors of chats in `stream/visitor.rs`
 //! - `legacy.rs`, `legacy/`: the API of the old system, which is the session server that this host
 //!   replaces (docs/old-sessions.md), and the import of its sessions; nothing else uses it
 //!
@@ -34,7 +34,8 @@
 //! - `identity.rs`, `identity/`: tokens of other issuers
 //! - `standing.rs`: streams that end with their credential
 //! - `reading.rs`: readings by the operator
-//! - `quota.rs`: limits of users and keys
+//! - `quota.rs`: limits of users and keys; `visits.rs`: limits of callers without a credential
+//! - `chat.rs`, `chat/`: chats of web pages, and who their visitors are
 //!
 //! Beneath them:
 //!
@@ -45,6 +46,7 @@
 
 mod access;
 mod caller;
+mod chat;
 mod clock;
 mod codes;
 mod credential;
@@ -64,6 +66,7 @@ pub mod server;
 mod standing;
 mod state;
 mod stream;
+mod visits;
 pub mod wire;
 
 #[cfg(test)]

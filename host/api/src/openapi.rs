@@ -5,6 +5,7 @@ pub(crate) mod formats;
 pub(crate) mod free;
 mod headers;
 mod session_config;
+mod trigger_spec;
 pub(crate) mod vocabulary;
 mod widgets;
 
@@ -12,7 +13,7 @@ pub(crate) use headers::announce_deprecation;
 
 use crate::codes::{self, Reads};
 use crate::problem::{Details, MEDIA_TYPE};
-use crate::wire::{CodedSchema, EphemeralName, FrameName, telemetry_schemas};
+use crate::wire::{CodedSchema, EphemeralName, FrameName, VisitorFrame, telemetry_schemas};
 use http::Method;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,10 +25,14 @@ use utoipa::{Modify, OpenApi};
 
 /// The name of the credential among the security schemes.
 pub(crate) const TOKEN: &str = "token";
+/// The name of a visitor's token among them. It opens one chat, and no account of this host.
+pub(crate) const VISITOR: &str = "visitor";
 /// The tag of the operations that are deprecated.
 const DEPRECATED: &str = "deprecated";
 /// The path of the stream of telemetry, which has frames of its own.
 const TELEMETRY: &str = "/api/telemetry";
+/// The path of the stream of a chat with a visitor, which has frames of its own.
+const CHAT: &str = "/chat/{connector}/events";
 /// The extension in which a route lists its own codes, and a response those of its status.
 const CODES: &str = "x-codes";
 /// The media type of the operations that answer with an event stream.
@@ -67,6 +72,15 @@ const OPENING: &str = "/api/agents/{id}/sessions";
             description = "Sessions of agents: messages, questions, files, threads, event streams.",
         ),
         (name = "external", description = "Agents that are programs elsewhere: their sessions and answers."),
+        (
+            name = "triggers",
+            description = "What makes agents speak without being spoken to: times, webhooks, files.",
+        ),
+        (
+            name = "connectors",
+            description = "Messaging services: their state, what is sent, and who senders are.",
+        ),
+        (name = "chat", description = "Chats of web pages with visitors, who need no account."),
         (name = "tasks", description = "Work that agents handed to each other."),
         (name = "keys", description = "Your credential, API keys, and connector keys of users."),
         (
@@ -87,7 +101,7 @@ const OPENING: &str = "/api/agents/{id}/sessions";
 )]
 pub(crate) struct Document;
 
-/// Adds the bearer token.
+/// Adds the bearer tokens.
 struct Bearer;
 
 impl Modify for Bearer {
@@ -99,15 +113,28 @@ impl Modify for Bearer {
                  /api/keys`), or a token of an issuer that the host trusts.",
             ))
             .build();
+        let visitor = HttpBuilder::new()
+            .scheme(HttpAuthScheme::Bearer)
+            .description(Some(
+                "The token of a visitor of a chat (`POST /chat/{connector}/visitors`).",
+            ))
+            .build();
         let components = document.components.get_or_insert_default();
-        components
-            .security_schemes
-            .insert(TOKEN.to_owned(), RefOr::T(SecurityScheme::Http(scheme)));
+        for (name, scheme) in [(TOKEN, scheme), (VISITOR, visitor)] {
+            components
+                .security_schemes
+                .insert(name.to_owned(), RefOr::T(SecurityScheme::Http(scheme)));
+        }
     }
 }
 
 /// Completes the description of the routes: the errors of each, and the parts described by code.
 pub(crate) fn complete(document: &mut utoipa::openapi::OpenApi) {
+    // The router's mark of a parameter that takes the rest of a path is no part of its name.
+    document.paths.paths = std::mem::take(&mut document.paths.paths)
+        .into_iter()
+        .map(|(path, item)| (path.replace("{*", "{"), item))
+        .collect();
     for (path, item) in &mut document.paths.paths {
         for (_, operation) in operations(item) {
             if is_deprecated(operation) {
@@ -121,12 +148,14 @@ pub(crate) fn complete(document: &mut utoipa::openapi::OpenApi) {
     describe_configs(document);
 }
 
-/// Returns a description as JSON, with what no route and no type says: the widgets, the closed
-/// lists of words, the forms of ids and times, and the objects that may have any fields.
+/// Returns a description as JSON, with what no route and no type says: the widgets, triggers as the
+/// configuration writes them, the closed lists of words, the forms of ids and times, and the
+/// objects that may have any fields.
 pub(crate) fn to_json(document: &utoipa::openapi::OpenApi) -> Value {
     // The document is made of text, numbers and lists: it always has a JSON form.
     let mut description = serde_json::to_value(document).unwrap_or_default();
     widgets::add(&mut description);
+    trigger_spec::add(&mut description);
     vocabulary::add(&mut description);
     formats::add(&mut description);
     free::add(&mut description);
@@ -195,8 +224,15 @@ fn has_parameter(operation: &Operation, place: &ParameterIn, name: Option<&str>)
 
 /// Returns the parts of a request that an operation reads.
 fn reads(operation: &Operation, path: &str) -> Reads {
-    let open = SecurityRequirement::default();
-    let is_open = operation.security.iter().flatten().any(|one| *one == open);
+    let open = [
+        SecurityRequirement::default(),
+        SecurityRequirement::new(VISITOR, [""; 0]),
+    ];
+    let is_open = operation
+        .security
+        .iter()
+        .flatten()
+        .any(|one| open.contains(one));
     Reads {
         credential: !is_open,
         body: matches!(
@@ -273,13 +309,15 @@ fn describe_streams(document: &mut utoipa::openapi::OpenApi) {
     let mut log = add_schemas(document, EphemeralName::schemas());
     log.insert("*".to_owned(), reference("Event"));
     let telemetry = add_schemas(document, telemetry_schemas());
+    let chat = add_schemas(document, VisitorFrame::schemas());
     let paths = document.paths.paths.iter_mut();
     for (path, operation) in paths.filter_map(|(path, item)| Some((path, item.get.as_mut()?))) {
         if !is_stream(operation) {
             continue;
         }
-        if path == TELEMETRY {
-            extend(&mut operation.extensions, "x-events", json!(telemetry));
+        if path == TELEMETRY || path == CHAT {
+            let own = if path == CHAT { &chat } else { &telemetry };
+            extend(&mut operation.extensions, "x-events", json!(own));
             continue;
         }
         // A stream without a choice of views has one of them.

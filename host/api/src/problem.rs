@@ -18,6 +18,8 @@ const TEXT_BYTES_MAX: usize = 4_096;
 const BUSY_RETRY_AFTER_S: u64 = 1;
 /// Seconds that a user is asked to wait who has opened too many sessions in a minute.
 const SESSIONS_RETRY_AFTER_S: u64 = 30;
+/// Seconds that a user is asked to wait who has entered too many pairing codes that are none.
+const GUESSES_RETRY_AFTER_S: u64 = 600;
 /// Seconds that a user with too much stored data is asked to wait: an operator has to purge
 /// something first.
 const STORAGE_RETRY_AFTER_S: u64 = 3_600;
@@ -263,6 +265,7 @@ impl From<Refusal> for Problem {
         problem.retry_after_s = (refusal.kind == RefusalKind::Busy).then_some(match refusal.code {
             "USER_SESSION_LIMIT" => SESSIONS_RETRY_AFTER_S,
             "KEY_STORAGE_LIMIT" | "USER_STORAGE_LIMIT" => STORAGE_RETRY_AFTER_S,
+            "TOO_MANY_GUESSES" => GUESSES_RETRY_AFTER_S,
             _ => BUSY_RETRY_AFTER_S,
         });
         problem

@@ -6,8 +6,11 @@
 //! and on all sessions that a user opens, are enforced at the commit ([`broker::UserLimits`]). The
 //! host's own token has no limits here: its holder runs the host.
 
+mod rates;
 #[cfg(test)]
 mod tests;
+
+pub(crate) use rates::{PerMinute, Rates};
 
 use crate::caller::{Caller, Credential};
 use crate::problem::Problem;

@@ -4,6 +4,7 @@ mod agents;
 mod all_sessions;
 mod assignments;
 mod audit;
+mod chat;
 mod clock;
 mod compacting;
 mod components;
@@ -14,6 +15,7 @@ mod definitions;
 mod events;
 mod external;
 mod files;
+mod hooks;
 mod keys;
 mod labels;
 mod lists;
@@ -37,6 +39,7 @@ mod switching;
 mod tasks;
 mod transcripts;
 mod trees;
+mod triggers;
 mod usage;
 
 use crate::credential::caller;
@@ -128,20 +131,23 @@ fn guarded() -> OpenApiRouter<Api> {
         .merge(tasks::routes())
         .merge(transcripts::routes())
         .merge(definitions::routes())
+        .merge(triggers::routes())
         .merge(legacy::routes())
 }
 
-/// The routes of addresses: paths, connector keys, sessions of external agents.
+/// The routes of addresses: paths, connectors and their keys, sessions of external agents.
 fn addresses() -> OpenApiRouter<Api> {
     OpenApiRouter::new()
         .merge(paths::routes())
+        .merge(connectors::routes())
         .routes(routes!(connectors::bind, connectors::unbind))
         .routes(routes!(connectors::list))
         .routes(routes!(external::attach))
 }
 
 /// Every route that needs no credential. They pass through no middleware, because monitors call
-/// them all the time. Answers of external agents are signed instead.
+/// them all the time. Answers of external agents are signed instead, and calls of webhooks and
+/// services prove themselves as the operator says.
 fn open() -> OpenApiRouter<Api> {
     OpenApiRouter::new()
         .routes(routes!(probes::healthz))
@@ -150,6 +156,8 @@ fn open() -> OpenApiRouter<Api> {
         .routes(routes!(probes::version))
         .routes(routes!(probes::openapi))
         .routes(routes!(external::answer))
+        .merge(hooks::routes())
+        .merge(connectors::open_routes())
 }
 
 /// The description of all routes.
@@ -157,6 +165,7 @@ pub(crate) fn document() -> utoipa::openapi::OpenApi {
     let mut document = OpenApiRouter::with_openapi(Document::openapi())
         .merge(guarded())
         .merge(open())
+        .merge(chat::routes())
         .into_openapi();
     complete(&mut document);
     document
@@ -176,6 +185,7 @@ pub(crate) fn scopes() -> RouteScopes {
 pub fn router(api: &Api) -> Router {
     let (guarded, _) = guarded().split_for_parts();
     let (open, _) = open().split_for_parts();
+    let (visited, _) = chat::routes().split_for_parts();
     let gate = RequestGate {
         api: api.clone(),
         scopes: Arc::new(scopes()),
@@ -183,6 +193,7 @@ pub fn router(api: &Api) -> Router {
     guarded
         .route_layer(middleware::from_fn_with_state(gate, admit))
         .merge(open)
+        .merge(chat::guarded(visited.merge(chat::preflights()), api))
         .fallback(no_route)
         .method_not_allowed_fallback(no_method)
         .with_state(api.clone())

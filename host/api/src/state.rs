@@ -1,5 +1,5 @@
-//! The state that all routes share: the broker once it is open, the access rules, and whether the
-//! host is ready.
+//! The state that all routes share: the broker and the edge once they are open, the access rules,
+//! and whether the host is ready.
 
 use crate::access::Access;
 use crate::caller::Caller;
@@ -8,8 +8,10 @@ use crate::quota::{Quotas, SessionShare};
 use crate::reloads::{ReloadRequest, Reloads};
 use crate::server::Limits;
 use crate::stream::tail::Tail;
+use crate::visits::Visits;
 use broker::{Broker, By};
 use bytes::Bytes;
+use edge::Edge;
 use http::StatusCode;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -27,6 +29,13 @@ const UPLOADS_MAX: usize = 16;
 const STREAMS_HELD_MAX: usize = 1_024;
 /// Time that a file waits for other uploads before it is refused.
 const UPLOAD_PATIENCE: Duration = Duration::from_secs(5);
+/// Large calls from outside, of webhooks and services, that are on their way to the host at the
+/// same time: each is in memory whole, and nobody knows yet who sends it.
+const LARGE_CALLS_MAX: usize = 32;
+/// Bytes from which on a call from outside is a large one.
+const LARGE_CALL_BYTES: u64 = 64 << 10;
+/// Seconds after which the sender of a large call is asked to come back.
+const LARGE_CALL_RETRY_AFTER_S: u64 = 2;
 
 /// The API of one host. Cheap to clone.
 ///
@@ -54,6 +63,9 @@ struct Shared {
     reloads: Reloads,
     /// Permits for files that are on their way.
     uploads: Arc<Semaphore>,
+    /// Permits for large calls from outside that are on their way.
+    large_calls: Arc<Semaphore>,
+    visits: Visits,
     tasks: TaskTracker,
     stopping: CancellationToken,
 }
@@ -62,6 +74,7 @@ struct Shared {
 #[derive(Debug)]
 struct Opened {
     broker: Broker,
+    edge: Edge,
     tail: Tail,
     at: Instant,
 }
@@ -106,20 +119,23 @@ impl Api {
                 quotas: Quotas::default(),
                 reloads: Reloads::default(),
                 uploads: Arc::new(Semaphore::new(UPLOADS_MAX)),
+                large_calls: Arc::new(Semaphore::new(LARGE_CALLS_MAX)),
+                visits: Visits::default(),
                 tasks: TaskTracker::new(),
                 stopping,
             }),
         }
     }
 
-    /// Serves requests from here on. Only the first broker counts. It must run within a runtime: a
-    /// task reads the events that streams show.
-    pub fn open(&self, broker: Broker) {
+    /// Serves requests from here on. Only the first broker and the first edge count. It must run
+    /// within a runtime: a task reads the events that streams show.
+    pub fn open(&self, broker: Broker, edge: Edge) {
         self.shared.opened.get_or_init(|| {
             let (tail, reading) = Tail::begin(broker.store().clone(), self.shared.stopping.clone());
             self.shared.tasks.spawn(reading);
             Opened {
                 broker,
+                edge,
                 tail,
                 at: Instant::now(),
             }
@@ -158,6 +174,10 @@ impl Api {
 
     pub(crate) fn quotas(&self) -> &Quotas {
         &self.shared.quotas
+    }
+
+    pub(crate) fn visits(&self) -> &Visits {
+        &self.shared.visits
     }
 
     /// Counts a session that a request is to open. One that was made before under the same
@@ -209,6 +229,17 @@ impl Api {
     /// The broker, for reading.
     pub(crate) fn broker(&self) -> Result<&Broker, Problem> {
         self.opened().map(|opened| &opened.broker)
+    }
+
+    /// The triggers and connectors, for reading.
+    pub(crate) fn edge(&self) -> Result<&Edge, Problem> {
+        self.opened().map(|opened| &opened.edge)
+    }
+
+    /// The triggers and connectors, for a command.
+    pub(crate) fn commanded_edge(&self) -> Result<&Edge, Problem> {
+        self.command()?;
+        self.edge()
     }
 
     /// The time since requests are served.
@@ -274,6 +305,27 @@ impl Api {
                     .retry_after(UPLOAD_PATIENCE.as_secs()))
             }
         }
+    }
+
+    /// Takes a permit for a call from outside that says it has so many bytes, or does not say; none
+    /// for a small one, which needs none.
+    ///
+    /// # Errors
+    /// 429: too many others are on their way.
+    pub(crate) fn call_permit(
+        &self,
+        bytes: Option<u64>,
+    ) -> Result<Option<OwnedSemaphorePermit>, Problem> {
+        if bytes.is_some_and(|bytes| bytes <= LARGE_CALL_BYTES) {
+            return Ok(None);
+        }
+        let permit = self.shared.large_calls.clone().try_acquire_owned();
+        permit.map(Some).map_err(|_| {
+            let detail =
+                "too many large calls are on their way to this host; try again in a moment";
+            let status = StatusCode::TOO_MANY_REQUESTS;
+            Problem::new(status, "TOO_MANY_CALLS", detail).retry_after(LARGE_CALL_RETRY_AFTER_S)
+        })
     }
 
     /// A place among the event streams; none when all are taken.

@@ -15,6 +15,7 @@ pub(crate) mod telemetry;
 #[cfg(test)]
 mod tests;
 mod viewer;
+pub(crate) mod visitor;
 mod welcome;
 
 use crate::caller::Caller;

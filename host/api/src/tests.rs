@@ -1,5 +1,6 @@
 //! The routes of a whole host, over real sockets, with a real store behind them.
 
+mod chat;
 mod described;
 mod document;
 mod error_codes;
@@ -7,6 +8,7 @@ mod files;
 mod host;
 pub(crate) mod issuer;
 mod keys;
+mod outside;
 mod problems;
 mod quotas;
 mod routes;
@@ -15,5 +17,6 @@ mod status;
 mod streams;
 mod telemetry;
 mod tokens;
+mod triggers;
 mod usage;
 mod widgets;

@@ -10,7 +10,9 @@ mod agent_config;
 mod agent_event;
 mod audit;
 mod component;
+mod connector_event;
 mod definition;
+mod delivery;
 mod event;
 mod file;
 mod frame;
@@ -31,6 +33,8 @@ mod task;
 mod telemetry;
 #[cfg(test)]
 mod tests;
+mod trigger;
+mod trigger_event;
 mod turn;
 mod view;
 
@@ -41,10 +45,13 @@ pub(crate) use definition::{
     definition_entry, left_out_definition,
 };
 pub use definition::{DefinitionView, Lists, definition};
+pub(crate) use delivery::{
+    ChoiceView, ConnectorStateView, DeliveryView, PairingView, connector_state, delivery, pairing,
+};
 pub(crate) use event::{Event, event};
 pub(crate) use file::{FileView, file};
 pub(crate) use frame::frame;
-pub(crate) use frame_name::{CodedSchema, EphemeralName, FrameName};
+pub(crate) use frame_name::{CodedSchema, EphemeralName, FrameName, VisitorFrame};
 pub(crate) use key::{KeyView, key};
 pub(crate) use message::{MessageView, message};
 pub(crate) use note::{NoteView, note};
@@ -62,6 +69,7 @@ pub(crate) use session_event::{SessionEvent, session_events, session_frame};
 pub(crate) use spawned::{Spawned, spawned};
 pub(crate) use task::{TaskSumView, TaskView, task, task_sum};
 pub(crate) use telemetry::{LAG, telemetry_event, telemetry_schemas};
+pub(crate) use trigger::{TriggerRunView, TriggerSpecShape, TriggerView, trigger, trigger_run};
 pub(crate) use turn::{
     FoundView, PartingView, TreeTurnView, TurnView, found, parting, tree_turn, turn,
 };

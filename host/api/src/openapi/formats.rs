@@ -43,6 +43,7 @@ const FIELDS: [(Form, &[&str]); 4] = [
         &[
             "agentId",
             "agent_id",
+            "arrival_id",
             "by_session_id",
             "caller_run_id",
             "conversation_id",
@@ -51,7 +52,9 @@ const FIELDS: [(Form, &[&str]); 4] = [
             "id",
             "input_id",
             "input_ids",
+            "made_by_agent_id",
             "note_id",
+            "occasion_id",
             "parent_id",
             "run_id",
             "session_id",
@@ -64,9 +67,13 @@ const FIELDS: [(Form, &[&str]); 4] = [
             "call_id",
             "common_turn_id",
             "current_item_id",
+            "delivery_id",
             "first_kept_turn_id",
+            "open_question_ids",
             "operation_id",
             "parent_turn_id",
+            "question_id",
+            "reply_id",
             "summarized_through_turn_id",
             "task_id",
             "tool_call_id",
@@ -92,7 +99,8 @@ const EXCEPTIONS: [(&str, &str, Form); 11] = [
 ];
 
 /// Parameters that have a form, by the id of their operation; `*` is every operation.
-const PARAMETERS: [(&str, &str, Form); 13] = [
+const PARAMETERS: [(&str, &str, Form); 14] = [
+    ("*", "delivery", Form::Hash),
     ("*", "digest", Form::Digest),
     ("*", "input", Form::Uuid),
     ("*", "run", Form::Uuid),

@@ -3,6 +3,7 @@
 
 use super::fields::{for_each_field, for_each_parameter, schemas, text};
 use super::reference;
+use domain::connector::UnknownSender;
 use domain::delegate::Priority;
 use domain::error_code::ErrorCategory;
 use domain::path::{FetchStrategy, ModelRole, PathKind};
@@ -14,6 +15,7 @@ use domain::telemetry::TelemetryKind;
 use domain::turn::TurnEnd;
 use domain::user::Scope;
 use serde_json::{Value, json};
+use store::DeliveryState;
 
 /// A closed list of words.
 struct Words {
@@ -93,6 +95,7 @@ fn all() -> Vec<Words> {
     all.extend(of_turns());
     all.extend(of_models());
     all.extend(of_the_host());
+    all.extend(of_the_edge());
     all.extend(of_errors_and_telemetry());
     all
 }
@@ -269,7 +272,15 @@ fn of_inputs() -> Vec<Words> {
         Words::new(
             "InputSource",
             "The source of an input.",
-            &["api", "opening", "dispatch", "late_reply", "reminder"],
+            &[
+                "api",
+                "trigger",
+                "connector",
+                "opening",
+                "dispatch",
+                "late_reply",
+                "reminder",
+            ],
         )
         .at(&["DeadLetterSource.kind", "WaitingInput.source"]),
         Words::new(
@@ -443,6 +454,73 @@ fn of_the_host() -> Vec<Words> {
             &["folding", "comparing", "replacing"],
         )
         .at(&["Rebuild.stage"]),
+    ]
+}
+
+fn of_the_edge() -> Vec<Words> {
+    vec![
+        Words::new(
+            "TriggerKind",
+            "The kind of a trigger.",
+            &["schedule", "heartbeat", "webhook", "files", "events"],
+        )
+        .at(&["Trigger.kind", "listTriggers?kind"]),
+        Words::new(
+            "TriggerState",
+            "The state of a trigger.",
+            &["active", "resting", "paused", "disabled"],
+        )
+        .at(&["Trigger.state"]),
+        Words::new(
+            "TriggerOrigin",
+            "The origin of a trigger.",
+            &["configuration", "api", "agent"],
+        )
+        .at(&["Trigger.origin"]),
+        Words::new(
+            "TriggerPauseKind",
+            "The reason why a trigger is paused.",
+            &["user", "failures", "schedule", "done"],
+        )
+        .at(&["TriggerPause.kind"]),
+        Words::new(
+            "TriggerRunState",
+            "The state of an occasion of a trigger.",
+            &["waiting", "fired", "done", "rejected", "failed", "skipped"],
+        )
+        .at(&["TriggerRun.state"]),
+        Words::new(
+            "TriggerMessageOutcome",
+            "The outcome of a message of a trigger.",
+            &["waiting", "accepted", "refused"],
+        )
+        .at(&["TriggerMessage.outcome"]),
+        Words::new(
+            "ConnectorCondition",
+            "The state of a connector.",
+            &[
+                "polling",
+                "webhook",
+                "direct",
+                "disabled",
+                "without_component",
+                "unauthorised",
+                "failing",
+            ],
+        )
+        .at(&["ConnectorState.state"]),
+        Words::new(
+            "UnknownSenders",
+            "The treatment of senders whom nobody knows.",
+            &UnknownSender::ALL.map(UnknownSender::as_str),
+        )
+        .at(&["ConnectorState.unknown_senders"]),
+        Words::new(
+            "DeliveryState",
+            "The state of a message to people outside.",
+            &DeliveryState::ALL.map(DeliveryState::as_str),
+        )
+        .at(&["DeliveryStatus.state", "listDeliveries?state"]),
     ]
 }
 

@@ -1,4 +1,10 @@
-//! Connector keys, the names of users at services: bind, unbind, list.
+//! Connector keys, the names of users at services: bind, unbind, list. What else there is of
+//! connectors stands in the folder of this name.
+
+mod deliveries;
+mod incoming_calls;
+mod pairings;
+mod state;
 
 use crate::caller::Caller;
 use crate::codes::{self, RECORDING};
@@ -7,9 +13,35 @@ use crate::problem::Problem;
 use crate::state::Api;
 use crate::wire::{self, ConnectorView};
 use axum::extract::State;
-use domain::path::ConnectorKey;
+use domain::path::{ConnectorKey, ConnectorName};
 use domain::user::UserId;
 use serde::Serialize;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+/// The routes about connectors that need a credential, but for those of connector keys.
+pub(super) fn routes() -> OpenApiRouter<Api> {
+    OpenApiRouter::new()
+        .routes(routes!(state::list))
+        .routes(routes!(state::test))
+        .routes(routes!(deliveries::list))
+        .routes(routes!(deliveries::requeue))
+        .routes(routes!(pairings::list))
+        .routes(routes!(pairings::confirm, pairings::decline))
+}
+
+/// The routes that services call.
+pub(super) fn open_routes() -> OpenApiRouter<Api> {
+    OpenApiRouter::new().routes(routes!(incoming_calls::shake_hands, incoming_calls::call))
+}
+
+/// The codes of a connector that is not there.
+const CONNECTOR: &[codes::Code] = &[(404, "CONNECTOR_NOT_FOUND")];
+
+/// Reads the name of a connector in a path.
+fn named(name: &str) -> Result<ConnectorName, Problem> {
+    read_path("connector", name)
+}
 
 /// The connector keys of a user.
 #[derive(Debug, Serialize, utoipa::ToSchema)]

@@ -15,6 +15,8 @@ use serde::{Deserialize, Serialize};
 
 /// Turns on one page of a tree.
 const TREE_PAGE_MAX: usize = 1_000;
+/// Deliveries that are shown with a turn, the first of those that come of it.
+const DELIVERIES_SHOWN_MAX: usize = 100;
 
 /// Shows a turn with its messages, its neighbours and the sessions that point to it.
 ///
@@ -35,9 +37,14 @@ pub(super) async fn show(
 ) -> Result<axum::Json<wire::TurnView>, Problem> {
     let no_id = || Problem::invalid_id("turn_id", "a turn's id is 64 hexadecimal digits");
     let turn = Digest::from_hex(&turn).map(TurnId).ok_or_else(no_id)?;
-    Ok(axum::Json(wire::turn(
-        &caller.reading(&api)?.turn(&caller.user, turn).await?,
-    )))
+    let broker = caller.reading(&api)?;
+    let seen = broker.turn(&caller.user, turn).await?;
+    let run = seen.turn.node.run;
+    let deliveries = broker
+        .store()
+        .deliveries_of_runs(&[run], DELIVERIES_SHOWN_MAX)
+        .await?;
+    Ok(axum::Json(wire::turn(&seen, &deliveries)))
 }
 
 /// Query that selects a page of a tree.

@@ -23,8 +23,8 @@ const VERBS: [(&str, &[&str]); 5] = [
         "POST",
         &[
             "abort", "answer", "archive", "cancel", "clear", "compact", "confirm", "create",
-            "fork", "hand", "import", "release", "reload", "requeue", "return", "route", "send",
-            "switch", "upload", "verify",
+            "fork", "hand", "import", "pause", "release", "reload", "requeue", "resume", "return",
+            "route", "run", "send", "switch", "upload", "verify",
         ],
     ),
     ("PUT", &["bind", "update"]),
@@ -36,15 +36,17 @@ const VERBS: [(&str, &[&str]); 5] = [
 ];
 
 /// Fields with text whose names end as ids and times do, and that are neither.
-const OTHER_IDS: [&str; 8] = [
+const OTHER_IDS: [&str; 10] = [
     "app_id",
     "current_item_id",
     "key_id",
     "model_id",
     "owner_user_id",
+    "run_by_user_id",
     "target_id",
     "tool_call_id",
     "user_id",
+    "visitor_id",
 ];
 
 fn operation<'a>(document: &'a Value, method: &str, path: &str) -> &'a Value {

@@ -18,6 +18,7 @@ use domain::path::AgentConfig;
 use domain::step::OperationOutcome;
 use domain::time::Timestamp;
 use domain::user::UserId;
+use edge::{Edge, EdgeParts, EdgeSettings};
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -37,6 +38,7 @@ pub(super) struct Host {
     pub(super) stopper: Stopper,
     pub(super) store: Store,
     pub(super) broker: Broker,
+    pub(super) edge: Edge,
     pub(super) data: tempfile::TempDir,
     _tasks: TaskTracker,
 }
@@ -78,23 +80,35 @@ impl Host {
 
     pub(super) async fn start_with(limits: Limits) -> Self {
         let host = Self::starting(limits).await;
-        host.api.open(host.broker.clone());
+        host.api.open(host.broker.clone(), host.edge.clone());
         host
     }
 
     /// A host that lets in by other rules.
     pub(super) async fn start_letting_in(change: impl FnOnce(Access) -> Access) -> Self {
-        let host = Self::starting_letting_in(Limits::default(), change).await;
-        host.api.open(host.broker.clone());
+        let host = Self::starting_letting_in(Limits::default(), EdgeSettings::default(), change);
+        let host = host.await;
+        host.api.open(host.broker.clone(), host.edge.clone());
+        host
+    }
+
+    /// A host with triggers and connectors.
+    pub(super) async fn start_with_edge(settings: EdgeSettings) -> Self {
+        let host = Self::starting_letting_in(Limits::default(), settings, |access| access).await;
+        host.api.open(host.broker.clone(), host.edge.clone());
         host
     }
 
     /// A host that serves and has no broker yet.
     pub(super) async fn starting(limits: Limits) -> Self {
-        Self::starting_letting_in(limits, |access| access).await
+        Self::starting_letting_in(limits, EdgeSettings::default(), |access| access).await
     }
 
-    async fn starting_letting_in(limits: Limits, change: impl FnOnce(Access) -> Access) -> Self {
+    async fn starting_letting_in(
+        limits: Limits,
+        settings: EdgeSettings,
+        change: impl FnOnce(Access) -> Access,
+    ) -> Self {
         let data = tempfile::tempdir().unwrap();
         let store = Store::open(&data.path().join("data"), store::Options::default()).unwrap();
         let config = runtime::Config {
@@ -108,6 +122,7 @@ impl Host {
             .unwrap();
         let gateway =
             Arc::new(llm::Gateway::new(llm::Config::default(), data.path(), &|_| None).unwrap());
+        let of_edge = runtime.clone();
         let parts = Parts {
             skipped: Vec::new(),
             store: store.clone(),
@@ -120,6 +135,12 @@ impl Host {
             clock: broker::Clock::system(),
         };
         let broker = Broker::start(parts).await.unwrap();
+        let parts = EdgeParts {
+            broker: broker.clone(),
+            runtime: of_edge,
+            settings,
+        };
+        let edge = Edge::start(parts).await.unwrap();
         let server = Server::bind("127.0.0.1:0".parse().unwrap(), limits).unwrap();
         let address = server.address().unwrap();
         let stopper = server.stopper();
@@ -137,6 +158,7 @@ impl Host {
             stopper,
             store,
             broker,
+            edge,
             data,
             _tasks: tasks,
         }

@@ -738,7 +738,7 @@ async fn while_the_host_starts_or_stops_it_says_so_and_when_to_try_again() {
         assert!(answer.has("retry-after: "));
     }
     assert_eq!(host.get("/healthz").await.body, "ok");
-    host.api.open(host.broker.clone());
+    host.api.open(host.broker.clone(), host.edge.clone());
     assert_eq!(host.get("/readyz").await.status, 200);
     host.api.drain();
     assert_eq!(host.get("/readyz").await.json()["code"], "SHUTTING_DOWN");

@@ -16,7 +16,7 @@ async fn a_host_has_started_from_its_first_request_on_and_while_it_stops() {
         (503, Some("STARTING"))
     );
     assert!(starting.has("retry-after: "), "{}", starting.head);
-    host.api.open(host.broker.clone());
+    host.api.open(host.broker.clone(), host.edge.clone());
     assert_eq!(host.get("/startupz").await.body, "started");
     host.api.drain();
     assert_eq!(host.get("/startupz").await.status, 200);

@@ -457,7 +457,7 @@ async fn a_stream_is_held_while_the_host_starts_and_everything_else_is_told_to_w
         // Without a credential nobody is held.
         let stranger = host.send_with("wrong", "GET", &path, &[], "").await;
         assert_eq!(stranger.status, 401);
-        host.api.open(host.broker.clone());
+        host.api.open(host.broker.clone(), host.edge.clone());
         Instant::now()
     };
     let answered = async {

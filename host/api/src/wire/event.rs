@@ -2,11 +2,13 @@
 //! except for `spawned`.
 
 use super::agent_event;
+use super::connector_event;
 use super::label_event;
 use super::message::draft;
 use super::queue::waits_for;
 use super::run_event;
 use super::spawned::Spawned;
+use super::trigger_event;
 use super::turn::turn_end;
 use domain::event::{
     self, FileUploaded, InputAccepted, ItemRecorded, Recorded, Source, TurnCommitted,
@@ -74,15 +76,10 @@ pub(crate) fn event(recorded: &Recorded) -> Event {
 fn data(event: &event::Event) -> Value {
     use event::Event as E;
     match event {
-        E::AgentCreated(_)
-        | E::AgentArchived(_)
-        | E::UserAssigned(_)
-        | E::RoleChanged(_)
-        | E::UserUnassigned(_)
-        | E::AgentRenamed(_)
-        | E::AgentConfigured(_)
-        | E::PromptOverridden(_)
-        | E::SettingsUpdated(_)
+        E::AgentCreated(_) | E::AgentArchived(_) | E::AgentRenamed(_) => agent_event::data(event),
+        E::UserAssigned(_) | E::RoleChanged(_) | E::UserUnassigned(_) => agent_event::data(event),
+        E::AgentConfigured(_) | E::PromptOverridden(_) => agent_event::data(event),
+        E::SettingsUpdated(_)
         | E::PreferencesUpdated(_)
         | E::PreferencesCarried(_)
         | E::SlotTaken(_)
@@ -107,35 +104,32 @@ fn data(event: &event::Event) -> Value {
         | E::InputDead(_)
         | E::InputRequeued(_)
         | E::TurnsImported(_) => session_data(event),
-        E::InputCancelled(_)
-        | E::InputsDropped(_)
-        | E::SessionRenamed(_)
-        | E::SessionPinned(_)
-        | E::SessionAttributed(_)
-        | E::SessionCleared(_)
-        | E::SessionDeleted(_)
-        | E::QueueConfigured(_)
-        | E::ConnectorKeyBound(_)
-        | E::ConnectorKeyUnbound(_) => label_event::data(event),
+        E::InputCancelled(_) | E::InputsDropped(_) => label_event::data(event),
+        E::SessionRenamed(_) | E::SessionPinned(_) => label_event::data(event),
+        E::SessionAttributed(_) | E::SessionCleared(_) => label_event::data(event),
+        E::SessionDeleted(_) | E::QueueConfigured(_) => label_event::data(event),
+        E::ConnectorKeyBound(_) | E::ConnectorKeyUnbound(_) => label_event::data(event),
         E::DefinitionMade(_) | E::DefinitionRemoved(_) => label_event::definition(event),
         E::PurgeBegun(_) | E::Purged(_) => label_event::purge(event),
-        E::RunStarted(_)
-        | E::RunStepped(_)
-        | E::StepFailed(_)
-        | E::RunRecovered(_)
-        | E::RunCut(_)
-        | E::RunSettled(_)
-        | E::OperationContinued(_)
-        | E::OperationAnswered(_)
-        | E::ApprovalAnswered(_)
-        | E::OperationStarted(_)
-        | E::OperationAttempted(_)
-        | E::RunEnded(_)
-        | E::PluginEmitted(_) => run_event::data(event),
+        E::RunStarted(_) | E::RunStepped(_) | E::StepFailed(_) => run_event::data(event),
+        E::RunRecovered(_) | E::RunCut(_) | E::RunSettled(_) => run_event::data(event),
+        E::OperationContinued(_) | E::OperationAnswered(_) => run_event::data(event),
+        E::ApprovalAnswered(_) | E::OperationStarted(_) => run_event::data(event),
+        E::OperationAttempted(_) | E::RunEnded(_) | E::PluginEmitted(_) => run_event::data(event),
         E::BoundaryDecided(_) | E::KeyValueWritten(_) => host_data(event),
         E::ComponentAdmitted(_) | E::KeyIssued(_) | E::KeyRevoked(_) => host_data(event),
         E::HostRestored(_) | E::OperatorRead(_) => host_data(event),
         E::ConfigReloaded(_) | E::ConfigRefused(_) => host_data(event),
+        E::TriggerDefined(_) | E::TriggerRemoved(_) => trigger_event::data(event),
+        E::TriggerPaused(_) | E::TriggerResumed(_) => trigger_event::data(event),
+        E::OccasionAccepted(_) | E::OccasionsSkipped(_) => trigger_event::data(event),
+        E::TriggerFired(_) | E::OccasionFailed(_) => trigger_event::data(event),
+        E::TriggerPosted(_) | E::TriggerTroubled(_) => trigger_event::data(event),
+        E::ConnectorReceived(_) | E::ArrivalsSettled(_) => connector_event::data(event),
+        E::PairingOffered(_) | E::PairingSettled(_) => connector_event::data(event),
+        E::DeliveryQueued(_) | E::DeliveryStarted(_) => connector_event::data(event),
+        E::DeliverySettled(_) | E::DeliveryRequeued(_) => connector_event::data(event),
+        E::ConnectorTroubled(_) => connector_event::data(event),
     }
 }
 
@@ -331,6 +325,19 @@ fn accepted(it: &InputAccepted) -> Value {
 fn source(source: &Source) -> Value {
     match source {
         Source::Api => json!({ "kind": "api" }),
+        Source::Trigger {
+            trigger,
+            occasion,
+            quiet: _,
+            reply_to,
+        } => json!({
+            "kind": "trigger", "trigger": trigger, "occasion_id": occasion,
+            "reply_route": reply_to.as_ref().map(connector_event::reply_route),
+        }),
+        Source::Connector { reply_to, messages } => json!({
+            "kind": "connector", "reply_route": connector_event::reply_route(reply_to),
+            "service_ids": messages,
+        }),
         Source::Opening => json!({ "kind": "opening" }),
         Source::Dispatch {
             reply_to,

@@ -1,6 +1,7 @@
 //! The frames of event streams: their names and data, for the streams that send them and for the
 //! description of the API.
 
+use super::delivery::ChoiceView;
 use super::message::CallView;
 use super::operation::{AnsweredCall, ModelAttempt, WorkTarget};
 use super::session::PendingActionView;
@@ -404,6 +405,101 @@ frames! {
             ephemeral: bool,
             /// The agent.
             agent_id: String,
+        }
+    }
+}
+
+frames! {
+    /// A frame of a chat with a visitor.
+    #[expect(
+        clippy::enum_variant_names,
+        reason = "the names of their schemas follow from them, and are unique in the description"
+    )]
+    VisitorFrame in visitor {
+        /// Comes first: the chat as it is now.
+        plain VisitorConnected = "connected" {
+            /// The visitor's id.
+            visitor_id: String,
+            /// The questions that wait for an answer. All others are closed.
+            open_question_ids: Vec<String>,
+            /// True if a reply is in the making.
+            typing: bool,
+        }
+        /// Something was said to the visitor.
+        plain VisitorMessage = "message" {
+            /// Its id.
+            delivery_id: String,
+            /// Its text, in Markdown.
+            text: String,
+            /// The time at which it was said, ISO 8601.
+            time: String,
+        }
+        /// The visitor is asked something.
+        plain VisitorQuestion = "question" {
+            /// Its id.
+            delivery_id: String,
+            /// The question, by which `question_closed` names it.
+            question_id: String,
+            /// Its text, in Markdown.
+            text: String,
+            /// The choices; none for a question that is answered in words, as a message.
+            choices: Vec<ChoiceView>,
+            /// True if it waits for an answer.
+            is_open: bool,
+            /// The time at which it was asked, ISO 8601.
+            time: String,
+        }
+        /// A question is not to be answered any more: it was answered, here or elsewhere, or is
+        /// asked no longer.
+        plain VisitorQuestionClosed = "question_closed" {
+            /// The question.
+            question_id: String,
+        }
+        /// A reply is in the making, or is not any more.
+        plain VisitorTyping = "typing" {
+            /// True if one is.
+            typing: bool,
+        }
+        /// A piece of a reply in the making, where the operator lets those be shown. The whole
+        /// follows as a message.
+        plain VisitorDelta = "delta" {
+            /// The reply that it is a piece of.
+            reply_id: String,
+            /// The attempt at that reply: pieces of an earlier one are void.
+            attempt: u64,
+            /// Its place in the attempt.
+            seq: u64,
+            /// The text.
+            text: String,
+        }
+        /// The whole text of a reply in the making up to now, in place of its pieces.
+        plain VisitorDeltaSoFar = "delta_so_far" {
+            /// The reply.
+            reply_id: String,
+            /// The attempt at that reply.
+            attempt: u64,
+            /// The place of the last piece that is in it.
+            seq: u64,
+            /// The text.
+            text: String,
+        }
+        /// All pieces of an attempt at a reply are void.
+        plain VisitorDeltaDiscarded = "delta_discarded" {
+            /// The reply.
+            reply_id: String,
+            /// The attempt.
+            attempt: u64,
+        }
+        /// The stream starts over: the page's position is not one that this host has assigned, as
+        /// after a restored backup. Its `id` replaces that position.
+        plain VisitorReset = "reset" {
+            /// The reason, for people.
+            reason: String,
+        }
+        /// The host ends the stream.
+        plain VisitorDisconnected = "disconnected" {
+            /// The reason.
+            reason: String,
         }
     }
 }

@@ -62,7 +62,8 @@ pub(crate) struct WaitingInputView {
     pub(crate) waits_for: &'static str,
     /// `low`, `normal`, `high` or `critical`.
     pub(crate) priority: &'static str,
-    /// The source of the input: `api`, `opening`, `dispatch`, `late_reply` or `reminder`.
+    /// The source of the input: `api`, `trigger`, `connector`, `opening`, `dispatch`, `late_reply`
+    /// or `reminder`.
     pub(crate) source: &'static str,
     /// The beginning of its text, on one line.
     pub(crate) excerpt: String,
@@ -151,6 +152,8 @@ pub(crate) fn waits_for(kind: &WaitKind) -> &'static str {
 fn waiting_input(accepted: &InputAccepted) -> WaitingInputView {
     let (source, due) = match &accepted.source {
         Source::Api => ("api", None),
+        Source::Trigger { .. } => ("trigger", None),
+        Source::Connector { .. } => ("connector", None),
         Source::Opening => ("opening", None),
         Source::Dispatch { .. } => ("dispatch", None),
         Source::LateReply { .. } => ("late_reply", None),

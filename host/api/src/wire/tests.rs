@@ -646,3 +646,102 @@ fn what_was_shown_of_a_call_that_is_not_made_again_is_void_with_its_outcome() {
         assert_eq!(voided(ended_with(vec![settlement])), expected, "{what}");
     }
 }
+
+#[test]
+fn what_is_said_from_outside_shows_in_no_event_of_triggers_and_connectors() {
+    let occasion = event::OccasionAccepted {
+        name: "push".parse().unwrap(),
+        occasion: domain::id::OccasionId(Uuid::from_u128(5)),
+        what: Box::new(
+            serde_json::from_value(json!({
+                "kind": "webhook", "delivery_id": "d-1", "path": "", "headers": [], "query": [],
+                "payload": { "token": SECRET },
+            }))
+            .unwrap(),
+        ),
+        run_by: None,
+        next_due: None,
+        scheduled: false,
+        time: Timestamp(0),
+    };
+    assert_eq!(
+        data(event::Event::OccasionAccepted(occasion.clone())),
+        json!({
+            "trigger": "push", "occasion_id": Uuid::from_u128(5), "run_by": null,
+            "scheduled": false, "next_due_at": null,
+            "occasion": { "kind": "webhook", "delivery_id": "d-1" },
+        })
+    );
+    let fired = event::TriggerFired {
+        name: "push".parse().unwrap(),
+        occasion: occasion.occasion,
+        component: Digest([0; 32]),
+        messages: vec![event::TriggerMessage {
+            target: None,
+            text: SECRET.to_owned(),
+            key: "k".to_owned(),
+        }],
+        state: None,
+        rejected: None,
+        took_us: 7,
+        time: Timestamp(0),
+    };
+    assert_eq!(
+        data(event::Event::TriggerFired(fired.clone()))["messages"],
+        json!([{ "target": null, "bytes": SECRET.len(), "key": "k" }])
+    );
+    // What a purge puts in the place of an erased firing.
+    let erased = event::TriggerFired {
+        occasion: domain::id::OccasionId(Uuid::nil()),
+        ..fired
+    };
+    assert_eq!(data(event::Event::TriggerFired(erased)), Value::Null);
+    let received = event::ConnectorReceived {
+        connector: "telegram".parse().unwrap(),
+        arrivals: vec![event::Arrival {
+            id: occasion.occasion,
+            message: serde_json::from_value(json!({
+                "id": "m-1", "sender": "42", "sender_name": SECRET, "chat": "42",
+                "said": { "kind": "text", "text": SECRET }, "sent_at": 0,
+            }))
+            .unwrap(),
+        }],
+        cursor: Some(SECRET.to_owned()),
+        time: Timestamp(0),
+    };
+    let shown = data(event::Event::ConnectorReceived(received));
+    assert_eq!(
+        (&shown["arrivals"][0]["service_id"], &shown["cursor_moved"]),
+        (&json!("m-1"), &json!(true))
+    );
+}
+
+#[test]
+fn an_input_from_outside_says_where_its_reply_goes() {
+    let source = event::Source::Connector {
+        reply_to: domain::connector::ReplyRoute {
+            connector: "telegram".parse().unwrap(),
+            chat: "42".to_owned(),
+        },
+        messages: vec!["m-1".to_owned()],
+    };
+    let accepted = event::InputAccepted {
+        input: InputId(Uuid::from_u128(4)),
+        session: SessionId(Uuid::from_u128(2)),
+        source,
+        message: None,
+        model: None,
+        user_id: None,
+        labels: domain::message_labels::MessageLabels::default(),
+        waits_for: None,
+        priority: None,
+        time: Timestamp(0),
+    };
+    assert_eq!(
+        data(event::Event::InputAccepted(accepted))["source"],
+        json!({
+            "kind": "connector", "service_ids": ["m-1"],
+            "reply_route": { "connector": "telegram", "chat": "42" },
+        })
+    );
+}

@@ -1,13 +1,14 @@
 //! Turns in public form: alone, in their tree, side by side with another thread, and as what was
 //! found.
 
+use super::delivery::{TurnDeliveryView, turn_delivery};
 use super::message::{MessageView, message, role_name};
 use super::operation::TokenUsage;
 use domain::message::Message;
 use domain::model::Usage;
 use domain::turn::{TurnEnd, TurnNode};
 use serde::Serialize;
-use store::{Found, Parting, SeenTurn, SessionLabel, TreeTurn};
+use store::{DeliveryRow, Found, Parting, SeenTurn, SessionLabel, TreeTurn};
 
 /// Characters of a turn's first message in a tree.
 const TEXT_CHARS_MAX: usize = 160;
@@ -75,6 +76,10 @@ pub(crate) struct TurnView {
     pub(crate) child_turn_ids: Vec<String>,
     /// Its messages, in order. One that was erased is not among them.
     pub(crate) messages: Vec<MessageView>,
+    /// Messages to people outside that come of it: its reply, and its questions. Absent without
+    /// any.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) deliveries: Vec<TurnDeliveryView>,
 }
 
 /// A message, with its role and its text only.
@@ -157,12 +162,13 @@ pub(crate) fn tree_turn(turn: &TreeTurn) -> TreeTurnView {
     }
 }
 
-/// A turn with all that is known of it.
-pub(crate) fn turn(seen: &SeenTurn) -> TurnView {
+/// A turn with all that is known of it, and with the deliveries that come of it.
+pub(crate) fn turn(seen: &SeenTurn, deliveries: &[DeliveryRow]) -> TurnView {
     TurnView {
         summary: tree_turn(&seen.turn),
         child_turn_ids: seen.children.iter().map(ToString::to_string).collect(),
         messages: seen.messages.iter().flatten().map(message).collect(),
+        deliveries: deliveries.iter().map(turn_delivery).collect(),
     }
 }
 

@@ -264,9 +264,10 @@ pub(crate) struct DeadLetterDetail {
 #[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
 #[schema(as = DeadLetterSource)]
 pub(crate) struct DeadLetterSource {
-    /// `api`, `opening`, `dispatch`, `late_reply` or `reminder`.
+    /// `api`, `trigger`, `connector`, `opening`, `dispatch`, `late_reply` or `reminder`.
     pub(crate) kind: String,
-    /// The sender of a dispatch or a late reply: the path, or the definition, of an agent.
+    /// The sender of a dispatch or a late reply: the path, or the definition, of an agent. The name
+    /// of a trigger or a connector.
     pub(crate) from: Option<String>,
     /// The turn that handed over a dispatch.
     pub(crate) caller_run_id: Option<String>,
@@ -287,21 +288,28 @@ pub(crate) fn dead_letter_detail(dead: &DeadInput) -> DeadLetterDetail {
     let source = &dead.accepted.source;
     let (kind, from, reply_to, deadline) = match source {
         Source::Api => ("api", None, None, None),
+        Source::Trigger { trigger, .. } => ("trigger", Some(trigger.to_string()), None, None),
+        Source::Connector { reply_to, .. } => {
+            let from = reply_to.connector.to_string();
+            ("connector", Some(from), None, None)
+        }
         Source::Opening => ("opening", None, None, None),
         Source::Dispatch {
             reply_to,
             from,
             deadline,
             ..
-        } => ("dispatch", Some(from), *reply_to, *deadline),
-        Source::LateReply { from, deadline, .. } => ("late_reply", Some(from), None, *deadline),
+        } => ("dispatch", Some(from.clone()), *reply_to, *deadline),
+        Source::LateReply { from, deadline, .. } => {
+            ("late_reply", Some(from.clone()), None, *deadline)
+        }
         Source::Reminder { deadline, .. } => ("reminder", None, None, *deadline),
     };
     DeadLetterDetail {
         letter: dead_letter(dead),
         source: DeadLetterSource {
             kind: kind.to_owned(),
-            from: from.cloned(),
+            from,
             caller_run_id: reply_to.map(|to| to.run.to_string()),
             operation_id: reply_to.map(|to| to.operation.to_string()),
             depth: source.depth().call,

@@ -1,0 +1,351 @@
+//! Chats of web pages: a visitor comes, says something, answers a question, and follows what is
+//! said to them.
+
+use crate::chat::{Visitor, VisitorToken, chat_named, cross_origin, preflight, visiting};
+use crate::codes::{self, RECORDING};
+use crate::input::{InPath, Params, read_json};
+use crate::problem::Problem;
+use crate::server::Connected;
+use crate::state::Api;
+use crate::stream::visitor::{VisitorRequest, follow_chat};
+use axum::Router;
+use axum::extract::{Extension, Request, State};
+use axum::middleware;
+use axum::response::Response;
+use axum::routing::{MethodFilter, on};
+use broker::By;
+use domain::connector::{BUTTON_BYTES_MAX, INCOMING_TEXT_BYTES_MAX, Incoming, Said};
+use domain::digest::Digest;
+use http::header::CACHE_CONTROL;
+use http::{HeaderMap, HeaderName, StatusCode};
+use serde::{Deserialize, Serialize};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+use uuid::Uuid;
+
+/// Bytes of the body of a visitor's request: a text as long as it may be, with room for escapes.
+const BODY_BYTES_MAX: usize = 2 * INCOMING_TEXT_BYTES_MAX;
+/// Characters of a page's own id of a message.
+const ID_CHARS_MAX: usize = 128;
+
+/// The codes of a chat that is not there, or whose page may not use it.
+const CHAT: &[codes::Code] = &[
+    (403, "ORIGIN_NOT_ALLOWED"),
+    (404, "CONNECTOR_NOT_FOUND"),
+    (503, "STARTING"),
+    (503, "STORE_UNAVAILABLE"),
+];
+/// The codes of a visitor whom nobody knows, or who says too much.
+const VISITOR: &[codes::Code] = &[(401, "UNAUTHORIZED"), (429, "VISITOR_LIMIT")];
+
+/// The routes.
+pub(super) fn routes() -> OpenApiRouter<Api> {
+    OpenApiRouter::new()
+        .routes(routes!(create))
+        .routes(routes!(say))
+        .routes(routes!(answer))
+        .routes(routes!(follow))
+}
+
+/// The routes by which browsers ask beforehand what a page may send.
+pub(super) fn preflights() -> Router<Api> {
+    let asked = || on(MethodFilter::OPTIONS, preflight);
+    Router::new()
+        .route("/chat/{connector}/visitors", asked())
+        .route("/chat/{connector}/messages", asked())
+        .route("/chat/{connector}/answers", asked())
+        .route("/chat/{connector}/events", asked())
+}
+
+/// Lets the pages of the origins that the operator lists use the chats.
+pub(super) fn guarded(routes: Router<Api>, api: &Api) -> Router<Api> {
+    routes.route_layer(middleware::from_fn_with_state(api.clone(), cross_origin))
+}
+
+/// A visitor who came.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+struct NewVisitor {
+    /// The visitor's id.
+    visitor_id: String,
+    /// The visitor's token, which is told only now. It opens this chat alone: keep it where only
+    /// this page finds it, and send it as `authorization: Bearer <token>`.
+    token: String,
+}
+
+/// Makes a visitor of a chat, with a token of their own.
+///
+/// It needs no credential. Visitors are limited in number, and in how many come in a minute.
+#[utoipa::path(
+    post, path = "/chat/{connector}/visitors", tag = "chat",
+    operation_id = "createVisitor",
+    security(()),
+    params(("connector" = String, Path, description = "The connector.")),
+    responses(
+        (
+            status = 201,
+            description = "They may talk.",
+            body = NewVisitor,
+            headers(("Cache-Control" = String, description = "`no-store`.")),
+        ),
+    ),
+    extensions(("x-codes" = json!(codes::join(&[
+        RECORDING, CHAT,
+        &[
+            (409, "CONNECTOR_DISABLED"),
+            (409, "TOO_MANY_VISITORS"),
+            (429, "VISITOR_LIMIT"),
+            (500, "NO_RANDOMNESS"),
+        ],
+    ])))),
+)]
+async fn create(
+    State(api): State<Api>,
+    InPath(connector): InPath<String>,
+    Extension(connected): Extension<Connected>,
+) -> Result<
+    (
+        StatusCode,
+        [(HeaderName, &'static str); 1],
+        axum::Json<NewVisitor>,
+    ),
+    Problem,
+> {
+    let chat = chat_named(&api, &connector)?;
+    chat.takes()?;
+    let broker = api.command()?;
+    api.visits().come(&chat.connector, connected.peer.ip())?;
+    let visitors = broker.store().connector_keys_of(&chat.connector).await?;
+    if visitors >= u64::from(chat.spec.visitors_max) {
+        let detail = "this chat has as many visitors as it may have; its operator can have more, \
+                      or unbind some";
+        let status = StatusCode::CONFLICT;
+        return Err(Problem::new(status, "TOO_MANY_VISITORS", detail));
+    }
+    let token = VisitorToken::random()?;
+    let Visitor { key, user } = Visitor::new(&chat.connector, &token)?;
+    broker.bind_connector(By::from(&user), &user, &key).await?;
+    let view = NewVisitor {
+        visitor_id: key.external_id().to_owned(),
+        token: token.expose().to_owned(),
+    };
+    let no_store = [(CACHE_CONTROL, "no-store")];
+    Ok((StatusCode::CREATED, no_store, axum::Json(view)))
+}
+
+/// A message of a visitor.
+#[derive(Debug, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+struct VisitorMessage {
+    /// The page's own id of it, of 1 to 128 characters. The same id within seven days is the same
+    /// message, whatever it says: it is taken once.
+    #[schema(min_length = 1, max_length = 128)]
+    id: Option<String>,
+    /// The visitor's words, 64 KiB at most. While a question waits that has no choices, they are
+    /// the answer.
+    #[schema(min_length = 1)]
+    text: String,
+}
+
+/// An answer of a visitor.
+#[derive(Debug, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+struct VisitorAnswer {
+    /// The page's own id of it, as of a message.
+    #[schema(min_length = 1, max_length = 128)]
+    id: Option<String>,
+    /// The `value` of the choice.
+    #[schema(min_length = 1, max_length = 64)]
+    value: String,
+}
+
+/// Something that a visitor said, and that is durable: it will be dealt with even if the host
+/// fails.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+struct VisitorSaid {
+    /// Its id on this host.
+    arrival_id: String,
+    /// True if it was taken before. Nothing has happened again.
+    replayed: bool,
+}
+
+/// Takes a message of a visitor.
+///
+/// What the agent says to it comes over `GET /chat/{connector}/events`.
+#[utoipa::path(
+    post, path = "/chat/{connector}/messages", tag = "chat",
+    operation_id = "sendVisitorMessage",
+    security(("visitor" = [])),
+    params(("connector" = String, Path, description = "The connector.")),
+    request_body = VisitorMessage,
+    responses((status = 202, description = "It is accepted.", body = VisitorSaid)),
+    extensions(("x-codes" = json!(codes::join(&[
+        RECORDING, CHAT, VISITOR, &[(409, "CONNECTOR_DISABLED")],
+    ])))),
+)]
+async fn say(
+    State(api): State<Api>,
+    InPath(connector): InPath<String>,
+    request: Request,
+) -> Result<(StatusCode, axum::Json<VisitorSaid>), Problem> {
+    let (parts, body) = request.into_parts();
+    let (chat, visitor) = visiting(&api, &connector, &parts.headers).await?;
+    chat.takes()?;
+    api.visits().say(&visitor.key)?;
+    let message: VisitorMessage = read_json(BODY_BYTES_MAX, &parts.headers, body).await?;
+    let text = message.text;
+    if text.trim().is_empty() || text.len() > INCOMING_TEXT_BYTES_MAX {
+        let detail = format!(
+            "a text of 1 to {INCOMING_TEXT_BYTES_MAX} bytes is needed, this has {}",
+            text.trim().len()
+        );
+        return Err(Problem::invalid_field("/text", detail));
+    }
+    let id = message_id(&visitor, message.id)?;
+    taken(&api, &visitor, id, Said::Text { text }).await
+}
+
+/// Takes the answer of a visitor to a question that has choices.
+///
+/// A question that waits no longer is answered by nothing: then the choice is said as a message.
+#[utoipa::path(
+    post, path = "/chat/{connector}/answers", tag = "chat",
+    operation_id = "answerVisitorQuestion",
+    security(("visitor" = [])),
+    params(("connector" = String, Path, description = "The connector.")),
+    request_body = VisitorAnswer,
+    responses((status = 202, description = "It is accepted.", body = VisitorSaid)),
+    extensions(("x-codes" = json!(codes::join(&[
+        RECORDING, CHAT, VISITOR, &[(409, "CONNECTOR_DISABLED")],
+    ])))),
+)]
+async fn answer(
+    State(api): State<Api>,
+    InPath(connector): InPath<String>,
+    request: Request,
+) -> Result<(StatusCode, axum::Json<VisitorSaid>), Problem> {
+    let (parts, body) = request.into_parts();
+    let (chat, visitor) = visiting(&api, &connector, &parts.headers).await?;
+    chat.takes()?;
+    api.visits().say(&visitor.key)?;
+    let VisitorAnswer { id, value } = read_json(BODY_BYTES_MAX, &parts.headers, body).await?;
+    let has_length = (1..=BUTTON_BYTES_MAX).contains(&value.len());
+    if !has_length || value.chars().any(char::is_control) {
+        let detail = format!(
+            "the value of a choice has 1 to {BUTTON_BYTES_MAX} bytes, and no control character"
+        );
+        return Err(Problem::invalid_field("/value", detail));
+    }
+    let id = message_id(&visitor, id)?;
+    taken(&api, &visitor, id, Said::Button { value }).await
+}
+
+/// Query that selects a part of a chat.
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+struct ChatParams {
+    /// Only what was said after this position. `Last-Event-ID` takes precedence. Without both, the
+    /// chat from its beginning.
+    #[param(pattern = r"^[0-9]{1,16}(\.[0-9]+)?$", example = "41")]
+    after: Option<String>,
+}
+
+/// Follows what is said to a visitor as a stream of server-sent events.
+///
+/// The frames are: `connected` first (`open_question_ids`, `typing`); `message` and `question`,
+/// which stay: their `id` is a position, with which a page that comes back as `Last-Event-ID` gets
+/// what it missed; `question_closed` when a question is not to be answered any more; `typing`;
+/// `delta`, `delta_so_far` and `delta_discarded`, where the operator has replies shown while they
+/// are made; `reset` after a restored backup; `disconnected` when the host ends the stream. A
+/// comment comes every 15 seconds. An `EventSource` cannot send the token: read the stream with
+/// `fetch`.
+#[utoipa::path(
+    get, path = "/chat/{connector}/events", tag = "chat",
+    operation_id = "followChat",
+    security(("visitor" = [])),
+    params(
+        ("connector" = String, Path, description = "The connector."),
+        ChatParams,
+        (
+            "Last-Event-ID" = Option<String>,
+            Header,
+            description = "The last id that was seen: the stream continues right after it.",
+        ),
+    ),
+    responses(
+        (
+            status = 200,
+            description = "The stream.",
+            body = String,
+            content_type = "text/event-stream",
+        ),
+    ),
+    extensions(("x-codes" = json!(codes::join(&[
+        CHAT,
+        &[
+            (400, "INVALID_LAST_EVENT_ID"),
+            (401, "UNAUTHORIZED"),
+            (429, "TOO_MANY_STREAMS"),
+        ],
+    ])))),
+)]
+async fn follow(
+    State(api): State<Api>,
+    InPath(connector): InPath<String>,
+    Params(params): Params<ChatParams>,
+    Extension(connected): Extension<Connected>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let (chat, visitor) = visiting(&api, &connector, &headers).await?;
+    let request = VisitorRequest {
+        chat,
+        visitor,
+        after: params.after,
+        connected,
+        headers,
+    };
+    follow_chat(&api, request).await
+}
+
+/// Returns the id under which something that a visitor says is taken once. It follows from the
+/// page's own id of it.
+fn message_id(visitor: &Visitor, given: Option<String>) -> Result<String, Problem> {
+    let Some(given) = given else {
+        return Ok(Uuid::new_v4().to_string());
+    };
+    let has_length = (1..=ID_CHARS_MAX).contains(&given.chars().count());
+    if !has_length || given.chars().any(char::is_control) {
+        let detail = format!(
+            "an id of 1 to {ID_CHARS_MAX} characters is needed, and no control character in it"
+        );
+        return Err(Problem::invalid_field("/id", detail));
+    }
+    let parts = [b"said", visitor.id().as_bytes(), given.as_bytes()];
+    Ok(Digest::of_parts(&parts).hex())
+}
+
+/// Hands what a visitor says to the connector, which stores it before this returns.
+async fn taken(
+    api: &Api,
+    visitor: &Visitor,
+    id: String,
+    said: Said,
+) -> Result<(StatusCode, axum::Json<VisitorSaid>), Problem> {
+    let incoming = Incoming {
+        id,
+        sender: visitor.id().to_owned(),
+        sender_name: None,
+        group: None,
+        chat: visitor.id().to_owned(),
+        said,
+        attachments: Vec::new(),
+        sent_at: api.command()?.clock().now(),
+    };
+    let connectors = api.commanded_edge()?.connectors();
+    let accepted = connectors.accept(visitor.key.connector(), incoming).await?;
+    let view = VisitorSaid {
+        arrival_id: accepted.arrival.to_string(),
+        replayed: accepted.replayed,
+    };
+    Ok((StatusCode::ACCEPTED, axum::Json(view)))
+}

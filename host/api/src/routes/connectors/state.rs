@@ -1,0 +1,94 @@
+//! Connectors as they are served: list them, test one.
+
+use super::{CONNECTOR, named};
+use crate::caller::Caller;
+use crate::codes::{self, INVALID, RECORDING};
+use crate::input::{Idempotency, IdempotencyKey, InPath, Json, read_field};
+use crate::problem::Problem;
+use crate::state::Api;
+use crate::wire::{self, ConnectorStateView};
+use axum::extract::State;
+use edge::TestTarget;
+use http::StatusCode;
+use serde::{Deserialize, Serialize};
+
+/// The connectors of a host.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub(in crate::routes) struct ServedConnectors {
+    /// The connectors, by name.
+    connectors: Vec<ConnectorStateView>,
+}
+
+/// Lists the connectors that are configured, with their state.
+#[utoipa::path(
+    get, path = "/api/connectors", tag = "connectors",
+    operation_id = "listConnectors",
+    security(("token" = ["admin"])),
+    responses((status = 200, description = "All of them.", body = ServedConnectors)),
+)]
+pub(in crate::routes) async fn list(
+    State(api): State<Api>,
+) -> Result<axum::Json<ServedConnectors>, Problem> {
+    let states = api.edge()?.connectors().list().await?;
+    Ok(axum::Json(ServedConnectors {
+        connectors: states.iter().map(wire::connector_state).collect(),
+    }))
+}
+
+/// A message that tests a connector: into a chat, or to a user.
+#[derive(Debug, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(example = json!({ "user": "alice", "text": "Do you hear me?" }))]
+pub(in crate::routes) struct ConnectorTest {
+    /// The chat, in the service's terms.
+    chat: Option<String>,
+    /// The user, who needs a connector key of this connector.
+    user: Option<String>,
+    /// The text that is sent; a sentence of the host's own without.
+    text: Option<String>,
+}
+
+/// A test that is to be sent.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub(in crate::routes) struct ConnectorTested {
+    /// The delivery, which `GET /api/connectors/{connector}/deliveries` lists.
+    delivery_id: String,
+}
+
+/// Sends a text through a connector, to see whether it arrives.
+#[utoipa::path(
+    post, path = "/api/connectors/{connector}/test", tag = "connectors",
+    operation_id = "sendConnectorTest",
+    security(("token" = ["admin"])),
+    params(("connector" = String, Path, description = "The connector."), IdempotencyKey),
+    request_body = ConnectorTest,
+    responses((status = 202, description = "It is to be sent.", body = ConnectorTested)),
+    extensions(("x-codes" = json!(codes::join(&[
+        RECORDING, INVALID, CONNECTOR,
+        &[(404, "CONNECTOR_KEY_NOT_FOUND"), (409, "CONNECTOR_DISABLED")],
+    ])))),
+)]
+pub(in crate::routes) async fn test(
+    State(api): State<Api>,
+    caller: Caller,
+    InPath(name): InPath<String>,
+    key: Idempotency,
+    Json(test): Json<ConnectorTest>,
+) -> Result<(StatusCode, axum::Json<ConnectorTested>), Problem> {
+    let name = named(&name)?;
+    let to = match (test.chat, test.user) {
+        (Some(chat), None) => TestTarget::Chat(chat),
+        (None, Some(user)) => TestTarget::User(read_field("/user", &user)?),
+        (Some(_), Some(_)) | (None, None) => {
+            let detail = "give either `chat` or `user`: who is to get the text";
+            return Err(Problem::invalid_field("/chat", detail));
+        }
+    };
+    let by = key.by(&caller.user);
+    let connectors = api.commanded_edge()?.connectors();
+    let delivery = connectors.test(by, &name, to, test.text).await?;
+    let tested = ConnectorTested {
+        delivery_id: delivery.to_string(),
+    };
+    Ok((StatusCode::ACCEPTED, axum::Json(tested)))
+}

@@ -1,0 +1,173 @@
+//! Deliveries, pairings and connectors in public form.
+
+use super::connector_event::cause;
+use edge::ConnectorState;
+use serde::Serialize;
+use serde_json::Value;
+use store::{DeliveryRow, DeliveryState, PairingRow};
+
+/// A choice of a question.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[schema(as = DeliveryChoice)]
+pub(crate) struct ChoiceView {
+    /// The text that people see.
+    pub(crate) label: String,
+    /// The value that comes back when it is chosen.
+    pub(crate) value: String,
+}
+
+/// A message to people outside.
+#[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
+#[schema(as = Delivery)]
+pub(crate) struct DeliveryView {
+    /// Its id, the same for every attempt.
+    pub(crate) delivery_id: String,
+    /// Its outcome so far.
+    #[serde(flatten)]
+    pub(crate) state: TurnDeliveryView,
+    /// Its cause: `kind` is `turn`, `question`, `input` for one that no turn was begun with,
+    /// `host` for words of the host's own, or `test`; by kind `session_id`, `run_id`,
+    /// `operation_id`, `input_id`, `arrival_id` and `user_id`.
+    #[schema(value_type = Object)]
+    pub(crate) cause: Value,
+    /// Its length in bytes.
+    pub(crate) bytes: u64,
+    /// Number of choices, of a question.
+    pub(crate) choices: u64,
+    /// The time at which it was queued, ISO 8601.
+    pub(crate) queued_at: String,
+}
+
+/// The state of a message to people outside.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[schema(as = DeliveryStatus)]
+pub(crate) struct TurnDeliveryView {
+    /// The connector.
+    pub(crate) connector: String,
+    /// The chat, in the service's terms.
+    pub(crate) chat: String,
+    /// `queued`, `started`, `failed` until the next attempt, `delivered`, `unknown` if it may have
+    /// been sent and is not sent again, or `dead` once it was given up.
+    pub(crate) state: &'static str,
+    /// Number of attempts at the present piece of it.
+    pub(crate) attempts: u32,
+    /// Pieces of it that the service has taken: long texts are sent in several.
+    pub(crate) pieces_sent: u32,
+    /// The reason of the latest failure.
+    pub(crate) reason: Option<String>,
+    /// The time of the next attempt, ISO 8601.
+    pub(crate) retry_at: Option<String>,
+    /// The service's ids of what it has taken.
+    pub(crate) service_ids: Vec<String>,
+    /// The time of its latest change, ISO 8601.
+    pub(crate) updated_at: String,
+}
+
+/// A sender who is offered to be paired with a user.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[schema(as = Pairing)]
+pub(crate) struct PairingView {
+    /// The code that the sender was told.
+    pub(crate) code: String,
+    /// The connector.
+    pub(crate) connector: String,
+    /// The service's own id of the sender.
+    pub(crate) target_id: String,
+    /// The sender's name for people, as the service gives it.
+    pub(crate) name: Option<String>,
+    /// The chat in which the code was told.
+    pub(crate) chat: String,
+    /// The time at which it was told, ISO 8601.
+    pub(crate) offered_at: String,
+    /// The time until which it counts, ISO 8601.
+    pub(crate) expires_at: String,
+}
+
+/// A connector as it is served.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[schema(as = ConnectorState)]
+pub(crate) struct ConnectorStateView {
+    /// Its name.
+    pub(crate) name: String,
+    /// The component that translates for its service; `direct` for a chat of the host's own.
+    pub(crate) component: String,
+    /// The definition of the agents that talk through it.
+    pub(crate) definition: String,
+    /// `polling`, `webhook` or `direct` while all is well; `disabled`, `without_component`,
+    /// `unauthorised` or `failing`.
+    pub(crate) state: &'static str,
+    /// The reason why it is `unauthorised` or `failing`.
+    pub(crate) reason: Option<String>,
+    /// The time since which it is, ISO 8601.
+    pub(crate) since: Option<String>,
+    /// The treatment of senders whom nobody knows: `ignore`, `refuse` or `pair`.
+    pub(crate) unknown_senders: &'static str,
+    /// The time at which a message arrived last, ISO 8601.
+    pub(crate) last_received_at: Option<String>,
+    /// Number of messages that arrived and are with no session yet.
+    pub(crate) arrivals_waiting: u64,
+    /// Number of deliveries that are still to be sent.
+    pub(crate) deliveries_waiting: u64,
+    /// Number of deliveries of which nobody knows whether they were sent.
+    pub(crate) deliveries_unknown: u64,
+    /// Number of deliveries that were given up.
+    pub(crate) deliveries_dead: u64,
+}
+
+/// A connector as the operator sees it.
+pub(crate) fn connector_state(state: &ConnectorState) -> ConnectorStateView {
+    ConnectorStateView {
+        name: state.name.to_string(),
+        component: state.spec.component.clone(),
+        definition: state.spec.agent.to_string(),
+        state: state.condition.as_str(),
+        reason: state.reason.clone(),
+        since: state.since.map(|since| since.to_string()),
+        unknown_senders: state.spec.unknown.as_str(),
+        last_received_at: state.last_received.map(|time| time.to_string()),
+        arrivals_waiting: state.arrivals,
+        deliveries_waiting: state.waiting,
+        deliveries_unknown: state.unknown,
+        deliveries_dead: state.dead,
+    }
+}
+
+/// A delivery as the operator sees it, without its words: those are in the session of its cause.
+pub(crate) fn delivery(row: &DeliveryRow) -> DeliveryView {
+    DeliveryView {
+        delivery_id: row.delivery.to_string(),
+        state: turn_delivery(row),
+        cause: cause(&row.cause),
+        bytes: row.text.len() as u64,
+        choices: row.choices.len() as u64,
+        queued_at: row.queued.to_string(),
+    }
+}
+
+/// A delivery as it is shown with the turn that it comes of.
+pub(crate) fn turn_delivery(row: &DeliveryRow) -> TurnDeliveryView {
+    TurnDeliveryView {
+        connector: row.connector.to_string(),
+        chat: row.chat.clone(),
+        state: row.state.as_str(),
+        attempts: row.attempts,
+        pieces_sent: row.piece,
+        reason: row.reason.clone(),
+        retry_at: (row.state == DeliveryState::Failed).then(|| row.next_try.to_string()),
+        service_ids: row.service_ids.clone(),
+        updated_at: row.updated.to_string(),
+    }
+}
+
+/// A pairing as clients see it.
+pub(crate) fn pairing(row: &PairingRow) -> PairingView {
+    PairingView {
+        code: row.code.clone(),
+        connector: row.key.connector().to_string(),
+        target_id: row.key.external_id().to_owned(),
+        name: row.name.clone(),
+        chat: row.chat.clone(),
+        offered_at: row.offered.to_string(),
+        expires_at: row.expires.to_string(),
+    }
+}
