@@ -3,6 +3,7 @@
 mod agents;
 mod chat;
 mod component;
+mod connector;
 mod lifetime;
 mod local;
 mod memory;
@@ -15,12 +16,14 @@ mod task;
 mod telemetry;
 #[cfg(test)]
 mod tests;
+mod trigger;
 mod usage;
 
 use crate::failure::{Exit, Failure};
 pub(crate) use agents::Agents;
 pub(crate) use chat::Chat;
 pub(crate) use component::{Component, Suggest};
+pub(crate) use connector::Connector;
 pub(crate) use lifetime::Lifetime;
 pub(crate) use local::{Completions, Doctor, Man};
 pub(crate) use memory::Memory;
@@ -31,6 +34,7 @@ pub(crate) use serve::{Dev, Serve};
 pub(crate) use session::Session;
 pub(crate) use task::Task;
 pub(crate) use telemetry::Telemetry;
+pub(crate) use trigger::Trigger;
 pub(crate) use usage::{Usage, UsageKey};
 
 use anyhow::anyhow;
@@ -220,8 +224,11 @@ pub(crate) enum Command {
     /// Look at the agents of a running host, and make definitions of your own
     #[command(subcommand)]
     Agents(Agents),
-    /// Manage connector keys of a running host, by which services know its users: bind, unbind,
-    /// list
+    /// Triggers of a running host: list, show, run, pause, resume, remove, and their history
+    #[command(subcommand)]
+    Trigger(Trigger),
+    /// Connectors of a running host, the keys by which they know its users, pairing codes and
+    /// deliveries
     #[command(subcommand)]
     Connector(Connector),
     /// The bearer token of the API
@@ -337,15 +344,23 @@ pub(crate) struct Audit {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Grants {
     /// Show each list that decides whether an agent may call a tool, the rule, and the call's
-    /// bounds
+    /// bounds; or what a trigger or a connector may do
     #[command(
-        after_help = "Example:\n  agent-host grants explain reading-list reading_list_delete"
+        after_help = "Examples:\n  agent-host grants explain reading-list reading_list_delete\n  \
+                      agent-host grants explain --connector telegram"
     )]
     Explain {
         /// An `agentId` of the configuration
-        agent: String,
+        #[arg(required_unless_present_any = ["trigger", "connector"], requires = "tool")]
+        agent: Option<String>,
         /// A tool
-        tool: String,
+        tool: Option<String>,
+        /// A trigger of the configuration instead
+        #[arg(long, value_name = "NAME", conflicts_with = "agent")]
+        trigger: Option<String>,
+        /// A connector of the configuration instead
+        #[arg(long, value_name = "NAME", conflicts_with_all = ["agent", "trigger"])]
+        connector: Option<String>,
     },
     /// Show in what the configuration's agents, lists, code and grants differ from the running
     /// host's, or from another configuration's
@@ -478,31 +493,6 @@ pub(crate) enum Key {
         /// The reason, for the record
         #[arg(long, value_name = "TEXT")]
         reason: Option<String>,
-    },
-}
-
-/// Commands about connector keys.
-#[derive(Debug, Subcommand)]
-pub(crate) enum Connector {
-    /// Bind a key to a user: what comes from that id at the service belongs to the user
-    #[command(after_help = "Example:\n  agent-host connector bind alice telegram:123456")]
-    Bind {
-        /// The user
-        user: String,
-        /// The key, such as telegram:123456
-        key: String,
-    },
-    /// Unbind a key: it is no longer bound to any user
-    Unbind {
-        /// The user
-        user: String,
-        /// The key, such as telegram:123456
-        key: String,
-    },
-    /// List a user's keys
-    List {
-        /// The user
-        user: String,
     },
 }
 

@@ -9,7 +9,7 @@ use crate::token;
 use anyhow::anyhow;
 use bytes::Bytes;
 use futures::{Stream, StreamExt};
-use reqwest::{Method, RequestBuilder, Response};
+use reqwest::{Method, RequestBuilder, Response, StatusCode};
 use serde_json::{Value, json};
 use sse_stream::{Sse, SseByteStream};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -229,8 +229,13 @@ impl Client {
         Err(Failure::new(exit, refused))
     }
 
+    /// Returns the document of an answer; nothing of one without a document.
     async fn answer(&self, request: RequestBuilder) -> Result<Value, Failure> {
-        Ok(self.send(request).await?.json().await?)
+        let response = self.send(request).await?;
+        if response.status() == StatusCode::NO_CONTENT {
+            return Ok(Value::Null);
+        }
+        Ok(response.json().await?)
     }
 }
 

@@ -27,6 +27,7 @@ mod store;
 mod task;
 mod telemetry;
 mod token;
+mod trigger;
 mod usage;
 
 pub(crate) use compile::compile;
@@ -98,6 +99,7 @@ pub(crate) async fn run(cli: Cli, terminal: Terminal) -> Result<(), Failure> {
         Command::Reload => reload::run(&load()?, terminal).await,
         Command::Key(what) => key::run(&load()?, what, terminal).await,
         Command::Agents(what) => agents::run(&load()?, what, terminal).await,
+        Command::Trigger(what) => trigger::run(&load()?, what, terminal).await,
         Command::Connector(what) => connector::run(&load()?, what, terminal).await,
         Command::Token(_) => token::show(&load()?, terminal),
         Command::Status => status::run(&load()?, terminal).await,

@@ -1,11 +1,14 @@
 //! Loading components: where the built-in ones are, and what of the configuration has to be loaded.
 
-use crate::config::component::{BUILT_INS, ComponentConfig};
+use crate::config::HooksConfig;
+use crate::config::component::{BUILT_IN_TRIGGERS, BUILT_INS, ComponentConfig};
 use crate::config::document::Loaded;
 use crate::failure::{Exit, Failure};
 use anyhow::anyhow;
 use broker::Entry;
+use domain::connector::DIRECT;
 use domain::digest::Digest;
+use domain::trigger::TriggerSpec;
 use runtime::{LoadError, Runtime};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -28,7 +31,7 @@ const REPOSITORY_ABOVE: usize = 3;
 /// made.
 pub(crate) async fn load_all(loaded: &Loaded, runtime: &Runtime) -> Result<Vec<Entry>, Failure> {
     let mut entries = Vec::new();
-    for (name, config) in wanted(loaded) {
+    for (name, config) in served(loaded) {
         entries.push(load_one(loaded, runtime, name, &config).await?);
     }
     Ok(entries)
@@ -136,19 +139,45 @@ fn as_pinned(wasm: Vec<u8>, pinned: Digest) -> Result<Vec<u8>, Failure> {
     )))
 }
 
-/// The components of the configuration, and the built-in ones that its agents name.
+/// The components of the configuration, and the built-in ones that its agents, triggers and
+/// connectors name.
 pub(crate) fn wanted(loaded: &Loaded) -> BTreeMap<String, ComponentConfig> {
     let config = &loaded.config;
     let mut wanted = config.components.clone();
-    let named: BTreeSet<&str> = config
-        .agents
-        .iter()
-        .map(|definition| definition.driver())
+    let agents = config.agents.iter().map(|definition| definition.driver());
+    let triggers = config.triggers.values().map(TriggerSpec::component);
+    let hooks = config.hooks.iter().map(|_| HooksConfig::COMPONENT);
+    let connectors = config.connectors.values();
+    let connectors = connectors.map(|spec| spec.component.as_str());
+    // That one is the host itself.
+    let connectors = connectors.filter(|component| *component != DIRECT);
+    let named: BTreeSet<&str> = agents
+        .chain(triggers)
+        .chain(hooks)
+        .chain(connectors)
         .collect();
     for name in named {
         wanted.entry(name.to_owned()).or_default();
     }
     wanted
+}
+
+/// The same, with the built-in components of triggers, as far as they are installed: triggers are
+/// also made while the host serves. Where every component has to be pinned, only those are there
+/// that the configuration has.
+pub(crate) fn served(loaded: &Loaded) -> BTreeMap<String, ComponentConfig> {
+    let mut served = wanted(loaded);
+    if loaded.config.require_pins {
+        return served;
+    }
+    for name in BUILT_IN_TRIGGERS {
+        let unnamed = ComponentConfig::default();
+        let is_there = || locate(loaded, name, &unnamed).is_ok();
+        if !served.contains_key(name) && is_there() {
+            served.insert(name.to_owned(), unnamed);
+        }
+    }
+    served
 }
 
 /// The file of a component.
@@ -182,9 +211,9 @@ pub(crate) fn locate(
     })
 }
 
-/// Returns the name of a built-in component's file.
+/// Returns the name of a built-in component's file. Cargo writes `_` for `-` in it.
 fn file_of(name: &str) -> String {
-    format!("{name}.wasm")
+    format!("{}.wasm", name.replace('-', "_"))
 }
 
 /// The folders and the files that built-in components are loaded from.

@@ -12,6 +12,8 @@
 //! - calls of tools: `plugin/tools.rs`, `plugin/call.rs`, `plugin/buckets.rs`; what a guest that
 //!   trapped wrote to stderr: `plugin/stderr.rs`
 //! - conversations with agents: `plugin/conversation.rs`, `plugin/script.rs`, `plugin/view.rs`
+//! - occasions for triggers: `plugin/occasions.rs`; connectors whose service is out of reach:
+//!   `plugin/offline.rs`
 
 mod buckets;
 mod call;
@@ -21,10 +23,13 @@ mod declared;
 mod expected;
 mod finding;
 mod manifest;
+mod occasions;
+mod offline;
 mod refused;
 mod report;
 mod samples;
 mod script;
+
 mod stamp;
 mod stderr;
 mod tools;
@@ -64,7 +69,9 @@ pub(crate) enum Plugin {
     #[command(
         after_help = "Takes no host and no configuration. A tool is called with arguments that fit \
                       its schema and with some that do not; an agent is stepped through short \
-                      scripted conversations, each step twice. A call gets a temporary folder, \
+                      scripted conversations, each step twice; a trigger hears an occasion of \
+                      every kind that it lists, twice; a connector is called while its service \
+                      is out of reach. A call gets a temporary folder, \
                       buckets that last as long as it does, and no network: its requests are \
                       refused. Exits with 1 on errors.\n\n\
         Examples:\n  agent-host plugin test target/wasm32-wasip2/release/word_count.wasm\n  \
@@ -217,9 +224,13 @@ async fn played(kit: &Kit, file: Option<&Path>) -> Result<Tested, Failure> {
             tools::test(kit, tools, &cases.unwrap_or_default()).await
         }
         (Described::Agent(agent), None) => conversation::test(kit, agent).await,
-        (Described::Agent(agent), Some(_)) => {
-            let error = anyhow!("`{}` is an agent, and --cases has calls of tools", agent.id);
-            let advice = "leave --cases out: an agent is played through scripted conversations";
+        (Described::Trigger(trigger), None) => occasions::test(kit, trigger).await,
+        (Described::Connector(connector), None) => offline::test(kit, connector).await,
+        (described, Some(_)) => {
+            let kind = described.kind();
+            let error = anyhow!("the component is {kind}, and --cases has calls of tools");
+            let advice = "leave --cases out: agents, triggers and connectors are tried with \
+                          conversations, occasions and messages of the host's own";
             Err(Failure::new(Exit::Usage, error).advise(advice))
         }
     }
@@ -299,7 +310,7 @@ impl Report {
         let runs = self.tested.runs.iter().map(report::Run::document);
         let mut document = json!({
             "file": self.file,
-            "wit": refused::wit_version(),
+            "wit": self.wit_version(),
             "errors": count(&self.tested.findings, Severity::Error),
             "warnings": count(&self.tested.findings, Severity::Warning),
             "findings": findings.collect::<Vec<Value>>(),
@@ -309,6 +320,15 @@ impl Report {
             fields.extend(loaded.fields());
         }
         document
+    }
+
+    /// Returns the version of the interface that the component is built for; that of this host
+    /// when it was not loaded.
+    fn wit_version(&self) -> &'static str {
+        let loaded = self.loaded.as_ref();
+        loaded.map_or_else(refused::wit_version, |loaded| {
+            loaded.component.wit_version()
+        })
     }
 
     /// Fails when something has to be mended.
@@ -335,6 +355,8 @@ impl Loaded {
                 let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
                 format!("tools: {}", names.join(", "))
             }
+            Described::Trigger(trigger) => format!("the trigger `{}`", trigger.id),
+            Described::Connector(connector) => format!("the connector `{}`", connector.id),
         };
         let describe = used(&self.describe);
         let mut lines = vec![
@@ -343,7 +365,7 @@ impl Loaded {
             format!(
                 "  size     {} bytes, for WIT {}",
                 component.size_bytes(),
-                refused::wit_version()
+                component.wit_version()
             ),
             format!("  describe {describe}"),
         ];

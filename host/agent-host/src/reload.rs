@@ -31,8 +31,8 @@ use crate::failure::{Exit, Failure};
 use crate::guests;
 use crate::models;
 use crate::serve::{
-    Reach, command_runtime, folders_of, open_folders, refuse_errors, skill_folders, startable,
-    warnings, way_out,
+    Reach, command_runtime, edge_settings, folders_of, open_folders, refuse_errors, skill_folders,
+    startable, warnings, way_out,
 };
 use crate::terminal::Terminal;
 use anyhow::anyhow;
@@ -44,6 +44,7 @@ use domain::digest::Digest;
 use domain::event::ReloadCause;
 use domain::skill::SkillFolder;
 use domain::user::UserId;
+use edge::Edge;
 use files::{digests, products, scripts};
 use runtime::Runtime;
 use serde_json::json;
@@ -58,6 +59,7 @@ use watch::Look;
 pub(crate) struct Host {
     pub(crate) broker: Broker,
     pub(crate) runtime: Runtime,
+    pub(crate) edge: Edge,
     /// The configuration that it serves, with the options of the command line.
     pub(crate) loaded: Loaded,
     /// The address at which it really listens.
@@ -144,6 +146,23 @@ const CONFIGURATION: &str = "configuration";
 /// Returns whether a text is what was written of another that is not whole yet.
 fn is_beginning(text: &str, whole: &str) -> bool {
     text.len() < whole.len() && whole.starts_with(text)
+}
+
+/// Returns the first agent, trigger or connector that one configuration has and another one lacks,
+/// in words.
+fn gone(before: &Config, after: &Config) -> Option<String> {
+    let stay: BTreeSet<&DefinitionId> = after.agents.iter().map(|it| &it.agent_id).collect();
+    let mut agents = before.agents.iter().map(|it| &it.agent_id);
+    let agent = agents.find(|id| !stay.contains(id));
+    let triggers = before.all_triggers();
+    let stay = after.all_triggers();
+    let trigger = triggers.keys().find(|name| !stay.contains_key(*name));
+    let mut connectors = before.connectors.keys();
+    let connector = connectors.find(|name| !after.connectors.contains_key(*name));
+    agent
+        .map(|id| format!("the agent `{id}`"))
+        .or_else(|| trigger.map(|name| format!("the trigger `{name}`")))
+        .or_else(|| connector.map(|name| format!("the connector `{name}`")))
 }
 
 impl Reloading {
@@ -284,16 +303,13 @@ impl Reloading {
     }
 
     /// Puts a configuration off that may be half written: it is the beginning of the one that is
-    /// served, or lacks an agent. Nothing else is wrong with it.
+    /// served, or lacks an agent, a trigger or a connector. Nothing else is wrong with it.
     fn put_off_if_cut(&self, next: &Loaded) -> Result<(), Refused> {
         if is_beginning(&next.written, &self.host.loaded.written) {
             return Err(Refused::until_it_is_whole());
         }
-        let next = &next.config;
-        let stay: BTreeSet<&DefinitionId> = next.agents.iter().map(|it| &it.agent_id).collect();
-        let mut served = self.host.loaded.config.agents.iter();
-        match served.find(|it| !stay.contains(&it.agent_id)) {
-            Some(gone) => Err(Refused::until_it_stayed(&gone.agent_id)),
+        match gone(&self.host.loaded.config, &next.config) {
+            Some(gone) => Err(Refused::until_it_stayed(&gone)),
             None => Ok(()),
         }
     }
@@ -386,9 +402,23 @@ impl Reloading {
                 return Err(Refused::for_now(error.into()));
             }
         };
-        self.host.loaded = next;
-        self.report(&before);
+        self.replace_edge(&next).await;
+        let replaced = std::mem::replace(&mut self.host.loaded, next);
+        self.report(&before, &replaced.config);
         Ok(self.outcome(reloaded, differences))
+    }
+
+    /// Has the edge serve the triggers and connectors of a configuration. Their components are
+    /// served already.
+    async fn replace_edge(&self, next: &Loaded) {
+        let settings = edge_settings(next, &self.host.runtime);
+        if let Err(error) = self.host.edge.replace(settings).await {
+            tracing::warn!(
+                error = &error as &dyn std::error::Error,
+                "triggers and connectors are served as configured, but that could not be recorded; \
+                 the next start does that"
+            );
+        }
     }
 
     fn outcome(&self, reloaded: broker::Reloaded, differences: Vec<Difference>) -> Outcome {
@@ -447,10 +477,13 @@ impl Reloading {
                 .map(|catalogue| catalogue.without_agent_tools(&disabled))
                 .map(|catalogue| catalogue.read_from(digest).with_skills(skills))
         });
-        put_together
+        let catalogue = put_together
             .await
             .map_err(|error| Refused::for_good(error.into()))?
-            .map_err(|misfit| Refused::for_good(Failure::new(Exit::Usage, misfit)))
+            .map_err(|misfit| Refused::for_good(Failure::new(Exit::Usage, misfit)))?;
+        let unfit = config::unfit(&next.config, &catalogue).await;
+        refuse_errors(&unfit).map_err(Refused::for_good)?;
+        Ok(catalogue)
     }
 
     /// Names the changed keys that are read at a start only. That of a rule file or of the file of
@@ -489,7 +522,9 @@ impl Reloading {
 
 #[cfg(test)]
 mod tests {
-    use super::is_beginning;
+    use super::{gone, is_beginning};
+    use crate::config::Config;
+    use serde_json::json;
 
     #[test]
     fn a_file_that_was_cut_is_the_beginning_of_what_it_was() {
@@ -500,5 +535,30 @@ mod tests {
             assert!(!is_beginning(other, whole), "{other}");
         }
         assert!(!is_beginning(&format!("{whole}toolDenylist = []\n"), whole));
+    }
+
+    #[test]
+    fn an_agent_a_trigger_or_a_connector_that_would_go_is_named() {
+        let whole = json!({
+            "agents": [{ "agentId": "a", "displayName": "A" }],
+            "triggers": { "t": { "heartbeat": {}, "target": { "agent": "a" } } },
+            "hooks": { "token": "hook", "user": "ada", "agent": "a" },
+            "connectors": { "c": { "component": "telegram", "agent": "a" } },
+        });
+        let config =
+            |of: &serde_json::Value| -> Config { serde_json::from_value(of.clone()).unwrap() };
+        assert_eq!(gone(&config(&whole), &config(&whole)), None);
+        assert_eq!(gone(&Config::default(), &config(&whole)), None);
+        for (key, expected) in [
+            ("agents", "the agent `a`"),
+            ("triggers", "the trigger `t`"),
+            ("hooks", "the trigger `agent`"),
+            ("connectors", "the connector `c`"),
+        ] {
+            let mut without = whole.clone();
+            without.as_object_mut().unwrap().remove(key);
+            let gone = gone(&config(&whole), &config(&without));
+            assert_eq!(gone.as_deref(), Some(expected), "{key}");
+        }
     }
 }

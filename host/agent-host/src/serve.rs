@@ -3,6 +3,7 @@
 mod announcing;
 mod listening;
 mod startable;
+mod stopping;
 
 pub(crate) use announcing::warnings;
 pub(crate) use startable::startable;
@@ -24,6 +25,7 @@ use broker::{AfterRestore, Broker, Catalogue, Entry};
 use domain::grant::DirectoryGrant;
 use domain::secret::Secrets;
 use domain::skill::SkillFolder;
+use edge::{Edge, EdgeParts, EdgeSettings};
 use egress::{Egress, Resolve, SystemResolver};
 use llm::Gateway;
 use runtime::{Compiler, Runtime};
@@ -31,13 +33,11 @@ use std::net::SocketAddr;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use stopping::Stopping;
 use store::Store;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::task::TaskTracker;
 
-/// Seconds that connections get after the last turn has come to a pause.
-const CONNECTIONS_DRAIN_S: u64 = 2;
 /// The two ways on for a data folder that was restored with work under way.
 const AFTER_RESTORE: &str = "`serve --resume-effects` continues it, and sends again what was sent \
                              after the backup; `serve --settle-unknown` reports these calls to the \
@@ -109,23 +109,23 @@ pub(crate) async fn serve(
     let ways = Ways::new(hangups, &api);
     let mut accepting = serving.spawn(server.serve(api::router(&api)));
 
-    let Opened { broker, runtime } = open(&loaded, address, options, &data, means).await?;
+    let opened = open(&loaded, address, options, &data, means).await?;
     let address_file = AddressFile::write(&data, address)?;
     // From before anybody is told that it is ready: until then a signal ends the process at once,
     // and nothing is lost by that.
     let mut signals = Signals::listen()?;
-    api.open(broker.clone());
-    announce(&loaded, &broker, address, &token_file, terminal);
-    if broker.store().needs_integrity_check() {
-        check_integrity(&serving, &stopper, broker.store().clone());
+    api.open(opened.broker.clone(), opened.edge.clone());
+    announce(&loaded, &opened.broker, address, &token_file, terminal);
+    if opened.broker.store().needs_integrity_check() {
+        check_integrity(&serving, &stopper, opened.broker.store().clone());
     }
-    let host = Host {
-        broker: broker.clone(),
-        runtime,
-        loaded,
-        address,
-        terminal,
+    let stopping = Stopping {
+        api,
+        edge: opened.edge.clone(),
+        broker: opened.broker.clone(),
+        stopper,
     };
+    let host = opened.host(loaded, address, terminal);
     let reloading = Reloading::new(host, start).await;
     tokio::select! {
         () = signals.next() => {}
@@ -136,8 +136,8 @@ pub(crate) async fn serve(
     }
     // A second signal ends it at once: nothing is lost by that either.
     tokio::select! {
-        () = shut_down(&api, &broker, &stopper, limits.drain()) => tracing::info!("stopped"),
-        () = signals.next() => stop_at_once(&broker, &stopper).await,
+        () = stopping.shut_down(limits.drain()) => tracing::info!("stopped"),
+        () = signals.next() => stopping.stop_at_once().await,
     }
     drop(address_file);
     serving.close();
@@ -206,10 +206,25 @@ async fn means(
     })
 }
 
-/// The broker, and the runtime of its guests.
+/// The broker with the edge before it, and the runtime of the guests of both.
 struct Opened {
     broker: Broker,
     runtime: Runtime,
+    edge: Edge,
+}
+
+impl Opened {
+    /// Returns what is read again while the host serves.
+    fn host(self, loaded: Loaded, address: SocketAddr, terminal: Terminal) -> Host {
+        Host {
+            broker: self.broker,
+            runtime: self.runtime,
+            edge: self.edge,
+            loaded,
+            address,
+            terminal,
+        }
+    }
 }
 
 /// Takes up changes for as long as the host serves: those of the configuration, and with `dev`
@@ -221,7 +236,7 @@ async fn keep_up(dev: Option<Dev>, reloading: Reloading, ways: Ways) {
     }
 }
 
-/// Store, guests, and the broker that joins them and the models.
+/// Store, guests, the broker that joins them and the models, and the edge.
 async fn open(
     loaded: &Loaded,
     address: SocketAddr,
@@ -239,13 +254,7 @@ async fn open(
     let (store, guests) = tokio::join!(open_store(data), load_guests(loaded, data, secrets));
     let store = store?;
     let (runtime, entries) = guests?;
-    let definitions = loaded.listening_at(address).config.definitions();
-    let catalogue = Catalogue::new(definitions, entries)
-        .and_then(|catalogue| catalogue.with_personas(loaded.config.personas.clone()))
-        .map(|catalogue| catalogue.read_from(loaded.config.digest()))
-        .map(|catalogue| catalogue.without_agent_tools(&loaded.config.agent_tools.disabled))
-        .map_err(|misfit| Failure::new(Exit::Usage, misfit))?
-        .with_skills(skill_folders(loaded)?);
+    let catalogue = catalogue(loaded, address, entries).await?;
     let after_restore = match (options.resume_effects, options.settle_unknown) {
         (true, _) => AfterRestore::Resume,
         (false, true) => AfterRestore::SettleUnknown,
@@ -272,7 +281,44 @@ async fn open(
         }
         error => error.into(),
     })?;
-    Ok(Opened { broker, runtime })
+    let parts = EdgeParts {
+        broker: broker.clone(),
+        runtime: runtime.clone(),
+        settings: edge_settings(loaded, &runtime),
+    };
+    let edge = Edge::start(parts).await?;
+    Ok(Opened {
+        broker,
+        runtime,
+        edge,
+    })
+}
+
+/// The components and agents that are served, with triggers and connectors that fit them.
+async fn catalogue(
+    loaded: &Loaded,
+    address: SocketAddr,
+    entries: Vec<Entry>,
+) -> Result<Catalogue, Failure> {
+    let definitions = loaded.listening_at(address).config.definitions();
+    let catalogue = Catalogue::new(definitions, entries)
+        .and_then(|catalogue| catalogue.with_personas(loaded.config.personas.clone()))
+        .map(|catalogue| catalogue.read_from(loaded.config.digest()))
+        .map(|catalogue| catalogue.without_agent_tools(&loaded.config.agent_tools.disabled))
+        .map_err(|misfit| Failure::new(Exit::Usage, misfit))?
+        .with_skills(skill_folders(loaded)?);
+    refuse_errors(&config::unfit(&loaded.config, &catalogue).await)?;
+    Ok(catalogue)
+}
+
+/// Returns the part of a configuration that the edge serves. Calls from outside are verified with
+/// the secrets that were read at the start.
+pub(crate) fn edge_settings(loaded: &Loaded, runtime: &Runtime) -> EdgeSettings {
+    EdgeSettings {
+        triggers: loaded.config.all_triggers(),
+        connectors: loaded.config.all_connectors(),
+        secrets: runtime.secrets().clone(),
+    }
 }
 
 async fn open_store(data: &Path) -> Result<Store, Failure> {
@@ -520,19 +566,4 @@ impl Signals {
             _ = self.interrupt.recv() => {}
         }
     }
-}
-
-/// Ends commands first, then work, then requests.
-async fn shut_down(api: &Api, broker: &Broker, stopper: &Stopper, drain: Duration) {
-    tracing::info!("stopping: turns in progress come to a pause");
-    api.drain();
-    broker.shutdown(drain).await;
-    stopper.stop(Duration::from_secs(CONNECTIONS_DRAIN_S)).await;
-}
-
-/// Stops without waiting for turns in progress.
-async fn stop_at_once(broker: &Broker, stopper: &Stopper) {
-    tracing::warn!("stopped without waiting for turns in progress; they go on at the next start");
-    broker.note_end().await;
-    stopper.stop(Duration::ZERO).await;
 }

@@ -19,6 +19,7 @@ use domain::panels;
 use domain::ruling::{AGENT_CALL, MODEL_CALL, PROGRAM_RUN, STEP, TOOL_CALL};
 use domain::skill;
 use domain::talk;
+use domain::trigger;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
@@ -150,6 +151,7 @@ impl Known {
                     || talk::NAMES.contains(&name)
                     || memory::NAMES.contains(&name)
                     || panels::NAMES.contains(&name)
+                    || trigger::OWN_TOOLS.contains(&name)
                     || name == skill::BASH =>
             {
                 return None;

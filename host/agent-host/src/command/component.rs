@@ -1,6 +1,7 @@
 //! `component list`, `component inspect`, `component check` and `component suggest`.
 
 mod check;
+mod described;
 mod lines;
 mod needs;
 mod suggest;
@@ -25,7 +26,6 @@ use domain::grant::{
 use domain::shown::visible;
 use domain::tool::wording::DESCRIPTION_BYTES_MAX;
 use domain::user::UserId;
-use runtime::Described;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -147,13 +147,7 @@ fn configured(loaded: &Loaded, named: &str) -> Result<ComponentConfig, Failure> 
 }
 
 fn line(entry: &Entry) -> String {
-    let what = match entry.component.describes() {
-        Described::Agent(agent) => format!("agent  {}", seen(&agent.summary)),
-        Described::Tools(tools) => {
-            let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
-            format!("tools  {}", names.join(", "))
-        }
-    };
+    let what = described::brief(entry.component.describes());
     format!(
         "{:<16}  {}  {what}",
         entry.name,
@@ -171,39 +165,7 @@ fn inspect(entry: &Entry, file: &Path, is_toml: bool) -> Vec<String> {
         format!("  pin      {pin}"),
         format!("  size     {} bytes", component.size_bytes()),
     ];
-    match component.describes() {
-        Described::Agent(agent) => {
-            lines.push(format!(
-                "  agent    {}: {}",
-                seen(&agent.display_name),
-                seen(&agent.summary)
-            ));
-            let types = if agent.session_types.is_empty() {
-                "chat".to_owned()
-            } else {
-                agent.session_types.join(", ")
-            };
-            lines.push(format!("  leads    {types}"));
-            lines.extend(
-                (!agent.wants.is_empty()).then(|| format!("  wants    {}", agent.wants.join(", "))),
-            );
-        }
-        Described::Tools(tools) => {
-            for tool in tools {
-                let needs = if tool.capabilities.is_empty() {
-                    String::new()
-                } else {
-                    format!(", needs {}", tool.capabilities.join(", "))
-                };
-                lines.push(format!(
-                    "  tool     {}: {} ({}{needs})",
-                    tool.name,
-                    seen(&tool.description),
-                    enum_text(&json!(tool.effect))
-                ));
-            }
-        }
-    }
+    lines.extend(described::lines(component.describes()));
     let granted = granted(&entry.grant).into_iter();
     let limits = limits(&entry.grant.limits).into_iter();
     let imports = component.imports().iter();
@@ -333,6 +295,7 @@ fn granted(grant: &Grant) -> Vec<String> {
         let (kind, slot) = match &secret.slot {
             SecretSlot::Header(name) => ("header", name),
             SecretSlot::Query(name) => ("query", name),
+            SecretSlot::Path(beginning) => ("path", beginning),
         };
         let port = secret
             .port

@@ -1,11 +1,14 @@
 //! `config schema` and `config check`.
 
 use crate::cli::Config;
-use crate::config::{Finding, Loaded, Severity, check, mute, schema, unmatched, wanted};
+use crate::config::outlook::{self, ConnectorOutlook, TriggerOutlook};
+use crate::config::{Finding, Loaded, Severity, check, mute, schema, unfit, unmatched, wanted};
 use crate::failure::{Exit, Failure};
-use crate::serve::{load_catalogue, startable};
+use crate::serve::{load_catalogue, refuse_errors, startable};
 use crate::terminal::Terminal;
 use anyhow::anyhow;
+use api::Clock;
+use broker::Catalogue;
 use serde_json::json;
 
 /// Runs the command.
@@ -41,40 +44,54 @@ async fn check_all(loaded: &Loaded, terminal: Terminal) -> Result<usize, Failure
     let mut findings = check(loaded);
     show_warnings(&findings, terminal);
     startable(loaded, &findings)?;
-    let data = loaded.data_dir();
     let catalogue = load_catalogue(loaded).await?;
-    let names: Vec<&str> = catalogue
-        .entries()
-        .map(|entry| entry.name.as_str())
-        .collect();
-    let mut unmatched = unmatched(
+    refuse_errors(&unfit(&loaded.config, &catalogue).await)?;
+    let of_code = warnings_of_code(loaded, &catalogue);
+    show_warnings(&of_code, terminal);
+    findings.extend(of_code);
+    show(loaded, &catalogue, &findings, terminal);
+    // What is an error has ended the check before.
+    Ok(findings.len())
+}
+
+/// Returns the warnings that need the components themselves.
+fn warnings_of_code(loaded: &Loaded, catalogue: &Catalogue) -> Vec<Finding> {
+    let mut warnings = unmatched(
         &loaded.config.agents,
         catalogue.tools().map(|(_, tool)| &**tool),
     );
-    unmatched.extend(mute(
+    warnings.extend(mute(
         &loaded.config.agents,
         &loaded.config.components,
         catalogue.entries().map(|entry| &**entry),
     ));
-    unmatched.extend(wanted(
+    warnings.extend(wanted(
         &loaded.config.agents,
         catalogue.entries().map(|entry| &**entry),
         catalogue.tools().map(|(_, tool)| &**tool),
     ));
-    show_warnings(&unmatched, terminal);
-    findings.extend(unmatched);
+    warnings
+}
+
+/// Shows what is served by a configuration that is in order, and what fires next.
+fn show(loaded: &Loaded, catalogue: &Catalogue, findings: &[Finding], terminal: Terminal) {
+    let data = loaded.data_dir();
+    let names = catalogue.entries();
+    let names: Vec<&str> = names.map(|entry| entry.name.as_str()).collect();
     let agents = catalogue.definitions();
     let agents: Vec<&str> = agents.map(|it| it.agent_id.0.as_str()).collect();
     let tools = catalogue.tools();
     let tools: Vec<&str> = tools.map(|(_, tool)| tool.name.as_str()).collect();
     let models = loaded.config.models.keys();
     let models: Vec<&str> = models.map(String::as_str).collect();
+    let triggers = outlook::triggers(&loaded.config, Clock::system().now());
+    let connectors = outlook::connectors(&loaded.config);
     let document = json!({
         "config": loaded.file, "data_dir": data, "listen": loaded.config.server.listen, "overlaid": loaded.overlaid, "agents": agents,
-        "components": names, "tools": tools, "models": models, "findings": findings,
+        "components": names, "tools": tools, "models": models, "triggers": triggers, "connectors": connectors, "findings": findings,
     });
     terminal.result(&document, || {
-        vec![
+        let mut lines = vec![
             format!("{} is in order", loaded.file.display()),
             format!("  listens     {}", loaded.config.server.listen),
             format!("  data        {}", data.display()),
@@ -82,10 +99,11 @@ async fn check_all(loaded: &Loaded, terminal: Terminal) -> Result<usize, Failure
             format!("  components  {}", names.join(", ")),
             format!("  tools       {}", tools.join(", ")),
             format!("  models      {}", models.join(", ")),
-        ]
+        ];
+        lines.extend(triggers.iter().map(TriggerOutlook::line));
+        lines.extend(connectors.iter().flat_map(ConnectorOutlook::lines));
+        lines
     });
-    // What is an error has ended the check before.
-    Ok(findings.len())
 }
 
 fn show_warnings(findings: &[Finding], terminal: Terminal) {

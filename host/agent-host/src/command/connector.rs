@@ -1,12 +1,13 @@
-//! `connector bind`, `connector unbind` and `connector list`.
+//! `connector list`, the keys of users (`bind`, `unbind`), pairing codes (`pairings`, `pair`,
+//! `unpair`) and what is sent (`deliveries`, `requeue`, `test`).
 
 use crate::cli::Connector;
-use crate::client::{Client, segment};
+use crate::client::{Client, parameters, segment};
 use crate::config::Loaded;
 use crate::failure::Failure;
-use crate::fields::{list, text};
+use crate::fields::{list, number, text};
 use crate::terminal::Terminal;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// Runs the command.
 pub(super) async fn run(
@@ -15,35 +16,264 @@ pub(super) async fn run(
     terminal: Terminal,
 ) -> Result<(), Failure> {
     let client = Client::new(loaded)?;
-    let at =
-        |user: &str, key: &str| format!("/api/users/{}/connectors/{}", segment(user), segment(key));
     match what {
         Connector::Bind { user, key } => {
-            let bound = client.put(&at(&user, &key)).await?;
-            terminal.result(&bound, || vec![line(&bound)]);
+            let bound = client.put(&of_key(&user, &key)).await?;
+            terminal.result(&bound, || vec![key_line(&bound)]);
         }
         Connector::Unbind { user, key } => {
-            let unbound = client.delete(&at(&user, &key)).await?;
+            let unbound = client.delete(&of_key(&user, &key)).await?;
             terminal.result(&unbound, || vec![format!("{key} is bound to nobody")]);
         }
-        Connector::List { user } => {
-            let path = format!("/api/users/{}/connectors", segment(&user));
-            let listed = client.get(&path).await?;
-            let keys = list(&listed, "/connectors");
-            terminal.result(&listed, || keys.iter().map(line).collect());
-            if keys.is_empty() {
-                terminal.notice("no key is bound to this user");
-            }
+        Connector::List { user: Some(user) } => keys(&client, &user, terminal).await?,
+        Connector::List { user: None } => connectors(&client, terminal).await?,
+        Connector::Pairings { connector } => pairings(&client, connector, terminal).await?,
+        Connector::Pair { code, user } => {
+            let body = user.map_or_else(|| json!({}), |user| json!({ "user": user }));
+            let paired = client.post(&of_code(&code), &body).await?;
+            terminal.result(&paired, || {
+                let key = text(&paired, "/key");
+                vec![format!(
+                    "{key} is {} from now on",
+                    text(&paired, "/user_id")
+                )]
+            });
+        }
+        Connector::Unpair { code } => {
+            client.delete(&of_code(&code)).await?;
+            let declined = json!({ "code": code, "declined": true });
+            terminal.result(&declined, || vec![format!("{code} counts no more")]);
+        }
+        Connector::Deliveries {
+            connector,
+            state,
+            after,
+            limit,
+        } => {
+            let after = after.map(|after| after.to_string());
+            let filter = parameters([("state", state), ("after", after)]);
+            let path = format!("{}/deliveries?limit={limit}{filter}", of(&connector));
+            deliveries(&client.get(&path).await?, terminal);
+        }
+        Connector::Requeue {
+            connector,
+            delivery,
+        } => {
+            let delivery = segment(&delivery);
+            let path = format!("{}/deliveries/{delivery}/requeue", of(&connector));
+            let requeued = client.post(&path, &json!({})).await?;
+            terminal.result(&requeued, || vec![delivery_line(&requeued)]);
+        }
+        Connector::Test {
+            connector,
+            text,
+            chat,
+            user,
+        } => {
+            let body = json!({ "chat": chat, "user": user, "text": text });
+            test(&client, &connector, &body, terminal).await?;
         }
     }
     Ok(())
 }
 
-fn line(key: &Value) -> String {
+async fn test(
+    client: &Client,
+    connector: &str,
+    body: &Value,
+    terminal: Terminal,
+) -> Result<(), Failure> {
+    let tested = client
+        .post(&format!("{}/test", of(connector)), body)
+        .await?;
+    terminal.result(&tested, || {
+        let delivery = text(&tested, "/delivery_id");
+        vec![format!(
+            "{delivery} is to be sent; `connector deliveries {connector}` shows its state"
+        )]
+    });
+    Ok(())
+}
+
+/// Returns the path of a pairing code.
+fn of_code(code: &str) -> String {
+    format!("/api/pairings/{}", segment(code))
+}
+
+/// Returns the path of a connector.
+fn of(connector: &str) -> String {
+    format!("/api/connectors/{}", segment(connector))
+}
+
+/// Returns the path of a user's key.
+fn of_key(user: &str, key: &str) -> String {
+    format!("/api/users/{}/connectors/{}", segment(user), segment(key))
+}
+
+async fn connectors(client: &Client, terminal: Terminal) -> Result<(), Failure> {
+    let listed = client.get("/api/connectors").await?;
+    let connectors = list(&listed, "/connectors");
+    terminal.result(&listed, || connectors.iter().map(line).collect());
+    if connectors.is_empty() {
+        terminal.notice("there are no connectors");
+    }
+    Ok(())
+}
+
+async fn keys(client: &Client, user: &str, terminal: Terminal) -> Result<(), Failure> {
+    let path = format!("/api/users/{}/connectors", segment(user));
+    let listed = client.get(&path).await?;
+    let keys = list(&listed, "/connectors");
+    terminal.result(&listed, || keys.iter().map(key_line).collect());
+    if keys.is_empty() {
+        terminal.notice("no key is bound to this user");
+    }
+    Ok(())
+}
+
+async fn pairings(
+    client: &Client,
+    connector: Option<String>,
+    terminal: Terminal,
+) -> Result<(), Failure> {
+    let filter = parameters([("connector", connector)]);
+    let listed = client
+        .get(&format!("/api/pairings?limit=1000{filter}"))
+        .await?;
+    let pairings = list(&listed, "/pairings");
+    terminal.result(&listed, || pairings.iter().map(pairing_line).collect());
+    if pairings.is_empty() {
+        terminal.notice("no pairing code waits to be confirmed");
+    }
+    Ok(())
+}
+
+fn deliveries(page: &Value, terminal: Terminal) {
+    let deliveries = list(page, "/deliveries");
+    terminal.result(page, || deliveries.iter().map(delivery_line).collect());
+    match page.get("next_after").and_then(Value::as_u64) {
+        Some(next) => terminal.notice(&format!("there are older ones: --after {next} shows them")),
+        None if deliveries.is_empty() => terminal.notice("there are no such messages"),
+        None => {}
+    }
+}
+
+fn key_line(key: &Value) -> String {
     format!(
         "{}  {}  since {}",
         text(key, "/key"),
         text(key, "/user_id"),
         text(key, "/bound_at")
     )
+}
+
+/// The line of a connector.
+fn line(connector: &Value) -> String {
+    let mut parts = vec![
+        format!("{:<16}", text(connector, "/name")),
+        format!("{:<12}", text(connector, "/component")),
+        format!("{:<12}", text(connector, "/state")),
+    ];
+    let received = text(connector, "/last_received_at");
+    parts.extend((!received.is_empty()).then(|| format!("last arrival {received}")));
+    let counts = [
+        ("arrived", "/arrivals_waiting"),
+        ("to be sent", "/deliveries_waiting"),
+        ("unknown", "/deliveries_unknown"),
+        ("dead", "/deliveries_dead"),
+    ];
+    for (what, pointer) in counts {
+        let count = number(connector, pointer);
+        parts.extend((count > 0).then(|| format!("{what} {count}")));
+    }
+    let reason = text(connector, "/reason");
+    parts.extend((!reason.is_empty()).then(|| reason.to_owned()));
+    parts.join("  ").trim_end().to_owned()
+}
+
+fn pairing_line(pairing: &Value) -> String {
+    let name = match text(pairing, "/name") {
+        "" => String::new(),
+        name => format!(" ({name})"),
+    };
+    format!(
+        "{}  {}:{}{name}  until {}",
+        text(pairing, "/code"),
+        text(pairing, "/connector"),
+        text(pairing, "/target_id"),
+        text(pairing, "/expires_at")
+    )
+}
+
+/// The line of a message that is sent.
+fn delivery_line(delivery: &Value) -> String {
+    let mut parts = vec![
+        text(delivery, "/delivery_id").to_owned(),
+        format!("{:<9}", text(delivery, "/state")),
+        format!("chat {}", text(delivery, "/chat")),
+        format!(
+            "{} of {}",
+            text(delivery, "/cause/kind"),
+            text(delivery, "/queued_at")
+        ),
+    ];
+    let session = text(delivery, "/cause/session_id");
+    parts.extend((!session.is_empty()).then(|| format!("session {session}")));
+    let attempts = number(delivery, "/attempts");
+    parts.extend((attempts > 0).then(|| format!("attempts {attempts}")));
+    let retry = text(delivery, "/retry_at");
+    parts.extend((!retry.is_empty()).then(|| format!("again at {retry}")));
+    let reason = text(delivery, "/reason");
+    parts.extend((!reason.is_empty()).then(|| reason.to_owned()));
+    parts.join("  ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{delivery_line, line, pairing_line};
+    use serde_json::json;
+
+    #[test]
+    fn a_connector_is_one_line_with_what_is_wrong_at_its_end() {
+        let fine = json!({
+            "name": "telegram", "component": "telegram", "state": "polling",
+            "deliveries_waiting": 0, "last_received_at": "T",
+        });
+        assert_eq!(
+            line(&fine),
+            "telegram          telegram      polling       last arrival T"
+        );
+        let failing = json!({
+            "name": "chat", "component": "slack", "state": "unauthorised",
+            "deliveries_waiting": 3, "deliveries_dead": 1, "reason": "invalid_auth",
+        });
+        assert_eq!(
+            line(&failing),
+            "chat              slack         unauthorised  to be sent 3  dead 1  invalid_auth"
+        );
+    }
+
+    #[test]
+    fn a_pairing_code_is_told_with_its_sender() {
+        let pairing = json!({
+            "code": "ABCD-EFGH", "connector": "telegram", "target_id": "123", "name": "Ada",
+            "expires_at": "T",
+        });
+        assert_eq!(
+            pairing_line(&pairing),
+            "ABCD-EFGH  telegram:123 (Ada)  until T"
+        );
+    }
+
+    #[test]
+    fn a_message_that_was_not_sent_says_why_and_when_it_is_tried_again() {
+        let failed = json!({
+            "delivery_id": "d", "state": "failed", "chat": "7", "attempts": 2, "retry_at": "R",
+            "reason": "busy", "queued_at": "Q", "cause": { "kind": "turn", "session_id": "s" },
+        });
+        assert_eq!(
+            delivery_line(&failed),
+            "d  failed     chat 7  turn of Q  session s  attempts 2  again at R  busy"
+        );
+    }
 }

@@ -2,6 +2,7 @@
 //! configuration changes.
 
 mod diff;
+mod edge;
 mod explain;
 mod looks;
 mod skills;
@@ -18,7 +19,20 @@ use std::path::Path;
 /// Runs the command.
 pub(super) async fn run(loaded: &Loaded, what: Grants, terminal: Terminal) -> Result<(), Failure> {
     match what {
-        Grants::Explain { agent, tool } => explain::run(loaded, &agent, &tool, terminal).await,
+        Grants::Explain {
+            trigger: Some(name),
+            ..
+        } => edge::trigger(loaded, &name, terminal).await,
+        Grants::Explain {
+            connector: Some(name),
+            ..
+        } => edge::connector(loaded, &name, terminal).await,
+        Grants::Explain { agent, tool, .. } => {
+            // The command line has both where it has neither of the others.
+            let agent = agent.unwrap_or_default();
+            let tool = tool.unwrap_or_default();
+            explain::run(loaded, &agent, &tool, terminal).await
+        }
         Grants::Diff { against } => difference(loaded, against.as_deref(), terminal).await,
     }
 }

@@ -1,10 +1,9 @@
 //! Checks of agents' entries that are well-formed but may still be wrong.
 
-use super::component::{BUILT_INS, built_in_names};
 use super::document::Config;
 use super::finding::{Finding, error, warning};
 use super::key::nearest;
-use super::{chat_provider, external, patterns, ranges};
+use super::{chat_provider, external, known, patterns, ranges};
 use domain::definition::{Definition, ToolExposure, check_look};
 use domain::id::AgentId;
 use domain::user::RESERVED_WORDS;
@@ -56,22 +55,8 @@ pub(super) fn check(config: &Config, findings: &mut Vec<Finding>) {
             let said = said_of_tools(definition).into_iter();
             findings.extend(said.map(|name| warning(key(name), message)));
         }
-        let component = definition.driver();
-        let built_in = BUILT_INS.contains(&component);
-        if !built_in && !config.components.contains_key(component) {
-            let known = config.components.keys().map(String::as_str);
-            let known: Vec<&str> = known.chain(BUILT_INS).collect();
-            let message = match nearest(component, &known) {
-                Some(nearest) => {
-                    format!("there is no component `{component}`; did you mean `{nearest}`?")
-                }
-                None => format!(
-                    "there is no component `{component}`; add it to `components`, or name one of {}",
-                    built_in_names()
-                ),
-            };
-            findings.push(error(key("component"), message));
-        }
+        let missing = known::no_component(config, definition.driver());
+        findings.extend(missing.map(|message| error(key("component"), message)));
         let model = definition.model.as_ref();
         if let Some(model) = model.filter(|model| config.model(model).is_none()) {
             findings.push(error(key("model"), no_model(config, model)));

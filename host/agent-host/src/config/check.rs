@@ -4,8 +4,8 @@ use super::component::{BUILT_INS, built_in_names};
 use super::document::{Config, Loaded};
 use super::finding::{Finding, error, warning};
 use super::{
-    agents, buckets, directories, environment, external, file_system, identity, network, paths,
-    patterns, personas, programs, ranges, secrets, skills,
+    agents, buckets, connectors, directories, environment, external, file_system, identity,
+    network, paths, patterns, personas, programs, ranges, secrets, skills, triggers,
 };
 use crate::guests;
 use domain::grant::GuestLimits;
@@ -23,6 +23,8 @@ pub(crate) fn check(loaded: &Loaded) -> Vec<Finding> {
     check_components(loaded, &mut findings);
     check_pins(loaded, &mut findings);
     directories::check_overlaps(loaded, &mut findings);
+    triggers::check(&loaded.config, &mut findings);
+    connectors::check(&loaded.config, &mut findings);
     secrets::check(loaded, &mut findings);
     let at_rest = secrets::at_rest(loaded);
     findings.extend(external::alike(&loaded.config, &at_rest));

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// Components that come with the host, by their names in the configuration.
-pub(crate) const BUILT_INS: [&str; 13] = [
+pub(crate) const BUILT_INS: [&str; 20] = [
     "assistant",
     "worker",
     "researcher",
@@ -24,6 +24,13 @@ pub(crate) const BUILT_INS: [&str; 13] = [
     "coder",
     "code",
     "external",
+    "schedule",
+    "heartbeat",
+    "webhook",
+    "files-watch",
+    "telegram",
+    "whatsapp",
+    "slack",
 ];
 
 /// The built-in components that are agents.
@@ -37,6 +44,9 @@ const BUILT_IN_AGENTS: [&str; 8] = [
     "memory",
     "coder",
 ];
+
+/// The built-in components that are triggers.
+pub(crate) const BUILT_IN_TRIGGERS: [&str; 4] = ["schedule", "heartbeat", "webhook", "files-watch"];
 
 /// A component and what it is granted. What is missing is not granted.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

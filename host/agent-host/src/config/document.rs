@@ -4,16 +4,19 @@ use super::agent_tools::AgentToolsConfig;
 use super::chat_provider;
 use super::component::ComponentConfig;
 use super::delegation::DelegationConfig;
+use super::hooks::HooksConfig;
 use super::limits::LimitsConfig;
 use super::locations;
 use super::queue::QueueConfig;
 use super::secrets::SecretSource;
 use super::server::ServerConfig;
 use super::skills::SkillConfig;
+use domain::connector::ConnectorSpec;
 use domain::definition::Definition;
 use domain::digest::Digest;
-use domain::path::{ModelRole, UserRule, UserRules};
+use domain::path::{ConnectorName, ModelRole, UserRule, UserRules};
 use domain::persona::Persona;
+use domain::trigger::{TriggerKind, TriggerName, TriggerSpec};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -31,6 +34,8 @@ pub(crate) struct Config {
     /// WebAssembly components and their grants, by name. The built-in `assistant`, `worker`,
     /// `researcher`, `tutor`, `thought`, `evaluator`, `memory`, `files`, `web`, `lists`, `coder`,
     /// `code` and `external` need no entry unless they are to offer their tools or to get a grant.
+    /// The built-in triggers `schedule`, `heartbeat`, `webhook` and `files-watch` need one only for
+    /// folders; the connectors `telegram`, `whatsapp` and `slack` need one for their requests.
     pub(crate) components: BTreeMap<String, ComponentConfig>,
     /// True if every component, built-in ones included, must be pinned by `sha256`. An unpinned
     /// component is refused, so that no changed file gets the grant of the one before.
@@ -68,6 +73,14 @@ pub(crate) struct Config {
     pub(crate) delegation: DelegationConfig,
     /// The queue for messages that arrive while their agent is busy.
     pub(crate) queue: QueueConfig,
+    /// Triggers by name: what makes the host speak to an agent without being spoken to. Each has
+    /// exactly one of `schedule`, `heartbeat`, `webhook`, `files` and `events`.
+    pub(crate) triggers: BTreeMap<TriggerName, TriggerSpec>,
+    /// The two webhooks for words of programs, `/hooks/wake` and `/hooks/agent`; off without.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) hooks: Option<HooksConfig>,
+    /// Connectors by name: how agents talk with people at messaging services.
+    pub(crate) connectors: BTreeMap<ConnectorName, ConnectorSpec>,
     /// The address at which the host listens, and the location of its data.
     pub(crate) server: ServerConfig,
     /// Rules on what users may do with the agents in a subtree of paths. Rules only narrow: where
@@ -88,6 +101,40 @@ impl Config {
     pub(super) fn signs_with(&self, secret: &str) -> bool {
         let mut programs = self.agents.iter().filter_map(Definition::program);
         programs.any(|program| program.secret == secret)
+    }
+
+    /// Returns whether calls from outside are verified with a secret.
+    pub(super) fn verifies_with(&self, secret: &str) -> bool {
+        let of_hooks = self.hooks.as_ref().map(|hooks| hooks.token.as_str());
+        let mut of_triggers = self.triggers.values().filter_map(|spec| match &spec.on {
+            TriggerKind::Webhook(webhook) => Some(webhook.auth.secret()),
+            TriggerKind::Schedule(_)
+            | TriggerKind::Heartbeat(_)
+            | TriggerKind::Files(_)
+            | TriggerKind::Events(_) => None,
+        });
+        let checks = self.connectors.values();
+        let mut checks = checks.filter_map(|spec| spec.webhook.as_ref());
+        of_hooks == Some(secret)
+            || of_triggers.any(|named| named == secret)
+            || checks.any(|it| it.secret() == secret || it.verify_token() == Some(secret))
+    }
+
+    /// Returns the triggers that the configuration makes: those that it has, and those of `hooks`.
+    pub(crate) fn all_triggers(&self) -> BTreeMap<TriggerName, TriggerSpec> {
+        let of_hooks = self.hooks.iter().flat_map(HooksConfig::triggers);
+        self.triggers.clone().into_iter().chain(of_hooks).collect()
+    }
+
+    /// Returns the connectors, each with the queue's settings of its channel beneath its own.
+    pub(crate) fn all_connectors(&self) -> BTreeMap<ConnectorName, ConnectorSpec> {
+        let connectors = self.connectors.clone().into_iter();
+        connectors
+            .map(|(name, mut spec)| {
+                spec.queue = spec.queue.over(self.queue.of_channel(&name));
+                (name, spec)
+            })
+            .collect()
     }
 
     /// Returns the digest of all of it, by which records tell what a turn began with.
@@ -111,7 +158,7 @@ impl Config {
     /// Returns the limits of the broker.
     pub(crate) fn broker(&self) -> broker::Limits {
         broker::Limits {
-            queue: self.queue.into(),
+            queue: (&self.queue).into(),
             delegation_cache: self.delegation.cache,
             ..self.limits.broker()
         }

@@ -38,3 +38,16 @@ pub(super) fn warning(key: impl Into<String>, message: impl Into<String>) -> Fin
         message: message.into(),
     }
 }
+
+/// Makes an error of a text that begins with a field of a section: `field: what is wrong with it`.
+/// A text without a field is about the section.
+pub(super) fn error_within(section: &str, text: &str) -> Finding {
+    let is_field = |field: &str| {
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || "._[]-".contains(c);
+        !field.is_empty() && field.chars().all(is_plain)
+    };
+    match text.split_once(": ").filter(|(field, _)| is_field(field)) {
+        Some((field, message)) => error(format!("{section}.{field}"), message),
+        None => error(section, text),
+    }
+}

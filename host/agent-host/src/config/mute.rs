@@ -11,7 +11,7 @@ use runtime::Described;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Warns of each agent component that drives an agent and is granted no model. Also warns of each
-/// tool component for which the configuration names models or agents, or lets a user confirm calls
+/// other component for which the configuration names models or agents, or lets a user confirm calls
 /// of tools that it does not have.
 pub(crate) fn mute<'a>(
     agents: &[Definition],
@@ -44,20 +44,25 @@ pub(crate) fn mute<'a>(
                     findings.extend(confirms_nothing(name, config, tools));
                 }
             }
+            Described::Trigger(_) | Described::Connector(_) => {
+                if let Some(config) = components.get(name) {
+                    findings.extend(for_nothing(name, config));
+                    findings.extend(confirms_nothing(name, config, &[]));
+                }
+            }
         }
     }
     findings
 }
 
-/// Returns findings about grants that a tool component cannot use.
+/// Returns findings about grants that a component which is no agent cannot use.
 fn for_nothing(name: &str, config: &ComponentConfig) -> Vec<Finding> {
     let named = [("models", &config.models), ("agents", &config.agents)]
         .into_iter()
         .filter(|(_, list)| list.is_some());
     let told = named.map(|(key, _)| {
         let message = format!(
-            "it offers tools, and only a component that is an agent has use for `{key}`; take it \
-             out"
+            "it is no agent, and only a component that is one has use for `{key}`; take it out"
         );
         warning(format!("components.{name}.{key}"), message)
     });

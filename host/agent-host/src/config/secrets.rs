@@ -280,7 +280,7 @@ pub(super) fn check(loaded: &Loaded, findings: &mut Vec<Finding>) {
             .components
             .values()
             .any(|component| component.secrets.iter().any(|grant| grant.secret == *name));
-        if !is_granted && !config.signs_with(name) {
+        if !is_granted && !config.signs_with(name) && !config.verifies_with(name) {
             findings.push(warning(&key, "no component is granted it"));
         }
     }

@@ -690,9 +690,11 @@ fn the_schema_knows_every_key_and_no_other() {
             "agents",
             "breaker",
             "components",
+            "connectors",
             "defaultModel",
             "defaultSystemPrompt",
             "delegation",
+            "hooks",
             "limits",
             "models",
             "pathRules",
@@ -705,7 +707,8 @@ fn the_schema_knows_every_key_and_no_other() {
             "secrets",
             "server",
             "skills",
-            "timeouts"
+            "timeouts",
+            "triggers"
         ]
     );
 }

@@ -12,6 +12,7 @@ use domain::panels;
 use domain::skill;
 use domain::talk;
 use domain::tool::ToolDefinition;
+use domain::trigger;
 use std::collections::BTreeSet;
 
 /// A warning for each pattern of each agent's lists of tools, capabilities and agents that matches
@@ -27,6 +28,8 @@ pub(crate) fn unmatched<'a>(
     let needed: Vec<String> = tools
         .iter()
         .flat_map(|tool| Asked::from(*tool).capabilities_needed())
+        // The host's own tools for triggers need it.
+        .chain(are_triggers_granted(agents).then(|| trigger::TRIGGERS_WRITE.to_owned()))
         .collect();
     let capabilities: BTreeSet<&str> = needed.iter().map(String::as_str).collect();
     let ids: BTreeSet<&str> = agents
@@ -72,6 +75,13 @@ pub(crate) fn unmatched<'a>(
     findings
 }
 
+/// Returns whether any of these agents may set itself triggers.
+fn are_triggers_granted(agents: &[Definition]) -> bool {
+    agents
+        .iter()
+        .any(|agent| trigger::are_triggers_granted(agent.capability_allowlist.as_ref()))
+}
+
 /// Returns the names of tools together with those of the tools that the host itself offers to these
 /// agents.
 pub(super) fn with_own_tools<'a>(
@@ -94,6 +104,9 @@ pub(super) fn with_own_tools<'a>(
     names.extend(memory::NAMES.into_iter().filter(lists));
     // And these for whoever names them.
     names.extend(panels::NAMES);
+    // And these for whoever is granted them.
+    let of_triggers = trigger::OWN_TOOLS.into_iter();
+    names.extend(of_triggers.filter(|_| are_triggers_granted(agents)));
     // And this for whoever is offered skills.
     let has_skills = |agent: &Definition| agent.tool_exposure != ToolExposure::Tools;
     names.extend(agents.iter().any(has_skills).then_some(skill::BASH));

@@ -155,7 +155,7 @@ fn a_world_of_an_authors_own_resolves_as_the_pages_tell_to_write_it() {
                 let import = line.trim().strip_prefix("import ")?;
                 import.strip_suffix(';')
             });
-            for import in wanted.chain(["agent-host:plugin/progress@0.1.0"]) {
+            for import in wanted.chain(["agent-host:plugin/progress@0.2.0"]) {
                 assert!(imports.iter().any(|there| there == import), "{imports:?}");
             }
             assert_eq!(world.exports.len(), 1, "{language:?}: the tools");

@@ -3,7 +3,7 @@
 use super::finding::Finding;
 use domain::grant::{Access, capability};
 use domain::tool::{EffectClass, ToolDefinition};
-use runtime::{AgentDescription, Described};
+use runtime::Described;
 
 /// The most letters in which a capability may differ from one that is meant.
 const TYPING_MISTAKES_MAX: usize = 2;
@@ -74,7 +74,27 @@ pub(crate) fn open_imports(imports: &[String]) -> Vec<String> {
 /// Returns the findings on what a component declares and what it imports.
 pub(crate) fn findings(described: &Described, imports: &[String]) -> Vec<Finding> {
     match described {
-        Described::Agent(agent) => of_agent(agent, imports),
+        Described::Agent(agent) => {
+            let mut findings = closed("an agent", &WAYS, imports);
+            findings.extend(summary(
+                &agent.summary,
+                "users and other agents choose by it",
+            ));
+            findings
+        }
+        Described::Trigger(trigger) => {
+            let mut findings = closed("a trigger", &WAYS, imports);
+            findings.extend(summary(&trigger.summary, "operators choose by it"));
+            findings
+        }
+        Described::Connector(connector) => {
+            let ways = WAYS
+                .iter()
+                .filter(|way| way.capability != capability::NET_HTTP);
+            let mut findings = closed("a connector", ways, imports);
+            findings.extend(summary(&connector.summary, "operators choose by it"));
+            findings
+        }
         Described::Tools(tools) => {
             let capabilities = tools.iter().flat_map(of_tool);
             capabilities
@@ -85,27 +105,36 @@ pub(crate) fn findings(described: &Described, imports: &[String]) -> Vec<Finding
     }
 }
 
-fn of_agent(agent: &AgentDescription, imports: &[String]) -> Vec<Finding> {
-    let unusual = WAYS.iter().filter(|way| !way.is_usual);
-    let mut findings: Vec<Finding> = unusual
-        .filter_map(|way| way.imported(imports))
+/// Returns the findings on ways out that are closed to a component of this kind, and that no
+/// standard library imports by itself.
+fn closed<'a>(
+    kind: &str,
+    ways: impl IntoIterator<Item = &'a Way>,
+    imports: &[String],
+) -> Vec<Finding> {
+    let unusual = ways.into_iter().filter(|way| !way.is_usual);
+    let found = unusual.filter_map(|way| way.imported(imports));
+    let mut findings: Vec<Finding> = found
         .map(|import| {
             Finding::warning(
                 IMPORTS,
-                format!("an agent imports {import}, which is open to tools alone"),
-                "move that work into a tool, and have the agent call it",
+                format!("{kind} imports {import}, which is open to tools alone"),
+                "move that work into a tool, and have an agent call it",
             )
         })
         .collect();
     findings.extend(sockets(imports));
-    if agent.summary.trim().is_empty() {
-        findings.push(Finding::warning(
+    findings
+}
+
+fn summary(summary: &str, reason: &str) -> Option<Finding> {
+    summary.trim().is_empty().then(|| {
+        Finding::warning(
             "describe.summary",
             "it is empty",
-            "say the agent's purpose in a sentence: users and other agents choose by it",
-        ));
-    }
-    findings
+            format!("say its purpose in a sentence: {reason}"),
+        )
+    })
 }
 
 fn sockets(imports: &[String]) -> Option<Finding> {

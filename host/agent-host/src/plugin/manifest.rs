@@ -28,6 +28,23 @@ pub(crate) fn findings(
             )]
         }
         (Some(Ok(_)), Described::Agent(_)) => Vec::new(),
+        (Some(Ok(manifest)), Described::Trigger(_)) => {
+            let Wants {
+                hosts,
+                folders: _,
+                buckets,
+                secrets,
+            } = &manifest.wants;
+            let is_fit = hosts.is_empty() && buckets.is_empty() && secrets.is_empty();
+            unfit(
+                is_fit,
+                "a trigger has use for folders alone, in which the host looks for it",
+            )
+        }
+        (Some(Ok(manifest)), Described::Connector(_)) => {
+            let is_fit = manifest.wants.folders.is_empty() && manifest.wants.buckets.is_empty();
+            unfit(is_fit, "a connector has use for hosts and secrets alone")
+        }
         (Some(Ok(manifest)), Described::Tools(tools)) => {
             let declared: Vec<&str> = tools
                 .iter()
@@ -37,6 +54,15 @@ pub(crate) fn findings(
             undeclared(&manifest.wants, &declared)
         }
     }
+}
+
+/// Returns the finding on wants that a component has no use for.
+fn unfit(is_fit: bool, why: &str) -> Vec<Finding> {
+    let finding = || {
+        let what = format!("it wants grants of other kinds: {why}");
+        Finding::warning(MANIFEST, what, "take those wants out")
+    };
+    (!is_fit).then(finding).into_iter().collect()
 }
 
 /// Returns the wants that no tool declares a capability for.

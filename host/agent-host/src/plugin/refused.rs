@@ -2,6 +2,7 @@
 
 use super::finding::Finding;
 use runtime::{IMPORTS, LoadError};
+use std::collections::BTreeSet;
 use std::error::Error;
 
 /// The package of the interface with plugins.
@@ -14,21 +15,26 @@ pub(crate) const DESCRIBE: &str = "describe";
 const BUILD_AGAINST: &str =
     "build it against the WIT files of this host, which `agent-host new` writes into `wit/`";
 
-/// Returns the version of the interface with plugins that this host has.
+/// Returns the present version of the interface with plugins, for which new ones are built.
 pub(crate) fn wit_version() -> &'static str {
-    IMPORTS
-        .iter()
-        .find(|(name, _)| name.starts_with(PACKAGE))
-        .map_or("", |(_, version)| version)
+    wit_versions().next().unwrap_or_default()
 }
 
-/// Returns another version of the interface with plugins that is among these names.
+/// The versions of the interface with plugins that this host has, the present one first. Some come
+/// more than once.
+fn wit_versions() -> impl Iterator<Item = &'static str> {
+    let ours = IMPORTS.iter().filter(|(name, _)| name.starts_with(PACKAGE));
+    ours.map(|(_, version)| *version)
+}
+
+/// Returns a version of the interface with plugins that is among these names and that this host
+/// does not have.
 fn other_version(names: &[String]) -> Option<&str> {
     let mut versions = names.iter().filter_map(|name| {
         let (_, version) = name.strip_prefix(PACKAGE)?.split_once('@')?;
         Some(version)
     });
-    versions.find(|version| *version != wit_version())
+    versions.find(|version| !wit_versions().any(|own| own == *version))
 }
 
 /// Returns the finding of a component that was not loaded.
@@ -70,14 +76,15 @@ pub(crate) fn finding(refused: &LoadError) -> Finding {
         | LoadError::CompileTimedOut { .. }
         | LoadError::CompilerEnded { .. }
         | LoadError::Incompatible(_)
-        | LoadError::TwoWorlds
+        | LoadError::SeveralWorlds { .. }
         | LoadError::Busy
         | LoadError::Faulted { .. } => said(refused),
     }
 }
 
 fn of_other_version(version: &str) -> Finding {
-    let own = wit_version();
+    let own: BTreeSet<&str> = wit_versions().collect();
+    let own = own.into_iter().collect::<Vec<_>>().join(" and ");
     Finding::error(
         COMPONENT,
         format!("it is built for WIT {version} of `agent-host:plugin`, and this host has {own}"),
@@ -93,9 +100,10 @@ fn without_world(exports: &[String]) -> Finding {
     };
     Finding::error(
         COMPONENT,
-        format!("it exports {exported}, and is neither an agent nor a component of tools"),
+        format!("it exports {exported}, and no plugin that a host runs"),
         format!(
-            "build it for the world `agent-plugin` or `tool-plugin` of WIT {}",
+            "build it for the world `agent-plugin`, `tool-plugin`, `trigger-plugin` or \
+             `connector-plugin` of WIT {}",
             wit_version()
         ),
     )
@@ -132,15 +140,16 @@ mod tests {
     #[test]
     fn a_component_of_another_version_is_told_which_this_host_has() {
         let imports = LoadError::UnknownImports {
-            names: names(&["wasi:io/poll@0.2.0", "agent-host:plugin/turn@0.2.0"]),
+            names: names(&["wasi:io/poll@0.2.0", "agent-host:plugin/turn@0.3.0"]),
         };
         let exports = LoadError::NoWorld {
-            exports: names(&["agent-host:plugin/agent@0.2.0"]),
+            exports: names(&["agent-host:plugin/agent@0.3.0"]),
         };
         for refused in [imports, exports] {
             let line = finding(&refused).line();
             assert!(
-                line.contains("built for WIT 0.2.0") && line.contains("this host has 0.1.0"),
+                line.contains("built for WIT 0.3.0")
+                    && line.contains("this host has 0.1.0 and 0.2.0"),
                 "{line}"
             );
         }

@@ -16,7 +16,7 @@ impl Reloading {
     ) -> Result<Vec<Entry>, Refused> {
         let before = self.host.broker.catalogue();
         let mut entries = Vec::new();
-        for (name, config) in guests::wanted(next) {
+        for (name, config) in guests::served(next) {
             let kept = before
                 .entry(&name)
                 .and_then(|present| kept(present, next, &config));
@@ -53,7 +53,7 @@ impl Reloading {
             return Ok(other);
         }
         let before = self.host.broker.catalogue();
-        for (name, config) in guests::wanted(next) {
+        for (name, config) in guests::served(next) {
             let held = before
                 .entry(&name)
                 .filter(|present| kept(present, next, &config).is_some())
@@ -71,7 +71,7 @@ impl Reloading {
 
     /// Returns whether a component is served from the file that is configured for it.
     fn has_path_of(&self, name: &str, config: &ComponentConfig) -> bool {
-        let served = guests::wanted(&self.host.loaded);
+        let served = guests::served(&self.host.loaded);
         served.get(name).map(|served| &served.path) == Some(&config.path)
     }
 }

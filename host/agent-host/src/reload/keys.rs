@@ -6,13 +6,15 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 
 /// The keys that are read again, as tables of the file.
-const READ_AGAIN: [&str; 15] = [
+const READ_AGAIN: [&str; 18] = [
     "agentTools",
     "agents",
     "components",
+    "connectors",
     "defaultModel",
     "defaultSystemPrompt",
     "delegation",
+    "hooks",
     "limits",
     "models",
     "pathRules",
@@ -22,6 +24,7 @@ const READ_AGAIN: [&str; 15] = [
     "retry",
     "roles",
     "skills",
+    "triggers",
 ];
 
 /// The limits that are read at a start only: by them something is made that lasts as long as the
@@ -51,6 +54,9 @@ pub(super) fn beside_the_rest(read: Config, served: Config) -> Config {
         limits,
         delegation,
         queue,
+        triggers,
+        hooks,
+        connectors,
         path_rules,
         roles,
         skills,
@@ -82,6 +88,9 @@ pub(super) fn beside_the_rest(read: Config, served: Config) -> Config {
         limits,
         delegation,
         queue,
+        triggers,
+        hooks,
+        connectors,
         path_rules,
         roles,
         skills,
@@ -137,8 +146,9 @@ mod tests {
     fn keys_that_need_a_restart_are_named_and_those_that_are_read_again_are_not() {
         let before = json!(Config::default());
         for key in READ_AGAIN {
+            // One that is not there is not written.
             assert!(
-                before.get(key).is_some(),
+                before.get(key).is_some() || key == "hooks",
                 "{key} is a key of the configuration"
             );
         }
@@ -154,6 +164,8 @@ mod tests {
         after["limits"]["instancesMax"] = json!(3);
         after["components"] = json!({ "c": {} });
         after["agents"] = json!([{}]);
+        after["hooks"] = json!({});
+        after["triggers"] = json!({ "t": {} });
         assert_eq!(
             read_at_a_start(&before, &after),
             [
@@ -177,6 +189,9 @@ mod tests {
             "limits": { "hopsMax": 3, "instancesMax": 3 },
             "roles": { "memory": "m" },
             "requirePins": true,
+            "triggers": { "t": { "heartbeat": {}, "target": { "agent": "a" } } },
+            "hooks": { "token": "hook", "user": "ada", "agent": "a" },
+            "connectors": { "c": { "component": "telegram", "agent": "a" } },
             "server": { "listen": "127.0.0.1:1" },
         }))
         .unwrap();
@@ -190,6 +205,9 @@ mod tests {
             "/defaultModel",
             "/limits/hopsMax",
             "/roles",
+            "/triggers/t",
+            "/hooks",
+            "/connectors/c",
         ] {
             assert_eq!(of(&next, key), of(&read, key), "{key}");
             assert_ne!(of(&next, key), of(&served, key), "{key}");

@@ -2,12 +2,12 @@
 
 use crate::failure::{Exit, Failure};
 use anyhow::anyhow;
-use domain::definition::DefinitionId;
 use std::time::Duration;
 
-/// The time for which a changed file stays what it is before it takes served agents away, or is the
-/// beginning of what was served. It may have been cut while it was written: turns that end because
-/// of that do not come back, and an agent without its last lists may do more.
+/// The time for which a changed file stays what it is before it takes served agents, triggers or
+/// connectors away, or is the beginning of what was served. It may have been cut while it was
+/// written: turns that end because of that do not come back, and an agent without its last lists
+/// may do more.
 const AGENTS_STAY_FOR: Duration = Duration::from_secs(2);
 
 /// A refusal of a configuration as a whole.
@@ -80,9 +80,9 @@ impl Refused {
         }
     }
 
-    /// Puts a changed file off that takes an agent away.
-    pub(super) fn until_it_stayed(gone: &DefinitionId) -> Self {
-        Self::put_off(anyhow!("the agent `{}` would go", gone.0))
+    /// Puts a changed file off that takes away what this names.
+    pub(super) fn until_it_stayed(gone: &str) -> Self {
+        Self::put_off(anyhow!("{gone} would go"))
     }
 
     /// Puts a changed file off that is the beginning of what was served.

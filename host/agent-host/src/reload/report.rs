@@ -1,7 +1,7 @@
 //! The differences between what was served and what is served now, with what the grant covers.
 
 use crate::command::{Change, changes, review};
-use crate::config::ComponentConfig;
+use crate::config::{ComponentConfig, Config};
 use broker::{Catalogue, Entry};
 use domain::definition::Definition;
 use domain::digest::Digest;
@@ -84,7 +84,7 @@ pub(super) fn component(
         "imports": imports.document(),
         "asked": asked.document(),
         "tools": tools.document(),
-        "described": tools.agent,
+        "described": tools.itself,
         "grant": grant,
         "review": review.document,
     });
@@ -138,12 +138,58 @@ pub(super) fn agents(before: &Catalogue, after: &Catalogue) -> Vec<Report> {
             .map(|definition| (definition.agent_id.0.clone(), written(definition)))
             .collect()
     };
-    let before = by_id(before);
-    let after = by_id(after);
-    let all: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
-    all.into_iter()
-        .filter_map(|id| {
-            let line = match (before.get(id), after.get(id)) {
+    let kind = Kind {
+        name: "agent",
+        when_gone: "its turns end now",
+    };
+    kind.reports(&by_id(before), &by_id(after))
+}
+
+/// Reports the triggers and connectors that differ, with the keys of their definitions.
+pub(super) fn edge(before: &Config, after: &Config) -> Vec<Report> {
+    let triggers = |config: &Config| -> BTreeMap<String, Value> {
+        let triggers = config.all_triggers().into_iter();
+        triggers
+            .map(|(name, spec)| (name.to_string(), json!(spec)))
+            .collect()
+    };
+    let connectors = |config: &Config| -> BTreeMap<String, Value> {
+        let connectors = config.all_connectors().into_iter();
+        connectors
+            .map(|(name, spec)| (name.to_string(), json!(spec)))
+            .collect()
+    };
+    let trigger = Kind {
+        name: "trigger",
+        when_gone: "it is fired no more",
+    };
+    let connector = Kind {
+        name: "connector",
+        when_gone: "nothing comes in and nothing goes out",
+    };
+    let mut reports = trigger.reports(&triggers(before), &triggers(after));
+    reports.extend(connector.reports(&connectors(before), &connectors(after)));
+    reports
+}
+
+/// A kind of what a configuration defines by name.
+struct Kind {
+    name: &'static str,
+    /// The consequence when one is gone.
+    when_gone: &'static str,
+}
+
+impl Kind {
+    /// Reports those that differ, by their names.
+    fn reports(
+        &self,
+        before: &BTreeMap<String, Value>,
+        after: &BTreeMap<String, Value>,
+    ) -> Vec<Report> {
+        let all: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
+        let kind = self.name;
+        let reports = all.into_iter().filter_map(|name| {
+            let line = match (before.get(name), after.get(name)) {
                 (Some(before), Some(after)) => {
                     let changed: BTreeSet<String> =
                         changes(before, after).iter().map(key_of).collect();
@@ -151,20 +197,24 @@ pub(super) fn agents(before: &Catalogue, after: &Catalogue) -> Vec<Report> {
                         return None;
                     }
                     let changed: Vec<String> = changed.into_iter().collect();
-                    format!("agent {id}: changed {}", changed.join(", "))
+                    format!("{kind} {name}: changed {}", changed.join(", "))
                 }
-                (None, _) => format!("agent {id}: new"),
-                (Some(_), None) => format!("agent {id}: gone; its turns end now"),
+                (None, _) => format!("{kind} {name}: new"),
+                (Some(_), None) => format!("{kind} {name}: gone; {}", self.when_gone),
             };
+            let mut document = json!({
+                "event": kind, "before": before.get(name), "after": after.get(name),
+            });
+            if let Some(fields) = document.as_object_mut() {
+                fields.insert(kind.to_owned(), name.as_str().into());
+            }
             Some(Report {
-                document: json!({
-                    "event": "agent", "agent": id,
-                    "before": before.get(id), "after": after.get(id),
-                }),
+                document,
                 lines: vec![line],
             })
-        })
-        .collect()
+        });
+        reports.collect()
+    }
 }
 
 fn written(definition: &std::sync::Arc<Definition>) -> Value {
@@ -185,7 +235,7 @@ fn imports_of(entry: &Entry) -> BTreeSet<String> {
 fn tools_of(entry: &Entry) -> &[ToolDefinition] {
     match entry.component.describes() {
         Described::Tools(tools) => tools,
-        Described::Agent(_) => &[],
+        Described::Agent(_) | Described::Trigger(_) | Described::Connector(_) => &[],
     }
 }
 
@@ -197,14 +247,16 @@ fn asked_by(entry: &Entry) -> BTreeSet<String> {
         .collect()
 }
 
-/// The differences between the tools of a component, or of what an agent says of itself.
+/// The differences between the tools of a component, or of what another one says of itself.
 #[derive(Default)]
 struct Tools {
     names: Names,
     /// The differences between the two definitions of a tool.
     changed: BTreeMap<String, Vec<Change>>,
-    /// The differences between the two descriptions of an agent.
-    agent: Vec<Change>,
+    /// The differences between the two descriptions of an agent, a trigger or a connector.
+    itself: Vec<Change>,
+    /// The kind of the component.
+    kind: &'static str,
 }
 
 impl Tools {
@@ -223,9 +275,15 @@ impl Tools {
         Self {
             names: Names::between(&names(&old), &names(&new)),
             changed: changed.collect(),
-            agent: match before {
-                Some(before) => agent_changes(before, after),
+            itself: match before {
+                Some(before) => own_changes(before, after),
                 None => Vec::new(),
+            },
+            kind: match after.component.describes() {
+                Described::Agent(_) => "agent",
+                Described::Tools(_) => "tools",
+                Described::Trigger(_) => "trigger",
+                Described::Connector(_) => "connector",
             },
         }
     }
@@ -244,15 +302,21 @@ impl Tools {
             let changes = changes.iter();
             lines.extend(changes.map(|change| format!("  ~ tool     {name}: {}", change.line())));
         }
-        let agent = self.agent.iter();
-        lines.extend(agent.map(|change| format!("  ~ agent    {}", change.line())));
+        let changes = self.itself.iter();
+        lines.extend(changes.map(|change| format!("  ~ {:<8} {}", self.kind, change.line())));
         lines
     }
 }
 
-fn agent_changes(before: &Entry, after: &Entry) -> Vec<Change> {
+fn own_changes(before: &Entry, after: &Entry) -> Vec<Change> {
     match (before.component.describes(), after.component.describes()) {
         (Described::Agent(before), Described::Agent(after)) => {
+            changes(&json!(before), &json!(after))
+        }
+        (Described::Trigger(before), Described::Trigger(after)) => {
+            changes(&json!(before), &json!(after))
+        }
+        (Described::Connector(before), Described::Connector(after)) => {
             changes(&json!(before), &json!(after))
         }
         _ => Vec::new(),
@@ -261,7 +325,8 @@ fn agent_changes(before: &Entry, after: &Entry) -> Vec<Change> {
 
 #[cfg(test)]
 mod tests {
-    use super::Names;
+    use super::{Names, edge};
+    use crate::config::Config;
     use serde_json::json;
     use std::collections::BTreeSet;
 
@@ -285,5 +350,43 @@ mod tests {
             ]
         );
         assert_eq!(Names::between(&after, &after), Names::default());
+    }
+
+    #[test]
+    fn triggers_and_connectors_that_changed_are_told_with_their_keys() {
+        let config = |triggers: serde_json::Value| -> Config {
+            let connectors = json!({ "c": { "component": "telegram", "agent": "a" } });
+            let config = json!({ "triggers": triggers, "connectors": connectors });
+            serde_json::from_value(config).unwrap()
+        };
+        let beat = json!({ "heartbeat": {}, "target": { "agent": "a" } });
+        let other =
+            json!({ "heartbeat": { "every": "1h" }, "message": "x", "target": { "agent": "a" } });
+        let before = config(json!({ "old": beat, "t": beat, "same": beat }));
+        let after = config(json!({ "new": beat, "t": other, "same": beat }));
+        let reports = edge(&before, &after);
+        let lines: Vec<&str> = reports
+            .iter()
+            .flat_map(|report| &report.lines)
+            .map(String::as_str)
+            .collect();
+        assert_eq!(
+            lines,
+            [
+                "trigger new: new",
+                "trigger old: gone; it is fired no more",
+                "trigger t: changed heartbeat, message",
+            ]
+        );
+        assert_eq!(reports[0].document["trigger"], "new");
+        let told: Vec<String> = edge(&after, &Config::default())
+            .into_iter()
+            .flat_map(|report| report.lines)
+            .filter(|line| line.starts_with("connector"))
+            .collect();
+        assert_eq!(
+            told,
+            ["connector c: gone; nothing comes in and nothing goes out"]
+        );
     }
 }

@@ -1,7 +1,7 @@
 //! Telling what was read again: in the log, or on the terminal of an author of plugins.
 
 use super::{Host, Reloading, report};
-use crate::config::{Finding, Severity};
+use crate::config::{Config, Finding, Severity};
 use crate::failure::Failure;
 use crate::guests;
 use crate::serve::warnings;
@@ -58,7 +58,7 @@ impl Reloading {
     }
 
     /// Tells what is served by now and was not before.
-    pub(super) fn report(&mut self, before: &Catalogue) {
+    pub(super) fn report(&mut self, before: &Catalogue, replaced: &Config) {
         let after = self.host.broker.catalogue();
         if !self.is_for_author {
             self.log(&after);
@@ -86,6 +86,7 @@ impl Reloading {
             .filter(|entry| after.entry(&entry.name).is_none());
         reports.extend(gone.map(|entry| report::removed(&entry.name)));
         reports.extend(report::agents(before, &after));
+        reports.extend(report::edge(replaced, &loaded.config));
         for report in reports {
             terminal.result(&report.document, || report.lines);
         }

@@ -26,10 +26,13 @@ pub(super) fn announce(
         .entries()
         .map(|entry| entry.name.as_str())
         .collect();
+    let triggers = names(loaded.config.all_triggers().keys());
+    let connectors = names(loaded.config.connectors.keys());
     let scripted: Vec<&str> = loaded.config.scripted().collect();
     let document = json!({
         "ready": true, "address": format!("http://{address}"), "config": loaded.file, "data_dir": loaded.data_dir(), "token_file": token_file,
-        "agents": agents, "components": components, "scripted_providers": scripted, "overlaid": loaded.overlaid,
+        "agents": agents, "components": components, "triggers": triggers, "connectors": connectors,
+        "scripted_providers": scripted, "overlaid": loaded.overlaid,
     });
     terminal.result(&document, || {
         let mut lines = vec![
@@ -43,6 +46,11 @@ pub(super) fn announce(
             format!("  agents      {}", agents.join(", ")),
             format!("  components  {}", components.join(", ")),
         ];
+        for (what, names) in [("triggers  ", &triggers), ("connectors", &connectors)] {
+            if !names.is_empty() {
+                lines.push(format!("  {what}  {}", names.join(", ")));
+            }
+        }
         if !loaded.overlaid.is_empty() {
             lines.push(format!("  overlaid    {}", loaded.overlaid.join(", ")));
         }
@@ -56,6 +64,10 @@ pub(super) fn announce(
         ));
     }
     show_findings(loaded, &catalogue, terminal);
+}
+
+fn names<'a, N: ToString + 'a>(names: impl Iterator<Item = &'a N>) -> Vec<String> {
+    names.map(ToString::to_string).collect()
 }
 
 /// Prints what an operator should look at in the configuration of a host that serves.

@@ -16,7 +16,7 @@ use crate::serve::{Reach, command_runtime};
 use crate::terminal::Terminal;
 use broker::Entry;
 use domain::authority::{self, CapabilityStatus, Reviewed};
-use domain::grant::{DirectoryGrant, capability};
+use domain::grant::{Grant, capability};
 use finding::{Tally, faults, undeclared};
 use pin::{Admissions, Pin};
 use recorded::Refusals;
@@ -27,10 +27,20 @@ use serde_json::{Value, json};
 const NEVER_OPEN: [&str; 1] = ["wasi:sockets/"];
 /// Stands for the capabilities of all buckets.
 const BUCKETS: &str = "<bucket>.*";
+/// The interface through which requests go out.
+const REQUESTS: &str = "wasi:http/outgoing-handler";
+/// Capabilities that are about folders.
+const FILES: [&str; 2] = [capability::FILES_READ, capability::FILES_WRITE];
+/// Capabilities that the calls of connectors use when they are granted.
+const USED_BY_CONNECTORS: [&str; 3] = [
+    capability::NET_HTTP,
+    capability::SECRETS_USE,
+    capability::ENV_READ,
+];
 /// Interfaces, and the capabilities that open them.
 const OPENED_BY: [(&str, &str); 4] = [
     ("wasi:filesystem/", "files.*"),
-    ("wasi:http/outgoing-handler", capability::NET_HTTP),
+    (REQUESTS, capability::NET_HTTP),
     ("wasi:cli/environment", capability::ENV_READ),
     ("wasi:keyvalue/", BUCKETS),
 ];
@@ -93,7 +103,7 @@ pub(super) async fn run(
                     &imports,
                     loaded.is_toml(),
                 ))
-                .chain(places(&entry.grant.directories))
+                .chain(places(&entry))
                 .chain(faults.iter().map(|fault| format!("  error    {fault}")))
                 .chain(warnings.iter().map(|it| format!("  warning  {it}")))
                 .chain(recorded.iter().map(|line| format!("  recorded {line}")))
@@ -113,10 +123,12 @@ fn manifest_fields(entry: &Entry) -> [(String, Value); 2] {
     ]
 }
 
-/// Returns the line that says where the component sees its folders; none without folders.
-fn places(folders: &[DirectoryGrant]) -> Option<String> {
-    let places: Vec<&str> = folders.iter().map(|folder| folder.at.as_str()).collect();
-    (!places.is_empty()).then(|| {
+/// Returns the line that says where the tools of a component see its folders; none without folders.
+fn places(entry: &Entry) -> Option<String> {
+    let folders = entry.grant.directories.iter();
+    let places: Vec<&str> = folders.map(|folder| folder.at.as_str()).collect();
+    let has_tools = matches!(entry.component.describes(), Described::Tools(_));
+    (has_tools && !places.is_empty()).then(|| {
         format!(
             "  folders  its tools find them at {}, and no file elsewhere",
             places.join(", ")
@@ -144,7 +156,7 @@ pub(crate) fn review(entry: &Entry, config: &ComponentConfig, is_toml: bool) -> 
     }
 }
 
-/// Returns whether a tool of a component declares a capability. An agent component has no tools, so
+/// Returns whether a tool of a component declares a capability. Other components have no tools, so
 /// nothing is missed there.
 fn declares(entry: &Entry, capability: &str) -> bool {
     let Described::Tools(tools) = entry.component.describes() else {
@@ -158,26 +170,53 @@ fn declares(entry: &Entry, capability: &str) -> bool {
 }
 
 /// Returns the standing of each capability. An agent component asks for models and agents by its
-/// nature.
+/// nature, and a connector for requests.
 fn standings(entry: &Entry) -> Vec<Reviewed> {
+    let grant = &entry.grant;
     match entry.component.describes() {
-        Described::Tools(tools) => authority::review(tools, &entry.grant),
-        Described::Agent(_) => {
-            let of = |capability: &str, granted: bool| Reviewed {
-                capability: capability.to_owned(),
-                standing: if granted {
-                    CapabilityStatus::Granted
-                } else {
-                    CapabilityStatus::Refused
-                },
-                tools: Vec::new(),
-            };
-            vec![
-                of(MODELS, !entry.grant.models.is_empty()),
-                of(AGENTS, !entry.grant.agents.is_empty()),
-            ]
+        Described::Tools(tools) => authority::review(tools, grant),
+        Described::Agent(_) => vec![
+            by_nature(MODELS, !grant.models.is_empty()),
+            by_nature(AGENTS, !grant.agents.is_empty()),
+        ],
+        Described::Trigger(_) => of_trigger(grant),
+        Described::Connector(_) => of_connector(grant, entry.component.imports()),
+    }
+}
+
+fn by_nature(capability: &str, is_granted: bool) -> Reviewed {
+    Reviewed {
+        capability: capability.to_owned(),
+        standing: if is_granted {
+            CapabilityStatus::Granted
+        } else {
+            CapabilityStatus::Refused
+        },
+        tools: Vec::new(),
+    }
+}
+
+/// Returns the standing of what a trigger is granted. It reaches nothing itself; in its folders the
+/// host looks for what it is to hear of.
+fn of_trigger(grant: &Grant) -> Vec<Reviewed> {
+    let all = authority::review(&[], grant).into_iter();
+    let of_host = |it: &Reviewed| FILES.contains(&it.capability.as_str());
+    all.filter(|it| !of_host(it)).collect()
+}
+
+/// Returns the standing of what a connector is granted, and that of requests if it can send any.
+fn of_connector(grant: &Grant, imports: &[String]) -> Vec<Reviewed> {
+    let mut standings = authority::review(&[], grant);
+    for reviewed in &mut standings {
+        if USED_BY_CONNECTORS.contains(&reviewed.capability.as_str()) {
+            reviewed.standing = CapabilityStatus::Granted;
         }
     }
+    let sends = imports.iter().any(|import| import.starts_with(REQUESTS));
+    if sends && grant.network.is_empty() {
+        standings.push(by_nature(capability::NET_HTTP, false));
+    }
+    standings
 }
 
 /// Returns the lines that grant what the manifest wants and what is refused.
@@ -238,7 +277,7 @@ fn standing(reviewed: &Reviewed) -> String {
     match standing {
         CapabilityStatus::Granted => format!("  granted  {capability:<16} {asked_by}"),
         CapabilityStatus::Unused => format!(
-            "  unused   {capability:<16} granted, and no tool asks for it: take it out of the grant"
+            "  unused   {capability:<16} granted, and nothing asks for it: take it out of the grant"
         ),
         CapabilityStatus::Refused if !is_missing(reviewed) => {
             format!("  not granted: {capability} (needed only if it hands work to others)")
@@ -303,13 +342,13 @@ fn imports_of(entry: &Entry) -> Vec<Import> {
     let all = imports(entry.component.imports(), &|it: &str| declares(entry, it));
     match entry.component.describes() {
         Described::Tools(_) => all,
-        Described::Agent(_) => of_agent(all),
+        Described::Agent(_) | Described::Trigger(_) | Described::Connector(_) => never_open(all),
     }
 }
 
-/// Leaves out what is open to tools that ask for it: an agent component has none, and what
-/// languages bring with them imports it all the same.
-fn of_agent(imports: Vec<Import>) -> Vec<Import> {
+/// Leaves out what is open to tools that ask for it: other components have none, and what languages
+/// bring with them imports it all the same.
+fn never_open(imports: Vec<Import>) -> Vec<Import> {
     let closed = imports.into_iter();
     closed.filter(|it| it.opened_by.is_none()).collect()
 }

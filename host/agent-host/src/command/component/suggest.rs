@@ -48,12 +48,12 @@ pub(super) async fn run(
     let trial = Trial::new(loaded, &what.component, &config, what.network).await?;
     let name = trial.entry().name.as_str();
     let Described::Tools(tools) = trial.entry().component.describes() else {
-        let advice = "an agent component needs `models` and `agents`; see `component check`";
-        return Err(Failure::new(
-            Exit::Usage,
-            anyhow!("`{name}` is an agent and has no calls"),
-        )
-        .advise(advice));
+        let kind = trial.entry().component.describes().kind();
+        let advice = "`component check` says what it needs";
+        return Err(
+            Failure::new(Exit::Usage, anyhow!("`{name}` is {kind} and has no calls"))
+                .advise(advice),
+        );
     };
     let places = config.directories.iter().map(|folder| folder.at.clone());
     let mut needs = Needs::with_folders_at(places);

@@ -272,7 +272,7 @@ fn secrets(wanted: &[WantedSecret], granted: &[SecretGrant]) -> Vec<SecretGrant>
             SecretSlot::Header(name) => {
                 grant.host == want.host && name.eq_ignore_ascii_case(&want.header)
             }
-            SecretSlot::Query(_) => false,
+            SecretSlot::Query(_) | SecretSlot::Path(_) => false,
         };
         if !all.iter().any(is_there) {
             all.push(SecretGrant {

@@ -2,10 +2,10 @@
 
 use super::report::{Finding, Grade};
 use crate::client;
-use crate::config::Loaded;
+use crate::config::{Loaded, unfit};
 use crate::fields::text;
 use crate::models::gateway;
-use crate::serve::load_catalogue;
+use crate::serve::{load_catalogue, refuse_errors};
 use domain::digest::Salt;
 use domain::message::{Message, Part, Role};
 use domain::model::Prompt;
@@ -73,7 +73,7 @@ async fn version_at(address: SocketAddr) -> Option<String> {
     (!version.is_empty()).then(|| version.to_owned())
 }
 
-/// Checks that every component loads.
+/// Checks that every component loads, and that those of triggers and connectors are some.
 pub(super) async fn components(loaded: &Loaded) -> Finding {
     let name = "components";
     // Compiled code is neither left in the data folder, where it would be another user's than the
@@ -87,8 +87,13 @@ pub(super) async fn components(loaded: &Loaded) -> Finding {
     };
     let mut loaded = loaded.clone();
     loaded.data = Some(scratch.path().to_owned());
-    match load_catalogue(&loaded).await {
-        Ok(catalogue) => {
+    let catalogue = match load_catalogue(&loaded).await {
+        Ok(catalogue) => catalogue,
+        Err(failure) => return Finding::of_failure(name, &failure),
+    };
+    // Triggers and connectors whose components are something else keep the host from starting.
+    match refuse_errors(&unfit(&loaded.config, &catalogue).await) {
+        Ok(()) => {
             let names: Vec<&str> = catalogue.entries().map(|it| it.name.as_str()).collect();
             Finding::new(name, Grade::Ok, format!("loaded: {}", names.join(", ")))
         }

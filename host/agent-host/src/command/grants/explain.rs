@@ -22,6 +22,7 @@ use domain::ruling::{Rule, Ruling};
 use domain::skill;
 use domain::talk::{self, Reachable};
 use domain::tool::ToolDefinition;
+use domain::trigger;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -213,6 +214,7 @@ fn offered(catalogue: &Catalogue, tool: &str) -> Result<Offered, Failure> {
     };
     own.extend(memory::definitions(true).into_iter().filter(lists));
     own.extend(panels::definitions());
+    own.extend(trigger::trigger_tools());
     own.push(skill::bash());
     let names: Vec<&str> = catalogue
         .tools()

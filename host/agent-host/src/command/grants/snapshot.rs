@@ -20,7 +20,7 @@ pub(super) async fn configured(loaded: &Loaded) -> Result<Value, Failure> {
         .map(|definition| agent(&json!(wire::definition(definition))))
         .collect::<Vec<_>>();
     let mut components = Map::new();
-    for (name, config) in guests::wanted(loaded) {
+    for (name, config) in guests::served(loaded) {
         let file = guests::locate(loaded, &name, &config)?;
         let code = tokio::fs::read(&file)
             .await

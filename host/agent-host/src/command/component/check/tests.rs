@@ -1,6 +1,6 @@
 //! Lines of the check, for people and for programs.
 
-use super::{Admissions, Pin, document, imports, missing, of_agent, report_lines};
+use super::{Admissions, Pin, document, imports, missing, never_open, report_lines};
 use crate::config::ComponentConfig;
 use domain::authority::{CapabilityStatus, Reviewed};
 use domain::digest::Digest;
@@ -134,7 +134,7 @@ fn what_is_refused_is_told_with_one_line_for_each_key_and_the_same_for_programs(
 #[test]
 fn imports_that_only_tools_can_use_are_not_told_of_an_agent() {
     let all = ["wasi:filesystem/types@0.2.6", "wasi:sockets/tcp@0.2.6"].map(str::to_owned);
-    let told: Vec<String> = of_agent(imports(&all, &|_| true))
+    let told: Vec<String> = never_open(imports(&all, &|_| true))
         .into_iter()
         .map(|import| import.interface)
         .collect();

@@ -236,7 +236,7 @@ fn slots(entry: &Entry, tool: &ToolDefinition) -> Vec<SecretGrant> {
         .iter()
         .filter_map(|grant| match &grant.slot {
             SecretSlot::Header(name) => Some(name.as_str()),
-            SecretSlot::Query(_) => None,
+            SecretSlot::Query(_) | SecretSlot::Path(_) => None,
         });
     let slot = |name: &str| SecretGrant {
         secret: "none".to_owned(),

@@ -8,68 +8,68 @@
 __attribute__((__import_module__("wasi:logging/logging@0.1.0-draft"), __import_name__("log")))
 extern void __wasm_import_wasi_logging_logging_log(int32_t, uint8_t *, size_t, uint8_t *, size_t);
 
-// Imported Functions from `agent-host:plugin/turn@0.1.0`
+// Imported Functions from `agent-host:plugin/turn@0.2.0`
 
-__attribute__((__import_module__("agent-host:plugin/turn@0.1.0"), __import_name__("[method]view.agent-id")))
+__attribute__((__import_module__("agent-host:plugin/turn@0.2.0"), __import_name__("[method]view.agent-id")))
 extern void __wasm_import_agent_host_plugin_turn_method_view_agent_id(int32_t, uint8_t *);
 
-__attribute__((__import_module__("agent-host:plugin/turn@0.1.0"), __import_name__("[method]view.path")))
+__attribute__((__import_module__("agent-host:plugin/turn@0.2.0"), __import_name__("[method]view.path")))
 extern void __wasm_import_agent_host_plugin_turn_method_view_path(int32_t, uint8_t *);
 
-__attribute__((__import_module__("agent-host:plugin/turn@0.1.0"), __import_name__("[method]view.user")))
+__attribute__((__import_module__("agent-host:plugin/turn@0.2.0"), __import_name__("[method]view.user")))
 extern void __wasm_import_agent_host_plugin_turn_method_view_user(int32_t, uint8_t *);
 
-__attribute__((__import_module__("agent-host:plugin/turn@0.1.0"), __import_name__("[method]view.session-type")))
+__attribute__((__import_module__("agent-host:plugin/turn@0.2.0"), __import_name__("[method]view.session-type")))
 extern void __wasm_import_agent_host_plugin_turn_method_view_session_type(int32_t, uint8_t *);
 
-__attribute__((__import_module__("agent-host:plugin/turn@0.1.0"), __import_name__("[method]view.now-ms")))
+__attribute__((__import_module__("agent-host:plugin/turn@0.2.0"), __import_name__("[method]view.now-ms")))
 extern int64_t __wasm_import_agent_host_plugin_turn_method_view_now_ms(int32_t);
 
-__attribute__((__import_module__("agent-host:plugin/turn@0.1.0"), __import_name__("[method]view.left")))
+__attribute__((__import_module__("agent-host:plugin/turn@0.2.0"), __import_name__("[method]view.left")))
 extern void __wasm_import_agent_host_plugin_turn_method_view_left(int32_t, uint8_t *);
 
-__attribute__((__import_module__("agent-host:plugin/turn@0.1.0"), __import_name__("[method]view.settings")))
+__attribute__((__import_module__("agent-host:plugin/turn@0.2.0"), __import_name__("[method]view.settings")))
 extern void __wasm_import_agent_host_plugin_turn_method_view_settings(int32_t, uint8_t *);
 
-__attribute__((__import_module__("agent-host:plugin/turn@0.1.0"), __import_name__("[method]view.preferences")))
+__attribute__((__import_module__("agent-host:plugin/turn@0.2.0"), __import_name__("[method]view.preferences")))
 extern void __wasm_import_agent_host_plugin_turn_method_view_preferences(int32_t, uint8_t *);
 
-__attribute__((__import_module__("agent-host:plugin/turn@0.1.0"), __import_name__("[method]view.shared-preferences")))
+__attribute__((__import_module__("agent-host:plugin/turn@0.2.0"), __import_name__("[method]view.shared-preferences")))
 extern void __wasm_import_agent_host_plugin_turn_method_view_shared_preferences(int32_t, uint8_t *);
 
-__attribute__((__import_module__("agent-host:plugin/turn@0.1.0"), __import_name__("[method]view.session-config")))
+__attribute__((__import_module__("agent-host:plugin/turn@0.2.0"), __import_name__("[method]view.session-config")))
 extern void __wasm_import_agent_host_plugin_turn_method_view_session_config(int32_t, uint8_t *);
 
-__attribute__((__import_module__("agent-host:plugin/turn@0.1.0"), __import_name__("[method]view.history")))
+__attribute__((__import_module__("agent-host:plugin/turn@0.2.0"), __import_name__("[method]view.history")))
 extern void __wasm_import_agent_host_plugin_turn_method_view_history(int32_t, uint8_t *);
 
-__attribute__((__import_module__("agent-host:plugin/turn@0.1.0"), __import_name__("[method]view.session-state")))
+__attribute__((__import_module__("agent-host:plugin/turn@0.2.0"), __import_name__("[method]view.session-state")))
 extern void __wasm_import_agent_host_plugin_turn_method_view_session_state(int32_t, uint8_t *);
 
-__attribute__((__import_module__("agent-host:plugin/turn@0.1.0"), __import_name__("[method]view.head")))
+__attribute__((__import_module__("agent-host:plugin/turn@0.2.0"), __import_name__("[method]view.head")))
 extern void __wasm_import_agent_host_plugin_turn_method_view_head(int32_t, uint8_t *);
 
-__attribute__((__import_module__("agent-host:plugin/turn@0.1.0"), __import_name__("[method]view.message")))
+__attribute__((__import_module__("agent-host:plugin/turn@0.2.0"), __import_name__("[method]view.message")))
 extern void __wasm_import_agent_host_plugin_turn_method_view_message(int32_t, int64_t, uint8_t *);
 
-__attribute__((__import_module__("agent-host:plugin/turn@0.1.0"), __import_name__("[method]view.read-blob")))
+__attribute__((__import_module__("agent-host:plugin/turn@0.2.0"), __import_name__("[method]view.read-blob")))
 extern void __wasm_import_agent_host_plugin_turn_method_view_read_blob(int32_t, uint8_t *, size_t, int64_t, int32_t, uint8_t *);
 
-__attribute__((__import_module__("agent-host:plugin/turn@0.1.0"), __import_name__("[method]view.tool-names")))
+__attribute__((__import_module__("agent-host:plugin/turn@0.2.0"), __import_name__("[method]view.tool-names")))
 extern void __wasm_import_agent_host_plugin_turn_method_view_tool_names(int32_t, uint8_t *);
 
-__attribute__((__import_module__("agent-host:plugin/turn@0.1.0"), __import_name__("[method]view.tool")))
+__attribute__((__import_module__("agent-host:plugin/turn@0.2.0"), __import_name__("[method]view.tool")))
 extern void __wasm_import_agent_host_plugin_turn_method_view_tool(int32_t, uint8_t *, size_t, uint8_t *);
 
-__attribute__((__import_module__("agent-host:plugin/turn@0.1.0"), __import_name__("[method]view.peers")))
+__attribute__((__import_module__("agent-host:plugin/turn@0.2.0"), __import_name__("[method]view.peers")))
 extern void __wasm_import_agent_host_plugin_turn_method_view_peers(int32_t, uint8_t *);
 
-__attribute__((__import_module__("agent-host:plugin/turn@0.1.0"), __import_name__("[method]view.memo")))
+__attribute__((__import_module__("agent-host:plugin/turn@0.2.0"), __import_name__("[method]view.memo")))
 extern void __wasm_import_agent_host_plugin_turn_method_view_memo(int32_t, uint8_t *);
 
-// Exported Functions from `agent-host:plugin/agent@0.1.0`
+// Exported Functions from `agent-host:plugin/agent@0.2.0`
 
-__attribute__((__weak__, __export_name__("cabi_post_agent-host:plugin/agent@0.1.0#describe")))
+__attribute__((__weak__, __export_name__("cabi_post_agent-host:plugin/agent@0.2.0#describe")))
 void __wasm_export_exports_agent_host_plugin_agent_describe_post_return(uint8_t * arg0) {
   if ((*((size_t*) (arg0 + sizeof(void*)))) > 0) {
     free(*((uint8_t **) (arg0 + 0)));
@@ -115,7 +115,7 @@ void __wasm_export_exports_agent_host_plugin_agent_describe_post_return(uint8_t 
   }
 }
 
-__attribute__((__weak__, __export_name__("cabi_post_agent-host:plugin/agent@0.1.0#step")))
+__attribute__((__weak__, __export_name__("cabi_post_agent-host:plugin/agent@0.2.0#step")))
 void __wasm_export_exports_agent_host_plugin_agent_step_post_return(uint8_t * arg0) {
   switch ((int32_t) (int32_t) *((uint8_t*) (arg0 + 0))) {
     case 0: {
@@ -692,7 +692,7 @@ void agent_host_plugin_turn_memo_free(agent_host_plugin_turn_memo_t *ptr) {
   agent_plugin_list_u8_free(&ptr->bytes);
 }
 
-__attribute__((__import_module__("agent-host:plugin/turn@0.1.0"), __import_name__("[resource-drop]view")))
+__attribute__((__import_module__("agent-host:plugin/turn@0.2.0"), __import_name__("[resource-drop]view")))
 extern void __wasm_import_agent_host_plugin_turn_view_drop(int32_t handle);
 
 void agent_host_plugin_turn_view_drop_own(agent_host_plugin_turn_own_view_t handle) {
@@ -1383,7 +1383,7 @@ bool agent_host_plugin_turn_method_view_memo(agent_host_plugin_turn_borrow_view_
   return option.is_some;
 }
 
-__attribute__((__export_name__("agent-host:plugin/agent@0.1.0#describe")))
+__attribute__((__export_name__("agent-host:plugin/agent@0.2.0#describe")))
 uint8_t * __wasm_export_exports_agent_host_plugin_agent_describe(void) {
   exports_agent_host_plugin_agent_description_t ret;
   exports_agent_host_plugin_agent_describe(&ret);
@@ -1403,7 +1403,7 @@ uint8_t * __wasm_export_exports_agent_host_plugin_agent_describe(void) {
   return ptr;
 }
 
-__attribute__((__export_name__("agent-host:plugin/agent@0.1.0#step")))
+__attribute__((__export_name__("agent-host:plugin/agent@0.2.0#step")))
 uint8_t * __wasm_export_exports_agent_host_plugin_agent_step(int32_t arg, uint8_t * arg0, size_t arg1) {
   exports_agent_host_plugin_agent_list_news_t arg4 = (exports_agent_host_plugin_agent_list_news_t) { (exports_agent_host_plugin_agent_news_t*)(arg0), (arg1) };
   exports_agent_host_plugin_agent_step_result_t ret;

@@ -673,7 +673,7 @@ typedef struct {
 // and control characters are escaped. Never fails.
 extern void wasi_logging_logging_log(wasi_logging_logging_level_t level, agent_plugin_string_t *context, agent_plugin_string_t *message);
 
-// Imported Functions from `agent-host:plugin/turn@0.1.0`
+// Imported Functions from `agent-host:plugin/turn@0.2.0`
 // The agent's id, a UUID.
 extern void agent_host_plugin_turn_method_view_agent_id(agent_host_plugin_turn_borrow_view_t self, agent_plugin_string_t *ret);
 // The agent's path.
@@ -722,7 +722,7 @@ extern void agent_host_plugin_turn_method_view_peers(agent_host_plugin_turn_borr
 // What the turn's last step left; none at the first step.
 extern bool agent_host_plugin_turn_method_view_memo(agent_host_plugin_turn_borrow_view_t self, agent_host_plugin_turn_memo_t *ret);
 
-// Exported Functions from `agent-host:plugin/agent@0.1.0`
+// Exported Functions from `agent-host:plugin/agent@0.2.0`
 void exports_agent_host_plugin_agent_describe(exports_agent_host_plugin_agent_description_t *ret);
 void exports_agent_host_plugin_agent_step(exports_agent_host_plugin_agent_borrow_view_t turn, exports_agent_host_plugin_agent_list_news_t *news, exports_agent_host_plugin_agent_step_result_t *ret);
 

@@ -8,14 +8,14 @@
 __attribute__((__import_module__("wasi:logging/logging@0.1.0-draft"), __import_name__("log")))
 extern void __wasm_import_wasi_logging_logging_log(int32_t, uint8_t *, size_t, uint8_t *, size_t);
 
-// Imported Functions from `agent-host:plugin/progress@0.1.0`
+// Imported Functions from `agent-host:plugin/progress@0.2.0`
 
-__attribute__((__import_module__("agent-host:plugin/progress@0.1.0"), __import_name__("note")))
+__attribute__((__import_module__("agent-host:plugin/progress@0.2.0"), __import_name__("note")))
 extern void __wasm_import_agent_host_plugin_progress_note(uint8_t *, size_t);
 
-// Exported Functions from `agent-host:plugin/tools@0.1.0`
+// Exported Functions from `agent-host:plugin/tools@0.2.0`
 
-__attribute__((__weak__, __export_name__("cabi_post_agent-host:plugin/tools@0.1.0#describe")))
+__attribute__((__weak__, __export_name__("cabi_post_agent-host:plugin/tools@0.2.0#describe")))
 void __wasm_export_exports_agent_host_plugin_tools_describe_post_return(uint8_t * arg0) {
   size_t len0 = *((size_t*) (arg0 + sizeof(void*)));
   if (len0 > 0) {
@@ -60,7 +60,7 @@ void __wasm_export_exports_agent_host_plugin_tools_describe_post_return(uint8_t 
   }
 }
 
-__attribute__((__weak__, __export_name__("cabi_post_agent-host:plugin/tools@0.1.0#call")))
+__attribute__((__weak__, __export_name__("cabi_post_agent-host:plugin/tools@0.2.0#call")))
 void __wasm_export_exports_agent_host_plugin_tools_call_post_return(uint8_t * arg0) {
   switch ((int32_t) (int32_t) *((uint8_t*) (arg0 + 0))) {
     case 0: {
@@ -458,7 +458,7 @@ void agent_host_plugin_progress_note(tool_plugin_string_t *message) {
   __wasm_import_agent_host_plugin_progress_note((uint8_t *) (*message).ptr, (*message).len);
 }
 
-__attribute__((__export_name__("agent-host:plugin/tools@0.1.0#describe")))
+__attribute__((__export_name__("agent-host:plugin/tools@0.2.0#describe")))
 uint8_t * __wasm_export_exports_agent_host_plugin_tools_describe(void) {
   exports_agent_host_plugin_tools_list_tool_definition_t ret;
   exports_agent_host_plugin_tools_describe(&ret);
@@ -468,7 +468,7 @@ uint8_t * __wasm_export_exports_agent_host_plugin_tools_describe(void) {
   return ptr;
 }
 
-__attribute__((__export_name__("agent-host:plugin/tools@0.1.0#call")))
+__attribute__((__export_name__("agent-host:plugin/tools@0.2.0#call")))
 uint8_t * __wasm_export_exports_agent_host_plugin_tools_call(uint8_t * arg) {
   tool_plugin_option_list_u8_t option;
   switch ((int32_t) *((uint8_t*) (arg + (11*sizeof(void*))))) {

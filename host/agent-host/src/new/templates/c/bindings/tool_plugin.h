@@ -306,11 +306,11 @@ typedef struct {
 // and control characters are escaped. Never fails.
 extern void wasi_logging_logging_log(wasi_logging_logging_level_t level, tool_plugin_string_t *context, tool_plugin_string_t *message);
 
-// Imported Functions from `agent-host:plugin/progress@0.1.0`
+// Imported Functions from `agent-host:plugin/progress@0.2.0`
 // Shown beside the running call to whoever watches, and never stored. At most 1 KiB, ten a second; more is dropped.
 extern void agent_host_plugin_progress_note(tool_plugin_string_t *message);
 
-// Exported Functions from `agent-host:plugin/tools@0.1.0`
+// Exported Functions from `agent-host:plugin/tools@0.2.0`
 void exports_agent_host_plugin_tools_describe(exports_agent_host_plugin_tools_list_tool_definition_t *ret);
 bool exports_agent_host_plugin_tools_call(exports_agent_host_plugin_tools_call_context_t *context, tool_plugin_string_t *name, exports_agent_host_plugin_tools_json_t *arguments, exports_agent_host_plugin_tools_progress_t *ret, exports_agent_host_plugin_tools_tool_error_t *err);
 

@@ -1,0 +1,101 @@
+//! The commands about connectors and connector keys.
+
+use clap::Subcommand;
+
+/// Commands about connectors and the keys by which they know users.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Connector {
+    /// Bind a key to a user: what comes from that id at the service belongs to the user
+    #[command(after_help = "Example:\n  agent-host connector bind alice telegram:123456")]
+    Bind {
+        /// The user
+        user: String,
+        /// The key, such as telegram:123456
+        key: String,
+    },
+    /// Unbind a key: it is no longer bound to any user
+    Unbind {
+        /// The user
+        user: String,
+        /// The key, such as telegram:123456
+        key: String,
+    },
+    /// List the connectors: state, last arrival, and what waits to be sent; with a user, the user's
+    /// keys
+    List {
+        /// A user, whose keys are listed instead
+        user: Option<String>,
+    },
+    /// List the pairing codes that senders got and nobody has confirmed
+    Pairings {
+        /// Only of this connector
+        #[arg(long, value_name = "NAME")]
+        connector: Option<String>,
+    },
+    /// Confirm a pairing code: its sender is that user from now on
+    #[command(
+        after_help = "The code says that whoever tells it to you wrote to the connector. \
+                      `connector pairings` shows who that is.\n\nExample:\n  agent-host connector \
+                      pair K7PM3XQ2 alice"
+    )]
+    Pair {
+        /// The code
+        code: String,
+        /// The user that its sender is; you without. For others you need the scope admin
+        user: Option<String>,
+    },
+    /// Decline a pairing code: its sender stays unknown
+    Unpair {
+        /// The code
+        code: String,
+    },
+    /// List the messages that were sent, are to be sent or could not be sent, the newest first
+    #[command(
+        after_help = "`unknown` is a message of which a crash left open whether it was sent; it is \
+                      not sent again unless you requeue it.\n\nExample:\n  agent-host connector \
+                      deliveries telegram --state dead"
+    )]
+    Deliveries {
+        /// The connector
+        connector: String,
+        /// Only in this state: queued, started, failed, delivered, unknown or dead
+        #[arg(long, value_name = "STATE")]
+        state: Option<String>,
+        /// Only those after this place in the list: the page before names it
+        #[arg(long, value_name = "PLACE")]
+        after: Option<u64>,
+        /// Maximum number of messages, 500 at most
+        #[arg(
+            long,
+            short = 'n',
+            default_value_t = 20,
+            value_name = "N",
+            value_parser = clap::value_parser!(u16).range(1..=500)
+        )]
+        limit: u16,
+    },
+    /// Send a dead or unknown message again; one that was unknown may arrive twice
+    Requeue {
+        /// The connector
+        connector: String,
+        /// The delivery's id
+        delivery: String,
+    },
+    /// Send a test message through a connector
+    #[command(
+        after_help = "Examples:\n  agent-host connector test telegram --user alice\n  agent-host \
+                      connector test slack --chat C024BE91L \"Hello from the host\""
+    )]
+    Test {
+        /// The connector
+        connector: String,
+        /// The words; a sentence of the host's own without
+        text: Option<String>,
+        /// The chat, in the service's terms
+        #[arg(long, value_name = "CHAT", required_unless_present = "user")]
+        chat: Option<String>,
+        /// The user, whom the connector knows by a key
+        #[arg(long, value_name = "USER", conflicts_with = "chat")]
+        user: Option<String>,
+    },
+}

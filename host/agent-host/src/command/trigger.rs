@@ -1,0 +1,268 @@
+//! `trigger list`, `trigger show`, `trigger run`, `trigger pause`, `trigger resume`, `trigger
+//! history` and `trigger remove`.
+
+use crate::cli::Trigger;
+use crate::client::{Client, parameters, segment};
+use crate::config::Loaded;
+use crate::failure::Failure;
+use crate::fields::{is_true, list, number, text};
+use crate::terminal::Terminal;
+use serde_json::{Value, json};
+
+/// Stands for what there is not.
+const NOTHING: &str = "-";
+
+/// Runs the command.
+pub(super) async fn run(loaded: &Loaded, what: Trigger, terminal: Terminal) -> Result<(), Failure> {
+    let client = Client::new(loaded)?;
+    let at = |name: &str| format!("/api/triggers/{}", segment(name));
+    match what {
+        Trigger::List { user, kind } => {
+            let filter = parameters([("user", user), ("kind", kind)]);
+            let path = format!("/api/triggers?limit=500{filter}");
+            let triggers = client.get_all(&path, "/triggers").await?;
+            let listed = json!({ "triggers": triggers });
+            terminal.result(&listed, || triggers.iter().map(line).collect());
+            if triggers.is_empty() {
+                terminal.notice("there are no such triggers");
+            }
+        }
+        Trigger::Show { name } => {
+            let trigger = client.get(&at(&name)).await?;
+            terminal.result(&trigger, || trigger_lines(&trigger));
+        }
+        Trigger::Run { name } => {
+            let path = format!("{}/run", at(&name));
+            let accepted = client.post(&path, &json!({})).await?;
+            terminal.result(&accepted, || {
+                let occasion = text(&accepted, "/occasion_id");
+                vec![format!("{name} is run; the occasion is {occasion}")]
+            });
+        }
+        Trigger::Pause { name } => {
+            let path = format!("{}/pause", at(&name));
+            let paused = client.post(&path, &json!({})).await?;
+            terminal.result(&paused, || vec![line(&paused)]);
+        }
+        Trigger::Resume { name } => {
+            let path = format!("{}/resume", at(&name));
+            let resumed = client.post(&path, &json!({})).await?;
+            terminal.result(&resumed, || vec![line(&resumed)]);
+        }
+        Trigger::History { name, after, limit } => {
+            let after = parameters([("after", after.map(|after| after.to_string()))]);
+            let path = format!("{}/history?limit={limit}{after}", at(&name));
+            history(&client.get(&path).await?, terminal);
+        }
+        Trigger::Remove { name } => {
+            let removed = client.delete(&at(&name)).await?;
+            terminal.result(&removed, || vec![format!("{name} is removed")]);
+        }
+    }
+    Ok(())
+}
+
+fn history(page: &Value, terminal: Terminal) {
+    let runs = list(page, "/runs");
+    terminal.result(page, || runs.iter().map(run_line).collect());
+    match page.get("next_after").and_then(Value::as_u64) {
+        Some(next) => terminal.notice(&format!("there are older ones: --after {next} shows them")),
+        None if runs.is_empty() => terminal.notice("it has had no occasion yet"),
+        None => {}
+    }
+    let due = text(page, "/next_due_at");
+    if !due.is_empty() {
+        terminal.notice(&format!("its next occasion is due at {due}"));
+    }
+}
+
+/// The line of a trigger.
+fn line(trigger: &Value) -> String {
+    let head = format!(
+        "{:<20}  {:<9}  {:<8}  next {}  last {}  for {}",
+        text(trigger, "/name"),
+        text(trigger, "/kind"),
+        text(trigger, "/state"),
+        or_nothing(text(trigger, "/next_due_at")),
+        or_nothing(text(trigger, "/last_fired_at")),
+        or_nothing(text(trigger, "/user_id")),
+    );
+    let counts = [("failures", "/failures"), ("waiting", "/waiting")];
+    let counts = counts.map(|(what, pointer)| (what, number(trigger, pointer)));
+    let counts = counts.into_iter().filter(|(_, count)| *count > 0);
+    let counts = counts.map(|(what, count)| format!("{what} {count}"));
+    std::iter::once(head)
+        .chain(counts)
+        .collect::<Vec<_>>()
+        .join("  ")
+}
+
+/// Returns all details of a trigger, a line each, without those that do not apply.
+fn trigger_lines(trigger: &Value) -> Vec<String> {
+    let lines = [
+        ("trigger", "/name"),
+        ("kind", "/kind"),
+        ("state", "/state"),
+        ("paused by", "/pause/kind"),
+        ("user", "/pause/user_id"),
+        ("error", "/pause/error"),
+        ("origin", "/origin"),
+        ("made by", "/made_by_agent_id"),
+        ("for", "/user_id"),
+        ("next due", "/next_due_at"),
+        ("last fired", "/last_fired_at"),
+        ("failures", "/failures"),
+        ("rests until", "/resting_until_at"),
+        ("waiting", "/waiting"),
+        ("defined", "/defined_at"),
+    ];
+    let lines = lines.into_iter().filter_map(|(name, pointer)| {
+        let value = trigger.pointer(pointer).filter(|value| !value.is_null())?;
+        Some(format!("{name:<14}{}", plain(value)))
+    });
+    let spec = trigger.get("spec").and_then(Value::as_object);
+    let spec = spec.into_iter().flatten();
+    let spec = spec.map(|(key, value)| format!("  {key} = {}", plain(value)));
+    lines.chain(spec).collect()
+}
+
+/// The line of an occasion.
+fn run_line(run: &Value) -> String {
+    let occasion = run.get("occasion").cloned().unwrap_or_default();
+    let mut parts = vec![
+        text(run, "/accepted_at").to_owned(),
+        format!("{:<8}", text(run, "/state")),
+        occasion_text(&occasion),
+    ];
+    let by = text(run, "/run_by_user_id");
+    parts.extend((!by.is_empty()).then(|| format!("run by {by}")));
+    parts.extend(list(run, "/messages").iter().map(message_text));
+    let attempts = number(run, "/attempts");
+    parts.extend((attempts > 0).then(|| format!("failed attempts {attempts}")));
+    let stuck = is_true(run, "/stuck");
+    parts.extend(stuck.then(|| "its turn does not come to an end".to_owned()));
+    let error = text(run, "/error");
+    parts.extend((!error.is_empty()).then(|| error.to_owned()));
+    parts.join("  ")
+}
+
+/// Returns what happened, in words.
+fn occasion_text(occasion: &Value) -> String {
+    let of = |pointer: &str| text(occasion, pointer);
+    match of("/kind") {
+        "skipped" => format!(
+            "{} passed over from {} ({})",
+            number(occasion, "/count"),
+            of("/due"),
+            of("/reason")
+        ),
+        "webhook" => format!("webhook {}", of("/delivery_id")),
+        "files" => {
+            let changes = number(occasion, "/changes") + number(occasion, "/more");
+            format!("files {} ({changes} changes)", of("/folder"))
+        }
+        "events" => format!("event {} {}", of("/name"), of("/event_id")),
+        kind => match number(occasion, "/missed") {
+            0 => format!("{kind} {}", of("/due")),
+            missed => format!("{kind} {} ({missed} missed before)", of("/due")),
+        },
+    }
+}
+
+/// Returns what became of a message, in words.
+fn message_text(message: &Value) -> String {
+    match text(message, "/outcome") {
+        "accepted" => format!("-> session {}", text(message, "/session_id")),
+        "refused" => format!("refused: {}", text(message, "/reason")),
+        outcome => format!("message {outcome}"),
+    }
+}
+
+fn or_nothing(text: &str) -> &str {
+    if text.is_empty() { NOTHING } else { text }
+}
+
+/// Returns a value as a line shows it: texts without their quotes.
+fn plain(value: &Value) -> String {
+    value
+        .as_str()
+        .map_or_else(|| value.to_string(), str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{line, run_line, trigger_lines};
+    use serde_json::json;
+
+    #[test]
+    fn a_trigger_is_one_line_with_what_matters_now() {
+        let trigger = json!({
+            "name": "morning", "kind": "schedule", "state": "resting", "failures": 5,
+            "next_due_at": "2026-12-15T08:00:00.000Z", "user_id": "ada", "waiting": 0,
+            "last_fired_at": null,
+        });
+        assert_eq!(
+            line(&trigger),
+            "morning               schedule   resting   next 2026-12-15T08:00:00.000Z  last -  for \
+             ada  failures 5"
+        );
+    }
+
+    #[test]
+    fn a_trigger_is_shown_with_its_definition() {
+        let trigger = json!({
+            "name": "morning", "state": "paused", "pause": { "kind": "user", "user_id": "ada" },
+            "next_due_at": null, "spec": { "message": "Hello.", "schedule": { "every": "1h" } },
+        });
+        assert_eq!(
+            trigger_lines(&trigger),
+            [
+                "trigger       morning",
+                "state         paused",
+                "paused by     user",
+                "user          ada",
+                "  message = Hello.",
+                "  schedule = {\"every\":\"1h\"}",
+            ]
+        );
+    }
+
+    #[test]
+    fn an_occasion_says_what_happened_and_what_became_of_it() {
+        for (run, expected) in [
+            (
+                json!({
+                    "accepted_at": "T", "state": "done", "attempts": 1,
+                    "occasion": { "kind": "clock", "due": "D", "missed": 2 },
+                    "messages": [{ "outcome": "accepted", "session_id": "s" }],
+                }),
+                "T  done      clock D (2 missed before)  -> session s  failed attempts 1",
+            ),
+            (
+                json!({
+                    "accepted_at": "T", "state": "skipped",
+                    "occasion": { "kind": "skipped", "due": "D", "count": 3, "reason": "missed" },
+                }),
+                "T  skipped   3 passed over from D (missed)",
+            ),
+            (
+                json!({
+                    "accepted_at": "T", "state": "rejected", "error": "no",
+                    "occasion": { "kind": "webhook", "delivery_id": "d" },
+                }),
+                "T  rejected  webhook d  no",
+            ),
+            (
+                json!({
+                    "accepted_at": "T", "state": "fired", "run_by_user_id": "ada", "stuck": true,
+                    "occasion": { "kind": "files", "folder": "/in", "changes": 100, "more": 3 },
+                    "messages": [{ "outcome": "waiting" }, { "outcome": "refused", "reason": "r" }],
+                }),
+                "T  fired     files /in (103 changes)  run by ada  message waiting  refused: r  its \
+                 turn does not come to an end",
+            ),
+        ] {
+            assert_eq!(run_line(&run), expected);
+        }
+    }
+}
