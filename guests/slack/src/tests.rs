@@ -1,0 +1,149 @@
+//! The connector against a script in the server's place.
+
+use super::*;
+use agent_host_sdk::Said;
+use agent_host_sdk::harness::{Exchange, serve_http};
+use agent_host_sdk::http::Response;
+use serde_json::json;
+
+fn delivery(body: &str) -> Delivery {
+    Delivery {
+        body: body.as_bytes().to_vec(),
+        ..Delivery::default()
+    }
+}
+
+fn event(event: &Value) -> Delivery {
+    let call = json!({ "type": "event_callback", "event_id": "Ev1", "event": event });
+    delivery(&call.to_string())
+}
+
+#[test]
+fn a_new_apps_challenge_is_answered() {
+    let call = json!({ "type": "url_verification", "challenge": "c123" });
+    let batch = Exchange::of(Slack)
+        .receive(&delivery(&call.to_string()))
+        .unwrap();
+    assert_eq!(batch.answer.as_deref(), Some("c123"));
+    assert!(batch.messages.is_empty());
+}
+
+#[test]
+fn a_mention_in_a_channel_is_answered_in_its_thread() {
+    let mention = event(&json!({
+        "type": "app_mention", "user": "U1", "channel": "C1", "channel_type": "channel",
+        "ts": "1700000000.000100", "text": "<@UBOT> is 1 &lt; 2?",
+    }));
+    let batch = Exchange::of(Slack).receive(&mention).unwrap();
+    let [message] = &batch.messages[..] else {
+        panic!("{batch:?}")
+    };
+    assert_eq!(message.said, Said::Text("is 1 < 2?".to_owned()));
+    assert_eq!(message.chat, "C1/1700000000.000100");
+    assert_eq!(message.group.as_deref(), Some("C1"));
+    assert_eq!(
+        (message.id.as_str(), message.sent_ms),
+        ("Ev1", 1_700_000_000_000)
+    );
+}
+
+#[test]
+fn only_what_is_said_to_the_app_is_read_and_never_a_bot() {
+    let said = |kind: &str, channel_type: &str| {
+        json!({
+            "type": kind, "user": "U1", "channel": "X", "channel_type": channel_type,
+            "ts": "1.0", "text": "hi",
+        })
+    };
+    let mut of_bot = said("message", "im");
+    of_bot["bot_id"] = json!("B1");
+    let mut joined = said("message", "im");
+    joined["subtype"] = json!("channel_join");
+    for (told, all_messages, is_read) in [
+        (said("message", "im"), false, true),
+        (said("message", "channel"), false, false),
+        (said("message", "channel"), true, true),
+        // The same words come as a mention too, and are read once.
+        (said("app_mention", "channel"), true, false),
+        (of_bot, true, false),
+        (joined, true, false),
+    ] {
+        let configuration = json!({ "allMessages": all_messages });
+        let exchange = Exchange::of(Slack).configured(configuration);
+        let batch = exchange.receive(&event(&told)).unwrap();
+        assert_eq!(!batch.messages.is_empty(), is_read, "{told} {all_messages}");
+    }
+}
+
+#[test]
+fn a_pressed_button_comes_as_a_form() {
+    let body = "payload=%7B%22type%22%3A%22block_actions%22%2C%22user%22%3A%7B%22id%22%3A%22U1%22\
+                %7D%2C%22channel%22%3A%7B%22id%22%3A%22D1%22%7D%2C%22message%22%3A%7B%7D%2C%22\
+                actions%22%3A%5B%7B%22value%22%3A%22a%3A1%22%2C%22action_ts%22%3A%225.5%22%7D%5D%7D";
+    let batch = Exchange::of(Slack).receive(&delivery(body)).unwrap();
+    assert_eq!(batch.messages[0].said, Said::Button("a:1".to_owned()));
+    assert_eq!(batch.messages[0].id, "action-5.5");
+    assert_eq!(batch.messages[0].chat, "D1");
+}
+
+#[test]
+fn a_text_goes_into_the_thread_and_a_question_has_buttons() {
+    let server = serve_http(|_| {
+        Ok(Response::new(200).with_json(&json!({ "ok": true, "ts": "9.9", "channel": "C1" })))
+    });
+    let exchange = Exchange::of(Slack);
+    assert_eq!(exchange.send("C1/1.1", "**hi** <all>").unwrap(), "9.9");
+    exchange.ask("D1", "Sure?", &[("Yes", "a:1")]).unwrap();
+    let sent: Vec<Value> = server
+        .requests()
+        .iter()
+        .map(|it| it.json().unwrap())
+        .collect();
+    assert_eq!(sent[0]["thread_ts"], json!("1.1"));
+    assert_eq!(sent[0]["text"], json!("*hi* &lt;all&gt;"));
+    assert_eq!(sent[1]["blocks"][1]["elements"][0]["value"], json!("a:1"));
+    assert_eq!(
+        server.requests()[0].header("authorization"),
+        Some("{{secret.slack}}")
+    );
+}
+
+#[test]
+fn failures_say_whether_anything_was_done() {
+    let no = |error: &str| Response::new(200).with_json(&json!({ "ok": false, "error": error }));
+    for (answer, expected) in [
+        (
+            Response::new(429).with_header("retry-after", "7"),
+            ConnectorError::RetryLater(7_000),
+        ),
+        (
+            no("token_revoked"),
+            ConnectorError::Unauthorised("token_revoked".to_owned()),
+        ),
+        (
+            no("channel_not_found"),
+            ConnectorError::Rejected("channel_not_found".to_owned()),
+        ),
+        (
+            no("internal_error"),
+            ConnectorError::Unknown("internal_error".to_owned()),
+        ),
+    ] {
+        let _server = serve_http(move |_| Ok(answer.clone()));
+        let error = Exchange::of(Slack).send("C1", "hi").unwrap_err();
+        assert_eq!(error, expected);
+    }
+}
+
+#[test]
+fn files_of_other_servers_never_get_the_token() {
+    let server = serve_http(|_| Ok(Response::new(200).with_body(*b"x")));
+    let exchange = Exchange::of(Slack);
+    assert!(
+        exchange
+            .fetch("https://evil.example/files.slack.com/a")
+            .is_err()
+    );
+    assert!(server.requests().is_empty());
+    assert_eq!(exchange.fetch("https://files.slack.com/a").unwrap(), b"x");
+}

@@ -1,0 +1,203 @@
+//! The connector against a script in the server's place.
+
+use super::*;
+use agent_host_sdk::harness::{Exchange, serve_http};
+use agent_host_sdk::http::{HttpError, Outgoing, Response};
+use agent_host_sdk::{Body, Said};
+
+fn ok(result: &Value) -> Response {
+    Response::new(200).with_json(&json!({ "ok": true, "result": result }))
+}
+
+fn refused(status: u16, description: &str, parameters: &Value) -> Response {
+    Response::new(status).with_json(&json!({
+        "ok": false, "error_code": status, "description": description, "parameters": parameters,
+    }))
+}
+
+fn method(request: &Outgoing) -> String {
+    request
+        .path()
+        .rsplit('/')
+        .next()
+        .unwrap_or_default()
+        .to_owned()
+}
+
+fn message(update: i64, chat: i64, text: &str) -> Value {
+    json!({
+        "update_id": update,
+        "message": {
+            "message_id": 7, "date": 1_700_000_000, "text": text,
+            "from": { "id": 42, "is_bot": false, "first_name": "Ada", "last_name": "L" },
+            "chat": { "id": chat, "type": if chat < 0 { "group" } else { "private" } },
+        },
+    })
+}
+
+#[test]
+fn a_poll_brings_messages_and_goes_on_after_the_last_update() {
+    let server = serve_http(|_| Ok(ok(&json!([message(10, 42, "hi"), message(12, -5, "all")]))));
+    let mut exchange = Exchange::of(Telegram);
+    let batch = exchange.poll().unwrap();
+    assert_eq!(batch.cursor.as_deref(), Some("13"));
+    let [private, group] = &batch.messages[..] else {
+        panic!("{batch:?}")
+    };
+    assert_eq!(private.said, Said::Text("hi".to_owned()));
+    assert_eq!(private.id, "update-10");
+    assert_eq!(private.sender_name.as_deref(), Some("Ada L"));
+    assert_eq!((private.chat.as_str(), &private.group), ("42", &None));
+    assert_eq!(group.group.as_deref(), Some("-5"));
+    assert_eq!(group.sender, "42");
+    exchange.poll().unwrap();
+    let asked: Value = server.requests()[1].json().unwrap();
+    assert_eq!(asked["offset"], json!(13));
+    assert_eq!(
+        server.requests()[1].path(),
+        "/bot{{secret.telegram}}/getUpdates"
+    );
+}
+
+#[test]
+fn a_pressed_button_is_acknowledged_and_handed_over() {
+    let server = serve_http(|_| Ok(ok(&json!(true))));
+    let update = json!({ "update_id": 5, "callback_query": {
+        "id": "q1", "data": "a:1",
+        "from": { "id": 42, "first_name": "Ada" },
+        "message": { "message_id": 7, "date": 1, "chat": { "id": 42, "type": "private" } },
+    }});
+    let delivery = Delivery {
+        body: update.to_string().into_bytes(),
+        ..Delivery::default()
+    };
+    let batch = Exchange::of(Telegram).receive(&delivery).unwrap();
+    assert_eq!(batch.messages[0].said, Said::Button("a:1".to_owned()));
+    assert_eq!(method(&server.requests()[0]), "answerCallbackQuery");
+}
+
+#[test]
+fn messages_of_bots_and_joins_are_left_out() {
+    let mut of_bot = message(1, 42, "hi");
+    of_bot["message"]["from"]["is_bot"] = json!(true);
+    let mut joined = message(2, -5, "");
+    joined["message"]["new_chat_members"] = json!([{ "id": 9 }]);
+    let updates = json!([of_bot, joined, { "update_id": 3, "poll": {} }]);
+    let _server = serve_http(move |_| Ok(ok(&updates)));
+    let batch = Exchange::of(Telegram).poll().unwrap();
+    assert!(batch.messages.is_empty(), "{batch:?}");
+    assert_eq!(batch.cursor.as_deref(), Some("4"));
+}
+
+#[test]
+fn files_come_with_their_handles_and_are_got_by_them() {
+    let mut update = message(1, 42, "");
+    update["message"]["caption"] = json!("see");
+    update["message"]["document"] = json!({
+        "file_id": "F1", "file_name": "a.pdf", "mime_type": "application/pdf", "file_size": 3,
+    });
+    update["message"]["photo"] = json!([{ "file_id": "S" }, { "file_id": "L", "file_size": 9 }]);
+    let _server = serve_http(move |request| {
+        Ok(match method(request).as_str() {
+            "getUpdates" => ok(&json!([update])),
+            "getFile" => ok(&json!({ "file_path": "docs/a.pdf" })),
+            _ if request.path() == "/file/bot{{secret.telegram}}/docs/a.pdf" => {
+                Response::new(200).with_body(*b"pdf")
+            }
+            _ => Response::new(404),
+        })
+    });
+    let mut exchange = Exchange::of(Telegram);
+    let batch = exchange.poll().unwrap();
+    let handles: Vec<&str> = batch.messages[0]
+        .attachments
+        .iter()
+        .map(|file| file.handle.as_str())
+        .collect();
+    assert_eq!(handles, ["L", "F1"]);
+    assert_eq!(batch.messages[0].said, Said::Text("see".to_owned()));
+    assert_eq!(exchange.fetch("F1").unwrap(), b"pdf");
+}
+
+#[test]
+fn a_text_is_sent_with_marks_and_without_where_they_are_not_understood() {
+    let server = serve_http(|request| {
+        let asked: Value = request.json().unwrap();
+        Ok(
+            if asked.get("parse_mode").is_some() && asked["text"].as_str() == Some("<b>x</b>") {
+                refused(400, "Bad Request: can't parse entities", &json!({}))
+            } else {
+                ok(&json!({ "message_id": 99 }))
+            },
+        )
+    });
+    let exchange = Exchange::of(Telegram);
+    assert_eq!(exchange.send("42", "*hi*").unwrap(), "99");
+    assert_eq!(exchange.send("42/3", "**x**").unwrap(), "99");
+    let last: Value = server.requests().last().unwrap().json().unwrap();
+    assert_eq!(last["text"], json!("x"));
+    assert_eq!(last["message_thread_id"], json!(3));
+}
+
+#[test]
+fn a_question_has_buttons_and_edits_and_typing_are_calls_of_their_own() {
+    let server = serve_http(|request| {
+        Ok(match method(request).as_str() {
+            "editMessageText" => refused(400, "Bad Request: message is not modified", &json!({})),
+            _ => ok(&json!({ "message_id": 5 })),
+        })
+    });
+    let exchange = Exchange::of(Telegram);
+    exchange
+        .ask("42", "Sure?", &[("Yes", "a:1"), ("No", "a:2")])
+        .unwrap();
+    let asked: Value = server.requests()[0].json().unwrap();
+    assert_eq!(
+        asked["reply_markup"]["inline_keyboard"][0][1],
+        json!({ "text": "No", "callback_data": "a:2" })
+    );
+    exchange.deliver("42", Body::Typing).unwrap();
+    assert_eq!(method(&server.requests()[1]), "sendChatAction");
+    let edit = Body::Edit {
+        id: "5".to_owned(),
+        text: "same".to_owned(),
+    };
+    assert_eq!(exchange.deliver("42", edit).unwrap(), "5");
+}
+
+#[test]
+fn failures_say_whether_anything_was_done() {
+    let none = json!({});
+    for (answer, expected) in [
+        (
+            refused(429, "Too Many Requests", &json!({ "retry_after": 3 })),
+            ConnectorError::RetryLater(3_000),
+        ),
+        (
+            refused(401, "Unauthorized", &none),
+            ConnectorError::Unauthorised("Unauthorized".to_owned()),
+        ),
+        (
+            refused(403, "Forbidden: bot was blocked by the user", &none),
+            ConnectorError::Rejected("Forbidden: bot was blocked by the user".to_owned()),
+        ),
+        (
+            Response::new(502),
+            ConnectorError::Unknown("the server answered 502 without a result".to_owned()),
+        ),
+        (Response::new(503), ConnectorError::RetryLater(5_000)),
+    ] {
+        let _server = serve_http(move |_| Ok(answer.clone()));
+        let error = Exchange::of(Telegram).send("42", "hi").unwrap_err();
+        assert_eq!(error, expected);
+    }
+    let _server = serve_http(|_| {
+        Err(HttpError::TimedOut {
+            authority: "api.telegram.org".to_owned(),
+        })
+    });
+    let error = Exchange::of(Telegram).send("42", "hi").unwrap_err();
+    assert!(matches!(error, ConnectorError::Unknown(_)), "{error:?}");
+    let error = Exchange::of(Telegram).poll().unwrap_err();
+    assert!(matches!(error, ConnectorError::RetryLater(_)), "{error:?}");
+}

@@ -1,0 +1,91 @@
+//! Calls of WhatsApp, as messages for the host.
+
+use crate::Configuration;
+use agent_host_sdk::{Attachment, Batch, ConnectorError, Incoming, Said};
+use serde_json::Value;
+
+/// Messages of one call that are taken.
+const MESSAGES_MAX: usize = 100;
+/// Kinds of messages that are files.
+const FILES: [&str; 5] = ["audio", "document", "image", "sticker", "video"];
+
+/// Reads the body of a call. Reports on messages that were sent are left out.
+pub(crate) fn read(configuration: &Configuration, body: &[u8]) -> Result<Batch, ConnectorError> {
+    let call: Value = serde_json::from_slice(body)
+        .map_err(|error| ConnectorError::Rejected(format!("a call is JSON: {error}")))?;
+    let changes = items(&call["entry"])
+        .iter()
+        .flat_map(|entry| items(&entry["changes"]))
+        .filter(|change| change["field"] == "messages")
+        .map(|change| &change["value"]);
+    // A business may have several numbers, and each is a connector of its own.
+    let own = changes.filter(|value| {
+        value["metadata"]["phone_number_id"].as_str() == Some(&configuration.phone_number_id)
+    });
+    let messages = own.flat_map(|value| {
+        let read = move |message: &Value| incoming(value, message);
+        items(&value["messages"]).iter().filter_map(read)
+    });
+    Ok(Batch {
+        messages: messages.take(MESSAGES_MAX).collect(),
+        ..Batch::default()
+    })
+}
+
+fn items(value: &Value) -> &[Value] {
+    value.as_array().map(Vec::as_slice).unwrap_or_default()
+}
+
+fn incoming(value: &Value, message: &Value) -> Option<Incoming> {
+    let from = message["from"].as_str()?;
+    let kind = message["type"].as_str()?;
+    let content = &message[kind];
+    let said = match kind {
+        "text" => Said::Text(content["body"].as_str()?.to_owned()),
+        "interactive" => {
+            let reply = &content[content["type"].as_str()?];
+            Said::Button(reply["id"].as_str()?.to_owned())
+        }
+        // A button of a template, which the host never sends, is what it says.
+        "button" => Said::Text(content["text"].as_str()?.to_owned()),
+        _ if FILES.contains(&kind) => {
+            Said::Text(content["caption"].as_str().unwrap_or_default().to_owned())
+        }
+        _ => return None,
+    };
+    let seconds = message["timestamp"]
+        .as_str()
+        .and_then(|text| text.parse::<u64>().ok());
+    Some(Incoming {
+        id: message["id"].as_str()?.to_owned(),
+        sender: from.to_owned(),
+        sender_name: name(value, from),
+        group: None,
+        chat: from.to_owned(),
+        said,
+        attachments: attachment(kind, content).into_iter().collect(),
+        sent_ms: seconds.unwrap_or_default().saturating_mul(1_000),
+    })
+}
+
+fn name(value: &Value, from: &str) -> Option<String> {
+    let contact = items(&value["contacts"])
+        .iter()
+        .find(|contact| contact["wa_id"].as_str() == Some(from))?;
+    contact["profile"]["name"].as_str().map(str::to_owned)
+}
+
+fn attachment(kind: &str, content: &Value) -> Option<Attachment> {
+    if !FILES.contains(&kind) {
+        return None;
+    }
+    let media_type = content["mime_type"]
+        .as_str()
+        .unwrap_or("application/octet-stream");
+    Some(Attachment {
+        name: content["filename"].as_str().unwrap_or(kind).to_owned(),
+        media_type: media_type.to_owned(),
+        handle: content["id"].as_str()?.to_owned(),
+        size: None,
+    })
+}

@@ -1,0 +1,133 @@
+//! The connector against a script in the server's place.
+
+use super::*;
+use agent_host_sdk::Said;
+use agent_host_sdk::harness::{Exchange, serve_http};
+use agent_host_sdk::http::Response;
+use serde_json::json;
+
+fn exchange() -> Exchange<WhatsApp> {
+    Exchange::of(WhatsApp).configured(json!({ "phoneNumberId": "123" }))
+}
+
+fn call(messages: &Value) -> Delivery {
+    let value = json!({
+        "messaging_product": "whatsapp", "metadata": { "phone_number_id": "123" },
+        "contacts": [{ "wa_id": "4912", "profile": { "name": "Ada" } }],
+        "messages": messages,
+    });
+    let body = json!({
+        "object": "whatsapp_business_account",
+        "entry": [{ "changes": [{ "field": "messages", "value": value }] }],
+    });
+    Delivery {
+        body: body.to_string().into_bytes(),
+        ..Delivery::default()
+    }
+}
+
+#[test]
+fn words_buttons_and_files_are_read() {
+    let batch = exchange()
+        .receive(&call(&json!([
+            { "from": "4912", "id": "w1", "timestamp": "1700000000", "type": "text",
+              "text": { "body": "hi" } },
+            { "from": "4912", "id": "w2", "timestamp": "1700000001", "type": "interactive",
+              "interactive": { "type": "list_reply", "list_reply": { "id": "a:4", "title": "x" } } },
+            { "from": "4912", "id": "w3", "timestamp": "1700000002", "type": "document",
+              "document": { "id": "m1", "filename": "a.pdf", "mime_type": "application/pdf",
+                            "caption": "see" } },
+            { "from": "4912", "id": "w4", "timestamp": "1700000003", "type": "reaction",
+              "reaction": { "emoji": "x" } },
+        ])))
+        .unwrap();
+    let said: Vec<&Said> = batch.messages.iter().map(|message| &message.said).collect();
+    assert_eq!(
+        said,
+        [
+            &Said::Text("hi".to_owned()),
+            &Said::Button("a:4".to_owned()),
+            &Said::Text("see".to_owned())
+        ]
+    );
+    assert_eq!(batch.messages[0].sender_name.as_deref(), Some("Ada"));
+    assert_eq!(batch.messages[2].attachments[0].handle, "m1");
+}
+
+#[test]
+fn calls_about_another_number_and_reports_are_left_out() {
+    let other = Exchange::of(WhatsApp).configured(json!({ "phoneNumberId": "999" }));
+    let message = json!([{ "from": "1", "id": "w", "type": "text", "text": { "body": "x" } }]);
+    assert!(other.receive(&call(&message)).unwrap().messages.is_empty());
+    let mut report = call(&json!([]));
+    report.body =
+        br#"{"entry":[{"changes":[{"field":"messages","value":{"statuses":[{}]}}]}]}"#.to_vec();
+    assert!(exchange().receive(&report).unwrap().messages.is_empty());
+}
+
+#[test]
+fn few_choices_are_buttons_and_many_are_a_list() {
+    let sent = json!({ "messages": [{ "id": "wamid.1" }] });
+    let server = serve_http(move |_| Ok(Response::new(200).with_json(&sent)));
+    let exchange = exchange();
+    assert_eq!(exchange.send("4912", "**hi**").unwrap(), "wamid.1");
+    exchange
+        .ask("4912", "Sure?", &[("Yes, of course I am sure", "a:1")])
+        .unwrap();
+    let many = [("a", "1"), ("b", "2"), ("c", "3"), ("d", "4")];
+    exchange.ask("4912", "Which?", &many).unwrap();
+    let sent: Vec<Value> = server
+        .requests()
+        .iter()
+        .map(|it| it.json().unwrap())
+        .collect();
+    assert_eq!(server.requests()[0].path(), "/v23.0/123/messages");
+    assert_eq!(sent[0]["text"]["body"], json!("*hi*"));
+    let title = &sent[1]["interactive"]["action"]["buttons"][0]["reply"]["title"];
+    assert_eq!(title, &json!("Yes, of course I am…"));
+    assert_eq!(sent[2]["interactive"]["type"], json!("list"));
+}
+
+#[test]
+fn failures_say_whether_anything_was_done() {
+    let no = |status: u16, code: i64| {
+        let error = json!({ "error": { "message": "no", "code": code } });
+        Response::new(status).with_json(&error)
+    };
+    for (answer, expected) in [
+        (no(401, 190), ConnectorError::Unauthorised("no".to_owned())),
+        (no(400, 131_047), ConnectorError::Rejected("no".to_owned())),
+        (no(400, 130_429), ConnectorError::RetryLater(60_000)),
+        (no(500, 131_000), ConnectorError::Unknown("no".to_owned())),
+        (
+            Response::new(502),
+            ConnectorError::Unknown("the server answered 502 without a result".to_owned()),
+        ),
+    ] {
+        let _server = serve_http(move |_| Ok(answer.clone()));
+        assert_eq!(exchange().send("4912", "hi").unwrap_err(), expected);
+    }
+}
+
+#[test]
+fn a_file_is_got_from_the_services_own_server_alone() {
+    for (url, expected) in [
+        ("https://lookaside.fbsbx.com/a", Ok(b"x".to_vec())),
+        (
+            "https://evil.example/a",
+            Err(ConnectorError::Rejected(
+                "the file lies elsewhere".to_owned(),
+            )),
+        ),
+    ] {
+        let found = json!({ "url": url });
+        let _server = serve_http(move |request| {
+            Ok(if request.authority() == "graph.facebook.com" {
+                Response::new(200).with_json(&found)
+            } else {
+                Response::new(200).with_body(*b"x")
+            })
+        });
+        assert_eq!(exchange().fetch("m1"), expected, "{url}");
+    }
+}
