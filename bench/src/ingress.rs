@@ -2,7 +2,7 @@
 //! store, the turns that follow in a second, and the lookup of a message's destination.
 
 use crate::acceptance;
-use crate::measure::{Pair, in_turns, median, us};
+use crate::measure::{Pair, in_turns, median, p99, us};
 use crate::report::{Bar, Row};
 use crate::shim;
 use crate::thread::new;
@@ -32,8 +32,6 @@ pub(crate) const WORDS: &str = "A sentence of the length that people write when 
 const TURNS: usize = 4;
 /// Number of lookups of the place where a message goes.
 const LOOKUPS: usize = 2_000;
-/// The share of lookups that take less time than the reported figure.
-const P99: f64 = 0.99;
 /// The most that finding out may take, in microseconds.
 const ROUTING_US_MAX: f64 = 1_000.0;
 
@@ -100,8 +98,16 @@ impl Sessions {
     /// Begins sessions that each have a turn waiting for its client. What is accepted then waits,
     /// and nothing else is done meanwhile.
     pub(crate) async fn busy(count: usize) -> anyhow::Result<Self> {
+        Self::busy_beside(count, &[]).await
+    }
+
+    /// The same on a host that has further components.
+    pub(crate) async fn busy_beside(
+        count: usize,
+        components: &[&'static str],
+    ) -> anyhow::Result<Self> {
         let world = World::new(Setup {
-            components: vec!["puppet"],
+            components: [&["puppet"], components].concat(),
             definitions: vec![
                 json!({ "agentId": "puppet", "displayName": "Puppet", "component": "puppet", "maxConcurrentMessages": 100_000 }),
             ],
@@ -182,7 +188,7 @@ impl Sessions {
 
     /// Returns the measurement after cancelling all waiting inputs. The next measurement then
     /// starts with empty queues.
-    async fn emptied(&self, measured: anyhow::Result<f64>) -> anyhow::Result<f64> {
+    pub(crate) async fn emptied(&self, measured: anyhow::Result<f64>) -> anyhow::Result<f64> {
         for session in &self.sessions {
             let waiting = self
                 .world
@@ -232,14 +238,7 @@ impl Sessions {
             taken.push(us(began.elapsed()));
             ensure!(found.is_some(), "the words would go nowhere");
         }
-        taken.sort_by(f64::total_cmp);
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "a place in a list"
-        )]
-        let place = (taken.len() as f64 * P99) as usize;
-        Ok(taken.get(place).copied().unwrap_or_default())
+        Ok(p99(&mut taken))
     }
 }
 

@@ -105,7 +105,7 @@ fn bare(config: &Config) -> wasmtime::Result<(Engine, bindings::AgentPluginPre<B
     let component = Component::new(&engine, wasm(PROGRAM))?;
     let mut linker = Linker::<Bare>::new(&engine);
     wasmtime_wasi::p2::add_to_linker_async(&mut linker)?;
-    linker.instance("agent-host:plugin/turn@0.1.0")?.resource(
+    linker.instance("agent-host:plugin/turn@0.2.0")?.resource(
         "view",
         ResourceType::host::<ViewHandle>(),
         |_, _| Ok(()),

@@ -7,6 +7,7 @@ mod again;
 mod agents;
 mod backlog;
 mod boundary;
+mod connectors;
 mod delegation;
 mod depth;
 mod disk;
@@ -19,6 +20,7 @@ mod ledger;
 mod load;
 mod long_reads;
 mod measure;
+mod occasions;
 mod parts;
 mod process;
 mod prompts;
@@ -44,7 +46,7 @@ use size::Size;
 use std::path::Path;
 
 /// Every benchmark, in the order in which they run.
-const NAMES: [&str; 22] = [
+const NAMES: [&str; 24] = [
     "instance",
     "transcript",
     "syncs",
@@ -61,9 +63,11 @@ const NAMES: [&str; 22] = [
     "purge",
     "long-reads",
     "storm",
+    "occasions",
     "agents",
     "idle",
     "active",
+    "connectors",
     "streams",
     "ready",
     "backlog",
@@ -169,6 +173,7 @@ async fn measured(name: &str, size: Size) -> anyhow::Result<Vec<Row>> {
         "agents" => Box::pin(agents::run(size)).await,
         "active" => Box::pin(active::run(size)).await,
         "idle" => Box::pin(idle::run(size)).await,
+        "connectors" => Box::pin(connectors::run(size)).await,
         "streams" => Box::pin(streams::run(size)).await,
         "ready" => Box::pin(ready::run(size)).await,
         "ingress" => Box::pin(ingress::run()).await,
@@ -176,6 +181,7 @@ async fn measured(name: &str, size: Size) -> anyhow::Result<Vec<Row>> {
         "purge" => Box::pin(purge::run(size)).await,
         "long-reads" => Box::pin(long_reads::run(size)).await,
         "storm" => Box::pin(storm::run()).await,
+        "occasions" => Box::pin(occasions::run(size)).await,
         _ => Box::pin(backlog::run(size)).await,
     }
 }

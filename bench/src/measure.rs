@@ -5,6 +5,8 @@ use std::time::{Duration, Instant};
 
 /// Number of measurements of each of the two.
 pub(crate) const ROUNDS: usize = 5;
+/// The share of measured values that are below the reported one where all but one in a hundred are.
+const P99: f64 = 0.99;
 
 /// The medians of what was measured.
 #[derive(Debug, Clone, Copy)]
@@ -44,6 +46,18 @@ pub(crate) fn median(values: &mut [f64]) -> f64 {
     values.get(values.len() / 2).copied().unwrap_or_default()
 }
 
+/// Returns the value below which all but one in a hundred are; 0 without any.
+pub(crate) fn p99(values: &mut [f64]) -> f64 {
+    values.sort_by(f64::total_cmp);
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a place in a list"
+    )]
+    let place = (values.len() as f64 * P99) as usize;
+    values.get(place).copied().unwrap_or_default()
+}
+
 /// Microseconds that each of `times` repetitions took on average.
 ///
 /// # Errors
@@ -71,11 +85,18 @@ pub(crate) fn ms(duration: Duration) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::median;
+    use super::{median, p99};
 
     #[test]
     fn the_median_is_the_middle_one() {
         assert_eq!(median(&mut [3.0, 1.0, 2.0]), 2.0);
         assert_eq!(median(&mut []), 0.0);
+    }
+
+    #[test]
+    fn one_in_a_hundred_is_above_the_reported_one() {
+        let mut values: Vec<f64> = (1..=200).rev().map(f64::from).collect();
+        assert_eq!(p99(&mut values), 199.0);
+        assert_eq!(p99(&mut []), 0.0);
     }
 }

@@ -2,7 +2,7 @@
 //! messages to one session as fast as they are taken, two agents that answer each other, and agents
 //! that hand work to as many as they can.
 
-use crate::measure::{Pair, ROUNDS, median, ms};
+use crate::measure::{self, Pair, ROUNDS, median, ms};
 use crate::report::{Bar, Row};
 use agent_host_tests::{Setup, World};
 use broker::PostMessage;
@@ -16,8 +16,6 @@ use tokio::task::JoinSet;
 
 /// Turns of the others in one measurement.
 const TURNS: usize = 200;
-/// The share of them that takes less time than the reported figure.
-const P99: f64 = 0.99;
 /// Senders to the one session.
 const SENDERS: usize = 16;
 /// Time that a sender waits after a refusal, in milliseconds: shorter than the host asks for.
@@ -161,7 +159,7 @@ fn setup() -> Setup {
 }
 
 /// Milliseconds that all but one in a hundred turns take, from the message to the stored reply.
-async fn p99(world: &World, session: SessionId) -> f64 {
+pub(crate) async fn p99(world: &World, session: SessionId) -> f64 {
     let mut taken = Vec::with_capacity(TURNS);
     for _ in 0..TURNS {
         let began = Instant::now();
@@ -169,12 +167,5 @@ async fn p99(world: &World, session: SessionId) -> f64 {
         world.idle(session).await;
         taken.push(ms(began.elapsed()));
     }
-    taken.sort_by(f64::total_cmp);
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "a place in a list"
-    )]
-    let place = (taken.len() as f64 * P99) as usize;
-    taken.get(place).copied().unwrap_or_default()
+    measure::p99(&mut taken)
 }

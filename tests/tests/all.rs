@@ -23,6 +23,7 @@ mod all {
     mod compaction;
     mod compiling;
     mod configuration;
+    mod connectors;
     mod conversation;
     mod crash;
     mod cut_off;
@@ -97,6 +98,7 @@ mod all {
     mod tasks;
     mod telemetry;
     mod torture;
+    mod triggers;
     mod unstorable;
     mod uploads;
     mod usage;

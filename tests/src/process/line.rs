@@ -44,6 +44,15 @@ pub struct Line {
 }
 
 impl Line {
+    /// Returns a line to the same host with another token.
+    #[must_use]
+    pub fn with_token(&self, token: String) -> Self {
+        Self {
+            token,
+            ..self.clone()
+        }
+    }
+
     /// Sends a request, with a body when there is one, and reads the answer.
     ///
     /// # Errors

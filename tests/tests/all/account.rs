@@ -161,7 +161,9 @@ impl Account {
     fn accept(&mut self, it: &InputAccepted, correlation: Option<InputId>) {
         self.claims.entry(it.input).or_default();
         match &it.source {
-            Source::Api => *self.accepted.entry(it.input).or_default() += 1,
+            Source::Api | Source::Trigger { .. } | Source::Connector { .. } => {
+                *self.accepted.entry(it.input).or_default() += 1;
+            }
             Source::Opening => drop(self.openings.insert(it.input, it.session)),
             Source::Dispatch { reply_to, .. } => {
                 let text = it

@@ -15,6 +15,7 @@ use document::{Document, Operation};
 use futures::StreamExt;
 use reqwest::{Method, RequestBuilder};
 use serde_json::{Value, json};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::time::sleep;
 
@@ -26,14 +27,21 @@ const SHOWN_CHARS: usize = 500;
 const FINDINGS_SHOWN: usize = 100;
 /// The id of nothing.
 const NOBODY: &str = "00000000-0000-4000-8000-00000000dead";
+/// Visitors who take turns: one alone may say too little in a minute for all that is tried. From
+/// one address no more than ten come at once.
+const VISITORS: usize = 8;
 /// The codes of refusals because there is nothing of a kind at all.
-const NONE_THERE: [&str; 5] = [
+const NONE_THERE: [&str; 7] = [
     "DEAD_LETTER_NOT_FOUND",
+    "DELIVERY_NOT_FOUND",
     "NOTE_NOT_FOUND",
     "NOT_QUARANTINED",
+    "PAIRING_NOT_FOUND",
     "TASK_NOT_FOUND",
     "TURN_NOT_FOUND",
 ];
+/// The code of a call from outside that proves nothing.
+const UNPROVEN: &str = "CALL_UNVERIFIED";
 /// Text that never stands in an answer, because it is of the host's own code.
 const INSIDES: [&str; 3] = ["panicked", "stack backtrace", ".rs:"];
 
@@ -83,6 +91,10 @@ struct Stage {
     file: String,
     /// The input with which the session that waits began.
     input: String,
+    /// The tokens of visitors of the chat for web pages.
+    visitors: Vec<String>,
+    /// Number of requests that visitors sent.
+    visits: AtomicUsize,
     /// The operations that the host's own document lists.
     operations: Vec<Operation>,
 }
@@ -101,19 +113,38 @@ fn config() -> Value {
     };
     let mut spare = agent("spare", &says);
     spare["templateFor"] = json!(["local"]);
-    puppets(&json!([
+    let mut config = puppets(&json!([
         agent("asks", &asks),
         agent("chats", &says),
         // Nobody has an agent of this one.
         spare,
         // The old API leads no sessions without it.
         { "agentId": "tutor", "displayName": "Tutor", "component": "tutor", "toolAllowlist": [] },
-    ]))
+    ]));
+    // What triggers of a clock need.
+    config["components"]["schedule"] = json!({});
+    config["connectors"]["site"] = json!({
+        "component": "direct", "agent": "chats",
+        "configuration": { "origins": ["https://www.example.org"] },
+    });
+    config
+}
+
+/// Has visitors come to the chat for web pages, and returns their tokens.
+async fn visitors(host: &Host) -> Vec<String> {
+    let mut tokens = Vec::new();
+    for _ in 0..VISITORS {
+        let coming = host.bare(Method::POST, "/chat/site/visitors");
+        let came = host.send(coming).await.unwrap();
+        assert_eq!(came.status, 201, "{came:?}");
+        tokens.push(came.text("token"));
+    }
+    tokens
 }
 
 async fn stage() -> Stage {
     let folder = Folder::new(config());
-    folder.warm(&["puppet", "tutor"]).await;
+    folder.warm(&["puppet", "schedule", "tutor"]).await;
     let host = folder.start(None).await.unwrap();
     let asking = open(&host, "asks", "lesson").await;
     let chatting = open(&host, "chats", "chat").await;
@@ -137,6 +168,12 @@ async fn stage() -> Stage {
         .await
         .unwrap();
     assert_eq!(issued.status, 201, "{issued:?}");
+    let made = host
+        .post("/api/triggers", &requests::trigger("yearly"))
+        .await
+        .unwrap();
+    assert_eq!(made.status, 201, "{made:?}");
+    let visitors = visitors(&host).await;
     let call = question(&host, &asking.session_path()).await;
     let upload = host
         .request(
@@ -170,6 +207,8 @@ async fn stage() -> Stage {
         key: issued.text("id"),
         file: uploaded.text("digest"),
         input,
+        visitors,
+        visits: AtomicUsize::new(0),
         operations,
     }
 }
@@ -274,6 +313,8 @@ impl RawAnswer {
             200..=299 if must == Must::BeRefused => Some("it was taken".to_owned()),
             200..=299 => None,
             400 | 404 | 413 | 415 | 422 => self.wrong_problem(operation),
+            // Without a proof, calls from outside are refused alike, whatever else is wrong.
+            401 if operation.is_proven() => self.wrong_problem(operation),
             // An odd part may be ignored. The answer is then about a conflict of the rest.
             409 if must == Must::BeAnswered => self.wrong_problem(operation),
             // The operator has every scope, and nothing is busy or broken here: 401, 403, 429 and
@@ -382,6 +423,11 @@ impl Stage {
             "/api/agents?all=true&status=archived",
             "/api/keys?all=true",
             "/api/dead-letters",
+            "/api/triggers",
+            "/api/triggers/yearly/history",
+            "/api/connectors",
+            "/api/connectors/site/deliveries",
+            "/api/pairings",
         ];
         let mut paths = lists.map(str::to_owned).to_vec();
         for place in [&self.asking, &self.chatting] {
@@ -410,6 +456,18 @@ impl Stage {
         changed
             .map(|((path, was), (_, is))| format!("GET {path} was {} and is {}", cut(was), cut(is)))
             .collect()
+    }
+
+    /// A request with the credential that an endpoint takes: a visitor's at the chat for web pages,
+    /// else the operator's.
+    fn request(&self, operation: &Operation, path: &str) -> RequestBuilder {
+        let method = operation.method.clone();
+        if !operation.is_of_visitors {
+            return self.host.request(method, path);
+        }
+        let turn = self.visits.fetch_add(1, Ordering::Relaxed) % self.visitors.len();
+        let request = self.host.bare(method, path);
+        request.bearer_auth(&self.visitors[turn])
     }
 
     /// A request of the operator's, with a body when there is one.
@@ -469,7 +527,7 @@ impl Stage {
 async fn sweep(stage: &Stage, operation: &Operation) -> Vec<String> {
     let found: Vec<Option<String>> = futures::stream::iter(cases::all(stage, operation))
         .map(|case| async move {
-            let came = send(case.request(&stage.host, operation)).await;
+            let came = send(case.request(stage, operation)).await;
             fault(operation, &case, &came)
         })
         .buffer_unordered(SIDE_BY_SIDE)
@@ -505,14 +563,11 @@ async fn take(stage: &Stage, mut operations: Vec<Operation>) -> Vec<String> {
     operations.sort_by_key(|operation| operation.method == Method::DELETE);
     let mut findings = Vec::new();
     for operation in operations {
-        let body = requests::body(stage, &operation).unwrap_or_default();
-        let path = requests::path(stage, &operation);
-        let request = match operation.takes_bytes {
-            true => stage
-                .host
-                .request(operation.method.clone(), &path)
-                .body(requests::bytes(&operation)),
-            false => stage.ask(operation.method.clone(), &path, &body),
+        let request = stage.request(&operation, &requests::path(stage, &operation));
+        let request = match requests::body(stage, &operation) {
+            Some(body) => request.json(&body),
+            None if operation.takes_bytes => request.body(requests::bytes(&operation)),
+            None => request,
         };
         match send(request).await {
             // Some meet what an earlier one has done.
@@ -520,6 +575,8 @@ async fn take(stage: &Stage, mut operations: Vec<Operation>) -> Vec<String> {
                 status: 200..=299 | 409,
                 ..
             }) => {}
+            // What it proves itself by is in no document.
+            Ok(said) if operation.is_proven() && said.code() == UNPROVEN => {}
             // There is none to be requeued, released or forgotten, none has ended, and nothing was
             // handed over.
             Ok(said) if NONE_THERE.contains(&said.code().as_str()) => {}

@@ -308,10 +308,13 @@ async fn unfinished_work_goes_on_within_a_second_of_ready() {
 fn every_crash_point_of_the_sources_is_listed_and_tried() {
     let mut found = BTreeSet::new();
     collect(&root().join("host"), &mut found);
+    let [of_triggers, of_connectors] = edge::CRASH_POINTS;
     let listed: BTreeSet<String> = [
         store::CRASH_POINTS,
         runtime::CRASH_POINTS,
         broker::CRASH_POINTS,
+        of_triggers,
+        of_connectors,
         api::CRASH_POINTS,
     ]
     .concat()
@@ -326,12 +329,14 @@ fn every_crash_point_of_the_sources_is_listed_and_tried() {
         .collect();
     // Those of a purge are passed where something is purged: `purge.rs`; those of a recovery after
     // another crash: `poison.rs`; those of a cut where a prompt outgrows its window:
-    // `compaction/during.rs`; those of reading a session into notes: `memory.rs`.
+    // `compaction/during.rs`; those of reading a session into notes: `memory.rs`; those of the
+    // edge: `triggers/crash.rs` and `connectors/restarts.rs`.
     let elsewhere = [
         "store.purge.",
         "broker.recover.",
         "broker.cut.",
         "broker.memory.",
+        "edge.",
     ];
     let in_matrix: BTreeSet<String> = listed
         .into_iter()

@@ -60,11 +60,22 @@ fn of_version(component: &[u8], patch: u8) -> Vec<u8> {
     for at in 0..component.len() - NAME.len() {
         let (name, after) = component[at..].split_at(NAME.len());
         // The name's length stands before it, so a digit takes the place of a digit.
-        if name == NAME && after[0].is_ascii_digit() && !after[1..].starts_with(b"-draft") {
+        let is_version = name == NAME && after[0].is_ascii_digit();
+        if is_version && !after[1..].starts_with(b"-draft") && !is_own(&component[..at]) {
             changed[at + NAME.len()] = b'0' + patch;
         }
     }
     changed
+}
+
+/// Returns whether this ends with the name of one of the host's own interfaces.
+fn is_own(before: &[u8]) -> bool {
+    const PACKAGE: &[u8] = b"agent-host:plugin/";
+    let is_name = |byte: &u8| byte.is_ascii_lowercase() || b":/-".contains(byte);
+    let length = before.iter().rev().take_while(|byte| is_name(byte)).count();
+    before[before.len() - length..]
+        .windows(PACKAGE.len())
+        .any(|window| window == PACKAGE)
 }
 
 /// The same component with the core modules and instances of an interpreter and its libraries,

@@ -300,7 +300,10 @@ async fn the_mark_untrusted_goes_with_everything_derived_along_a_chain() {
                 Source::Dispatch { .. } => marks.push(("work", marked)),
                 Source::Reminder { .. } => marks.push(("reminder", marked)),
                 Source::Api => assert!(!marked, "people's words are theirs"),
-                Source::Opening | Source::LateReply { .. } => {}
+                Source::Opening
+                | Source::LateReply { .. }
+                | Source::Trigger { .. }
+                | Source::Connector { .. } => {}
             }
         }
     }

@@ -84,8 +84,9 @@ async fn a_component_that_is_not_there_is_told_with_those_that_are_each_once() {
     assert_eq!(inspected.status.code(), Some(2));
     assert!(
         err(&inspected).contains(
-            "there is no component `nope`; known are assistant, code, coder, evaluator, external, files, \
-                       lists, memory, puppet, researcher, thought, tutor, web, worker\n"
+            "there is no component `nope`; known are assistant, code, coder, evaluator, external, \
+             files, files-watch, heartbeat, lists, memory, puppet, researcher, schedule, slack, \
+             telegram, thought, tutor, web, webhook, whatsapp, worker\n"
         ),
         "{inspected:?}"
     );

@@ -241,6 +241,8 @@ async fn all_that_begins_or_joins_a_turn_was_accepted_before_whoever_it_came_fro
             Some(Event::InputAccepted(it)) => {
                 let kind = match it.source {
                     Source::Api => "api",
+                    Source::Trigger { .. } => "trigger",
+                    Source::Connector { .. } => "connector",
                     Source::Opening => "opening",
                     Source::Dispatch { .. } => "dispatch",
                     Source::LateReply { .. } => "late reply",

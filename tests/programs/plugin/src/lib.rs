@@ -1,4 +1,4 @@
-//! The bindings of both worlds, made once for all programs.
+//! The bindings of the four worlds, made once for all programs.
 
 /// The world of agents.
 pub mod agent {
@@ -67,5 +67,102 @@ pub mod tool {
     /// The result of a call that is done.
     pub fn done(text: impl Into<String>) -> Result<Progress, ToolError> {
         Ok(Progress::Done(vec![Part::Text(text.into())]))
+    }
+}
+
+/// The world of triggers.
+pub mod trigger {
+    wit_bindgen::generate!({
+        path: "../../../wit",
+        world: "trigger-plugin",
+        pub_export_macro: true,
+        default_bindings_module: "plugin::trigger",
+        generate_all,
+    });
+
+    pub use self::agent_host::plugin::types::Part;
+    pub use self::exports::agent_host::plugin::trigger::*;
+
+    /// A description that says nothing but the name, and that all occasions are heard.
+    pub fn named(id: &str) -> Description {
+        Description {
+            id: id.to_owned(),
+            summary: String::new(),
+            configuration: r#"{"type":"object"}"#.to_owned(),
+            occasions: ["clock", "heartbeat", "webhook", "files", "events"]
+                .map(str::to_owned)
+                .to_vec(),
+            state_formats: vec![1],
+        }
+    }
+
+    /// A message for the configured target.
+    pub fn message(text: impl Into<String>) -> Message {
+        Message {
+            target: None,
+            content: vec![Part::Text(text.into())],
+            idempotency_key: String::new(),
+        }
+    }
+
+    /// A firing that keeps nothing.
+    pub fn firing(messages: Vec<Message>) -> Firing {
+        Firing {
+            messages,
+            state: None,
+            done: false,
+        }
+    }
+}
+
+/// The world of connectors.
+pub mod connector {
+    wit_bindgen::generate!({
+        path: "../../../wit",
+        world: "connector-plugin",
+        pub_export_macro: true,
+        default_bindings_module: "plugin::connector",
+        generate_all,
+    });
+
+    pub use self::exports::agent_host::plugin::connector::*;
+
+    /// A description that says nothing but the name, and that both ways in are open.
+    pub fn named(id: &str) -> Description {
+        Description {
+            id: id.to_owned(),
+            summary: String::new(),
+            configuration: r#"{"type":"object"}"#.to_owned(),
+            intake: vec![Intake::Webhook, Intake::Polling],
+            text_limit: 4_096,
+            buttons_max: 8,
+            edits: true,
+            typing: true,
+            idempotent: false,
+        }
+    }
+
+    /// A message of one person in a chat of two.
+    pub fn incoming(id: impl Into<String>, text: impl Into<String>) -> Incoming {
+        Incoming {
+            id: id.into(),
+            sender: "anna".to_owned(),
+            sender_name: None,
+            group: None,
+            chat: "7".to_owned(),
+            said: Said::Text(text.into()),
+            attachments: Vec::new(),
+            sent_ms: 1_700_000_000_000,
+        }
+    }
+
+    /// A batch of messages and nothing else.
+    pub fn batch(messages: Vec<Incoming>) -> Batch {
+        Batch {
+            messages,
+            cursor: None,
+            next_ms: 1_000,
+            answer: None,
+        }
     }
 }

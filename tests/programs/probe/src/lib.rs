@@ -87,7 +87,7 @@ mod bindings {
                 import wasi:keyvalue/atomics@0.2.0-draft;
                 import wasi:keyvalue/batch@0.2.0-draft;
                 import wasi:logging/logging@0.1.0-draft;
-                import agent-host:plugin/progress@0.1.0;
+                import agent-host:plugin/progress@0.2.0;
             }
         ",
         path: "../../../wit",

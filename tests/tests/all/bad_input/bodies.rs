@@ -15,13 +15,14 @@ const FILE_BYTES: usize = (10 << 20) + 1;
 /// Bytes of a session's file that is longer than any may be.
 const TRANSCRIPT_BYTES: usize = (32 << 20) + 1;
 /// Fields of free text, which may have any characters in it.
-const WORDS: [&str; 6] = [
+const WORDS: [&str; 7] = [
     "content",
     "description",
     "message",
     "reason",
     "system_prompt",
     "system_prompt_override",
+    "text",
 ];
 
 /// Returns the bad variants of a body that may be any bytes: of its length and of its media type.

@@ -3,7 +3,6 @@
 
 use super::document::Operation;
 use super::{NOBODY, Stage, bodies, requests};
-use agent_host_tests::process::Host;
 use domain::user::UserId;
 use reqwest::{Method, RequestBuilder};
 
@@ -100,9 +99,9 @@ impl Case {
         }
     }
 
-    /// Builds the request as the operator sends it.
-    pub(super) fn request(&self, host: &Host, operation: &Operation) -> RequestBuilder {
-        let mut request = host.request(operation.method.clone(), &self.path);
+    /// Builds the request as one who may make it sends it.
+    pub(super) fn request(&self, stage: &Stage, operation: &Operation) -> RequestBuilder {
+        let mut request = stage.request(operation, &self.path);
         for (name, value) in &self.headers {
             request = request.header(name.as_str(), value.as_slice());
         }

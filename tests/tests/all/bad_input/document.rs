@@ -1,5 +1,6 @@
 //! The API's own document (OpenAPI), as far as it says what is bad input.
 
+use super::UNPROVEN;
 use super::cases::SURPRISE;
 use agent_host_tests::process::Host;
 use reqwest::Method;
@@ -40,6 +41,8 @@ pub(super) struct Operation {
     pub(super) is_deprecated: bool,
     /// It needs no credential.
     pub(super) is_open: bool,
+    /// It takes the token of a visitor, and no other credential.
+    pub(super) is_of_visitors: bool,
     /// The names in its path.
     pub(super) ids: Vec<String>,
     pub(super) queries: Vec<Query>,
@@ -167,12 +170,14 @@ impl Document {
         let is_open = said["security"]
             .as_array()
             .is_some_and(|ways| ways.contains(&json!({})));
+        let is_of_visitors = said["security"] == json!([{ "visitor": [] }]);
         let codes = codes(said);
         Operation {
             method,
             path: path.to_owned(),
             is_deprecated,
             is_open,
+            is_of_visitors,
             ids,
             queries,
             headers,
@@ -299,6 +304,11 @@ impl Operation {
         self.headers
             .iter()
             .any(|name| name == "X-Agent-Host-Signature")
+    }
+
+    /// Returns true if its calls come from outside and prove themselves as the operator says.
+    pub(super) fn is_proven(&self) -> bool {
+        self.may_say(401, UNPROVEN)
     }
 
     /// Returns true if a request's path is one of its own.

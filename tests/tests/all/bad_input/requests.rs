@@ -13,6 +13,19 @@ const TRANSCRIPT: &[u8] =
 /// The id of no turn.
 const NO_TURN: &str = "abababababababababababababababababababababababababababababababab";
 
+/// A trigger that the operator may make, and that waits for the turn of the year.
+pub(super) fn trigger(name: &str) -> Value {
+    json!({ "name": name, "spec": yearly() })
+}
+
+fn yearly() -> Value {
+    json!({
+        "schedule": { "cron": "0 8 1 1 *" },
+        "target": { "agent": "chats" },
+        "message": "a new year",
+    })
+}
+
 /// The bytes that an endpoint takes which takes no JSON.
 pub(super) fn bytes(operation: &Operation) -> &'static [u8] {
     if operation.path.ends_with("/import") {
@@ -118,8 +131,15 @@ fn known<'a>(
         "note" => NOBODY,
         "input" => &stage.input,
         "definition" => "spare",
-        // There is none: no agent is an external one.
+        // There is none: no agent is an external one, and no trigger a webhook.
         "name" => "nowhere",
+        "rest" => "more",
+        "trigger" => "yearly",
+        "connector" => "site",
+        // There is none: nothing was sent.
+        "delivery" => NO_TURN,
+        // There is none: no sender was told one.
+        "code" => "ABCD2345",
         _ => panic!("{operation}: say here which `{name}` there is"),
     }
 }
@@ -186,6 +206,22 @@ pub(super) fn body(stage: &Stage, operation: &Operation) -> Option<Value> {
         ("POST", "/api/session/{sid}/respond") => {
             json!({ "tool_call_id": call, "response": { "confirmed": true } })
         }
-        _ => panic!("{operation}: say here which body it takes"),
+        _ => edge_body(operation),
     })
+}
+
+/// The same, of endpoints about triggers, connectors and chats for web pages.
+fn edge_body(operation: &Operation) -> Value {
+    match (operation.method.as_str(), operation.path.as_str()) {
+        ("POST", "/api/triggers") => trigger("evening"),
+        ("PUT", "/api/triggers/{trigger}") => json!({ "spec": yearly() }),
+        ("POST", "/api/connectors/{connector}/test") => {
+            json!({ "chat": "somebody", "text": "hello" })
+        }
+        // Nobody was told the code.
+        ("POST", path) if path.ends_with("/{code}") => json!({ "user": "erin" }),
+        ("POST", "/chat/{connector}/messages") => json!({ "id": "m-1", "text": "hello" }),
+        ("POST", "/chat/{connector}/answers") => json!({ "id": "m-2", "value": "yes" }),
+        _ => panic!("{operation}: say here which body it takes"),
+    }
 }

@@ -131,13 +131,15 @@ impl Others {
         let of_agent = operation.path.starts_with("/api/agents/{id}");
         let of_session = operation.ids.iter().any(|id| id == "sid");
         let mut refused = Vec::new();
-        if of_agent || of_session {
-            let code = if of_agent {
-                "AGENT_NOT_FOUND"
-            } else {
-                "SESSION_NOT_FOUND"
-            };
-            refused.push(("alice, a stranger,", &self.alice, 404, code));
+        if operation.is_of_visitors {
+            // No key of a user opens a visitor's chat.
+            refused.push(("alice, no visitor,", &self.alice, 401, "UNAUTHORIZED"));
+            let operator = "the operator, no visitor,";
+            refused.push((operator, &self.looking, 401, "UNAUTHORIZED"));
+            return refused;
+        }
+        if let Some((status, code)) = of_stranger(operation) {
+            refused.push(("alice, a stranger,", &self.alice, status, code));
         }
         if operation.method == Method::GET || operation.is_open {
             return refused;
@@ -172,6 +174,22 @@ impl Others {
             }
         }
         refused
+    }
+}
+
+/// Returns the refusal of a stranger, who may look and change, at an endpoint of something of
+/// somebody's; none where everybody may ask.
+fn of_stranger(operation: &Operation) -> Option<(u16, &'static str)> {
+    let has = |name: &str| operation.ids.iter().any(|id| id == name);
+    let path = operation.path.as_str();
+    match operation.to_string().as_str() {
+        "POST /api/triggers" | "PUT /api/triggers/{trigger}" => Some((403, "SCOPE_MISSING")),
+        _ if has("trigger") => Some((404, "TRIGGER_NOT_FOUND")),
+        // Only the operator says of others who they are at a service.
+        _ if path.starts_with("/api/connectors") || has("code") => Some((403, "SCOPE_MISSING")),
+        _ if path.starts_with("/api/agents/{id}") => Some((404, "AGENT_NOT_FOUND")),
+        _ if has("sid") => Some((404, "SESSION_NOT_FOUND")),
+        _ => None,
     }
 }
 

@@ -5,8 +5,8 @@ use agent_host_tests::guests::wasm;
 
 /// The name of the interface that a component of tools exports, and that of a later version.
 const TOOLS: [&[u8]; 2] = [
-    b"agent-host:plugin/tools@0.1.0",
     b"agent-host:plugin/tools@0.2.0",
+    b"agent-host:plugin/tools@0.3.0",
 ];
 
 /// Returns a program's code with one text in place of another of the same length.
@@ -33,8 +33,12 @@ async fn every_first_mistake_of_an_author_is_told_with_its_fix() {
     let program = r#"(component
         (component $c) (instance $i (instantiate $c))
         (export "wasi:cli/run@0.2.3" (instance $i)))"#;
-    let trigger = r#"(component
+    let filter = r#"(component
         (component $c) (instance $i (instantiate $c))
+        (export "agent-host:plugin/filter@0.3.0" (instance $i)))"#;
+    let twofold = r#"(component
+        (component $c) (instance $i (instantiate $c))
+        (export "agent-host:plugin/tools@0.2.0" (instance $i))
         (export "agent-host:plugin/trigger@0.2.0" (instance $i)))"#;
     for (code, what, fix) in [
         (
@@ -50,17 +54,22 @@ async fn every_first_mistake_of_an_author_is_told_with_its_fix() {
         (
             wat(program),
             "it is a program that is run, and no plugin",
-            "the world `agent-plugin` or `tool-plugin`",
+            "the world `agent-plugin`, `tool-plugin`, `trigger-plugin` or `connector-plugin`",
         ),
         (
-            wat(trigger),
-            "the kind `trigger` of version 0.2.0",
-            "this host has 0.1.0; this host runs agents and tools only",
+            wat(filter),
+            "the kind `filter` of version 0.3.0",
+            "this host has 0.1.0 and 0.2.0; this host runs agents, tools, triggers and connectors",
+        ),
+        (
+            wat(twofold),
+            "`agent-host:plugin/tools@0.2.0` and `agent-host:plugin/trigger@0.2.0`",
+            "make a component of each",
         ),
         (
             patched("echo", TOOLS[0], TOOLS[1]),
-            "built for version 0.2.0 of `agent-host:plugin`",
-            "this host has 0.1.0: build it against the WIT files of this host",
+            "built for version 0.3.0 of `agent-host:plugin`",
+            "this host has 0.1.0 and 0.2.0: build it against the WIT files of this host",
         ),
         (
             wasm("unknown-import"),

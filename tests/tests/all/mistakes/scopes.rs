@@ -67,6 +67,19 @@ const COMMANDS: &[&[&str]] = &[
     &["connector", "bind", "alice", "telegram:1"],
     &["connector", "unbind", "alice", "telegram:1"],
     &["connector", "list", "alice"],
+    &["connector", "pairings"],
+    &["connector", "pair", "ABCD2345"],
+    &["connector", "unpair", "ABCD2345"],
+    &["connector", "deliveries", "telegram"],
+    &["connector", "requeue", "telegram", UUID],
+    &["connector", "test", "telegram", "--user", "alice"],
+    &["trigger", "list"],
+    &["trigger", "show", "none"],
+    &["trigger", "run", "none"],
+    &["trigger", "pause", "none"],
+    &["trigger", "resume", "none"],
+    &["trigger", "history", "none"],
+    &["trigger", "remove", "none"],
 ];
 
 /// The scopes that a help names.

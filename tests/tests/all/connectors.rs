@@ -1,0 +1,14 @@
+//! Connectors, with servers of the tests in the services' places: conversations, strangers, hosts
+//! that are killed, troubles, calls of services, web pages, and what people see of a reply in the
+//! making.
+
+mod conversation;
+mod direct;
+mod restarts;
+mod scene;
+mod server;
+mod shown;
+mod strangers;
+mod telegram_server;
+mod trouble;
+mod webhooks;

@@ -1,0 +1,226 @@
+//! Conversations over Telegram: words, questions, files, long replies and groups.
+
+use super::scene::{ADA, AGENT, Scene, at, choice, get, reply, script, texts};
+use super::telegram_server::Fault;
+use domain::digest::Digest;
+use serde_json::{Value, json};
+
+/// UTF-16 units that Telegram takes in one message.
+const TEXT_LIMIT: usize = 4_096;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_person_talks_with_an_agent_of_their_own_and_is_answered_once() {
+    let scene = Scene::new().await;
+    scene.telegram.say(ADA, "hello");
+    scene.telegram.messages(1).await;
+    scene.telegram.say(ADA, "again");
+    let sent = scene.telegram.messages(2).await;
+    assert!(sent.iter().all(|it| it.chat == "7"), "{sent:?}");
+    assert_eq!(scene.telegram.quiet().await, ["said hello", "said again"]);
+    let ada = scene.user("ada").await;
+    let agent = get(&ada, &at(AGENT)).await;
+    assert_eq!(
+        (&agent["path"], &agent["kind"], &agent["owner_user_id"]),
+        (&json!(AGENT), &json!("connector"), &json!("ada"))
+    );
+    let session = scene.session("ada", AGENT).await;
+    assert_eq!(texts(&session, "user"), ["hello", "again"]);
+    let first = &session["messages"][0];
+    assert_eq!(
+        (&first["untrusted"], &first["origin"]),
+        (&json!(false), &json!("connector:telegram")),
+        "a paired user's words are their own: {first}"
+    );
+    let turn = session["turn_id"].as_str().unwrap();
+    let turn = get(&ada, &format!("/api/turns/{turn}")).await;
+    let [delivery] = turn["deliveries"].as_array().unwrap().as_slice() else {
+        panic!("{turn}")
+    };
+    assert_eq!(
+        (
+            &delivery["state"],
+            &delivery["chat"],
+            &delivery["service_ids"]
+        ),
+        (&json!("delivered"), &json!("7"), &json!(["2"])),
+        "{delivery}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_question_has_buttons_and_a_pressed_button_answers_it() {
+    let scene = Scene::new().await;
+    let options = ["tea", "coffee"].map(str::to_owned);
+    scene.telegram.say(ADA, &choice(&options));
+    let asked = scene.telegram.messages(1).await.remove(0);
+    assert_eq!(asked.text, "Tea or coffee?");
+    let buttons = asked.buttons();
+    let labels: Vec<&str> = buttons.iter().map(|(label, _)| label.as_str()).collect();
+    assert_eq!(labels, options);
+    let (_, coffee) = &buttons[1];
+    scene.telegram.press(ADA, coffee);
+    let told = scene.telegram.messages(2).await.remove(1).text;
+    assert!(told.contains("coffee") && !told.contains("tea"), "{told}");
+    scene.telegram.called("answerCallbackQuery").await;
+    // A button of a question that is over says so, and begins no turn.
+    scene.telegram.press(ADA, coffee);
+    let over = scene.telegram.messages(3).await.remove(2).text;
+    assert!(over.contains("answered already"), "{over}");
+    assert_eq!(scene.telegram.quiet().await.len(), 3);
+    let session = scene.session("ada", AGENT).await;
+    assert_eq!(texts(&session, "user").len(), 1, "{session}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn more_choices_than_buttons_are_numbered_and_a_number_is_the_answer() {
+    let scene = Scene::new().await;
+    let options: Vec<String> = (1..=12).map(|number| format!("tea {number}")).collect();
+    scene.telegram.say(ADA, &choice(&options));
+    let asked = scene.telegram.messages(1).await.remove(0);
+    assert!(asked.buttons().is_empty(), "{asked:?}");
+    assert!(
+        asked.text.contains("12. tea 12") && asked.text.contains("Reply with a number"),
+        "{asked:?}"
+    );
+    scene.telegram.say(ADA, "11");
+    let told = scene.telegram.messages(2).await.remove(1).text;
+    assert!(told.contains("\"tea 11\""), "{told}");
+    let session = scene.session("ada", AGENT).await;
+    assert_eq!(texts(&session, "user").len(), 1, "an answer is no message");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn words_that_are_no_answer_to_an_open_question_go_to_the_agent() {
+    let scene = Scene::new().await;
+    let props = json!({ "prompt": "Well?", "options": ["tea", "coffee"] });
+    let ask = json!({ "key": "q", "client": "multiple_choice", "props": props });
+    let steps = json!([{ "start": [ask], "until": "any", "hear": true }]);
+    scene.telegram.say(ADA, &script(&steps));
+    scene.telegram.messages(1).await;
+    scene.telegram.say(ADA, "What do you have?");
+    let told = scene.telegram.messages(2).await.remove(1).text;
+    assert!(told.contains("said What do you have?"), "{told}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_that_comes_with_words_is_a_file_of_the_session() {
+    let scene = Scene::new().await;
+    // A service that fails to give it at first is asked again.
+    scene.telegram.fail("getFile", &[Fault::Lost]);
+    let content = b"the tide is high at noon";
+    scene.telegram.send_file(ADA, "Read this.", content);
+    let told = scene.telegram.messages(1).await.remove(0).text;
+    assert!(
+        told.contains("said Read this.") && told.contains("notes.txt"),
+        "{told}"
+    );
+    let session = scene.session("ada", AGENT).await;
+    let ada = scene.user("ada").await;
+    let id = session["id"].as_str().unwrap();
+    let files = get(&ada, &format!("{}/sessions/{id}/files", at(AGENT))).await;
+    let [file] = files["files"].as_array().unwrap().as_slice() else {
+        panic!("{files}")
+    };
+    let digest = Digest::of(content).reference();
+    assert_eq!(
+        (&file["name"], &file["media_type"], &file["digest"]),
+        (&json!("notes.txt"), &json!("text/plain"), &json!(digest)),
+    );
+    assert!(texts(&session, "user")[0].contains(&digest), "{session}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_long_reply_comes_in_pieces_in_their_order() {
+    let scene = Scene::new().await;
+    let lines: Vec<String> = (0..600)
+        .map(|line| format!("line {line:04} of it"))
+        .collect();
+    scene.telegram.say(ADA, &reply(&lines.join("\n\n")));
+    let sent = scene.telegram.messages(3).await;
+    scene.until_delivery("delivered").await;
+    assert!(
+        sent.iter()
+            .all(|it| it.text.encode_utf16().count() <= TEXT_LIMIT),
+        "{sent:?}"
+    );
+    let whole = scene.telegram.quiet().await.join("\n\n");
+    assert_eq!(whole.split("\n\n").collect::<Vec<_>>(), lines);
+    let delivery = scene.until_delivery("delivered").await;
+    let pieces = delivery["service_ids"].as_array().unwrap().len();
+    assert_eq!(pieces, scene.telegram.sent().len(), "{delivery}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn markdown_is_shown_with_the_marks_of_the_service() {
+    let scene = Scene::new().await;
+    let markdown = "**Bold**, `a < b` and [a link](https://a.example/?x=1&y=2)";
+    scene.telegram.say(ADA, &reply(markdown));
+    let sent = scene.telegram.messages(1).await.remove(0);
+    assert_eq!(sent.asked["parse_mode"], "HTML");
+    assert_eq!(
+        sent.text,
+        "<b>Bold</b>, <code>a &lt; b</code> and \
+         <a href=\"https://a.example/?x=1&amp;y=2\">a link</a>"
+    );
+    // What the service cannot read is sent without marks.
+    let unread = Fault::Wrong("Bad Request: can't parse entities: unclosed tag");
+    scene.telegram.fail("sendMessage", &[unread]);
+    scene.telegram.say(ADA, &reply(markdown));
+    let plain = scene.telegram.messages(2).await.remove(1);
+    assert_eq!(plain.asked["parse_mode"], Value::Null);
+    assert!(plain.text.starts_with("Bold, a < b"), "{plain:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_group_is_a_user_of_its_own_and_one_without_a_key_is_not_heard() {
+    let scene = Scene::connected(json!({ "groups": "bound", "unknown": "pair" })).await;
+    scene.bind("telegram:group:-100", "family").await;
+    // Ada is known, and this group is not.
+    scene.telegram.say_in(-200, ADA, "not for the host");
+    scene.telegram.say_in(-100, ADA, "hello");
+    let sent = scene.telegram.messages(1).await.remove(0);
+    assert_eq!(
+        (sent.chat.as_str(), sent.text.as_str()),
+        ("-100", "said [P7 (7)] hello")
+    );
+    assert_eq!(scene.telegram.quiet().await.len(), 1);
+    let session = scene.session("family", "/family/telegram").await;
+    let first = &session["messages"][0];
+    assert_eq!(
+        first["untrusted"], true,
+        "words of a group are nobody's own: {first}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_update_that_comes_twice_or_late_is_taken_once() {
+    let scene = Scene::new().await;
+    scene.telegram.say(ADA, "one");
+    scene.telegram.messages(1).await;
+    // All comes again, with something new behind it.
+    scene.telegram.say(ADA, "two");
+    scene.telegram.repeat();
+    scene.telegram.messages(2).await;
+    // The later one comes first.
+    let early = scene.telegram.saying(ADA, "three");
+    let late = scene.telegram.saying(ADA, "four");
+    scene.telegram.push(vec![late, early]);
+    let told = scene.telegram.messages(3).await.remove(2).text;
+    assert_eq!(told, "said four\nthree");
+    assert_eq!(scene.telegram.quiet().await.len(), 3);
+    let session = scene.session("ada", AGENT).await;
+    assert_eq!(texts(&session, "user"), ["one", "two", "four\nthree"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_said_within_a_moment_is_one_message_of_each_person() {
+    let scene = Scene::new().await;
+    scene.bind("telegram:9", "bob").await;
+    let said = [(ADA, "one"), (9, "eins"), (ADA, "two"), (9, "zwei")];
+    let updates = said.map(|(who, text)| scene.telegram.saying(who, text));
+    scene.telegram.push(updates.to_vec());
+    scene.telegram.messages(2).await;
+    let mut told = scene.telegram.quiet().await;
+    told.sort_unstable();
+    assert_eq!(told, ["said eins\nzwei", "said one\ntwo"]);
+}

@@ -1,0 +1,245 @@
+//! A chat for web pages: visitors, what they say and hear, and which pages may use it.
+
+use super::scene::{choice, until};
+use agent_host_tests::process::{Answer, Folder, Frame, Frames, Host, Line, puppets};
+use reqwest::Method;
+use serde_json::{Value, json};
+
+/// The page that may use the chat.
+const PAGE: &str = "https://www.example.org";
+/// A model that takes its time.
+const SLOW: &str = "[[rule]]\nreply = { text = \"one two three\", delayMs = 300 }\n";
+
+/// A host with a chat for web pages.
+struct Site {
+    host: Host,
+    folder: Folder,
+}
+
+/// Somebody at a page.
+struct Visitor {
+    line: Line,
+    id: String,
+    token: String,
+}
+
+impl Site {
+    async fn new(agent: &str) -> Self {
+        let mut config = puppets(&json!([
+            { "agentId": "puppet", "displayName": "Puppet", "component": "puppet" },
+            { "agentId": "assistant", "displayName": "Assistant", "toolAllowlist": [] },
+        ]));
+        config["connectors"]["site"] = json!({
+            "component": "direct", "agent": agent,
+            "configuration": { "origins": [PAGE], "visitorsMax": 3, "deltas": true },
+        });
+        let folder = Folder::new(config);
+        std::fs::write(folder.path().join("script.toml"), SLOW).unwrap();
+        folder.warm(&["puppet", "assistant"]).await;
+        let host = folder.start(None).await.unwrap();
+        Self { host, folder }
+    }
+
+    async fn come(&self) -> Answer {
+        let request = self.host.bare(Method::POST, "/chat/site/visitors");
+        self.host.send(request).await.unwrap()
+    }
+
+    async fn visitor(&self) -> Visitor {
+        let came = self.come().await;
+        assert_eq!(came.status, 201, "{came:?}");
+        Visitor {
+            line: self.host.line().with_token(came.text("token")),
+            id: came.text("visitor_id"),
+            token: came.text("token"),
+        }
+    }
+}
+
+impl Visitor {
+    async fn post(&self, what: &str, body: &Value) -> Answer {
+        let path = format!("/chat/site/{what}");
+        self.line
+            .ask(Method::POST, &path, Some(body))
+            .await
+            .unwrap()
+    }
+
+    async fn say(&self, text: &str) -> Answer {
+        let said = self
+            .post("messages", &json!({ "id": text, "text": text }))
+            .await;
+        assert_eq!(said.status, 202, "{said:?}");
+        said
+    }
+
+    async fn follow(&self, last_event_id: Option<u64>) -> Frames {
+        let frames = self.line.follow("/chat/site/events", last_event_id);
+        frames.await.expect("a stream")
+    }
+}
+
+fn last(frames: &[Frame]) -> &Frame {
+    frames.last().unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_visitor_is_answered_over_their_event_stream() {
+    let site = Site::new("puppet").await;
+    let visitor = site.visitor().await;
+    let mut frames = visitor.follow(None).await;
+    let connected = frames.until("connected").await;
+    assert_eq!(last(&connected).data["visitor_id"], visitor.id.as_str());
+    let said = visitor.say("hello").await;
+    assert_eq!(said.body["replayed"], false);
+    let told = frames.until("message").await;
+    assert_eq!(last(&told).data["text"], "said hello");
+    // The same again is the same message.
+    let again = visitor.say("hello").await;
+    assert_eq!(
+        (&again.body["replayed"], &again.body["arrival_id"]),
+        (&json!(true), &said.body["arrival_id"])
+    );
+    visitor.say("more").await;
+    let told = frames.until("message").await;
+    assert_eq!(last(&told).data["text"], "said more");
+    let user = format!("visitor-{}", visitor.id);
+    let keys = site
+        .host
+        .get(&format!("/api/users/{user}/connectors"))
+        .await;
+    let key = format!("site:{}", visitor.id);
+    assert_eq!(keys.unwrap().body["connectors"][0]["key"], key.as_str());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_page_that_comes_back_gets_exactly_what_it_missed() {
+    let site = Site::new("puppet").await;
+    let visitor = site.visitor().await;
+    let mut frames = visitor.follow(None).await;
+    visitor.say("one").await;
+    let seen = last(&frames.until("message").await).id;
+    drop(frames);
+    for text in ["two", "three"] {
+        visitor.say(text).await;
+        until(async || {
+            let path = "/api/connectors/site/deliveries";
+            let all = site.host.get(path).await.unwrap().body;
+            let count = all["deliveries"].as_array().unwrap().len();
+            (count == if text == "two" { 2 } else { 3 }).then_some(())
+        })
+        .await;
+    }
+    // A host that was killed meanwhile has it all too.
+    let Site { host, folder } = site;
+    host.kill().await;
+    let host = folder.start(None).await.unwrap();
+    let line = host.line().with_token(visitor.token);
+    let mut back = line.follow("/chat/site/events", seen).await.unwrap();
+    for missed in ["said two", "said three"] {
+        assert_eq!(last(&back.until("message").await).data["text"], missed);
+    }
+    let mut anew = line.follow("/chat/site/events", None).await.unwrap();
+    for all in ["said one", "said two", "said three"] {
+        assert_eq!(last(&anew.until("message").await).data["text"], all);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_visitor_answers_a_question_and_hears_that_it_is_closed() {
+    let site = Site::new("puppet").await;
+    let visitor = site.visitor().await;
+    let mut frames = visitor.follow(None).await;
+    visitor
+        .say(&choice(&["tea", "coffee"].map(str::to_owned)))
+        .await;
+    let asked = frames.until("question").await;
+    let asked = last(&asked).data.clone();
+    assert_eq!(
+        (
+            &asked["text"],
+            &asked["is_open"],
+            &asked["choices"][1]["label"]
+        ),
+        (&json!("Tea or coffee?"), &json!(true), &json!("coffee"))
+    );
+    // Somebody else who knows the button answers nothing with it.
+    let other = site.visitor().await;
+    let value = json!({ "value": asked["choices"][0]["value"] });
+    let mut of_other = other.follow(None).await;
+    assert_eq!(other.post("answers", &value).await.status, 202);
+    let told = of_other.until("message").await;
+    let told = last(&told).data["text"].as_str().unwrap().to_owned();
+    assert!(told.contains("answered already"), "{told}");
+    let value = json!({ "value": asked["choices"][1]["value"] });
+    assert_eq!(visitor.post("answers", &value).await.status, 202);
+    let closed = frames.until("question_closed").await;
+    assert_eq!(last(&closed).data["question_id"], asked["question_id"]);
+    let told = frames.until("message").await;
+    let told = last(&told).data["text"].as_str().unwrap();
+    assert!(told.contains("coffee"), "{told}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_visitor_sees_a_reply_while_it_is_made_and_reads_nobody_elses() {
+    let site = Site::new("assistant").await;
+    let visitor = site.visitor().await;
+    let other = site.visitor().await;
+    let mut frames = visitor.follow(None).await;
+    let mut of_other = other.follow(None).await;
+    visitor.say("hello").await;
+    let told = frames.until("message").await;
+    assert_eq!(last(&told).data["text"], "one two three");
+    let pieces = told.iter().filter(|frame| frame.event == "delta");
+    let pieces: String = pieces.map(|it| it.data["text"].as_str().unwrap()).collect();
+    assert_eq!(pieces, "one two three");
+    assert!(told.iter().any(|frame| frame.event == "typing"), "{told:?}");
+    other.say("and me?").await;
+    let told = of_other.until("message").await;
+    let replies = told.iter().filter(|it| it.event == "message").count();
+    assert_eq!(replies, 1, "{told:?}");
+    let mallory = site
+        .host
+        .line()
+        .with_token(format!("ahv_{}", "0".repeat(64)));
+    let refused = mallory.follow("/chat/site/events", None).await.err();
+    assert_eq!(refused, Some(Some(401)));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn only_pages_that_the_operator_lists_use_a_chat_and_only_so_many_visitors() {
+    let site = Site::new("puppet").await;
+    let from = async |method: Method, origin: &str| {
+        let request = site.host.bare(method, "/chat/site/visitors");
+        let asked = [
+            ("origin", origin),
+            ("access-control-request-method", "POST"),
+        ];
+        let request = asked
+            .iter()
+            .fold(request, |it, (name, value)| it.header(*name, *value));
+        let response = request.send().await.unwrap();
+        let allowed = response.headers().get("access-control-allow-origin");
+        let allowed = allowed.map(|it| it.to_str().unwrap().to_owned());
+        (response.status().as_u16(), allowed)
+    };
+    let listed = Some(PAGE.to_owned());
+    assert_eq!(from(Method::OPTIONS, PAGE).await, (204, listed.clone()));
+    assert_eq!(from(Method::POST, PAGE).await, (201, listed));
+    let others = ["https://evil.example", "http://www.example.org", "null"];
+    for other in others {
+        assert_eq!(from(Method::OPTIONS, other).await, (403, None), "{other}");
+        assert_eq!(from(Method::POST, other).await, (403, None), "{other}");
+    }
+    for _ in 0..2 {
+        site.visitor().await;
+    }
+    let full = site.come().await;
+    assert_eq!(
+        (full.status, full.text("code").as_str()),
+        (409, "TOO_MANY_VISITORS")
+    );
+    let nowhere = site.host.bare(Method::POST, "/chat/nowhere/visitors");
+    let nowhere = site.host.send(nowhere).await.unwrap();
+    assert_eq!(nowhere.text("code"), "CONNECTOR_NOT_FOUND");
+}

@@ -1,0 +1,213 @@
+//! Hosts that are killed between a message and its reply, at a random moment and at every commit:
+//! what was acknowledged is there, and nothing is said twice without anybody knowing.
+
+use super::scene::{ADA, AGENT, STRANGER, Scene, Wanted, choice, reply, script, texts, until};
+use super::telegram_server::Fault;
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+
+/// The crash points between the arrival of a message and its session.
+const IN: [&str; 5] = [
+    "edge.received.before",
+    "edge.received.after",
+    "edge.handed.after",
+    "edge.settled.before",
+    "edge.settled.after",
+];
+/// The crash points on the way out, with the number of messages that are in the chat afterwards,
+/// and with what the host knows of them.
+const OUT: [(&str, usize, &str); 5] = [
+    ("edge.started.before", 1, "delivered"),
+    ("edge.started.after", 0, "unknown"),
+    ("edge.sent", 1, "unknown"),
+    ("edge.delivered.before", 1, "unknown"),
+    ("edge.delivered.after", 1, "delivered"),
+];
+/// The crash points of a pairing that is confirmed.
+const PAIRED: [&str; 3] = ["edge.pair.bound", "edge.pair.before", "edge.pair.after"];
+/// The crash points of a delivery that is to be sent again.
+const REQUEUED: [&str; 2] = ["edge.requeue.before", "edge.requeue.after"];
+/// The crash points that other tests here name themselves.
+const ALONE: [&str; 2] = ["edge.file.after", "edge.answered.after"];
+
+async fn dying_at(point: &str, connector: Value) -> Scene {
+    Scene::with(Wanted {
+        connector,
+        crash_at: Some(format!("{point}:1")),
+        ..Wanted::default()
+    })
+    .await
+}
+
+/// Returns the place at which a host polls first, which began to poll after so many polls of
+/// others.
+async fn first_offset(scene: &Scene, after: usize) -> i64 {
+    let polled = until(async || scene.telegram.calls("getUpdates").into_iter().nth(after)).await;
+    polled.body["offset"].as_i64().unwrap_or_default()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_host_that_is_killed_at_work_answers_once_and_polls_on_where_it_was() {
+    let scene = Scene::new().await;
+    scene.telegram.say(ADA, "one");
+    scene.telegram.messages(1).await;
+    let slow = script(&json!([{ "start": [{ "key": "t", "timer": 2_000 }] }]));
+    scene.telegram.say(ADA, &slow);
+    until(async || {
+        let session = scene.session("ada", AGENT).await;
+        session["run_id"].is_string().then_some(())
+    })
+    .await;
+    let scene = scene.killed().await;
+    let polls = scene.telegram.calls("getUpdates").len();
+    scene.telegram.say(ADA, "two");
+    scene.telegram.messages(2).await;
+    let offset = first_offset(&scene, polls).await;
+    assert!(offset > 1_000, "it began anew, at {offset}");
+    until(async || {
+        let told = scene.telegram.quiet().await.join("\n");
+        told.contains("said two").then_some(())
+    })
+    .await;
+    let told = scene.telegram.quiet().await.join("\n");
+    for words in ["said one", "t elapsed", "said two"] {
+        assert_eq!(told.matches(words).count(), 1, "{words}: {told}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_is_answered_once_wherever_the_host_dies_on_its_way_in() {
+    for point in IN {
+        let scene = dying_at(point, json!({})).await;
+        scene.telegram.say(ADA, "hello");
+        let scene = scene.died().await;
+        scene.telegram.messages(1).await;
+        assert_eq!(scene.telegram.quiet().await, ["said hello"], "{point}");
+        let session = scene.session("ada", AGENT).await;
+        assert_eq!(texts(&session, "user"), ["hello"], "{point}");
+        assert_eq!(scene.state().await["arrivals_waiting"], 0, "{point}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reply_is_sent_once_or_told_to_be_unknown_wherever_the_host_dies() {
+    for (point, sent, state) in OUT {
+        let scene = dying_at(point, json!({})).await;
+        scene.telegram.say(ADA, "hello");
+        let scene = scene.died().await;
+        scene.until_delivery(state).await;
+        assert_eq!(scene.telegram.quiet().await.len(), sent, "{point}");
+        assert_eq!(scene.deliveries().await.len(), 1, "{point}");
+        let unknown = u64::from(state == "unknown");
+        assert_eq!(
+            scene.state().await["deliveries_unknown"],
+            unknown,
+            "{point}"
+        );
+        // Whoever comes behind it in the chat does not wait for it.
+        scene.telegram.say(ADA, "again");
+        let told = scene.telegram.messages(sent + 1).await;
+        assert_eq!(told.last().unwrap().text, "said again", "{point}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_long_reply_goes_on_behind_the_piece_that_was_taken() {
+    let scene = dying_at("edge.delivered.after", json!({})).await;
+    let lines: Vec<String> = (0..500)
+        .map(|line| format!("line {line:04} of it"))
+        .collect();
+    scene.telegram.say(ADA, &reply(&lines.join("\n\n")));
+    let scene = scene.died().await;
+    assert_eq!(scene.telegram.sent().len(), 1);
+    scene.until_delivery("delivered").await;
+    let whole = scene.telegram.quiet().await.join("\n\n");
+    assert_eq!(whole.split("\n\n").collect::<Vec<_>>(), lines);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pressed_button_counts_once_although_the_host_dies_over_it() {
+    let scene = dying_at("edge.answered.after", json!({})).await;
+    scene
+        .telegram
+        .say(ADA, &choice(&["tea", "coffee"].map(str::to_owned)));
+    let asked = scene.telegram.messages(1).await.remove(0);
+    scene.telegram.press(ADA, &asked.buttons()[1].1);
+    let scene = scene.died().await;
+    let told = scene.telegram.messages(2).await.remove(1).text;
+    assert!(told.contains("coffee"), "{told}");
+    assert_eq!(scene.telegram.quiet().await.len(), 2);
+    let session = scene.session("ada", AGENT).await;
+    assert_eq!(texts(&session, "assistant").len(), 1, "{session}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_is_handed_over_once_although_the_host_dies_over_it() {
+    let scene = dying_at("edge.file.after", json!({})).await;
+    scene
+        .telegram
+        .send_file(ADA, "Read this.", b"the tide is high");
+    let scene = scene.died().await;
+    scene.telegram.messages(1).await;
+    assert_eq!(scene.telegram.quiet().await.len(), 1);
+    let session = scene.session("ada", AGENT).await;
+    let said = texts(&session, "user").remove(0);
+    assert_eq!(said.matches("notes.txt").count(), 1, "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pairing_that_was_entered_while_the_host_died_is_entered_again() {
+    for point in PAIRED {
+        let scene = dying_at(point, json!({ "unknown": "pair" })).await;
+        scene.telegram.say(STRANGER, "hello");
+        scene.telegram.messages(1).await;
+        let listed = scene.host.get("/api/pairings").await.unwrap();
+        let code = listed.body["pairings"][0]["code"]
+            .as_str()
+            .unwrap()
+            .to_owned();
+        let path = format!("/api/pairings/{code}");
+        let body = json!({ "user": "bob" });
+        let lost = scene.host.post(&path, &body).await;
+        assert!(lost.is_err(), "{point}: {lost:?}");
+        let scene = scene.died().await;
+        let entered = scene.host.post(&path, &body).await.unwrap().status;
+        let settled = if point == "edge.pair.after" { 404 } else { 200 };
+        assert_eq!(entered, settled, "{point}");
+        scene.telegram.say(STRANGER, "It is me.");
+        let told = scene.telegram.messages(2).await.remove(1).text;
+        assert_eq!(told, "said It is me.", "{point}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_dead_letter_is_sent_again_once_although_the_host_dies_over_it() {
+    for point in REQUEUED {
+        let scene = dying_at(point, json!({})).await;
+        let wrong = Fault::Wrong("Bad Request: chat not found");
+        scene.telegram.fail("sendMessage", &[wrong]);
+        scene.telegram.say(ADA, "hello");
+        let dead = scene.until_delivery("dead").await;
+        let lost = scene.requeue(&dead).await;
+        assert!(lost.is_err(), "{point}: {lost:?}");
+        let scene = scene.died().await;
+        if point == "edge.requeue.before" {
+            assert_eq!(scene.deliveries().await[0]["state"], "dead");
+            assert_eq!(scene.requeue(&dead).await.unwrap().status, 202);
+        }
+        scene.until_delivery("delivered").await;
+        assert_eq!(scene.telegram.quiet().await, ["said hello"], "{point}");
+    }
+}
+
+#[test]
+fn every_crash_point_of_connectors_is_tried() {
+    let [_, of_connectors] = edge::CRASH_POINTS;
+    let listed: BTreeSet<&str> = of_connectors.iter().copied().collect();
+    let out = OUT.map(|(point, ..)| point);
+    let tried: BTreeSet<&str> = [IN.as_slice(), &out, &PAIRED, &REQUEUED, &ALONE]
+        .concat()
+        .into_iter()
+        .collect();
+    assert_eq!(tried, listed);
+}

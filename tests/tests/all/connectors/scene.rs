@@ -1,0 +1,274 @@
+//! A host with a connector to a stand-in for Telegram, whose agents do what messages say.
+
+use super::telegram_server::{TOKEN, Telegram};
+use agent_host_tests::process::{Answer, Folder, Host, Line, PATIENCE, puppets};
+use reqwest::Method;
+use serde_json::{Value, json};
+use std::time::Duration;
+use tokio::time::{sleep, timeout};
+
+/// The person at the service who is the user `ada`.
+pub(super) const ADA: i64 = 7;
+/// A person whom nobody knows.
+pub(super) const STRANGER: i64 = 8;
+/// The agent that Ada talks with.
+pub(super) const AGENT: &str = "/ada/telegram";
+/// Time between two looks at what becomes of something.
+const LOOK: Duration = Duration::from_millis(10);
+
+/// The wishes of a test on its scene.
+#[derive(Debug, Clone)]
+pub(super) struct Wanted {
+    /// Further keys of the connector.
+    pub(super) connector: Value,
+    /// The definition of the agents that talk.
+    pub(super) agent: &'static str,
+    /// The rules of the scripted model; its usual ones without.
+    pub(super) script: Option<&'static str>,
+    /// The crash point at which the host dies.
+    pub(super) crash_at: Option<String>,
+}
+
+impl Default for Wanted {
+    fn default() -> Self {
+        Self {
+            connector: json!({}),
+            agent: "puppet",
+            script: None,
+            crash_at: None,
+        }
+    }
+}
+
+/// A host and a service.
+#[derive(Debug)]
+pub(super) struct Scene {
+    pub(super) telegram: Telegram,
+    pub(super) folder: Folder,
+    pub(super) host: Host,
+}
+
+impl Scene {
+    /// One in which Ada is known.
+    pub(super) async fn new() -> Self {
+        Self::with(Wanted::default()).await
+    }
+
+    /// The same with further keys of the connector.
+    pub(super) async fn connected(connector: Value) -> Self {
+        Self::with(Wanted {
+            connector,
+            ..Wanted::default()
+        })
+        .await
+    }
+
+    /// The same with everything that a test wants.
+    pub(super) async fn with(wanted: Wanted) -> Self {
+        let telegram = Telegram::new();
+        let folder = Folder::new(config(&telegram, &wanted));
+        if let Some(script) = wanted.script {
+            std::fs::write(folder.path().join("script.toml"), script).unwrap();
+        }
+        folder.warm(&["puppet", "assistant", "telegram"]).await;
+        let host = folder.start(wanted.crash_at.as_deref()).await.unwrap();
+        let scene = Self {
+            telegram,
+            folder,
+            host,
+        };
+        scene.bind("telegram:7", "ada").await;
+        scene
+    }
+
+    /// Kills the host as `kill -9` does, and starts it again.
+    pub(super) async fn killed(self) -> Self {
+        let Self {
+            telegram,
+            folder,
+            host,
+        } = self;
+        host.kill().await;
+        let host = folder.start(None).await.unwrap();
+        Self {
+            telegram,
+            folder,
+            host,
+        }
+    }
+
+    /// Waits until the host has died at its crash point, and starts it again.
+    pub(super) async fn died(self) -> Self {
+        let Self {
+            telegram,
+            folder,
+            mut host,
+        } = self;
+        assert!(host.died(PATIENCE).await.is_some(), "it did not die");
+        let host = folder.start(None).await.unwrap();
+        Self {
+            telegram,
+            folder,
+            host,
+        }
+    }
+
+    /// Binds a connector key to a user.
+    pub(super) async fn bind(&self, key: &str, user: &str) {
+        bind(&self.host, key, user).await;
+    }
+
+    /// Returns a line of a user, who may read and write.
+    pub(super) async fn user(&self, user: &str) -> Line {
+        self.host.user(user, &["read", "write"]).await
+    }
+
+    /// Returns the connector as the operator sees it.
+    pub(super) async fn state(&self) -> Value {
+        let listed = self.host.get("/api/connectors").await.unwrap();
+        assert_eq!(listed.status, 200, "{listed:?}");
+        listed.body["connectors"][0].clone()
+    }
+
+    /// Waits until the connector is in a state, and returns it.
+    pub(super) async fn until_state(&self, state: &str) -> Value {
+        until(async || {
+            let seen = self.state().await;
+            (seen["state"] == state).then_some(seen)
+        })
+        .await
+    }
+
+    /// Returns the deliveries, the newest first.
+    pub(super) async fn deliveries(&self) -> Vec<Value> {
+        let path = "/api/connectors/telegram/deliveries";
+        let listed = self.host.get(path).await.unwrap();
+        assert_eq!(listed.status, 200, "{listed:?}");
+        listed.body["deliveries"].as_array().unwrap().clone()
+    }
+
+    /// Waits until the latest delivery is in a state, and returns it.
+    pub(super) async fn until_delivery(&self, state: &str) -> Value {
+        until(async || {
+            let latest = self.deliveries().await.into_iter().next()?;
+            (latest["state"] == state).then_some(latest)
+        })
+        .await
+    }
+
+    /// Has a delivery sent again.
+    pub(super) async fn requeue(&self, delivery: &Value) -> reqwest::Result<Answer> {
+        let id = delivery["delivery_id"].as_str().unwrap();
+        let path = format!("/api/connectors/telegram/deliveries/{id}/requeue");
+        self.host.post(&path, &json!({})).await
+    }
+
+    /// Returns the one session of an agent, as its user sees it.
+    pub(super) async fn session(&self, user: &str, agent: &str) -> Value {
+        let line = self.user(user).await;
+        until(async || {
+            let listed = get(&line, &format!("{}/sessions", at(agent))).await;
+            let sessions = listed["sessions"].as_array()?;
+            assert!(sessions.len() <= 1, "{listed}");
+            let id = sessions.first()?["id"].as_str()?.to_owned();
+            Some(get(&line, &format!("/api/sessions/{id}?from=1&to=100")).await)
+        })
+        .await
+    }
+}
+
+fn config(telegram: &Telegram, wanted: &Wanted) -> Value {
+    let mut config = puppets(&json!([
+        { "agentId": "puppet", "displayName": "Puppet", "component": "puppet" },
+        { "agentId": "assistant", "displayName": "Assistant", "toolAllowlist": [] },
+    ]));
+    let server = &telegram.server;
+    config["components"]["telegram"] = granted(server.port, &["/bot", "/file/bot"]);
+    config["secrets"]["telegram"] = json!({ "command": ["echo", TOKEN] });
+    let mut connector = json!({
+        "component": "telegram", "agent": wanted.agent,
+        "configuration": { "server": server.url(), "longPollS": 1 },
+    });
+    let more = wanted.connector.as_object().unwrap().clone();
+    connector.as_object_mut().unwrap().extend(more);
+    config["connectors"]["telegram"] = connector;
+    config
+}
+
+/// Returns what a component is granted that talks with a server on loopback, with the secret
+/// `telegram` behind these beginnings of paths.
+pub(super) fn granted(port: u16, beginnings: &[&str]) -> Value {
+    let secret = |beginning: &&str| {
+        json!({
+            "secret": "telegram", "host": "127.0.0.1", "port": port,
+            "slot": { "path": beginning },
+        })
+    };
+    let secrets: Vec<Value> = beginnings.iter().map(secret).collect();
+    json!({ "network": [reaching(port)], "secrets": secrets })
+}
+
+/// Returns the grant of requests to a server on loopback.
+pub(super) fn reaching(port: u16) -> Value {
+    json!({
+        "host": "127.0.0.1", "schemes": ["http"], "ports": [port], "methods": ["GET", "POST"],
+        "privateAddresses": ["127.0.0.1"],
+    })
+}
+
+/// Binds a connector key to a user.
+pub(super) async fn bind(host: &Host, key: &str, user: &str) {
+    let path = format!("/api/users/{user}/connectors/{key}");
+    let bound = host.send(host.request(Method::PUT, &path)).await.unwrap();
+    assert_eq!(bound.status, 200, "{bound:?}");
+}
+
+/// An agent as an HTTP route names it by its path.
+pub(super) fn at(agent: &str) -> String {
+    format!("/api/agents/{}", agent.replace('/', "%2F"))
+}
+
+/// Reads something.
+pub(super) async fn get(line: &Line, path: &str) -> Value {
+    line.ask(Method::GET, path, None).await.unwrap().body
+}
+
+/// Looks again and again until there is something.
+pub(super) async fn until<T>(look: impl AsyncFn() -> Option<T>) -> T {
+    let waiting = async {
+        loop {
+            if let Some(found) = look().await {
+                return found;
+            }
+            sleep(LOOK).await;
+        }
+    };
+    timeout(PATIENCE, waiting)
+        .await
+        .expect("it comes to that in time")
+}
+
+/// Words that have the puppet take these steps.
+pub(super) fn script(steps: &Value) -> String {
+    json!({ "steps": steps }).to_string()
+}
+
+/// Words that have the puppet say something.
+pub(super) fn reply(text: &str) -> String {
+    script(&json!([{ "reply": text }]))
+}
+
+/// Words that have the puppet ask which of some options it is to be.
+pub(super) fn choice(options: &[String]) -> String {
+    let props = json!({ "prompt": "Tea or coffee?", "options": options });
+    script(&json!([{ "start": [{ "key": "q", "client": "multiple_choice", "props": props }] }]))
+}
+
+/// Returns the texts of a session's messages that have a role.
+pub(super) fn texts(session: &Value, role: &str) -> Vec<String> {
+    let messages = session["messages"].as_array().unwrap().iter();
+    messages
+        .filter(|message| message["role"] == role)
+        .map(|message| message["text"].as_str().unwrap().to_owned())
+        .collect()
+}

@@ -1,0 +1,85 @@
+//! What people see of a reply before it is there: that the agent types, and the reply as it grows.
+
+use super::scene::{ADA, Scene, Wanted};
+use serde_json::json;
+
+/// A model that takes its time over each word.
+const SLOW: &str = "[[rule]]\n\
+    reply = { text = \"one two three four five six seven eight nine ten\", delayMs = 500 }\n";
+/// The whole of its reply.
+const WHOLE: &str = "one two three four five six seven eight nine ten";
+
+async fn slow(connector: serde_json::Value) -> Scene {
+    Scene::with(Wanted {
+        connector,
+        agent: "assistant",
+        script: Some(SLOW),
+        crash_at: None,
+    })
+    .await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn people_see_that_the_agent_types_while_a_reply_is_in_the_making() {
+    let scene = slow(json!({})).await;
+    scene.telegram.say(ADA, "hello");
+    scene.telegram.called("sendChatAction").await;
+    assert!(scene.telegram.sent().is_empty(), "it has not replied yet");
+    let action = scene.telegram.calls("sendChatAction").remove(0).body;
+    assert_eq!(action, json!({ "chat_id": "7", "action": "typing" }));
+    scene.telegram.messages(1).await;
+    assert_eq!(scene.telegram.quiet().await, [WHOLE]);
+    assert!(scene.telegram.edits().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_connector_that_shows_no_typing_sends_the_reply_alone() {
+    let scene = slow(json!({ "typing": false })).await;
+    scene.telegram.say(ADA, "hello");
+    scene.telegram.messages(1).await;
+    assert!(scene.telegram.calls("sendChatAction").is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reply_grows_by_edits_of_one_message_and_ends_as_the_whole() {
+    let scene = slow(json!({ "stream": true })).await;
+    scene.telegram.say(ADA, "hello");
+    let first = scene.telegram.messages(1).await.remove(0);
+    assert!(
+        first.text.ends_with('…'),
+        "what grows is seen to grow: {first:?}"
+    );
+    scene.until_delivery("delivered").await;
+    assert_eq!(scene.telegram.quiet().await.len(), 1, "one message");
+    let edits = scene.telegram.edits();
+    assert!(edits.len() >= 2, "{edits:?}");
+    assert!(edits.iter().all(|(id, _)| *id == first.id), "{edits:?}");
+    let (_, last) = edits.last().unwrap();
+    assert_eq!(last, WHOLE);
+    let grows = edits
+        .windows(2)
+        .all(|pair| pair[0].1.len() <= pair[1].1.len() + "…".len());
+    assert!(grows, "{edits:?}");
+    let at = scene.telegram.calls("editMessageText");
+    let pauses = at
+        .windows(2)
+        .map(|pair| pair[1].at.duration_since(pair[0].at));
+    // The last edit is the reply itself, and waits for nothing.
+    let growing = pauses.take(at.len().saturating_sub(2));
+    for pause in growing {
+        assert!(pause.as_millis() >= 1_400, "{pause:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reply_that_grew_when_the_host_was_killed_follows_whole() {
+    let scene = slow(json!({ "stream": true })).await;
+    scene.telegram.say(ADA, "hello");
+    scene.telegram.messages(1).await;
+    let scene = scene.killed().await;
+    scene.until_delivery("delivered").await;
+    let edits = scene.telegram.edits().into_iter().map(|(_, text)| text);
+    let whole = scene.telegram.quiet().await.into_iter().chain(edits);
+    let whole = whole.filter(|text| text == WHOLE).count();
+    assert_eq!(whole, 1, "{:?}", scene.telegram.sent());
+}

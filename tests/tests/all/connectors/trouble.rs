@@ -1,0 +1,146 @@
+//! Services that are down, limit the rate, lose answers, refuse messages or revoke the token.
+
+use super::scene::{ADA, AGENT, Scene, get, until};
+use super::telegram_server::Fault;
+use serde_json::{Value, json};
+use std::time::Duration;
+
+/// Returns the one delivery of the latest turn of Ada's, as the turn shows it.
+async fn of_turn(scene: &Scene) -> Value {
+    let ada = scene.user("ada").await;
+    let session = scene.session("ada", AGENT).await;
+    let turn = session["turn_id"].as_str().unwrap();
+    let turn = get(&ada, &format!("/api/turns/{turn}")).await;
+    turn["deliveries"][0].clone()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_service_that_was_down_gets_and_gives_everything_when_it_is_back() {
+    let scene = Scene::new().await;
+    let slow = json!({ "steps": [{ "start": [{ "key": "t", "timer": 500 }] }] });
+    scene.telegram.say(ADA, &slow.to_string());
+    until(async || (scene.state().await["last_received_at"].is_string()).then_some(())).await;
+    scene.telegram.server.go_down();
+    scene.telegram.say(ADA, "said while it was down");
+    let failed = scene.until_delivery("failed").await;
+    assert!(failed["retry_at"].is_string(), "{failed}");
+    scene.telegram.server.come_up();
+    let sent = scene.telegram.messages(2).await;
+    let told: Vec<&str> = sent.iter().map(|it| it.text.as_str()).collect();
+    assert_eq!(told, ["t elapsed", "said said while it was down"]);
+    until(async || {
+        let state = scene.until_state("polling").await;
+        (state["deliveries_waiting"] == 0).then_some(())
+    })
+    .await;
+    assert_eq!(scene.telegram.quiet().await.len(), 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_service_that_limits_the_rate_gets_its_time_and_the_order_of_a_chat_is_kept() {
+    let scene = Scene::new().await;
+    scene.telegram.fail("sendMessage", &[Fault::Limited(3)]);
+    scene.telegram.say(ADA, "one");
+    scene.until_delivery("failed").await;
+    scene.telegram.say(ADA, "two");
+    let sent = scene.telegram.messages(2).await;
+    let told: Vec<&str> = sent.iter().map(|it| it.text.as_str()).collect();
+    assert_eq!(told, ["said one", "said two"]);
+    let refused = scene.telegram.calls("sendMessage").remove(0).at;
+    let waited = sent[0].at.duration_since(refused);
+    assert!(waited >= Duration::from_millis(2_900), "{waited:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_token_that_was_revoked_is_told_as_the_trouble_of_the_connector() {
+    let scene = Scene::new().await;
+    assert_eq!(scene.state().await["state"], "polling");
+    scene.telegram.revoke();
+    let state = scene.until_state("unauthorised").await;
+    let reason = state["reason"].as_str().unwrap();
+    assert!(reason.contains("Unauthorized"), "{reason}");
+    assert!(state["since"].is_string(), "{state}");
+    assert!(
+        !scene.folder.log().contains(super::telegram_server::TOKEN),
+        "the token is in no line of the log"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_that_the_service_refuses_is_a_dead_letter_until_it_is_requeued() {
+    let scene = Scene::new().await;
+    let wrong = Fault::Wrong("Bad Request: chat not found");
+    scene.telegram.fail("sendMessage", &[wrong]);
+    scene.telegram.say(ADA, "hello");
+    let dead = scene.until_delivery("dead").await;
+    assert!(
+        dead["reason"].as_str().unwrap().contains("chat not found"),
+        "{dead}"
+    );
+    assert_eq!(of_turn(&scene).await["state"], "dead");
+    assert_eq!(scene.state().await["deliveries_dead"], 1);
+    let path = "/api/connectors/telegram/deliveries?state=queued";
+    let none = scene.host.get(path).await.unwrap();
+    assert_eq!(none.body["deliveries"], json!([]));
+    // What comes behind it goes on meanwhile.
+    scene.telegram.say(ADA, "again");
+    scene.telegram.messages(1).await;
+    assert_eq!(scene.requeue(&dead).await.unwrap().status, 202);
+    let told = scene.telegram.messages(2).await.remove(1).text;
+    assert_eq!(told, "said hello");
+    until(async || (scene.state().await["deliveries_dead"] == 0).then_some(())).await;
+    let twice = scene.requeue(&dead).await.unwrap();
+    assert_eq!(
+        (twice.status, twice.text("code").as_str()),
+        (409, "DELIVERY_NOT_DEAD")
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_whose_answer_was_lost_is_unknown_and_not_sent_again_by_itself() {
+    let scene = Scene::new().await;
+    scene.telegram.fail("sendMessage", &[Fault::Lost]);
+    scene.telegram.say(ADA, "hello");
+    let unknown = scene.until_delivery("unknown").await;
+    assert_eq!(of_turn(&scene).await["state"], "unknown");
+    assert_eq!(scene.telegram.quiet().await, ["said hello"]);
+    assert_eq!(scene.requeue(&unknown).await.unwrap().status, 202);
+    assert_eq!(scene.telegram.messages(2).await.len(), 2);
+    scene.until_delivery("delivered").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_service_that_does_not_answer_holds_back_one_chat_and_no_other() {
+    let scene = Scene::new().await;
+    scene.bind("telegram:9", "bob").await;
+    scene.telegram.fail("sendMessage", &[Fault::Silence]);
+    scene.telegram.say(ADA, "hello");
+    scene.telegram.called("sendMessage").await;
+    scene.telegram.say(9, "me too");
+    let sent = scene.telegram.messages(1).await.remove(0);
+    assert_eq!(
+        (sent.chat.as_str(), sent.text.as_str()),
+        ("9", "said me too")
+    );
+    scene.until_state("polling").await;
+    let deliveries = scene.deliveries().await;
+    let of_ada = deliveries.iter().find(|it| it["chat"] == "7").unwrap();
+    assert_eq!(of_ada["state"], "started", "{of_ada}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_test_of_a_connector_reaches_the_user_whose_key_it_has() {
+    let scene = Scene::new().await;
+    let test = json!({ "user": "ada", "text": "Do you hear me?" });
+    let path = "/api/connectors/telegram/test";
+    let tested = scene.host.post(path, &test).await.unwrap();
+    assert_eq!(tested.status, 202, "{tested:?}");
+    let sent = scene.telegram.messages(1).await.remove(0);
+    assert_eq!(
+        (sent.chat.as_str(), sent.text.as_str()),
+        ("7", "Do you hear me?")
+    );
+    let nobody = json!({ "user": "nobody", "text": "Do you hear me?" });
+    let refused = scene.host.post(path, &nobody).await.unwrap();
+    assert_eq!(refused.text("code"), "CONNECTOR_KEY_NOT_FOUND");
+}

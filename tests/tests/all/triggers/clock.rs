@@ -1,0 +1,138 @@
+//! Schedules: a time that comes, comes again, or was missed reaches the agent's thread as its
+//! policy says, and the history tells of it.
+
+use super::scene::{Scene, trigger};
+use domain::time::Timestamp;
+use reqwest::Method;
+use serde_json::{Value, json};
+use std::time::Duration;
+
+const MINUTE_MS: u64 = 60_000;
+/// Longer than three intervals of ten minutes, by more than a time may be late.
+const DOWN_MS: i64 = 36 * 60_000;
+
+/// Returns a schedule whose message says when it was due.
+fn scheduled(schedule: &Value) -> Value {
+    let message = "It is {{payload.due}}, says {{trigger.id}}.";
+    trigger(&json!({ "schedule": schedule, "message": message }))
+}
+
+/// The times at which the occasions of a history were due, the oldest first.
+fn due(runs: &[Value]) -> Vec<String> {
+    let due = |run: &Value| run["occasion"]["due"].as_str().unwrap().to_owned();
+    runs.iter().rev().map(due).collect()
+}
+
+fn after(begin: Timestamp, minutes: &[u64]) -> Vec<String> {
+    let time = |minutes: &u64| begin.plus_ms(minutes * MINUTE_MS).to_string();
+    minutes.iter().map(time).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_time_that_comes_is_told_in_the_thread_once_and_is_over() {
+    let scene = Scene::new(&json!({})).await;
+    let at = scene.now().await.plus_ms(1_500).to_string();
+    scene.make("once", &scheduled(&json!({ "at": at }))).await;
+    assert_eq!(scene.shown("once").await["next_due_at"], json!(at));
+    let runs = scene.done("once", 1).await;
+    let occasion = json!({ "kind": "clock", "due": at, "missed": 0 });
+    assert_eq!(runs[0]["occasion"], occasion);
+    assert_eq!(runs[0]["state"], "done");
+    assert_eq!(runs[0]["messages"][0]["outcome"], "accepted");
+    let told = scene.told("once").await;
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert_eq!(told[0]["text"], json!(format!("It is {at}, says once.")));
+    assert_eq!(told[0]["origin"], "trigger:once");
+    assert_eq!(told[0]["role"], "user");
+    assert_eq!(told[0]["untrusted"], false, "the operator's own words");
+    let over = scene.shown("once").await;
+    assert_eq!(over["state"], "paused");
+    assert_eq!(over["pause"]["kind"], "done");
+    assert_eq!(over["next_due_at"], Value::Null);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_interval_comes_again_and_its_history_says_when_it_is_due_next() {
+    let mut scene = Scene::new(&json!({})).await;
+    let anchor = scene.now().await.plus_ms(1_000);
+    let every = json!({ "every": "1m", "anchor": anchor.to_string() });
+    scene.make("tick", &scheduled(&every)).await;
+    scene.done("tick", 1).await;
+    scene.pass_until_due("tick").await;
+    let runs = scene.done("tick", 2).await;
+    assert_eq!(due(&runs), after(anchor, &[0, 1]));
+    let history = scene.host.get("/api/triggers/tick/history").await.unwrap();
+    let next = after(anchor, &[2]).remove(0);
+    assert_eq!(history.body["next_due_at"], json!(next));
+    let told = scene.told("tick").await;
+    let texts: Vec<&str> = told.iter().filter_map(|it| it["text"].as_str()).collect();
+    assert_eq!(texts.len(), 2, "{texts:?}");
+    assert!(texts[0] < texts[1], "in their order: {texts:?}");
+    let session = scene.sessions("tick").await;
+    assert_eq!(session.len(), 1, "both go to the same chat: {session:?}");
+}
+
+/// A run by hand counts beside the schedule, which stays as it is, and once under its key.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_by_hand_is_one_occasion_and_the_schedule_stays_as_it_is() {
+    let scene = Scene::new(&json!({ "daily": scheduled(&json!({ "every": "1d" })) })).await;
+    let before = scene.shown("daily").await["next_due_at"].clone();
+    let path = "/api/triggers/daily/run";
+    let line = scene.host.line();
+    let first = line.ask_under("one", Method::POST, path, None).await;
+    let again = line.ask_under("one", Method::POST, path, None).await;
+    let first = first.unwrap();
+    assert_eq!(first.status, 202, "{first:?}");
+    assert_eq!(again.unwrap().body, first.body);
+    let runs = scene.done("daily", 1).await;
+    assert_eq!(runs.len(), 1, "{runs:?}");
+    assert_eq!(runs[0]["occasion_id"], first.body["occasion_id"]);
+    assert_eq!(runs[0]["run_by_user_id"], "local");
+    assert_eq!(scene.told("daily").await.len(), 1);
+    assert_eq!(scene.shown("daily").await["next_due_at"], before);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn times_that_were_missed_while_no_host_ran_are_dealt_with_by_their_policy() {
+    let policy = |missed: &str| scheduled(&json!({ "every": "10m", "missed": missed }));
+    let scene = Scene::new(&json!({
+        "skip": policy("skip"), "once": policy("once"), "all": policy("all"),
+    }))
+    .await;
+    let begin = scene.shown("once").await["defined_at"].clone();
+    let begin: Timestamp = begin.as_str().unwrap().parse().unwrap();
+    let scene = scene.restarted_after(DOWN_MS).await;
+    let skipped = scene.done("skip", 1).await;
+    assert_eq!(skipped.len(), 1, "{skipped:?}");
+    assert_eq!(skipped[0]["state"], "skipped");
+    assert_eq!(skipped[0]["occasion"]["count"], 3);
+    assert_eq!(skipped[0]["occasion"]["reason"], "missed");
+    let once = scene.done("once", 1).await;
+    assert_eq!(once.len(), 1, "{once:?}");
+    assert_eq!(once[0]["occasion"]["missed"], 2);
+    assert_eq!(due(&once), after(begin, &[30]));
+    let all = scene.done("all", 3).await;
+    assert_eq!(due(&all), after(begin, &[10, 20, 30]));
+    for (name, count) in [("skip", 0), ("once", 1), ("all", 3)] {
+        assert_eq!(scene.told(name).await.len(), count, "{name}");
+        let next = scene.shown(name).await["next_due_at"].clone();
+        assert_eq!(next, json!(after(begin, &[40])[0]), "{name}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_clock_that_jumps_ahead_finds_each_time_between_once() {
+    let all = json!({ "every": "10m", "missed": "all" });
+    let mut scene = Scene::new(&json!({ "all": scheduled(&all) })).await;
+    for passed in 1..=3 {
+        scene.pass(20 * MINUTE_MS).await;
+        scene.done("all", 2 * passed).await;
+    }
+    // The longest sleep of the clock is a second.
+    tokio::time::sleep(Duration::from_millis(1_500)).await;
+    let scene = scene.restarted_after(0).await;
+    let mut times = due(&scene.done("all", 6).await);
+    assert_eq!(times.len(), 6, "{times:?}");
+    times.dedup();
+    assert_eq!(times.len(), 6, "{times:?}");
+}

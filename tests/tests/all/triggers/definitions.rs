@@ -1,0 +1,200 @@
+//! Triggers as they are made, changed, paused and removed, over the API and by the configuration.
+
+use super::scene::{Scene, config, trigger, webhook, with};
+use agent_host_tests::process::Answer;
+use reqwest::Method;
+use serde_json::{Value, json};
+
+const MINUTE_MS: u64 = 60_000;
+
+fn every(interval: &str) -> Value {
+    trigger(&json!({ "schedule": { "every": interval }, "message": "Hello." }))
+}
+
+fn code(answer: &Answer) -> (u16, String) {
+    (answer.status, answer.text("code"))
+}
+
+fn is(status: u16, code: &str) -> (u16, String) {
+    (status, code.to_owned())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_paused_trigger_stands_still_and_goes_on_from_when_it_is_resumed() {
+    let mut scene = Scene::new(&json!({ "calls": webhook(&json!({})) })).await;
+    scene.make("tick", &every("10m")).await;
+    for name in ["tick", "calls"] {
+        let paused = scene.command(name, "pause").await;
+        assert_eq!(paused.status, 200, "{paused:?}");
+        assert_eq!(paused.body["state"], "paused");
+        assert_eq!(paused.body["pause"]["user_id"], "local");
+    }
+    scene.pass(25 * MINUTE_MS).await;
+    let refused = scene.call("calls", "1", &json!({})).await;
+    assert_eq!(code(&refused), is(401, "CALL_UNVERIFIED"));
+    for name in ["tick", "calls"] {
+        let resumed = scene.command(name, "resume").await;
+        assert_eq!(resumed.body["state"], "active", "{resumed:?}");
+    }
+    assert_eq!(scene.runs("tick").await, [] as [Value; 0]);
+    assert_eq!(scene.call("calls", "1", &json!({})).await.status, 202);
+    scene.pass_until_due("tick").await;
+    let runs = scene.done("tick", 1).await;
+    assert_eq!(runs[0]["occasion"]["missed"], 0, "{runs:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_trigger_that_was_removed_is_gone_and_its_name_free_again() {
+    let scene = Scene::new(&json!({})).await;
+    scene.make("tick", &every("10m")).await;
+    scene.run("tick").await;
+    scene.done("tick", 1).await;
+    let exists = scene.asked_to_make("tick", &every("1h")).await;
+    assert_eq!(code(&exists), is(409, "TRIGGER_EXISTS"));
+    let path = "/api/triggers/tick";
+    let line = scene.host.line();
+    let removed = line.ask(Method::DELETE, path, None).await.unwrap();
+    assert_eq!(removed.status, 200, "{removed:?}");
+    for (method, path) in [
+        (Method::GET, path),
+        (Method::DELETE, path),
+        (Method::POST, "/api/triggers/tick/run"),
+        (Method::POST, "/api/triggers/tick/pause"),
+    ] {
+        let answer = line.ask(method.clone(), path, None).await.unwrap();
+        assert_eq!(code(&answer), is(404, "TRIGGER_NOT_FOUND"), "{method}");
+    }
+    let listed = scene.host.get("/api/triggers").await.unwrap();
+    assert_eq!(listed.body["triggers"], json!([]));
+    scene.make("tick", &every("1h")).await;
+    assert_eq!(scene.runs("tick").await.len(), 1, "its runs stay");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_trigger_of_the_configuration_is_changed_there_and_nowhere_else() {
+    let scene = Scene::new(&json!({ "tick": every("10m"), "gone": every("10m") })).await;
+    let line = scene.host.line();
+    let spec = json!({ "spec": every("1h") });
+    let path = "/api/triggers/tick";
+    for (method, body) in [(Method::PUT, Some(&spec)), (Method::DELETE, None)] {
+        let answer = line.ask(method.clone(), path, body).await.unwrap();
+        assert_eq!(code(&answer), is(409, "TRIGGER_CONFIGURED"), "{method}");
+    }
+    let taken = scene.asked_to_make("tick", &every("1h")).await;
+    assert_eq!(code(&taken), is(409, "TRIGGER_CONFIGURED"));
+    scene.make("over-the-api", &every("1h")).await;
+    let before = scene.shown("tick").await;
+    assert_eq!(before["origin"], "configuration");
+    scene
+        .folder
+        .configure(config(&json!({ "tick": every("2h") })));
+    scene
+        .until("the change", async || {
+            let shown = scene.shown("tick").await;
+            (shown["spec"]["schedule"]["every"] == "2h").then_some(())
+        })
+        .await;
+    let after = scene.shown("tick").await;
+    let due = |shown: &Value| shown["next_due_at"].as_str().map(str::to_owned);
+    assert!(due(&after) > due(&before));
+    let gone = scene.host.get("/api/triggers/gone").await.unwrap();
+    assert_eq!(code(&gone), is(404, "TRIGGER_NOT_FOUND"));
+    assert_eq!(scene.shown("over-the-api").await["state"], "active");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_trigger_over_the_api_is_changed_whole_and_keeps_its_runs() {
+    let scene = Scene::new(&json!({})).await;
+    scene.make("tick", &every("10m")).await;
+    scene.run("tick").await;
+    scene.done("tick", 1).await;
+    let other = with(every("1h"), &json!({ "message": "Good evening." }));
+    let spec = json!({ "spec": other });
+    let line = scene.host.line();
+    let changed = line
+        .ask(Method::PUT, "/api/triggers/tick", Some(&spec))
+        .await
+        .unwrap();
+    assert_eq!(changed.status, 200, "{changed:?}");
+    assert_eq!(changed.body["spec"]["message"], "Good evening.");
+    let scene = scene.restarted_after(0).await;
+    assert_eq!(scene.shown("tick").await["spec"]["schedule"]["every"], "1h");
+    scene.run("tick").await;
+    scene.done("tick", 2).await;
+    let told = scene.told("tick").await;
+    let texts: Vec<&Value> = told.iter().map(|it| &it["text"]).collect();
+    assert_eq!(texts, ["Hello.", "Good evening."]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn users_see_and_run_their_own_triggers_and_make_none() {
+    let of = |user: &str| with(every("10m"), &json!({ "user": user }));
+    let scene = Scene::new(&json!({ "of-ada": of("ada"), "of-bob": of("bob") })).await;
+    let ada = scene.host.user("ada", &["read", "write"]).await;
+    let listed = ada.ask(Method::GET, "/api/triggers", None).await.unwrap();
+    let listed = listed.body["triggers"].as_array().unwrap().clone();
+    assert_eq!(listed.len(), 1, "{listed:?}");
+    assert_eq!(listed[0]["name"], "of-ada");
+    let run = |name: &str| {
+        let path = format!("/api/triggers/{name}/run");
+        ada.ask(Method::POST, &path, None)
+    };
+    assert_eq!(run("of-ada").await.unwrap().status, 202);
+    let others = run("of-bob").await.unwrap();
+    assert_eq!(code(&others), is(404, "TRIGGER_NOT_FOUND"));
+    let new = json!({ "name": "mine", "spec": of("ada") });
+    let made = ada
+        .ask(Method::POST, "/api/triggers", Some(&new))
+        .await
+        .unwrap();
+    assert_eq!(made.status, 403, "{made:?}");
+    scene.done("of-ada", 1).await;
+    let sessions = scene.sessions("of-ada").await;
+    let seen = ada.ask(Method::GET, &sessions[0], None).await.unwrap();
+    assert_eq!(seen.status, 200, "it is a chat of hers: {seen:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_cannot_be_a_trigger_is_refused_with_the_field_and_the_fix() {
+    let scene = Scene::new(&json!({})).await;
+    let hmac = json!({ "auth": { "hmac": { "secret": "none", "scheme": "github" } } });
+    for (spec, status, field) in [
+        (every("5s"), 422, "/spec/schedule/every"),
+        (
+            with(every("1h"), &json!({ "component": "none" })),
+            404,
+            "/spec/component",
+        ),
+        (
+            with(every("1h"), &json!({ "component": "puppet" })),
+            404,
+            "/spec/component",
+        ),
+        (
+            with(every("1h"), &json!({ "component": "webhook" })),
+            422,
+            "/spec/component",
+        ),
+        (
+            trigger(&json!({ "webhook": hmac })),
+            422,
+            "/spec/webhook/auth",
+        ),
+        (
+            trigger(&json!({ "files": { "folder": "/etc" } })),
+            422,
+            "/spec/files/folder",
+        ),
+        (
+            webhook(&json!({ "configuration": { "onyl": [] } })),
+            422,
+            "/spec/configuration",
+        ),
+    ] {
+        let refused = scene.asked_to_make("wrong", &spec).await;
+        assert_eq!(refused.status, status, "{spec}: {refused:?}");
+        assert_eq!(refused.text("field"), field, "{spec}: {refused:?}");
+    }
+    let listed = scene.host.get("/api/triggers").await.unwrap();
+    assert_eq!(listed.body["triggers"], json!([]));
+}

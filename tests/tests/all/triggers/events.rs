@@ -1,0 +1,110 @@
+//! Events of the host as occasions, for those whom the operator lets hear them.
+
+use super::scene::{Scene, config, trigger, with};
+use serde_json::{Value, json};
+use std::time::Duration;
+
+/// Returns a trigger that hears a kind of events and tells the other agent.
+fn hears(kind: &str, keys: &Value) -> Value {
+    let heard = json!({ "events": { "on": [kind] }, "target": { "agent": "other" } });
+    with(trigger(&heard), keys)
+}
+
+/// Words over which the puppet fails for good.
+fn deadly() -> String {
+    json!({ "steps": [{ "trap": "it gives up" }] }).to_string()
+}
+
+/// Returns a configuration in which `leads` leads lessons that complete at once.
+fn with_lessons(triggers: &Value) -> Value {
+    let mut config = config(triggers);
+    let script = json!({ "steps": [{ "complete": { "score": 1 } }] });
+    config["agents"].as_array_mut().unwrap().push(json!({
+        "agentId": "leads", "displayName": "Leads", "component": "puppet",
+        "settings": { "script": script }, "sessions": { "lesson": { "timeLimitS": 3600 } },
+    }));
+    config
+}
+
+async fn lesson(scene: &Scene) {
+    let lesson = json!({ "session_type": "lesson" });
+    let opened = scene.host.post("/api/agents/leads/sessions", &lesson).await;
+    assert_eq!(opened.unwrap().status, 201);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_dead_letter_reaches_those_who_may_hear_it_and_nobody_else() {
+    let agents = json!({ "events": { "on": ["input.dead"], "agents": ["lea*"] } });
+    let scene = Scene::new(&json!({
+        "hears": hears("input.dead", &json!({})),
+        "other-agents": hears("input.dead", &agents),
+        "other-kind": hears("session.completed", &json!({})),
+    }))
+    .await;
+    scene.say(&json!({ "agent": "puppet" }), &deadly()).await;
+    let told = scene.told_once("hears").await;
+    assert!(told.contains("input.dead"), "{told}");
+    let dead = scene.events("session.input.dead.v1").await;
+    assert_eq!(dead.len(), 1, "{dead:?}");
+    let input = dead[0]["data"]["input_id"].as_str().unwrap();
+    assert!(told.contains(input), "{told}");
+    assert_eq!(scene.told("hears").await[0]["untrusted"], true);
+    let run = scene.runs("hears").await[0].clone();
+    assert_eq!(run["occasion"]["name"], "input.dead");
+    let scene = scene.restarted_after(0).await;
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    assert_eq!(scene.done("hears", 1).await.len(), 1, "heard once");
+    for name in ["other-agents", "other-kind"] {
+        assert_eq!(scene.runs(name).await, [] as [Value; 0], "{name}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_completed_session_is_told_with_what_came_of_it() {
+    let message = "A {{payload.data.session_type}} of {{payload.data.user_id}} is over: \
+                   {{payload.data.summary.score}}.";
+    let over = hears("session.completed", &json!({ "message": message }));
+    let scene = Scene::of(with_lessons(&json!({ "over": over }))).await;
+    lesson(&scene).await;
+    assert_eq!(
+        scene.told_once("over").await,
+        "A lesson of local is over: 1."
+    );
+    lesson(&scene).await;
+    scene.done("over", 2).await;
+    assert_eq!(scene.told("over").await.len(), 2);
+}
+
+/// A trigger does not hear of what it brings about itself: it would never come to rest.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_trigger_does_not_hear_the_dead_letter_that_it_brings_about() {
+    let keys = json!({ "message": deadly(), "target": { "agent": "puppet" } });
+    let scene = Scene::new(&json!({
+        "echoes": hears("input.dead", &keys),
+        "counts": hears("input.dead", &json!({})),
+    }))
+    .await;
+    scene.say(&json!({ "agent": "puppet" }), &deadly()).await;
+    let counted = scene.done("counts", 2).await;
+    assert_eq!(counted.len(), 2, "the first, and that of the echo");
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    assert_eq!(scene.runs("echoes").await.len(), 1);
+    assert_eq!(scene.events("session.input.dead.v1").await.len(), 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn events_are_heard_from_the_definition_of_a_trigger_on() {
+    let scene = Scene::of(with_lessons(&json!({}))).await;
+    lesson(&scene).await;
+    scene
+        .until("the end of the lesson", async || {
+            let over = scene.events("agent.session.completed.v1").await;
+            (!over.is_empty()).then_some(())
+        })
+        .await;
+    scene
+        .make("over", &hears("session.completed", &json!({})))
+        .await;
+    lesson(&scene).await;
+    assert_eq!(scene.done("over", 1).await.len(), 1);
+}

@@ -1,0 +1,167 @@
+//! Watched folders: what changes in one is told once, also what changed while no host ran, and
+//! nothing that a link leads to.
+
+use super::scene::{Scene, trigger};
+use rustix::process::Signal;
+use serde_json::json;
+use std::os::unix::fs::symlink;
+use std::path::PathBuf;
+use std::time::Duration;
+use tokio::time::sleep;
+
+/// Longer than the quiet time of every watch here.
+const QUIET: Duration = Duration::from_millis(1_500);
+/// Files of a flood.
+const FLOOD: usize = 300;
+/// Changes that one occasion lists.
+const LISTED: usize = 100;
+
+/// A folder that is watched, and what was told of it.
+struct Watch {
+    scene: Scene,
+    /// The number of runs so far.
+    runs: usize,
+}
+
+impl Watch {
+    /// Begins to watch a folder, and waits until what changes there is noticed.
+    async fn new(debounce: &str) -> Self {
+        let files = json!({ "folder": "/inbox", "debounce": debounce });
+        let inbox = trigger(&json!({ "files": files }));
+        let scene = Scene::new(&json!({ "inbox": inbox })).await;
+        // The first look tells nothing, and nobody tells of the first look.
+        let probe = scene.folder.path().join("inbox/probe");
+        for number in 0..u32::MAX {
+            std::fs::write(&probe, number.to_string().repeat(3)).unwrap();
+            sleep(QUIET).await;
+            if !scene.runs("inbox").await.is_empty() {
+                break;
+            }
+        }
+        sleep(QUIET).await;
+        let runs = scene.done("inbox", 1).await.len();
+        Self { scene, runs }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.scene.folder.path().join("inbox").join(name)
+    }
+
+    /// Waits for the next occasion, and returns its message.
+    async fn told(&mut self) -> String {
+        self.runs += 1;
+        let runs = self.scene.done("inbox", self.runs).await;
+        assert_eq!(runs.len(), self.runs, "it is one occasion: {runs:?}");
+        let told = self.scene.told("inbox").await;
+        let last = told.last().unwrap();
+        assert_eq!(last["untrusted"], true, "names of files are anybody's");
+        last["text"].as_str().unwrap().to_owned()
+    }
+
+    /// Waits for a while, in which nothing is told.
+    async fn tells_nothing(&self) {
+        sleep(QUIET).await;
+        let runs = self.scene.runs("inbox").await;
+        assert_eq!(runs.len(), self.runs, "{runs:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn files_that_are_created_changed_renamed_and_removed_are_told_of() {
+    let mut watch = Watch::new("200ms").await;
+    std::fs::create_dir(watch.path("below")).unwrap();
+    std::fs::write(watch.path("below/a.md"), "one").unwrap();
+    let told = watch.told().await;
+    assert!(told.contains("- created `below/a.md` (3 bytes)"), "{told}");
+    std::fs::write(watch.path("below/a.md"), "one and two").unwrap();
+    let told = watch.told().await;
+    assert!(told.contains("- changed `below/a.md` (11 bytes)"), "{told}");
+    std::fs::rename(watch.path("below/a.md"), watch.path("b.md")).unwrap();
+    let told = watch.told().await;
+    assert!(
+        told.contains("- renamed `below/a.md` to `b.md` (11 bytes)"),
+        "{told}"
+    );
+    std::fs::remove_file(watch.path("b.md")).unwrap();
+    let told = watch.told().await;
+    assert!(told.contains("- removed `b.md`"), "{told}");
+    watch.tells_nothing().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_changed_while_no_host_ran_is_one_occasion_after_the_restart() {
+    let mut watch = Watch::new("200ms").await;
+    std::fs::write(watch.path("old.md"), "old").unwrap();
+    watch.told().await;
+    let names = ["a.md", "b.md", "c.md"];
+    let files = names.map(|name| watch.path(name));
+    let old = watch.path("old.md");
+    let Watch { scene, runs } = watch;
+    // Stopped, it sees nothing of it, and then it is killed.
+    scene.host.signal(Signal::STOP);
+    for file in files {
+        std::fs::write(file, "new").unwrap();
+    }
+    std::fs::remove_file(old).unwrap();
+    let scene = scene.restarted_after(0).await;
+    let mut watch = Watch { scene, runs };
+    let told = watch.told().await;
+    for name in names {
+        assert!(told.contains(&format!("- created `{name}`")), "{told}");
+    }
+    assert!(told.contains("- removed `old.md`"), "{told}");
+    watch.tells_nothing().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_flood_of_files_is_one_occasion_with_a_bounded_list() {
+    let mut watch = Watch::new("1s").await;
+    for number in 0..FLOOD {
+        std::fs::write(watch.path(&format!("flood-{number:03}")), "x").unwrap();
+    }
+    let told = watch.told().await;
+    assert_eq!(told.matches("- created `flood-").count(), LISTED, "{told}");
+    let more = FLOOD - LISTED;
+    assert!(told.contains(&format!("{more} changes more")), "{told}");
+    let runs = watch.scene.runs("inbox").await;
+    let expected = json!({
+        "kind": "files", "folder": "/inbox", "changes": LISTED, "more": more,
+    });
+    assert_eq!(runs[0]["occasion"], expected);
+    watch.tells_nothing().await;
+}
+
+/// A folder full of links, out of it and around in it: none is followed, and what happens where
+/// they lead is not told.
+#[tokio::test(flavor = "multi_thread")]
+async fn links_in_a_watched_folder_lead_nowhere() {
+    let outside = tempfile::tempdir().unwrap();
+    let secret = outside.path().join("secret.txt");
+    std::fs::write(&secret, "s").unwrap();
+    let mut watch = Watch::new("200ms").await;
+    for number in 0..50 {
+        symlink(&secret, watch.path(&format!("file-{number}"))).unwrap();
+        symlink(outside.path(), watch.path(&format!("folder-{number}"))).unwrap();
+        symlink(watch.path(""), watch.path(&format!("around-{number}"))).unwrap();
+    }
+    std::fs::write(watch.path("real.md"), "real").unwrap();
+    let told = watch.told().await;
+    let listed: Vec<&str> = told.lines().filter(|line| line.starts_with('-')).collect();
+    assert_eq!(listed, ["- created `real.md` (4 bytes)"]);
+    std::fs::write(&secret, "another").unwrap();
+    std::fs::write(outside.path().join("new.txt"), "new").unwrap();
+    watch.tells_nothing().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_folder_that_is_not_granted_is_not_watched_and_the_check_says_so() {
+    let scene = Scene::new(&json!({})).await;
+    for folder in ["/notes", "/inbox/below", "/", "inbox"] {
+        let files = trigger(&json!({ "files": { "folder": folder } }));
+        let refused = scene.asked_to_make("watch", &files).await;
+        assert_eq!(refused.status, 422, "{folder}: {refused:?}");
+        assert_eq!(refused.text("field"), "/spec/files/folder");
+    }
+    let listed = scene.host.get("/api/triggers").await.unwrap();
+    assert_eq!(listed.body["triggers"], json!([]));
+}

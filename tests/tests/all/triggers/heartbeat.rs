@@ -1,0 +1,189 @@
+//! Heartbeats: an agent is told to look at its checklist, unless there is nothing to look for, it
+//! is busy, or it is not the time for it.
+
+use super::scene::{Scene, config, trigger, with};
+use domain::time::Timestamp;
+use reqwest::Method;
+use serde_json::{Value, json};
+
+const HOUR_MS: u64 = 3_600_000;
+const DAY_MS: u64 = 24 * HOUR_MS;
+
+/// Returns a heartbeat with these settings.
+fn beats(settings: &Value) -> Value {
+    trigger(&json!({ "heartbeat": settings }))
+}
+
+/// Returns the settings of a heartbeat that looks at the checklist.
+fn checking(every: &str) -> Value {
+    let file = json!({ "componentDirectory": "/notes", "file": "HEARTBEAT.md" });
+    json!({ "every": every, "checklist": file })
+}
+
+fn write_checklist(scene: &Scene, text: &str) {
+    let file = scene.folder.path().join("notes/HEARTBEAT.md");
+    std::fs::write(file, text).unwrap();
+}
+
+/// The latest entry of a history that has so many.
+async fn latest(scene: &Scene, name: &str, count: usize) -> Value {
+    let runs = scene.done(name, count).await;
+    assert_eq!(runs.len(), count, "{runs:?}");
+    runs[0].clone()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_heartbeat_shows_the_checklist_and_is_passed_over_while_that_says_nothing() {
+    let mut scene = Scene::new(&json!({ "beat": beats(&checking("1m")) })).await;
+    write_checklist(&scene, "# Heartbeat\n\n- water the plants\n");
+    scene.pass_until_due("beat").await;
+    let told = scene.told_once("beat").await;
+    assert!(told.contains("HEARTBEAT_OK"), "{told}");
+    assert!(told.ends_with("- water the plants"), "{told}");
+    let run = latest(&scene, "beat", 1).await;
+    assert_eq!(run["occasion"]["kind"], "heartbeat");
+    for (count, text) in [(2, "# Heartbeat\n\n- [ ]\n<!-- a -->\n"), (3, "")] {
+        write_checklist(&scene, text);
+        scene.pass_until_due("beat").await;
+        let run = latest(&scene, "beat", count).await;
+        assert_eq!(run["state"], "skipped", "{run}");
+        assert_eq!(run["occasion"]["reason"], "empty_checklist");
+    }
+    std::fs::remove_file(scene.folder.path().join("notes/HEARTBEAT.md")).unwrap();
+    scene.pass_until_due("beat").await;
+    let run = latest(&scene, "beat", 4).await;
+    assert_eq!(run["occasion"]["reason"], "empty_checklist");
+    assert_eq!(scene.told("beat").await.len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_heartbeat_waits_for_a_busy_session_and_is_tried_again_soon() {
+    let mut scene = Scene::new(&json!({ "beat": beats(&json!({ "every": "2h" })) })).await;
+    let asks = json!({ "steps": [{ "start": [{ "key": "q", "client": "question" }] }] });
+    let chat = scene
+        .say(&json!({ "agent": "puppet" }), &asks.to_string())
+        .await;
+    let call = scene
+        .until("a question", async || {
+            let seen = scene.host.get(&chat).await.unwrap().body;
+            seen["client_actions"][0]["call_id"]
+                .as_str()
+                .map(str::to_owned)
+        })
+        .await;
+    scene.pass_until_due("beat").await;
+    let run = latest(&scene, "beat", 1).await;
+    assert_eq!(run["occasion"]["reason"], "busy", "{run}");
+    let next = scene.shown("beat").await["next_due_at"].clone();
+    let next: Timestamp = next.as_str().unwrap().parse().unwrap();
+    assert!(next.since_ms(scene.now().await) <= 60_000, "{next}");
+    let agent = chat.split("/sessions/").next().unwrap();
+    let answer = json!({ "call_id": call, "response": "yes" });
+    let answered = scene.host.post(&format!("{agent}/respond"), &answer).await;
+    assert_eq!(answered.unwrap().status, 202);
+    scene.idle(&chat).await;
+    scene.pass_until_due("beat").await;
+    let run = latest(&scene, "beat", 2).await;
+    assert_eq!(run["state"], "done", "{run}");
+    assert_eq!(scene.sessions("beat").await, [chat]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_heartbeat_beats_in_its_active_hours_and_within_its_budget() {
+    let mut scene = Scene::new(&json!({})).await;
+    let hour = |time: Timestamp| time.0 % DAY_MS / HOUR_MS;
+    let text = |hour: u64| format!("{:02}:00", hour % 24);
+    let begin = hour(scene.now().await) + 2;
+    let hours = json!({ "start": text(begin), "end": text(begin + 1) });
+    let settings = json!({ "every": "30m", "activeHours": hours, "runsPerDay": 1 });
+    scene.make("beat", &beats(&settings)).await;
+    let due = async |scene: &Scene| -> Timestamp {
+        let due = scene.shown("beat").await["next_due_at"].clone();
+        due.as_str().unwrap().parse().unwrap()
+    };
+    assert_eq!(hour(due(&scene).await), begin % 24);
+    scene.pass_until_due("beat").await;
+    assert_eq!(latest(&scene, "beat", 1).await["state"], "done");
+    let mut reasons = Vec::new();
+    // The rest of the hour has no budget left.
+    while due(&scene).await.since_ms(scene.now().await) <= HOUR_MS {
+        scene.pass_until_due("beat").await;
+        let run = latest(&scene, "beat", reasons.len() + 2).await;
+        reasons.push(run["occasion"]["reason"].clone());
+    }
+    assert!(reasons.iter().all(|it| it == "budget"), "{reasons:?}");
+    let next = due(&scene).await;
+    assert!(next.since_ms(scene.now().await) > 20 * HOUR_MS, "{next}");
+    assert_eq!(hour(next), begin % 24, "the next day");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_light_heartbeat_has_a_session_of_its_own_each_time() {
+    let settings = json!({ "every": "1h", "light": true });
+    let scene = Scene::new(&json!({ "beat": beats(&settings) })).await;
+    let chat = scene.say(&json!({ "agent": "puppet" }), "hello").await;
+    scene.run("beat").await;
+    scene.run("beat").await;
+    scene.done("beat", 2).await;
+    let sessions = scene.sessions("beat").await;
+    assert_eq!(sessions.len(), 2);
+    assert!(!sessions.contains(&chat), "{sessions:?}");
+}
+
+/// The deliveries of the chat of web pages, the newest first.
+async fn deliveries(scene: &Scene) -> Vec<Value> {
+    let path = "/api/connectors/site/deliveries";
+    let listed = scene.host.get(path).await.unwrap();
+    assert_eq!(listed.status, 200, "{listed:?}");
+    listed.body["deliveries"].as_array().unwrap().clone()
+}
+
+/// Comes as a visitor, says something, waits for the reply, and returns the visitor's user.
+async fn visit(scene: &Scene) -> String {
+    let coming = scene.host.bare(Method::POST, "/chat/site/visitors");
+    let visitor = scene.host.send(coming.json(&json!({}))).await.unwrap();
+    assert_eq!(visitor.status, 201, "{visitor:?}");
+    let saying = scene.host.bare(Method::POST, "/chat/site/messages");
+    let saying = saying.bearer_auth(visitor.text("token"));
+    let said = scene.host.send(saying.json(&json!({ "text": "hello" })));
+    assert_eq!(said.await.unwrap().status, 202);
+    scene
+        .until("a reply", async || {
+            (!deliveries(scene).await.is_empty()).then_some(())
+        })
+        .await;
+    format!("visitor-{}", visitor.text("visitor_id"))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_beat_that_found_nothing_bothers_nobody_and_one_that_did_is_delivered() {
+    let site = json!({
+        "component": "direct", "agent": "puppet",
+        "configuration": { "origins": ["https://a.example"] },
+    });
+    let connectors = json!({ "connectors": { "site": site } });
+    let scene = Scene::of(with(config(&json!({})), &connectors)).await;
+    let user = visit(&scene).await;
+    let long = format!("HEARTBEAT_OK {}", "x".repeat(301));
+    for (name, reply, count) in [
+        ("quiet", "HEARTBEAT_OK", 1),
+        ("short", "**HEARTBEAT_OK** All is well.", 1),
+        ("loud", "The plants are dry.", 2),
+        ("long", long.as_str(), 3),
+    ] {
+        let message = json!({ "steps": [{ "reply": reply }] }).to_string();
+        let beat = json!({
+            "heartbeat": { "every": "1h" }, "message": message, "user": user,
+            "target": { "path": format!("/{user}/site") },
+        });
+        scene.make(name, &beat).await;
+        scene.run(name).await;
+        scene.done(name, 1).await;
+        scene.told_once(name).await;
+        let sent = deliveries(&scene).await;
+        assert_eq!(sent.len(), count, "{name}: {sent:?}");
+    }
+    let bytes = |delivery: &Value| delivery["bytes"].as_u64().unwrap();
+    let sent: Vec<u64> = deliveries(&scene).await.iter().map(bytes).collect();
+    assert_eq!(sent, [301, 19, 5], "without the mark");
+}

@@ -1,0 +1,107 @@
+//! Payloads of webhooks: what of them reaches the agent, in which form, and with which mark.
+
+use super::scene::{SECRET, Scene, webhook};
+use reqwest::Method;
+use serde_json::{Value, json};
+
+/// A CloudEvent in the structured mode.
+fn event(id: &str) -> Value {
+    json!({
+        "specversion": "1.0", "id": id, "source": "/tests", "type": "book.added",
+        "datacontenttype": "application/json", "data": { "title": "Dune" },
+    })
+}
+
+/// A template with every kind of variable, and with what is not there.
+const TEMPLATE: &str = "{{payload.user.name}}|{{payload.tags[1]}}|{{payload.user}}|{{query.q}}|\
+                        {{headers.x_event}}|{{path}}|{{trigger.id}}|{{agent.id}}|{{payload.none.a}}|\
+                        {{headers.authorization}}|{{query.token}}|{{payload.n}}";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_has_the_variables_that_its_template_names_and_no_credential() {
+    let hook = webhook(&json!({ "message": TEMPLATE }));
+    let scene = Scene::new(&json!({ "calls": hook })).await;
+    let payload = json!({ "user": { "name": "Ada" }, "tags": ["a", "b"], "n": 7 });
+    let path = "calls/deep/path?q=a%20b&token=of-the-sender";
+    let request = scene.bare(path, payload.to_string()).bearer_auth(SECRET);
+    let answer = scene.host.send(request.header("X-Event", "push")).await;
+    assert_eq!(answer.unwrap().status, 202);
+    let told = scene.told_once("calls").await;
+    assert_eq!(
+        told,
+        r#"Ada|b|{"name":"Ada"}|a b|push|deep/path|calls|puppet||||7"#
+    );
+    let messages = scene.told("calls").await;
+    assert_eq!(messages[0]["untrusted"], true);
+    assert_eq!(messages[0]["origin"], "trigger:calls");
+    for kind in ["trigger.occasion.accepted.v1", "trigger.fired.v1"] {
+        let events = scene.events(kind).await;
+        assert_eq!(events.len(), 1, "{events:?}");
+        let shown = events[0].to_string();
+        assert!(!shown.contains("Ada") && !shown.contains(SECRET), "{shown}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_payload_without_a_template_is_told_whole_and_marked() {
+    let scene = Scene::new(&json!({ "calls": webhook(&json!({})) })).await;
+    let payload = json!({ "text": "{{headers.authorization}} {{payload.text}} {% raw %}" });
+    assert_eq!(scene.call("calls", "1", &payload).await.status, 202);
+    let told = scene.told_once("calls").await;
+    let text = payload["text"].as_str().unwrap();
+    assert!(told.contains(text), "it is no template: {told}");
+    assert_eq!(scene.told("calls").await[0]["untrusted"], true);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cloud_event_is_the_same_in_both_of_its_modes_and_taken_once() {
+    let message = "{{headers.ce_type}} {{headers.ce_source}} {{payload.title}}";
+    let hook = webhook(&json!({ "message": message }));
+    let scene = Scene::new(&json!({ "events": hook })).await;
+    let structured = async |id: &str| {
+        let request = scene.host.bare(Method::POST, "/hooks/events");
+        let request = request
+            .header("content-type", "application/cloudevents+json")
+            .body(event(id).to_string());
+        scene.host.send(request.bearer_auth(SECRET)).await.unwrap()
+    };
+    let binary = async |id: &str| {
+        let request = scene.bare("events", r#"{"title":"Dune"}"#);
+        let request = request
+            .header("ce-specversion", "1.0")
+            .header("ce-id", id)
+            .header("ce-source", "/tests")
+            .header("ce-type", "book.added");
+        scene.host.send(request.bearer_auth(SECRET)).await.unwrap()
+    };
+    for (answer, replayed) in [
+        (structured("1").await, false),
+        (binary("1").await, true),
+        (binary("2").await, false),
+        (structured("2").await, true),
+    ] {
+        assert_eq!(answer.body["replayed"], replayed, "{answer:?}");
+    }
+    scene.done("events", 2).await;
+    let told = scene.told("events").await;
+    let texts: Vec<&Value> = told.iter().map(|it| &it["text"]).collect();
+    assert_eq!(texts, ["book.added /tests Dune"; 2]);
+}
+
+/// Calls of no interest are taken and lead to nothing.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_that_the_configuration_of_the_component_leaves_out_says_nothing() {
+    let only = json!([{ "header": "x-event", "values": ["push"] }]);
+    let hook = webhook(&json!({ "configuration": { "only": only } }));
+    let scene = Scene::new(&json!({ "calls": hook })).await;
+    for event in ["push", "star"] {
+        let request = scene.bare("calls", json!({ "event": event }).to_string());
+        let request = request.header("x-event", event).bearer_auth(SECRET);
+        assert_eq!(scene.host.send(request).await.unwrap().status, 202);
+    }
+    let runs = scene.done("calls", 2).await;
+    assert_eq!(runs[0]["messages"], json!([]), "{runs:?}");
+    let told = scene.told("calls").await;
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(told[0]["text"].to_string().contains("push"), "{told:?}");
+}
