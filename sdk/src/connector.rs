@@ -121,19 +121,22 @@ pub trait Connector {
     /// Its description. Must not depend on anything but the code.
     fn describe(&self) -> ConnectorDescription;
 
-    /// Reads one call of the service, whose signature the host has verified.
+    /// Reads one call of the service, whose signature the host has verified. It does nothing to the
+    /// service: nothing is stored yet. A service that waits to be told of a message is told by
+    /// [`Incoming::acknowledge`].
     ///
     /// # Errors
     /// It makes no sense.
     fn receive(&self, configuration: &Value, delivery: &Delivery) -> Result<Batch, ConnectorError>;
 
-    /// Asks the service for news.
+    /// Asks the service for news, and does nothing else to it.
     ///
     /// # Errors
     /// The service could not be asked.
     fn poll(&self, configuration: &Value, cursor: Option<&str>) -> Result<Batch, ConnectorError>;
 
-    /// Delivers one message and returns the service's id of it.
+    /// Delivers one message and returns the service's id of it; empty where there is none, as of
+    /// [`Body::Typing`] and [`Body::Acknowledgement`].
     ///
     /// # Errors
     /// It was not delivered, or it cannot be told.

@@ -25,10 +25,9 @@ struct Answer {
     ok: bool,
     #[serde(default)]
     result: Value,
-    #[serde(default)]
-    description: String,
-    #[serde(default)]
-    parameters: Parameters,
+    // Servers that stand in for Telegram's say null where it says nothing.
+    description: Option<String>,
+    parameters: Option<Parameters>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -126,13 +125,15 @@ fn result(response: &Response) -> Result<Value, Refused> {
             return Ok(answer.result);
         }
         // With an answer of its own the service says that it did nothing.
-        return Err(match (status, answer.parameters.retry_after) {
+        let description = answer.description.unwrap_or_default();
+        let retry_after = answer.parameters.and_then(|it| it.retry_after);
+        return Err(match (status, retry_after) {
             (_, Some(seconds)) => {
                 Refused::Other(ConnectorError::RetryLater(seconds.saturating_mul(1_000)))
             }
-            (401 | 404, _) => Refused::Other(ConnectorError::Unauthorised(answer.description)),
+            (401 | 404, _) => Refused::Other(ConnectorError::Unauthorised(description)),
             (409 | 429 | 500..=599, _) => Refused::Other(ConnectorError::RetryLater(RETRY_MS)),
-            _ => Refused::Wrong(answer.description),
+            _ => Refused::Wrong(description),
         });
     }
     Err(Refused::Other(match status {

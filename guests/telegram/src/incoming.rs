@@ -1,18 +1,14 @@
 //! Updates of Telegram, as messages for the host.
 
-use crate::api::Api;
-use agent_host_sdk::{Attachment, Incoming, Said, log};
-use serde_json::{Value, json};
+use agent_host_sdk::{Attachment, Incoming, Said};
+use serde_json::Value;
 
 /// Files of one message that are taken.
 const ATTACHMENTS_MAX: usize = 10;
 
 /// The messages in updates. What is neither said nor pressed is left out.
-pub(crate) fn of_updates(api: &Api, updates: &[Value]) -> Vec<Incoming> {
-    updates
-        .iter()
-        .filter_map(|update| of_update(api, update))
-        .collect()
+pub(crate) fn of_updates(updates: &[Value]) -> Vec<Incoming> {
+    updates.iter().filter_map(of_update).collect()
 }
 
 /// The id from which the next poll goes on; none if there was no update.
@@ -23,10 +19,10 @@ pub(crate) fn cursor_after(updates: &[Value]) -> Option<String> {
     ids.max().map(|last| last.saturating_add(1).to_string())
 }
 
-fn of_update(api: &Api, update: &Value) -> Option<Incoming> {
+fn of_update(update: &Value) -> Option<Incoming> {
     let id = format!("update-{}", update.get("update_id")?.as_i64()?);
     if let Some(query) = update.get("callback_query") {
-        return of_button(api, id, query);
+        return of_button(id, query);
     }
     let message = update.get("message")?;
     let said = ["text", "caption"]
@@ -44,15 +40,11 @@ fn of_update(api: &Api, update: &Value) -> Option<Incoming> {
     Some(incoming)
 }
 
-fn of_button(api: &Api, id: String, query: &Value) -> Option<Incoming> {
-    // The button shows that it is being worked on until this is said. Nothing rests on it.
-    let asked = json!({ "callback_query_id": query.get("id")? });
-    if api.act("answerCallbackQuery", &asked).is_err() {
-        log::debug("a pressed button was not acknowledged");
-    }
+fn of_button(id: String, query: &Value) -> Option<Incoming> {
     let message = query.get("message")?;
     let mut incoming = begun(id, query.get("from")?, message)?;
     incoming.said = Said::Button(query.get("data")?.as_str()?.to_owned());
+    incoming.acknowledge = query.get("id").and_then(Value::as_str).map(str::to_owned);
     Some(incoming)
 }
 
@@ -83,6 +75,7 @@ fn begun(id: String, from: &Value, message: &Value) -> Option<Incoming> {
             .and_then(Value::as_u64)
             .unwrap_or_default()
             .saturating_mul(1_000),
+        acknowledge: None,
     })
 }
 

@@ -69,11 +69,10 @@ impl Connector for Telegram {
         .configured_by::<Configuration>()
     }
 
-    fn receive(&self, configuration: &Value, delivery: &Delivery) -> Result<Batch, ConnectorError> {
-        let api = Api::new(configured(configuration)?);
+    fn receive(&self, _: &Value, delivery: &Delivery) -> Result<Batch, ConnectorError> {
         let update: Value = serde_json::from_slice(&delivery.body)
             .map_err(|error| ConnectorError::Rejected(format!("an update is JSON: {error}")))?;
-        let messages = incoming::of_updates(&api, std::slice::from_ref(&update));
+        let messages = incoming::of_updates(std::slice::from_ref(&update));
         Ok(Batch {
             messages,
             ..Batch::default()
@@ -93,7 +92,7 @@ impl Connector for Telegram {
         let answer = api.read("getUpdates", &asked, wait_s)?;
         let updates = answer.as_array().map(Vec::as_slice).unwrap_or_default();
         Ok(Batch {
-            messages: incoming::of_updates(&api, updates),
+            messages: incoming::of_updates(updates),
             cursor: incoming::cursor_after(updates),
             next_ms: if wait_s == 0 { 1_000 } else { 0 },
             answer: None,

@@ -17,11 +17,11 @@ const SHORT_CHARS_MAX: usize = 16;
 pub(crate) fn send(api: &Api, message: &OutgoingMessage) -> Result<String, ConnectorError> {
     let chat = addressed(&message.chat);
     match &message.body {
-        Body::Text(text) => shown(api, "sendMessage", &chat, text),
+        Body::Text(text) => message_id(&shown(api, "sendMessage", &chat, text)?),
         Body::Question { text, choices } => {
             let mut asked = chat;
             asked["reply_markup"] = json!({ "inline_keyboard": keyboard(choices) });
-            shown(api, "sendMessage", &asked, text)
+            message_id(&shown(api, "sendMessage", &asked, text)?)
         }
         Body::Typing => {
             let mut asked = chat;
@@ -30,6 +30,12 @@ pub(crate) fn send(api: &Api, message: &OutgoingMessage) -> Result<String, Conne
             Ok(String::new())
         }
         Body::Edit { id, text } => edit(api, &chat, id, text),
+        // The button shows until then that it is being worked on.
+        Body::Acknowledgement(query) => {
+            let asked = json!({ "callback_query_id": query });
+            api.act("answerCallbackQuery", &asked)?;
+            Ok(String::new())
+        }
     }
 }
 
@@ -49,13 +55,14 @@ fn edit(api: &Api, chat: &Value, id: &str, text: &str) -> Result<String, Connect
     asked["message_id"] = json!(id.parse::<i64>().unwrap_or_default());
     match shown(api, "editMessageText", &asked, text) {
         Err(ConnectorError::Rejected(words)) if words.contains(UNMODIFIED) => Ok(id.to_owned()),
-        edited => edited,
+        // The id stays, whatever more the answer says.
+        edited => edited.map(|_| id.to_owned()),
     }
 }
 
 /// Has a text shown with its marks, or without any where the server does not understand them: it
 /// has done nothing then.
-fn shown(api: &Api, method: &str, asked: &Value, text: &str) -> Result<String, ConnectorError> {
+fn shown(api: &Api, method: &str, asked: &Value, text: &str) -> Result<Value, ConnectorError> {
     let mut marked = asked.clone();
     marked["text"] = json!(markdown::telegram(text));
     marked["parse_mode"] = json!("HTML");
@@ -64,11 +71,15 @@ fn shown(api: &Api, method: &str, asked: &Value, text: &str) -> Result<String, C
         Err(Refused::Wrong(words)) if words.contains(UNPARSED) => {
             let mut plain = asked.clone();
             plain["text"] = json!(markdown::plain(text));
-            api.act(method, &plain)?
+            api.act(method, &plain)
         }
-        result => result?,
+        result => result,
     };
-    result["message_id"]
+    result.map_err(ConnectorError::from)
+}
+
+fn message_id(message: &Value) -> Result<String, ConnectorError> {
+    message["message_id"]
         .as_i64()
         .map(|id| id.to_string())
         .ok_or_else(|| ConnectorError::Unknown("the answer has no `message_id`".to_owned()))

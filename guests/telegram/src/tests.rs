@@ -35,6 +35,14 @@ fn message(update: i64, chat: i64, text: &str) -> Value {
     })
 }
 
+fn pressed() -> Value {
+    json!({ "update_id": 5, "callback_query": {
+        "id": "q1", "data": "a:1",
+        "from": { "id": 42, "first_name": "Ada" },
+        "message": { "message_id": 7, "date": 1, "chat": { "id": 42, "type": "private" } },
+    }})
+}
+
 #[test]
 fn a_poll_brings_messages_and_goes_on_after_the_last_update() {
     let server = serve_http(|_| Ok(ok(&json!([message(10, 42, "hi"), message(12, -5, "all")]))));
@@ -60,20 +68,37 @@ fn a_poll_brings_messages_and_goes_on_after_the_last_update() {
 }
 
 #[test]
-fn a_pressed_button_is_acknowledged_and_handed_over() {
-    let server = serve_http(|_| Ok(ok(&json!(true))));
-    let update = json!({ "update_id": 5, "callback_query": {
-        "id": "q1", "data": "a:1",
-        "from": { "id": 42, "first_name": "Ada" },
-        "message": { "message_id": 7, "date": 1, "chat": { "id": 42, "type": "private" } },
-    }});
+fn a_pressed_button_is_read_without_a_request() {
+    let server = serve_http(|_| Ok(ok(&json!([pressed()]))));
     let delivery = Delivery {
-        body: update.to_string().into_bytes(),
+        body: pressed().to_string().into_bytes(),
         ..Delivery::default()
     };
-    let batch = Exchange::of(Telegram).receive(&delivery).unwrap();
-    assert_eq!(batch.messages[0].said, Said::Button("a:1".to_owned()));
-    assert_eq!(method(&server.requests()[0]), "answerCallbackQuery");
+    let mut exchange = Exchange::of(Telegram);
+    let received = exchange.receive(&delivery).unwrap();
+    assert!(server.requests().is_empty(), "{:?}", server.requests());
+    let polled = exchange.poll().unwrap();
+    let asked: Vec<String> = server.requests().iter().map(method).collect();
+    assert_eq!(asked, ["getUpdates"]);
+    assert_eq!(received.messages, polled.messages);
+    let message = &received.messages[0];
+    assert_eq!(message.said, Said::Button("a:1".to_owned()));
+    assert_eq!(message.acknowledge.as_deref(), Some("q1"));
+}
+
+#[test]
+fn an_acknowledgement_is_one_request_and_has_no_id() {
+    let server = serve_http(|_| Ok(ok(&json!(true))));
+    let acknowledgement = Body::Acknowledgement("q1".to_owned());
+    let id = Exchange::of(Telegram).deliver("42", acknowledgement);
+    assert_eq!(id.unwrap(), "");
+    let requests = server.requests();
+    let [request] = &requests[..] else {
+        panic!("{requests:?}")
+    };
+    assert_eq!(method(request), "answerCallbackQuery");
+    let asked: Value = request.json().unwrap();
+    assert_eq!(asked, json!({ "callback_query_id": "q1" }));
 }
 
 #[test]
@@ -200,4 +225,25 @@ fn failures_say_whether_anything_was_done() {
     assert!(matches!(error, ConnectorError::Unknown(_)), "{error:?}");
     let error = Exchange::of(Telegram).poll().unwrap_err();
     assert!(matches!(error, ConnectorError::RetryLater(_)), "{error:?}");
+}
+
+#[test]
+fn an_answer_that_says_null_where_it_says_nothing_is_read() {
+    let said = json!({ "ok": true, "result": { "message_id": 4 }, "description": null });
+    let _server = serve_http(move |request| {
+        let edited = json!({ "ok": true, "result": null, "parameters": null });
+        Ok(
+            Response::new(200).with_json(match method(request).as_str() {
+                "editMessageText" => &edited,
+                _ => &said,
+            }),
+        )
+    });
+    let exchange = Exchange::of(Telegram);
+    assert_eq!(exchange.send("42", "hi").unwrap(), "4");
+    let edit = Body::Edit {
+        id: "4".to_owned(),
+        text: "hi there".to_owned(),
+    };
+    assert_eq!(exchange.deliver("42", edit).unwrap(), "4");
 }

@@ -125,12 +125,18 @@ impl Redact for Batch {
             cursor,
             next_ms: _,
             answer,
+            acknowledgements,
         } = self;
         messages
             .iter_mut()
             .for_each(|message| message.redact(redactor));
         cursor.redact(redactor);
         answer.redact(redactor);
+        for wish in acknowledgements {
+            // The id as that of its message, so that they stay together.
+            wish.message.redact(redactor);
+            wish.handle.redact(redactor);
+        }
     }
 }
 

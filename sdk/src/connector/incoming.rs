@@ -52,6 +52,34 @@ pub struct Incoming {
     pub attachments: Vec<Attachment>,
     /// Time at which it was sent, in milliseconds since the Unix epoch.
     pub sent_ms: u64,
+    /// The handle by which [`Body::Acknowledgement`](crate::Body::Acknowledgement) tells the
+    /// service that the message was taken: 1 to 2,048 bytes; none where the service does not wait
+    /// for that.
+    pub acknowledge: Option<String>,
+}
+
+impl Incoming {
+    /// Creates a message of a chat with its sender alone, without files. The other fields are
+    /// empty: `Incoming { sent_ms, ..Incoming::new(…) }` sets those that the service gives, and
+    /// goes on compiling when there are more.
+    pub fn new(
+        id: impl Into<String>,
+        sender: impl Into<String>,
+        chat: impl Into<String>,
+        said: Said,
+    ) -> Self {
+        Self {
+            id: id.into(),
+            sender: sender.into(),
+            sender_name: None,
+            group: None,
+            chat: chat.into(),
+            said,
+            attachments: Vec::new(),
+            sent_ms: 0,
+            acknowledge: None,
+        }
+    }
 }
 
 /// The messages that a call of the service or a poll brought.

@@ -31,6 +31,10 @@ pub enum Body {
         /// The text, in Markdown.
         text: String,
     },
+    /// Tells the service that a message was taken: the handle of
+    /// [`Incoming::acknowledge`](crate::Incoming::acknowledge). It comes soon after the
+    /// message is stored, once or not at all, and is stopped after 5 seconds. Lost without harm.
+    Acknowledgement(String),
 }
 
 /// One outgoing message.

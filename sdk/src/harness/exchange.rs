@@ -21,6 +21,8 @@ const TEXT_BYTES_MAX: usize = 64 << 10;
 const CURSOR_BYTES_MAX: usize = 4 << 10;
 /// Bytes of a file.
 const FILE_BYTES_MAX: usize = 8 << 20;
+/// Bytes of the handle by which a message is acknowledged.
+const HANDLE_BYTES_MAX: usize = 2 << 10;
 /// Bytes of a button's value.
 const VALUE_BYTES_MAX: usize = 64;
 
@@ -126,7 +128,7 @@ impl<C: Connector> Exchange<C> {
     /// When the host would never send it to this connector, or the id that comes back is none.
     pub fn deliver(&self, chat: &str, body: Body) -> Result<String, ConnectorError> {
         check_body(&self.describe(), &body);
-        let is_lossy = body == Body::Typing;
+        let is_lossy = matches!(body, Body::Typing | Body::Acknowledgement(_));
         let message = OutgoingMessage {
             chat: chat.to_owned(),
             body,
@@ -207,6 +209,11 @@ fn check_body(described: &ConnectorDescription, body: &Body) {
             assert!(described.edits, "the description says `edits: false`");
             assert!(within(text), "the host never edits more into a message");
         }
+        Body::Acknowledgement(handle) => assert!(
+            is_handle(handle),
+            "the host never acknowledges with a handle of {} bytes",
+            handle.len()
+        ),
     }
 }
 
@@ -240,11 +247,19 @@ fn check_incoming(message: &Incoming) {
         message.attachments.len() <= ATTACHMENTS_MAX,
         "a message has {ATTACHMENTS_MAX} files at most"
     );
+    assert!(
+        message.acknowledge.as_deref().is_none_or(is_handle),
+        "`acknowledge` has 1 to {HANDLE_BYTES_MAX} bytes; the host leaves any other one out"
+    );
     let (Said::Text(said) | Said::Button(said)) = &message.said;
     assert!(
         said.len() <= TEXT_BYTES_MAX,
         "a message has {TEXT_BYTES_MAX} bytes at most"
     );
+}
+
+fn is_handle(handle: &str) -> bool {
+    (1..=HANDLE_BYTES_MAX).contains(&handle.len())
 }
 
 #[cfg(test)]

@@ -105,6 +105,7 @@ fn body_from_host(body: wire::Body) -> Body {
         },
         wire::Body::Typing => Body::Typing,
         wire::Body::Edit((id, text)) => Body::Edit { id, text },
+        wire::Body::Acknowledgement(handle) => Body::Acknowledgement(handle),
     }
 }
 
@@ -138,6 +139,7 @@ fn incoming_to_host(message: Incoming) -> wire::Incoming {
             Said::Button(value) => wire::Said::Button(value),
         },
         sent_ms: message.sent_ms,
+        acknowledge: message.acknowledge,
     }
 }
 

@@ -5,8 +5,8 @@ use crate::connector::VerifiedCall;
 use crate::convert::{Read, Reader, check_count, check_length, unacceptable};
 use crate::exports::Answered;
 use domain::connector::{
-    ATTACHMENT_BYTES_MAX, Attachment, BATCH_MESSAGES_MAX, Batch, Body, Choice, ConnectorFailure,
-    Incoming, Outgoing, SERVICE_ID_BYTES_MAX, Said, kept_reason,
+    ATTACHMENT_BYTES_MAX, Acknowledgement, Attachment, BATCH_MESSAGES_MAX, Batch, Body, Choice,
+    ConnectorFailure, Incoming, Outgoing, SERVICE_ID_BYTES_MAX, Said, kept_reason,
 };
 use domain::time::Timestamp;
 
@@ -45,6 +45,7 @@ pub(crate) fn guest_outgoing(message: &Outgoing) -> connector::Outgoing {
             }
             Body::Typing => connector::Body::Typing,
             Body::Edit { id, text } => connector::Body::Edit((id.clone(), text.clone())),
+            Body::Acknowledgement(handle) => connector::Body::Acknowledgement(handle.clone()),
         },
         idempotency_key: message.idempotency_key.clone(),
     }
@@ -98,6 +99,11 @@ fn failure<T>(error: connector::ConnectorError) -> Answer<T> {
     Ok(Err(failure))
 }
 
+/// Returns the wish of the service to be told of a message.
+fn acknowledgement(message: &connector::Incoming) -> Option<Acknowledgement> {
+    Acknowledgement::new(&message.id, message.acknowledge.as_deref()?)
+}
+
 impl Reader {
     fn batch(&mut self, batch: connector::Batch) -> Read<Batch> {
         let connector::Batch {
@@ -108,11 +114,13 @@ impl Reader {
         } = batch;
         // Before each of them is looked at.
         check_count("messages", messages.len(), BATCH_MESSAGES_MAX)?;
+        let acknowledgements = messages.iter().filter_map(acknowledgement).collect();
         let batch = Batch {
             messages: self.each("messages", messages, Self::incoming)?,
             cursor,
             next_ms,
             answer,
+            acknowledgements,
         };
         match batch.check() {
             Ok(()) => Ok(batch),
@@ -130,6 +138,8 @@ impl Reader {
             said,
             attachments,
             sent_ms,
+            // The batch has it: it is no part of what is stored.
+            acknowledge: _,
         } = message;
         let attachment = |file: connector::Attachment| Attachment {
             name: file.name,

@@ -37,6 +37,7 @@ fn incoming(id: &str) -> Incoming {
         said: Said::Text("hi".to_owned()),
         attachments: Vec::new(),
         sent_ms: 1,
+        acknowledge: None,
     }
 }
 
@@ -52,6 +53,14 @@ fn a_poll_goes_on_where_the_last_one_ended() {
 #[should_panic(expected = "have 1 to 256 bytes")]
 fn a_message_without_an_id_breaks_a_rule() {
     let _ = Exchange::of(Brings(vec![incoming("")])).poll();
+}
+
+#[test]
+#[should_panic(expected = "the host leaves any other one out")]
+fn a_message_with_an_endless_handle_breaks_a_rule() {
+    let mut message = incoming("1");
+    message.acknowledge = Some("h".repeat(2_049));
+    let _ = Exchange::of(Brings(vec![message])).poll();
 }
 
 #[test]

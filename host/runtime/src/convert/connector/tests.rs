@@ -13,6 +13,7 @@ fn incoming() -> connector::Incoming {
         said: connector::Said::Text("hello".into()),
         attachments: Vec::new(),
         sent_ms: 5,
+        acknowledge: None,
     }
 }
 
@@ -79,6 +80,42 @@ fn a_message_that_is_too_long_is_taken_cut() {
         panic!("it was words");
     };
     assert!((65_536..66_000).contains(&text.len()), "{}", text.len());
+}
+
+/// A handle that is none is the component's fault, and no reason to lose what people say.
+#[test]
+fn a_message_whose_handle_is_none_is_taken_and_not_acknowledged() {
+    let handled = |id: &str, handle: &str| connector::Incoming {
+        id: id.into(),
+        acknowledge: Some(handle.into()),
+        ..incoming()
+    };
+    let endless = "h".repeat(2_049);
+    let messages = vec![
+        incoming(),
+        handled("2", "h"),
+        handled("3", ""),
+        handled("4", &endless),
+    ];
+    let batch = batch(Ok(bringing(messages))).unwrap().unwrap();
+    assert_eq!(batch.messages.len(), 4);
+    assert_eq!(
+        batch.acknowledgements,
+        [Acknowledgement::new("2", "h").unwrap()]
+    );
+}
+
+#[test]
+fn an_acknowledgement_goes_out_with_the_handle_that_came_in() {
+    let message = Outgoing {
+        chat: "7".to_owned(),
+        body: Body::Acknowledgement("h".to_owned()),
+        idempotency_key: "key".to_owned(),
+    };
+    let connector::Body::Acknowledgement(handle) = guest_outgoing(&message).body else {
+        panic!("it was an acknowledgement");
+    };
+    assert_eq!(handle, "h");
 }
 
 #[test]

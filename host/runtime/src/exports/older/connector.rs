@@ -87,6 +87,7 @@ fn incoming(messages: Vec<older::Incoming>) -> Result<Vec<newer::Incoming>, newe
             said: newer::Said::Text(text(content)?),
             attachments: Vec::new(),
             sent_ms,
+            acknowledge: None,
         })
     };
     messages.into_iter().map(one).collect()
