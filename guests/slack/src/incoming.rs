@@ -45,15 +45,19 @@ fn said(configuration: &Configuration, call: &Value) -> Option<Incoming> {
         "message" => is_direct || configuration.all_messages,
         _ => false,
     };
-    // Messages of bots, joins, edits and the like; a message with files has a subtype of its own.
-    let is_plain = matches!(event["subtype"].as_str(), None | Some("file_share"));
+    // Messages of bots, joins, edits and the like are left out. One with files has a subtype, and
+    // so has one in a thread that is shown in the channel too.
+    let is_plain = matches!(
+        event["subtype"].as_str(),
+        None | Some("file_share" | "thread_broadcast")
+    );
     if !is_meant || !is_plain || event.get("bot_id").is_some() {
         return None;
     }
     let channel = event["channel"].as_str()?;
     let ts = event["ts"].as_str()?;
     let attachments = attachments(event);
-    let text = words(event["text"].as_str().unwrap_or_default());
+    let text = words(event["text"].as_str().unwrap_or_default(), own_id(call));
     if text.is_empty() && attachments.is_empty() {
         return None;
     }
@@ -68,6 +72,7 @@ fn said(configuration: &Configuration, call: &Value) -> Option<Incoming> {
         said: Said::Text(text),
         attachments,
         sent_ms: milliseconds(ts),
+        acknowledge: None,
     })
 }
 
@@ -86,6 +91,7 @@ fn pressed(interaction: &Value) -> Option<Incoming> {
         said: Said::Button(action["value"].as_str()?.to_owned()),
         attachments: Vec::new(),
         sent_ms: milliseconds(ts),
+        acknowledge: None,
     })
 }
 
@@ -119,12 +125,19 @@ fn attachments(event: &Value) -> Vec<Attachment> {
         .collect()
 }
 
+/// The app's own user, as far as the call says.
+fn own_id(call: &Value) -> Option<&str> {
+    let own = &call["authorizations"][0];
+    own["user_id"].as_str().filter(|_| own["is_bot"] == true)
+}
+
 /// The words without the mention of the app in front, and without Slack's escapes.
-fn words(text: &str) -> String {
+fn words(text: &str, own_id: Option<&str>) -> String {
     let text = text.trim();
     let text = text
         .strip_prefix("<@")
         .and_then(|rest| rest.split_once('>'))
+        .filter(|(mentioned, _)| own_id.is_none_or(|own_id| own_id == *mentioned))
         .map_or(text, |(_, rest)| rest.trim_start());
     text.replace("&lt;", "<")
         .replace("&gt;", ">")

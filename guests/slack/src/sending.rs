@@ -6,6 +6,10 @@ use serde_json::{Value, json};
 
 /// Letters of a button.
 const LABEL_CHARS_MAX: usize = 75;
+/// Letters of a section, after those that mean something to Slack are escaped.
+const SECTION_CHARS_MAX: usize = 3_000;
+/// Letters of the longest escape, such as `&amp;`.
+const ESCAPE_CHARS_MAX: usize = 5;
 
 /// Sends a message and returns Slack's timestamp of it, which is its id.
 pub(crate) fn send(api: &Api, message: &OutgoingMessage) -> Result<String, ConnectorError> {
@@ -22,12 +26,22 @@ pub(crate) fn send(api: &Api, message: &OutgoingMessage) -> Result<String, Conne
             "chat.postMessage"
         }
         Body::Edit { id, text } => {
+            let shown = markdown::slack(text);
+            let parts = sections(&shown);
+            // The text of an edit is shorter than that of a new message: a long one is in blocks.
+            if parts.len() > 1 {
+                asked["blocks"] = blocks(&shown, &[]);
+            }
             asked["ts"] = json!(id);
-            asked["text"] = json!(markdown::slack(text));
+            asked["text"] = json!(parts.first().unwrap_or(&""));
             "chat.update"
         }
         Body::Typing => {
             let none = "an app cannot show that it is typing".to_owned();
+            return Err(ConnectorError::Rejected(none));
+        }
+        Body::Acknowledgement(_) => {
+            let none = "Slack takes the answer to its call as the acknowledgement".to_owned();
             return Err(ConnectorError::Rejected(none));
         }
     };
@@ -62,9 +76,44 @@ fn blocks(text: &str, choices: &[Choice]) -> Value {
         })
     };
     let buttons: Vec<Value> = choices.iter().enumerate().map(button).collect();
-    let section = json!({ "type": "section", "text": { "type": "mrkdwn", "text": text } });
-    if buttons.is_empty() {
-        return json!([section]);
+    let section =
+        |text: &str| json!({ "type": "section", "text": { "type": "mrkdwn", "text": text } });
+    let mut blocks: Vec<Value> = sections(text).into_iter().map(section).collect();
+    if !buttons.is_empty() {
+        blocks.push(json!({ "type": "actions", "elements": buttons }));
     }
-    json!([section, { "type": "actions", "elements": buttons }])
+    json!(blocks)
+}
+
+/// The text in parts that fit into sections: between lines or words where it can be, and never
+/// within an escape.
+fn sections(text: &str) -> Vec<&str> {
+    let mut parts = Vec::new();
+    let mut rest = text;
+    while let Some((limit, _)) = rest.char_indices().nth(SECTION_CHARS_MAX) {
+        let fitting = rest.get(..limit).unwrap_or_default();
+        let half = limit / 2;
+        let is_late = |place: &usize| *place > half;
+        let escape = fitting
+            .rfind('&')
+            .filter(|place| limit - place < ESCAPE_CHARS_MAX && !ends_escape(fitting, *place));
+        let place = fitting
+            .rfind('\n')
+            .filter(is_late)
+            .or_else(|| fitting.rfind(' ').filter(is_late))
+            .or(escape)
+            .unwrap_or(limit);
+        let (part, after) = rest.split_at(place);
+        parts.push(part);
+        rest = after.trim_start();
+    }
+    if !rest.is_empty() {
+        parts.push(rest);
+    }
+    parts
+}
+
+/// Returns whether an escape that begins at a place ends in the text.
+fn ends_escape(text: &str, place: usize) -> bool {
+    text.get(place..).is_some_and(|escape| escape.contains(';'))
 }

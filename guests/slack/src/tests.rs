@@ -147,3 +147,58 @@ fn files_of_other_servers_never_get_the_token() {
     assert!(server.requests().is_empty());
     assert_eq!(exchange.fetch("https://files.slack.com/a").unwrap(), b"x");
 }
+
+#[test]
+fn only_the_apps_own_mention_in_front_is_left_out() {
+    let said = |text: &str| {
+        let told = json!({
+            "type": "message", "user": "U1", "channel": "D1", "channel_type": "im", "ts": "1.0",
+            "subtype": "thread_broadcast", "thread_ts": "0.5", "text": text,
+        });
+        let call = json!({
+            "type": "event_callback", "event_id": "Ev1", "event": told,
+            "authorizations": [{ "user_id": "UBOT", "is_bot": true }],
+        });
+        let batch = Exchange::of(Slack).receive(&delivery(&call.to_string()));
+        batch.unwrap().messages.remove(0).said
+    };
+    assert_eq!(said("<@UBOT> hi"), Said::Text("hi".to_owned()));
+    assert_eq!(
+        said("<@U2> is here"),
+        Said::Text("<@U2> is here".to_owned())
+    );
+}
+
+#[test]
+fn a_question_that_is_long_once_escaped_has_several_sections() {
+    let server =
+        serve_http(|_| Ok(Response::new(200).with_json(&json!({ "ok": true, "ts": "1" }))));
+    let text = format!("b{}", "a&".repeat(1_399));
+    Exchange::of(Slack)
+        .ask("D1", &text, &[("Yes", "a:1")])
+        .unwrap();
+    let asked: Value = server.requests()[0].json().unwrap();
+    let blocks = asked["blocks"].as_array().unwrap();
+    let sections: Vec<&str> = blocks
+        .iter()
+        .filter_map(|block| block["text"]["text"].as_str())
+        .collect();
+    assert_eq!((blocks.len(), sections.len()), (4, 3), "{blocks:?}");
+    assert!(sections.iter().all(|it| it.chars().count() <= 3_000));
+    assert!(
+        sections
+            .iter()
+            .all(|it| it.starts_with(['a', 'b', '&']) && it.ends_with([';', 'a']))
+    );
+    let escaped = format!("b{}", "a&amp;".repeat(1_399));
+    assert_eq!(sections.concat(), escaped);
+
+    let edit = agent_host_sdk::Body::Edit {
+        id: "1".to_owned(),
+        text,
+    };
+    Exchange::of(Slack).deliver("D1", edit).unwrap();
+    let edited: Value = server.requests()[1].json().unwrap();
+    assert_eq!(edited["blocks"].as_array().unwrap().len(), 3, "{edited}");
+    assert_eq!(edited["text"], json!(sections[0]));
+}

@@ -1,7 +1,7 @@
 //! Calls of WhatsApp, as messages for the host.
 
-use crate::Configuration;
-use agent_host_sdk::{Attachment, Batch, ConnectorError, Incoming, Said};
+use crate::{Configuration, GROUP};
+use agent_host_sdk::{Attachment, Batch, ConnectorError, Incoming, Said, log};
 use serde_json::Value;
 
 /// Messages of one call that are taken.
@@ -26,8 +26,13 @@ pub(crate) fn read(configuration: &Configuration, body: &[u8]) -> Result<Batch, 
         let read = move |message: &Value| incoming(value, message);
         items(&value["messages"]).iter().filter_map(read)
     });
+    let mut messages: Vec<Incoming> = messages.collect();
+    if messages.len() > MESSAGES_MAX {
+        log::warn("one call had more messages than the host takes at once; the last are left out");
+        messages.truncate(MESSAGES_MAX);
+    }
     Ok(Batch {
-        messages: messages.take(MESSAGES_MAX).collect(),
+        messages,
         ..Batch::default()
     })
 }
@@ -37,7 +42,11 @@ fn items(value: &Value) -> &[Value] {
 }
 
 fn incoming(value: &Value, message: &Value) -> Option<Incoming> {
-    let from = message["from"].as_str()?;
+    // People with a user name show no phone number.
+    let from = message["from"]
+        .as_str()
+        .or(message["from_user_id"].as_str())?;
+    let group = message["group_id"].as_str();
     let kind = message["type"].as_str()?;
     let content = &message[kind];
     let said = match kind {
@@ -60,18 +69,22 @@ fn incoming(value: &Value, message: &Value) -> Option<Incoming> {
         id: message["id"].as_str()?.to_owned(),
         sender: from.to_owned(),
         sender_name: name(value, from),
-        group: None,
-        chat: from.to_owned(),
+        group: group.map(str::to_owned),
+        chat: match group {
+            Some(group) => format!("{GROUP}{group}"),
+            None => from.to_owned(),
+        },
         said,
         attachments: attachment(kind, content).into_iter().collect(),
         sent_ms: seconds.unwrap_or_default().saturating_mul(1_000),
+        acknowledge: None,
     })
 }
 
 fn name(value: &Value, from: &str) -> Option<String> {
     let contact = items(&value["contacts"])
         .iter()
-        .find(|contact| contact["wa_id"].as_str() == Some(from))?;
+        .find(|contact| contact["wa_id"] == from || contact["user_id"] == from)?;
     contact["profile"]["name"].as_str().map(str::to_owned)
 }
 

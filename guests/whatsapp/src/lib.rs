@@ -18,10 +18,13 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-/// UTF-16 units of a message.
-const TEXT_LIMIT: u32 = 4_000;
+/// UTF-16 units of a message. WhatsApp takes 4,096; some are left for marks and for choices in
+/// words.
+const TEXT_LIMIT: u32 = 3_800;
 /// Choices of a question: more than three are a list.
 const BUTTONS_MAX: u32 = 10;
+/// Letters before the id of a group in the name of its chat.
+const GROUP: &str = "group/";
 
 /// The connector.
 #[derive(Debug, Clone, Copy)]

@@ -1,8 +1,10 @@
 //! Messages of the host, as WhatsApp takes them.
 
+use crate::GROUP;
 use crate::api::Api;
 use agent_host_sdk::{Body, Choice, ConnectorError, OutgoingMessage};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 
 /// Choices that are buttons; more are a list.
 const BUTTONS_MAX: usize = 3;
@@ -15,15 +17,12 @@ const ROW_CHARS_MAX: usize = 24;
 
 /// Sends a message and returns the service's id of it.
 pub(crate) fn send(api: &Api, message: &OutgoingMessage) -> Result<String, ConnectorError> {
-    let mut asked = json!({
-        "messaging_product": "whatsapp",
-        "recipient_type": "individual",
-        "to": message.chat,
-    });
+    let mut asked = addressed(&message.chat);
     match &message.body {
-        Body::Text(text) => {
-            asked["type"] = json!("text");
-            asked["text"] = json!({ "body": markdown::whatsapp(text), "preview_url": false });
+        Body::Text(text) => say(&mut asked, &markdown::whatsapp(text)),
+        // Groups have neither buttons nor lists. The label of a choice is an answer too.
+        Body::Question { text, choices } if message.chat.starts_with(GROUP) => {
+            say(&mut asked, &in_words(&markdown::whatsapp(text), choices));
         }
         Body::Question { text, choices } => {
             asked["type"] = json!("interactive");
@@ -33,13 +32,48 @@ pub(crate) fn send(api: &Api, message: &OutgoingMessage) -> Result<String, Conne
             let none = "WhatsApp neither edits nor shows who is typing".to_owned();
             return Err(ConnectorError::Rejected(none));
         }
+        Body::Acknowledgement(_) => {
+            let none = "WhatsApp takes the answer to its call as the acknowledgement".to_owned();
+            return Err(ConnectorError::Rejected(none));
+        }
     }
     api.message(&asked)
 }
 
+/// The recipient: a group, or a person by phone number or by the id that the service gave them for
+/// this business, such as `US.1234`.
+fn addressed(chat: &str) -> Value {
+    let mut asked = json!({ "messaging_product": "whatsapp", "recipient_type": "individual" });
+    if let Some(group) = chat.strip_prefix(GROUP) {
+        asked["recipient_type"] = json!("group");
+        asked["to"] = json!(group);
+    } else if chat.contains('.') {
+        asked["recipient"] = json!(chat);
+    } else {
+        asked["to"] = json!(chat);
+    }
+    asked
+}
+
+fn say(asked: &mut Value, text: &str) {
+    asked["type"] = json!("text");
+    asked["text"] = json!({ "body": text, "preview_url": false });
+}
+
+fn in_words(text: &str, choices: &[Choice]) -> String {
+    let labels: Vec<&str> = choices.iter().map(|choice| choice.label.as_str()).collect();
+    format!("{text}\n\nReply with one of: {}", labels.join(", "))
+}
+
 fn interactive(text: &str, choices: &[Choice]) -> Value {
     let body = json!({ "text": text });
-    if choices.len() <= BUTTONS_MAX && text.chars().count() <= ABOVE_BUTTONS_MAX {
+    let titles: BTreeSet<String> = choices
+        .iter()
+        .map(|choice| short(&choice.label, BUTTON_CHARS_MAX))
+        .collect();
+    // The service refuses buttons that say the same.
+    let fit = choices.len() <= BUTTONS_MAX && titles.len() == choices.len();
+    if fit && text.chars().count() <= ABOVE_BUTTONS_MAX {
         let button = |choice: &Choice| {
             let title = short(&choice.label, BUTTON_CHARS_MAX);
             json!({ "type": "reply", "reply": { "id": choice.value, "title": title } })

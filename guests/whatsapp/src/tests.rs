@@ -1,9 +1,9 @@
 //! The connector against a script in the server's place.
 
 use super::*;
-use agent_host_sdk::Said;
 use agent_host_sdk::harness::{Exchange, serve_http};
 use agent_host_sdk::http::Response;
+use agent_host_sdk::{Incoming, Said};
 use serde_json::json;
 
 fn exchange() -> Exchange<WhatsApp> {
@@ -130,4 +130,58 @@ fn a_file_is_got_from_the_services_own_server_alone() {
         });
         assert_eq!(exchange().fetch("m1"), expected, "{url}");
     }
+}
+
+#[test]
+fn people_without_a_number_and_groups_are_read_and_answered() {
+    let mut called = call(&json!([
+        { "from_user_id": "DE.13491", "id": "w1", "timestamp": "1700000000", "type": "text",
+          "text": { "body": "hi" } },
+        { "from": "4912", "from_user_id": "DE.7", "group_id": "Hbg1", "id": "w2",
+          "timestamp": "1700000001", "type": "text", "text": { "body": "all" } },
+    ]));
+    let contact = r#""contacts":[{"user_id":"DE.13491","profile":{"name":"Bob"}},"#;
+    let body = String::from_utf8(called.body).unwrap();
+    called.body = body.replace(r#""contacts":["#, contact).into_bytes();
+    let batch = exchange().receive(&called).unwrap();
+    let [named, in_group] = &batch.messages[..] else {
+        panic!("{batch:?}")
+    };
+    assert_eq!(named.sender_name.as_deref(), Some("Bob"));
+    let place = |it: &Incoming| (it.sender.clone(), it.group.clone(), it.chat.clone());
+    assert_eq!(
+        place(named),
+        ("DE.13491".to_owned(), None, "DE.13491".to_owned())
+    );
+    let group = Some("Hbg1".to_owned());
+    assert_eq!(
+        place(in_group),
+        ("4912".to_owned(), group, "group/Hbg1".to_owned())
+    );
+
+    let sent = json!({ "messages": [{ "id": "wamid.1" }] });
+    let server = serve_http(move |_| Ok(Response::new(200).with_json(&sent)));
+    exchange().send(&named.chat, "hello").unwrap();
+    let choices = [("Tea", "a:1"), ("Coffee", "a:2")];
+    exchange().ask(&in_group.chat, "Which?", &choices).unwrap();
+    let asked = |place: usize| server.requests()[place].json::<Value>().unwrap();
+    assert_eq!(asked(0)["recipient"], json!("DE.13491"));
+    assert!(asked(0).get("to").is_none(), "{}", asked(0));
+    let group = asked(1);
+    assert_eq!(
+        (&group["recipient_type"], &group["to"]),
+        (&json!("group"), &json!("Hbg1"))
+    );
+    let words = "Which?\n\nReply with one of: Tea, Coffee";
+    assert_eq!(group["text"]["body"], json!(words));
+}
+
+#[test]
+fn choices_that_say_the_same_are_a_list() {
+    let sent = json!({ "messages": [{ "id": "wamid.1" }] });
+    let server = serve_http(move |_| Ok(Response::new(200).with_json(&sent)));
+    let choices = [("Tea", "a:1"), ("Tea", "a:2")];
+    exchange().ask("4912", "Which?", &choices).unwrap();
+    let asked: Value = server.requests()[0].json().unwrap();
+    assert_eq!(asked["interactive"]["type"], json!("list"));
 }
