@@ -12,6 +12,7 @@ mod run;
 mod session;
 mod standing;
 mod trigger;
+mod trigger_standing;
 mod user;
 
 pub use account::AccountGuard;
@@ -26,6 +27,7 @@ pub use run::RunGuard;
 pub use session::SessionGuard;
 pub(crate) use standing::Standing;
 pub use trigger::TriggerGuard;
+pub(crate) use trigger_standing::TriggerStanding;
 pub use user::{ChatWith, UserGuard};
 
 /// Condition for a commit to land, checked in the same transaction.

@@ -99,9 +99,9 @@ pub use read::{
     KeyRow, LivingAgent, MadeDefinitionsSize, Meeting, NoteRow, OccasionRow, OccasionState,
     OpenChat, OpenQuestion, PairingRow, Parting, PieceRow, PinnedFirst, QueueRow, ReadError,
     ReadingRow, RememberedRequest, RunRow, SeenTurn, SessionFilter, SessionLabel, SessionRow,
-    SessionStats, SessionStatus, SpawnedSession, TaskFilter, TaskRow, TreeTurn, TriggerFilter,
-    TriggerRecord, TriggerRow, TriggerTurn, TriggerUsage, UsageBy, UsageFilter, UsageRow,
-    UserSession, WaitingDeliveries,
+    SessionStats, SessionStatus, SpawnedSession, TaskFilter, TaskRow, TreeTurn, TriggerCounts,
+    TriggerFilter, TriggerRecord, TriggerRow, TriggerTurn, TriggerUsage, UsageBy, UsageFilter,
+    UsageRow, UserSession, WaitingDeliveries,
 };
 pub use readers::in_background;
 pub use rebuild::{RebuildError, RebuildStage, RebuildState, Rebuilt, Replaced};

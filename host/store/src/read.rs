@@ -76,7 +76,7 @@ pub use tasks::{TaskFilter, TaskRow};
 pub use transcripts::{Carried, Meeting};
 pub(crate) use trees::messages as messages_of_turn;
 pub use trees::{Parting, SeenTurn, SessionLabel, TreeTurn};
-pub use triggers::{TriggerFilter, TriggerRow, TriggerTurn, TriggerUsage};
+pub use triggers::{TriggerCounts, TriggerFilter, TriggerRow, TriggerTurn, TriggerUsage};
 pub use usage::{UsageBy, UsageFilter, UsageRow};
 
 use crate::sql::Source;

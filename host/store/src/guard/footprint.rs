@@ -38,6 +38,8 @@ pub enum Resource {
     ApiKey(KeyId),
     /// A connector key, with the pairing that is offered for it.
     ConnectorKey(ConnectorKey),
+    /// The connector keys of a connector: how many there are.
+    KeysOfConnector(ConnectorName),
     /// The triggers of the host: how many there are.
     Triggers,
     /// A trigger with its occasions.

@@ -5,7 +5,7 @@ use super::{Condition, Footprint, Resource, unless};
 use crate::query::Value;
 use crate::sql::Columns;
 use domain::key::KeyId;
-use domain::path::ConnectorKey;
+use domain::path::{ConnectorKey, ConnectorName};
 use domain::user::UserId;
 
 /// Condition on a key.
@@ -35,6 +35,13 @@ pub enum KeyGuard {
         /// Maximum number of connector keys.
         max: u64,
     },
+    /// The connector knows at most so many users by its keys before this commit.
+    KeysOfConnectorAtMost {
+        /// The connector.
+        connector: ConnectorName,
+        /// Maximum number of its keys.
+        max: u64,
+    },
 }
 
 impl Condition for KeyGuard {
@@ -52,6 +59,11 @@ impl Condition for KeyGuard {
             Self::ConnectorKeysAtMost { user, .. } => ask(
                 "SELECT count(*) FROM connector_keys WHERE user_id = ?1",
                 [Value::text(user.as_str())],
+            ),
+            // The semicolon is the sign after the colon.
+            Self::KeysOfConnectorAtMost { connector, .. } => ask(
+                "SELECT count(*) FROM connector_keys WHERE key >= ?1 || ':' AND key < ?1 || ';'",
+                [Value::text(connector.as_str())],
             ),
         }
     }
@@ -75,6 +87,10 @@ impl Condition for KeyGuard {
                 let keys = rows.number()?;
                 unless(keys <= *max, || format!("they have {keys}"))
             }
+            Self::KeysOfConnectorAtMost { max, .. } => {
+                let keys = rows.number()?;
+                unless(keys <= *max, || format!("it has {keys}"))
+            }
         })
     }
 
@@ -85,6 +101,9 @@ impl Condition for KeyGuard {
             }
             Self::ConnectorKeyOf { key, .. } => vec![Resource::ConnectorKey(key.clone())],
             Self::ConnectorKeysAtMost { user, .. } => vec![Resource::User(user.clone())],
+            Self::KeysOfConnectorAtMost { connector, .. } => {
+                vec![Resource::KeysOfConnector(connector.clone())]
+            }
         }
     }
 }

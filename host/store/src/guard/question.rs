@@ -3,6 +3,7 @@
 use crate::query::{Query, Rows, Value};
 use domain::id::{AgentId, SessionId};
 use domain::key::KeyId;
+use domain::trigger::TriggerName;
 use domain::user::UserId;
 
 /// Number of questions that one guard asks, at most.
@@ -32,6 +33,8 @@ pub(crate) enum Question<'g> {
     StoredBytes(&'g UserId),
     /// The number of those bytes that came with an API key.
     StoredBytesWith(&'g KeyId),
+    /// The standing of a trigger; see [`super::TriggerStanding`].
+    TriggerStanding(&'g TriggerName),
     /// Anything else.
     Other(Query<'g>),
 }

@@ -1,6 +1,7 @@
 //! Guards on triggers: how many there are, when one is due, and how far an occasion is.
 
-use super::question::{Answers, Questions, ask};
+use super::question::{Answers, Question, Questions, ask};
+use super::trigger_standing::TriggerStanding;
 use super::{Condition, Footprint, Resource, unless};
 use crate::query::Value;
 use crate::sql::Columns;
@@ -64,16 +65,9 @@ impl Condition for TriggerGuard {
                 "SELECT count(*) FROM triggers WHERE user_id = ?1 AND removed_at IS NULL",
                 [Value::text(user.as_str())],
             ),
-            Self::PendingAtMost { trigger, .. } => ask(
-                "SELECT count(*) FROM occasions WHERE trigger_name = ?1 AND state IN ('waiting', \
-                 'fired')",
-                [Value::text(trigger.as_str())],
-            ),
-            Self::NextDue { trigger, .. } => ask(
-                "SELECT next_due FROM triggers WHERE name = ?1 AND enabled = 1 AND paused IS NULL \
-                 AND removed_at IS NULL",
-                [Value::text(trigger.as_str())],
-            ),
+            Self::PendingAtMost { trigger, .. } | Self::NextDue { trigger, .. } => {
+                [Some(Question::TriggerStanding(trigger)), None]
+            }
             Self::OccasionWaiting { trigger, occasion }
             | Self::OccasionFired { trigger, occasion } => ask(
                 "SELECT state FROM occasions WHERE id = ?1 AND trigger_name = ?2",
@@ -89,14 +83,16 @@ impl Condition for TriggerGuard {
                 return Ok(unless(found <= *max, || format!("there are {found}")));
             }
             Self::PendingAtMost { max, .. } => {
-                let found = rows.number()?;
+                let standing = rows.first().map(TriggerStanding::from_row).transpose()?;
+                let found = standing.map_or(0, |standing| standing.open);
                 return Ok(unless(found <= *max, || format!("{found} are open")));
             }
             Self::NextDue { due, .. } => {
-                let Some(row) = rows.first() else {
+                let standing = rows.first().map(TriggerStanding::from_row).transpose()?;
+                let Some(standing) = standing.filter(|standing| standing.is_fired) else {
                     return Ok(Some("it is paused, disabled or not there".to_owned()));
                 };
-                let found = row.uint_opt(0)?.map(Timestamp);
+                let found = standing.next_due;
                 return Ok(unless(found == *due, || format!("it is due at {found:?}")));
             }
             Self::OccasionWaiting { .. } => "waiting",

@@ -18,17 +18,17 @@ pub(super) fn accepted(
     it: &OccasionAccepted,
     position: u64,
 ) -> rusqlite::Result<()> {
-    sql.execute(
-        "INSERT INTO occasions (position, id, trigger_name, state, next_try) VALUES (?1, ?2, ?3, \
-         'waiting', ?4)",
+    sql.write(
+        "INSERT INTO occasions (position, id, trigger_name, state, is_first, next_try) VALUES (?1, \
+         ?2, ?3, 'waiting', NOT EXISTS (SELECT 1 FROM occasions WHERE trigger_name = ?3 AND state \
+         IN ('waiting', 'fired')), ?4)",
         params![
             int(position),
             it.occasion.to_string(),
             it.name.as_str(),
             int(it.time.0)
         ],
-    )?;
-    find_first(sql, it.name.as_str())
+    )
 }
 
 /// Occasions were passed over: a line of the history.

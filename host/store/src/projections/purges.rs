@@ -83,6 +83,7 @@ fn agent(sql: &Sql<'_>, it: &PurgeBegun) -> rusqlite::Result<()> {
     });
     let archived = Event::AgentArchived(AgentArchived {
         agent: it.agent,
+        path: None,
         reason: String::new(),
         archived_at: it.time,
     });

@@ -10,6 +10,7 @@ use domain::id::{DeliveryId, RunId};
 use domain::path::ConnectorName;
 use domain::time::Timestamp;
 use rusqlite::{Row, params};
+use std::collections::BTreeSet;
 use std::str::FromStr;
 
 /// The state of a message to people outside.
@@ -157,19 +158,24 @@ impl Store {
 
     /// Returns deliveries that are to be sent now, those that are due longest first, at most
     /// `limit`: of each chat only the oldest that is open, and none while another is being sent.
+    /// Those of the connectors in `without` are passed over, however many there are.
     pub async fn due_deliveries(
         &self,
         now: Timestamp,
         limit: usize,
+        without: &BTreeSet<ConnectorName>,
     ) -> Result<Vec<DeliveryRow>, ReadError> {
+        let without: Vec<&str> = without.iter().map(ConnectorName::as_str).collect();
+        let without = serde_json::json!(without).to_string();
         self.read(move |sql| {
             let found = sql.rows(
                 select!(
                     "WHERE d.is_first = 1 AND d.state IN ('queued', 'failed') AND d.next_try <= ?1 \
-                     AND NOT EXISTS (SELECT 1 FROM deliveries s WHERE s.connector = d.connector \
-                     AND s.chat = d.chat AND s.state = 'started') ORDER BY d.next_try LIMIT ?2"
+                     AND d.connector NOT IN (SELECT value FROM json_each(?3)) AND NOT EXISTS \
+                     (SELECT 1 FROM deliveries s WHERE s.connector = d.connector AND s.chat = \
+                     d.chat AND s.state = 'started') ORDER BY d.next_try LIMIT ?2"
                 ),
-                params![int(now.0), rows(limit)],
+                params![int(now.0), rows(limit), without],
                 read,
             )?;
             Ok(found.into_iter().flatten().collect())

@@ -4,10 +4,12 @@ use super::ReadError;
 use crate::event_row::decode_at;
 use crate::sql::{Columns, Sql, int, limit as rows, unreadable};
 use crate::store::Store;
+use domain::connector::ReplyRoute;
 use domain::event::{Event, InputAccepted, InputDead};
 use domain::id::{AgentId, InputId, RunId, SessionId};
 use domain::limits::WAITING_INPUTS_MAX;
 use domain::time::Timestamp;
+use domain::user::UserId;
 use rusqlite::{Row, params};
 
 /// State of an input.
@@ -134,6 +136,40 @@ impl Store {
                 }
             };
             Ok(Some((accepted, state)))
+        })
+        .await
+    }
+
+    /// Returns what a user said to agents from a chat, each with the position of the event that
+    /// accepted it, in order, after a position, at most `limit`.
+    pub async fn inputs_of_chat(
+        &self,
+        user: &UserId,
+        chat: &ReplyRoute,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<(u64, InputAccepted)>, ReadError> {
+        let user = user.clone();
+        let ReplyRoute { connector, chat } = chat.clone();
+        self.read(move |sql| {
+            let found = sql.rows(
+                "SELECT i.position, e.kind, e.payload FROM sessions s CROSS JOIN inputs i ON \
+                 i.session = s.id CROSS JOIN events e ON e.position = i.position WHERE s.user_id = \
+                 ?1 AND i.connector = ?2 AND i.chat = ?3 AND i.position > ?4 ORDER BY i.position \
+                 LIMIT ?5",
+                params![
+                    user.as_str(),
+                    connector.as_str(),
+                    chat,
+                    int(after),
+                    rows(limit)
+                ],
+                |row| Ok((row.uint(0)?, accepted(row, 1)?)),
+            )?;
+            let there = |(position, accepted): (u64, Option<InputAccepted>)| {
+                accepted.map(|accepted| (position, accepted))
+            };
+            Ok(found.into_iter().filter_map(there).collect())
         })
         .await
     }

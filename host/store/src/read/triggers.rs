@@ -65,6 +65,19 @@ pub struct TriggerUsage {
     pub tokens: u64,
 }
 
+/// Numbers of triggers and of their occasions.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct TriggerCounts {
+    /// Triggers that are there.
+    pub there: u64,
+    /// Triggers that the host paused, because they or their schedule failed too often.
+    pub given_up: u64,
+    /// Triggers whose breaker is open.
+    pub held_up: u64,
+    /// Occasions that are not done with.
+    pub open_occasions: u64,
+}
+
 /// A message of a trigger on its way through a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TriggerTurn {
@@ -130,6 +143,20 @@ impl Store {
             .await
     }
 
+    /// Returns the definition of a trigger that is fired: it is there, enabled and not paused.
+    pub async fn fired_trigger(
+        &self,
+        name: &TriggerName,
+    ) -> Result<Option<Box<TriggerSpec>>, ReadError> {
+        let name = name.to_string();
+        self.point_read(move |sql| {
+            let text = "SELECT spec FROM triggers WHERE name = ?1 AND enabled = 1 AND paused IS \
+                        NULL AND removed_at IS NULL";
+            sql.row(text, [name], |row| row.json(0))
+        })
+        .await
+    }
+
     /// Returns triggers that are there, in the order of their names, after one, at most `limit`.
     pub async fn triggers(
         &self,
@@ -190,6 +217,26 @@ impl Store {
             .await
     }
 
+    /// Returns how many triggers there are, how many of them rest, and the occasions that are open.
+    pub async fn trigger_counts(&self) -> Result<TriggerCounts, ReadError> {
+        self.read(|sql| {
+            let text = "SELECT count(*), count(*) FILTER (WHERE json_extract(paused, '$.kind') IN \
+                        ('failures', 'schedule')), count(*) FILTER (WHERE open_until IS NOT NULL), \
+                        (SELECT count(*) FROM occasions WHERE state IN ('waiting', 'fired')) FROM \
+                        triggers WHERE removed_at IS NULL";
+            let counts = sql.row(text, [], |row| {
+                Ok(TriggerCounts {
+                    there: row.uint(0)?,
+                    given_up: row.uint(1)?,
+                    held_up: row.uint(2)?,
+                    open_occasions: row.uint(3)?,
+                })
+            })?;
+            Ok(counts.unwrap_or_default())
+        })
+        .await
+    }
+
     /// Returns the number of triggers that belong to a user.
     pub async fn triggers_of_user(&self, user: &UserId) -> Result<u64, ReadError> {
         let user = user.clone();
@@ -246,7 +293,7 @@ impl Store {
     }
 
     /// Returns messages of triggers that sessions took before a time and that have come to no end,
-    /// the oldest first, at most `limit`.
+    /// the oldest first, at most `limit`. Those of occasions that were reported are left out.
     pub async fn open_trigger_turns(
         &self,
         before: Timestamp,
@@ -256,7 +303,8 @@ impl Store {
             sql.rows(
                 select_turn!(
                     "WHERE i.trigger_name IS NOT NULL AND i.state IN ('waiting', 'claimed') AND \
-                     i.arrived < ?1 ORDER BY i.arrived LIMIT ?2"
+                     i.arrived < ?1 AND NOT EXISTS (SELECT 1 FROM occasions o WHERE o.id = \
+                     i.occasion AND o.stuck = 1) ORDER BY i.arrived LIMIT ?2"
                 ),
                 params![int(before.0), rows(limit)],
                 read_turn,

@@ -141,6 +141,10 @@ async fn guards_hold_or_name_themselves() {
             user: "ada".parse().unwrap(),
             max: 0,
         }),
+        Guard::Key(KeyGuard::KeysOfConnectorAtMost {
+            connector: "telegram".parse().unwrap(),
+            max: 0,
+        }),
     ];
     let mut all = Commit::new();
     all.guards = holds.to_vec();

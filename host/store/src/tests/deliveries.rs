@@ -10,8 +10,9 @@ use crate::{
     CommitError, ConnectorGuard, DeliveryCounts, DeliveryFilter, DeliveryRow, DeliveryState,
 };
 use domain::digest::Digest;
-use domain::event::{DeliveryCause, DeliveryOutcome, DeliveryRequeued, Event};
-use domain::id::{DeliveryId, OperationId, Stream, TurnId};
+use domain::event::{DeliveryCause, DeliveryOutcome, DeliveryQueued, DeliveryRequeued, Event};
+use domain::id::{ConnectorId, DeliveryId, OperationId, Stream, TurnId};
+use std::collections::BTreeSet;
 
 async fn is_rebuilt(sample: &Sample) {
     let before = everything(&sample.database());
@@ -26,7 +27,13 @@ fn which(rows: Vec<DeliveryRow>) -> Vec<DeliveryId> {
 }
 
 async fn due(sample: &Sample, ms: u64) -> Vec<DeliveryId> {
-    which(sample.store.due_deliveries(at(ms), 10).await.unwrap())
+    which(
+        sample
+            .store
+            .due_deliveries(at(ms), 10, &BTreeSet::new())
+            .await
+            .unwrap(),
+    )
 }
 
 async fn row(sample: &Sample, n: u32) -> DeliveryRow {
@@ -259,4 +266,25 @@ async fn a_question_is_open_until_its_run_ends() {
     assert_eq!(texts().await, [""; 0]);
     assert_eq!(sample.store.open_question(first).await.unwrap(), None);
     is_rebuilt(&sample).await;
+}
+
+#[tokio::test]
+async fn a_connector_that_is_passed_over_holds_no_other_back() {
+    let sample = Sample::new();
+    three(&sample).await;
+    let Event::DeliveryQueued(queued) = queued(4, "c", 3, "four") else {
+        panic!("it is queued")
+    };
+    let slack = DeliveryQueued {
+        connector: "slack".parse().unwrap(),
+        time: at(11),
+        ..queued
+    };
+    let of_slack = Stream::Connector(ConnectorId::of_name("slack"));
+    sample
+        .append(of_slack, vec![Event::DeliveryQueued(slack)])
+        .await;
+    let without = BTreeSet::from([telegram()]);
+    let due = sample.store.due_deliveries(at(20), 1, &without).await;
+    assert_eq!(which(due.unwrap()), [delivery(4)]);
 }

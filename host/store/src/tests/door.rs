@@ -177,6 +177,7 @@ async fn words_to_what_has_ended_are_refused_at_once() {
     ));
     let archived = AgentArchived {
         agent: agent(1),
+        path: None,
         reason: "done".to_owned(),
         archived_at: NOON,
     };

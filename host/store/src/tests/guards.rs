@@ -169,6 +169,7 @@ async fn a_persona_has_no_chat_once_its_agent_is_archived() {
     );
     let archived = AgentArchived {
         agent: agent(1),
+        path: None,
         reason: "done".to_owned(),
         archived_at: NOON,
     };

@@ -49,6 +49,17 @@ const LOOKED_THROUGH: &[LookedThrough] = &[
         _reason: "a verification asks for the blob of each reference",
     },
     LookedThrough {
+        statement: "SELECT count(*), count(*) FILTER (WHERE json_extract(paused, '$.kind') IN \
+                    ('failures', 'schedule')), count(*) FILTER (WHERE open_until IS NOT NULL), \
+                    (SELECT count(*) FROM occasions WHERE state IN ('waiting', 'fired')) FROM \
+                    triggers WHERE removed_at IS NULL",
+        scans: &[
+            "SCAN triggers USING INDEX triggers_by_name",
+            "SCAN occasions USING INDEX occasions_open",
+        ],
+        _reason: "an operator asks how many of all triggers rest",
+    },
+    LookedThrough {
         statement: "SELECT time FROM events ORDER BY position DESC LIMIT 1",
         scans: &["SCAN events"],
         _reason: "the scan ends at the first row, which is the last event",

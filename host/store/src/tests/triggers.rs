@@ -9,8 +9,8 @@ use super::sample::{
     NOON, Sample, accepted, ada, begin, commit, expecting, input, run, run_started, session,
 };
 use crate::{
-    Clash, CommitError, Expected, Guard, OccasionState, TriggerFilter, TriggerGuard, TriggerRecord,
-    TriggerUsage,
+    Clash, CommitError, Expected, Guard, OccasionState, TriggerCounts, TriggerFilter, TriggerGuard,
+    TriggerRecord, TriggerUsage,
 };
 use domain::event::{
     Event, OccasionsSkipped, PauseReason, SkipReason, TriggerPaused, TriggerRemoved,
@@ -75,6 +75,29 @@ async fn is_rebuilt(sample: &Sample) {
     assert_eq!(rebuilt.replaced, Vec::new());
     assert_eq!(everything(&sample.database()), before);
     assert_eq!(sample.store.verify().await.unwrap().fault, None);
+}
+
+#[tokio::test]
+async fn triggers_are_counted_with_those_that_rest_and_their_open_occasions() {
+    let sample = Sample::new();
+    let failures = PauseReason::Failures { failures: 10 };
+    for (n, events) in [
+        (1, vec![defined(1, 100), paused(1, failures)]),
+        (2, vec![defined(2, 100), paused(2, by_ada())]),
+        (3, vec![defined(3, 100), called(3, 1, "a")]),
+        (4, vec![defined(4, 100), removed(4)]),
+    ] {
+        sample.append(of_trigger(n), events).await;
+    }
+    assert_eq!(
+        sample.store.trigger_counts().await.unwrap(),
+        TriggerCounts {
+            there: 3,
+            given_up: 1,
+            held_up: 0,
+            open_occasions: 1,
+        }
+    );
 }
 
 #[tokio::test]
@@ -403,6 +426,12 @@ async fn what_a_trigger_uses_is_counted_by_the_runs_of_its_messages() {
         .unwrap();
     assert_eq!(turns.len(), 1);
     assert_eq!((turns[0].run, turns[0].is_reported), (Some(run(1)), false));
+    let stuck = TriggerTrouble::Stuck {
+        occasion: turns[0].occasion,
+    };
+    sample.append(of_trigger(1), vec![troubled(1, stuck)]).await;
+    let turns = sample.store.open_trigger_turns(at(1_000), 10).await;
+    assert_eq!(turns.unwrap(), [], "it is reported once");
     let later = sample.store.trigger_usage(&trigger(1), at(9_000)).await;
     assert_eq!(later.unwrap(), TriggerUsage::default());
     is_rebuilt(&sample).await;

@@ -7,14 +7,15 @@
 //! rows on this connection, and when another connection has written. Tests compare each answer with
 //! the rows.
 
-use crate::guard::{self, Standing};
+use crate::guard::{self, Standing, TriggerStanding};
 use crate::read::runs::session_of;
 use crate::sql::Sql;
 use crate::user_storage::{self, Brought, NumberedKey};
-use domain::event::{Event, Recorded};
+use domain::event::{Event, OccasionAccepted, Recorded};
 use domain::id::{AgentId, SessionId, Stream};
 use domain::key::KeyId;
 use domain::role::AgentRole;
+use domain::trigger::TriggerName;
 use domain::user::UserId;
 use std::collections::HashMap;
 
@@ -33,6 +34,7 @@ pub(super) struct Cache {
     versions: HashMap<Stream, u64>,
     sessions: HashMap<SessionId, Option<Standing>>,
     roles: HashMap<AgentId, HashMap<UserId, Option<AgentRole>>>,
+    triggers: HashMap<TriggerName, Option<TriggerStanding>>,
     /// Bytes that users have brought in this transaction and that their rows do not have yet.
     brought: HashMap<String, u64>,
     /// The same of API keys.
@@ -130,6 +132,32 @@ impl Cache {
         Ok(role)
     }
 
+    /// A trigger; none when there is no such trigger.
+    pub(super) fn trigger(
+        &mut self,
+        sql: &Sql<'_>,
+        name: &TriggerName,
+    ) -> rusqlite::Result<Option<TriggerStanding>> {
+        if let Some(standing) = self.triggers.get(name) {
+            #[cfg(test)]
+            assert_eq!(*standing, read_trigger(sql, name)?, "trigger {name}");
+            return Ok(*standing);
+        }
+        let standing = read_trigger(sql, name)?;
+        keep(&mut self.triggers, name.clone(), standing);
+        Ok(standing)
+    }
+
+    /// Counts one more open occasion of a trigger.
+    fn count_open(&mut self, accepted: &OccasionAccepted) {
+        if let Some(Some(standing)) = self.triggers.get_mut(&accepted.name) {
+            standing.open += 1;
+            if accepted.scheduled {
+                standing.next_due = accepted.next_due;
+            }
+        }
+    }
+
     /// Counts one more input of a session that waits.
     fn count_waiting(&mut self, session: SessionId) {
         if let Some(Some(standing)) = self.sessions.get_mut(&session) {
@@ -176,10 +204,16 @@ impl Cache {
             E::ConnectorKeyBound(_) | E::ConnectorKeyUnbound(_) | E::DefinitionMade(_) => {}
             E::DefinitionRemoved(_) | E::OperatorRead(_) | E::ConfigReloaded(_) => {}
             E::ConfigRefused(_) => {}
-            // Nor do triggers and connectors: what they bring is an input.
-            E::TriggerDefined(_) | E::TriggerRemoved(_) | E::TriggerPaused(_) => {}
-            E::TriggerResumed(_) | E::OccasionAccepted(_) | E::OccasionsSkipped(_) => {}
-            E::TriggerFired(_) | E::OccasionFailed(_) | E::TriggerPosted(_) => {}
+            E::OccasionAccepted(it) => self.count_open(it),
+            E::TriggerDefined(it) => self.forget_trigger(&it.name),
+            E::TriggerRemoved(it) => self.forget_trigger(&it.name),
+            E::TriggerPaused(it) => self.forget_trigger(&it.name),
+            E::TriggerResumed(it) => self.forget_trigger(&it.name),
+            E::OccasionsSkipped(it) => self.forget_trigger(&it.name),
+            E::TriggerFired(it) => self.forget_trigger(&it.name),
+            E::OccasionFailed(it) => self.forget_trigger(&it.name),
+            E::TriggerPosted(it) => self.forget_trigger(&it.name),
+            // Nor do troubles of triggers, and connectors: what they bring is an input.
             E::TriggerTroubled(_) | E::ConnectorReceived(_) | E::ArrivalsSettled(_) => {}
             E::ConnectorTroubled(_) | E::PairingOffered(_) | E::PairingSettled(_) => {}
             E::DeliveryQueued(_) | E::DeliveryStarted(_) | E::DeliverySettled(_) => {}
@@ -200,8 +234,13 @@ impl Cache {
         self.sessions.remove(&session);
     }
 
+    fn forget_trigger(&mut self, name: &TriggerName) {
+        self.triggers.remove(name);
+    }
+
     fn forget_rows(&mut self) {
         self.sessions.clear();
+        self.triggers.clear();
         self.roles.clear();
     }
 
@@ -274,6 +313,11 @@ fn read_version(sql: &Sql<'_>, name: &str) -> rusqlite::Result<u64> {
 fn read_standing(sql: &Sql<'_>, session: SessionId) -> rusqlite::Result<Option<Standing>> {
     let rows = sql.ask(&Standing::query(session))?;
     rows.first().map(Standing::from_row).transpose()
+}
+
+fn read_trigger(sql: &Sql<'_>, name: &TriggerName) -> rusqlite::Result<Option<TriggerStanding>> {
+    let rows = sql.ask(&TriggerStanding::query(name))?;
+    rows.first().map(TriggerStanding::from_row).transpose()
 }
 
 fn read_role(sql: &Sql<'_>, agent: AgentId, user: &UserId) -> rusqlite::Result<Option<AgentRole>> {

@@ -4,7 +4,7 @@
 use super::cache::Cache;
 use super::refused::Refused;
 use crate::commit::{Clash, Conflict};
-use crate::guard::{Answers, Guard, Question, Standing};
+use crate::guard::{Answers, Guard, Question, Standing, TriggerStanding};
 use crate::query::{Row, Rows, Value};
 use crate::sql::Sql;
 use crate::user_storage::{stored_bytes_query, stored_bytes_with_query};
@@ -48,6 +48,10 @@ fn answer(sql: &Sql<'_>, cache: &mut Cache, question: &Question<'_>) -> rusqlite
             let stored = sql.ask(&stored_bytes_with_query(key))?.number()?;
             let bytes = Value::number(stored + cache.brought_with(key));
             Ok(Some(Row::new([bytes])).into())
+        }
+        Question::TriggerStanding(trigger) => {
+            let standing = cache.trigger(sql, trigger)?;
+            Ok(standing.map(TriggerStanding::to_row).into())
         }
         Question::Other(query) => sql.ask(query),
     }

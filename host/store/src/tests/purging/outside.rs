@@ -13,6 +13,7 @@ use crate::{CommitError, EventFilter, Piece};
 use domain::event::{ArrivalOutcome, DeliveryOutcome, Event, TriggerRemoved};
 use domain::id::Stream;
 use domain::trigger::TriggerState;
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 /// Two sessions of one agent.
@@ -194,10 +195,21 @@ async fn what_a_session_sent_goes_and_its_chat_goes_on() {
             ],
         )
         .await;
-    assert_eq!(sample.store.due_deliveries(at(20), 10).await.unwrap(), []);
+    assert_eq!(
+        sample
+            .store
+            .due_deliveries(at(20), 10, &BTreeSet::new())
+            .await
+            .unwrap(),
+        []
+    );
     purged(&sample, 1).await;
     assert_eq!(holders(sample.dir.path(), MARK), Vec::<PathBuf>::new());
-    let due = sample.store.due_deliveries(at(20), 10).await.unwrap();
+    let due = sample
+        .store
+        .due_deliveries(at(20), 10, &BTreeSet::new())
+        .await
+        .unwrap();
     assert_eq!(due.len(), 1);
     assert_eq!(
         (due[0].delivery, due[0].text.as_str()),
