@@ -56,6 +56,8 @@ pub enum ModelRole {
     Research,
     /// `code`: the target `coder` of a delegation.
     Code,
+    /// `heartbeat`: whoever a heartbeat wakes.
+    Heartbeat,
 }
 
 words!(PathKind {
@@ -140,6 +142,7 @@ words!(ModelRole {
     Task = "task",
     Research = "research",
     Code = "code",
+    Heartbeat = "heartbeat",
 });
 
 impl AgentPath {

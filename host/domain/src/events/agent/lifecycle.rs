@@ -73,6 +73,7 @@ impl Agent {
         }
         Ok(Event::AgentArchived(AgentArchived {
             agent: self.id,
+            path: Some(self.path.clone()),
             reason,
             archived_at: now,
         }))

@@ -91,6 +91,9 @@ pub struct PreferencesCarried {
 pub struct AgentArchived {
     /// The agent.
     pub agent: AgentId,
+    /// Its address, which is free from now on. None in events from before it was recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
     /// The reason for archiving it.
     pub reason: String,
     /// Time of archiving.

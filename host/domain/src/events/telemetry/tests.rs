@@ -155,13 +155,13 @@ fn a_step_that_fails_and_an_agent_that_goes_are_told_of() {
     assert!(!format!("{events:?}").contains("words of the guest"));
     let archived = Event::AgentArchived(AgentArchived {
         agent: agent(1),
+        path: Some("/ada/agent/old".to_owned()),
         reason: "old".into(),
         archived_at: TIME,
     });
-    assert_eq!(
-        kinds(&telemetry_of(&recorded(archived, None), &tally)),
-        ["agent.unregistered", "agent.shutdown"]
-    );
+    let gone = telemetry_of(&recorded(archived, None), &tally);
+    assert_eq!(kinds(&gone), ["agent.unregistered", "agent.shutdown"]);
+    assert!(gone.iter().all(|it| it.data["path"] == "/ada/agent/old"));
     let mut erased = recorded(run_ended(TurnEnd::Replied, None), None);
     erased.event = None;
     assert!(telemetry_of(&erased, &tally).is_empty());

@@ -105,10 +105,16 @@ pub fn telemetry_of(recorded: &Recorded, tally: &RunTally) -> Vec<TelemetryEvent
                 .with("path", created.path.as_str())
         })
         .collect(),
-        Event::AgentArchived(_) => vec![
-            teller.event(TelemetryKind::AgentUnregistered),
-            teller.event(TelemetryKind::AgentShutdown),
-        ],
+        Event::AgentArchived(archived) => [
+            TelemetryKind::AgentUnregistered,
+            TelemetryKind::AgentShutdown,
+        ]
+        .into_iter()
+        .map(|kind| match &archived.path {
+            Some(path) => teller.event(kind).with("path", path.as_str()),
+            None => teller.event(kind),
+        })
+        .collect(),
         Event::SessionOpened(opened) => vec![
             teller
                 .event(TelemetryKind::SessionCreated)

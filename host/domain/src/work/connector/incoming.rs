@@ -70,6 +70,16 @@ pub struct Incoming {
     pub sent_at: Timestamp,
 }
 
+/// The wish of a service to be told that a message was taken. It is never stored: the service is
+/// told after the commit of the message, once or not at all.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Acknowledgement {
+    /// The service's id of the message.
+    pub message: String,
+    /// The handle by which the component tells it.
+    pub handle: String,
+}
+
 /// The result of a poll, or of reading a service's call.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Batch {
@@ -81,6 +91,8 @@ pub struct Batch {
     pub next_ms: u32,
     /// The text that the service's call is answered with.
     pub answer: Option<String>,
+    /// The messages of which the service waits to be told.
+    pub acknowledgements: Vec<Acknowledgement>,
 }
 
 /// The reason why a message or a batch cannot be taken from a component.
@@ -109,6 +121,19 @@ pub enum BadIncoming {
     /// The value of a button is too long.
     #[error("said.button: {BUTTON_BYTES_MAX} bytes at most are allowed, this has {0}")]
     Button(usize),
+}
+
+impl Acknowledgement {
+    /// Returns the wish; none if its handle is empty or too long.
+    #[must_use]
+    pub fn new(message: &str, handle: &str) -> Option<Self> {
+        (1..=HANDLE_BYTES_MAX)
+            .contains(&handle.len())
+            .then(|| Self {
+                message: message.to_owned(),
+                handle: handle.to_owned(),
+            })
+    }
 }
 
 impl Batch {
@@ -165,6 +190,18 @@ impl Incoming {
             }
         }
         Ok(self)
+    }
+
+    /// Returns it with nothing of its content.
+    #[must_use]
+    pub fn without_words(self) -> Self {
+        Self {
+            said: Said::Text {
+                text: String::new(),
+            },
+            attachments: Vec::new(),
+            ..self
+        }
     }
 
     /// Returns the words for the agent: in a group with the name and the id of who said them. None

@@ -9,7 +9,7 @@ pub const INCOMING_TEXT_BYTES_MAX: usize = 64 << 10;
 pub const ATTACHMENTS_MAX: usize = 10;
 /// Bytes of a file that comes with a message.
 pub const ATTACHMENT_BYTES_MAX: u64 = 8 << 20;
-/// Bytes of the handle by which a component gets a file.
+/// Bytes of the handle by which a component gets a file, or acknowledges a message.
 pub const HANDLE_BYTES_MAX: usize = 2 << 10;
 /// Messages that one poll or one call of a service brings.
 pub const BATCH_MESSAGES_MAX: usize = 100;

@@ -49,6 +49,8 @@ pub enum Body {
         /// The text, in Markdown.
         text: String,
     },
+    /// Tells the service that a message was taken, by the handle that came with it.
+    Acknowledgement(String),
 }
 
 /// One message for a service.

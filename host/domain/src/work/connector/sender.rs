@@ -43,6 +43,25 @@ pub enum Reception {
     Pair,
 }
 
+impl Reception {
+    /// Returns the part of a message that is stored; none if nothing of it is.
+    ///
+    /// Words that nobody is to hear are not kept. Of a sender who is told something, the message is
+    /// kept without them, so that it is told once.
+    #[must_use]
+    pub fn kept(&self, message: Incoming) -> Option<Incoming> {
+        match self {
+            Self::Accept { .. } => Some(message),
+            Self::Ignore => None,
+            Self::Refuse { .. } => Some(Incoming {
+                sender_name: None,
+                ..message.without_words()
+            }),
+            Self::Pair => Some(message.without_words()),
+        }
+    }
+}
+
 /// Returns the key under which a message's user is looked up: the group's, if it was said in one.
 ///
 /// # Errors

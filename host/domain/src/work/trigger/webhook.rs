@@ -25,8 +25,9 @@ pub struct WebhookSpec {
     /// The way in which its callers prove who they are.
     pub auth: WebhookAuth,
     /// The header with the sender's own id of a call, under which it is taken once within seven
-    /// days. Known ones are found without it: those of GitHub, Stripe, CloudEvents and
-    /// `webhook-id`, and `Idempotency-Key`; else it is a digest of the call.
+    /// days. Known ones are found without it: `X-GitHub-Delivery`, `webhook-id`, `Idempotency-Key`
+    /// and those of CloudEvents; else it is a digest of the call. Not with the schemes `github` and
+    /// `stripe`, whose calls are told by what is signed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delivery_id: Option<String>,
     /// The status of a call that was taken: 202 for `accepted`, which is the default, 200 for
@@ -118,6 +119,14 @@ impl WebhookAuth {
     pub fn secret(&self) -> &str {
         match self {
             Self::Token { secret } | Self::Hmac { secret, .. } => secret,
+        }
+    }
+
+    /// Returns the scheme of its signatures; none of a token.
+    fn scheme(&self) -> Option<HmacScheme> {
+        match self {
+            Self::Token { .. } => None,
+            Self::Hmac { scheme, .. } => Some(*scheme),
         }
     }
 
@@ -217,10 +226,7 @@ impl WebhookSpec {
     /// Returns the faults in it.
     pub(super) fn faults(&self) -> Vec<SpecFault> {
         let mut faults = self.auth.faults();
-        note(
-            &mut faults,
-            check_header("deliveryId", self.delivery_id.as_deref()),
-        );
+        note(&mut faults, self.check_delivery_id());
         let is_in_range = self.bytes_max.is_none_or(|bytes| {
             usize::try_from(bytes).is_ok_and(|bytes| (1..=PAYLOAD_BYTES_MAX).contains(&bytes))
         });
@@ -229,6 +235,21 @@ impl WebhookSpec {
             faults.push(SpecFault::new("bytesMax", "is out of range", fix));
         }
         faults
+    }
+
+    /// Checks the header with the sender's id: where headers are not signed and the body says which
+    /// call it is, one would only help to repeat a call.
+    fn check_delivery_id(&self) -> Result<(), SpecFault> {
+        let scheme = self.auth.scheme();
+        if let Some(scheme @ (HmacScheme::Github | HmacScheme::Stripe)) = scheme
+            && self.delivery_id.is_some()
+        {
+            let message = format!(
+                "has no meaning with the scheme `{scheme}`, whose calls are told by what is signed"
+            );
+            return Err(SpecFault::new("deliveryId", message, "leave it out"));
+        }
+        check_header("deliveryId", self.delivery_id.as_deref())
     }
 }
 

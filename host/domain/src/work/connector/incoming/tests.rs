@@ -131,6 +131,7 @@ fn a_batch_has_its_bounds() {
         cursor: Some("c".repeat(CURSOR_BYTES_MAX)),
         next_ms: 0,
         answer: Some("a".repeat(ANSWER_BYTES_MAX)),
+        ..Batch::default()
     };
     assert_eq!(batch.check(), Ok(()));
     let mut longer = batch.clone();
@@ -142,6 +143,16 @@ fn a_batch_has_its_bounds() {
     let mut longer = batch;
     longer.answer = Some("a".repeat(ANSWER_BYTES_MAX + 1));
     assert!(matches!(longer.check(), Err(BadIncoming::Answer(_))));
+}
+
+#[test]
+fn a_message_is_acknowledged_by_a_handle_within_its_bounds_only() {
+    let longest = "h".repeat(HANDLE_BYTES_MAX);
+    let wish = Acknowledgement::new("1", &longest).unwrap();
+    assert_eq!((wish.message.as_str(), wish.handle), ("1", longest));
+    for handle in [String::new(), "h".repeat(HANDLE_BYTES_MAX + 1)] {
+        assert_eq!(Acknowledgement::new("1", &handle), None);
+    }
 }
 
 #[test]

@@ -100,3 +100,26 @@ fn no_group_and_no_button_of_a_stranger_is_answered() {
         assert_eq!(received(&spec, &pressed, None), Reception::Ignore);
     }
 }
+
+/// Nobody may ever read what somebody says whom nobody knows, and so it is not kept.
+#[test]
+fn the_words_of_a_sender_whom_nobody_knows_are_not_kept() {
+    let message = Incoming {
+        sender_name: Some("Eve".to_owned()),
+        ..said("42", None)
+    };
+    let kept = |spec: &Value, user: Option<&str>| {
+        received(&self::spec(spec), &message, user).kept(message.clone())
+    };
+    assert_eq!(kept(&json!({}), Some("eve")), Some(message.clone()));
+    assert_eq!(kept(&json!({}), None), None);
+    let wordless = message.clone().without_words();
+    assert_eq!(wordless.said_words(), None);
+    let paired = kept(&json!({ "unknown": "pair" }), None);
+    assert_eq!(paired, Some(wordless.clone()), "an operator sees the name");
+    let nameless = Incoming {
+        sender_name: None,
+        ..wordless
+    };
+    assert_eq!(kept(&json!({ "unknown": "refuse" }), None), Some(nameless));
+}

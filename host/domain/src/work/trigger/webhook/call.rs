@@ -139,50 +139,53 @@ impl WebhookSpec {
         }
     }
 
-    /// The sender's own id of a call: by the header that the operator names, by one that is known,
-    /// by the event in it, and else by what it says.
+    /// The sender's own id of a call.
+    ///
+    /// GitHub and Stripe sign the body, and no header, path or query: under another id in one of
+    /// those, whoever holds a call could make it once more. So their calls are told by what is
+    /// signed. Other calls have the header that the operator names, one that is known, or the event
+    /// in them, and else are told by what they say.
     fn delivery_id(
         &self,
         request: &WebhookRequest<'_>,
         event: Option<&CloudEvent>,
         payload: &Value,
     ) -> String {
+        let scheme = self.auth.scheme();
+        let id = match scheme {
+            Some(HmacScheme::Github) => None,
+            Some(HmacScheme::Stripe) => stripe_id(payload),
+            Some(HmacScheme::Plain) | None => self.id_of(request, event),
+        };
+        match id {
+            Some(id) if id.len() <= DELIVERY_ID_BYTES_MAX && !id.contains(char::is_control) => id,
+            Some(id) => Digest::of_parts(&[b"delivery", id.as_bytes()]).hex(),
+            None => match scheme {
+                Some(HmacScheme::Github | HmacScheme::Stripe) => digest_of_body(request),
+                Some(HmacScheme::Plain) | None => digest(request),
+            },
+        }
+    }
+
+    /// The id of a call by its headers or its event.
+    fn id_of(&self, request: &WebhookRequest<'_>, event: Option<&CloudEvent>) -> Option<String> {
         let header = |name: &str| {
             let value = request.header(name).ok().flatten();
             value.map(str::trim).filter(|value| !value.is_empty())
         };
         let own = self.delivery_id.as_deref().and_then(header);
-        // GitHub signs the body and no time: under another id in a header, whoever holds a call
-        // could make it once more. The same body is the same call.
-        if own.is_none() && self.has_scheme(HmacScheme::Github) {
-            return digest(request);
-        }
-        let of_event = || event.map(CloudEvent::key);
-        let id = own
-            .or_else(|| header("x-github-delivery"))
-            .or_else(|| self.stripe_id(payload))
+        own.or_else(|| header("x-github-delivery"))
             .or_else(|| header("webhook-id"))
             .or_else(|| header("idempotency-key"))
             .map(str::to_owned)
-            .or_else(of_event);
-        match id {
-            Some(id) if id.len() <= DELIVERY_ID_BYTES_MAX && !id.contains(char::is_control) => id,
-            Some(id) => Digest::of_parts(&[b"delivery", id.as_bytes()]).hex(),
-            None => digest(request),
-        }
+            .or_else(|| event.map(CloudEvent::key))
     }
+}
 
-    /// The id of Stripe's event, which is signed with it.
-    fn stripe_id<'a>(&self, payload: &'a Value) -> Option<&'a str> {
-        payload
-            .get("id")
-            .and_then(Value::as_str)
-            .filter(|_| self.has_scheme(HmacScheme::Stripe))
-    }
-
-    fn has_scheme(&self, wanted: HmacScheme) -> bool {
-        matches!(&self.auth, WebhookAuth::Hmac { scheme, .. } if *scheme == wanted)
-    }
+/// The id of Stripe's event, which is signed with it.
+fn stripe_id(payload: &Value) -> Option<String> {
+    let id = payload.get("id").and_then(Value::as_str);
+    id.filter(|id| !id.is_empty()).map(str::to_owned)
 }
 
 /// The id of a call that has none of its own: the same for the same path, query and body.
@@ -193,6 +196,11 @@ fn digest(request: &WebhookRequest<'_>) -> String {
     }
     parts.push(request.body);
     Digest::of_parts(&parts).hex()
+}
+
+/// The id of a call of which only the body is signed: the same for the same body.
+fn digest_of_body(request: &WebhookRequest<'_>) -> String {
+    Digest::of_parts(&[b"body", request.body]).hex()
 }
 
 /// The beginning of a value, as it is kept.

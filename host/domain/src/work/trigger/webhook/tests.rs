@@ -371,19 +371,76 @@ fn a_call_has_the_senders_own_id() {
             "msg_3",
         ),
         (&own, vec![("Idempotency-Key", "4")], "4"),
-        (&stripe, vec![("Idempotency-Key", "4")], "evt_1"),
+        (
+            &stripe,
+            vec![("X-GitHub-Delivery", "2"), ("Idempotency-Key", "4")],
+            "evt_1",
+        ),
         (&own, event.to_vec(), "/s 7"),
     ] {
         let call = read(spec, &headers, br#"{"id":"evt_1"}"#);
         assert_eq!(call.delivery_id, expected, "{headers:?}");
     }
-    let github = spec(hmac("github"));
-    let again = |id: &str| read(&github, &[("X-GitHub-Delivery", id)], b"{}").delivery_id;
-    assert_eq!(again("1"), again("2"), "the id is not signed");
     let long = "x".repeat(300);
     assert_eq!(read(&own, &[("X-Own", &long)], b"").delivery_id.len(), 64);
     let digest = read(&own, &[], b"a").delivery_id;
     assert_eq!(digest.len(), 64);
     assert_eq!(read(&own, &[("Date", "today")], b"a").delivery_id, digest);
     assert_ne!(read(&own, &[], b"b").delivery_id, digest);
+}
+
+/// What is signed is the body: whoever holds a call cannot make it once more under another header,
+/// path or query.
+#[test]
+fn a_call_of_which_the_body_is_signed_is_told_by_its_body() {
+    for (scheme, body) in [
+        ("github", r#"{"id":"evt_1"}"#),
+        ("stripe", r#"{"id":"evt_1"}"#),
+        ("stripe", "{}"),
+        ("stripe", r#"{"id":""}"#),
+    ] {
+        let spec = spec(hmac(scheme));
+        let id = |path: &str, query: &str, header: &str| {
+            let headers = fields(&[
+                ("X-GitHub-Delivery", header),
+                ("webhook-id", header),
+                ("Idempotency-Key", header),
+            ]);
+            let query = fields(&[("again", query)]);
+            let request = WebhookRequest {
+                path,
+                headers: &headers,
+                query: &query,
+                body: body.as_bytes(),
+            };
+            spec.read(&request).unwrap().delivery_id
+        };
+        let first = id("", "1", "1");
+        assert_eq!(id("other", "1", "1"), first, "{scheme} {body}");
+        assert_eq!(id("", "2", "1"), first, "{scheme} {body}");
+        assert_eq!(id("", "1", "2"), first, "{scheme} {body}");
+        let other = read(&spec, &[], b"{\"id\":\"evt_2\"}").delivery_id;
+        assert_ne!(other, first, "{scheme} {body}");
+    }
+}
+
+#[test]
+fn a_header_with_the_senders_id_is_refused_where_it_is_not_signed() {
+    for (proof, is_refused) in [
+        (token(), false),
+        (hmac("github"), true),
+        (hmac("stripe"), true),
+        (
+            json!({ "hmac": { "secret": "hook", "scheme": "plain", "header": "X-Sign" } }),
+            false,
+        ),
+    ] {
+        let spec = WebhookSpec {
+            delivery_id: Some("X-Own".to_owned()),
+            ..spec(proof.clone())
+        };
+        let faults = spec.faults();
+        let fields: Vec<&str> = faults.iter().map(|fault| fault.field.as_str()).collect();
+        assert_eq!(fields.contains(&"deliveryId"), is_refused, "{proof}");
+    }
 }
