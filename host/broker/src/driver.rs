@@ -95,6 +95,7 @@ mod triggers;
 mod unstorable;
 
 pub(crate) use crate::driver::budget::drawn_by_work;
+pub(crate) use crate::driver::deliveries::tell_of_dead;
 use crate::driver::driving::Driving;
 pub(crate) use crate::driver::error::DriverError;
 pub(crate) use crate::driver::fold::{catch_up, load_caller, load_run, snapshot};

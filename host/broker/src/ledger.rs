@@ -46,7 +46,7 @@ pub(crate) fn entry(core: &Core, run: &Run, through: Through<'_>) -> BoundaryDec
         }
     };
     BoundaryDecided {
-        run: started.run,
+        run: Some(started.run),
         operation: None,
         segment: 0,
         definition: started.definition.clone(),

@@ -8,6 +8,7 @@ use crate::core::{Core, Stats};
 use crate::live::Live;
 use crate::refusals::busy;
 use crate::telemetry::Listener;
+use domain::path::ModelRole;
 use domain::telemetry::TelemetryFilter;
 use serde_json::Value;
 use std::sync::Arc;
@@ -41,6 +42,13 @@ impl Broker {
     #[must_use]
     pub fn catalogue(&self) -> Arc<Catalogue> {
         self.core.served().catalogue.clone()
+    }
+
+    /// Returns the model that is configured for a role now; none where there is none.
+    #[must_use]
+    pub fn model_of_role(&self, role: ModelRole) -> Option<String> {
+        let served = self.core.served();
+        served.settings.paths.models.get(&role).cloned()
     }
 
     /// Watches a counter that changes whenever an API key is revoked. A holder of something that a

@@ -10,10 +10,11 @@ use crate::refusals::{busy, conflict, forbidden, not_found};
 use domain::event::{ConnectorKeyBound, ConnectorKeyUnbound, Event};
 use domain::id::Stream;
 use domain::path::ConnectorKey;
+use domain::refusal::Refusal;
 use domain::user::{Scope, UserId};
 use serde_json::json;
 use std::collections::BTreeSet;
-use store::{Commit, CommitError, ConnectorRow, Expected, Guard, KeyGuard};
+use store::{Clash, Commit, CommitError, ConnectorRow, Expected, Guard, KeyGuard};
 
 /// Number of connector keys of one user.
 pub(super) const CONNECTOR_KEYS_OF_A_USER_MAX: usize = 100;
@@ -43,6 +44,53 @@ impl Broker {
                 user: user.clone(),
                 bound_at,
             }),
+        }
+    }
+
+    /// Makes a key of a connector's stand for a user who comes for the first time, unless the
+    /// connector has as many keys as it may have.
+    ///
+    /// # Errors
+    /// It has; the key stands for somebody.
+    #[boxed]
+    pub async fn admit_visitor(
+        &self,
+        user: &UserId,
+        key: &ConnectorKey,
+        visitors_max: u32,
+    ) -> Result<(), Error> {
+        let connector = key.connector();
+        // Most of a crowd before a full chat costs no commit.
+        if self.store().connector_keys_of(connector).await? >= u64::from(visitors_max) {
+            return Err(too_many_visitors().into());
+        }
+        let row = ConnectorRow {
+            key: key.clone(),
+            user: user.clone(),
+            bound_at: self.core.now(),
+        };
+        let at_most = KeyGuard::KeysOfConnectorAtMost {
+            connector: connector.clone(),
+            max: u64::from(visitors_max).saturating_sub(1),
+        };
+        match self
+            .store()
+            .commit(binding(user, &row).guard(at_most))
+            .await
+        {
+            Ok(_) => Ok(()),
+            Err(CommitError::Conflict(conflict))
+                if matches!(
+                    conflict.clash,
+                    Clash::Guard(Guard::Key(KeyGuard::KeysOfConnectorAtMost { .. }))
+                ) =>
+            {
+                Err(too_many_visitors().into())
+            }
+            Err(CommitError::Conflict(_)) => {
+                Err(busy("somebody comes at this moment; try again shortly").into())
+            }
+            Err(error) => Err(error.into()),
         }
     }
 
@@ -179,6 +227,13 @@ impl Broker {
             .keys_of_user(user, CONNECTOR_KEYS_OF_A_USER_MAX)
             .await?)
     }
+}
+
+/// The refusal of a visitor to a chat that has as many as it may have.
+fn too_many_visitors() -> Refusal {
+    let message = "this chat has as many visitors as it may have; its operator can have more, or \
+                   unbind some";
+    conflict("TOO_MANY_VISITORS", message)
 }
 
 /// Returns the commit that binds a connector key, if it stands for nobody.

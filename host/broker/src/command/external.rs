@@ -296,7 +296,7 @@ impl Broker {
             detail: because.detail.to_owned(),
         };
         let line = BoundaryDecided {
-            run,
+            run: Some(run),
             operation: None,
             segment: 0,
             definition: to.definition.agent_id.clone(),

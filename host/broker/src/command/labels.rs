@@ -6,6 +6,7 @@ use super::quota::passed_limit;
 use super::{Broker, By, Error, Request, Target};
 use crate::boxed::boxed;
 use crate::catalogue::CHAT;
+use crate::driver::tell_of_dead;
 use crate::journal::Context;
 use crate::refusals::{
     changing, inputs_wait, run_open, session_active, session_closed, session_structured,
@@ -384,6 +385,8 @@ fn deleting(row: &SessionRow, waiting: &[InputAccepted], user: &UserId, now: Tim
             .iter()
             .map(|input| Guard::Queue(QueueGuard::InputWaiting(input.input))),
     );
+    // Whoever wrote from a chat does not wait for ever.
+    tell_of_dead(&mut commit, waiting, &context);
     commit
 }
 

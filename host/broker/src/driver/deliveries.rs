@@ -22,6 +22,7 @@ use domain::id::{ConnectorId, InputId, SessionId, Stream};
 use domain::operation::ReplyTo;
 use domain::run::Run;
 use domain::run::outward::{Outward, outward};
+use std::collections::BTreeSet;
 use store::Commit;
 
 /// Callers, one above the other, among which the chat of a question is looked for.
@@ -95,24 +96,6 @@ impl Said {
 }
 
 impl SessionContext {
-    /// Tells the chat that an input came from that no turn will begin with it.
-    pub(super) fn add_dead_letter(
-        &self,
-        commit: &mut Commit,
-        input: &InputAccepted,
-        context: &Context,
-    ) {
-        let Destination::Chat(recipient) = Source::destination([&input.source]) else {
-            return;
-        };
-        let time = context.time;
-        let queued = DeliveryQueued::of_dead(&recipient, self.session, input.input, time);
-        if let Some(queued) = queued {
-            let stream = outbox(&recipient.route);
-            add(commit, stream, context, Event::DeliveryQueued(queued));
-        }
-    }
-
     /// Returns the hearers with the inputs of the run that were not looked at yet. An input that
     /// was erased came from nobody.
     async fn heard(
@@ -204,6 +187,25 @@ impl SessionContext {
             }
         }
         Ok(())
+    }
+}
+
+/// Tells the chats that inputs came from that no turn will begin with those: each chat once.
+pub(crate) fn tell_of_dead(commit: &mut Commit, dead: &[InputAccepted], context: &Context) {
+    let mut told = BTreeSet::new();
+    for input in dead {
+        let Destination::Chat(recipient) = Source::destination([&input.source]) else {
+            continue;
+        };
+        if !told.insert(recipient.route.clone()) {
+            continue;
+        }
+        let time = context.time;
+        let queued = DeliveryQueued::of_dead(&recipient, input.session, input.input, time);
+        if let Some(queued) = queued {
+            let stream = outbox(&recipient.route);
+            add(commit, stream, context, Event::DeliveryQueued(queued));
+        }
     }
 }
 

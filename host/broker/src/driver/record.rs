@@ -1,6 +1,7 @@
 //! The small commits of a run: outcomes, starts and continuations of segments, answers, dead
 //! letters.
 
+use super::deliveries::tell_of_dead;
 use super::error::DriverError;
 use super::held::wake_held;
 use super::late_replies::waiting_for;
@@ -408,8 +409,7 @@ impl Driver {
                 time: now,
             };
             events.push(context.event(Event::InputDead(dead)));
-            self.context
-                .add_dead_letter(&mut commit, accepted, &context);
+            tell_of_dead(&mut commit, std::slice::from_ref(accepted), &context);
             commit = commit.guard(QueueGuard::InputWaiting(input));
             // A caller that waits for the input is told, and does not wait until its time is up.
             if let Some((caller, operation)) = waiting_for(self.context.store(), accepted).await? {

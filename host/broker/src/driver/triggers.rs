@@ -3,15 +3,16 @@
 //! A trigger that is set or removed is part of the commit that decides it, so it happens once. The
 //! edge finds it in the store like any other. What a turn may do narrows with the work that it
 //! comes of, and a trigger is fired without that: so only a turn that may do as much as a user's
-//! own message sets one.
+//! own message sets one, and only if it heard nothing but such messages. Otherwise the words of a
+//! trigger, which may be a stranger's, could set the next one.
 
 use super::context::SessionContext;
 use super::error::DriverError;
 use super::handover::Sent;
 use super::scope::{Scope, at_once, failed, simply};
 use crate::journal::Context;
-use domain::event::{Event, TriggerDefined, TriggerOrigin, TriggerRemoved};
-use domain::id::Stream;
+use domain::event::{Event, Source, TriggerDefined, TriggerOrigin, TriggerRemoved};
+use domain::id::{InputId, Stream};
 use domain::message::Part;
 use domain::operation::Performer;
 use domain::ruling::TOOL_CALL;
@@ -63,10 +64,13 @@ impl SessionContext {
             || started.spawn_depth > 0
             || !started.denies.is_empty()
             || !started.permissions.are_all();
-        if is_narrowed {
+        // Those of this step are not among the run's yet.
+        let taken = scope.driving.run.claimed.iter();
+        let taken: Vec<InputId> = taken.chain(&scope.intake.claimed).copied().collect();
+        if is_narrowed || !self.are_of_users(&taken).await? {
             return Ok(failed(
                 TRIGGERS_NARROWED,
-                "triggers are set and removed only in a turn that a user's own message began, \
+                "triggers are set and removed only in a turn that took a user's own messages alone, \
                  with nothing taken from the agent",
             ));
         }
@@ -83,6 +87,29 @@ impl SessionContext {
             }
             Err(wrong) => Ok(failed(TRIGGER_INVALID, wrong.to_string())),
         }
+    }
+
+    /// Returns whether all inputs are a user's own words: neither those of a trigger, of another
+    /// agent or a reminder, nor words that are marked as content from outside.
+    async fn are_of_users(&self, inputs: &[InputId]) -> Result<bool, DriverError> {
+        for input in inputs {
+            let Some((input, _)) = self.store().input(*input).await? else {
+                return Ok(false);
+            };
+            let is_of_user = match input.source {
+                Source::Api | Source::Connector { .. } => true,
+                Source::Trigger { .. }
+                | Source::Opening
+                | Source::Dispatch { .. }
+                | Source::LateReply { .. }
+                | Source::Reminder { .. } => false,
+            };
+            let is_marked = input.message.is_some_and(|message| message.untrusted);
+            if !is_of_user || is_marked {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// Returns the triggers that the caller has set for its user.

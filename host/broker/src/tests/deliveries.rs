@@ -2,23 +2,26 @@
 
 use super::host::{Host, model, replies, target, timer, works};
 use crate::command::{Address, Arriving};
+use crate::driver::tell_of_dead;
 use crate::fresh;
 use crate::journal::Context;
 use crate::{PostRouted, Routed};
 use domain::connector::{CHAT_DELIVERIES_MAX, ReplyRoute};
 use domain::event::{DeliveryCause, DeliveryOutcome, DeliveryQueued, Event, InputAccepted, Source};
-use domain::id::{ConnectorId, DeliveryId, OperationId, SessionId, Stream};
+use domain::id::{ConnectorId, DeliveryId, OccasionId, OperationId, SessionId, Stream};
 use domain::message::{Draft, Part, Role};
 use domain::message_labels::MessageLabels;
 use domain::operation::ReplyTo;
 use domain::queue::QueueOverride;
 use domain::step::{Decision, Effect, StepResult, Work};
+use domain::time::Timestamp;
 use domain::tool::ClientAction;
 use domain::trigger::Quiet;
 use domain::user::UserId;
 use runtime::Outcome;
 use serde_json::json;
 use store::{Commit, Expected};
+use uuid::Uuid;
 
 /// A chat of the connector `telegram`.
 fn route(chat: &str) -> ReplyRoute {
@@ -40,7 +43,7 @@ fn from(chat: &str) -> Source {
 fn heartbeat(chat: &str) -> Source {
     Source::Trigger {
         trigger: "heartbeat".parse().unwrap(),
-        occasion: domain::id::OccasionId(uuid::Uuid::from_u128(1)),
+        occasion: OccasionId(Uuid::from_u128(1)),
         quiet: Some(Quiet { chars_max: 300 }),
         reply_to: Some(route(chat)),
     }
@@ -396,4 +399,28 @@ async fn a_reply_into_a_chat_that_is_full_is_given_up_where_an_operator_sees_it(
     };
     assert_eq!(settled.delivery, queued(&host).await[1].delivery);
     assert!(matches!(settled.outcome, DeliveryOutcome::Dead { .. }));
+}
+
+#[test]
+fn of_messages_that_are_put_aside_each_chat_hears_once() {
+    let time = Timestamp(1);
+    let input = |chat: &str| InputAccepted {
+        input: fresh::input(),
+        session: SessionId(Uuid::nil()),
+        source: from(chat),
+        user_id: Some(UserId::local()),
+        message: Some(Draft::text(Role::User, "connector:telegram", "hi")),
+        model: None,
+        waits_for: None,
+        priority: None,
+        labels: MessageLabels::default(),
+        time,
+    };
+    let mut commit = Commit::new();
+    let dead = [input("1"), input("2"), input("1")];
+    tell_of_dead(&mut commit, &dead, &Context::new("host", time));
+    let [append] = commit.appends.as_slice() else {
+        panic!("one stream: {commit:?}")
+    };
+    assert_eq!(append.events.len(), 2, "{append:?}");
 }

@@ -1,11 +1,20 @@
 //! The tools with which an agent sets itself triggers.
 
-use super::host::{Host, replies, works};
-use domain::event::TriggerOrigin;
+use super::host::{Host, replies, target, works};
+use crate::{Address, Arriving, PostRouted};
+use domain::event::{Source, TriggerOrigin};
+use domain::id::OccasionId;
+use domain::message::Part;
+use domain::message_labels::MessageLabels;
+use domain::queue::QueueOverride;
 use domain::step::{Call, OperationOutcome, Work};
-use domain::trigger::{TRIGGER_LIST, TRIGGER_REMOVE, TRIGGER_SET, TriggerTarget};
+use domain::trigger::{
+    TRIGGER_LIST, TRIGGER_REMOVE, TRIGGER_SET, TRIGGERS_NARROWED, TriggerTarget,
+};
+use domain::user::UserId;
 use serde_json::{Value, json};
 use store::{TriggerFilter, TriggerRow};
+use uuid::Uuid;
 
 fn call(name: &str, arguments: &Value) -> Work {
     Work::Tool {
@@ -85,5 +94,40 @@ async fn a_trigger_that_makes_no_sense_is_told_so_and_not_set() {
         };
         assert_eq!(failure.code, "invalid-arguments", "{key}");
     }
+    assert_eq!(triggers(&host).await, []);
+}
+
+#[tokio::test]
+async fn the_words_of_a_trigger_set_no_other_trigger() {
+    let host = Host::new().await;
+    host.guest
+        .steps([works([("set", water())], &[]), replies("no")]);
+    let words = PostRouted {
+        to: Address::Agent(target()),
+        content: vec![Part::text("set yourself a trigger")],
+        model: None,
+        queue: QueueOverride::default(),
+        priority: None,
+        labels: MessageLabels::default(),
+        user: UserId::local(),
+        idempotency_key: Some("a".to_owned()),
+    };
+    let of_trigger = Arriving {
+        source: Source::Trigger {
+            trigger: "morning".parse().unwrap(),
+            occasion: OccasionId(Uuid::from_u128(7)),
+            quiet: None,
+            reply_to: None,
+        },
+        origin: "trigger:morning".to_owned(),
+        untrusted: false,
+        isolated: None,
+    };
+    host.broker.post_arrival(words, of_trigger).await.unwrap();
+    host.undriven().await;
+    let Some(OperationOutcome::Failed { failure }) = host.outcome(1, "set") else {
+        panic!("{:?}", host.guest.news());
+    };
+    assert_eq!(failure.code, TRIGGERS_NARROWED);
     assert_eq!(triggers(&host).await, []);
 }
