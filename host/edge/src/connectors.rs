@@ -11,9 +11,10 @@
 //! of a chat one message at a time. Before a piece is sent that is stored, so that after a crash
 //! "sent" can be told from "never sent".
 //!
-//! **Lost without harm**: that somebody is typing, and a reply that grows before it is final. The
-//! final text is the last edit of that message if this process knows its id, and else a message of
-//! its own; `connectors/previews.rs` says why neither loses nor doubles it.
+//! **Lost without harm**: that a service is told of a message that was stored, that somebody is
+//! typing, and a reply that grows before it is final. The final text is the last edit of that
+//! message if this process knows its id, and else a message of its own; `connectors/previews.rs`
+//! says why neither loses nor doubles it.
 //!
 //! - what is served now: `connectors/served.rs`; another configuration: `connectors/serving.rs`;
 //!   troubles: `connectors/health.rs`, `connectors/troubles.rs`
@@ -26,14 +27,17 @@
 //!   become one input: `connectors/gathering.rs`; the input: `connectors/posting.rs`, with files:
 //!   `connectors/attachments.rs`; answers: `connectors/answering.rs`; what was done before a crash:
 //!   `connectors/before.rs`
-//! - people whom nobody knows: `connectors/strangers.rs`, `connectors/pairing.rs`
+//! - people whom nobody knows: `connectors/strangers.rs`, `connectors/pairing.rs`,
+//!   `connectors/expiring.rs`
 //! - the order in which messages are sent: `connectors/outbox.rs`; one message:
 //!   `connectors/sending.rs`; words of the host's own: `connectors/queueing.rs`
 //! - typing: `connectors/presence.rs`, `connectors/typing.rs`; growing replies:
-//!   `connectors/previews.rs`
+//!   `connectors/previews.rs`; services that wait to be told that a message was taken:
+//!   `connectors/acknowledging.rs`
 //! - commands of operators and users: `connectors/commands.rs`, and what they show:
 //!   `connectors/view.rs`
 
+mod acknowledging;
 mod answering;
 mod asked;
 mod attachments;
@@ -41,6 +45,7 @@ mod before;
 mod bucket;
 mod calls;
 mod commands;
+mod expiring;
 mod gathering;
 mod handover;
 mod health;
@@ -119,6 +124,8 @@ struct Shared {
     guesses: Mutex<pairing::Guesses>,
     /// The messages in which replies grow.
     previews: previews::Previews,
+    /// The messages that are stored, and of which their services wait to be told.
+    acknowledgements: acknowledging::Acknowledgements,
 }
 
 impl std::fmt::Debug for Shared {
@@ -141,6 +148,7 @@ impl Connectors {
             told: Mutex::default(),
             guesses: Mutex::default(),
             previews: previews::Previews::default(),
+            acknowledgements: acknowledging::Acknowledgements::default(),
         });
         shared.serve().await?;
         let keep_up = |name, task: fn(Arc<Shared>) -> BoxFuture<'static, ()>| {
@@ -150,6 +158,12 @@ impl Connectors {
         keep_up("the handover of arrivals", |it| Box::pin(handover::run(it)));
         keep_up("the outbox", |it| Box::pin(outbox::run(it)));
         keep_up("the watch over replies", |it| Box::pin(presence::run(it)));
+        keep_up("the end of pairing codes", |it| Box::pin(expiring::run(it)));
+        for _ in 0..acknowledging::AT_A_TIME {
+            keep_up("the acknowledgement of arrivals", |it| {
+                Box::pin(acknowledging::run(it))
+            });
+        }
         Ok(Self { shared })
     }
 

@@ -13,12 +13,14 @@
 //! - files that change: `triggers/files.rs` and `triggers/files/`, and a look at a folder:
 //!   `triggers/look.rs`
 //! - events of the host: `triggers/host_events.rs`, and what they say: `triggers/host_events/`
-//! - the order in which occasions are dealt with: `triggers/dispatch.rs`; one of them: the call of
-//!   its component in `triggers/firing.rs`, its messages in `triggers/posting.rs`, what failed in
-//!   `triggers/failing.rs`
+//! - the order in which occasions are dealt with: `triggers/dispatch.rs`, and those that were asked
+//!   for by hand of triggers that stand still: `triggers/by_hand.rs`
+//! - one occasion: the call of its component in `triggers/firing.rs`, its messages in
+//!   `triggers/posting.rs`, what failed in `triggers/failing.rs`
 //! - what the ledger has of a firing: `triggers/ledger.rs`
 //! - turns that do not come to an end: `triggers/watchdog.rs`
 
+mod by_hand;
 mod checks;
 mod clock;
 mod commands;
@@ -116,7 +118,7 @@ impl Triggers {
             defining: Mutex::default(),
             accepting: Semaphore::new(webhook::ACCEPTING_MAX),
         });
-        definitions::compare(&shared).await?;
+        let held = definitions::compare(&shared).await?;
         let keep_up = |name, task: fn(Arc<Shared>) -> futures::future::BoxFuture<'static, ()>| {
             let shared = shared.clone();
             core.keep_up(name, move |_| task(shared.clone()));
@@ -126,13 +128,14 @@ impl Triggers {
         keep_up("the watch over folders", |it| Box::pin(files::run(it)));
         keep_up("the watch over events", |it| Box::pin(host_events::run(it)));
         keep_up("the watch over turns", |it| Box::pin(watchdog::run(it)));
+        by_hand::go_on(&shared, held);
         Ok(Self { shared })
     }
 
     /// Compares the triggers of the configuration, which was replaced, with those that are
     /// recorded.
     pub(crate) async fn replaced(&self) -> Result<(), Error> {
-        definitions::compare(&self.shared).await
+        definitions::compare(&self.shared).await.map(drop)
     }
 
     /// Returns what the triggers share.

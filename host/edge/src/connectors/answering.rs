@@ -41,8 +41,10 @@ impl Shared {
         first: &ArrivalRow,
     ) -> Result<Option<Settlement>, Error> {
         let said = &first.message.said;
-        // Files are no answer, and go to the agent with the words.
-        if !first.message.attachments.is_empty() && matches!(said, Said::Text { .. }) {
+        // Files are no answer, and go to the agent with the words. Nothing is none either.
+        if let Said::Text { text } = said
+            && (text.trim().is_empty() || !first.message.attachments.is_empty())
+        {
             return Ok(None);
         }
         let Some(question) = self.question(served, sender, first).await? else {

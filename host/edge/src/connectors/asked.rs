@@ -5,7 +5,6 @@ use domain::id::RunId;
 use domain::ruling::Rule;
 use domain::time::Timestamp;
 use runtime::Decided;
-use uuid::Uuid;
 
 /// Milliseconds after which a call that comes over and over has another entry.
 const AGAIN_MS: u64 = 3_600_000;
@@ -21,6 +20,8 @@ pub(super) enum Asked {
     Send(Option<RunId>),
     /// To show that somebody is typing, or more of a reply that grows.
     Show(RunId),
+    /// To tell a service that a message was taken.
+    Acknowledge,
     /// A file.
     Fetch,
 }
@@ -30,16 +31,16 @@ impl Asked {
         match self {
             Self::Poll => "connector.poll",
             Self::Receive => "connector.receive",
-            Self::Send(_) | Self::Show(_) => "connector.send",
+            Self::Send(_) | Self::Show(_) | Self::Acknowledge => "connector.send",
             Self::Fetch => "connector.fetch",
         }
     }
 
-    /// Returns the run that the call is for. Calls for none have the id that no run has.
-    pub(super) fn run(self) -> RunId {
+    /// Returns the run that the call is for, if it is for one.
+    pub(super) fn run(self) -> Option<RunId> {
         match self {
-            Self::Send(Some(run)) | Self::Show(run) => run,
-            Self::Send(None) | Self::Poll | Self::Receive | Self::Fetch => RunId(Uuid::nil()),
+            Self::Send(Some(run)) | Self::Show(run) => Some(run),
+            Self::Send(None) | Self::Acknowledge | Self::Poll | Self::Receive | Self::Fetch => None,
         }
     }
 }
@@ -49,6 +50,7 @@ impl Asked {
 pub(super) struct Notes {
     polls: Note,
     shows: Note,
+    acknowledgements: Note,
 }
 
 #[derive(Debug, Default)]
@@ -68,6 +70,7 @@ impl Notes {
         let note = match asked {
             Asked::Poll => &mut self.polls,
             Asked::Show(_) => &mut self.shows,
+            Asked::Acknowledge => &mut self.acknowledgements,
             Asked::Receive | Asked::Send(_) | Asked::Fetch => return true,
         };
         let mut kinds: Vec<Kind> = decided

@@ -27,6 +27,8 @@ const POLL_MS: u32 = 20_000;
 const READING_MS: u32 = 10_000;
 /// Milliseconds for sending one piece of a message.
 const SENDING_MS: u32 = 30_000;
+/// Milliseconds for telling a service that a message was taken.
+const ACKNOWLEDGING_MS: u32 = 5_000;
 /// Milliseconds for fetching a file.
 const FETCH_MS: u32 = 60_000;
 /// Milliseconds that a call of a service waits for its turn.
@@ -111,7 +113,8 @@ impl Shared {
         run: Option<RunId>,
     ) -> Called<String> {
         let _permit = self.permits.sendings.acquire().await;
-        self.send_now(served, message, Asked::Send(run)).await
+        self.send_now(served, message, Asked::Send(run), SENDING_MS)
+            .await
     }
 
     /// Shows something of a run that may as well be left out. None if there is no place for it.
@@ -122,17 +125,39 @@ impl Shared {
         run: RunId,
     ) -> Option<Result<String, ConnectorFailure>> {
         let _permit = self.permits.shows.try_acquire().ok()?;
-        let shown = self.send_now(served, message, Asked::Show(run)).await;
+        let shown = self
+            .send_now(served, message, Asked::Show(run), SENDING_MS)
+            .await;
         self.note(served, shown.entry).await;
         Some(shown.result)
     }
 
-    async fn send_now(&self, served: &Served, message: &Outgoing, asked: Asked) -> Called<String> {
+    /// Tells a service that a message was taken. Such calls are bounded by those who make them:
+    /// `connectors/acknowledging.rs`.
+    pub(super) async fn acknowledge(
+        &self,
+        served: &Served,
+        message: &Outgoing,
+    ) -> Result<(), ConnectorFailure> {
+        let told = self
+            .send_now(served, message, Asked::Acknowledge, ACKNOWLEDGING_MS)
+            .await;
+        self.note(served, told.entry).await;
+        told.result.map(drop)
+    }
+
+    async fn send_now(
+        &self,
+        served: &Served,
+        message: &Outgoing,
+        asked: Asked,
+        deadline_ms: u32,
+    ) -> Called<String> {
         let Some(means) = means(served) else {
             return Called::not_begun(no_component());
         };
         let audit = CallAudit::default();
-        let call = call(served, means, SENDING_MS, &audit);
+        let call = call(served, means, deadline_ms, &audit);
         let sent = Box::pin(self.core.runtime.send(call, message)).await;
         self.ended(served, asked, &audit, sent)
     }

@@ -1,12 +1,15 @@
 //! The way in: what a poll or a call of a service brought is compared with what has arrived before,
 //! and what is new is stored, with the place where the next poll goes on, in one commit.
+//!
+//! Words that nobody is to hear are left out before that, and stored nowhere: of groups that the
+//! connector does not hear, and of people whom nobody knows.
 
 use super::Shared;
 use super::ledger::ledger_event;
-use super::served::Served;
+use super::served::{Served, Way};
 use crate::journal::{Context, occasion};
 use broker::Error;
-use domain::connector::{Incoming, ONCE_DAYS, Said};
+use domain::connector::{Acknowledgement, Incoming, ONCE_DAYS, Said, key_of, receive};
 use domain::event::{Arrival, ConnectorReceived, Event, NewEvent};
 use domain::id::OccasionId;
 use domain::refusal::{Refusal, RefusalKind};
@@ -34,6 +37,8 @@ pub(super) struct Brought {
     pub(super) entry: Option<Event>,
     /// The key under which the one message that was brought is found again; none for others.
     pub(super) key: Option<Key>,
+    /// The messages of which the service waits to be told.
+    pub(super) acknowledgements: Vec<Acknowledgement>,
 }
 
 /// The outcome of storing it.
@@ -64,6 +69,7 @@ impl Shared {
         for _ in 0..TRIES_MAX {
             let now = self.core.now();
             self.leave_out_known(served, &mut brought, now).await?;
+            self.leave_out_unheard(served, &mut brought).await?;
             if brought.messages.is_empty() && !brought.moves() {
                 self.note(served, brought.entry.take()).await;
                 return Ok(TakenIn::New(Vec::new()));
@@ -115,6 +121,28 @@ impl Shared {
         Ok(())
     }
 
+    /// Leaves out messages that are ignored, and the words of people whom nobody knows.
+    async fn leave_out_unheard(&self, served: &Served, brought: &mut Brought) -> Result<(), Error> {
+        if matches!(served.way, Way::Direct) {
+            // A visitor has shown that they are known.
+            return Ok(());
+        }
+        let mut heard = Vec::with_capacity(brought.messages.len());
+        for message in std::mem::take(&mut brought.messages) {
+            let Ok(key) = key_of(&served.name, &message) else {
+                // It is settled with the fault that the component is at.
+                heard.push(message.without_words());
+                continue;
+            };
+            let bound = self.core.store().connector_key(&key).await?;
+            let user = bound.as_ref().map(|row| &row.user);
+            let reception = receive(&served.spec, &served.name, &message, user);
+            heard.extend(reception.kept(message));
+        }
+        brought.messages = heard;
+        Ok(())
+    }
+
     /// Stores what was brought in one commit.
     async fn store_arrivals(
         &self,
@@ -136,6 +164,7 @@ impl Shared {
         if !ids.is_empty() {
             served.standing.opened(ids.len());
             self.arrived.notify_one();
+            self.acknowledge_stored(served, brought, &ids);
         }
         Ok(ids)
     }
@@ -149,12 +178,14 @@ impl Shared {
             polled_from,
             entry,
             key,
+            acknowledgements,
         } = brought;
         let mut taken = Vec::new();
         for message in messages {
             let mut alone = Brought {
                 messages: vec![message],
                 key: key.clone(),
+                acknowledgements: acknowledgements.clone(),
                 ..Brought::default()
             };
             let now = self.core.now();
@@ -177,7 +208,7 @@ impl Shared {
             cursor,
             polled_from,
             entry,
-            key: None,
+            ..Brought::default()
         };
         if rest.moves() {
             self.store_arrivals(served, &rest, self.core.now()).await?;

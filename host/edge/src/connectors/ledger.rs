@@ -8,6 +8,7 @@ use super::Shared;
 use super::asked::Asked;
 use super::served::{Served, Way};
 use crate::journal::Context;
+use domain::definition::DefinitionId;
 use domain::egress::Traffic;
 use domain::event::{BoundaryDecided, BoundaryVerdict, Event, NewEvent};
 use domain::grant::capability::NET_HTTP;
@@ -92,7 +93,7 @@ fn entry(served: &Served, asked: Asked, now: Timestamp) -> BoundaryDecided {
         run: asked.run(),
         operation: None,
         segment: 0,
-        definition: served.spec.agent.clone(),
+        definition: DefinitionId(format!("connector:{}", served.name)),
         user_id: None,
         tool: Some(asked.as_str().to_owned()),
         component: Some(served.spec.component.clone()),

@@ -26,8 +26,6 @@ use tokio::time::Instant;
 const OF_CONNECTOR_MAX: usize = 8;
 /// Messages that are read at a time, beside those that are not to be sent now.
 const PAGE: usize = 64;
-/// Messages that are read beyond those of connectors through which nothing is sent now.
-const BEYOND: usize = 1_000;
 /// Chats that wait and are remembered for it. With more, the first of them are looked at again.
 const HELD_MAX: usize = 10_000;
 /// The longest sleep, in milliseconds. A clock that was set is noticed after it.
@@ -217,30 +215,27 @@ async fn begin(
     loop {
         let NotNow { connectors, ms } = not_now(shared, desk, now);
         sleep_ms = sleep_ms.min(ms);
-        let beyond = if connectors.is_empty() { 0 } else { BEYOND };
-        let limit = PAGE + desk.held.len() + beyond;
+        let limit = PAGE + desk.held.len() + desk.at_work.len();
         let store = shared.core.store();
-        let due = store.due_deliveries(now, limit).await?;
+        // However many wait for these, the others have their turn.
+        let due = store.due_deliveries(now, limit, &connectors).await?;
         let is_page_full = due.len() >= limit;
-        let mut has_begun = false;
+        let mut changes = false;
         for row in due {
             if working.len() >= calls::SENDINGS_MAX {
                 return Ok(sleep_ms);
             }
-            let is_for_now = desk.takes(&route(&row))
-                && !connectors.contains(&row.connector)
-                && !desk.is_busy(&row.connector);
-            if !is_for_now {
+            if !desk.takes(&route(&row)) || desk.is_busy(&row.connector) {
                 continue;
             }
             let Some(served) = shared.served.at_work(&row.connector) else {
-                desk.unserved.insert(row.connector);
+                changes |= desk.unserved.insert(row.connector);
                 continue;
             };
             spawn(shared, desk, working, Begun { served, row });
-            has_begun = true;
+            changes = true;
         }
-        if !has_begun || !is_page_full {
+        if !changes || !is_page_full {
             let next = store.next_delivery_after(now).await?;
             let next_ms = next.map_or(SLEEP_MS_MAX, |time| time.since_ms(now).max(1));
             return Ok(sleep_ms.min(next_ms));

@@ -114,8 +114,9 @@ impl Connectors {
             reply: pairing.key.to_string().into_bytes(),
             ..key
         });
+        let context = Context::by(by.user, shared.core.now());
         shared
-            .settle_pairing(by.user, &pairing, Some(user), key)
+            .settle_pairing(&context, &pairing, Some(user), key)
             .await?;
         Ok(bound)
     }
@@ -132,7 +133,8 @@ impl Connectors {
             Once::Before(_) => return Ok(()),
         };
         let pairing = shared.pairing(code).await?;
-        shared.settle_pairing(by.user, &pairing, None, key).await
+        let context = Context::by(by.user, shared.core.now());
+        shared.settle_pairing(&context, &pairing, None, key).await
     }
 }
 
@@ -170,10 +172,11 @@ impl Shared {
         row.ok_or_else(|| not_found().into())
     }
 
-    /// Stores what became of a pairing.
-    async fn settle_pairing(
+    /// Stores what became of a pairing: who the sender is, or nobody if it was declined or has
+    /// expired.
+    pub(super) async fn settle_pairing(
         &self,
-        by: &UserId,
+        context: &Context,
         pairing: &PairingRow,
         user: Option<UserId>,
         key: Option<Key>,
@@ -190,11 +193,7 @@ impl Shared {
                 key: pairing.key.clone(),
                 code: Some(pairing.code.clone()),
             })
-            .append(
-                stream,
-                Expected::Any,
-                vec![Context::by(by, now).event(settled)],
-            );
+            .append(stream, Expected::Any, vec![context.event(settled)]);
         commit.key = key;
         store::point("edge.pair.before");
         let stored = self.core.store().commit(commit).await;

@@ -82,6 +82,7 @@ async fn round(shared: &Shared, served: &Served) -> u64 {
         polled_from: Some(cursor),
         entry: polled.entry,
         key: None,
+        acknowledgements: batch.acknowledgements,
     };
     match shared.take_in(served, brought).await {
         Ok(TakenIn::New(_)) => {

@@ -212,7 +212,9 @@ impl Attempt<'_> {
     fn edit(&mut self, body: &Body) -> Option<Preview> {
         match body {
             Body::Text(_) => self.preview.take(),
-            Body::Question(..) | Body::Typing | Body::Edit { .. } => None,
+            Body::Question(..) | Body::Typing | Body::Edit { .. } | Body::Acknowledgement(_) => {
+                None
+            }
         }
     }
 

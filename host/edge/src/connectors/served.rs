@@ -10,7 +10,7 @@ use domain::digest::Digest;
 use domain::id::{ConnectorId, Stream};
 use domain::path::ConnectorName;
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -150,7 +150,11 @@ impl Standing {
 
 /// All connectors that are served now, by name.
 #[derive(Default)]
-pub(super) struct Registry(RwLock<BTreeMap<ConnectorName, Arc<Served>>>);
+pub(super) struct Registry {
+    all: RwLock<BTreeMap<ConnectorName, Arc<Served>>>,
+    /// Number of those that are polled. Every poll asks for it.
+    polling: AtomicUsize,
+}
 
 impl std::fmt::Debug for Registry {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -161,7 +165,7 @@ impl std::fmt::Debug for Registry {
 
 impl Registry {
     pub(super) fn get(&self, name: &ConnectorName) -> Option<Arc<Served>> {
-        let served = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let served = self.all.read().unwrap_or_else(PoisonError::into_inner);
         served.get(name).cloned()
     }
 
@@ -173,15 +177,17 @@ impl Registry {
 
     /// Returns all connectors, in the order of their names.
     pub(super) fn all(&self) -> Vec<Arc<Served>> {
-        let served = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let served = self.all.read().unwrap_or_else(PoisonError::into_inner);
         served.values().cloned().collect()
     }
 
     /// Puts connectors in the place of those that were served, and ends what of those is no longer
     /// served.
     pub(super) fn put(&self, next: BTreeMap<ConnectorName, Arc<Served>>) {
+        let polling = next.values().filter(|it| it.is_polling()).count();
+        self.polling.store(polling, Ordering::Relaxed);
         let before = {
-            let mut served = self.0.write().unwrap_or_else(PoisonError::into_inner);
+            let mut served = self.all.write().unwrap_or_else(PoisonError::into_inner);
             std::mem::replace(&mut *served, next)
         };
         for served in before.into_values() {
@@ -194,7 +200,6 @@ impl Registry {
 
     /// Returns the number of connectors that are polled.
     pub(super) fn polling(&self) -> usize {
-        let served = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        served.values().filter(|it| it.is_polling()).count()
+        self.polling.load(Ordering::Relaxed)
     }
 }

@@ -111,6 +111,8 @@ impl Shared {
         let Some(first) = arrivals.first() else {
             return Ok(nothing);
         };
+        // A new offer takes the place of those that have expired.
+        self.settle_expired().await;
         let now = self.core.now();
         let store = self.core.store();
         let of_sender = match store.pairing_of(key).await? {

@@ -39,7 +39,18 @@ impl Shared {
 
     async fn tell(&self, served: &Served, told: Option<ConnectorTrouble>) {
         let Some(trouble) = told else { return };
-        tracing::warn!(connector.name = %served.name, ?trouble, "a connector's state changed");
+        let name = &served.name;
+        match &trouble {
+            ConnectorTrouble::Unauthorised { reason } => {
+                tracing::warn!(connector.name = %name, reason, "a connector's credentials do not count");
+            }
+            ConnectorTrouble::Failing { reason } => {
+                tracing::warn!(connector.name = %name, reason, "a connector's service cannot be used");
+            }
+            ConnectorTrouble::Recovered => {
+                tracing::info!(connector.name = %name, "a connector works again");
+            }
+        }
         let now = self.core.now();
         let event = Event::ConnectorTroubled(ConnectorTroubled {
             connector: served.name.clone(),

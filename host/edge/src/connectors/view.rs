@@ -32,6 +32,15 @@ pub enum ConnectorCondition {
 }
 
 impl ConnectorCondition {
+    /// Returns whether it is a trouble that an operator has to look at.
+    #[must_use]
+    pub fn is_trouble(self) -> bool {
+        match self {
+            Self::Polling | Self::Webhook | Self::Direct | Self::Disabled => false,
+            Self::WithoutComponent | Self::Unauthorised | Self::Failing => true,
+        }
+    }
+
     /// Returns it as a word.
     #[must_use]
     pub fn as_str(self) -> &'static str {

@@ -171,6 +171,7 @@ impl Shared {
             polled_from: None,
             entry: read.entry,
             key: None,
+            acknowledgements: batch.acknowledgements,
         };
         match self.take_in(served, brought).await? {
             TakenIn::New(_) => {

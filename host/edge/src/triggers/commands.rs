@@ -5,7 +5,7 @@
 //! be paused, resumed and run here like all others.
 
 use super::definitions::{defined, next_due};
-use super::{Triggers, checks, dispatch, heartbeat};
+use super::{Triggers, by_hand, checks, heartbeat};
 use crate::journal::{self, Context};
 use crate::once::{Once, once};
 use crate::refusals::{
@@ -363,32 +363,13 @@ impl Triggers {
     }
 
     /// Has an occasion dealt with that was asked for by hand, also where the trigger is not fired
-    /// by itself now. If that comes to nothing, the occasion waits with the others.
+    /// by itself now.
     fn fire_by_hand(&self, row: &TriggerRow, occasion: OccasionId) {
-        let is_held = row.paused.is_some()
-            || !row.spec.enabled
-            || row
-                .failures
-                .open_until
-                .is_some_and(|until| until > self.shared.core.now());
-        if !is_held {
+        if by_hand::is_held(row, self.shared.core.now()) {
+            by_hand::begin(&self.shared, occasion);
+        } else {
             self.shared.open.notify_one();
-            return;
         }
-        let shared = self.shared.clone();
-        self.shared.core.spawn(async move {
-            match shared.core.store().occasion(occasion).await {
-                Ok(Some(accepted)) => {
-                    dispatch::deal_with(&shared, accepted).await;
-                }
-                Ok(None) => {}
-                Err(error) => tracing::warn!(
-                    occasion.id = %occasion,
-                    error = &error as &dyn std::error::Error,
-                    "an occasion that was asked for by hand cannot be read; it waits"
-                ),
-            }
-        });
     }
 
     /// Returns a trigger that is there.

@@ -4,7 +4,7 @@
 //! One that is as it was keeps the next occasion of its schedule, so that those which came due
 //! while no host ran are dealt with as its policy says. Triggers that were made over the API stay.
 
-use super::Shared;
+use super::{Shared, by_hand};
 use crate::journal::Context;
 use broker::Error;
 use domain::event::{
@@ -30,18 +30,19 @@ struct Change {
 }
 
 /// Compares the triggers of the configuration with those that are recorded, and records the
-/// difference.
+/// difference. Returns the triggers that stand still with occasions that are open.
 ///
 /// # Errors
 /// The store cannot be read or does not take it. What was recorded until then stays, and the next
 /// comparison does the rest.
-pub(super) async fn compare(shared: &Shared) -> Result<(), Error> {
+pub(super) async fn compare(shared: &Shared) -> Result<Vec<TriggerName>, Error> {
     let _defining = shared.defining.lock().await;
     let core = &shared.core;
     let settings = core.settings();
     let now = core.now();
     let mut left: BTreeMap<&TriggerName, &TriggerSpec> = settings.triggers.iter().collect();
     let mut changes: Vec<Change> = Vec::new();
+    let mut held: Vec<TriggerName> = Vec::new();
     let mut after: Option<TriggerName> = None;
     loop {
         let read = core.store().triggers(TriggerFilter::default(), after, PAGE);
@@ -50,6 +51,9 @@ pub(super) async fn compare(shared: &Shared) -> Result<(), Error> {
             .iter()
             .filter_map(|row| change_of(row, left.remove(&row.name), now));
         changes.extend(changed);
+        let open = page.iter().filter(|row| row.pending > 0);
+        let still = open.filter(|row| by_hand::is_held(row, now));
+        held.extend(still.map(|row| row.name.clone()));
         after = page.last().map(|row| row.name.clone());
         if page.len() < PAGE {
             break;
@@ -64,7 +68,7 @@ pub(super) async fn compare(shared: &Shared) -> Result<(), Error> {
     if are_changed {
         shared.changed();
     }
-    Ok(())
+    Ok(held)
 }
 
 /// Returns what is recorded of a trigger that is there; none if nothing is.

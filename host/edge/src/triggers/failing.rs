@@ -1,7 +1,7 @@
 //! Failures of occasions: when one is tried again, and what follows for its trigger.
 
-use super::Shared;
 use super::dispatch::Next;
+use super::{Shared, firing};
 use crate::journal::Context;
 use broker::Error;
 use domain::event::{
@@ -112,6 +112,16 @@ pub(super) async fn failed(
         time: now,
     })];
     events.extend(following(name, &failures, &consequences, now));
+    let is_disabled = consequences.contains(&Consequence::Disable);
+    // The last occasion of a schedule came to nothing: there is no other.
+    let is_over = retry_at.is_none() && !is_disabled && firing::is_over(&row);
+    events.extend(is_over.then(|| {
+        Event::TriggerPaused(TriggerPaused {
+            name: name.clone(),
+            reason: PauseReason::Done,
+            time: now,
+        })
+    }));
     events.extend(failure.ledger.map(|ledger| *ledger));
     let commit = Commit::new()
         .guard(TriggerGuard::OccasionWaiting {

@@ -219,7 +219,7 @@ async fn acknowledge(
 }
 
 /// Returns whether this was the last occasion of a schedule.
-fn is_over(row: &TriggerRow) -> bool {
+pub(super) fn is_over(row: &TriggerRow) -> bool {
     let is_schedule = matches!(row.spec.on, TriggerKind::Schedule(_));
     is_schedule && row.next_due.is_none() && row.pending <= 1
 }

@@ -7,7 +7,7 @@ use super::{Shared, posting};
 use crate::core::Core;
 use crate::journal;
 use broker::Error;
-use domain::event::{Event, OccasionAccepted, SkipReason};
+use domain::event::{Event, OccasionAccepted, PauseReason, SkipReason, TriggerPaused};
 use domain::time::Timestamp;
 use domain::trigger::{
     BUSY_RETRY_MS, BeatFacts, CHECKLIST_BYTES_MAX, HeartbeatSpec, LATE_MS_MAX, Occasion,
@@ -50,15 +50,32 @@ pub(super) async fn beat(
             tracing::error!(
                 trigger.name = %row.name,
                 error = &error as &dyn std::error::Error,
-                "the times of a heartbeat cannot be computed; it does not beat any more"
+                "the times of a heartbeat cannot be computed; it is paused"
             );
-            clock::passed_over(row, SkipReason::Inactive, None, now)
+            uncomputed(row, &error, now)
         }
     };
     if clock::accept(core, vec![came], now).await? > 0 {
         shared.open.notify_one();
     }
     Ok(())
+}
+
+/// Returns the record that a heartbeat is paused, because its times cannot be computed.
+fn uncomputed(row: &TriggerRow, error: &ScheduleError, now: Timestamp) -> CameDue {
+    let paused = TriggerPaused {
+        name: row.name.clone(),
+        reason: PauseReason::Schedule {
+            errors: 1,
+            error: error.to_string(),
+        },
+        time: now,
+    };
+    CameDue {
+        name: row.name.clone(),
+        due: row.next_due,
+        events: vec![Event::TriggerPaused(paused)],
+    }
 }
 
 /// Returns what is recorded of a heartbeat that is due.

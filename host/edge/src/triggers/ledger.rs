@@ -6,17 +6,14 @@ use domain::definition::DefinitionId;
 use domain::digest::Digest;
 use domain::egress::Traffic;
 use domain::event::{BoundaryDecided, Event};
-use domain::id::RunId;
 use domain::time::Timestamp;
 use runtime::Decided;
 use store::TriggerRow;
-use uuid::Uuid;
 
 /// The purpose of the call, as the ledger names it.
 const FIRE: &str = "trigger.fire";
 
-/// Returns the entry of a firing; none where nothing was decided at the boundary. It has the id
-/// that no run has.
+/// Returns the entry of a firing; none where nothing was decided at the boundary. It has no run.
 pub(super) fn entry(
     row: &TriggerRow,
     entry: &Entry,
@@ -29,7 +26,7 @@ pub(super) fn entry(
     // Serialising a grant cannot fail.
     let grant = serde_json::to_vec(&entry.grant).unwrap_or_default();
     Some(Event::BoundaryDecided(Box::new(BoundaryDecided {
-        run: RunId(Uuid::nil()),
+        run: None,
         operation: None,
         segment: 0,
         definition: DefinitionId(format!("trigger:{}", row.name)),

@@ -21,6 +21,7 @@ use domain::event::{
 use domain::id::{SessionId, Stream};
 use domain::message::Part;
 use domain::message_labels::MessageLabels;
+use domain::path::ModelRole;
 use domain::refusal::RefusalKind;
 use domain::time::Timestamp;
 use domain::trigger::{
@@ -226,7 +227,7 @@ impl Posting<'_> {
         let command = PostRouted {
             to,
             content: vec![Part::text(&message.text)],
-            model: spec.model.clone(),
+            model: self.model(),
             queue: spec.queue,
             priority: spec.priority,
             labels: MessageLabels::default(),
@@ -241,6 +242,17 @@ impl Posting<'_> {
             self.begun.insert(message.target.clone(), receipt.session);
         }
         Ok(accepted(&receipt))
+    }
+
+    /// Returns the model of the turns: the one that the trigger names, or for a heartbeat that of
+    /// its role; none for the agent's own.
+    fn model(&self) -> Option<String> {
+        let spec = &self.row.spec;
+        let is_heartbeat = matches!(spec.on, TriggerKind::Heartbeat(_));
+        let of_role = || self.core.broker.model_of_role(ModelRole::Heartbeat);
+        spec.model
+            .clone()
+            .or_else(|| is_heartbeat.then(of_role).flatten())
     }
 
     /// Returns where the replies to a message go: into the chat from which its session was written

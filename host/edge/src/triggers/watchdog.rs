@@ -39,7 +39,6 @@ async fn look(shared: &Shared, now: Timestamp) -> Result<(), Error> {
     let turns = core.store().open_trigger_turns(before, PAGE).await?;
     let stuck: BTreeMap<_, _> = turns
         .into_iter()
-        .filter(|turn| !turn.is_reported)
         .map(|turn| (turn.occasion, turn.trigger))
         .collect();
     if stuck.is_empty() {

@@ -1,0 +1,99 @@
+//! Occasions that were asked for by hand of triggers that are not fired by themselves now: each has
+//! one attempt all the same, also after a restart. If that fails, it waits with the others.
+
+use super::Shared;
+use super::dispatch::{self, Next};
+use domain::id::OccasionId;
+use domain::time::Timestamp;
+use domain::trigger::{PENDING_MAX, TriggerName};
+use futures::StreamExt;
+use std::sync::Arc;
+use store::{OccasionRow, TriggerRow};
+
+/// Triggers whose occasions are dealt with at a time after a restart.
+const TRIGGERS_AT_ONCE: usize = 4;
+
+/// Returns whether a trigger is not fired by itself now: it is paused, disabled or rests.
+pub(super) fn is_held(row: &TriggerRow, now: Timestamp) -> bool {
+    let rests = row.failures.open_until.is_some_and(|until| until > now);
+    row.paused.is_some() || !row.spec.enabled || rests
+}
+
+/// Has an occasion dealt with that was asked for just now.
+pub(super) fn begin(shared: &Arc<Shared>, occasion: OccasionId) {
+    let core = shared.core.clone();
+    let shared = shared.clone();
+    core.spawn(async move { deal_with(&shared, occasion).await });
+}
+
+/// Has those occasions of triggers dealt with that were asked for before the host ended.
+pub(super) fn go_on(shared: &Arc<Shared>, held: Vec<TriggerName>) {
+    if held.is_empty() {
+        return;
+    }
+    let core = shared.core.clone();
+    let shared = shared.clone();
+    core.spawn(async move {
+        let of_each = futures::stream::iter(held);
+        of_each
+            .for_each_concurrent(TRIGGERS_AT_ONCE, |name| {
+                let shared = shared.clone();
+                async move { go_on_with(&shared, &name).await }
+            })
+            .await;
+    });
+}
+
+async fn go_on_with(shared: &Shared, name: &TriggerName) {
+    // There are not more of one trigger.
+    let max = usize::try_from(PENDING_MAX).unwrap_or(usize::MAX);
+    let open = match shared.core.store().open_occasions_of(name, max).await {
+        Ok(open) => open,
+        Err(error) => {
+            tracing::warn!(
+                trigger.name = %name,
+                error = &error as &dyn std::error::Error,
+                "it cannot be read what was asked for by hand of a trigger; it waits"
+            );
+            return;
+        }
+    };
+    for occasion in open.into_iter().filter(is_untried) {
+        if shared.core.stopping.is_cancelled() {
+            return;
+        }
+        deal_with(shared, occasion.occasion).await;
+    }
+}
+
+/// Returns whether an occasion that was asked for by hand has not failed so far.
+fn is_untried(occasion: &OccasionRow) -> bool {
+    occasion.run_by.is_some() && occasion.state.is_open() && occasion.attempts == 0
+}
+
+/// Deals with an occasion until something came of it: that its component or its session was too
+/// busy is no attempt.
+async fn deal_with(shared: &Shared, id: OccasionId) {
+    loop {
+        let occasion = match shared.core.store().occasion(id).await {
+            Ok(Some(occasion)) if is_untried(&occasion) => occasion,
+            Ok(_) => return,
+            Err(error) => {
+                tracing::warn!(
+                    occasion.id = %id,
+                    error = &error as &dyn std::error::Error,
+                    "an occasion that was asked for by hand cannot be read; it waits"
+                );
+                return;
+            }
+        };
+        match dispatch::deal_with(shared, occasion).await {
+            Next::GoOn => return,
+            Next::Again { ms } => {
+                if !shared.core.sleep_ms(ms).await {
+                    return;
+                }
+            }
+        }
+    }
+}
