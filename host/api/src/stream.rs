@@ -5,6 +5,7 @@
 //! gets exactly what it missed, also between two frames of one event. Frames without an id are
 //! ephemeral: nothing is lost with them.
 
+mod end;
 mod feed;
 mod frame;
 pub(crate) mod held;

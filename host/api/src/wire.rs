@@ -71,7 +71,7 @@ pub(crate) use task::{TaskSumView, TaskView, task, task_sum};
 pub(crate) use telemetry::{LAG, telemetry_event, telemetry_schemas};
 pub(crate) use trigger::{TriggerRunView, TriggerSpecShape, TriggerView, trigger, trigger_run};
 pub(crate) use turn::{
-    FoundView, PartingView, TreeTurnView, TurnView, found, parting, tree_turn, turn,
+    FoundView, PartingView, TreeTurnView, TurnView, found, parting, run_of, tree_turn, turn,
 };
 pub(crate) use view::{
     AgentView, DeadLetterDetail, DeadLetterView, SessionRowView, SessionView, agent, dead_letter,

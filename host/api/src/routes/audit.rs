@@ -27,7 +27,8 @@ pub(super) struct Page {
     /// Maximum number of events whose lines are shown, from 1 to 1,000; 100 by default.
     #[param(minimum = 1, maximum = 1_000)]
     limit: Option<usize>,
-    /// Only of this agent, a UUID, or of all agents of this definition.
+    /// Only of this agent, a UUID, or of all agents of this definition; of a trigger or a connector
+    /// as `trigger:<name>` and `connector:<name>`.
     agent: Option<String>,
     /// Only of this session.
     session: Option<String>,
@@ -107,11 +108,16 @@ impl Page {
     fn check(&self) -> Result<(), Problem> {
         let is_letter =
             |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '_';
-        if let Some(agent) = self
-            .agent
-            .as_deref()
-            .filter(|agent| agent.is_empty() || !agent.chars().all(is_letter))
-        {
+        // A call of a trigger or a connector is on record under its name.
+        let name = |agent: &str| {
+            let mut prefixes = ["trigger:", "connector:"].into_iter();
+            let name = prefixes.find_map(|prefix| agent.strip_prefix(prefix));
+            name.unwrap_or(agent).to_owned()
+        };
+        if let Some(agent) = self.agent.as_deref().filter(|agent| {
+            let name = name(agent);
+            name.is_empty() || !name.chars().all(is_letter)
+        }) {
             let _: Option<AgentId> = read_query("agent", Some(agent))?;
         }
         match self.verdict.as_deref() {
@@ -171,6 +177,9 @@ mod tests {
             (None, Some("denied"), false),
             (Some("reader"), None, true),
             (Some("019a0000-0000-7000-8000-000000000000"), None, true),
+            (Some("trigger:morning"), None, true),
+            (Some("connector:telegram"), None, true),
+            (Some("connector:"), None, false),
             (Some("/local/agent/reader"), None, false),
             (Some(""), None, false),
         ] {

@@ -13,7 +13,6 @@ use axum::extract::{Extension, Request, State};
 use axum::middleware;
 use axum::response::Response;
 use axum::routing::{MethodFilter, on};
-use broker::By;
 use domain::connector::{BUTTON_BYTES_MAX, INCOMING_TEXT_BYTES_MAX, Incoming, Said};
 use domain::digest::Digest;
 use http::header::CACHE_CONTROL;
@@ -114,16 +113,10 @@ async fn create(
     chat.takes()?;
     let broker = api.command()?;
     api.visits().come(&chat.connector, connected.peer.ip())?;
-    let visitors = broker.store().connector_keys_of(&chat.connector).await?;
-    if visitors >= u64::from(chat.spec.visitors_max) {
-        let detail = "this chat has as many visitors as it may have; its operator can have more, \
-                      or unbind some";
-        let status = StatusCode::CONFLICT;
-        return Err(Problem::new(status, "TOO_MANY_VISITORS", detail));
-    }
     let token = VisitorToken::random()?;
     let Visitor { key, user } = Visitor::new(&chat.connector, &token)?;
-    broker.bind_connector(By::from(&user), &user, &key).await?;
+    let visitors_max = chat.spec.visitors_max;
+    broker.admit_visitor(&user, &key, visitors_max).await?;
     let view = NewVisitor {
         visitor_id: key.external_id().to_owned(),
         token: token.expose().to_owned(),
@@ -164,6 +157,8 @@ struct VisitorAnswer {
 struct VisitorSaid {
     /// Its id on this host.
     arrival_id: String,
+    /// The id by which the frame `said` names it. It follows from the page's own one.
+    message_id: String,
     /// True if it was taken before. Nothing has happened again.
     replayed: bool,
 }
@@ -250,15 +245,15 @@ struct ChatParams {
     after: Option<String>,
 }
 
-/// Follows what is said to a visitor as a stream of server-sent events.
+/// Follows what is said to a visitor, and by them, as a stream of server-sent events.
 ///
-/// The frames are: `connected` first (`open_question_ids`, `typing`); `message` and `question`,
-/// which stay: their `id` is a position, with which a page that comes back as `Last-Event-ID` gets
-/// what it missed; `question_closed` when a question is not to be answered any more; `typing`;
-/// `delta`, `delta_so_far` and `delta_discarded`, where the operator has replies shown while they
-/// are made; `reset` after a restored backup; `disconnected` when the host ends the stream. A
-/// comment comes every 15 seconds. An `EventSource` cannot send the token: read the stream with
-/// `fetch`.
+/// The frames are: `connected` first (`open_question_ids`, `typing`); `message`, `question` and
+/// `said`, what the visitor said, which stay: their `id` is a position, with which a page that
+/// comes back as `Last-Event-ID` gets what it missed; `question_closed` when a question is not to
+/// be answered any more; `typing`; `delta`, `delta_so_far` and `delta_discarded`, where the
+/// operator has replies shown while they are made; `reset` after a restored backup; `disconnected`
+/// when the host ends the stream. A comment comes every 15 seconds. An `EventSource` cannot send
+/// the token: read the stream with `fetch`.
 #[utoipa::path(
     get, path = "/chat/{connector}/events", tag = "chat",
     operation_id = "followChat",
@@ -332,7 +327,7 @@ async fn taken(
     said: Said,
 ) -> Result<(StatusCode, axum::Json<VisitorSaid>), Problem> {
     let incoming = Incoming {
-        id,
+        id: id.clone(),
         sender: visitor.id().to_owned(),
         sender_name: None,
         group: None,
@@ -345,6 +340,7 @@ async fn taken(
     let accepted = connectors.accept(visitor.key.connector(), incoming).await?;
     let view = VisitorSaid {
         arrival_id: accepted.arrival.to_string(),
+        message_id: id,
         replayed: accepted.replayed,
     };
     Ok((StatusCode::ACCEPTED, axum::Json(view)))

@@ -4,6 +4,7 @@ use super::probes::VERSION;
 use crate::problem::Problem;
 use crate::state::{Api, Readiness};
 use axum::extract::State;
+use edge::ConnectorState;
 use serde::Serialize;
 
 /// The state of the host.
@@ -21,6 +22,10 @@ pub(super) struct Status {
     sessions: SessionCounts,
     /// Inputs.
     inputs: InputCounts,
+    /// Triggers.
+    triggers: TriggerNumbers,
+    /// Connectors.
+    connectors: ConnectorNumbers,
     /// The database.
     store: StoreSize,
 }
@@ -42,6 +47,35 @@ pub(super) struct InputCounts {
     /// Inputs that wait for a turn, reminders that are not due included.
     waiting: u64,
     /// Inputs that could not be dealt with: dead letters.
+    dead: u64,
+}
+
+/// Numbers of triggers.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub(super) struct TriggerNumbers {
+    /// Number of triggers.
+    defined: u64,
+    /// Number of triggers that the host paused after too many failures of them or their schedule.
+    given_up: u64,
+    /// Number of triggers that are not fired for some minutes, after failures in a row.
+    held_up: u64,
+    /// Occasions that wait to be dealt with.
+    occasions: u64,
+}
+
+/// Numbers of connectors, and of the messages that they send.
+#[derive(Debug, Default, Serialize, utoipa::ToSchema)]
+pub(super) struct ConnectorNumbers {
+    /// Number of connectors.
+    configured: u64,
+    /// Number of connectors whose service cannot be used or refuses their credentials, or that no
+    /// component can serve.
+    in_trouble: u64,
+    /// Messages that wait to be sent.
+    waiting: u64,
+    /// Messages of which it is not known whether they were sent.
+    unknown: u64,
+    /// Messages that were given up.
     dead: u64,
 }
 
@@ -73,6 +107,11 @@ pub(super) async fn show(State(api): State<Api>) -> Result<axum::Json<Status>, P
     let store = broker.store();
     let counts = store.counts().await?;
     let log = store.log_state();
+    let triggers = store.trigger_counts().await?;
+    let mut connectors = ConnectorNumbers::default();
+    for connector in api.edge()?.connectors().list().await? {
+        connectors.count(&connector);
+    }
     let quarantined = u64::try_from(broker.stats().quarantined).unwrap_or(u64::MAX);
     Ok(axum::Json(Status {
         version: VERSION,
@@ -87,6 +126,13 @@ pub(super) async fn show(State(api): State<Api>) -> Result<axum::Json<Status>, P
             waiting: counts.waiting_inputs,
             dead: counts.dead_inputs,
         },
+        triggers: TriggerNumbers {
+            defined: triggers.there,
+            given_up: triggers.given_up,
+            held_up: triggers.held_up,
+            occasions: triggers.open_occasions,
+        },
+        connectors,
         store: StoreSize {
             events: *store.durable().borrow(),
             bytes: counts.database_bytes,
@@ -95,6 +141,16 @@ pub(super) async fn show(State(api): State<Api>) -> Result<axum::Json<Status>, P
             failures: store.stats().failures,
         },
     }))
+}
+
+impl ConnectorNumbers {
+    fn count(&mut self, connector: &ConnectorState) {
+        self.configured += 1;
+        self.in_trouble += u64::from(connector.condition.is_trouble());
+        self.waiting += connector.waiting;
+        self.unknown += connector.unknown;
+        self.dead += connector.dead;
+    }
 }
 
 fn readiness(readiness: Readiness) -> &'static str {

@@ -10,13 +10,17 @@ use crate::wire;
 use axum::extract::State;
 use broker::Other;
 use domain::digest::Digest;
-use domain::id::TurnId;
+use domain::id::{RunId, TurnId};
 use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
+use store::DeliveryRow;
 
 /// Turns on one page of a tree.
 const TREE_PAGE_MAX: usize = 1_000;
 /// Deliveries that are shown with a turn, the first of those that come of it.
 const DELIVERIES_SHOWN_MAX: usize = 100;
+/// The same with each turn of a tree.
+const DELIVERIES_LISTED_MAX: usize = 10;
 
 /// Shows a turn with its messages, its neighbours and the sessions that point to it.
 ///
@@ -97,8 +101,8 @@ pub(super) async fn tree(
         .after
         .map(|after| Digest::from_hex(&after).map(TurnId).ok_or_else(no_turn))
         .transpose()?;
-    let mut turns = caller
-        .reading(&api)?
+    let broker = caller.reading(&api)?;
+    let mut turns = broker
         .tree(&caller.user, &target, session, after, limit + 1)
         .await?;
     let more = turns.len() > limit;
@@ -107,8 +111,23 @@ pub(super) async fn tree(
         .last()
         .filter(|_| more)
         .map(|turn| turn.node.id.to_string());
+    let runs: Vec<RunId> = turns.iter().map(|turn| turn.node.run).collect();
+    let deliveries = broker
+        .store()
+        .deliveries_of_runs(&runs, DELIVERIES_LISTED_MAX)
+        .await?;
+    let mut of_runs: HashMap<RunId, Vec<DeliveryRow>> = HashMap::new();
+    for row in deliveries {
+        if let Some(run) = wire::run_of(&row) {
+            of_runs.entry(run).or_default().push(row);
+        }
+    }
+    let turns = turns.iter().map(|turn| {
+        let told = of_runs.remove(&turn.node.run).unwrap_or_default();
+        wire::tree_turn(turn, &told)
+    });
     Ok(axum::Json(TurnTree {
-        turns: turns.iter().map(wire::tree_turn).collect(),
+        turns: turns.collect(),
         next_after,
     }))
 }

@@ -1,8 +1,9 @@
 //! Feeds one client: first what it missed, then everything as it happens, both at its own pace.
 
+use super::end::{End, heartbeat_every, push_committed, wait_out};
 use super::frame::{self, View};
 use super::outbox::{HungUp, Outbox};
-use super::scope::{ScopeError, StreamScope};
+use super::scope::StreamScope;
 use super::tail::{FramedEvent, Next, Tail};
 use super::viewer::Viewer;
 use crate::wire::{SessionEvent, Spawned};
@@ -11,17 +12,12 @@ use bytes::Bytes;
 use domain::event::{Event, Recorded};
 use domain::id::{OperationId, SessionId};
 use std::time::Duration;
-use store::{ReadError, Store};
+use store::Store;
 use tokio::sync::broadcast;
-use tokio::time::{Instant, MissedTickBehavior, interval_at};
 use tokio_util::sync::CancellationToken;
 
 /// Events that are read at a time: one of them may be megabytes.
 const PAGE: usize = 32;
-/// Milliseconds after which a client is asked to come back when the host ends the stream.
-const RETRY_MS: u64 = 2_000;
-/// Milliseconds until events are read again after too many reads waited.
-const BUSY_MS: u64 = 50;
 
 /// See the module.
 #[derive(Debug)]
@@ -67,36 +63,17 @@ pub(super) struct Pending {
     pub(super) event: SessionEvent,
 }
 
-/// The reason why a stream ends.
-enum End {
-    /// The client may not follow any more.
-    Dismissed,
-    /// The client has disconnected.
-    HungUp,
-    /// The host ends it; the client may come back.
-    Retry,
-}
-
-impl From<HungUp> for End {
-    fn from(_: HungUp) -> Self {
-        Self::HungUp
-    }
-}
-
 impl Feed {
     /// Feeds until the client goes, does not read, or the host stops.
     pub(super) async fn run(mut self) {
-        let (reason, comes_back) = match self.feed().await {
-            Ok(()) | Err(End::HungUp) => return,
-            Err(End::Retry) => ("the host ends the stream; come back", true),
-            Err(End::Dismissed) => ("you may not follow this agent any more", false),
+        let Err(end) = self.feed().await else { return };
+        let Some(farewell) = end.farewell("you may not follow this agent any more") else {
+            return;
         };
-        // The client may be gone as well.
-        if let Some(frame) = self.view.disconnected(reason) {
+        let told = self.view.disconnected(farewell.reason);
+        for frame in told.into_iter().chain(farewell.retry) {
+            // The client may be gone as well.
             let _ = self.out.push(frame).await;
-        }
-        if comes_back {
-            let _ = self.out.push(frame::retry(RETRY_MS)).await;
         }
     }
 
@@ -122,8 +99,7 @@ impl Feed {
         }
         self.catch_up().await?;
         let mut heartbeats = 0;
-        let mut heartbeat = interval_at(Instant::now() + self.heartbeat, self.heartbeat);
-        heartbeat.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut heartbeat = heartbeat_every(self.heartbeat);
         loop {
             tokio::select! {
                 biased;
@@ -188,7 +164,7 @@ impl Feed {
             None if self.seen_of(recorded).is_none() => happened.frame(self.view),
             spawned => self.written(recorded, spawned),
         };
-        Ok(self.push_committed(frame).await?)
+        Ok(push_committed(&self.out, frame).await?)
     }
 
     /// Returns the number of frames that the client has of an event, if it is the one it has some
@@ -243,7 +219,7 @@ impl Feed {
                             .retain(|pending| !asks(recorded, pending.call));
                     }
                     let frame = self.written(recorded, self.spawned(recorded));
-                    self.push_committed(frame).await?;
+                    push_committed(&self.out, frame).await?;
                 }
                 self.position = recorded.position;
             }
@@ -259,15 +235,6 @@ impl Feed {
             .subject
             .session
             .and_then(|session| self.scope.spawned(session))
-    }
-
-    async fn push_committed(&self, frame: Bytes) -> Result<(), HungUp> {
-        if frame.is_empty() {
-            return Ok(());
-        }
-        self.out.push(frame).await?;
-        store::point("api.stream.pushed");
-        Ok(())
     }
 
     /// Sends what was shown by now. Returns whether some of it was missed.
@@ -341,18 +308,4 @@ pub(super) fn asks(recorded: &Recorded, call: OperationId) -> bool {
         }
         _ => false,
     }
-}
-
-/// Waits where reading again makes sense.
-async fn wait_out(error: impl Into<ScopeError>) -> Result<(), End> {
-    let error = error.into();
-    if let ScopeError::Store(ReadError::Busy) = error {
-        tokio::time::sleep(Duration::from_millis(BUSY_MS)).await;
-        return Ok(());
-    }
-    tracing::warn!(
-        error = &error as &dyn std::error::Error,
-        "an event stream ends because its events cannot be read"
-    );
-    Err(End::Retry)
 }

@@ -1,12 +1,14 @@
-//! The event stream of a chat's visitor: what was said to them, from the store, and between that
-//! what is shown while it happens.
+//! The event stream of a chat's visitor: what was said to them and by them, from the store, and
+//! between that what is shown while it happens.
 //!
-//! The `id` of a frame is the position at which its message was queued, so that a page that comes
+//! The `id` of a frame is the position at which its message was queued, or at which an agent got
+//! what the visitor said, so that a page that comes
 //! back with `Last-Event-ID` gets exactly what it missed. A page that comes without one gets the
 //! chat from its beginning. Frames without an id are ephemeral: nothing is lost with them.
 
 mod feed;
 mod frames;
+mod page;
 mod presence;
 
 use super::outbox;
@@ -23,6 +25,8 @@ use http::HeaderMap;
 use presence::Presence;
 use std::time::Duration;
 
+/// Deliveries, and words of the visitor, that are read at a time.
+const PAGE: usize = 32;
 /// The share of all event streams that visitors may have together: one in so many.
 const SHARE_OF_STREAMS: usize = 2;
 

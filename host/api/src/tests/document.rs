@@ -36,10 +36,11 @@ const VERBS: [(&str, &[&str]); 5] = [
 ];
 
 /// Fields with text whose names end as ids and times do, and that are neither.
-const OTHER_IDS: [&str; 10] = [
+const OTHER_IDS: [&str; 11] = [
     "app_id",
     "current_item_id",
     "key_id",
+    "message_id",
     "model_id",
     "owner_user_id",
     "run_by_user_id",

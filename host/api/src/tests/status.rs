@@ -50,6 +50,13 @@ async fn the_state_counts_what_is_open_and_is_the_operators() {
     assert_eq!(state["inputs"]["waiting"], 0, "{state}");
     assert!(state["store"]["events"].as_u64().unwrap() >= 4, "{state}");
     assert!(state["store"]["bytes"].as_u64().unwrap() > 0, "{state}");
+    for pointer in [
+        "/triggers/defined",
+        "/triggers/given_up",
+        "/connectors/in_trouble",
+    ] {
+        assert_eq!(state.pointer(pointer).unwrap(), 0, "{pointer}: {state}");
+    }
     let path = format!("/api/agents/{agent}/sessions/{session}");
     let deleted = host.send("DELETE", &path, &[], "").await;
     assert!(deleted.status < 300, "{}", deleted.body);

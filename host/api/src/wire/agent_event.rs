@@ -15,7 +15,9 @@ pub(super) fn data(event: &E) -> Value {
             "created_at": it.created_at.to_string(),
         }),
         E::AgentArchived(it) => {
-            json!({ "reason": it.reason, "archived_at": it.archived_at.to_string() })
+            json!({
+                "path": it.path, "reason": it.reason, "archived_at": it.archived_at.to_string(),
+            })
         }
         E::UserAssigned(it) => json!({
             "user_id": it.user_id, "role": it.role, "assigned_by": it.assigned_by,

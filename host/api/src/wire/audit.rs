@@ -151,7 +151,10 @@ fn reading(line: AuditLine, read: &OperatorRead) -> AuditLine {
 }
 
 fn decisions(line: &AuditLine, it: &BoundaryDecided) -> Vec<AuditLine> {
+    // What a connector sends for a run is on the connector's stream, which is of no run.
+    let run = || it.run.map(|run| run.to_string());
     let call = AuditLine {
+        run_id: line.run_id.clone().or_else(run),
         definition: Some(it.definition.to_string()),
         user_id: it.user_id.as_ref().map(ToString::to_string),
         operation_id: it.operation.map(|id| id.to_string()),

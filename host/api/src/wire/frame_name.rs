@@ -434,6 +434,17 @@ frames! {
             /// The time at which it was said, ISO 8601.
             time: String,
         }
+        /// An agent got what the visitor said, on this page or on another one of theirs.
+        plain VisitorWords = "said" {
+            /// Its id.
+            input_id: String,
+            /// The `message_id` of each message in it: what is said within a moment is one.
+            message_ids: Vec<String>,
+            /// Its text.
+            text: String,
+            /// The time at which it was taken, ISO 8601.
+            time: String,
+        }
         /// The visitor is asked something.
         plain VisitorQuestion = "question" {
             /// Its id.

@@ -4,6 +4,8 @@
 use super::delivery::{TurnDeliveryView, turn_delivery};
 use super::message::{MessageView, message, role_name};
 use super::operation::TokenUsage;
+use domain::event::DeliveryCause;
+use domain::id::RunId;
 use domain::message::Message;
 use domain::model::Usage;
 use domain::turn::{TurnEnd, TurnNode};
@@ -63,6 +65,10 @@ pub(crate) struct TreeTurnView {
     pub(crate) compaction: bool,
     /// The sessions that are at this turn, as far as you see them.
     pub(crate) sessions: Vec<SessionLabelView>,
+    /// Messages to people outside that come of it: its reply, and its questions. Absent without
+    /// any.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) deliveries: Vec<TurnDeliveryView>,
 }
 
 /// A turn with all that is known of it.
@@ -76,10 +82,6 @@ pub(crate) struct TurnView {
     pub(crate) child_turn_ids: Vec<String>,
     /// Its messages, in order. One that was erased is not among them.
     pub(crate) messages: Vec<MessageView>,
-    /// Messages to people outside that come of it: its reply, and its questions. Absent without
-    /// any.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(crate) deliveries: Vec<TurnDeliveryView>,
 }
 
 /// A message, with its role and its text only.
@@ -140,8 +142,8 @@ pub(crate) struct FoundView {
     pub(crate) time: String,
 }
 
-/// A turn of a tree.
-pub(crate) fn tree_turn(turn: &TreeTurn) -> TreeTurnView {
+/// A turn of a tree, with the deliveries that come of it.
+pub(crate) fn tree_turn(turn: &TreeTurn, deliveries: &[DeliveryRow]) -> TreeTurnView {
     let node = &turn.node;
     TreeTurnView {
         turn_id: node.id.to_string(),
@@ -159,16 +161,26 @@ pub(crate) fn tree_turn(turn: &TreeTurn) -> TreeTurnView {
         input_ids: turn.inputs.iter().map(ToString::to_string).collect(),
         compaction: turn.compacts,
         sessions: turn.labels.iter().map(label).collect(),
+        deliveries: deliveries.iter().map(turn_delivery).collect(),
+    }
+}
+
+/// Returns the run whose turn shows a delivery; none for one that no turn does.
+pub(crate) fn run_of(row: &DeliveryRow) -> Option<RunId> {
+    match &row.cause {
+        DeliveryCause::Turn { run, .. } | DeliveryCause::Question { run, .. } => Some(*run),
+        DeliveryCause::Input { .. } | DeliveryCause::Host { .. } | DeliveryCause::Test { .. } => {
+            None
+        }
     }
 }
 
 /// A turn with all that is known of it, and with the deliveries that come of it.
 pub(crate) fn turn(seen: &SeenTurn, deliveries: &[DeliveryRow]) -> TurnView {
     TurnView {
-        summary: tree_turn(&seen.turn),
+        summary: tree_turn(&seen.turn, deliveries),
         child_turn_ids: seen.children.iter().map(ToString::to_string).collect(),
         messages: seen.messages.iter().flatten().map(message).collect(),
-        deliveries: deliveries.iter().map(turn_delivery).collect(),
     }
 }
 

@@ -1,27 +1,23 @@
 //! Feeds one visitor: first what the page missed, then everything as it happens.
 
+use super::PAGE;
 use super::frames::{self, Said};
+use super::page::{Line, Page, end_of_full};
 use super::presence::Presence;
 use crate::chat::{Chat, Visitor};
+use crate::stream::end::{End, heartbeat_every, push_committed, wait_out};
 use crate::stream::frame;
 use crate::stream::outbox::{HungUp, Outbox};
 use crate::stream::tail::{Next, Tail};
 use broker::{Broker, Frame, Joined};
 use bytes::Bytes;
 use domain::connector::ReplyRoute;
-use domain::event::{DeliveryQueued, Event, Recorded};
+use domain::event::{DeliveryQueued, Event, InputAccepted, Recorded, Source};
 use std::time::Duration;
 use store::{ReadError, Store};
 use tokio::sync::broadcast::error::{RecvError, TryRecvError};
-use tokio::time::{Instant, MissedTickBehavior, interval_at};
 use tokio_util::sync::CancellationToken;
 
-/// Deliveries that are read at a time.
-const PAGE: usize = 32;
-/// Milliseconds after which a page is asked to come back when the host ends the stream.
-const RETRY_MS: u64 = 2_000;
-/// Milliseconds until deliveries are read again after too many reads waited.
-const BUSY_MS: u64 = 50;
 /// The bytes sent when nothing happens.
 const HEARTBEAT: Bytes = Bytes::from_static(b": heartbeat\n\n");
 
@@ -47,34 +43,17 @@ pub(super) struct Feed {
     pub(super) stopping: CancellationToken,
 }
 
-/// The reason why a stream ends.
-enum End {
-    /// There is no such visitor any more.
-    Dismissed,
-    /// The page has disconnected.
-    HungUp,
-    /// The host ends it; the page may come back.
-    Retry,
-}
-
-impl From<HungUp> for End {
-    fn from(_: HungUp) -> Self {
-        Self::HungUp
-    }
-}
-
 impl Feed {
     /// Feeds until the page goes, does not read, or the host stops.
     pub(super) async fn run(mut self) {
-        let (reason, comes_back) = match self.feed().await {
-            Ok(()) | Err(End::HungUp) => return,
-            Err(End::Retry) => ("the host ends the stream; come back", true),
-            Err(End::Dismissed) => ("there is no such visitor any more", false),
+        let Err(end) = self.feed().await else { return };
+        let Some(farewell) = end.farewell("there is no such visitor any more") else {
+            return;
         };
-        // The page may be gone as well.
-        let _ = self.out.push(frames::disconnected(reason)).await;
-        if comes_back {
-            let _ = self.out.push(frame::retry(RETRY_MS)).await;
+        let told = frames::disconnected(farewell.reason);
+        for frame in std::iter::once(told).chain(farewell.retry) {
+            // The page may be gone as well.
+            let _ = self.out.push(frame).await;
         }
     }
 
@@ -95,8 +74,7 @@ impl Feed {
         for frame in std::mem::take(&mut self.joined.so_far) {
             self.show(&frame).await?;
         }
-        let mut heartbeat = interval_at(Instant::now() + self.heartbeat, self.heartbeat);
-        heartbeat.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut heartbeat = heartbeat_every(self.heartbeat);
         loop {
             tokio::select! {
                 biased;
@@ -140,7 +118,7 @@ impl Feed {
                     }
                     return Ok(());
                 }
-                Err(error) => wait_out(&error).await?,
+                Err(error) => wait_out(error).await?,
             }
         }
     }
@@ -150,7 +128,7 @@ impl Feed {
         match self.store().connector_key(&self.visitor.key).await {
             Ok(Some(row)) if row.user == self.visitor.user => Ok(()),
             Ok(_) => Err(End::Dismissed),
-            Err(error) => wait_out(&error.into()).await,
+            Err(error) => wait_out(error).await,
         }
     }
 
@@ -188,13 +166,24 @@ impl Feed {
             if let Some((question, session)) = said.question() {
                 self.presence.ask(question, session);
             }
-            self.push_stored(said.frame(true)).await?;
+            push_committed(&self.out, said.frame(true)).await?;
+        }
+        if let Some(Event::InputAccepted(accepted)) = &recorded.event
+            && self.is_own(accepted)
+        {
+            let own = frames::own(recorded.position, accepted);
+            push_committed(&self.out, own).await?;
         }
         self.tell_typing(typing).await
     }
 
     fn is_ours(&self, queued: &DeliveryQueued) -> bool {
         queued.connector == self.route.connector && queued.chat == self.route.chat
+    }
+
+    /// Returns whether an input is what the visitor said here.
+    fn is_own(&self, accepted: &InputAccepted) -> bool {
+        matches!(&accepted.source, Source::Connector { reply_to, .. } if *reply_to == self.route)
     }
 
     async fn tell_typing(&self, before: bool) -> Result<(), End> {
@@ -208,37 +197,52 @@ impl Feed {
     /// Sends what the store has, page by page.
     async fn send_stored(&mut self, until: u64) -> Result<(), End> {
         while self.position < until {
-            let read = self
-                .store()
-                .deliveries_of_chat(&self.route, self.position, PAGE);
-            let page = match read.await {
-                Ok(page) => page,
-                Err(error) => {
-                    wait_out(&error.into()).await?;
-                    continue;
+            match self.page(until).await {
+                Ok(page) => {
+                    for line in &page.lines {
+                        let frame = self.stored_frame(line);
+                        push_committed(&self.out, frame).await?;
+                        self.position = line.position();
+                    }
+                    self.position = self.position.max(page.end);
                 }
-            };
-            // What is stored after `until` is told with everything else of its commits.
-            let within = page.iter().take_while(|row| row.position <= until);
-            for row in within {
-                let said = Said::stored(row);
-                let is_open = said
-                    .question()
-                    .is_some_and(|(question, session)| self.presence.repeat(question, session));
-                self.push_stored(said.frame(is_open)).await?;
-                self.position = row.position;
-            }
-            if page.len() < PAGE || page.last().is_some_and(|last| last.position > until) {
-                self.position = self.position.max(until);
+                Err(error) => wait_out(error).await?,
             }
         }
         Ok(())
     }
 
-    async fn push_stored(&self, frame: Bytes) -> Result<(), HungUp> {
-        self.out.push(frame).await?;
-        store::point("api.stream.pushed");
-        Ok(())
+    /// Reads what was said on both sides after the position. What is stored after `until` is told
+    /// with everything else of its commits.
+    async fn page(&self, until: u64) -> Result<Page, ReadError> {
+        let store = self.store();
+        let after = self.position;
+        let told = store.deliveries_of_chat(&self.route, after, PAGE).await?;
+        let own = store
+            .inputs_of_chat(&self.visitor.user, &self.route, after, PAGE)
+            .await?;
+        let ends = [
+            end_of_full(&told, |row| row.position),
+            end_of_full(&own, |(position, _)| *position),
+        ];
+        let told = told.into_iter().map(|row| Line::Told(Box::new(row)));
+        let own = own
+            .into_iter()
+            .map(|(position, accepted)| Line::Own(position, Box::new(accepted)));
+        Ok(Page::new(told.chain(own), ends, until))
+    }
+
+    fn stored_frame(&mut self, line: &Line) -> Bytes {
+        match line {
+            Line::Told(row) => {
+                let said = Said::stored(row);
+                let is_open = said
+                    .question()
+                    .is_some_and(|(question, session)| self.presence.repeat(question, session));
+                said.frame(is_open)
+            }
+            Line::Own(position, accepted) => frames::own(*position, accepted),
+        }
     }
 
     /// Sends what was shown by now.
@@ -261,19 +265,4 @@ impl Feed {
             None => Ok(()),
         }
     }
-}
-
-/// Waits where reading again makes sense.
-async fn wait_out(error: &broker::Error) -> Result<(), End> {
-    if let broker::Error::Unavailable(source) = error
-        && matches!(source.downcast_ref(), Some(ReadError::Busy))
-    {
-        tokio::time::sleep(Duration::from_millis(BUSY_MS)).await;
-        return Ok(());
-    }
-    tracing::warn!(
-        error = error as &dyn std::error::Error,
-        "the stream of a visitor ends because it cannot be read"
-    );
-    Err(End::Retry)
 }

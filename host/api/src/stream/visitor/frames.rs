@@ -4,8 +4,9 @@ use crate::wire::{ChoiceView, VisitorFrame};
 use broker::{Frame, Show};
 use bytes::Bytes;
 use domain::connector::Choice;
-use domain::event::{DeliveryCause, DeliveryQueued};
+use domain::event::{DeliveryCause, DeliveryQueued, InputAccepted, Source};
 use domain::id::{DeliveryId, OperationId, SessionId};
+use domain::message::text_of;
 use domain::time::Timestamp;
 use serde_json::{Value, json};
 use store::DeliveryRow;
@@ -74,6 +75,26 @@ impl<'a> Said<'a> {
         });
         written(Some(self.position), VisitorFrame::VisitorQuestion, &asked)
     }
+}
+
+/// Returns the frame of what the visitor said, which an agent got at a position.
+pub(super) fn own(position: u64, accepted: &InputAccepted) -> Bytes {
+    let ids: &[String] = match &accepted.source {
+        Source::Connector { messages, .. } => messages,
+        Source::Api
+        | Source::Trigger { .. }
+        | Source::Opening
+        | Source::Dispatch { .. }
+        | Source::LateReply { .. }
+        | Source::Reminder { .. } => &[],
+    };
+    let message = accepted.message.as_ref();
+    let text = message.map(|draft| text_of(&draft.parts));
+    let data = json!({
+        "input_id": accepted.input, "message_ids": ids, "text": text.unwrap_or_default(),
+        "time": accepted.time.to_string(),
+    });
+    written(Some(position), VisitorFrame::VisitorWords, &data)
 }
 
 /// The first frame.

@@ -95,7 +95,7 @@ fn the_lines_of_a_call_say_who_did_what_with_which_code_under_which_grant() {
     };
     let run = RunId(Uuid::from_u128(7));
     let decided = BoundaryDecided {
-        run,
+        run: Some(run),
         operation: Some(OperationId::mint(run, 1, "t")),
         segment: 0,
         user_id: Some("ada".parse().unwrap()),
