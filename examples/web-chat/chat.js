@@ -76,6 +76,10 @@ function closeQuestion(id) {
   buttons?.forEach((button) => (button.disabled = true));
 }
 
+/** Messages of the visitor that the stream has shown, and those that this page shows until then. */
+const told = new Set();
+const waiting = new Map();
+
 const complain = (error) => (state.textContent = error.message);
 const forget = () => said.querySelectorAll(".growing").forEach((piece) => piece.remove());
 
@@ -87,6 +91,13 @@ const frames = {
       if (!open.has(shown.id)) closeQuestion(shown.id.slice("question-".length));
     }
     frames.typing({ typing });
+  },
+  said({ input_id, message_ids, text }) {
+    show(input_id, text, "own");
+    for (const id of message_ids) {
+      told.add(id);
+      document.getElementById(waiting.get(id))?.remove();
+    }
   },
   message({ delivery_id, text }) {
     forget();
@@ -155,8 +166,15 @@ form.onsubmit = async (event) => {
   const { text } = form.elements;
   const words = text.value;
   text.value = "";
-  show(crypto.randomUUID(), words, "own");
-  await send("/messages", { text: words }).catch(complain);
+  const shown = crypto.randomUUID();
+  show(shown, words, "own");
+  try {
+    const { message_id } = await (await send("/messages", { text: words })).json();
+    if (told.has(message_id)) document.getElementById(shown)?.remove();
+    else waiting.set(message_id, shown);
+  } catch (error) {
+    complain(error);
+  }
 };
 
 stay();

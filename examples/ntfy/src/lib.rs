@@ -118,7 +118,10 @@ fn accepted(response: &Response) -> Result<String, ConnectorError> {
         401 | 403 => Err(ConnectorError::Unauthorised(
             "the topic is protected".to_owned(),
         )),
-        429 | 500..=599 => Err(ConnectorError::RetryLater(RETRY_MS)),
+        429 | 503 => Err(ConnectorError::RetryLater(RETRY_MS)),
+        status @ 500..=599 => Err(ConnectorError::Unknown(format!(
+            "the server answered {status}"
+        ))),
         status => Err(ConnectorError::Rejected(format!(
             "the server answered {status}"
         ))),
@@ -126,16 +129,10 @@ fn accepted(response: &Response) -> Result<String, ConnectorError> {
 }
 
 fn incoming(line: Line, topic: &str) -> Incoming {
+    // Whoever knows the topic may publish in it: the topic is who speaks.
     Incoming {
-        id: line.id,
-        // Whoever knows the topic may publish in it: the topic is who speaks.
-        sender: topic.to_owned(),
-        sender_name: None,
-        group: None,
-        chat: topic.to_owned(),
-        said: Said::Text(line.message),
-        attachments: Vec::new(),
         sent_ms: line.time.saturating_mul(1_000),
+        ..Incoming::new(line.id, topic, topic, Said::Text(line.message))
     }
 }
 

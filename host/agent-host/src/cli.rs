@@ -106,10 +106,12 @@ pub(crate) enum Command {
         after_help = serve::AFTER_DEV
     )]
     Dev(Dev),
-    /// Make a project for an agent or a tool of your own, with all that it builds with
+    /// Make a project for an agent, a tool, a trigger or a connector of your own, with all that it
+    /// builds with
     #[command(
         after_help = "Makes the folder NAME here; its README.md has the commands.\n\n\
-        Examples:\n  agent-host new tool word-count\n  agent-host new agent poet --lang python"
+        Examples:\n  agent-host new tool word-count\n  agent-host new agent poet --lang python\n  \
+        agent-host new trigger questions\n  agent-host new connector pager"
     )]
     New(crate::new::New),
     /// Write a first configuration
@@ -314,7 +316,8 @@ pub(crate) struct Audit {
     /// Go on as decisions are recorded
     #[arg(long, short)]
     pub(crate) follow: bool,
-    /// Only of this agent, a UUID, or of all agents of an `agentId`
+    /// Only of this agent, a UUID, or of all agents of an `agentId`; `trigger:NAME` and
+    /// `connector:NAME` for those
     #[arg(long, value_name = "ID")]
     pub(crate) agent: Option<String>,
     /// Only of this session

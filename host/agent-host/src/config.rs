@@ -56,7 +56,7 @@ pub(crate) use document::{Config, Loaded, schema};
 pub(crate) use external::alike as secrets_alike;
 pub(crate) use file::load;
 pub(crate) use finding::{Finding, Severity};
-pub(crate) use fit::unfit;
+pub(crate) use fit::{unfit, without_secret};
 pub(crate) use hooks::HooksConfig;
 pub(crate) use key::{closest, nearest};
 pub(crate) use limits::LimitsConfig;

@@ -50,6 +50,10 @@ enum Kind {
     Agent,
     /// Offers tools that agents call
     Tool,
+    /// Speaks to agents when something happens: a time, a webhook call, files, events; in Rust
+    Trigger,
+    /// Lets people at a messaging service talk with agents; in Rust
+    Connector,
 }
 
 /// The languages that a project can be in.
@@ -74,7 +78,9 @@ pub(crate) fn run(new: &New, terminal: Terminal) -> Result<(), Failure> {
             .advise("take another name, such as `word-count`"));
     }
     let program = program();
-    let project = Project::new(*kind, *lang, name, program.as_deref());
+    let Some(project) = Project::new(*kind, *lang, name, program.as_deref()) else {
+        return Err(no_template(new));
+    };
     let files = project.files();
     write(Path::new("."), name, &files)?;
     let host = program
@@ -92,6 +98,29 @@ pub(crate) fn run(new: &New, terminal: Terminal) -> Result<(), Failure> {
     }
     terminal.notice("README.md there has the rest");
     Ok(())
+}
+
+/// Returns the failure of a kind of plugin that has no template in the language.
+fn no_template(new: &New) -> Failure {
+    let New { kind, name, lang } = new;
+    let word = kind.as_str();
+    let languages: Vec<String> = kind.languages().into_iter().map(word_of).collect();
+    let error = anyhow!(
+        "there is no template of a {word} in `{}`; there is one in `{}`",
+        word_of(*lang),
+        languages.join("`, `")
+    );
+    let failure = Failure::new(Exit::Usage, error);
+    match languages.first() {
+        Some(first) => failure.advise(format!("agent-host new {word} {name} --lang {first}")),
+        None => failure,
+    }
+}
+
+/// Returns a language's word on the command line.
+fn word_of(language: Language) -> String {
+    let value = language.to_possible_value();
+    value.map_or_else(String::new, |value| value.get_name().to_owned())
 }
 
 /// Returns the program's path when it was called by one. A name alone was found on the PATH.

@@ -81,9 +81,13 @@ pub(crate) enum Connector {
         /// The delivery's id
         delivery: String,
     },
-    /// Send a test message through a connector
+    /// Send a test message through a connector, and wait up to ten seconds for its service to take
+    /// it
     #[command(
-        after_help = "Examples:\n  agent-host connector test telegram --user alice\n  agent-host \
+        group = clap::ArgGroup::new("to").required(true).args(["chat", "user"]),
+        after_help = "Fails with what holds the message up when it is not taken in that time; the \
+                      host goes on trying.\n\nExamples:\n  agent-host connector test telegram \
+                      --user alice\n  agent-host \
                       connector test slack --chat C024BE91L \"Hello from the host\""
     )]
     Test {
@@ -92,10 +96,10 @@ pub(crate) enum Connector {
         /// The words; a sentence of the host's own without
         text: Option<String>,
         /// The chat, in the service's terms
-        #[arg(long, value_name = "CHAT", required_unless_present = "user")]
+        #[arg(long, value_name = "CHAT")]
         chat: Option<String>,
         /// The user, whom the connector knows by a key
-        #[arg(long, value_name = "USER", conflicts_with = "chat")]
+        #[arg(long, value_name = "USER")]
         user: Option<String>,
     },
 }

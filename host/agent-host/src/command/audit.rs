@@ -28,6 +28,15 @@ const SHORT: usize = 8;
 /// The rule of a refusal of what a tool did not declare.
 const NOT_ASKED: &str = "notAsked";
 
+/// The calls of triggers and connectors, as the ledger names them.
+const EDGE_CALLS: [&str; 5] = [
+    "trigger.fire",
+    "connector.poll",
+    "connector.receive",
+    "connector.send",
+    "connector.fetch",
+];
+
 /// Runs the command.
 pub(super) async fn run(loaded: &Loaded, what: Audit, terminal: Terminal) -> Result<(), Failure> {
     let client = Client::new(loaded)?;
@@ -143,6 +152,8 @@ impl Known {
         let known = match what {
             // Whoever is named by a UUID is in the ledger or not.
             "agent" if name.parse::<AgentId>().is_ok() => return None,
+            // So are triggers and connectors, which stand in the place of an agent.
+            "agent" if is_edge(name) => return None,
             "agent" => &self.agents,
             "component" => &self.components,
             // The host's own calls are on record as well.
@@ -152,6 +163,7 @@ impl Known {
                     || memory::NAMES.contains(&name)
                     || panels::NAMES.contains(&name)
                     || trigger::OWN_TOOLS.contains(&name)
+                    || EDGE_CALLS.contains(&name)
                     || name == skill::BASH =>
             {
                 return None;
@@ -171,6 +183,11 @@ impl Known {
             nearest.unwrap_or_default()
         ))
     }
+}
+
+/// Returns whether a name is that of a trigger or a connector, as the ledger has it.
+fn is_edge(name: &str) -> bool {
+    name.starts_with("trigger:") || name.starts_with("connector:")
 }
 
 /// An entry of the ledger, as the host returns it.
@@ -199,6 +216,8 @@ impl LedgerEntry<'_> {
         match self.text("tool") {
             "" if self.text("operation_id").is_empty() => "step".to_owned(),
             "" => format!("operation {operation}.{segment}"),
+            // A call of a trigger or a connector is no operation of an agent.
+            tool if operation.is_empty() => tool.to_owned(),
             tool => format!("{tool} {operation}.{segment}"),
         }
     }

@@ -2,7 +2,9 @@
 
 use crate::cli::Config;
 use crate::config::outlook::{self, ConnectorOutlook, TriggerOutlook};
-use crate::config::{Finding, Loaded, Severity, check, mute, schema, unfit, unmatched, wanted};
+use crate::config::{
+    Finding, Loaded, Severity, check, mute, schema, unfit, unmatched, wanted, without_secret,
+};
 use crate::failure::{Exit, Failure};
 use crate::serve::{load_catalogue, refuse_errors, startable};
 use crate::terminal::Terminal;
@@ -70,6 +72,8 @@ fn warnings_of_code(loaded: &Loaded, catalogue: &Catalogue) -> Vec<Finding> {
         catalogue.entries().map(|entry| &**entry),
         catalogue.tools().map(|(_, tool)| &**tool),
     ));
+    warnings.extend(without_secret(&loaded.config, catalogue));
+    warnings.extend(outlook::never_due(&loaded.config, Clock::system().now()));
     warnings
 }
 

@@ -7,7 +7,20 @@ use crate::config::Loaded;
 use crate::failure::Failure;
 use crate::fields::{list, number, text};
 use crate::terminal::Terminal;
+use anyhow::anyhow;
 use serde_json::{Value, json};
+use std::time::Duration;
+
+/// The state of a message that its service took.
+const DELIVERED: &str = "delivered";
+/// The states in which nothing becomes of a message by itself.
+const ENDED: [&str; 3] = [DELIVERED, "dead", "unknown"];
+/// Time between two looks for what became of a test message.
+const TEST_LOOK_EVERY: Duration = Duration::from_millis(250);
+/// Looks for what became of a test message: ten seconds.
+const TEST_LOOKS_MAX: u32 = 40;
+/// Number of the newest messages among which a test message is looked for.
+const TEST_AMONG: u32 = 100;
 
 /// Runs the command.
 pub(super) async fn run(
@@ -86,13 +99,53 @@ async fn test(
     let tested = client
         .post(&format!("{}/test", of(connector)), body)
         .await?;
-    terminal.result(&tested, || {
-        let delivery = text(&tested, "/delivery_id");
-        vec![format!(
-            "{delivery} is to be sent; `connector deliveries {connector}` shows its state"
-        )]
-    });
-    Ok(())
+    let delivery = text(&tested, "/delivery_id");
+    let path = format!("{}/deliveries?limit={TEST_AMONG}", of(connector));
+    let mut sent = tested.clone();
+    for _ in 0..TEST_LOOKS_MAX {
+        let page = client.get(&path).await?;
+        let rows = list(&page, "/deliveries");
+        if let Some(row) = rows
+            .iter()
+            .find(|row| text(row, "/delivery_id") == delivery)
+        {
+            sent = row.clone();
+        }
+        if ENDED.contains(&text(&sent, "/state")) {
+            break;
+        }
+        tokio::time::sleep(TEST_LOOK_EVERY).await;
+    }
+    terminal.result(&sent, || vec![delivery_line(&sent)]);
+    if text(&sent, "/state") == DELIVERED {
+        return Ok(());
+    }
+    let trouble = trouble(&client.get("/api/connectors").await?, connector);
+    Err(
+        Failure::from(anyhow!(not_sent(&sent, &trouble))).advise(format!(
+            "`connector deliveries {connector}` shows what becomes of it"
+        )),
+    )
+}
+
+/// Returns the trouble of a connector, in the host's words; empty without one.
+fn trouble(listed: &Value, connector: &str) -> String {
+    let mut connectors = list(listed, "/connectors").iter();
+    let found = connectors.find(|found| text(found, "/name") == connector);
+    found.map_or_else(String::new, |found| text(found, "/reason").to_owned())
+}
+
+/// Returns why a test message is not with its service.
+fn not_sent(delivery: &Value, trouble: &str) -> String {
+    let state = match text(delivery, "/state") {
+        "" => "queued",
+        state => state,
+    };
+    let reasons = [text(delivery, "/reason"), trouble];
+    match reasons.into_iter().find(|reason| !reason.is_empty()) {
+        Some(reason) => format!("the message is not sent, but {state}: {reason}"),
+        None => format!("the message is not sent, but {state}"),
+    }
 }
 
 /// Returns the path of a pairing code.
@@ -230,7 +283,7 @@ fn delivery_line(delivery: &Value) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{delivery_line, line, pairing_line};
+    use super::{delivery_line, line, not_sent, pairing_line, trouble};
     use serde_json::json;
 
     #[test]
@@ -274,6 +327,29 @@ mod tests {
         assert_eq!(
             delivery_line(&failed),
             "d  failed     chat 7  turn of Q  session s  attempts 2  again at R  busy"
+        );
+    }
+
+    #[test]
+    fn a_test_that_does_not_arrive_says_what_holds_it_up() {
+        let listed = json!({ "connectors": [
+            { "name": "slack", "reason": null },
+            { "name": "telegram", "reason": "Unauthorized" },
+        ] });
+        let queued = json!({ "state": "queued", "reason": null });
+        for (connector, expected) in [
+            ("slack", "the message is not sent, but queued"),
+            (
+                "telegram",
+                "the message is not sent, but queued: Unauthorized",
+            ),
+        ] {
+            assert_eq!(not_sent(&queued, &trouble(&listed, connector)), expected);
+        }
+        let dead = json!({ "state": "dead", "reason": "chat not found" });
+        assert_eq!(
+            not_sent(&dead, "Unauthorized"),
+            "the message is not sent, but dead: chat not found"
         );
     }
 }

@@ -41,6 +41,21 @@ fn lines(status: &Value) -> Vec<String> {
             count("/inputs/dead")
         ),
         format!(
+            "triggers   {} defined, {} given up, {} held up, {} occasions waiting",
+            count("/triggers/defined"),
+            count("/triggers/given_up"),
+            count("/triggers/held_up"),
+            count("/triggers/occasions")
+        ),
+        format!(
+            "connectors {} configured, {} in trouble; {} messages waiting, {} unknown, {} dead",
+            count("/connectors/configured"),
+            count("/connectors/in_trouble"),
+            count("/connectors/waiting"),
+            count("/connectors/unknown"),
+            count("/connectors/dead")
+        ),
+        format!(
             "errors     {} failed transactions",
             count("/store/failures")
         ),
@@ -118,6 +133,10 @@ mod tests {
             "version": "0.1.0", "uptime_s": 75, "readiness": "disk_full",
             "sessions": { "open": 3, "running": 1, "quarantined": 0 },
             "inputs": { "waiting": 2, "dead": 1 },
+            "triggers": { "defined": 4, "given_up": 1, "held_up": 0, "occasions": 2 },
+            "connectors": {
+                "configured": 2, "in_trouble": 1, "waiting": 3, "unknown": 0, "dead": 1,
+            },
             "store": { "events": 40, "bytes": 4_096, "write_ahead_log_bytes": 0, "failures": 5 },
         });
         let mut told = vec![
@@ -126,6 +145,8 @@ mod tests {
             "state      disk full",
             "sessions   3 open, 1 with a turn, 0 in quarantine",
             "inputs     2 waiting, 1 dead letters",
+            "triggers   4 defined, 1 given up, 0 held up, 2 occasions waiting",
+            "connectors 2 configured, 1 in trouble; 3 messages waiting, 0 unknown, 1 dead",
             "errors     5 failed transactions",
             "log        40 events, 4.0 KiB, and 0 B not yet moved there",
         ];

@@ -11,6 +11,8 @@ use serde_json::{Value, json};
 
 /// Stands for what there is not.
 const NOTHING: &str = "-";
+/// The kind of a pause that has no end, since no time is to come.
+const DONE: &str = "done";
 
 /// Runs the command.
 pub(super) async fn run(loaded: &Loaded, what: Trigger, terminal: Terminal) -> Result<(), Failure> {
@@ -36,7 +38,7 @@ pub(super) async fn run(loaded: &Loaded, what: Trigger, terminal: Terminal) -> R
             let accepted = client.post(&path, &json!({})).await?;
             terminal.result(&accepted, || {
                 let occasion = text(&accepted, "/occasion_id");
-                vec![format!("{name} is run; the occasion is {occasion}")]
+                vec![format!("{name} is fired; the occasion is {occasion}")]
             });
         }
         Trigger::Pause { name } => {
@@ -82,7 +84,7 @@ fn line(trigger: &Value) -> String {
         "{:<20}  {:<9}  {:<8}  next {}  last {}  for {}",
         text(trigger, "/name"),
         text(trigger, "/kind"),
-        text(trigger, "/state"),
+        state(trigger),
         or_nothing(text(trigger, "/next_due_at")),
         or_nothing(text(trigger, "/last_fired_at")),
         or_nothing(text(trigger, "/user_id")),
@@ -95,6 +97,15 @@ fn line(trigger: &Value) -> String {
         .chain(counts)
         .collect::<Vec<_>>()
         .join("  ")
+}
+
+/// Returns the state of a trigger for people: one whose last time has come and gone is done, not
+/// paused by somebody.
+fn state(trigger: &Value) -> &str {
+    match text(trigger, "/pause/kind") {
+        DONE => DONE,
+        _ => text(trigger, "/state"),
+    }
 }
 
 /// Returns all details of a trigger, a line each, without those that do not apply.
@@ -206,6 +217,16 @@ mod tests {
             "morning               schedule   resting   next 2026-12-15T08:00:00.000Z  last -  for \
              ada  failures 5"
         );
+    }
+
+    #[test]
+    fn a_schedule_without_a_time_to_come_is_done_and_not_paused() {
+        let trigger = json!({
+            "name": "once", "kind": "schedule", "state": "paused", "pause": { "kind": "done" },
+            "user_id": "ada",
+        });
+        let expected = "once                  schedule   done      next -  last -  for ada";
+        assert_eq!(line(&trigger), expected);
     }
 
     #[test]

@@ -92,7 +92,8 @@ pub(crate) struct Config {
     /// `memory`, `memorySearch`, `task`. The model of a message or a session takes precedence over
     /// them; that of an agent's definition comes after them. Two more roles, `research` and `code`,
     /// are those of agents to which work for a `researcher` or `coder` is handed: they go before
-    /// `subagent`, for a definition that names no model.
+    /// `subagent`, for a definition that names no model. The role `heartbeat` is for the turns that
+    /// heartbeats begin, unless they name a model themselves.
     pub(crate) roles: BTreeMap<ModelRole, String>,
 }
 

@@ -2,7 +2,7 @@
 //! component, what it can deal with, and the schema of its configuration.
 
 use super::document::Config;
-use super::finding::{Finding, error, error_within};
+use super::finding::{Finding, error, error_within, warning};
 use super::hooks;
 use broker::Catalogue;
 use domain::connector::ConnectorSpec;
@@ -11,6 +11,7 @@ use domain::shown::visible;
 use domain::trigger::{TriggerName, TriggerSpec};
 use runtime::Described;
 use serde_json::Value;
+use std::collections::BTreeSet;
 
 /// Bytes that are shown of a component's complaint about its configuration.
 const COMPLAINT_BYTES_MAX: usize = 1_024;
@@ -24,6 +25,41 @@ pub(crate) async fn unfit(config: &Config, catalogue: &Catalogue) -> Vec<Finding
     }
     for (name, spec) in &config.connectors {
         findings.extend(of_connector(catalogue, Named { name, spec }).await);
+    }
+    findings
+}
+
+/// Finds connectors whose component is not granted the secret that it asks for: the one that its
+/// configuration names under `secret`, as those of the host do.
+pub(crate) fn without_secret(config: &Config, catalogue: &Catalogue) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for (name, spec) in &config.connectors {
+        let Some(entry) = catalogue.entry(&spec.component).filter(|_| spec.enabled) else {
+            continue;
+        };
+        let Described::Connector(description) = entry.component.describes() else {
+            continue;
+        };
+        let schema = &description.configuration;
+        let default = || schema.pointer("/properties/secret/default");
+        let asked = spec.configuration.get("secret").or_else(default);
+        let Some(asked) = asked.and_then(Value::as_str) else {
+            continue;
+        };
+        let granted = &entry.grant.secrets;
+        if granted.iter().any(|grant| grant.secret == asked) {
+            continue;
+        }
+        let component = &spec.component;
+        let names: BTreeSet<&str> = granted.iter().map(|grant| grant.secret.as_str()).collect();
+        let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+        let fix = match names.as_slice() {
+            [] => format!("grant it in `components.{component}.secrets`"),
+            names => format!("write one that is granted: {}", names.join(", ")),
+        };
+        let message = format!("`{component}` is not granted the secret `{asked}`; {fix}");
+        let key = format!("connectors.{name}.configuration.secret");
+        findings.push(warning(key, message));
     }
     findings
 }

@@ -2,6 +2,7 @@
 //! before they do anything.
 
 use super::document::Config;
+use super::finding::{Finding, warning};
 use domain::connector::{ConnectorSpec, DIRECT, DirectSpec, Groups, Intake, UnknownSender};
 use domain::time::Timestamp;
 use domain::trigger::{HostEventKind, Interval, TriggerKind, TriggerName, TriggerSpec};
@@ -10,6 +11,8 @@ use serde::Serialize;
 
 /// Times that are told of a schedule.
 const TIMES: usize = 3;
+/// Milliseconds of a minute.
+const MINUTE_MS: u64 = 60_000;
 /// The form of a time that is told: ISO 8601, with the offset of its zone.
 const TIME_FORM: &str = "%Y-%m-%dT%H:%M:%S%:z";
 
@@ -28,6 +31,9 @@ pub(crate) struct TriggerOutlook {
     pub(crate) next: Vec<String>,
     /// The occasions on which it is fired, or the reason why it never is, in words.
     pub(crate) fires: String,
+    /// The reason why it fires later than its `cron` line says; none if it does not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) later: Option<&'static str>,
 }
 
 impl TriggerOutlook {
@@ -38,6 +44,7 @@ impl TriggerOutlook {
             kind,
             next,
             fires,
+            later,
             ..
         } = self;
         let when = if next.is_empty() {
@@ -45,7 +52,8 @@ impl TriggerOutlook {
         } else {
             format!("{fires}: {}", next.join(", "))
         };
-        format!("  trigger     {trigger} ({kind}) fires {when}")
+        let later = later.map_or_else(String::new, |why| format!("; {why}"));
+        format!("  trigger     {trigger} ({kind}) fires {when}{later}")
     }
 }
 
@@ -92,8 +100,42 @@ pub(crate) fn triggers(config: &Config, now: Timestamp) -> Vec<TriggerOutlook> {
             user: spec.user.as_ref().map(ToString::to_string),
             next: next_times(name, spec, now),
             fires: fires(config, name, spec, now),
+            later: later(name, spec, now),
         })
         .collect()
+}
+
+/// Finds triggers that never fire although nothing says that they are to stand still.
+pub(crate) fn never_due(config: &Config, now: Timestamp) -> Vec<Finding> {
+    let triggers = config.triggers.iter().filter(|(_, spec)| spec.enabled);
+    triggers
+        .filter_map(|(name, spec)| {
+            let (field, fix) = match &spec.on {
+                TriggerKind::Schedule(_) => ("schedule", "write a time that is to come"),
+                TriggerKind::Heartbeat(beat) if beat.every != Interval::ZERO => (
+                    "heartbeat.activeHours",
+                    "write hours that begin and end at different times",
+                ),
+                TriggerKind::Heartbeat(_)
+                | TriggerKind::Webhook(_)
+                | TriggerKind::Files(_)
+                | TriggerKind::Events(_) => return None,
+            };
+            let is_over = due(name, spec, now).is_ok_and(|times| times.is_empty());
+            let message = format!("it never fires: no time of it is to come; {fix}");
+            is_over.then(|| warning(format!("triggers.{name}.{field}"), message))
+        })
+        .collect()
+}
+
+/// Returns why a trigger fires later than its `cron` line says. Such a line has whole minutes.
+fn later(name: &TriggerName, spec: &TriggerSpec, now: Timestamp) -> Option<&'static str> {
+    let TriggerKind::Schedule(schedule) = &spec.on else {
+        return None;
+    };
+    let mut times = due(name, spec, now).unwrap_or_default().into_iter();
+    let is_later = schedule.cron.is_some() && times.any(|time| !time.0.is_multiple_of(MINUTE_MS));
+    is_later.then_some("within five minutes of the whole hour, as `schedule.spread` says")
 }
 
 /// Returns the next times of a trigger's schedule, as clocks in its zone show them.
@@ -271,12 +313,15 @@ fn of_component(config: &Config, spec: &ConnectorSpec) -> Vec<String> {
             .iter()
             .map(|grant| format!("uses the secret `{}` for {}", grant.secret, grant.host)),
     );
+    if secrets.is_empty() && !hosts.is_empty() {
+        needs.push("uses no secret, so that its requests prove nothing to the service".to_owned());
+    }
     needs
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{connectors, triggers};
+    use super::{connectors, never_due, triggers};
     use crate::config::Config;
     use domain::time::Timestamp;
     use serde_json::{Value, json};
@@ -345,6 +390,46 @@ mod tests {
     }
 
     #[test]
+    fn a_time_that_is_spread_says_so() {
+        let spread = |spread: bool| {
+            let cron =
+                json!({ "cron": "0 9 * * *", "timeZone": "Europe/Berlin", "spread": spread });
+            line(&json!({ "schedule": cron }))
+        };
+        assert!(
+            spread(true)
+                .ends_with("; within five minutes of the whole hour, as `schedule.spread` says")
+        );
+        assert!(spread(false).ends_with("2026-03-31T09:00:00+02:00"));
+    }
+
+    #[test]
+    fn a_trigger_whose_times_are_over_is_a_warning_and_one_that_is_off_is_none() {
+        let target = json!({ "agent": "a" });
+        let hours = json!({ "start": "08:00", "end": "08:00" });
+        let config = config(json!({ "triggers": {
+            "hours": { "heartbeat": { "activeHours": hours }, "target": target },
+            "off": { "heartbeat": { "every": "0" }, "target": target },
+            "over": { "schedule": { "at": "2026-01-01T00:00:00Z" }, "target": target },
+            "still": {
+                "schedule": { "at": "2026-01-01T00:00:00Z" }, "target": target, "enabled": false,
+            },
+            "to-come": { "schedule": { "every": "1h" }, "target": target },
+        } }));
+        let keys: Vec<String> = never_due(&config, NOW)
+            .into_iter()
+            .map(|finding| finding.key)
+            .collect();
+        assert_eq!(
+            keys,
+            [
+                "triggers.hours.heartbeat.activeHours",
+                "triggers.over.schedule"
+            ]
+        );
+    }
+
+    #[test]
     fn triggers_without_a_schedule_are_told_with_what_fires_them() {
         let auth = json!({ "token": { "secret": "hook" } });
         assert_eq!(
@@ -386,6 +471,7 @@ mod tests {
             [
                 "  connector   chat (webhook) talks as a",
                 "              may send requests to api.telegram.org",
+                "              uses no secret, so that its requests prove nothing to the service",
                 "              its service has to call `/connectors/chat/webhook` at the address \
                  under which it reaches this host",
                 "              calls are verified with `hook`",

@@ -1,6 +1,7 @@
 //! The names that a project can have: they become a component's, a tool's, an agent's, a package's.
 
 use crate::config::component::BUILT_INS;
+use domain::connector::DIRECT;
 use domain::user::RESERVED_WORDS;
 
 /// Bytes of a name, as of a component's or a tool's.
@@ -28,7 +29,7 @@ pub(super) fn fault(name: &str) -> Option<String> {
             "`{shown}` is no name of a project: it begins with a letter, as packages do"
         ));
     }
-    if BUILT_INS.contains(&name) {
+    if BUILT_INS.contains(&name) || name == DIRECT {
         return Some(format!("`{name}` is a component that comes with the host"));
     }
     if RESERVED_WORDS.contains(&name) {
@@ -65,6 +66,7 @@ mod tests {
             ("-words", "begins with a letter"),
             ("_", "begins with a letter"),
             ("assistant", "comes with the host"),
+            ("direct", "comes with the host"),
             ("agent", "a meaning of its own"),
             ("serde", "a package that projects depend on"),
         ] {

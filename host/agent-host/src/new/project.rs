@@ -5,6 +5,7 @@ mod languages;
 use super::carried::WIT;
 use super::{Kind, Language};
 use crate::invocation::quoted;
+use clap::ValueEnum;
 use languages::Parts;
 use std::path::Path;
 
@@ -20,6 +21,7 @@ pub(super) struct Project<'a> {
     name: &'a str,
     /// The program, when it was called by a path.
     program: Option<&'a Path>,
+    parts: Parts,
 }
 
 /// A file of a project.
@@ -54,26 +56,32 @@ struct Template {
 struct KindParts {
     word: &'static str,
     opening: &'static str,
-    say: &'static str,
+    /// The word for what goes on with the code that it began with.
+    unit: &'static str,
     configuration: &'static str,
     script: &'static str,
+    /// The part of README.md on trying it.
+    trial: &'static str,
     /// The section of README.md on other hosts.
     own_host: &'static str,
 }
 
 impl<'a> Project<'a> {
+    /// Returns a project; none if there is no template of the kind of plugin in the language.
     pub(super) fn new(
         kind: Kind,
         language: Language,
         name: &'a str,
         program: Option<&'a Path>,
-    ) -> Self {
-        Self {
+    ) -> Option<Self> {
+        let parts = language.parts(kind)?;
+        Some(Self {
             kind,
             language,
             name,
             program,
-        }
+            parts,
+        })
     }
 
     /// Returns all its files.
@@ -83,7 +91,6 @@ impl<'a> Project<'a> {
             script,
             ..
         } = self.kind.parts();
-        let parts = self.language.parts(self.kind);
         let common = [
             ("README.md", include_str!("templates/README.md")),
             ("agent-host.toml", configuration),
@@ -92,7 +99,7 @@ impl<'a> Project<'a> {
         let common = common.map(|(path, text)| Template { path, text });
         let filled = common
             .iter()
-            .chain(parts.templates)
+            .chain(self.parts.templates)
             .map(|template| ProjectFile::new(template.path, self.filled(template.text)));
         let wit = WIT
             .iter()
@@ -105,7 +112,7 @@ impl<'a> Project<'a> {
 
     /// Returns the next three commands, the last one with this word for the program.
     pub(super) fn next(&self, host: &str) -> [String; 3] {
-        let Parts { first, build, .. } = self.language.parts(self.kind);
+        let Parts { first, build, .. } = self.parts;
         // The builds in these languages call the program by its name.
         let path = match (self.language, self.program) {
             (Language::Rust, _) | (_, None) => "",
@@ -123,7 +130,7 @@ impl<'a> Project<'a> {
     /// Returns a template's text with the words of this project.
     fn filled(&self, text: &str) -> String {
         let kind = self.kind.parts();
-        let parts = self.language.parts(self.kind);
+        let parts = &self.parts;
         let folder = self
             .program
             .and_then(Path::parent)
@@ -143,7 +150,8 @@ impl<'a> Project<'a> {
             ("reach", &reach),
             ("files", parts.readme_files.trim_end()),
             ("use", kind.own_host.trim_end()),
-            ("say", kind.say),
+            ("trial", kind.trial.trim_end()),
+            ("unit", kind.unit),
             ("dependencies", parts.dependencies),
             ("path", path),
             ("folder", &folder),
@@ -176,23 +184,55 @@ impl<'a> Project<'a> {
 }
 
 impl Kind {
+    /// Returns the languages that have a template of it.
+    pub(super) fn languages(self) -> Vec<Language> {
+        let all = Language::value_variants().iter().copied();
+        all.filter(|language| language.parts(self).is_some())
+            .collect()
+    }
+
+    /// Returns its word, for people.
+    pub(super) fn as_str(self) -> &'static str {
+        self.parts().word
+    }
+
     fn parts(self) -> KindParts {
         match self {
             Self::Tool => KindParts {
                 word: "tool",
                 opening: "A tool that counts the words of a text,",
-                say: "echo 'one two three' | agent-host chat --config agent-host.toml",
+                unit: "turn",
                 configuration: include_str!("templates/tool/agent-host.toml"),
                 script: include_str!("templates/tool/script.toml"),
+                trial: include_str!("templates/tool/try.md"),
                 own_host: include_str!("templates/tool/use.md"),
             },
             Self::Agent => KindParts {
                 word: "agent",
                 opening: "An agent that answers in one sentence,",
-                say: "echo 'The sea is salt.' | agent-host chat --config agent-host.toml",
+                unit: "turn",
                 configuration: include_str!("templates/agent/agent-host.toml"),
                 script: include_str!("templates/agent/script.toml"),
+                trial: include_str!("templates/agent/try.md"),
                 own_host: include_str!("templates/agent/use.md"),
+            },
+            Self::Trigger => KindParts {
+                word: "trigger",
+                opening: "A trigger that says the next message of a list each time it is due,",
+                unit: "firing",
+                configuration: include_str!("templates/trigger/agent-host.toml"),
+                script: include_str!("templates/trigger/script.toml"),
+                trial: include_str!("templates/trigger/try.md"),
+                own_host: include_str!("templates/trigger/use.md"),
+            },
+            Self::Connector => KindParts {
+                word: "connector",
+                opening: "A connector to a chat service over HTTP,",
+                unit: "call",
+                configuration: include_str!("templates/connector/agent-host.toml"),
+                script: include_str!("templates/connector/script.toml"),
+                trial: include_str!("templates/connector/try.md"),
+                own_host: include_str!("templates/connector/use.md"),
             },
         }
     }

@@ -2,7 +2,7 @@
 
 use super::carried::{SDK, WIT};
 use super::project::{Project, ProjectFile};
-use super::{Kind, Language, write};
+use super::{Kind, Language, New, no_template, write};
 use clap::ValueEnum;
 use domain::manifest::Manifest;
 use std::collections::BTreeSet;
@@ -38,9 +38,10 @@ fn carried(folder: &str) -> BTreeSet<String> {
 fn projects() -> impl Iterator<Item = (String, Vec<ProjectFile>)> {
     let languages = Language::value_variants().iter();
     languages.flat_map(|language| {
-        [Kind::Tool, Kind::Agent].map(|kind| {
-            let project = Project::new(kind, *language, "word-count", None);
-            (format!("{kind:?} in {language:?}"), project.files())
+        let kinds = Kind::value_variants().iter();
+        kinds.filter_map(move |kind| {
+            let project = Project::new(*kind, *language, "word-count", None)?;
+            Some((format!("{kind:?} in {language:?}"), project.files()))
         })
     })
 }
@@ -100,11 +101,31 @@ fn every_place_in_every_template_is_filled() {
 }
 
 #[test]
+fn a_kind_without_a_template_in_a_language_is_told_with_those_that_have_one() {
+    for kind in [Kind::Tool, Kind::Agent] {
+        assert_eq!(kind.languages(), Language::value_variants(), "{kind:?}");
+    }
+    for (kind, word) in [(Kind::Trigger, "trigger"), (Kind::Connector, "connector")] {
+        assert!(Project::new(kind, Language::Python, "pager", None).is_none());
+        let new = New {
+            kind,
+            name: "pager".to_owned(),
+            lang: Language::Python,
+        };
+        let failure = no_template(&new);
+        let told = format!("there is no template of a {word} in `python`; there is one in `rust`");
+        assert_eq!(failure.error.to_string(), told);
+        let advice = format!("agent-host new {word} pager --lang rust");
+        assert_eq!(failure.advice.as_deref(), Some(&*advice));
+    }
+}
+
+#[test]
 fn projects_without_the_sdk_build_a_sound_manifest_in() {
     let program = Path::new("/opt/agent host/agent-host");
     for language in [Language::Python, Language::Js, Language::C] {
         for kind in [Kind::Tool, Kind::Agent] {
-            let project = Project::new(kind, language, "word-count", Some(program));
+            let project = Project::new(kind, language, "word-count", Some(program)).unwrap();
             let files = project.files();
             let manifest = files.iter().find(|file| file.path == "manifest.json");
             let manifest = Manifest::parse(&manifest.unwrap().bytes).unwrap();
@@ -134,7 +155,8 @@ fn wit_of(page: &str) -> &str {
 fn a_world_of_an_authors_own_resolves_as_the_pages_tell_to_write_it() {
     let sdk = fs::read_to_string(root().join("sdk/README.md")).unwrap();
     for language in [Language::Python, Language::Js, Language::C] {
-        let files = Project::new(Kind::Tool, language, "a", None).files();
+        let project = Project::new(Kind::Tool, language, "a", None).unwrap();
+        let files = project.files();
         let readme = files.iter().find(|file| file.path == "README.md").unwrap();
         let readme = String::from_utf8(readme.bytes.clone()).unwrap();
         for page in [&sdk, &readme] {
@@ -170,7 +192,8 @@ fn the_bindings_for_c_are_those_of_the_present_interface() {
     let package = worlds.unwrap().text.lines().next().unwrap();
     let version = package.split(['@', ';']).nth(1).unwrap();
     for (kind, interface) in [(Kind::Tool, "tools"), (Kind::Agent, "agent")] {
-        let files = Project::new(kind, Language::C, "a", None).files();
+        let project = Project::new(kind, Language::C, "a", None).unwrap();
+        let files = project.files();
         let bindings = files
             .iter()
             .filter(|file| file.path.starts_with("bindings/"));

@@ -61,6 +61,21 @@ fn lines_say_when_who_through_what_which_call_and_what_was_decided() {
 }
 
 #[test]
+fn a_call_of_a_connector_is_told_with_its_name_and_without_an_operation() {
+    let polled = json!({
+        "position": 7, "time": "T", "kind": "request", "definition": "connector:telegram",
+        "tool": "connector.poll", "component": "telegram", "code": "sha256:aabbccddeeff",
+        "grant": "sha256:112233445566", "verdict": "done", "status": 401, "bytes_in": 1,
+        "bytes_out": 2, "detail": "POST https://a.example:443/x",
+    });
+    assert_eq!(
+        line(&polled),
+        "       7  T  connector:telegram  telegram@aabbccdd grant 11223344  connector.poll  request \
+         done 401  POST https://a.example:443/x  2 bytes out, 1 in"
+    );
+}
+
+#[test]
 fn what_a_guest_wrote_cannot_forge_a_line() {
     let told = entry(
         json!({ "kind": "decision", "verdict": "refused", "capability": "x", "rule": "grant", "detail": "a\n      43  forged\u{1b}[2J" }),
@@ -86,6 +101,8 @@ fn a_name_that_the_host_does_not_know_is_told_with_the_nearest_one() {
         ("component", "lists"),
         ("tool", "list_add"),
         ("tool", "delegate"),
+        ("tool", "connector.poll"),
+        ("agent", "connector:telegram"),
         ("capability", "lists.read"),
         ("capability", "tools.call"),
         ("capability", "wasi:sockets"),

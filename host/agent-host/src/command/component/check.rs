@@ -8,7 +8,7 @@ mod recorded;
 mod tests;
 
 use super::lines::{AGENTS, Line, MODELS, Missing, key_of};
-use super::{configured, folder_lines, wanted};
+use super::{configured, described, folder_lines, wanted};
 use crate::config::{ComponentConfig, Loaded, check as check_config};
 use crate::failure::Failure;
 use crate::guests;
@@ -94,6 +94,7 @@ pub(super) async fn run(
             let head = format!("{}@{}", entry.name, code.short());
             std::iter::once(head)
                 .chain(pin.lines(&code.to_string(), loaded.is_toml()))
+                .chain(at_the_edge(&entry))
                 .chain(folder_lines(&entry.grant))
                 .chain(wanted::describe(&entry.component))
                 .chain(report_lines(
@@ -121,6 +122,15 @@ fn manifest_fields(entry: &Entry) -> [(String, Value); 2] {
         ("manifest".to_owned(), json!(manifest.and_then(Result::ok))),
         ("manifest_fault".to_owned(), json!(fault)),
     ]
+}
+
+/// Returns the lines that say what a trigger hears and what a connector can do; none of other
+/// components, whose capabilities say it.
+fn at_the_edge(entry: &Entry) -> Vec<String> {
+    match entry.component.describes() {
+        edge @ (Described::Trigger(_) | Described::Connector(_)) => described::lines(edge),
+        Described::Agent(_) | Described::Tools(_) => Vec::new(),
+    }
 }
 
 /// Returns the line that says where the tools of a component see its folders; none without folders.

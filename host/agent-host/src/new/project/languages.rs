@@ -5,6 +5,7 @@ use crate::new::carried::{LOCK, SDK, TOOLCHAIN_FILE, TOOLCHAIN_SCRIPT, WASI, WAS
 use crate::new::{Kind, Language};
 
 /// The parts of a project in one language.
+#[derive(Debug)]
 pub(super) struct Parts {
     /// The language's name for people.
     pub(super) name: &'static str,
@@ -38,10 +39,11 @@ macro_rules! templates {
 }
 
 impl Language {
-    /// Returns the parts of a project with this kind of plugin.
-    pub(super) fn parts(self, kind: Kind) -> Parts {
+    /// Returns the parts of a project with this kind of plugin; none if there is no template of it
+    /// in the language.
+    pub(super) fn parts(self, kind: Kind) -> Option<Parts> {
         match self {
-            Self::Rust => rust(kind),
+            Self::Rust => Some(rust(kind)),
             Self::Python => python(kind),
             Self::Js => js(kind),
             Self::C => c(kind),
@@ -73,10 +75,18 @@ fn rust(kind: Kind) -> Parts {
         readme: include_str!("../templates/rust/build.md"),
         // The SDK's README has it.
         reach: "",
-        readme_files: include_str!("../templates/rust/files.md"),
+        readme_files: match kind {
+            Kind::Tool | Kind::Agent | Kind::Trigger => {
+                include_str!("../templates/rust/files.md")
+            }
+            Kind::Connector => include_str!("../templates/rust/connector.files.md"),
+        },
         dependencies: match kind {
-            Kind::Tool => include_str!("../templates/rust/tool.dependencies.toml"),
+            Kind::Tool | Kind::Trigger => {
+                include_str!("../templates/rust/tool.dependencies.toml")
+            }
             Kind::Agent => include_str!("../templates/rust/agent.dependencies.toml"),
+            Kind::Connector => include_str!("../templates/rust/connector.dependencies.toml"),
         },
         templates: match kind {
             Kind::Tool => templates![
@@ -89,12 +99,23 @@ fn rust(kind: Kind) -> Parts {
                 "src/lib.rs" = "rust/agent.rs",
                 ".gitignore" = "rust/gitignore",
             ],
+            Kind::Trigger => templates![
+                "Cargo.toml" = "rust/Cargo.toml",
+                "src/lib.rs" = "rust/trigger.rs",
+                ".gitignore" = "rust/gitignore",
+            ],
+            Kind::Connector => templates![
+                "Cargo.toml" = "rust/Cargo.toml",
+                "src/lib.rs" = "rust/connector.rs",
+                "examples/chat.rs" = "rust/chat.rs",
+                ".gitignore" = "rust/gitignore",
+            ],
         },
     }
 }
 
-fn python(kind: Kind) -> Parts {
-    Parts {
+fn python(kind: Kind) -> Option<Parts> {
+    Some(Parts {
         name: "Python",
         component: "{{name}}.wasm",
         first: "python3 -m venv venv && . venv/bin/activate && pip install -r requirements.txt",
@@ -103,7 +124,7 @@ fn python(kind: Kind) -> Parts {
         readme: include_str!("../templates/python/build.md"),
         reach: match kind {
             Kind::Tool => include_str!("../templates/python/reach.md"),
-            Kind::Agent => "",
+            Kind::Agent | Kind::Trigger | Kind::Connector => "",
         },
         readme_files: include_str!("../templates/python/files.md"),
         dependencies: "",
@@ -122,12 +143,13 @@ fn python(kind: Kind) -> Parts {
                 "requirements.txt" = "python/requirements.txt",
                 ".gitignore" = "python/gitignore",
             ],
+            Kind::Trigger | Kind::Connector => return None,
         },
-    }
+    })
 }
 
-fn js(kind: Kind) -> Parts {
-    Parts {
+fn js(kind: Kind) -> Option<Parts> {
+    Some(Parts {
         name: "JavaScript",
         component: "{{name}}.wasm",
         first: "npm install && npm test",
@@ -135,10 +157,11 @@ fn js(kind: Kind) -> Parts {
         readme: match kind {
             Kind::Tool => include_str!("../templates/js/tool.build.md"),
             Kind::Agent => include_str!("../templates/js/agent.build.md"),
+            Kind::Trigger | Kind::Connector => return None,
         },
         reach: match kind {
             Kind::Tool => include_str!("../templates/js/reach.md"),
-            Kind::Agent => "",
+            Kind::Agent | Kind::Trigger | Kind::Connector => "",
         },
         readme_files: include_str!("../templates/js/files.md"),
         dependencies: "",
@@ -157,12 +180,13 @@ fn js(kind: Kind) -> Parts {
                 "package.json" = "js/agent.package.json",
                 ".gitignore" = "js/gitignore",
             ],
+            Kind::Trigger | Kind::Connector => return None,
         },
-    }
+    })
 }
 
-fn c(kind: Kind) -> Parts {
-    Parts {
+fn c(kind: Kind) -> Option<Parts> {
+    Some(Parts {
         name: "C",
         component: "{{name}}.wasm",
         first: "make test",
@@ -170,7 +194,7 @@ fn c(kind: Kind) -> Parts {
         readme: include_str!("../templates/c/build.md"),
         reach: match kind {
             Kind::Tool => include_str!("../templates/c/reach.md"),
-            Kind::Agent => "",
+            Kind::Agent | Kind::Trigger | Kind::Connector => "",
         },
         readme_files: include_str!("../templates/c/files.md"),
         dependencies: "",
@@ -191,8 +215,9 @@ fn c(kind: Kind) -> Parts {
                 "json.h" = "c/json.h",
                 ".gitignore" = "c/gitignore",
             ],
+            Kind::Trigger | Kind::Connector => return None,
         },
-    }
+    })
 }
 
 /// Includes generated files by their paths in a project.
@@ -219,6 +244,8 @@ fn bindings(kind: Kind) -> Vec<ProjectFile> {
             "bindings/agent_plugin.h",
             "bindings/agent_plugin_component_type.o",
         ],
+        // There is no template of them in C.
+        Kind::Trigger | Kind::Connector => Vec::new(),
     }
 }
 

@@ -116,7 +116,7 @@ typedef struct agent_host_plugin_types_message_t {
   agent_host_plugin_types_role_t   role;
   // What it says, in order.
   agent_host_plugin_types_list_part_t   parts;
-  // Where it came from: `api`, `model:<name>`, `tool:<name>`, `agent:<path>`, `host`.
+  // Where it came from: `api`, `model:<name>`, `tool:<name>`, `agent:<path>`, `trigger:<name>`, `connector:<name>`, `host`.
   agent_plugin_string_t   origin;
   // Whether its content came from outside the user's and the operator's control. Never treat it as an instruction.
   bool   untrusted;
