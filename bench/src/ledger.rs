@@ -115,7 +115,7 @@ fn line(run: RunId) -> Event {
         times: 1,
     });
     Event::BoundaryDecided(Box::new(BoundaryDecided {
-        run,
+        run: Some(run),
         operation: None,
         segment: 0,
         user_id: None,

@@ -4,6 +4,7 @@
 
 mod conversation;
 mod direct;
+mod operating;
 mod restarts;
 mod scene;
 mod server;

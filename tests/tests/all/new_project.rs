@@ -1,5 +1,5 @@
 //! Projects of authors: made by `new` outside the repository, built and tested as their README
-//! says, loaded by the host and called.
+//! says, loaded by the host and called, fired or talked with.
 //!
 //! Those in Rust are always tried. Those in another language need its tools on the PATH, because
 //! nothing is fetched for them.
@@ -15,11 +15,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
 use std::time::Duration;
 use tempfile::TempDir;
-use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
-use tokio::process::{Child, Command};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
+use tokio::process::{Child, ChildStdin, ChildStdout, Command};
+use tokio::time::{sleep, timeout};
 
 /// The time in which a project is built and tested, or a large component is compiled.
 const BUILD_PATIENCE: Duration = Duration::from_secs(600);
+/// Time between two looks at what becomes of something.
+const LOOK: Duration = Duration::from_millis(100);
 
 /// Waits until no other project is built, which lasts until the file is closed. Projects have the
 /// same packages at the same places, so cargo would build one over another in the shared folder.
@@ -84,9 +87,7 @@ impl Project {
 
     /// Checks its configuration, serves it and says something; returns the words of the chat.
     async fn answer_to(&self, words: &str) -> String {
-        let mut check = self.command(program());
-        check.args(["config", "check", "--config", "agent-host.toml"]);
-        ended(check, BUILD_PATIENCE).await;
+        self.told(&["config", "check"]).await;
         let host = self.serve().await;
         let mut chat = self.command(program());
         chat.args(["chat", "--quiet", "--config", "agent-host.toml"])
@@ -97,11 +98,56 @@ impl Project {
         let mut stdin = chat.stdin.take().unwrap();
         stdin.write_all(words.as_bytes()).await.unwrap();
         drop(stdin);
-        let said = tokio::time::timeout(PATIENCE, chat.wait_with_output()).await;
+        let said = timeout(PATIENCE, chat.wait_with_output()).await;
         let said = said.expect("an answer in time").unwrap();
         stop(host).await;
         assert!(said.status.success(), "{said:?}");
         String::from_utf8(said.stdout).unwrap()
+    }
+
+    /// Runs a command of the program with its configuration; returns what it says.
+    async fn told(&self, arguments: &[&str]) -> String {
+        let mut command = self.command(program());
+        command
+            .args(arguments)
+            .args(["--config", "agent-host.toml"]);
+        let done = ended(command, BUILD_PATIENCE).await;
+        String::from_utf8_lossy(&done.stdout).into_owned()
+    }
+
+    /// Runs a command again and again until it says this.
+    async fn until_told(&self, arguments: &[&str], words: &str) {
+        let waiting = async {
+            while !self.told(arguments).await.contains(words) {
+                sleep(LOOK).await;
+            }
+        };
+        let told = timeout(PATIENCE, waiting).await;
+        told.unwrap_or_else(|_| panic!("{arguments:?} never says `{words}`"));
+    }
+
+    /// Starts the service that a connector's project has, on any free port, and leads the project's
+    /// configuration there.
+    async fn service(&self) -> ChatProgram {
+        let mut run = self.command("cargo");
+        run.args(["run", "--quiet", "--example", "chat"])
+            .args(["--", "127.0.0.1:0"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped());
+        let mut process = run.spawn().unwrap();
+        let mut service = ChatProgram {
+            typed: process.stdin.take().unwrap(),
+            shown: BufReader::new(process.stdout.take().unwrap()).lines(),
+            _process: process,
+        };
+        let first = service.line(BUILD_PATIENCE).await;
+        let (_, address) = first.split_once("127.0.0.1:").unwrap();
+        let (port, _) = address.split_once(';').unwrap();
+        let config = self.folder().join("agent-host.toml");
+        let text = std::fs::read_to_string(&config).unwrap();
+        assert!(text.contains("7788"), "{text}");
+        std::fs::write(config, text.replace("7788", port)).unwrap();
+        service
     }
 
     /// Starts a host with its configuration, on any free port, and waits until it is ready.
@@ -114,17 +160,39 @@ impl Project {
             .stdout(Stdio::piped());
         let mut host = serve.spawn().unwrap();
         let mut lines = BufReader::new(host.stdout.take().unwrap()).lines();
-        let first = tokio::time::timeout(BUILD_PATIENCE, lines.next_line()).await;
+        let first = timeout(BUILD_PATIENCE, lines.next_line()).await;
         let first = first.expect("a host that is ready in time").unwrap();
         assert!(first.is_some(), "the host has ended");
         host
     }
 }
 
+/// The service of a connector's project.
+struct ChatProgram {
+    typed: ChildStdin,
+    shown: Lines<BufReader<ChildStdout>>,
+    _process: Child,
+}
+
+impl ChatProgram {
+    /// Types a line.
+    async fn say(&mut self, words: &str) {
+        let line = format!("{words}\n");
+        self.typed.write_all(line.as_bytes()).await.unwrap();
+    }
+
+    /// Returns the next line that it shows.
+    async fn line(&mut self, patience: Duration) -> String {
+        let line = timeout(patience, self.shown.next_line()).await;
+        let line = line.expect("a line in time").unwrap();
+        line.expect("a service that goes on")
+    }
+}
+
 async fn stop(mut host: Child) {
     let process = host.id().and_then(|id| Pid::from_raw(id.cast_signed()));
     kill_process(process.unwrap(), Signal::TERM).unwrap();
-    let status = tokio::time::timeout(PATIENCE, host.wait()).await;
+    let status = timeout(PATIENCE, host.wait()).await;
     assert!(status.expect("an end in time").unwrap().success());
 }
 
@@ -163,7 +231,7 @@ fn path() -> OsString {
 /// Runs a command to its end, which is a success.
 async fn ended(mut command: Command, patience: Duration) -> Output {
     command.stdin(Stdio::null());
-    let output = tokio::time::timeout(patience, command.output()).await;
+    let output = timeout(patience, command.output()).await;
     let output = output.expect("a command that ends in time").unwrap();
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     assert!(
@@ -338,6 +406,82 @@ async fn a_tool_in_rust_is_made_built_tested_and_called_outside_the_repository()
 #[tokio::test(flavor = "multi_thread")]
 async fn an_agent_in_rust_is_made_built_tested_and_asked_outside_the_repository() {
     an_agent_answers("rust").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_trigger_in_rust_is_made_built_tested_and_fired_outside_the_repository() {
+    let project = Project::new("trigger", "questions", "rust").await;
+    let shown = project.build_and_test().await;
+    assert!(
+        shown.contains("trigger  questions: Says the next message of a list")
+            && shown.contains("  version  0.1.0"),
+        "{shown}"
+    );
+    let heard = "an occasion of the kind `clock`: 1 message";
+    assert!(shown.contains(heard), "{shown}");
+    let checked = project.told(&["config", "check"]).await;
+    assert!(checked.contains("questions (schedule)"), "{checked}");
+    let checked = project.told(&["component", "check", "questions"]).await;
+    assert!(checked.contains("fires on clock"), "{checked}");
+    let host = project.serve().await;
+    for said in [
+        "Heard: Ask me what I finished.",
+        "Heard: Ask me what I learned.",
+    ] {
+        project.told(&["trigger", "run", "questions"]).await;
+        project.until_told(&["session", "list"], said).await;
+    }
+    let history = project.told(&["trigger", "history", "questions"]).await;
+    assert_eq!(history.matches("  done  ").count(), 2, "{history}");
+    stop(host).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_connector_in_rust_is_made_built_tested_and_used_outside_the_repository() {
+    let project = Project::new("connector", "pager", "rust").await;
+    let shown = project.build_and_test().await;
+    assert!(
+        shown.contains("connector pager: Talks with people at a chat service.")
+            && shown.contains("  version  0.1.0"),
+        "{shown}"
+    );
+    assert!(shown.contains("poll: retry-later"), "{shown}");
+    let mut service = project.service().await;
+    let checked = project.told(&["config", "check"]).await;
+    assert!(checked.contains("pager (polling)"), "{checked}");
+    let checked = project.told(&["component", "check", "pager"]).await;
+    assert!(
+        checked.contains("hears by polling") && checked.contains("granted  net.http"),
+        "{checked}"
+    );
+    let host = project.serve().await;
+    project
+        .told(&["connector", "bind", "local", "pager:you"])
+        .await;
+    service.say("hello").await;
+    assert_eq!(service.line(PATIENCE).await, "to you: You said: hello");
+    stop(host).await;
+    service.say("are you there?").await;
+    let host = project.serve().await;
+    let answer = service.line(PATIENCE).await;
+    assert_eq!(answer, "to you: You said: are you there?");
+    let deliveries = ["connector", "deliveries", "pager", "--state", "delivered"];
+    project.until_told(&deliveries, "attempts 1").await;
+    stop(host).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_kind_that_a_language_has_no_template_of_is_refused_and_nothing_is_made() {
+    let dir = TempDir::new().unwrap();
+    let mut new = command(program());
+    new.args(["new", "connector", "pager", "--lang", "python"])
+        .current_dir(dir.path());
+    let refused = new.output().await.unwrap();
+    assert_eq!(refused.status.code(), Some(2), "{refused:?}");
+    let told = String::from_utf8_lossy(&refused.stderr);
+    let expected = "no template of a connector in `python`; there is one in `rust`";
+    assert!(told.contains(expected), "{told}");
+    assert!(std::fs::read_dir(dir.path()).unwrap().next().is_none());
 }
 
 /// The lines of an example that the documentation hides are those that call it.

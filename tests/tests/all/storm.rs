@@ -99,7 +99,7 @@ impl Story {
             .collect();
         let ledger = world.ledger().await;
         let limited = ledger.into_iter().flat_map(|entry| {
-            let session = session_of[&entry.run];
+            let session = session_of[&entry.run.unwrap()];
             entry
                 .decisions
                 .into_iter()

@@ -8,6 +8,7 @@ mod events;
 mod files;
 mod heartbeat;
 mod hostile;
+mod operating;
 mod payload;
 mod scene;
 mod storm;

@@ -153,6 +153,7 @@ pub mod connector {
             said: Said::Text(text.into()),
             attachments: Vec::new(),
             sent_ms: 1_700_000_000_000,
+            acknowledge: None,
         }
     }
 

@@ -1,7 +1,8 @@
 //! Conversations over Telegram: words, questions, files, long replies and groups.
 
-use super::scene::{ADA, AGENT, Scene, at, choice, get, reply, script, texts};
+use super::scene::{ADA, AGENT, Scene, Wanted, at, choice, get, reply, script, texts};
 use super::telegram_server::Fault;
+use domain::connector::ATTACHMENT_BYTES_MAX;
 use domain::digest::Digest;
 use serde_json::{Value, json};
 
@@ -45,6 +46,15 @@ async fn a_person_talks_with_an_agent_of_their_own_and_is_answered_once() {
         (&json!("delivered"), &json!("7"), &json!(["2"])),
         "{delivery}"
     );
+    // Where turns are listed, each has its own.
+    let id = session["id"].as_str().unwrap();
+    let tree = get(&ada, &format!("{}/sessions/{id}/tree", at(AGENT))).await;
+    let turns = tree["turns"].as_array().unwrap();
+    let states: Vec<&Value> = turns
+        .iter()
+        .map(|it| &it["deliveries"][0]["state"])
+        .collect();
+    assert_eq!(states, [&json!("delivered"); 2], "{tree}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -62,6 +72,8 @@ async fn a_question_has_buttons_and_a_pressed_button_answers_it() {
     let told = scene.telegram.messages(2).await.remove(1).text;
     assert!(told.contains("coffee") && !told.contains("tea"), "{told}");
     scene.telegram.called("answerCallbackQuery").await;
+    let acknowledged = scene.telegram.calls("answerCallbackQuery").remove(0).body;
+    assert_eq!(acknowledged, json!({ "callback_query_id": "q" }));
     // A button of a question that is over says so, and begins no turn.
     scene.telegram.press(ADA, coffee);
     let over = scene.telegram.messages(3).await.remove(2).text;
@@ -127,6 +139,36 @@ async fn a_file_that_comes_with_words_is_a_file_of_the_session() {
         (&json!("notes.txt"), &json!("text/plain"), &json!(digest)),
     );
     assert!(texts(&session, "user")[0].contains(&digest), "{session}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_that_is_too_large_is_not_asked_for_and_the_words_are_heard() {
+    let scene = Scene::new().await;
+    let content = vec![b'x'; usize::try_from(ATTACHMENT_BYTES_MAX).unwrap() + 1];
+    scene.telegram.send_file(ADA, "Read this.", &content);
+    let told = scene.telegram.messages(1).await.remove(0).text;
+    assert!(
+        told.contains("said Read this.") && told.contains("1 file was left out"),
+        "{told}"
+    );
+    assert!(scene.telegram.calls("getFile").is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_queue_of_a_channel_goes_before_that_of_the_host() {
+    let scene = Scene::with(Wanted {
+        queue: json!({ "mode": "collect", "byChannel": { "telegram": "followup" } }),
+        ..Wanted::default()
+    })
+    .await;
+    let slow = script(&json!([{ "start": [{ "key": "t", "timer": 2_000 }] }]));
+    for words in [slow.as_str(), "one", "two"] {
+        scene.telegram.say(ADA, words);
+        scene.all_polled().await;
+    }
+    scene.telegram.messages(3).await;
+    let told = scene.telegram.quiet().await;
+    assert_eq!(told, ["t elapsed", "said one", "said two"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -146,6 +146,49 @@ async fn a_page_that_comes_back_gets_exactly_what_it_missed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_page_that_comes_anew_shows_both_sides_of_the_chat() {
+    let site = Site::new("puppet").await;
+    let visitor = site.visitor().await;
+    let mut frames = visitor.follow(None).await;
+    let said = visitor.say("hello").await;
+    let heard = frames.until("message").await;
+    let own = heard.iter().find(|frame| frame.event == "said").unwrap();
+    assert_eq!(
+        (&own.data["text"], &own.data["message_ids"]),
+        (&json!("hello"), &json!([said.body["message_id"]]))
+    );
+    visitor.say("more").await;
+    frames.until("message").await;
+    let other = site.visitor().await;
+    other.say("of another").await;
+    let mut anew = visitor.follow(None).await;
+    let mut shown = anew.until("message").await;
+    shown.extend(anew.until("message").await);
+    let lines = |frames: &[Frame]| -> Vec<String> {
+        let stay = frames.iter().filter(|frame| frame.id.is_some());
+        stay.map(|frame| frame.data["text"].as_str().unwrap().to_owned())
+            .collect()
+    };
+    let both = ["hello", "said hello", "more", "said more"];
+    assert_eq!(lines(&shown), both);
+    let mut back = visitor.follow(own.id).await;
+    let mut rest = back.until("message").await;
+    rest.extend(back.until("message").await);
+    assert_eq!(lines(&rest), both[1..]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_visitors_who_come_at_once_no_more_are_let_in_than_may() {
+    let site = Site::new("puppet").await;
+    let came = futures::future::join_all((0..8).map(|_| site.come())).await;
+    let admitted = came.iter().filter(|it| it.status == 201).count();
+    assert_eq!(admitted, 3, "{came:?}");
+    let others = came.iter().filter(|it| it.status != 201);
+    let codes: Vec<String> = others.map(|it| it.text("code")).collect();
+    assert_eq!(codes, ["TOO_MANY_VISITORS"; 5]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_visitor_answers_a_question_and_hears_that_it_is_closed() {
     let site = Site::new("puppet").await;
     let visitor = site.visitor().await;

@@ -3,6 +3,7 @@
 
 use super::scene::{ADA, AGENT, STRANGER, Scene, Wanted, choice, reply, script, texts, until};
 use super::telegram_server::Fault;
+use agent_host_tests::process::PATIENCE;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
@@ -139,6 +140,33 @@ async fn a_pressed_button_counts_once_although_the_host_dies_over_it() {
     assert_eq!(scene.telegram.quiet().await.len(), 2);
     let session = scene.session("ada", AGENT).await;
     assert_eq!(texts(&session, "assistant").len(), 1, "{session}");
+}
+
+/// The first message is the one that has the agent ask; the press is the second that is stored. A
+/// host that dies right after that has not told the service, and does not tell it later.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pressed_button_is_acknowledged_after_its_commit_and_at_most_once() {
+    for (point, acknowledged) in [("edge.received.before:2", 1), ("edge.received.after:2", 0)] {
+        let mut scene = Scene::with(Wanted {
+            crash_at: Some(point.to_owned()),
+            ..Wanted::default()
+        })
+        .await;
+        scene
+            .telegram
+            .say(ADA, &choice(&["tea", "coffee"].map(str::to_owned)));
+        let asked = scene.telegram.messages(1).await.remove(0);
+        scene.telegram.press(ADA, &asked.buttons()[1].1);
+        assert!(scene.host.died(PATIENCE).await.is_some(), "{point}");
+        let early = scene.telegram.calls("answerCallbackQuery");
+        assert!(early.is_empty(), "{point}: it was not stored: {early:?}");
+        let scene = scene.died().await;
+        let told = scene.telegram.messages(2).await.remove(1).text;
+        assert!(told.contains("coffee"), "{point}: {told}");
+        assert_eq!(scene.telegram.quiet().await.len(), 2, "{point}");
+        let calls = scene.telegram.calls("answerCallbackQuery");
+        assert_eq!(calls.len(), acknowledged, "{point}: {calls:?}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

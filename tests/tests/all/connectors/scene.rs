@@ -4,6 +4,7 @@ use super::telegram_server::{TOKEN, Telegram};
 use agent_host_tests::process::{Answer, Folder, Host, Line, PATIENCE, puppets};
 use reqwest::Method;
 use serde_json::{Value, json};
+use std::path::Path;
 use std::time::Duration;
 use tokio::time::{sleep, timeout};
 
@@ -21,21 +22,27 @@ const LOOK: Duration = Duration::from_millis(10);
 pub(super) struct Wanted {
     /// Further keys of the connector.
     pub(super) connector: Value,
+    /// The settings of the queue; the usual ones if null.
+    pub(super) queue: Value,
     /// The definition of the agents that talk.
     pub(super) agent: &'static str,
     /// The rules of the scripted model; its usual ones without.
     pub(super) script: Option<&'static str>,
     /// The crash point at which the host dies.
     pub(super) crash_at: Option<String>,
+    /// The triggers of the host.
+    pub(super) triggers: Value,
 }
 
 impl Default for Wanted {
     fn default() -> Self {
         Self {
             connector: json!({}),
+            queue: Value::Null,
             agent: "puppet",
             script: None,
             crash_at: None,
+            triggers: json!({}),
         }
     }
 }
@@ -130,6 +137,32 @@ impl Scene {
         listed.body["connectors"][0].clone()
     }
 
+    /// Waits until everything that the service has was polled, and the host is done with it.
+    pub(super) async fn all_polled(&self) {
+        until(async || {
+            let next = self.telegram.next_offset();
+            let polls = self.telegram.calls("getUpdates");
+            let asked = polls.iter().filter_map(|it| it.body["offset"].as_i64());
+            let is_polled = asked.max() == Some(next);
+            (is_polled && self.state().await["arrivals_waiting"] == 0).then_some(())
+        })
+        .await;
+    }
+
+    /// Returns whether words are in any file of the host's data.
+    pub(super) fn keeps(&self, words: &str) -> bool {
+        let has = |file: &Path| {
+            let content = std::fs::read(file).unwrap_or_default();
+            content
+                .windows(words.len())
+                .any(|it| it == words.as_bytes())
+        };
+        let files = std::fs::read_dir(self.folder.data()).unwrap();
+        files
+            .map(|file| file.unwrap().path())
+            .any(|file| file.is_file() && has(&file))
+    }
+
     /// Waits until the connector is in a state, and returns it.
     pub(super) async fn until_state(&self, state: &str) -> Value {
         until(async || {
@@ -192,6 +225,10 @@ fn config(telegram: &Telegram, wanted: &Wanted) -> Value {
     let more = wanted.connector.as_object().unwrap().clone();
     connector.as_object_mut().unwrap().extend(more);
     config["connectors"]["telegram"] = connector;
+    if !wanted.queue.is_null() {
+        config["queue"] = wanted.queue.clone();
+    }
+    config["triggers"] = wanted.triggers.clone();
     config
 }
 

@@ -14,7 +14,7 @@ async fn slow(connector: serde_json::Value) -> Scene {
         connector,
         agent: "assistant",
         script: Some(SLOW),
-        crash_at: None,
+        ..Wanted::default()
     })
     .await
 }

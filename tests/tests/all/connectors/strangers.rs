@@ -1,6 +1,6 @@
 //! People whom nobody knows: ignored, refused politely, or paired with a user by a code.
 
-use super::scene::{STRANGER, Scene, get, texts, until};
+use super::scene::{ADA, STRANGER, Scene, get, texts};
 use agent_host_tests::process::{Answer, Line};
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -28,14 +28,30 @@ async fn code(scene: &Scene) -> String {
 async fn a_person_whom_nobody_knows_hears_nothing_by_default() {
     let scene = Scene::new().await;
     scene.telegram.say(STRANGER, "Is anybody there?");
-    until(async || {
-        let state = scene.state().await;
-        let is_settled = state["last_received_at"].is_string() && state["arrivals_waiting"] == 0;
-        is_settled.then_some(())
-    })
-    .await;
+    scene.all_polled().await;
     assert!(scene.telegram.quiet().await.is_empty());
     assert!(scene.deliveries().await.is_empty());
+    assert_eq!(scene.state().await["last_received_at"], Value::Null);
+    assert!(!scene.keeps("Is anybody there?"), "it is stored nowhere");
+}
+
+/// Nobody is to hear it, and so nobody can read it in the host's files either.
+#[tokio::test(flavor = "multi_thread")]
+async fn words_of_strangers_and_of_unknown_groups_are_stored_nowhere() {
+    for unknown in ["refuse", "pair"] {
+        let scene = Scene::connected(json!({ "unknown": unknown })).await;
+        scene.telegram.say(STRANGER, "the words of a stranger");
+        scene.telegram.messages(1).await;
+        scene
+            .telegram
+            .say_in(-200, STRANGER, "the words of a group");
+        scene.telegram.say(ADA, "the words of Ada");
+        scene.telegram.messages(2).await;
+        scene.all_polled().await;
+        assert!(scene.keeps("the words of Ada"), "{unknown}");
+        assert!(!scene.keeps("the words of a stranger"), "{unknown}");
+        assert!(!scene.keeps("the words of a group"), "{unknown}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -104,6 +104,11 @@ impl Telegram {
         update
     }
 
+    /// Returns the offset of a poll that has seen all updates so far.
+    pub(super) fn next_offset(&self) -> i64 {
+        self.state().next_update + 1
+    }
+
     /// Has updates come with one poll, in this order.
     pub(super) fn push(&self, updates: Vec<Value>) {
         let updates = updates

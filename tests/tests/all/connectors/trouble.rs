@@ -1,9 +1,13 @@
 //! Services that are down, limit the rate, lose answers, refuse messages or revoke the token.
 
-use super::scene::{ADA, AGENT, Scene, get, until};
+use super::scene::{ADA, AGENT, Scene, Wanted, choice, get, until};
 use super::telegram_server::Fault;
 use serde_json::{Value, json};
 use std::time::Duration;
+
+/// Time within which others are served while an acknowledgement waits for its answer. It is given
+/// up after 5 seconds.
+const MEANWHILE: Duration = Duration::from_millis(4_500);
 
 /// Returns the one delivery of the latest turn of Ada's, as the turn shows it.
 async fn of_turn(scene: &Scene) -> Value {
@@ -143,4 +147,70 @@ async fn a_test_of_a_connector_reaches_the_user_whose_key_it_has() {
     let nobody = json!({ "user": "nobody", "text": "Do you hear me?" });
     let refused = scene.host.post(path, &nobody).await.unwrap();
     assert_eq!(refused.text("code"), "CONNECTOR_KEY_NOT_FOUND");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_acknowledgement_without_an_answer_holds_nobody_up_and_is_not_repeated() {
+    let scene = Scene::new().await;
+    scene
+        .telegram
+        .say(ADA, &choice(&["tea", "coffee"].map(str::to_owned)));
+    let asked = scene.telegram.messages(1).await.remove(0);
+    scene
+        .telegram
+        .fail("answerCallbackQuery", &[Fault::Silence]);
+    scene.telegram.press(ADA, &asked.buttons()[1].1);
+    scene.telegram.messages(2).await;
+    scene.telegram.called("answerCallbackQuery").await;
+    // The next poll, and the reply to what it brings.
+    scene.telegram.say(ADA, "hello");
+    let reply = scene.telegram.messages(3).await.remove(2);
+    assert_eq!(reply.text, "said hello");
+    let began = scene.telegram.calls("answerCallbackQuery").remove(0).at;
+    let took = reply.at.duration_since(began);
+    assert!(took < MEANWHILE, "{took:?}");
+    tokio::time::sleep(MEANWHILE).await;
+    assert_eq!(scene.telegram.calls("answerCallbackQuery").len(), 1);
+    assert_eq!(scene.state().await["state"], "polling");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_delivery_that_was_given_up_is_told_to_the_trigger_that_hears_of_it() {
+    let message = "{{payload.data.connector}} {{payload.data.chat}}: {{payload.data.reason}}";
+    let hears = json!({
+        "user": "local", "target": { "agent": "assistant" },
+        "events": { "on": ["delivery.dead"] }, "message": message,
+    });
+    let scene = Scene::with(Wanted {
+        triggers: json!({ "hears": hears }),
+        ..Wanted::default()
+    })
+    .await;
+    let wrong = Fault::Wrong("Bad Request: chat not found");
+    scene.telegram.fail("sendMessage", &[wrong]);
+    scene.telegram.say(ADA, "hello");
+    scene.until_delivery("dead").await;
+    let run = until(async || {
+        let history = scene.host.get("/api/triggers/hears/history").await;
+        let run = history.unwrap().body["runs"][0].clone();
+        (run["state"] == "done").then_some(run)
+    })
+    .await;
+    assert_eq!(run["occasion"]["name"], "delivery.dead", "{run}");
+    let agent = run["messages"][0]["agent_id"].as_str().unwrap();
+    let session = run["messages"][0]["session_id"].as_str().unwrap();
+    let path = format!("/api/agents/{agent}/sessions/{session}");
+    let told = until(async || {
+        let seen = scene.host.get(&path).await.unwrap().body;
+        let messages = seen["messages"].as_array()?.iter();
+        let mut told = messages.filter(|message| message["origin"] == "trigger:hears");
+        told.next().cloned()
+    })
+    .await;
+    let text = told["text"].as_str().unwrap();
+    assert!(
+        text.starts_with("telegram 7: ") && text.contains("chat not found"),
+        "{text}"
+    );
+    assert_eq!(told["untrusted"], true, "the service's words are anybody's");
 }

@@ -23,6 +23,10 @@ const SECRETS: [(&str, &str); 7] = [
 ];
 /// Seconds within which a signed call counts.
 const AGE_S_MAX: u64 = 300;
+/// The end of the path by which Telegram is told that a pressed button was taken.
+const ACKNOWLEDGED: &str = "/answerCallbackQuery";
+/// Time within which a call is answered whose acknowledgement gets no answer.
+const ANSWERED: Duration = Duration::from_secs(4);
 /// Time after which nothing more is expected to be sent.
 const QUIET: Duration = Duration::from_millis(800);
 
@@ -136,8 +140,11 @@ fn config(server: &Server) -> Value {
     config
 }
 
-/// Takes whatever the connectors send, as each service answers it.
+/// Takes whatever the connectors send, as each service answers it. Acknowledgements get no answer.
 fn taken(asked: &Asked) -> Answer {
+    if asked.path.ends_with(ACKNOWLEDGED) {
+        return Answer::Silence;
+    }
     let proof = match asked.path.as_str() {
         path if path.starts_with("/bot") => path.contains(secret("telegram")),
         "/api/chat.postMessage" => is_bearer(asked, "slack"),
@@ -186,6 +193,14 @@ fn telegram(update: u64, from: u64, text: &str) -> String {
     json!({ "update_id": update, "message": {
         "message_id": 1, "date": 1, "from": { "id": from, "is_bot": false, "first_name": "Ada" },
         "chat": { "id": from, "type": "private" }, "text": text,
+    } })
+    .to_string()
+}
+
+fn pressed(update: u64, from: u64, value: &str) -> String {
+    json!({ "update_id": update, "callback_query": {
+        "id": "q1", "data": value, "from": { "id": from, "is_bot": false, "first_name": "Ada" },
+        "message": { "message_id": 1, "date": 1, "chat": { "id": from, "type": "private" } },
     } })
     .to_string()
 }
@@ -263,6 +278,34 @@ async fn telegram_calls_with_its_secret_and_each_update_is_taken_once() {
     }
     assert_eq!(called.call("telegram", &right, "no update").await.0, 400);
     assert_eq!(called.texts(3).await.len(), 3);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_with_a_pressed_button_is_answered_whatever_its_acknowledgement_does() {
+    let called = Called::new().await;
+    let right = [("x-telegram-bot-api-secret-token", secret("telegram-hook"))];
+    let body = pressed(1, 7, "no question of ours");
+    // The service repeats a call until it is taken, and may do so afterwards.
+    for _ in 0..2 {
+        let answer = called.call("telegram", &right, &body);
+        let (status, told) = timeout(ANSWERED, answer).await.expect("an answer in time");
+        assert_eq!(status, 200, "{told}");
+    }
+    let acknowledged = || -> Vec<Value> {
+        let asked = called.server.asked().into_iter();
+        let asked = asked.filter(|it| it.path.ends_with(ACKNOWLEDGED));
+        asked.map(|it| it.body).collect()
+    };
+    let waiting = async {
+        while acknowledged().is_empty() {
+            sleep(Duration::from_millis(5)).await;
+        }
+    };
+    timeout(PATIENCE, waiting)
+        .await
+        .expect("it is acknowledged");
+    sleep(QUIET).await;
+    assert_eq!(acknowledged(), [json!({ "callback_query_id": "q1" })]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,13 +1,17 @@
 //! Schedules: a time that comes, comes again, or was missed reaches the agent's thread as its
 //! policy says, and the history tells of it.
 
-use super::scene::{Scene, trigger};
+use super::scene::{Scene, config, folder, trigger};
+use agent_host_tests::process::PATIENCE;
 use domain::time::Timestamp;
 use reqwest::Method;
 use serde_json::{Value, json};
 use std::time::Duration;
+use tokio::time::sleep;
 
 const MINUTE_MS: u64 = 60_000;
+/// The time in which what is not to happen would have happened.
+const MEANWHILE: Duration = Duration::from_millis(500);
 /// Longer than three intervals of ten minutes, by more than a time may be late.
 const DOWN_MS: i64 = 36 * 60_000;
 
@@ -129,10 +133,65 @@ async fn a_clock_that_jumps_ahead_finds_each_time_between_once() {
         scene.done("all", 2 * passed).await;
     }
     // The longest sleep of the clock is a second.
-    tokio::time::sleep(Duration::from_millis(1_500)).await;
+    sleep(Duration::from_millis(1_500)).await;
     let scene = scene.restarted_after(0).await;
     let mut times = due(&scene.done("all", 6).await);
     assert_eq!(times.len(), 6, "{times:?}");
     times.dedup();
     assert_eq!(times.len(), 6, "{times:?}");
+}
+
+/// The watch over turns looks at each start.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_turn_that_does_not_end_within_the_hour_is_told_to_the_operator_once() {
+    let asks = json!({ "steps": [{ "start": [{ "key": "q", "client": "question" }] }] });
+    let keys = json!({ "schedule": { "every": "30d" }, "message": asks.to_string() });
+    let scene = Scene::new(&json!({ "asks": trigger(&keys) })).await;
+    scene.run("asks").await;
+    let run = scene.done("asks", 1).await[0].clone();
+    assert_eq!(run["stuck"], false, "{run}");
+    let hour_ms = i64::try_from(60 * MINUTE_MS).unwrap();
+    let scene = scene.restarted_after(hour_ms - 60_000).await;
+    sleep(MEANWHILE).await;
+    assert_eq!(scene.runs("asks").await[0]["stuck"], false, "59 minutes");
+    let mut scene = scene.restarted_after(120_000).await;
+    for _ in 0..2 {
+        scene
+            .until("a stuck turn", async || {
+                (scene.runs("asks").await[0]["stuck"] == true).then_some(())
+            })
+            .await;
+        let troubles = scene.events("trigger.troubled.v1").await;
+        assert_eq!(troubles.len(), 1, "{troubles:?}");
+        let trouble = json!({ "kind": "stuck", "occasion_id": run["occasion_id"] });
+        assert_eq!(troubles[0]["data"]["trouble"], trouble);
+        scene = scene.restarted_after(60_000).await;
+        sleep(MEANWHILE).await;
+    }
+    let state = scene.shown("asks").await["state"].clone();
+    assert_eq!(state, "active", "it is told, and nothing else");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_by_hand_of_a_paused_trigger_is_done_also_if_the_host_dies_over_it() {
+    let daily = scheduled(&json!({ "cron": "0 9 * * *" }));
+    for point in ["edge.call.before", "edge.post.before"] {
+        let folder = folder(config(&json!({ "daily": daily }))).await;
+        let host = folder.start(Some(&format!("{point}:1"))).await.unwrap();
+        let mut scene = Scene::around(folder, host);
+        let paused = scene.command("daily", "pause").await;
+        assert_eq!(paused.body["state"], "paused", "{paused:?}");
+        // The connection may end with the host.
+        let _ = scene.host.post("/api/triggers/daily/run", &json!({})).await;
+        let died = scene.host.died(PATIENCE).await;
+        assert!(died.is_some(), "{point} was never passed");
+        let Scene { folder, .. } = scene;
+        let host = folder.start(None).await.unwrap();
+        let scene = Scene::around(folder, host);
+        let runs = scene.done("daily", 1).await;
+        assert_eq!(runs[0]["state"], "done", "{point}: {runs:?}");
+        assert_eq!(scene.told("daily").await.len(), 1, "{point}");
+        let shown = scene.shown("daily").await;
+        assert_eq!(shown["pause"]["kind"], "user", "{point}: {shown}");
+    }
 }

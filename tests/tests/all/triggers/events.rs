@@ -108,3 +108,34 @@ async fn events_are_heard_from_the_definition_of_a_trigger_on() {
     lesson(&scene).await;
     assert_eq!(scene.done("over", 1).await.len(), 1);
 }
+
+/// Words with which the puppet asks the other agent so often, one time after the other.
+fn asking(times: usize) -> String {
+    let asks = (0..times).map(|number| {
+        let key = format!("d{number}");
+        json!({ "start": [{ "key": key, "agent": "other", "text": "hello" }] })
+    });
+    let steps: Vec<Value> = asks.chain([json!({ "reply": "done" })]).collect();
+    json!({ "steps": steps }).to_string()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_budget_is_told_of_once_when_four_fifths_of_it_are_used_up() {
+    let message = "{{payload.data.calls.left}} of {{payload.data.calls.limit}} calls are left to \
+                   {{payload.data.user_id}}.";
+    let spent = hears("budget.80", &json!({ "message": message }));
+    let mut config = config(&json!({ "spent": spent }));
+    config["agents"][0]["limits"] = json!({ "toolCallsMax": 5 });
+    let scene = Scene::of(config).await;
+    for times in [3, 4] {
+        let chat = scene
+            .say(&json!({ "agent": "puppet" }), &asking(times))
+            .await;
+        scene.idle(&chat).await;
+    }
+    let told = scene.told_once("spent").await;
+    assert_eq!(told, "1 of 5 calls are left to local.");
+    let scene = scene.restarted_after(0).await;
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    assert_eq!(scene.done("spent", 1).await.len(), 1, "told once");
+}

@@ -118,6 +118,60 @@ async fn a_heartbeat_beats_in_its_active_hours_and_within_its_budget() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_heartbeat_rests_for_the_day_when_its_turns_have_used_its_tokens() {
+    let mut scene = Scene::new(&json!({})).await;
+    // Two beats are to be on one day.
+    let is_early = scene.now().await.0 % DAY_MS < 20 * HOUR_MS;
+    let zone = if is_early { "UTC" } else { "Etc/GMT+12" };
+    let hours = json!({ "start": "00:00", "end": "24:00", "timeZone": zone });
+    let settings = json!({ "every": "30m", "activeHours": hours, "tokensPerDay": 1 });
+    let asks = json!({ "steps": [{ "start": [{ "key": "q", "model": "be brief" }] }] });
+    let asks = json!({ "message": asks.to_string() });
+    scene.make("beat", &with(beats(&settings), &asks)).await;
+    scene.pass_until_due("beat").await;
+    assert_eq!(latest(&scene, "beat", 1).await["state"], "done");
+    let chat = scene.sessions("beat").await.remove(0);
+    scene.idle(&chat).await;
+    scene.pass_until_due("beat").await;
+    let run = latest(&scene, "beat", 2).await;
+    assert_eq!(run["occasion"]["reason"], "budget", "{run}");
+    scene.pass(DAY_MS).await;
+    let run = latest(&scene, "beat", 3).await;
+    assert_eq!(run["occasion"]["reason"], "missed", "it is not made up for");
+    scene.pass_until_due("beat").await;
+    let run = latest(&scene, "beat", 4).await;
+    assert_eq!(run["state"], "done", "another day: {run}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_heartbeat_asks_the_model_of_its_role_unless_it_names_another() {
+    let asks = json!({ "steps": [{ "start": [{ "key": "q", "model": "be brief" }] }] });
+    let asks = json!({ "message": asks.to_string(), "isolated": true });
+    let beat = with(beats(&json!({ "every": "1d" })), &asks);
+    let every = json!({ "schedule": { "every": "1d" } });
+    let mut config = config(&json!({
+        "beat": beat,
+        "named": with(beat.clone(), &json!({ "model": "large" })),
+        "tick": with(trigger(&every), &asks),
+    }));
+    for model in ["small", "large"] {
+        config["models"][model] = json!({ "provider": "scripted", "model": model });
+    }
+    config["defaultModel"] = json!("m");
+    config["roles"] = json!({ "heartbeat": "small" });
+    let scene = Scene::of(config).await;
+    for (name, model) in [("beat", "small"), ("named", "large"), ("tick", "m")] {
+        scene.run(name).await;
+        scene.done(name, 1).await;
+        let session = scene.sessions(name).await.remove(0);
+        let seen = scene.idle(&session).await;
+        let mut messages = seen["messages"].as_array().unwrap().iter();
+        let origin = format!("model:{model}");
+        assert!(messages.any(|it| it["origin"] == origin), "{name}: {seen}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_light_heartbeat_has_a_session_of_its_own_each_time() {
     let settings = json!({ "every": "1h", "light": true });
     let scene = Scene::new(&json!({ "beat": beats(&settings) })).await;
