@@ -1,6 +1,6 @@
 //! Visitors of a chat, and the tokens by which they are known.
 //!
-//! Of a token nothing is kept: a visitor's id is a digest of it, and the visitor is there if a
+//! A token is kept nowhere: a visitor's id is a digest of it, and the visitor is there if a
 //! connector key with that id is bound. So a copy of the store is good for nobody's words, and an
 //! operator who unbinds the key has shut the visitor out.
 

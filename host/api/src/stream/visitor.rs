@@ -2,9 +2,9 @@
 //! between that what is shown while it happens.
 //!
 //! The `id` of a frame is the position at which its message was queued, or at which an agent got
-//! what the visitor said, so that a page that comes
-//! back with `Last-Event-ID` gets exactly what it missed. A page that comes without one gets the
-//! chat from its beginning. Frames without an id are ephemeral: nothing is lost with them.
+//! what the visitor said, so that a page that comes back with `Last-Event-ID` gets exactly what it
+//! missed. A page that comes without one gets the chat from its beginning. Frames without an id are
+//! ephemeral: nothing is lost with them.
 
 mod feed;
 mod frames;

@@ -1,7 +1,7 @@
 //! The order in which arrivals are handed over: of a chat one after the other, and a few chats at a
 //! time.
 //!
-//! What there is to do is read from the store, so that a start goes on where the host stopped, and
+//! The work is read from the store, so that a start goes on where the host stopped, and
 //! however much arrives at once, the work on it is bounded. A chat that waits holds nobody else
 //! back.
 

@@ -1,7 +1,7 @@
 //! The order in which occasions are dealt with: a few at a time, and of each trigger the oldest
 //! first, one after the other.
 //!
-//! What there is to do is read from the store, page by page. So however many occasions are accepted
+//! The work is read from the store, page by page. So however many occasions are accepted
 //! at once, the work on them is bounded, and a start after a crash goes on the same way.
 
 use super::{Shared, failing, firing};

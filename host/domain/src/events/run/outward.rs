@@ -252,7 +252,7 @@ impl Source {
     /// None while nothing of that is known.
     ///
     /// The last input that came from a chat decides, or else the last that a trigger made for one.
-    /// What was asked for over the API is told to nobody else.
+    /// The reply to words that came over the API is told to nobody else.
     #[must_use]
     pub fn directs(&self, before: Option<Destination>) -> Option<Destination> {
         match (self, before) {

@@ -389,7 +389,7 @@ fn a_call_has_the_senders_own_id() {
     assert_ne!(read(&own, &[], b"b").delivery_id, digest);
 }
 
-/// What is signed is the body: whoever holds a call cannot make it once more under another header,
+/// The body alone is signed: whoever holds a call cannot make it once more under another header,
 /// path or query.
 #[test]
 fn a_call_of_which_the_body_is_signed_is_told_by_its_body() {
