@@ -225,10 +225,13 @@ impl Reloading {
                 Ok(outcome)
             }
             Err(refused) if refused.is_put_off() => {
-                tracing::debug!(
-                    reason = refused.reason(),
-                    "a changed file is put off for a while, for it may be half written"
-                );
+                let reason = refused.reason();
+                let says = "a changed file is put off for a while, for it may be half written";
+                if wish.because == ReloadCause::File {
+                    tracing::debug!(reason, "{says}");
+                } else {
+                    tracing::info!(reason, "{says}");
+                }
                 Err(refused)
             }
             Err(refused) => {
@@ -264,7 +267,7 @@ impl Reloading {
     }
 
     /// Reads the file, for the host's data folder. It must be the same before and after, or it was
-    /// still being written.
+    /// still being written and is put off, whoever asked: that it changed is noticed anyhow.
     fn read(&self) -> Result<Loaded, Refused> {
         let variables = std::env::vars_os().filter_map(|(name, value)| {
             Some((name.into_string().ok()?, value.into_string().ok()?))
@@ -279,8 +282,7 @@ impl Reloading {
         }
         let read = config::load(file, variables);
         if Look::at([file.clone()]) != before {
-            let error = anyhow!("`{}` changed while it was read", file.display());
-            return Err(Refused::for_now(Failure::from(error)));
+            return Err(Refused::until_it_is_written(file));
         }
         let read = read.map_err(|error| Refused::for_good(Failure::new(Exit::Usage, error)))?;
         Ok(Loaded {

@@ -2,12 +2,13 @@
 
 use crate::failure::{Exit, Failure};
 use anyhow::anyhow;
+use std::path::Path;
 use std::time::Duration;
 
 /// The time for which a changed file stays what it is before it takes served agents, triggers or
-/// connectors away, or is the beginning of what was served. It may have been cut while it was
-/// written: turns that end because of that do not come back, and an agent without its last lists
-/// may do more.
+/// connectors away, or is the beginning of what was served, or changed while it was read. It may
+/// have been cut while it was written: turns that end because of that do not come back, and an
+/// agent without its last lists may do more.
 const AGENTS_STAY_FOR: Duration = Duration::from_secs(2);
 
 /// A refusal of a configuration as a whole.
@@ -24,7 +25,7 @@ enum Again {
     Never,
     /// After a while, for what it lacks may be there.
     Later,
-    /// Once its file has stayed what it is for [`AGENTS_STAY_FOR`].
+    /// Once its file has stayed what it is for [`AGENTS_STAY_FOR`], or has changed again.
     AfterItStayed,
 }
 
@@ -90,10 +91,30 @@ impl Refused {
         Self::put_off(anyhow!("the file is the beginning of what it was"))
     }
 
+    /// Puts a file off that changed while it was read.
+    pub(super) fn until_it_is_written(file: &Path) -> Self {
+        Self::put_off(anyhow!("`{}` changed while it was read", file.display()))
+    }
+
     fn put_off(error: anyhow::Error) -> Self {
         Self {
             failure: Failure::new(Exit::Usage, error),
             again: Again::AfterItStayed,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_changed_while_it_was_read_is_put_off_and_read_again() {
+        let refused = Refused::until_it_is_written(Path::new("agent-host.toml"));
+        assert!(refused.is_put_off());
+        let reason = refused.reason();
+        assert_eq!(reason, "`agent-host.toml` changed while it was read");
+        let again = refused.again_after(Duration::ZERO);
+        assert_eq!(again, Some(AGENTS_STAY_FOR));
     }
 }
