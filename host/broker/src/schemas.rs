@@ -13,7 +13,8 @@ mod threads;
 use domain::schema;
 use domain::tool::ToolDefinition;
 use given_up::GivenUpSchemas;
-use jsonschema::{PatternOptions, Validator};
+use jsonschema::error::ValidationErrorKind;
+use jsonschema::{PatternOptions, ValidationError, Validator};
 use serde_json::Value;
 use std::sync::Arc;
 pub(crate) use threads::GivenUp;
@@ -246,14 +247,27 @@ fn complaints(schema: &Schema, document: &Value) -> Option<String> {
         .take(COMPLAINTS_MAX)
         .map(|error| {
             let place = error.instance_path().to_string();
+            let fault = unwanted_keys(&error, document).unwrap_or_else(|| error.to_string());
             if place.is_empty() {
-                error.to_string()
+                fault
             } else {
-                format!("{place}: {error}")
+                format!("{place}: {fault}")
             }
         })
         .collect();
     (!complaints.is_empty()).then(|| complaints.join("; "))
+}
+
+/// Returns the fault of an object with keys where there may be none, which the validator does not
+/// name; none of another fault.
+fn unwanted_keys(error: &ValidationError<'_>, document: &Value) -> Option<String> {
+    let object = document.pointer(error.instance_path().as_str())?;
+    if !matches!(error.kind(), ValidationErrorKind::FalseSchema) || object == &**error.instance() {
+        return None;
+    }
+    let keys = object.as_object()?.keys().take(COMPLAINTS_MAX);
+    let keys: Vec<String> = keys.map(|key| format!("`{key}`")).collect();
+    Some(format!("it takes no keys, and has {}", keys.join(", ")))
 }
 
 #[cfg(test)]

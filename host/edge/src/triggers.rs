@@ -7,7 +7,8 @@
 //! One occasion of a trigger is dealt with at a time, in the order in which they were accepted.
 //!
 //! - triggers of the configuration: `triggers/definitions.rs`; commands of users and operators:
-//!   `triggers/commands.rs`; checks of what a trigger is to be: `triggers/checks.rs`
+//!   `triggers/commands.rs`; checks of what a trigger is to be: `triggers/checks.rs`, and of its
+//!   targets: `triggers/targets.rs`
 //! - times that come due: `triggers/clock.rs`; heartbeats: `triggers/heartbeat.rs`
 //! - webhook calls: `triggers/webhook.rs`
 //! - files that change: `triggers/files.rs` and `triggers/files/`, and a look at a folder:
@@ -34,6 +35,7 @@ mod host_events;
 mod ledger;
 mod look;
 mod posting;
+mod targets;
 mod watchdog;
 mod webhook;
 

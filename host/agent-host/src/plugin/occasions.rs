@@ -78,6 +78,7 @@ fn occasions() -> [Occasion; 5] {
             id: "1".to_owned(),
             time: NOW,
             data: json!({}),
+            chain: 0,
         }),
     ]
 }

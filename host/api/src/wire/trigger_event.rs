@@ -100,7 +100,9 @@ pub(super) fn occasion(occasion: &Occasion) -> Value {
         Occasion::Files(it) => json!({
             "kind": kind, "folder": it.folder, "changes": it.changes.len(), "more": it.more,
         }),
-        Occasion::Event(it) => json!({ "kind": kind, "name": it.name, "event_id": it.id }),
+        Occasion::Event(it) => json!({
+            "kind": kind, "name": it.name, "event_id": it.id, "chain": it.chain,
+        }),
     }
 }
 

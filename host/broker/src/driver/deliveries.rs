@@ -179,6 +179,7 @@ impl SessionContext {
                 outcome: DeliveryOutcome::Dead {
                     reason: FULL.to_owned(),
                 },
+                edits: None,
                 time,
             };
             add(commit, stream, &context, Event::DeliveryQueued(queued));

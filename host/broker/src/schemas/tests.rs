@@ -30,6 +30,18 @@ fn nested(levels: usize, innermost: Value) -> Value {
     (0..levels).fold(innermost, |within, _| json!([within]))
 }
 
+#[tokio::test]
+async fn keys_where_there_may_be_none_are_named() {
+    let closed = json!({ "type": "object", "additionalProperties": false });
+    let told = judged(&closed, json!({ "message": 1 })).await;
+    assert_eq!(told.as_deref(), Some("it takes no keys, and has `message`"));
+    let within = json!({ "properties": { "a": closed, "b": false } });
+    let told = judged(&within, json!({ "a": { "x": {} } })).await;
+    assert_eq!(told.as_deref(), Some("/a: it takes no keys, and has `x`"));
+    let told = judged(&within, json!({ "b": { "x": 1 } })).await.unwrap();
+    assert!(told.starts_with("/b: False schema"), "{told}");
+}
+
 /// Gives up what takes too long, and compares nothing when every thread is lost.
 #[tokio::test]
 async fn work_that_takes_too_long_is_given_up_until_no_thread_is_left() {

@@ -1,19 +1,22 @@
 //! The tools with which an agent sets itself triggers.
 
 use super::host::{Host, replies, target, works};
+use crate::journal::Context;
 use crate::{Address, Arriving, PostRouted};
-use domain::event::{Source, TriggerOrigin};
-use domain::id::OccasionId;
+use domain::event::{Event, Source, TriggerDefined, TriggerOrigin};
+use domain::id::{OccasionId, Stream};
 use domain::message::Part;
 use domain::message_labels::MessageLabels;
 use domain::queue::QueueOverride;
 use domain::step::{Call, OperationOutcome, Work};
+use domain::time::Timestamp;
 use domain::trigger::{
-    TRIGGER_LIST, TRIGGER_REMOVE, TRIGGER_SET, TRIGGERS_NARROWED, TriggerTarget,
+    TRIGGER_LIST, TRIGGER_REMOVE, TRIGGER_SET, TRIGGERS_FULL, TRIGGERS_NARROWED,
+    TRIGGERS_OF_USER_MAX, TriggerName, TriggerTarget,
 };
 use domain::user::UserId;
 use serde_json::{Value, json};
-use store::{TriggerFilter, TriggerRow};
+use store::{Commit, Expected, TriggerFilter, TriggerRow};
 use uuid::Uuid;
 
 fn call(name: &str, arguments: &Value) -> Work {
@@ -95,6 +98,43 @@ async fn a_trigger_that_makes_no_sense_is_told_so_and_not_set() {
         assert_eq!(failure.code, "invalid-arguments", "{key}");
     }
     assert_eq!(triggers(&host).await, []);
+}
+
+#[tokio::test]
+async fn an_agent_sets_no_more_triggers_than_its_user_may_have() {
+    let host = Host::new().await;
+    let spec = json!({ "schedule": { "every": "24h" }, "target": { "agent": "puppet" } });
+    let time = Timestamp(1);
+    let mut commit = Commit::new();
+    for n in 1..TRIGGERS_OF_USER_MAX {
+        let name: TriggerName = format!("other-{n}").parse().unwrap();
+        let stream = Stream::Trigger(name.id());
+        let defined = Event::TriggerDefined(TriggerDefined {
+            name,
+            spec: Box::new(serde_json::from_value(spec.clone()).unwrap()),
+            origin: TriggerOrigin::Api {
+                user: UserId::local(),
+            },
+            next_due: None,
+            time,
+        });
+        let event = Context::by(&UserId::local(), time).event(defined);
+        commit = commit.append(stream, Expected::Any, vec![event]);
+    }
+    host.broker.store().commit(commit).await.unwrap();
+    let more = json!({ "name": "more", "message": "Feed the cat.", "every": "24h" });
+    host.guest.steps([
+        works([("last", water()), ("more", call(TRIGGER_SET, &more))], &[]),
+        replies("no"),
+    ]);
+    host.say("remind me").await;
+    host.ended().await;
+    assert!(told(&host, 1, "last").contains("water"));
+    let Some(OperationOutcome::Failed { failure }) = host.outcome(1, "more") else {
+        panic!("{:?}", host.guest.news());
+    };
+    assert_eq!(failure.code, TRIGGERS_FULL);
+    assert_eq!(triggers(&host).await.len(), TRIGGERS_OF_USER_MAX);
 }
 
 #[tokio::test]

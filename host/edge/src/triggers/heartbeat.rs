@@ -116,7 +116,8 @@ async fn occasions_due(
             SkipReason::Missed
             | SkipReason::EmptyChecklist
             | SkipReason::Inactive
-            | SkipReason::Budget => next,
+            | SkipReason::Budget
+            | SkipReason::Chain => next,
         });
         return Ok(clock::passed_over(row, reason, next, now));
     }

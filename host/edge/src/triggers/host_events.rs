@@ -5,6 +5,7 @@
 //! none and hears none twice. While no trigger hears events, none are read.
 
 mod facts;
+mod origin;
 
 use super::Shared;
 use crate::core::Core;
@@ -15,7 +16,8 @@ use domain::event::{Event, OccasionAccepted, OccasionsSkipped, SkipReason};
 use domain::id::{Stream, TriggerId};
 use domain::time::Timestamp;
 use domain::trigger::{
-    EventsSpec, HostEvent, HostEventKind, Occasion, PENDING_MAX, TriggerKind, TriggerName,
+    CHAIN_MAX, EventsSpec, HostEvent, HostEventKind, Occasion, PENDING_MAX, TriggerKind,
+    TriggerName,
 };
 use facts::{Happened, happened};
 use serde::{Deserialize, Serialize};
@@ -346,7 +348,8 @@ impl Listening<'_> {
     }
 }
 
-/// Returns the commit that accepts what was heard. Triggers of which too much waits miss it.
+/// Returns the commit that accepts what was heard. Triggers of which too much waits miss it, and
+/// all miss what too many events led to.
 fn accepting(heard: &[Heard], full: &[TriggerName], now: Timestamp) -> Commit {
     let context = Context::new("host", now);
     let mut commit = Commit::new();
@@ -356,12 +359,17 @@ fn accepting(heard: &[Heard], full: &[TriggerName], now: Timestamp) -> Commit {
             trigger: name.clone(),
             due: None,
         });
-        if full.contains(name) {
+        let reason = match (event.chain > CHAIN_MAX, full.contains(name)) {
+            (true, _) => Some(SkipReason::Chain),
+            (false, true) => Some(SkipReason::Missed),
+            (false, false) => None,
+        };
+        if let Some(reason) = reason {
             let missed = Event::OccasionsSkipped(OccasionsSkipped {
                 name: name.clone(),
                 due: event.time,
                 count: 1,
-                reason: SkipReason::Missed,
+                reason,
                 next_due: None,
                 time: now,
             });
@@ -399,6 +407,7 @@ mod tests {
             id: "7".to_owned(),
             time: Timestamp(5),
             data: json!({}),
+            chain: 0,
         };
         let names: [TriggerName; 2] = ["a".parse().unwrap(), "b".parse().unwrap()];
         let heard = names.clone().map(|name| Heard {

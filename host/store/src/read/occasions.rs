@@ -8,7 +8,7 @@ use domain::event::{
     Event, OccasionAccepted, OccasionFailed, OccasionsSkipped, PostedMessage, TriggerFired,
     TriggerPosted,
 };
-use domain::id::OccasionId;
+use domain::id::{OccasionId, SessionId};
 use domain::time::Timestamp;
 use domain::trigger::{Occasion, TriggerName};
 use domain::user::UserId;
@@ -221,6 +221,22 @@ impl Store {
         self.point_read(move |sql| {
             let found = sql.row(select!("WHERE o.id = ?1"), [id.to_string()], read_occasion)?;
             Ok(found.flatten())
+        })
+        .await
+    }
+
+    /// Returns the latest occasion of which a message went to a session; none when there is none.
+    pub async fn occasion_of_session(
+        &self,
+        session: SessionId,
+    ) -> Result<Option<OccasionId>, ReadError> {
+        self.point_read(move |sql| {
+            let found = sql.row(
+                "SELECT max(occasion) FROM occasion_sessions WHERE session = ?1",
+                [session.to_string()],
+                |row| row.get::<_, Option<String>>(0),
+            )?;
+            Ok(found.flatten().and_then(|id| id.parse().ok()))
         })
         .await
     }

@@ -76,6 +76,26 @@ async fn an_interval_comes_again_and_its_history_says_when_it_is_due_next() {
     assert_eq!(session.len(), 1, "both go to the same chat: {session:?}");
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cron_line_comes_at_its_time_of_the_day_in_its_zone() {
+    let mut scene = Scene::new(&json!({})).await;
+    // This zone is always 5:30 hours ahead of UTC.
+    let cron = json!({ "cron": "0 9 * * *", "timeZone": "Asia/Kolkata", "spread": false });
+    scene.make("nine", &scheduled(&cron)).await;
+    for count in 1..=2 {
+        let next = scene.shown("nine").await["next_due_at"].clone();
+        let next = next.as_str().unwrap().to_owned();
+        assert!(next.ends_with("T03:30:00.000Z"), "{next}");
+        scene.pass_until_due("nine").await;
+        let runs = scene.done("nine", count).await;
+        assert_eq!(due(&runs)[count - 1], next);
+        let told = scene.told("nine").await;
+        assert_eq!(told.len(), count, "{told:?}");
+        let text = json!(format!("It is {next}, says nine."));
+        assert_eq!(told[count - 1]["text"], text);
+    }
+}
+
 /// A run by hand counts beside the schedule, which stays as it is, and once under its key.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_run_by_hand_is_one_occasion_and_the_schedule_stays_as_it_is() {

@@ -155,6 +155,32 @@ async fn users_see_and_run_their_own_triggers_and_make_none() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn users_pause_resume_and_remove_what_speaks_for_them_and_nothing_else() {
+    let of = |user: &str| with(every("10m"), &json!({ "user": user }));
+    let scene = Scene::new(&json!({})).await;
+    scene.make("of-ada", &of("ada")).await;
+    scene.make("of-bob", &of("bob")).await;
+    let ada = scene.host.user("ada", &["read", "write"]).await;
+    let ask = async |method: Method, name: &str, verb: &str| {
+        let path = format!("/api/triggers/{name}{verb}");
+        ada.ask(method, &path, None).await.unwrap()
+    };
+    for (verb, state) in [("/pause", "paused"), ("/resume", "active")] {
+        let others = ask(Method::POST, "of-bob", verb).await;
+        assert_eq!(code(&others), is(404, "TRIGGER_NOT_FOUND"), "{verb}");
+        assert_eq!(ask(Method::POST, "of-ada", verb).await.status, 200);
+        assert_eq!(scene.shown("of-ada").await["state"], state);
+        assert_eq!(scene.shown("of-bob").await["state"], "active");
+    }
+    let others = ask(Method::DELETE, "of-bob", "").await;
+    assert_eq!(code(&others), is(404, "TRIGGER_NOT_FOUND"));
+    assert_eq!(ask(Method::DELETE, "of-ada", "").await.status, 200);
+    let gone = ask(Method::GET, "of-ada", "").await;
+    assert_eq!(code(&gone), is(404, "TRIGGER_NOT_FOUND"));
+    assert_eq!(scene.shown("of-bob").await["state"], "active");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_cannot_be_a_trigger_is_refused_with_the_field_and_the_fix() {
     let scene = Scene::new(&json!({})).await;
     let hmac = json!({ "auth": { "hmac": { "secret": "none", "scheme": "github" } } });

@@ -75,10 +75,10 @@ async fn a_completed_session_is_told_with_what_came_of_it() {
     assert_eq!(scene.told("over").await.len(), 2);
 }
 
-/// A trigger does not hear of what it brings about itself: it would never come to rest.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_trigger_does_not_hear_the_dead_letter_that_it_brings_about() {
-    let keys = json!({ "message": deadly(), "target": { "agent": "puppet" } });
+/// Returns a host whose trigger `echoes` hears of a dead letter and says this, after that has died
+/// too. Another trigger hears of both.
+async fn echoed(message: String) -> Scene {
+    let keys = json!({ "message": message, "target": { "agent": "puppet" } });
     let scene = Scene::new(&json!({
         "echoes": hears("input.dead", &keys),
         "counts": hears("input.dead", &json!({})),
@@ -88,8 +88,64 @@ async fn a_trigger_does_not_hear_the_dead_letter_that_it_brings_about() {
     let counted = scene.done("counts", 2).await;
     assert_eq!(counted.len(), 2, "the first, and that of the echo");
     tokio::time::sleep(Duration::from_millis(500)).await;
+    scene
+}
+
+/// A trigger does not hear of what it brings about itself: it would never come to rest.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_trigger_does_not_hear_the_dead_letter_that_it_brings_about() {
+    let scene = echoed(deadly()).await;
     assert_eq!(scene.runs("echoes").await.len(), 1);
     assert_eq!(scene.events("session.input.dead.v1").await.len(), 2);
+}
+
+/// Nor where an agent that it speaks to hands the work over that fails.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_trigger_does_not_hear_the_dead_letter_of_work_handed_over_for_it() {
+    let hands_over = json!({ "steps": [
+        { "start": [{ "key": "d", "agent": "other", "text": deadly() }] },
+        { "reply": "handed over" },
+    ] });
+    let scene = echoed(hands_over.to_string()).await;
+    assert_eq!(scene.runs("echoes").await.len(), 1);
+}
+
+/// Two triggers that hear what the other one brings about come to rest.
+#[tokio::test(flavor = "multi_thread")]
+async fn triggers_that_wake_each_other_come_to_rest() {
+    let wakes = |hears: &str, tells: &str| {
+        with(
+            trigger(&json!({ "events": { "on": ["input.dead"], "agents": [hears] } })),
+            &json!({ "message": deadly(), "target": { "agent": tells } }),
+        )
+    };
+    let triggers = json!({
+        "pings": wakes("puppet", "other"),
+        "pongs": wakes("other", "puppet"),
+    });
+    let scene = Scene::new(&triggers).await;
+    scene.say(&json!({ "agent": "puppet" }), &deadly()).await;
+    let passed_over = scene
+        .until("the end of the chain", async || {
+            let runs = scene.runs("pings").await;
+            runs.into_iter()
+                .find(|run| run["occasion"]["kind"] == "skipped")
+        })
+        .await;
+    assert_eq!(passed_over["occasion"]["reason"], "chain", "{passed_over}");
+    let scene = scene.restarted_after(0).await;
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    let chains = async |name| {
+        let runs = scene.runs(name).await;
+        let chain = |run: &Value| run["occasion"]["chain"].as_u64().unwrap_or(0);
+        let fired = runs.iter().filter(|run| run["state"] == "done");
+        let mut chains: Vec<u64> = fired.map(chain).collect();
+        chains.sort_unstable();
+        chains
+    };
+    assert_eq!(chains("pings").await, [0, 2]);
+    assert_eq!(chains("pongs").await, [1, 3]);
+    assert_eq!(scene.events("session.input.dead.v1").await.len(), 5);
 }
 
 #[tokio::test(flavor = "multi_thread")]

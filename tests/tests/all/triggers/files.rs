@@ -1,7 +1,7 @@
 //! Watched folders: what changes in one is told once, also what changed while no host ran, and
 //! nothing that a link leads to.
 
-use super::scene::{Scene, trigger};
+use super::scene::{Scene, config, trigger};
 use rustix::process::Signal;
 use serde_json::json;
 use std::os::unix::fs::symlink;
@@ -164,4 +164,10 @@ async fn a_folder_that_is_not_granted_is_not_watched_and_the_check_says_so() {
     }
     let listed = scene.host.get("/api/triggers").await.unwrap();
     assert_eq!(listed.body["triggers"], json!([]));
+    let files = trigger(&json!({ "files": { "folder": "/notes" } }));
+    scene.folder.configure(config(&json!({ "watch": files })));
+    let checked = scene.folder.run(&["config", "check"]).await;
+    assert!(!checked.status.success(), "{checked:?}");
+    let told = String::from_utf8_lossy(&checked.stderr);
+    assert!(told.contains("triggers.watch.files.folder"), "{told}");
 }

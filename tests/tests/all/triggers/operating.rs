@@ -37,9 +37,26 @@ async fn a_trigger_is_listed_run_paused_and_looked_back_at_from_the_command_line
     let resumed = said(&scene, &["trigger", "resume", "yearly", "--json"]).await;
     let resumed: Value = serde_json::from_str(&resumed).unwrap();
     assert_eq!(resumed["state"], "active");
-    // It is the configuration's.
-    let removed = scene.folder.run(&["trigger", "remove", "yearly"]).await;
-    assert_eq!(removed.status.code(), Some(3), "{removed:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refused_command_on_a_trigger_names_the_command_that_helps() {
+    let scene = scene().await;
+    for (command, helps) in [
+        (["trigger", "remove", "yearly"], "`trigger pause`"),
+        (["trigger", "show", "nowhere"], "`trigger list`"),
+        (["trigger", "run", "nowhere"], "`trigger list`"),
+        (["trigger", "history", "nowhere"], "`trigger list`"),
+    ] {
+        let output = scene.folder.run(&command).await;
+        assert_eq!(output.status.code(), Some(3), "{command:?}: {output:?}");
+        let told = String::from_utf8(output.stderr).unwrap();
+        assert!(told.contains(helps), "{command:?}: {told}");
+    }
+    let audit = ["audit", "--agent", "trigger:nowhere"];
+    let output = scene.folder.run(&audit).await;
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert!(told.contains("no trigger `nowhere` now"), "{told}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -15,7 +15,7 @@ fn event(id: &str) -> Value {
 /// A template with every kind of variable, and with what is not there.
 const TEMPLATE: &str = "{{payload.user.name}}|{{payload.tags[1]}}|{{payload.user}}|{{query.q}}|\
                         {{headers.x_event}}|{{path}}|{{trigger.id}}|{{agent.id}}|{{payload.none.a}}|\
-                        {{headers.authorization}}|{{query.token}}|{{payload.n}}";
+                        {{headers.authorization}}|{{query.token}}|{{payload.n}}|{{now}}";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_message_has_the_variables_that_its_template_names_and_no_credential() {
@@ -27,6 +27,9 @@ async fn a_message_has_the_variables_that_its_template_names_and_no_credential()
     let answer = scene.host.send(request.header("X-Event", "push")).await;
     assert_eq!(answer.unwrap().status, 202);
     let told = scene.told_once("calls").await;
+    let (told, now) = told.rsplit_once('|').unwrap();
+    let accepted = scene.runs("calls").await[0]["accepted_at"].clone();
+    assert_eq!(accepted, now);
     assert_eq!(
         told,
         r#"Ada|b|{"name":"Ada"}|a b|push|deep/path|calls|puppet||||7"#

@@ -2,7 +2,9 @@
 //! topic, and nowhere else where that is not there.
 
 use super::scene::{Scene, config, trigger, with};
+use reqwest::Method;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 
 /// A place that nobody has.
 const NOBODY: &str = "00000000-0000-7000-8000-000000000000";
@@ -45,6 +47,8 @@ async fn a_message_goes_to_the_session_turn_path_persona_or_topic_that_is_named(
             "to-topic",
             json!({ "smart": { "about": "zebras", "agent": "puppet" } }),
         ),
+        // It is not the last one any more, and goes on in a thread of its own.
+        ("to-turn", json!({ "turn": seen["turn_id"] })),
     ] {
         let run = spoken(&scene, name, &target).await;
         assert_eq!(run["messages"][0]["outcome"], "accepted", "{name}: {run}");
@@ -60,21 +64,87 @@ async fn a_message_goes_to_the_session_turn_path_persona_or_topic_that_is_named(
     assert_eq!(again, session);
 }
 
+/// Targets of the configuration that only the store knows are not looked up at a start.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_target_that_is_not_there_is_refused_and_taken_for_no_other() {
-    let scene = scene().await;
-    scene.say(&json!({ "agent": "puppet" }), "hello").await;
-    for (name, target) in [
+    let targets = [
         ("no-session", json!({ "session": NOBODY })),
         ("no-turn", json!({ "turn": "e2".repeat(32) })),
-        ("no-agent", json!({ "agent": "nobody" })),
+        ("no-agent", json!({ "agent": NOBODY })),
         ("no-path", json!({ "path": "/local/agent/nobody" })),
-        ("no-persona", json!({ "persona": "work" })),
-    ] {
-        let run = spoken(&scene, name, &target).await;
-        let message = &run["messages"][0];
-        assert_eq!(message["outcome"], "refused", "{name}: {run}");
-        assert!(!message["reason"].to_string().is_empty(), "{name}: {run}");
-        assert_eq!(scene.shown(name).await["failures"], 1, "{name}");
+    ];
+    let triggers = targets.iter().map(|(name, target)| (*name, to(target)));
+    let triggers: BTreeMap<&str, Value> = triggers.collect();
+    let scene = Scene::new(&json!(triggers)).await;
+    scene.say(&json!({ "agent": "puppet" }), "hello").await;
+    for (name, _) in &targets {
+        refused_when_fired(&scene, name).await;
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_target_that_went_away_is_refused_when_its_trigger_is_fired() {
+    let scene = scene().await;
+    scene
+        .make("to-persona", &to(&json!({ "persona": "home" })))
+        .await;
+    scene.folder.configure(config(&json!({})));
+    let reloaded = scene.folder.run(&["reload"]).await;
+    assert!(reloaded.status.success(), "{reloaded:?}");
+    refused_when_fired(&scene, "to-persona").await;
+}
+
+/// Runs a trigger whose message finds nobody.
+async fn refused_when_fired(scene: &Scene, name: &str) {
+    scene.run(name).await;
+    let run = scene.done(name, 1).await.remove(0);
+    let message = &run["messages"][0];
+    assert_eq!(message["outcome"], "refused", "{name}: {run}");
+    assert!(!message["reason"].to_string().is_empty(), "{name}: {run}");
+    assert_eq!(scene.shown(name).await["failures"], 1, "{name}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_trigger_over_the_api_is_refused_if_its_target_is_not_there() {
+    let scene = scene().await;
+    scene.say(&json!({ "agent": "puppet" }), "hello").await;
+    // Nobody has an agent of this definition yet, and no thread is about that.
+    scene.make("first", &to(&json!({ "agent": "other" }))).await;
+    let smart = json!({ "smart": { "about": "zebras", "agent": "puppet", "persona": "home" } });
+    scene.make("topic", &to(&smart)).await;
+    for (target, field) in [
+        (json!({ "agent": "nobody" }), "agent"),
+        (json!({ "agent": NOBODY }), "agent"),
+        (json!({ "agent": "/local/agent/nobody" }), "agent"),
+        (json!({ "session": NOBODY }), "session"),
+        (json!({ "turn": "e2".repeat(32) }), "turn"),
+        (json!({ "path": "/local/agent/nobody" }), "path"),
+        (json!({ "persona": "work" }), "persona"),
+        (json!({ "smart": { "agent": "nobody" } }), "smart/agent"),
+        (json!({ "smart": { "agent": "other" } }), "smart/agent"),
+        (json!({ "smart": { "persona": "work" } }), "smart/persona"),
+    ] {
+        let field = format!("/spec/target/{field}");
+        let made = scene.asked_to_make("lost", &to(&target)).await;
+        assert_eq!((made.status, made.text("field")), (422, field), "{made:?}");
+    }
+    let nobody = to(&json!({ "agent": "nobody" }));
+    let change = json!({ "spec": nobody });
+    let path = "/api/triggers/first";
+    let line = scene.host.line();
+    let changed = line.ask(Method::PUT, path, Some(&change)).await.unwrap();
+    assert_eq!(changed.text("field"), "/spec/target/agent", "{changed:?}");
+    let detail = changed.text("detail");
+    assert!(
+        detail.contains("`nobody`") && detail.contains("puppet"),
+        "{detail}"
+    );
+    let further = json!({ "targets": { "b": { "persona": "work" } } });
+    let made = scene
+        .asked_to_make("lost", &with(to(&smart), &further))
+        .await;
+    assert_eq!(made.text("field"), "/spec/targets/b/persona", "{made:?}");
+    let model = json!({ "model": "nowhere" });
+    let made = scene.asked_to_make("lost", &with(to(&smart), &model)).await;
+    assert_eq!(made.text("field"), "/spec/model", "{made:?}");
 }

@@ -50,6 +50,10 @@ pub struct HostEvent {
     pub time: Timestamp,
     /// Its content.
     pub data: Value,
+    /// Events that led to it, one after the other, each by way of a trigger that heard it. Beyond
+    /// [`super::CHAIN_MAX`] nobody hears it.
+    #[serde(default, skip_serializing_if = "crate::values::json::is_default")]
+    pub chain: u32,
 }
 
 /// The events of the host that a trigger hears.
@@ -57,7 +61,8 @@ pub struct HostEvent {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct EventsSpec {
     /// Their kinds, one at least: `session.completed`, `input.dead`, `budget.80`, `delivery.dead`
-    /// and `trigger.failing`. A trigger never hears of itself, nor of work that comes of it.
+    /// and `trigger.failing`. A trigger never hears of itself, nor of work that comes of it. Of
+    /// events that lead to each other by way of several triggers, the fifth is heard by none.
     pub on: Vec<HostEventKind>,
     /// Only what happens to agents of these definitions; `*` stands for any run of characters. Of
     /// all agents without. Events of no agent are heard either way.

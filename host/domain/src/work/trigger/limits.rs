@@ -21,6 +21,9 @@ pub const ZONE_BYTES_MAX: usize = 64;
 
 /// Bytes of the name of a trigger, and of one of its targets.
 pub const TRIGGER_NAME_BYTES_MAX: usize = 64;
+/// Events of the host that may lead to one which is heard, one after the other: triggers that wake
+/// each other come to rest.
+pub const CHAIN_MAX: u32 = 3;
 /// Triggers of one host.
 pub const TRIGGERS_MAX: usize = 200_000;
 /// Triggers that one user has made.

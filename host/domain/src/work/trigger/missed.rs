@@ -21,6 +21,8 @@ pub enum SkipReason {
     Inactive,
     /// Its budget of the day is used up.
     Budget,
+    /// Too many events led to it, one after the other: triggers wake each other.
+    Chain,
 }
 
 /// The treatment of occasions that came due.

@@ -9,7 +9,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The recipient of a trigger's messages. In JSON an object with one key, such as `{"agent":
-/// "assistant"}`. An unknown recipient is an error when it is fired, and never taken for another.
+/// "assistant"}`. One that is not there is refused when the trigger is made over the API, and again
+/// when it is fired; it is never taken for another.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Given", into = "Given")]
 pub enum TriggerTarget {

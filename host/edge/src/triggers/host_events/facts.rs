@@ -1,15 +1,16 @@
 //! The event of the host that a stored event is for triggers: its kind, what it says, and the
 //! facts by which it is decided who hears it.
 
+use super::origin::{self, Origin};
 use crate::core::Core;
 use broker::Error;
 use domain::budget::{Amount, Available};
 use domain::definition::DefinitionId;
 use domain::event::{
     DeliveryOutcome, DeliverySettled, Event, InputDead, PauseReason, Recorded, RunStarted,
-    SlotCompleted, Source, TriggerPaused, TriggerTrouble, TriggerTroubled,
+    SlotCompleted, TriggerPaused, TriggerTrouble, TriggerTroubled,
 };
-use domain::id::{AgentId, InputId, RunId, SessionId, Stream};
+use domain::id::{AgentId, RunId, SessionId, Stream};
 use domain::trigger::{
     ALERT_FAILURES, EVENT_DATA_BYTES_MAX, Heard, HostEvent, HostEventKind, TriggerName,
 };
@@ -18,7 +19,7 @@ use serde_json::{Value, json};
 /// The share of a budget that is told of, in hundredths.
 const BUDGET_SHARE: u64 = 80;
 /// The beginning of who began a session that a trigger's firing has for itself.
-const TRIGGER: &str = "trigger:";
+pub(super) const TRIGGER: &str = "trigger:";
 
 /// An event of the host, with the facts by which it is decided who hears it.
 #[derive(Debug)]
@@ -47,7 +48,7 @@ struct Told {
     id: Option<String>,
     data: Value,
     agent: Option<DefinitionId>,
-    trigger: Option<TriggerName>,
+    origin: Option<Origin>,
 }
 
 /// Returns what a stored event is as an event of the host; none if it is none of the wanted kinds.
@@ -66,7 +67,9 @@ pub(super) async fn happened(
         return Ok(None);
     };
     let told = match event {
-        Event::SlotCompleted(completed) => Some(session_completed(core, completed).await?),
+        Event::SlotCompleted(completed) => {
+            Some(session_completed(core, completed, recorded.subject.run).await?)
+        }
         Event::InputDead(dead) => Some(input_dead(core, dead).await?),
         Event::DeliverySettled(settled) => delivery_dead(core, settled).await?,
         Event::TriggerTroubled(troubled) => Some(troubled_trigger(troubled)),
@@ -82,9 +85,10 @@ pub(super) async fn happened(
                 id: told.id.unwrap_or_else(|| recorded.id.to_string()),
                 time: recorded.time,
                 data: bounded(told.data),
+                chain: told.origin.as_ref().map_or(0, |origin| origin.chain),
             },
             agent: told.agent,
-            trigger: told.trigger,
+            trigger: told.origin.map(|origin| origin.trigger),
         }
     }))
 }
@@ -118,13 +122,22 @@ fn kind_of(event: &Event) -> Option<HostEventKind> {
     }
 }
 
-async fn session_completed(core: &Core, completed: &SlotCompleted) -> Result<Told, Error> {
+/// Tells of a session that was completed, by a turn of it or from outside.
+async fn session_completed(
+    core: &Core,
+    completed: &SlotCompleted,
+    run: Option<RunId>,
+) -> Result<Told, Error> {
     let session = completed.session_id;
     let row = core.store().session(session).await?;
-    let trigger = row.as_ref().and_then(|row| {
-        let name = row.started_by.strip_prefix(TRIGGER)?;
-        name.parse().ok()
-    });
+    let of_run = match run {
+        Some(run) => origin::of_run(core, run).await?,
+        None => None,
+    };
+    let origin = match of_run {
+        Some(origin) => Some(origin),
+        None => origin::of_session(core, session).await?,
+    };
     Ok(Told {
         kind: HostEventKind::SessionCompleted,
         id: None,
@@ -136,7 +149,7 @@ async fn session_completed(core: &Core, completed: &SlotCompleted) -> Result<Tol
             "summary": completed.summary,
         }),
         agent: definition_of(core, completed.agent).await?,
-        trigger,
+        origin,
     })
 }
 
@@ -155,7 +168,7 @@ async fn input_dead(core: &Core, dead: &InputDead) -> Result<Told, Error> {
             Some(agent) => definition_of(core, agent).await?,
             None => None,
         },
-        trigger: trigger_of(core, dead.input).await?,
+        origin: origin::of_input(core, dead.input).await?,
     })
 }
 
@@ -164,6 +177,10 @@ async fn delivery_dead(core: &Core, settled: &DeliverySettled) -> Result<Option<
         return Ok(None);
     };
     let delivery = core.store().delivery(settled.delivery).await?;
+    let origin = match &delivery {
+        Some(delivery) => origin::of_delivery(core, &delivery.cause).await?,
+        None => None,
+    };
     Ok(Some(Told {
         kind: HostEventKind::DeliveryDead,
         id: None,
@@ -174,7 +191,7 @@ async fn delivery_dead(core: &Core, settled: &DeliverySettled) -> Result<Option<
             "reason": reason,
         }),
         agent: None,
-        trigger: None,
+        origin,
     }))
 }
 
@@ -184,7 +201,7 @@ fn troubled_trigger(troubled: &TriggerTroubled) -> Told {
         id: None,
         data: json!({ "trigger": troubled.name, "trouble": troubled.trouble }),
         agent: None,
-        trigger: Some(troubled.name.clone()),
+        origin: Some(itself(&troubled.name)),
     }
 }
 
@@ -194,7 +211,16 @@ fn paused_trigger(paused: &TriggerPaused) -> Told {
         id: None,
         data: json!({ "trigger": paused.name, "paused": paused.reason }),
         agent: None,
-        trigger: Some(paused.name.clone()),
+        origin: Some(itself(&paused.name)),
+    }
+}
+
+/// Returns the trigger that is in trouble as the origin. No chain is counted for it: its breaker
+/// has it rest, so that it is told of seldom.
+fn itself(trigger: &TriggerName) -> Origin {
+    Origin {
+        trigger: trigger.clone(),
+        chain: 0,
     }
 }
 
@@ -213,16 +239,12 @@ async fn budget(core: &Core, run: RunId) -> Result<Option<Told>, Error> {
     if !is_spent(&limit, &left) {
         return Ok(None);
     }
-    let trigger = match started.claimed.first() {
-        Some(input) => trigger_of(core, *input).await?,
-        None => None,
-    };
     Ok(Some(Told {
         kind: HostEventKind::Budget80,
         id: Some(format!("budget:{}", accounts.address())),
         data: budget_data(&started, &limit, &left),
         agent: Some(started.definition.clone()),
-        trigger,
+        origin: origin::of_run(core, run).await?,
     }))
 }
 
@@ -264,20 +286,6 @@ async fn agent_of(core: &Core, session: SessionId) -> Result<Option<AgentId>, Er
 async fn definition_of(core: &Core, agent: AgentId) -> Result<Option<DefinitionId>, Error> {
     let row = core.store().agent(agent).await?;
     Ok(row.map(|row| row.agent.definition))
-}
-
-/// Returns the trigger from whose firing an input comes.
-async fn trigger_of(core: &Core, input: InputId) -> Result<Option<TriggerName>, Error> {
-    let found = core.store().input(input).await?;
-    Ok(found.and_then(|(accepted, _)| match accepted.source {
-        Source::Trigger { trigger, .. } => Some(trigger),
-        Source::Api
-        | Source::Connector { .. }
-        | Source::Opening
-        | Source::Dispatch { .. }
-        | Source::LateReply { .. }
-        | Source::Reminder { .. } => None,
-    }))
 }
 
 /// Returns what an event says, without its longest part if that is too long.

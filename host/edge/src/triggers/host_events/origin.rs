@@ -1,0 +1,146 @@
+//! The firing of a trigger of which an event of the host comes, if it comes of one.
+
+use super::facts::TRIGGER;
+use crate::core::Core;
+use broker::Error;
+use domain::event::{DeliveryCause, Event, InputAccepted, Source};
+use domain::id::{InputId, OccasionId, RunId, SessionId, Stream};
+use domain::trigger::{Occasion, TriggerName};
+
+/// Events of a run that are read at a time: one of them may be megabytes.
+const PAGE: usize = 32;
+
+/// The firing of which something comes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Origin {
+    /// The trigger.
+    pub(super) trigger: TriggerName,
+    /// Events of the host that led to it, one after the other. None where its trigger was not
+    /// fired by one.
+    pub(super) chain: u32,
+}
+
+/// Returns the firing from which an input comes, also by way of agents that hand work over.
+pub(super) async fn of_input(core: &Core, input: InputId) -> Result<Option<Origin>, Error> {
+    let Some((accepted, _)) = core.store().input(input).await? else {
+        return Ok(None);
+    };
+    match root_of(&accepted.source) {
+        Some(root) => of_claimed(core, root).await,
+        None => of_message(core, &accepted).await,
+    }
+}
+
+/// Returns the firing from which a run comes, also by way of agents that hand work over: of several
+/// the one to which most events led.
+pub(super) async fn of_run(core: &Core, run: RunId) -> Result<Option<Origin>, Error> {
+    let first = core.store().first_of(Stream::Run(run)).await?;
+    let Some(Event::RunStarted(started)) = first.and_then(|first| first.event) else {
+        return Ok(None);
+    };
+    let root = started.accounts().first();
+    of_claimed(core, root.map_or(run, |root| RunId(root.0))).await
+}
+
+/// Returns the firing that began a session.
+pub(super) async fn of_session(core: &Core, session: SessionId) -> Result<Option<Origin>, Error> {
+    let row = core.store().session(session).await?;
+    let trigger = row.and_then(|row| row.started_by.strip_prefix(TRIGGER)?.parse().ok());
+    let Some(trigger) = trigger else {
+        return Ok(None);
+    };
+    let chain = match core.store().occasion_of_session(session).await? {
+        Some(occasion) => chain_of(core, occasion).await?,
+        None => 0,
+    };
+    Ok(Some(Origin { trigger, chain }))
+}
+
+/// Returns the firing of which a message to people outside comes.
+pub(super) async fn of_delivery(
+    core: &Core,
+    cause: &DeliveryCause,
+) -> Result<Option<Origin>, Error> {
+    match cause {
+        DeliveryCause::Turn { run, .. } | DeliveryCause::Question { run, .. } => {
+            of_run(core, *run).await
+        }
+        DeliveryCause::Input { input, .. } => of_input(core, *input).await,
+        DeliveryCause::Host { .. } | DeliveryCause::Test { .. } => Ok(None),
+    }
+}
+
+/// Returns the run that a message began and of which work comes that has an input of this kind.
+fn root_of(source: &Source) -> Option<RunId> {
+    source.accounts()?.first().map(|account| RunId(account.0))
+}
+
+/// Returns the firing of the messages that a run began with or took in later: of several the one to
+/// which most events led.
+async fn of_claimed(core: &Core, run: RunId) -> Result<Option<Origin>, Error> {
+    let mut deepest: Option<Origin> = None;
+    let mut version = 0;
+    loop {
+        let page = core.store().stream(Stream::Run(run), version, PAGE).await?;
+        let Some(last) = page.last() else {
+            return Ok(deepest);
+        };
+        version = last.version;
+        for recorded in page {
+            let claimed = match recorded.event {
+                Some(Event::RunStarted(started)) => started.claimed,
+                Some(Event::RunStepped(stepped)) => stepped.claimed,
+                _ => Vec::new(),
+            };
+            for input in claimed {
+                deepest = deeper(deepest, of_claimed_input(core, input).await?);
+            }
+        }
+    }
+}
+
+async fn of_claimed_input(core: &Core, input: InputId) -> Result<Option<Origin>, Error> {
+    match core.store().input(input).await? {
+        Some((accepted, _)) => of_message(core, &accepted).await,
+        None => Ok(None),
+    }
+}
+
+fn deeper(one: Option<Origin>, other: Option<Origin>) -> Option<Origin> {
+    [one, other].into_iter().flatten().reduce(|deepest, it| {
+        if it.chain > deepest.chain {
+            it
+        } else {
+            deepest
+        }
+    })
+}
+
+async fn of_message(core: &Core, accepted: &InputAccepted) -> Result<Option<Origin>, Error> {
+    match &accepted.source {
+        Source::Trigger {
+            trigger, occasion, ..
+        } => Ok(Some(Origin {
+            trigger: trigger.clone(),
+            chain: chain_of(core, *occasion).await?,
+        })),
+        Source::Opening => of_session(core, accepted.session).await,
+        Source::Api
+        | Source::Connector { .. }
+        | Source::Dispatch { .. }
+        | Source::LateReply { .. }
+        | Source::Reminder { .. } => Ok(None),
+    }
+}
+
+/// Returns the number of events that led to what comes of an occasion, one after the other.
+async fn chain_of(core: &Core, occasion: OccasionId) -> Result<u32, Error> {
+    let row = core.store().occasion(occasion).await?;
+    Ok(row.map_or(0, |row| match *row.what {
+        Occasion::Event(event) => event.chain.saturating_add(1),
+        Occasion::Due { .. }
+        | Occasion::Heartbeat { .. }
+        | Occasion::Webhook(_)
+        | Occasion::Files(_) => 0,
+    }))
+}

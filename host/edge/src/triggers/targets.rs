@@ -1,0 +1,116 @@
+//! Checks that the targets of a trigger are there now, by the routing that its messages take.
+//!
+//! One that goes away later is refused when the trigger is fired.
+
+use super::posting::address;
+use crate::core::Core;
+use crate::refusals::invalid_field;
+use broker::Error;
+use domain::refusal::Refusal;
+use domain::trigger::{TriggerSpec, TriggerTarget};
+use domain::user::UserId;
+
+/// Codes of refusals that name what there is instead.
+const TELLING: [&str; 2] = ["DEFINITION_NOT_FOUND", "PERSONA_NOT_FOUND"];
+
+/// The code of the refusal of a topic without a thread. There may be one when the trigger is fired.
+const NO_THREAD: &str = "NO_THREAD_FOUND";
+
+/// Checks the targets of a trigger. A definition is there also if its user has no agent of it yet.
+///
+/// # Errors
+/// The first that its user could not write to now, with its field and the fix.
+pub(super) async fn check(core: &Core, spec: &TriggerSpec) -> Result<(), Error> {
+    let Some(user) = &spec.user else {
+        return Ok(());
+    };
+    check_one(core, user, "target", &spec.target).await?;
+    for (name, target) in &spec.targets {
+        check_one(core, user, &format!("targets.{name}"), target).await?;
+    }
+    Ok(())
+}
+
+async fn check_one(
+    core: &Core,
+    user: &UserId,
+    field: &str,
+    target: &TriggerTarget,
+) -> Result<(), Error> {
+    match core.broker.where_to(user, &address(target), "").await {
+        Ok(_) => Ok(()),
+        Err(Error::Refused(refusal)) if refusal.code == NO_THREAD => Ok(()),
+        Err(Error::Refused(refusal)) => {
+            let key = key_at_fault(target, &refusal);
+            let message = message(&refusal, key, user);
+            Err(invalid_field(&format!("{field}.{key}"), message).into())
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Returns the key of a target that is at fault.
+fn key_at_fault(target: &TriggerTarget, refusal: &Refusal) -> &'static str {
+    match (target, refusal.field.as_deref()) {
+        (TriggerTarget::Smart { .. }, Some("/to/smart/agent")) => "smart.agent",
+        (TriggerTarget::Smart { .. }, Some("/to/persona")) => "smart.persona",
+        _ => target.key(),
+    }
+}
+
+/// Returns the reason why a user cannot write to what a key names, with the fix.
+fn message(refusal: &Refusal, key: &str, user: &UserId) -> String {
+    let reason = &refusal.message;
+    if TELLING.contains(&refusal.code) {
+        return reason.clone();
+    }
+    let fix = match key {
+        "turn" => format!("name a turn of a session of `{user}`"),
+        "session" => format!("name a session of `{user}` that is open"),
+        "agent" => format!(
+            "name a definition, or the id or the path of an agent that `{user}` may write to"
+        ),
+        "path" | "smart.agent" => {
+            format!("name the id or the path of an agent that `{user}` may write to")
+        }
+        "persona" | "smart.persona" => format!("name a persona that `{user}` may write to"),
+        _ => "name another".to_owned(),
+    };
+    format!("{reason}; {fix}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::refusals::trigger_busy;
+    use serde_json::json;
+
+    #[test]
+    fn the_key_at_fault_is_named_also_within_a_target_by_topic() {
+        let busy = || trigger_busy(&"a".parse().unwrap());
+        let smart = json!({ "smart": { "agent": "assistant", "persona": "home" } });
+        for (target, field, key) in [
+            (json!({ "agent": "assistant" }), "/to/agent", "agent"),
+            (json!({ "persona": "home" }), "/to/persona", "persona"),
+            (smart.clone(), "/to/smart/agent", "smart.agent"),
+            (smart.clone(), "/to/persona", "smart.persona"),
+            (smart, "/to/smart", "smart"),
+        ] {
+            let target: TriggerTarget = serde_json::from_value(target).unwrap();
+            assert_eq!(key_at_fault(&target, &busy().at(field)), key);
+        }
+    }
+
+    #[test]
+    fn a_refusal_that_names_no_other_target_is_told_with_the_fix() {
+        let user: UserId = "ada".parse().unwrap();
+        let busy = trigger_busy(&"a".parse().unwrap());
+        let told = message(&busy, "agent", &user);
+        assert!(told.ends_with("an agent that `ada` may write to"), "{told}");
+        let telling = Refusal {
+            code: "DEFINITION_NOT_FOUND",
+            ..busy
+        };
+        assert_eq!(message(&telling, "agent", &user), telling.message);
+    }
+}
