@@ -20,6 +20,7 @@ mod runs;
 mod searchable_rows;
 mod sessions;
 mod snippets;
+mod strangers;
 mod streams;
 mod triggers;
 mod usage;

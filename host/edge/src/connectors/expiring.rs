@@ -1,21 +1,33 @@
 //! Pairing codes that nobody entered in time: each is settled, so that the events say what became
-//! of it, and who got it stands in no list any more.
+//! of it, and who got it stands in no list any more. Some days later it is erased, with all else
+//! that is stored of people whom nobody knows.
 
 use super::Shared;
+use super::intake::once_since;
 use crate::journal::Context;
 use broker::Error;
+use domain::time::Timestamp;
 use std::sync::Arc;
-use store::PairingRow;
+use store::{PairingRow, Rewritten};
 
 /// Milliseconds between two looks for codes that have expired.
 const LOOK_MS: u64 = 30_000;
+/// Milliseconds between two looks for what is to be erased.
+const ERASURE_MS: u64 = 3_600_000;
 /// Codes that are settled after one look. Further ones are settled after the next.
 const PAGE: usize = 1_000;
 
-/// Settles codes that have expired, until the edge stops.
+/// Settles codes that have expired, and erases what is old, until the edge stops.
 pub(super) async fn run(shared: Arc<Shared>) {
+    let mut next_erasure = shared.core.now();
+    let mut is_rewritten = true;
     loop {
         shared.settle_expired().await;
+        let now = shared.core.now();
+        if now >= next_erasure {
+            is_rewritten = shared.erase_strangers(now, is_rewritten).await;
+            next_erasure = now.plus_ms(ERASURE_MS);
+        }
         if !shared.core.sleep_ms(LOOK_MS).await {
             return;
         }
@@ -30,6 +42,33 @@ impl Shared {
                 error = &error as &dyn std::error::Error,
                 "pairing codes that have expired cannot be settled now"
             );
+        }
+    }
+
+    /// Erases what is stored of people whom nobody knows, once it is so old that a message of then
+    /// would be taken as a new one. Returns whether nothing of it is in the store's log any more;
+    /// `is_rewritten` says so of what was erased before.
+    async fn erase_strangers(&self, now: Timestamp, is_rewritten: bool) -> bool {
+        let store = self.core.store();
+        let erased = store.erase_strangers(once_since(now)).await;
+        if is_rewritten && matches!(erased, Ok(0)) {
+            return true;
+        }
+        // Where it ended with an error, something may have been erased before that.
+        let rewritten = store.rewrite_erased().await;
+        match erased.and(rewritten) {
+            Ok(Rewritten::Yes) => true,
+            Ok(Rewritten::NotYet { reason }) => {
+                tracing::warn!(reason, "what was erased may be in the store's files still");
+                false
+            }
+            Err(error) => {
+                tracing::warn!(
+                    error = &error as &dyn std::error::Error,
+                    "what is stored of people whom nobody knows cannot be erased now"
+                );
+                false
+            }
         }
     }
 

@@ -64,6 +64,8 @@ pub(super) fn settled(
         | ArrivalOutcome::Paired
         | ArrivalOutcome::Refused { .. } => (recorded.subject.session, None),
     };
+    // What arrived may be erased since.
+    there(sql, &it.connector)?;
     let outcome = to_json(&it.outcome)?;
     let mut chats: BTreeSet<String> = BTreeSet::new();
     for arrival in &it.arrivals {

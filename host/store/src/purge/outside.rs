@@ -40,7 +40,7 @@ pub(super) struct Arrivals {
 
 /// A message that was sent, or is to be.
 #[derive(Debug)]
-struct Delivery {
+pub(super) struct Delivery {
     id: DeliveryId,
     connector: String,
     chat: String,
@@ -191,34 +191,11 @@ impl Outside {
             "SELECT id, connector, chat, position, last FROM deliveries WHERE session = ?1 LIMIT \
              ?2",
             params![self.session, limit(FOUND_MAX)],
-            |row| {
-                let delivery = Delivery {
-                    id: DeliveryId(row.digest(0)?),
-                    connector: row.get(1)?,
-                    chat: row.get(2)?,
-                    last: row.uint(4)?,
-                };
-                Ok((delivery, Range::read(row, 3)?))
-            },
+            Delivery::read,
         )?;
         self.is_all &= found.len() < FOUND_MAX;
         for (delivery, range) in found {
-            let stream = Stream::Connector(ConnectorId::of_name(&delivery.connector)).to_string();
-            let events = sql.rows(
-                "SELECT position, length(payload) FROM events WHERE stream = ?1 AND version \
-                 BETWEEN (SELECT version FROM events WHERE position = ?2) AND (SELECT version FROM \
-                 events WHERE position = ?3) AND payload IS NOT NULL AND kind IN \
-                 ('connector.delivery.queued.v1', 'connector.delivery.started.v1', \
-                 'connector.delivery.settled.v1', 'connector.delivery.requeued.v1') AND \
-                 json_extract(CAST(payload AS TEXT), '$.delivery') = ?4",
-                params![
-                    stream,
-                    int(range.from),
-                    int(range.to),
-                    delivery.id.to_string()
-                ],
-                position_and_bytes,
-            )?;
+            let events = events_of(sql, &delivery, &range)?;
             match taken(room, events) {
                 Some(events) => self.deliveries.push(Gone {
                     what: delivery,
@@ -264,6 +241,63 @@ impl Range {
             to: row.uint(column + 1)?,
         })
     }
+}
+
+impl Delivery {
+    /// Reads one from the columns `id, connector, chat, position, last`.
+    fn read(row: &Row<'_>) -> rusqlite::Result<(Self, Range)> {
+        let delivery = Self {
+            id: DeliveryId(row.digest(0)?),
+            connector: row.get(1)?,
+            chat: row.get(2)?,
+            last: row.uint(4)?,
+        };
+        Ok((delivery, Range::read(row, 3)?))
+    }
+}
+
+/// Returns the positions of a delivery's events, and how long each is.
+fn events_of(
+    sql: &Sql<'_>,
+    delivery: &Delivery,
+    range: &Range,
+) -> rusqlite::Result<Vec<(u64, u64)>> {
+    let stream = Stream::Connector(ConnectorId::of_name(&delivery.connector)).to_string();
+    sql.rows(
+        "SELECT position, length(payload) FROM events WHERE stream = ?1 AND version BETWEEN \
+         (SELECT version FROM events WHERE position = ?2) AND (SELECT version FROM events WHERE \
+         position = ?3) AND payload IS NOT NULL AND kind IN ('connector.delivery.queued.v1', \
+         'connector.delivery.started.v1', 'connector.delivery.settled.v1', \
+         'connector.delivery.requeued.v1') AND json_extract(CAST(payload AS TEXT), \
+         '$.delivery') = ?4",
+        params![
+            stream,
+            int(range.from),
+            int(range.to),
+            delivery.id.to_string()
+        ],
+        position_and_bytes,
+    )
+}
+
+/// Takes room for a delivery that goes, and returns it with its events; none if it is not there, or
+/// is being sent.
+pub(super) fn delivery_of(
+    sql: &Sql<'_>,
+    id: DeliveryId,
+    room: &mut Room,
+) -> rusqlite::Result<Option<Gone<Delivery>>> {
+    let found = sql.row(
+        "SELECT id, connector, chat, position, last FROM deliveries WHERE id = ?1 AND state <> \
+         'started'",
+        [id.0.0],
+        Delivery::read,
+    )?;
+    let Some((what, range)) = found else {
+        return Ok(None);
+    };
+    let events = taken(room, events_of(sql, &what, &range)?);
+    Ok(events.map(|events| Gone { what, events }))
 }
 
 fn position_and_bytes(row: &Row<'_>) -> rusqlite::Result<(u64, u64)> {
@@ -321,7 +355,7 @@ fn erase_arrivals(
 }
 
 /// Erases a delivery. If it was not sent yet, it is not sent, and its chat goes on with the next.
-fn erase_delivery(
+pub(super) fn erase_delivery(
     sql: &Sql<'_>,
     gone: &Gone<Delivery>,
     tally: &mut Tally,

@@ -68,7 +68,10 @@ impl FromStr for DeliveryState {
         Self::ALL
             .into_iter()
             .find(|state| state.as_str() == text)
-            .ok_or_else(|| format!("`{text}` is no state of a delivery"))
+            .ok_or_else(|| {
+                let known = Self::ALL.map(Self::as_str).join(", ");
+                format!("`{text}` is no state of a delivery; there are {known}")
+            })
     }
 }
 
@@ -152,6 +155,24 @@ impl Store {
         self.point_read(move |sql| {
             let found = sql.row(select!("WHERE d.id = ?1"), [id.0.0], read)?;
             Ok(found.flatten())
+        })
+        .await
+    }
+
+    /// Returns the service's id of the message that the next attempt at a delivery edits, as its
+    /// latest event says; none if the next one is a message of its own.
+    pub async fn edited_by(&self, id: DeliveryId) -> Result<Option<String>, ReadError> {
+        self.point_read(move |sql| {
+            let text = "SELECT e.kind, e.payload FROM deliveries d CROSS JOIN events e ON \
+                        e.position = d.last WHERE d.id = ?1";
+            let latest = sql.row(text, [id.0.0], |row| decode_at(row, 0))?;
+            Ok(match latest.flatten() {
+                Some(Event::DeliveryStarted(started)) => started.edits,
+                Some(Event::DeliverySettled(settled)) => settled.edits,
+                Some(Event::DeliveryRequeued(requeued)) => requeued.edits,
+                // It was queued, or was erased.
+                Some(_) | None => None,
+            })
         })
         .await
     }

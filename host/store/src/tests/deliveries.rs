@@ -10,7 +10,10 @@ use crate::{
     CommitError, ConnectorGuard, DeliveryCounts, DeliveryFilter, DeliveryRow, DeliveryState,
 };
 use domain::digest::Digest;
-use domain::event::{DeliveryCause, DeliveryOutcome, DeliveryQueued, DeliveryRequeued, Event};
+use domain::event::{
+    DeliveryCause, DeliveryOutcome, DeliveryQueued, DeliveryRequeued, DeliverySettled,
+    DeliveryStarted, Event,
+};
 use domain::id::{ConnectorId, DeliveryId, OperationId, Stream, TurnId};
 use std::collections::BTreeSet;
 
@@ -45,6 +48,7 @@ fn requeued(n: u32) -> Event {
         connector: telegram(),
         delivery: delivery(n),
         by: ada(),
+        edits: None,
         time: at(20),
     })
 }
@@ -78,6 +82,63 @@ async fn three(sample: &Sample) {
         queued(3, "b", 2, "three"),
     ];
     sample.append(of_telegram(), all).await;
+}
+
+#[tokio::test]
+async fn the_message_that_is_edited_is_known_until_another_attempt_edits_none() {
+    let sample = Sample::new();
+    three(&sample).await;
+    let message = Some("m7".to_owned());
+    let started = |edits: Option<String>| {
+        Event::DeliveryStarted(DeliveryStarted {
+            connector: telegram(),
+            delivery: delivery(1),
+            attempt: 1,
+            piece: 0,
+            edits,
+            time: at(11),
+        })
+    };
+    let settled = |outcome: DeliveryOutcome| {
+        Event::DeliverySettled(DeliverySettled {
+            connector: telegram(),
+            delivery: delivery(1),
+            outcome,
+            edits: message.clone(),
+            time: at(12),
+        })
+    };
+    let again = DeliveryOutcome::Failed {
+        reason: "no answer".to_owned(),
+        retry_at: at(20),
+    };
+    let dead = DeliveryOutcome::Dead {
+        reason: "no answer".to_owned(),
+    };
+    let requeued = Event::DeliveryRequeued(DeliveryRequeued {
+        connector: telegram(),
+        delivery: delivery(1),
+        by: ada(),
+        edits: message.clone(),
+        time: at(20),
+    });
+    assert_eq!(sample.store.edited_by(delivery(1)).await.unwrap(), None);
+    let edits = [
+        started(message.clone()),
+        settled(again),
+        started(message.clone()),
+        settled(dead),
+        requeued,
+    ];
+    for event in edits {
+        sample.append(of_telegram(), vec![event]).await;
+        let edited = sample.store.edited_by(delivery(1)).await.unwrap();
+        assert_eq!(edited, message);
+    }
+    sample.append(of_telegram(), vec![started(None)]).await;
+    assert_eq!(sample.store.edited_by(delivery(1)).await.unwrap(), None);
+    assert_eq!(sample.store.edited_by(delivery(9)).await.unwrap(), None);
+    is_rebuilt(&sample).await;
 }
 
 #[tokio::test]

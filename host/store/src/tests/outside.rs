@@ -268,6 +268,7 @@ pub(super) fn sending(n: u32, attempt: u32, piece: u32) -> Event {
         delivery: delivery(n),
         attempt,
         piece,
+        edits: None,
         time: at(11),
     })
 }
@@ -277,6 +278,7 @@ pub(super) fn sent(n: u32, outcome: DeliveryOutcome) -> Event {
         connector: telegram(),
         delivery: delivery(n),
         outcome,
+        edits: None,
         time: at(12),
     })
 }

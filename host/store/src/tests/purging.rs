@@ -7,6 +7,7 @@ mod long;
 mod outside;
 mod pieces;
 mod runs;
+mod strangers;
 mod streams;
 
 use super::buckets::{place, written};

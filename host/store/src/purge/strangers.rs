@@ -1,0 +1,356 @@
+//! Purge of what the streams of connectors have of people whom nobody knows: that they wrote, the
+//! pairing codes that they got, and what the host told them. Messages that were refused before they
+//! reached a session are among it.
+//!
+//! No session took anything of it, so the purge of a session does not find it. It goes some time
+//! after it was stored, and nobody has to ask for that. A sender who was paired stays: the event
+//! that says so is the user's.
+
+use super::outside::{Delivery, Gone, delivery_of, erase_delivery};
+use super::rewrite;
+use super::room::{Room, page_of};
+use super::{EVENTS_PER_COMMIT_MAX, EVENTS_READ, Store, Tally, erase_event, transact};
+use crate::commit::CommitError;
+use crate::event_row::decode_at;
+use crate::meta;
+use crate::sql::{Columns, Sql, int, limit};
+use domain::event::{
+    ArrivalOutcome, ConnectorReceived, DeliveryCause, DeliveryQueued, Event, PairingOffered,
+};
+use domain::id::{ConnectorId, DeliveryId};
+use domain::time::Timestamp;
+use rusqlite::{Row, params};
+
+/// Prefix of the names of notes, in the store's metadata, of the version up to which a connector's
+/// stream has nothing left to erase. The name of the connector's stream follows. What is not
+/// settled lies behind it: it may be to be erased one day.
+const PLACE: &str = "strangers/";
+
+/// A look at a part of a connector's stream.
+#[derive(Debug, Clone)]
+struct Look {
+    stream: String,
+    /// The version after which it begins.
+    after: u64,
+    /// The time from which on events stay.
+    before: Timestamp,
+}
+
+/// An event that was looked at.
+struct Seen {
+    version: u64,
+    position: u64,
+    time: Timestamp,
+    event: Option<Event>,
+}
+
+/// The records that one transaction erases.
+#[derive(Debug)]
+struct Strangers {
+    /// Positions of events that nothing else rests on.
+    events: Vec<u64>,
+    /// Positions of events with arrivals.
+    arrivals: Vec<u64>,
+    deliveries: Vec<Gone<Delivery>>,
+    room: Room,
+    /// The version up to which nothing else is to be erased.
+    seen: u64,
+    /// True if nothing behind it is to be erased yet.
+    is_all: bool,
+}
+
+/// The outcome of one transaction.
+#[derive(Debug, Clone, Copy)]
+struct Done {
+    /// Events that lost their content.
+    events: u64,
+    /// False if something changed after it was found: it stays until the next look.
+    is_whole: bool,
+}
+
+/// The part of what arrived with an event that is of people whom nobody knows.
+enum Arrived {
+    /// All of it.
+    OfStrangers,
+    /// Some of it is not settled.
+    Open,
+    /// Not all of it; or the next poll of the connector goes on from it.
+    Else,
+}
+
+/// An arrival's outcome, as far as it counts here.
+struct Settled {
+    outcome: Option<ArrivalOutcome>,
+    has_session: bool,
+}
+
+impl Store {
+    /// Erases what connectors stored before a time of people whom nobody knows, and returns the
+    /// number of events that lost their content. Nothing is erased while something else is purged,
+    /// or everything is folded again: the next call goes on.
+    ///
+    /// # Errors
+    /// The store cannot be read or written at this moment.
+    pub async fn erase_strangers(&self, before: Timestamp) -> Result<u64, CommitError> {
+        let mut erased = 0;
+        let mut connector = String::new();
+        while let Some(look) = self.next_look(connector, before).await? {
+            connector = look.stream.clone();
+            let Some(events) = self.erase_from(look).await? else {
+                break;
+            };
+            erased += events;
+        }
+        Ok(erased)
+    }
+
+    /// Erases what a look finds, and what those behind it find. Returns the number of events that
+    /// lost their content; none if something else is purged.
+    async fn erase_from(&self, mut look: Look) -> Result<Option<u64>, CommitError> {
+        let noted = look.after;
+        let mut erased = 0;
+        let mut purging = None;
+        loop {
+            let found = self.look(look.clone()).await?;
+            // While something else is purged, what was found may not be what is there.
+            if !found.is_nothing() && purging.is_none() {
+                let Some(begun) = self.begin_purging() else {
+                    return Ok(None);
+                };
+                purging = Some(begun);
+                continue;
+            }
+            look.after = found.seen;
+            let is_all = found.is_all;
+            let mut is_whole = true;
+            if !found.is_nothing() || (is_all && found.seen > noted) {
+                let stream = look.stream.clone();
+                let done = self
+                    .in_writer(move |sql| transact(sql, |sql| found.erase(sql, &stream)))
+                    .await?;
+                erased += done.events;
+                is_whole = done.is_whole;
+            }
+            if is_all || !is_whole {
+                return Ok(Some(erased));
+            }
+        }
+    }
+
+    /// Returns where to look at the stream of the next connector after this stream.
+    async fn next_look(
+        &self,
+        stream: String,
+        before: Timestamp,
+    ) -> Result<Option<Look>, CommitError> {
+        let next = self.read(move |sql| {
+            let found = sql.row(
+                "SELECT 'connector/' || id FROM connectors WHERE id > substr(?1, 11) ORDER BY id \
+                 LIMIT 1",
+                [stream],
+                |row| row.get::<_, String>(0),
+            )?;
+            let Some(stream) = found else {
+                return Ok(None);
+            };
+            let after = sql.number(
+                "SELECT CAST(value AS INTEGER) FROM meta WHERE name = ?1",
+                [place(&stream)],
+            )?;
+            Ok(Some(Look {
+                stream,
+                after,
+                before,
+            }))
+        });
+        Ok(next.await?)
+    }
+
+    async fn look(&self, look: Look) -> Result<Strangers, CommitError> {
+        Ok(self.read(move |sql| Strangers::find(sql, &look)).await?)
+    }
+}
+
+fn place(stream: &str) -> String {
+    format!("{PLACE}{stream}")
+}
+
+impl Strangers {
+    fn find(sql: &Sql<'_>, look: &Look) -> rusqlite::Result<Self> {
+        let (page, is_last) = page_of(
+            sql,
+            "SELECT version, coalesce(length(payload), 0), position, time, kind, payload FROM \
+             events WHERE stream = ?1 AND version > ?2 ORDER BY version LIMIT ?3",
+            params![look.stream, int(look.after), limit(EVENTS_READ)],
+            EVENTS_READ,
+            |row| {
+                let seen = Seen {
+                    version: row.uint(0)?,
+                    position: row.uint(2)?,
+                    time: Timestamp(row.uint(3)?),
+                    event: decode_at(row, 4)?,
+                };
+                Ok((seen, row.uint(1)?))
+            },
+        )?;
+        let mut found = Self {
+            events: Vec::new(),
+            arrivals: Vec::new(),
+            deliveries: Vec::new(),
+            room: Room::of_commit(EVENTS_PER_COMMIT_MAX),
+            seen: look.after,
+            is_all: is_last,
+        };
+        for seen in page {
+            if found.room.is_full() {
+                found.is_all = false;
+                break;
+            }
+            if seen.time >= look.before || !found.take(sql, &seen)? {
+                found.is_all = true;
+                break;
+            }
+            found.seen = seen.version;
+        }
+        Ok(found)
+    }
+
+    /// Takes an event if it is about people whom nobody knows and nothing else. Returns whether the
+    /// look goes on: it ends before what is not settled.
+    fn take(&mut self, sql: &Sql<'_>, seen: &Seen) -> rusqlite::Result<bool> {
+        match &seen.event {
+            Some(Event::PairingOffered(it)) if is_open(sql, it)? => return Ok(false),
+            Some(Event::PairingOffered(_)) => self.take_event(seen.position),
+            Some(Event::PairingSettled(it)) if it.user.is_none() => self.take_event(seen.position),
+            Some(Event::ConnectorReceived(it)) => match arrived(sql, it, seen.position)? {
+                Arrived::Open => return Ok(false),
+                Arrived::OfStrangers => {
+                    self.room.take(0);
+                    self.arrivals.push(seen.position);
+                }
+                Arrived::Else => {}
+            },
+            Some(Event::DeliveryQueued(it)) if is_to_stranger(sql, it)? => {
+                if is_under_way(sql, it.delivery)? {
+                    return Ok(false);
+                }
+                let delivery = delivery_of(sql, it.delivery, &mut self.room)?;
+                self.deliveries.extend(delivery);
+            }
+            // Its content is not theirs, or is erased already.
+            Some(_) | None => {}
+        }
+        Ok(true)
+    }
+
+    fn take_event(&mut self, position: u64) {
+        self.room.take(0);
+        self.events.push(position);
+    }
+
+    fn is_nothing(&self) -> bool {
+        self.events.is_empty() && self.arrivals.is_empty() && self.deliveries.is_empty()
+    }
+
+    /// Erases what was found, and notes how far a connector's stream was looked at.
+    fn erase(self, sql: &Sql<'_>, stream: &str) -> rusqlite::Result<Done> {
+        let mut tally = Tally::default();
+        for position in &self.events {
+            erase_event(sql, *position, &mut tally)?;
+        }
+        for position in &self.arrivals {
+            sql.execute("DELETE FROM arrivals WHERE position = ?1", [int(*position)])?;
+            erase_event(sql, *position, &mut tally)?;
+        }
+        let mut is_whole = true;
+        for delivery in &self.deliveries {
+            is_whole &= erase_delivery(sql, delivery, &mut tally)?;
+        }
+        if is_whole {
+            meta::note(sql, &place(stream), &self.seen.to_string())?;
+        }
+        let events = tally.erased.events;
+        if events > 0 {
+            rewrite::due(sql)?;
+        }
+        Ok(Done { events, is_whole })
+    }
+}
+
+/// Returns whether a pairing code is the one that its sender got last, and is not settled.
+fn is_open(sql: &Sql<'_>, it: &PairingOffered) -> rusqlite::Result<bool> {
+    sql.exists(
+        "SELECT 1 FROM pairings WHERE key = ?1 AND code = ?2",
+        [it.key.to_string(), it.code.clone()],
+    )
+}
+
+/// Returns what of the messages that arrived with an event is of people whom nobody knows.
+fn arrived(sql: &Sql<'_>, it: &ConnectorReceived, position: u64) -> rusqlite::Result<Arrived> {
+    let settled = sql.rows(
+        "SELECT outcome, session IS NOT NULL FROM arrivals WHERE position = ?1",
+        [int(position)],
+        read_settled,
+    )?;
+    if settled.iter().any(|it| it.outcome.is_none()) {
+        return Ok(Arrived::Open);
+    }
+    let is_place = it.cursor.is_some()
+        && sql.exists(
+            "SELECT 1 FROM connectors WHERE id = ?1 AND cursor_position = ?2",
+            params![
+                ConnectorId::of_name(it.connector.as_str()).to_string(),
+                int(position)
+            ],
+        )?;
+    let is_theirs = !settled.is_empty() && settled.iter().all(is_unheard);
+    Ok(if is_theirs && !is_place {
+        Arrived::OfStrangers
+    } else {
+        Arrived::Else
+    })
+}
+
+/// Returns whether a message is the host's answer to somebody whom nobody knows. What they wrote
+/// may be erased already.
+fn is_to_stranger(sql: &Sql<'_>, it: &DeliveryQueued) -> rusqlite::Result<bool> {
+    let DeliveryCause::Host { arrival } = &it.cause else {
+        return Ok(false);
+    };
+    let settled = sql.row(
+        "SELECT outcome, session IS NOT NULL FROM arrivals WHERE id = ?1",
+        [arrival.to_string()],
+        read_settled,
+    )?;
+    Ok(settled.as_ref().is_none_or(is_unheard))
+}
+
+/// Returns whether a message is being sent.
+fn is_under_way(sql: &Sql<'_>, delivery: DeliveryId) -> rusqlite::Result<bool> {
+    sql.exists(
+        "SELECT 1 FROM deliveries WHERE id = ?1 AND state = 'started'",
+        [delivery.0.0],
+    )
+}
+
+fn read_settled(row: &Row<'_>) -> rusqlite::Result<Settled> {
+    Ok(Settled {
+        outcome: row.json_opt(0)?,
+        has_session: row.get(1)?,
+    })
+}
+
+/// Returns whether a message is one from somebody whom nobody knows, or was refused before it
+/// reached a session.
+fn is_unheard(settled: &Settled) -> bool {
+    settled
+        .outcome
+        .as_ref()
+        .is_some_and(|outcome| match outcome {
+            ArrivalOutcome::Ignored | ArrivalOutcome::Unknown | ArrivalOutcome::Paired => true,
+            ArrivalOutcome::Refused { .. } => !settled.has_session,
+            ArrivalOutcome::Accepted { .. }
+            | ArrivalOutcome::Configured { .. }
+            | ArrivalOutcome::Answered { .. } => false,
+        })
+}
