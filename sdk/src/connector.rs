@@ -6,7 +6,7 @@ mod outgoing;
 pub use self::incoming::{Attachment, Batch, Delivery, Incoming, Said};
 pub use self::outgoing::{Body, Choice, OutgoingMessage};
 
-use crate::http::HttpError;
+use crate::http::{HttpError, Response};
 use crate::tool::schema_of;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
@@ -73,7 +73,9 @@ impl ConnectorDescription {
     }
 }
 
-/// The reason why the service could not be used. A panic is a bug in the connector.
+/// The reason why the service could not be used. An operator is told it, and so is the user whose
+/// reply is not delivered: it has no secrets and no names of people in it. A panic is a bug in the
+/// connector.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ConnectorError {
     /// It can never be done, such as a message into a chat that is gone.
@@ -82,7 +84,8 @@ pub enum ConnectorError {
     /// The credentials do not count (any more). An operator has to look.
     #[error("not authorised: {0}")]
     Unauthorised(String),
-    /// Nothing was done. The same may be tried again after so many milliseconds.
+    /// Nothing was done. The same may be tried again after so many milliseconds. The reason is the
+    /// last warning of the call's log: [`Self::later`] writes one.
     #[error("busy, try again in {0} ms")]
     RetryLater(u32),
     /// It cannot be told whether it was done.
@@ -91,11 +94,18 @@ pub enum ConnectorError {
 }
 
 impl ConnectorError {
+    /// The error of something that was not done and may be tried again after so many milliseconds,
+    /// with the reason in the log: whoever is told of the error is told that warning.
+    #[must_use]
+    pub fn later(reason: &str, retry_ms: u32) -> Self {
+        crate::log::warn(reason);
+        Self::RetryLater(retry_ms)
+    }
+
     /// The error of a request that only reads: whatever happened, nothing was done.
     #[must_use]
     pub fn of_reading(error: &HttpError, retry_ms: u32) -> Self {
-        crate::log::warn(&error.to_string());
-        Self::RetryLater(retry_ms)
+        Self::later(&error.to_string(), retry_ms)
     }
 
     /// The error of a request that does something. A request that was never sent did nothing, and
@@ -104,13 +114,30 @@ impl ConnectorError {
     #[must_use]
     pub fn of_acting(error: &HttpError, retry_ms: u32) -> Self {
         match error {
-            HttpError::Busy | HttpError::Unreachable { .. } => Self::RetryLater(retry_ms),
+            HttpError::Busy | HttpError::Unreachable { .. } => {
+                Self::later(&error.to_string(), retry_ms)
+            }
             HttpError::InvalidUrl { .. }
             | HttpError::InvalidHeader { .. }
             | HttpError::Unwritable { .. }
             | HttpError::Refused { .. }
             | HttpError::RequestTooLarge { .. } => Self::Rejected(error.to_string()),
             _ => Self::Unknown(error.to_string()),
+        }
+    }
+
+    /// Returns the bytes of a file from the answer with which a service gives it.
+    ///
+    /// # Errors
+    /// It gives none. A server that has trouble may give it later: it is asked again after so many
+    /// milliseconds.
+    pub fn file_of(answer: &Response, retry_ms: u32) -> Result<Vec<u8>, Self> {
+        let status = answer.status();
+        let told = format!("the file was answered with {status}");
+        match status {
+            200..=299 => Ok(answer.bytes().to_vec()),
+            408 | 429 | 500..=599 => Err(Self::later(&told, retry_ms)),
+            _ => Err(Self::Rejected(told)),
         }
     }
 }

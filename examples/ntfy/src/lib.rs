@@ -19,6 +19,8 @@ const RETRY_MS: u32 = 30_000;
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Messages of one batch.
 const BATCH_MAX: usize = 100;
+/// UTF-16 units of a message. ntfy takes 4,096 bytes as a message, and a unit has three at most.
+const TEXT_LIMIT: u32 = 1_300;
 
 /// The connector.
 #[derive(Debug)]
@@ -53,8 +55,11 @@ struct Published {
 
 impl Connector for Ntfy {
     fn describe(&self) -> ConnectorDescription {
-        ConnectorDescription::new("ntfy", "Talks in two topics of ntfy.", [Intake::Polling])
-            .configured_by::<Configuration>()
+        ConnectorDescription {
+            text_limit: TEXT_LIMIT,
+            ..ConnectorDescription::new("ntfy", "Talks in two topics of ntfy.", [Intake::Polling])
+        }
+        .configured_by::<Configuration>()
     }
 
     fn receive(&self, _: &Value, _: &Delivery) -> Result<Batch, ConnectorError> {
@@ -118,7 +123,10 @@ fn accepted(response: &Response) -> Result<String, ConnectorError> {
         401 | 403 => Err(ConnectorError::Unauthorised(
             "the topic is protected".to_owned(),
         )),
-        429 | 503 => Err(ConnectorError::RetryLater(RETRY_MS)),
+        status @ (429 | 503) => {
+            let told = format!("the server answered {status}");
+            Err(ConnectorError::later(&told, RETRY_MS))
+        }
         status @ 500..=599 => Err(ConnectorError::Unknown(format!(
             "the server answered {status}"
         ))),

@@ -52,7 +52,7 @@ impl Api {
                 .header("retry-after")
                 .and_then(|text| text.parse::<u32>().ok());
             let wait = seconds.map_or(RETRY_MS, |seconds| seconds.saturating_mul(1_000));
-            return Err(ConnectorError::RetryLater(wait));
+            return Err(ConnectorError::later("the server limits the rate", wait));
         }
         let answer: Option<Value> = response.json().ok();
         let Some(answer) = answer.filter(|answer| answer.get("ok").is_some()) else {
@@ -84,14 +84,7 @@ impl Api {
             .body_bytes_max(FILE_BYTES_MAX)
             .send()
             .map_err(|error| ConnectorError::of_reading(&error, RETRY_MS))?;
-        if response.is_success() {
-            Ok(response.bytes().to_vec())
-        } else {
-            let status = response.status();
-            Err(ConnectorError::Rejected(format!(
-                "the file was answered with {status}"
-            )))
-        }
+        ConnectorError::file_of(&response, RETRY_MS)
     }
 }
 
@@ -99,7 +92,7 @@ fn meaning(error: &str) -> ConnectorError {
     if UNAUTHORISED.contains(&error) {
         ConnectorError::Unauthorised(error.to_owned())
     } else if LATER.contains(&error) {
-        ConnectorError::RetryLater(RETRY_MS)
+        ConnectorError::later(error, RETRY_MS)
     } else if UNCLEAR.contains(&error) {
         ConnectorError::Unknown(error.to_owned())
     } else {

@@ -29,9 +29,11 @@ pub(crate) fn send(api: &Api, message: &OutgoingMessage) -> Result<String, Conne
             let shown = markdown::slack(text);
             let parts = sections(&shown);
             // The text of an edit is shorter than that of a new message: a long one is in blocks.
-            if parts.len() > 1 {
-                asked["blocks"] = blocks(&shown, &[]);
-            }
+            // Without a list, those of an edit before would stay, and be shown in its place.
+            asked["blocks"] = match parts.len() {
+                0 | 1 => json!([]),
+                _ => blocks(&shown, &[]),
+            };
             asked["ts"] = json!(id);
             asked["text"] = json!(parts.first().unwrap_or(&""));
             "chat.update"

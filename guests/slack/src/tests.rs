@@ -149,6 +149,33 @@ fn files_of_other_servers_never_get_the_token() {
 }
 
 #[test]
+fn a_file_of_a_server_in_trouble_is_tried_again_and_one_that_is_gone_is_not() {
+    for (status, is_later) in [(503, true), (429, true), (404, false)] {
+        let _server = serve_http(move |_| Ok(Response::new(status)));
+        let error = Exchange::of(Slack).fetch("https://files.slack.com/a");
+        let error = error.unwrap_err();
+        let is_as_expected = matches!(error, ConnectorError::RetryLater(_)) == is_later;
+        assert!(is_as_expected, "{status}: {error:?}");
+    }
+}
+
+#[test]
+fn a_short_edit_leaves_no_blocks_of_a_longer_one_before() {
+    let server =
+        serve_http(|_| Ok(Response::new(200).with_json(&json!({ "ok": true, "ts": "1" }))));
+    let edit = agent_host_sdk::Body::Edit {
+        id: "1".to_owned(),
+        text: "short".to_owned(),
+    };
+    Exchange::of(Slack).deliver("D1", edit).unwrap();
+    let edited: Value = server.requests()[0].json().unwrap();
+    assert_eq!(
+        (&edited["text"], &edited["blocks"]),
+        (&json!("short"), &json!([]))
+    );
+}
+
+#[test]
 fn only_the_apps_own_mention_in_front_is_left_out() {
     let said = |text: &str| {
         let told = json!({

@@ -71,8 +71,8 @@ impl Api {
         match sent {
             Ok(response) => match result(&response) {
                 // A question that changes nothing may be asked again.
-                Err(Refused::Other(ConnectorError::Unknown(_))) => {
-                    Err(ConnectorError::RetryLater(RETRY_MS))
+                Err(Refused::Other(ConnectorError::Unknown(reason))) => {
+                    Err(ConnectorError::later(&reason, RETRY_MS))
                 }
                 result => result.map_err(ConnectorError::from),
             },
@@ -100,14 +100,7 @@ impl Api {
             .body_bytes_max(FILE_BYTES_MAX)
             .send()
             .map_err(|error| ConnectorError::of_reading(&error, RETRY_MS))?;
-        if response.is_success() {
-            Ok(response.bytes().to_vec())
-        } else {
-            let status = response.status();
-            Err(ConnectorError::Rejected(format!(
-                "the file was answered with {status}"
-            )))
-        }
+        ConnectorError::file_of(&response, RETRY_MS)
     }
 
     fn request(&self, method: &str) -> Request {
@@ -119,26 +112,30 @@ impl Api {
 /// Reads an answer: its result, or why there is none.
 fn result(response: &Response) -> Result<Value, Refused> {
     let status = response.status();
+    let told = format!("the server answered {status}");
     let answer: Option<Answer> = response.json().ok();
     if let Some(answer) = answer {
         if answer.ok {
             return Ok(answer.result);
         }
         // With an answer of its own the service says that it did nothing.
-        let description = answer.description.unwrap_or_default();
+        let description = answer.description.unwrap_or(told);
         let retry_after = answer.parameters.and_then(|it| it.retry_after);
         return Err(match (status, retry_after) {
             (_, Some(seconds)) => {
-                Refused::Other(ConnectorError::RetryLater(seconds.saturating_mul(1_000)))
+                let retry_ms = seconds.saturating_mul(1_000);
+                Refused::Other(ConnectorError::later(&description, retry_ms))
             }
             (401 | 404, _) => Refused::Other(ConnectorError::Unauthorised(description)),
-            (409 | 429 | 500..=599, _) => Refused::Other(ConnectorError::RetryLater(RETRY_MS)),
+            (409 | 429 | 500..=599, _) => {
+                Refused::Other(ConnectorError::later(&description, RETRY_MS))
+            }
             _ => Refused::Wrong(description),
         });
     }
     Err(Refused::Other(match status {
-        401 | 404 => ConnectorError::Unauthorised(format!("the server answered {status}")),
-        429 | 503 => ConnectorError::RetryLater(RETRY_MS),
+        401 | 404 => ConnectorError::Unauthorised(told),
+        429 | 503 => ConnectorError::later(&told, RETRY_MS),
         _ => ConnectorError::Unknown(format!("the server answered {status} without a result")),
     }))
 }

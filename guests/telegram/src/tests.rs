@@ -1,7 +1,7 @@
 //! The connector against a script in the server's place.
 
 use super::*;
-use agent_host_sdk::harness::{Exchange, serve_http};
+use agent_host_sdk::harness::{Exchange, logged, serve_http};
 use agent_host_sdk::http::{HttpError, Outgoing, Response};
 use agent_host_sdk::{Body, Said};
 
@@ -225,6 +225,52 @@ fn failures_say_whether_anything_was_done() {
     assert!(matches!(error, ConnectorError::Unknown(_)), "{error:?}");
     let error = Exchange::of(Telegram).poll().unwrap_err();
     assert!(matches!(error, ConnectorError::RetryLater(_)), "{error:?}");
+}
+
+#[test]
+fn a_failure_that_passes_is_logged_as_what_it_is() {
+    let told = || -> Vec<String> { logged().into_iter().map(|(_, told)| told).collect() };
+    let server = serve_http(|_| {
+        Err(HttpError::Unreachable {
+            authority: "api.telegram.org".to_owned(),
+        })
+    });
+    let later = ConnectorError::RetryLater(5_000);
+    assert_eq!(Exchange::of(Telegram).poll().unwrap_err(), later);
+    assert_eq!(Exchange::of(Telegram).send("42", "hi").unwrap_err(), later);
+    let reasons = told();
+    assert_eq!(reasons.len(), 2, "{reasons:?}");
+    let are_said = reasons.iter().all(|it| it.contains("cannot be reached"));
+    assert!(are_said, "{reasons:?}");
+    drop(server);
+    let another = "Conflict: terminated by other getUpdates request";
+    for (answer, expected) in [
+        (refused(409, another, &json!({})), another),
+        (Response::new(503), "the server answered 503"),
+        (
+            Response::new(502),
+            "the server answered 502 without a result",
+        ),
+    ] {
+        let _server = serve_http(move |_| Ok(answer.clone()));
+        assert_eq!(Exchange::of(Telegram).poll().unwrap_err(), later);
+        assert_eq!(told(), [expected]);
+    }
+}
+
+#[test]
+fn a_file_of_a_server_in_trouble_is_tried_again_and_one_that_is_gone_is_not() {
+    for (status, is_later) in [(502, true), (429, true), (404, false)] {
+        let _server = serve_http(move |request| {
+            Ok(match method(request).as_str() {
+                "getFile" => ok(&json!({ "file_path": "a.pdf" })),
+                _ => Response::new(status),
+            })
+        });
+        let error = Exchange::of(Telegram).fetch("F1").unwrap_err();
+        let is_as_expected = matches!(error, ConnectorError::RetryLater(_)) == is_later;
+        assert!(is_as_expected, "{status}: {error:?}");
+    }
 }
 
 #[test]

@@ -4,6 +4,7 @@ use crate::Configuration;
 use agent_host_sdk::ConnectorError;
 use agent_host_sdk::http::{Request, Response};
 use serde_json::Value;
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 /// The time that the server has to answer.
@@ -14,8 +15,10 @@ const RETRY_MS: u32 = 5_000;
 const LIMITED_MS: u32 = 60_000;
 /// Bytes of a file.
 const FILE_BYTES_MAX: usize = 8 << 20;
-/// Error codes by which the service says that the token does not count.
-const UNAUTHORISED: [i64; 4] = [0, 3, 10, 190];
+/// Error codes by which the service says that the token does not count, or not for this.
+const UNAUTHORISED: [i64; 5] = [0, 3, 10, 190, 131_005];
+/// Error codes of permissions that the token has not, or has no longer.
+const UNPERMITTED: RangeInclusive<i64> = 200..=299;
 /// Error codes of limits on the rate.
 const LIMITED: [i64; 6] = [4, 80_007, 130_429, 131_048, 131_056, 133_016];
 /// Error codes by which the service says that it did nothing, and may do it later.
@@ -84,14 +87,7 @@ impl Api {
             .body_bytes_max(FILE_BYTES_MAX)
             .send()
             .map_err(reading)?;
-        if response.is_success() {
-            Ok(response.bytes().to_vec())
-        } else {
-            let status = response.status();
-            Err(ConnectorError::Rejected(format!(
-                "the file was answered with {status}"
-            )))
-        }
+        ConnectorError::file_of(&response, RETRY_MS)
     }
 }
 
@@ -116,15 +112,18 @@ fn answer(response: &Response) -> Result<Value, ConnectorError> {
         .to_owned();
     let code = error["code"].as_i64();
     let is_one_of = |codes: &[i64]| code.is_some_and(|code| codes.contains(&code));
-    Err(if status == 401 || is_one_of(&UNAUTHORISED) {
-        ConnectorError::Unauthorised(words)
-    } else if status == 429 || is_one_of(&LIMITED) {
-        ConnectorError::RetryLater(LIMITED_MS)
-    } else if is_one_of(&LATER) {
-        ConnectorError::RetryLater(RETRY_MS)
-    } else if is_one_of(&UNCLEAR) || code.is_none() {
-        ConnectorError::Unknown(words)
-    } else {
-        ConnectorError::Rejected(words)
-    })
+    let is_unpermitted = code.is_some_and(|code| UNPERMITTED.contains(&code));
+    Err(
+        if status == 401 || is_unpermitted || is_one_of(&UNAUTHORISED) {
+            ConnectorError::Unauthorised(words)
+        } else if status == 429 || is_one_of(&LIMITED) {
+            ConnectorError::later(&words, LIMITED_MS)
+        } else if is_one_of(&LATER) {
+            ConnectorError::later(&words, RETRY_MS)
+        } else if is_one_of(&UNCLEAR) || code.is_none() {
+            ConnectorError::Unknown(words)
+        } else {
+            ConnectorError::Rejected(words)
+        },
+    )
 }

@@ -4,12 +4,10 @@ use crate::{Configuration, GROUP};
 use agent_host_sdk::{Attachment, Batch, ConnectorError, Incoming, Said, log};
 use serde_json::Value;
 
-/// Messages of one call that are taken.
-const MESSAGES_MAX: usize = 100;
 /// Kinds of messages that are files.
 const FILES: [&str; 5] = ["audio", "document", "image", "sticker", "video"];
 
-/// Reads the body of a call. Reports on messages that were sent are left out.
+/// Reads the body of a call. Of reports on messages that were sent, failures are logged.
 pub(crate) fn read(configuration: &Configuration, body: &[u8]) -> Result<Batch, ConnectorError> {
     let call: Value = serde_json::from_slice(body)
         .map_err(|error| ConnectorError::Rejected(format!("a call is JSON: {error}")))?;
@@ -19,22 +17,33 @@ pub(crate) fn read(configuration: &Configuration, body: &[u8]) -> Result<Batch, 
         .filter(|change| change["field"] == "messages")
         .map(|change| &change["value"]);
     // A business may have several numbers, and each is a connector of its own.
-    let own = changes.filter(|value| {
-        value["metadata"]["phone_number_id"].as_str() == Some(&configuration.phone_number_id)
-    });
+    let own = changes
+        .filter(|value| {
+            value["metadata"]["phone_number_id"].as_str() == Some(&configuration.phone_number_id)
+        })
+        .inspect(|value| log_undelivered(value));
     let messages = own.flat_map(|value| {
         let read = move |message: &Value| incoming(value, message);
         items(&value["messages"]).iter().filter_map(read)
     });
-    let mut messages: Vec<Incoming> = messages.collect();
-    if messages.len() > MESSAGES_MAX {
-        log::warn("one call had more messages than the host takes at once; the last are left out");
-        messages.truncate(MESSAGES_MAX);
-    }
     Ok(Batch {
-        messages,
+        messages: messages.collect(),
         ..Batch::default()
     })
+}
+
+/// Logs the messages that the service took and did not deliver: the host has them as delivered.
+fn log_undelivered(value: &Value) {
+    let statuses = items(&value["statuses"]).iter();
+    for status in statuses.filter(|status| status["status"] == "failed") {
+        let error = &status["errors"][0];
+        let id = status["id"].as_str().unwrap_or_default();
+        let reason = error["title"].as_str().unwrap_or("no reason given");
+        let code = error["code"].as_i64().unwrap_or_default();
+        log::warn(&format!(
+            "WhatsApp took the message `{id}` and did not deliver it: {reason} ({code})"
+        ));
+    }
 }
 
 fn items(value: &Value) -> &[Value] {

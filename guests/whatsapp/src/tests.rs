@@ -1,7 +1,7 @@
 //! The connector against a script in the server's place.
 
 use super::*;
-use agent_host_sdk::harness::{Exchange, serve_http};
+use agent_host_sdk::harness::{Exchange, logged, serve_http};
 use agent_host_sdk::http::Response;
 use agent_host_sdk::{Incoming, Said};
 use serde_json::json;
@@ -66,6 +66,40 @@ fn calls_about_another_number_and_reports_are_left_out() {
 }
 
 #[test]
+fn every_message_of_the_largest_call_is_read() {
+    let message = |number: usize| {
+        json!({ "from": "4912", "id": format!("w{number}"), "timestamp": "1700000000",
+                "type": "text", "text": { "body": "hi" } })
+    };
+    let messages: Vec<Value> = (0..1_000).map(message).collect();
+    let batch = exchange().receive(&call(&json!(messages))).unwrap();
+    assert_eq!(batch.messages.len(), 1_000);
+    assert_eq!(batch.messages[999].id, "w999");
+}
+
+#[test]
+fn a_message_that_was_taken_and_not_delivered_is_logged() {
+    let mut report = call(&json!([]));
+    let failed = json!([
+        { "id": "wamid.1", "status": "delivered" },
+        { "id": "wamid.2", "status": "failed",
+          "errors": [{ "code": 131_047, "title": "Re-engagement message" }] },
+    ]);
+    let mut body: Value = serde_json::from_slice(&report.body).unwrap();
+    body["entry"][0]["changes"][0]["value"]["statuses"] = failed;
+    report.body = body.to_string().into_bytes();
+    assert!(exchange().receive(&report).unwrap().messages.is_empty());
+    let told: Vec<String> = logged().into_iter().map(|(_, told)| told).collect();
+    let [told] = &told[..] else {
+        panic!("{told:?}")
+    };
+    assert!(
+        told.contains("`wamid.2`") && told.contains("(131047)"),
+        "{told}"
+    );
+}
+
+#[test]
 fn few_choices_are_buttons_and_many_are_a_list() {
     let sent = json!({ "messages": [{ "id": "wamid.1" }] });
     let server = serve_http(move |_| Ok(Response::new(200).with_json(&sent)));
@@ -96,6 +130,7 @@ fn failures_say_whether_anything_was_done() {
     };
     for (answer, expected) in [
         (no(401, 190), ConnectorError::Unauthorised("no".to_owned())),
+        (no(403, 200), ConnectorError::Unauthorised("no".to_owned())),
         (no(400, 131_047), ConnectorError::Rejected("no".to_owned())),
         (no(400, 130_429), ConnectorError::RetryLater(60_000)),
         (no(500, 131_000), ConnectorError::Unknown("no".to_owned())),
@@ -106,6 +141,23 @@ fn failures_say_whether_anything_was_done() {
     ] {
         let _server = serve_http(move |_| Ok(answer.clone()));
         assert_eq!(exchange().send("4912", "hi").unwrap_err(), expected);
+    }
+}
+
+#[test]
+fn a_file_of_a_server_in_trouble_is_tried_again_and_one_that_is_gone_is_not() {
+    for (status, is_later) in [(502, true), (429, true), (404, false)] {
+        let found = json!({ "url": "https://lookaside.fbsbx.com/a" });
+        let _server = serve_http(move |request| {
+            Ok(if request.authority() == "graph.facebook.com" {
+                Response::new(200).with_json(&found)
+            } else {
+                Response::new(status)
+            })
+        });
+        let error = exchange().fetch("m1").unwrap_err();
+        let is_as_expected = matches!(error, ConnectorError::RetryLater(_)) == is_later;
+        assert!(is_as_expected, "{status}: {error:?}");
     }
 }
 

@@ -13,8 +13,8 @@
 //!
 //! **Lost without harm**: that a service is told of a message that was stored, that somebody is
 //! typing, and a reply that grows before it is final. The final text is the last edit of that
-//! message if this process knows its id, and else a message of its own; `connectors/previews.rs`
-//! says why neither loses nor doubles it.
+//! message if its id is known, and else a message of its own; `connectors/previews.rs` says why
+//! neither loses nor doubles it.
 //!
 //! - what is served now: `connectors/served.rs`; another configuration: `connectors/serving.rs`;
 //!   troubles: `connectors/health.rs`, `connectors/troubles.rs`

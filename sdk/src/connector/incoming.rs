@@ -85,7 +85,7 @@ impl Incoming {
 /// The messages that a call of the service or a poll brought.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Batch {
-    /// The messages in the service's order: 100 at most.
+    /// The messages in the service's order: 1,000 at most.
     pub messages: Vec<Incoming>,
     /// The position that the next poll goes on from; stored with the messages in one commit.
     /// 4 KiB at most.

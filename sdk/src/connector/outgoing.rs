@@ -24,7 +24,10 @@ pub enum Body {
     },
     /// Shows that somebody is typing. Lost without harm.
     Typing,
-    /// Another text for a message that was sent before.
+    /// Another text for a message that was sent before. One that changes nothing succeeds: where
+    /// the answer to the last edit of a reply was lost, the host makes it again. An edit that is
+    /// rejected means that the message is gone, and the host sends the text as a message of its own
+    /// unless an edit before may have been made.
     Edit {
         /// The service's id of it.
         id: String,

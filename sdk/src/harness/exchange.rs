@@ -10,7 +10,7 @@ use crate::harness::firings::check_id;
 use serde_json::{Value, json};
 
 /// Messages of one batch.
-const MESSAGES_MAX: usize = 100;
+const MESSAGES_MAX: usize = 1_000;
 /// Files of one message.
 const ATTACHMENTS_MAX: usize = 10;
 /// Bytes of an id, a sender, a chat, a group.
@@ -182,8 +182,8 @@ fn check_description(described: &ConnectorDescription) {
         "`configuration` is a JSON Schema, which is an object"
     );
     assert!(
-        described.text_limit >= 100,
-        "`text_limit` is 100 UTF-16 units at least"
+        described.text_limit >= 200,
+        "`text_limit` is 200 UTF-16 units at least"
     );
 }
 

@@ -2,6 +2,7 @@
 //! files of the session.
 
 use super::Shared;
+use super::calls::CallFailure;
 use super::sender::Sender;
 use super::served::Served;
 use broker::{Error, NewSession, SessionIds, Target, UploadFile};
@@ -46,14 +47,17 @@ impl Shared {
     ) -> Result<String, Error> {
         let content = match self.fetch(served, &attachment.handle).await {
             Ok(content) => content,
-            Err(ConnectorFailure::Rejected(reason)) => return Ok(missing(attachment, &reason)),
+            Err(CallFailure::Failed(ConnectorFailure::Rejected(reason))) => {
+                return Ok(missing(attachment, &reason));
+            }
             Err(failure) if place.sender.without_late_files => {
-                return Ok(missing(attachment, &failure.to_string()));
+                let reason = ConnectorFailure::from(failure).to_string();
+                return Ok(missing(attachment, &reason));
             }
             // Nothing is lost by another try.
             Err(failure) => {
-                self.note_failure(served, &failure).await;
-                let told = kept_reason(&failure.to_string());
+                self.note_intake_failure(served, failure.clone()).await;
+                let told = kept_reason(&ConnectorFailure::from(failure).to_string());
                 return Err(Refusal::new(RefusalKind::Busy, "BUSY", told).into());
             }
         };

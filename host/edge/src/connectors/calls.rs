@@ -58,26 +58,61 @@ impl Default for Permits {
     }
 }
 
+/// The reason why nothing came of a call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum CallFailure {
+    /// It did not begin, since the host has no place for it. That says nothing of the connector.
+    NoPlace {
+        /// Milliseconds after which it may be tried again.
+        after_ms: u64,
+        /// The reason.
+        reason: &'static str,
+    },
+    /// The service cannot be used, or the component is at fault.
+    Failed(ConnectorFailure),
+}
+
+impl From<CallFailure> for ConnectorFailure {
+    fn from(failure: CallFailure) -> Self {
+        match failure {
+            CallFailure::NoPlace { after_ms, reason } => later(after_ms, reason),
+            CallFailure::Failed(failure) => failure,
+        }
+    }
+}
+
 /// A call that is over.
-pub(super) struct Called<T> {
-    pub(super) result: Result<T, ConnectorFailure>,
+pub(super) struct Called<T, E = ConnectorFailure> {
+    pub(super) result: Result<T, E>,
     /// Its entry in the ledger, to be stored with what becomes of it.
     pub(super) entry: Option<Event>,
 }
 
-impl<T> Called<T> {
+impl<T> Called<T, CallFailure> {
     /// Returns the end of a call that did not begin.
-    fn not_begun(failure: ConnectorFailure) -> Self {
+    fn not_begun(failure: CallFailure) -> Self {
         Self {
             result: Err(failure),
             entry: None,
+        }
+    }
+
+    /// Returns the same for whoever tries again later, whoever stood in the way.
+    fn into_trouble_of_service(self) -> Called<T> {
+        Called {
+            result: self.result.map_err(ConnectorFailure::from),
+            entry: self.entry,
         }
     }
 }
 
 impl Shared {
     /// Asks a service for news.
-    pub(super) async fn poll(&self, served: &Served, cursor: Option<&str>) -> Called<Batch> {
+    pub(super) async fn poll(
+        &self,
+        served: &Served,
+        cursor: Option<&str>,
+    ) -> Called<Batch, CallFailure> {
         let _permit = self.permits.polls.acquire().await;
         let Some(means) = means(served) else {
             return Called::not_begun(no_component());
@@ -90,7 +125,11 @@ impl Shared {
     }
 
     /// Has a call of a service read. It was verified.
-    pub(super) async fn read_call(&self, served: &Served, service: VerifiedCall) -> Called<Batch> {
+    pub(super) async fn read_call(
+        &self,
+        served: &Served,
+        service: VerifiedCall,
+    ) -> Called<Batch, CallFailure> {
         let wait = self.permits.readings.acquire();
         let wait = tokio::time::timeout(Duration::from_millis(WAIT_MS_MAX), wait);
         let Ok(_permit) = wait.await else {
@@ -154,12 +193,13 @@ impl Shared {
         deadline_ms: u32,
     ) -> Called<String> {
         let Some(means) = means(served) else {
-            return Called::not_begun(no_component());
+            return Called::not_begun(no_component()).into_trouble_of_service();
         };
         let audit = CallAudit::default();
         let call = call(served, means, deadline_ms, &audit);
         let sent = Box::pin(self.core.runtime.send(call, message)).await;
         self.ended(served, asked, &audit, sent)
+            .into_trouble_of_service()
     }
 
     /// Gets a file that came with a message.
@@ -167,7 +207,7 @@ impl Shared {
         &self,
         served: &Served,
         handle: &str,
-    ) -> Result<Vec<u8>, ConnectorFailure> {
+    ) -> Result<Vec<u8>, CallFailure> {
         let _permit = self.permits.fetches.acquire().await;
         let means = means(served).ok_or_else(no_component)?;
         let audit = CallAudit::default();
@@ -185,11 +225,17 @@ impl Shared {
         asked: Asked,
         audit: &CallAudit,
         connected: Connected<T>,
-    ) -> Called<T> {
+    ) -> Called<T, CallFailure> {
         log(&served.spec.component, &connected.logs);
         let Audited { has_sent, entry } = self.take_audit(served, asked, audit);
+        let Connected {
+            mut outcome, logs, ..
+        } = connected;
+        if let Outcome::Returned(Err(failure)) = &mut outcome {
+            explain(failure, &logs);
+        }
         Called {
-            result: judge(connected.outcome, has_sent),
+            result: judge(outcome, has_sent),
             entry,
         }
     }
@@ -209,12 +255,15 @@ fn later(after_ms: u64, reason: &str) -> ConnectorFailure {
     }
 }
 
-fn busy(after_ms: u64) -> ConnectorFailure {
-    later(after_ms, "the host has no place for the call at the moment")
+fn busy(after_ms: u64) -> CallFailure {
+    let reason = "the host has no place for the call at the moment";
+    CallFailure::NoPlace { after_ms, reason }
 }
 
-fn no_component() -> ConnectorFailure {
-    later(BUSY_MS, "the connector has no component at the moment")
+fn no_component() -> CallFailure {
+    let reason = "the connector has no component at the moment";
+    let after_ms = BUSY_MS;
+    CallFailure::NoPlace { after_ms, reason }
 }
 
 fn call<'a>(
@@ -236,16 +285,16 @@ fn call<'a>(
 fn judge<T>(
     outcome: Outcome<Result<T, ConnectorFailure>>,
     has_sent: bool,
-) -> Result<T, ConnectorFailure> {
+) -> Result<T, CallFailure> {
     let cut_off = |reason: &str| {
-        if has_sent {
+        CallFailure::Failed(if has_sent {
             ConnectorFailure::Unknown(kept_reason(reason))
         } else {
             later(BUSY_MS, reason)
-        }
+        })
     };
     match outcome {
-        Outcome::Returned(returned) => returned,
+        Outcome::Returned(returned) => returned.map_err(CallFailure::Failed),
         Outcome::Refused { detail } => Err(cut_off(&format!(
             "the component returned what is not acceptable: {detail}"
         ))),
@@ -256,14 +305,26 @@ fn judge<T>(
         Outcome::OutOfCpu => Err(cut_off("the component computed for longer than it may")),
         // The record of a request that was cut off may come too late to count on it.
         Outcome::TimedOut => {
-            let reason = "the service did not answer in time";
-            Err(ConnectorFailure::Unknown(reason.to_owned()))
+            let reason = "the service did not answer in time".to_owned();
+            Err(CallFailure::Failed(ConnectorFailure::Unknown(reason)))
         }
         Outcome::Faulted { detail } => Err(cut_off(&format!(
             "the host could not serve the call: {detail}"
         ))),
         Outcome::Busy => Err(busy(BUSY_MS)),
         Outcome::TooOften { wait_ms } => Err(busy(wait_ms)),
+    }
+}
+
+/// Gives a failure the last warning of the component as its reason, where all that the component
+/// could say is for how long the service is to be left alone.
+fn explain(failure: &mut ConnectorFailure, logs: &[LogLine]) {
+    let ConnectorFailure::RetryLater { reason, .. } = failure else {
+        return;
+    };
+    let warning = logs.iter().rev().find(|line| line.level >= Level::Warn);
+    if let Some(warning) = warning {
+        *reason = kept_reason(&warning.message);
     }
 }
 
@@ -301,24 +362,64 @@ mod tests {
         };
         assert!(matches!(
             judge(crashed(), true),
-            Err(ConnectorFailure::Unknown(_))
+            Err(CallFailure::Failed(ConnectorFailure::Unknown(_)))
         ));
         assert!(matches!(
             judge(crashed(), false),
-            Err(ConnectorFailure::RetryLater { .. })
+            Err(CallFailure::Failed(ConnectorFailure::RetryLater { .. }))
         ));
         assert!(matches!(
             judge(Sent::TimedOut, false),
-            Err(ConnectorFailure::Unknown(_))
+            Err(CallFailure::Failed(ConnectorFailure::Unknown(_)))
         ));
     }
 
     #[test]
-    fn a_call_that_did_not_begin_is_tried_again() {
+    fn a_call_that_did_not_begin_is_tried_again_and_says_nothing_of_the_connector() {
+        let not_begun = judge(Sent::TooOften { wait_ms: 7 }, false).unwrap_err();
         assert!(matches!(
-            judge(Sent::TooOften { wait_ms: 7 }, false),
-            Err(ConnectorFailure::RetryLater { after_ms: 7, .. })
+            not_begun,
+            CallFailure::NoPlace { after_ms: 7, .. }
         ));
+        assert!(matches!(
+            ConnectorFailure::from(not_begun),
+            ConnectorFailure::RetryLater { after_ms: 7, .. }
+        ));
+        assert!(matches!(
+            judge(Sent::Busy, false),
+            Err(CallFailure::NoPlace { .. })
+        ));
+    }
+
+    #[test]
+    fn what_a_component_returns_over_a_bound_is_its_own_fault() {
+        let detail = "`messages` are 1001; 1000 at most".to_owned();
+        assert!(matches!(
+            judge(Sent::Refused { detail }, false),
+            Err(CallFailure::Failed(ConnectorFailure::RetryLater { .. }))
+        ));
+    }
+
+    #[test]
+    fn a_pause_that_a_component_asks_for_has_its_last_warning_as_the_reason() {
+        let line = |level, message: &str| LogLine {
+            level,
+            context: String::new(),
+            message: message.to_owned(),
+        };
+        let logs = [
+            line(Level::Warn, "first"),
+            line(Level::Warn, "no connection"),
+            line(Level::Info, "done"),
+        ];
+        let mut paused = later(7, "again");
+        explain(&mut paused, &logs);
+        assert_eq!(paused, later(7, "no connection"));
+        explain(&mut paused, &logs[2..]);
+        assert_eq!(paused, later(7, "no connection"));
+        let mut gone = ConnectorFailure::Rejected("gone".to_owned());
+        explain(&mut gone, &logs);
+        assert_eq!(gone, ConnectorFailure::Rejected("gone".to_owned()));
     }
 
     #[test]
@@ -326,6 +427,9 @@ mod tests {
         let sent = Sent::Returned(Ok("7".to_owned()));
         assert_eq!(judge(sent, true), Ok("7".to_owned()));
         let gone = ConnectorFailure::Rejected("gone".to_owned());
-        assert_eq!(judge(Sent::Returned(Err(gone.clone())), true), Err(gone));
+        assert_eq!(
+            judge(Sent::Returned(Err(gone.clone())), true),
+            Err(CallFailure::Failed(gone))
+        );
     }
 }

@@ -127,11 +127,13 @@ impl Connectors {
         if !matches!(row.state, DeliveryState::Dead | DeliveryState::Unknown) {
             return Err(not_dead(row.state).into());
         }
+        let edits = shared.core.store().edited_by(delivery).await?;
         let now = shared.core.now();
         let requeued = Event::DeliveryRequeued(DeliveryRequeued {
             connector: name.clone(),
             delivery,
             by: by.user.clone(),
+            edits,
             time: now,
         });
         let event = Context::by(by.user, now).event(requeued);

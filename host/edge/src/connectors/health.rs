@@ -56,29 +56,41 @@ impl Health {
         self.told.take().map(|_| ConnectorTrouble::Recovered)
     }
 
-    /// Notes a failure. Returns what an operator is to be told.
+    /// Notes that a message could not be sent: for a while none is, if the service says so. Returns
+    /// what an operator is to be told.
     pub(super) fn note_failure(
         &mut self,
         failure: &ConnectorFailure,
         now: Timestamp,
     ) -> Option<ConnectorTrouble> {
-        self.failures = self.failures.saturating_add(1);
-        let reason = kept_reason(&failure.to_string());
-        let (told, trouble) = match failure {
+        match failure {
             ConnectorFailure::Unauthorised(_) => {
                 self.held = Some(now.plus_ms(UNAUTHORISED_MS));
-                (
-                    Told::Unauthorised,
-                    ConnectorTrouble::Unauthorised { reason },
-                )
             }
             ConnectorFailure::RetryLater { after_ms, .. } => {
                 self.held = Some(now.plus_ms((*after_ms).min(HELD_MS_MAX)));
-                (Told::Failing, ConnectorTrouble::Failing { reason })
             }
-            ConnectorFailure::Rejected(_) | ConnectorFailure::Unknown(_) => {
-                (Told::Failing, ConnectorTrouble::Failing { reason })
-            }
+            ConnectorFailure::Rejected(_) | ConnectorFailure::Unknown(_) => {}
+        }
+        self.note_intake_failure(failure)
+    }
+
+    /// Notes that nothing could be taken in. No message to be sent waits because of it. Returns
+    /// what an operator is to be told.
+    pub(super) fn note_intake_failure(
+        &mut self,
+        failure: &ConnectorFailure,
+    ) -> Option<ConnectorTrouble> {
+        self.failures = self.failures.saturating_add(1);
+        let reason = kept_reason(&failure.to_string());
+        let (told, trouble) = match failure {
+            ConnectorFailure::Unauthorised(_) => (
+                Told::Unauthorised,
+                ConnectorTrouble::Unauthorised { reason },
+            ),
+            ConnectorFailure::RetryLater { .. }
+            | ConnectorFailure::Rejected(_)
+            | ConnectorFailure::Unknown(_) => (Told::Failing, ConnectorTrouble::Failing { reason }),
         };
         let is_due = told == Told::Unauthorised || self.failures >= FAILURES_TOLD;
         // What is worse is told even if the other was; what is better is not.
@@ -152,6 +164,17 @@ mod tests {
         assert_eq!(health.note_failure(&revoked, Timestamp(1)), None);
         assert_eq!(health.pause_ms(&revoked), 2 * UNAUTHORISED_MS);
         assert!(health.held(Timestamp(1)).is_some());
+    }
+
+    #[test]
+    fn what_cannot_be_taken_in_is_told_and_holds_back_no_message() {
+        let mut health = Health::default();
+        let mut told = || health.note_intake_failure(&busy(7_000)).is_some();
+        assert_eq!([told(), told(), told()], [false, false, true]);
+        assert_eq!(health.held(Timestamp(0)), None);
+        let revoked = ConnectorFailure::Unauthorised("revoked".to_owned());
+        assert!(health.note_intake_failure(&revoked).is_some());
+        assert_eq!(health.held(Timestamp(0)), None);
     }
 
     #[test]

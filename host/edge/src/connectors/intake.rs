@@ -74,7 +74,8 @@ impl Shared {
                 self.note(served, brought.entry.take()).await;
                 return Ok(TakenIn::New(Vec::new()));
             }
-            if brought.messages.len() > self.room(served).await? {
+            // A batch is taken whole, or a large one might never find enough room.
+            if !brought.messages.is_empty() && self.room(served).await? == 0 {
                 return Ok(TakenIn::Crowded);
             }
             match self.store_arrivals(served, &brought, now).await {
@@ -296,7 +297,7 @@ fn make_storable(message: &mut Incoming) {
 }
 
 /// Returns the time since when a message is taken once.
-fn once_since(now: Timestamp) -> Timestamp {
+pub(super) fn once_since(now: Timestamp) -> Timestamp {
     Timestamp(now.0.saturating_sub(ONCE_DAYS * DAY_MS))
 }
 

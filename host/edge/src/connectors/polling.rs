@@ -5,6 +5,7 @@
 //! holds nothing but its name.
 
 use super::Shared;
+use super::calls::CallFailure;
 use super::intake::{Brought, TakenIn};
 use super::served::Served;
 use crate::core::panic_text;
@@ -42,7 +43,8 @@ pub(super) async fn run(shared: Arc<Shared>, served: Arc<Served>) {
                 let panic = panic_text(panic.as_ref());
                 tracing::error!(connector.name = %served.name, panic, "a poll panicked");
                 let failure = ConnectorFailure::Unknown("the host failed over a poll".to_owned());
-                shared.note_failure(&served, &failure).await
+                let failure = CallFailure::Failed(failure);
+                shared.note_intake_failure(&served, failure).await
             }
         };
     }
@@ -71,7 +73,7 @@ async fn round(shared: &Shared, served: &Served) -> u64 {
         Ok(batch) => batch,
         Err(failure) => {
             shared.note(served, polled.entry).await;
-            return shared.note_failure(served, &failure).await;
+            return shared.note_intake_failure(served, failure).await;
         }
     };
     shared.note_success(served).await;

@@ -6,13 +6,15 @@
 //! as a message of its own. Nothing is lost by either, and nothing is doubled:
 //!
 //! - What grows is never the final text: it always ends in an ellipsis. So a message that is left
-//!   behind, after a crash for instance, is seen to be no reply, and the reply follows whole.
-//! - Before the final edit begins the growing ends, and an edit under way is waited for. An edit of
-//!   which it cannot be told when it is made could come after the final one. Then the id is
-//!   forgotten, and the final text is a message of its own.
+//!   behind is seen to be no reply, and the reply follows whole. That is so after a crash before
+//!   the final edit, and when the answer to the first showing was lost: nobody knows its id then.
+//! - Before the final edit begins the growing ends, and an edit under way is waited for. An edit
+//!   whose answer was lost could still be made after the final one. Then the final one is made once
+//!   more a while later.
 //! - To make the final edit twice comes to the same. If it cannot be told whether it was made, it
-//!   is made again, and at last the delivery is `unknown` like any other, also where the service
-//!   takes idempotency keys: as a message of its own the text could be there twice.
+//!   is made again, after a crash too: the id is stored with each attempt. If it is refused then,
+//!   the message may be the reply all the same: it is unknown whether the reply was sent, and it is
+//!   not sent again.
 
 use super::Shared;
 use super::served::Served;
@@ -32,6 +34,11 @@ const ELLIPSIS: &str = " …";
 pub(super) struct Preview {
     /// The service's id of it.
     pub(super) id: String,
+    /// True if the answer to an edit was lost: it may still be made.
+    pub(super) is_unclear: bool,
+    /// True if the message may be the whole reply: the last edit was begun, and nobody knows
+    /// whether it was made.
+    pub(super) may_be_whole: bool,
 }
 
 /// A reply that grows.
@@ -138,7 +145,11 @@ impl Shared {
             // There is no place for it now.
             (None, _) => true,
             (Some(Ok(id)), None) if !id.is_empty() => {
-                *growing = Growing::Shown(Preview { id });
+                *growing = Growing::Shown(Preview {
+                    id,
+                    is_unclear: false,
+                    may_be_whole: false,
+                });
                 true
             }
             (Some(Ok(_)), Some(_)) => true,
@@ -156,8 +167,11 @@ impl Shared {
                 )),
                 Some(_),
             ) => false,
-            (Some(Err(ConnectorFailure::Unknown(_))), Some(_)) => {
-                *growing = Growing::Over;
+            (Some(Err(ConnectorFailure::Unknown(_))), Some(preview)) => {
+                *growing = Growing::Shown(Preview {
+                    is_unclear: true,
+                    ..preview
+                });
                 false
             }
         }
@@ -195,7 +209,11 @@ mod tests {
     }
 
     fn preview(id: &str) -> Preview {
-        Preview { id: id.to_owned() }
+        Preview {
+            id: id.to_owned(),
+            is_unclear: false,
+            may_be_whole: false,
+        }
     }
 
     #[tokio::test]

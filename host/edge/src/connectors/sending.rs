@@ -1,12 +1,13 @@
 //! One message, sent piece by piece to the end of an attempt.
 //!
 //! A piece is on record as about to be sent before it is, and what became of it after. An attempt
-//! that a crash cut off is repeated only where the service takes the same message once; otherwise
-//! it is unknown whether it was taken, and the message is not sent again.
+//! that a crash cut off is repeated only where the service takes the same message once, or where it
+//! is an edit, which comes to the same when it is made twice; otherwise it is unknown whether it
+//! was taken, and the message is not sent again. The same holds of an edit that is refused after
+//! one that may have been made.
 
 use super::Shared;
 use super::calls::Called;
-use super::ledger::ledger_event;
 use super::previews::Preview;
 use super::served::{Served, Way};
 use crate::journal::Context;
@@ -19,12 +20,12 @@ use domain::event::{
     DeliveryCause, DeliveryOutcome, DeliverySettled, DeliveryStarted, Event, NewEvent, Subject,
 };
 use domain::id::RunId;
-use store::{Commit, CommitError, ConnectorGuard, DeliveryRow, DeliveryState, Expected};
+use store::{Commit, CommitError, ConnectorGuard, DeliveryRow, DeliveryState, Expected, ReadError};
 
 /// Milliseconds until the store is asked again to take what became of an attempt.
 const STORE_MS: u64 = 1_000;
-/// Tries of an edit of which it cannot be told whether it was made. To make it twice harms nothing.
-const EDITS_MAX: u32 = 3;
+/// Milliseconds after which an edit is made once more, if the answer to one before it was lost.
+const UNCLEAR_MS: u64 = 5_000;
 /// The reason of a message whose attempt was cut off.
 const CUT_OFF: &str = "the host stopped while it was sent";
 /// The reason of a question that was not sent.
@@ -52,10 +53,9 @@ struct Attempt<'a> {
     /// The state that is stored.
     state: DeliveryState,
     pieces: Vec<Body>,
-    /// The message in which the reply grew; none if it is to be sent anew.
+    /// The message in which the reply grew and into which the first piece goes; none if the piece
+    /// is a message of its own.
     preview: Option<Preview>,
-    /// True if the present piece is an edit of that message.
-    is_edit: bool,
 }
 
 /// The outcome of sending a piece.
@@ -74,7 +74,6 @@ pub(super) async fn deliver(shared: &Shared, served: &Served, row: DeliveryRow) 
         state: row.state,
         pieces: Vec::new(),
         preview: None,
-        is_edit: false,
         row,
     };
     if matches!(served.way, Way::Direct) {
@@ -113,20 +112,24 @@ impl Attempt<'_> {
         }
     }
 
-    /// Returns what becomes of the attempt that had begun when the host stopped. One that may have
-    /// been an edit of a message is not made again as a message.
-    fn interrupted(&self) -> Interrupted {
-        let abilities = self.served.abilities();
-        let may_be_edit = self.served.spec.stream
-            && abilities.edits
-            && self.row.piece == 0
-            && self.run().is_some();
-        interrupted(abilities.idempotent && !may_be_edit)
+    /// Returns the service's id of the message that the present piece is put into; none if it is a
+    /// message of its own.
+    fn edits(&self) -> Option<String> {
+        self.preview.as_ref().map(|preview| preview.id.clone())
     }
 
     /// Finds out what there is to send, or settles a message of which nothing is sent.
     async fn prepare(&mut self) -> Result<(), Next> {
-        if self.state == DeliveryState::Started && self.interrupted() == Interrupted::Unknown {
+        if let Err(error) = self.find_preview().await {
+            tracing::warn!(
+                delivery.id = %self.row.delivery,
+                error = &error as &dyn std::error::Error,
+                "it cannot be read in which message a reply grew"
+            );
+            return Err(Next::Again { ms: STORE_MS });
+        }
+        let is_cut_off = self.state == DeliveryState::Started && self.preview.is_none();
+        if is_cut_off && interrupted(self.served.abilities().idempotent) == Interrupted::Unknown {
             let reason = CUT_OFF.to_owned();
             let outcome = DeliveryOutcome::Unknown { reason };
             return Err(self.settle(outcome, None).await);
@@ -146,10 +149,31 @@ impl Attempt<'_> {
                 return Err(Next::Again { ms: STORE_MS });
             }
         }
-        let is_begun = self.state == DeliveryState::Started || self.row.piece > 0;
-        if let Some(run) = self.run().filter(|_| !is_begun) {
-            self.preview = self.shared.previews.close(run, &self.chat()).await;
-        }
+        Ok(())
+    }
+
+    /// Finds the message in which the reply grew: the one that this process knows, or else the one
+    /// that an attempt before was about to edit.
+    async fn find_preview(&mut self) -> Result<(), ReadError> {
+        let Some(run) = self.run().filter(|_| self.row.piece == 0) else {
+            return Ok(());
+        };
+        let known = self.shared.previews.close(run, &self.chat()).await;
+        let is_first_attempt = self.state == DeliveryState::Queued && self.row.reason.is_none();
+        // An attempt that had begun is what its record says.
+        let is_known = known.is_some() && self.state != DeliveryState::Started;
+        self.preview = if is_first_attempt || is_known {
+            known
+        } else {
+            let edited = self.shared.core.store().edited_by(self.row.delivery);
+            edited.await?.map(|id| Preview {
+                id,
+                is_unclear: false,
+                // No record says what became of all attempts. An operator who has it sent again
+                // has looked.
+                may_be_whole: self.state != DeliveryState::Queued,
+            })
+        };
         Ok(())
     }
 
@@ -193,29 +217,40 @@ impl Attempt<'_> {
             };
             return Piece::Over(self.settle(outcome, None).await);
         };
-        let edit = self.edit(&body);
-        self.is_edit = edit.is_some();
-        let number = self.row.attempts.saturating_add(1);
-        if let Err(next) = self.start(number).await {
-            self.preview = edit;
-            return Piece::Over(next);
+        if self.row.piece > 0 || !matches!(body, Body::Text(_)) {
+            self.preview = None;
         }
-        let called = match edit {
-            Some(edit) => self.send_edit(edit, body).await,
-            None => self.send(body).await,
+        let number = self.row.attempts.saturating_add(1);
+        let mut called = match self.attempt(&body, number).await {
+            Ok(called) => called,
+            Err(next) => return Piece::Over(next),
         };
+        let is_refused = matches!(called.result, Err(ConnectorFailure::Rejected(_)));
+        let gone = self
+            .preview
+            .take_if(|preview| is_refused && !preview.may_be_whole);
+        if gone.is_some() {
+            // The message is gone: the text is one of its own, and on record as that before.
+            self.shared.note(self.served, called.entry.take()).await;
+            called = match self.attempt(&body, number).await {
+                Ok(called) => called,
+                Err(next) => return Piece::Over(next),
+            };
+        }
         store::point("edge.sent");
         self.conclude(called, number).await
     }
 
-    /// Returns the edit that a piece is: of the message in which the reply grew.
-    fn edit(&mut self, body: &Body) -> Option<Preview> {
-        match body {
-            Body::Text(_) => self.preview.take(),
-            Body::Question(..) | Body::Typing | Body::Edit { .. } | Body::Acknowledgement(_) => {
-                None
-            }
-        }
+    /// Sends the present piece, after it is on record that it is about to be sent.
+    async fn attempt(&mut self, body: &Body, number: u32) -> Result<Called<String>, Next> {
+        self.start(number).await?;
+        Ok(
+            if let (Some(preview), Body::Text(text)) = (self.preview.clone(), body) {
+                self.send_edit(&preview, text).await
+            } else {
+                self.send(body.clone()).await
+            },
+        )
     }
 
     async fn send(&self, body: Body) -> Called<String> {
@@ -227,44 +262,28 @@ impl Attempt<'_> {
         self.shared.send(self.served, &message, self.run()).await
     }
 
-    /// Makes the final text the last edit of the message in which it grew. If the service refuses
-    /// the edit, that message is gone, and the text is sent.
-    async fn send_edit(&mut self, edit: Preview, body: Body) -> Called<String> {
-        let Body::Text(text) = &body else {
-            return self.send(body).await;
+    /// Makes the final text the last edit of the message in which it grew. Returns the id of that.
+    async fn send_edit(&mut self, preview: &Preview, text: &str) -> Called<String> {
+        let edit = || Body::Edit {
+            id: preview.id.clone(),
+            text: text.to_owned(),
         };
-        let id = edit.id.clone();
-        let mut tries = 0;
-        loop {
-            tries += 1;
-            let edited = Body::Edit {
-                id: id.clone(),
-                text: text.clone(),
-            };
-            let called = self.send(edited).await;
-            match called.result {
-                Ok(_) => {
-                    return Called {
-                        result: Ok(id),
-                        ..called
-                    };
-                }
-                Err(ConnectorFailure::Rejected(_)) => {
-                    self.is_edit = false;
-                    self.shared.note(self.served, called.entry).await;
-                    return self.send(body).await;
-                }
-                Err(ConnectorFailure::Unknown(_)) if tries < EDITS_MAX => {
-                    self.shared.note(self.served, called.entry).await;
-                }
-                Err(ConnectorFailure::Unauthorised(_) | ConnectorFailure::RetryLater { .. }) => {
-                    // Nothing was done: the next try may edit it still.
-                    self.preview = Some(edit);
-                    return called;
-                }
-                Err(ConnectorFailure::Unknown(_)) => return called,
-            }
+        let mut called = self.send(edit()).await;
+        if let Some(known) = &mut self.preview {
+            known.may_be_whole |= may_be_made(&called.result);
         }
+        let may_be_undone = called.result.is_ok() && preview.is_unclear;
+        if may_be_undone && self.shared.core.sleep_ms(UNCLEAR_MS).await {
+            let again = self.send(edit()).await;
+            // One that is refused leaves the message as it was made.
+            if !matches!(again.result, Err(ConnectorFailure::Rejected(_))) {
+                called.result = again.result;
+            }
+            self.shared.note(self.served, again.entry).await;
+        }
+        // The id stays, whatever the service says.
+        called.result = called.result.map(|_| preview.id.clone());
+        called
     }
 
     /// Keeps the message in which the reply grew for the next try.
@@ -284,6 +303,7 @@ impl Attempt<'_> {
             delivery: self.row.delivery,
             attempt: number,
             piece: self.row.piece,
+            edits: self.edits(),
             time: now,
         });
         let commit = self.commit(vec![self.event(started)]);
@@ -317,6 +337,7 @@ impl Attempt<'_> {
         let failure = match called.result {
             Ok(id) => {
                 self.shared.note_success(self.served).await;
+                self.preview = None;
                 self.row.service_ids.push(id.clone());
                 if is_last {
                     let service_ids = self.row.service_ids.clone();
@@ -338,14 +359,31 @@ impl Attempt<'_> {
             self.shared.note_failure(self.served, &failure).await;
         }
         let reason = kept_reason(&failure.to_string());
-        // A text that may have become the last edit of a message is not sent as another one.
-        let idempotent = self.served.abilities().idempotent && !self.is_edit;
-        let outcome = match judge(&failure, number, idempotent, self.shared.core.now()) {
+        let outcome = match self.fate(&failure, number) {
             Fate::Retry(retry_at) => DeliveryOutcome::Failed { reason, retry_at },
             Fate::Unknown => DeliveryOutcome::Unknown { reason },
             Fate::Dead => DeliveryOutcome::Dead { reason },
         };
-        Piece::Over(self.settle(outcome, entry).await)
+        let is_over = !matches!(outcome, DeliveryOutcome::Failed { .. });
+        let next = self.settle(outcome, entry).await;
+        if is_over {
+            // It is on record, for an operator who has it tried again.
+            self.preview = None;
+        }
+        Piece::Over(next)
+    }
+
+    /// Returns what becomes of the message after an attempt at a piece of it that failed.
+    fn fate(&self, failure: &ConnectorFailure, number: u32) -> Fate {
+        // To make an edit twice comes to the same.
+        let idempotent = self.served.abilities().idempotent || self.preview.is_some();
+        let fate = judge(failure, number, idempotent, self.shared.core.now());
+        let is_refused = matches!(failure, ConnectorFailure::Rejected(_));
+        let may_be_whole = self.preview.as_ref().is_some_and(|it| it.may_be_whole);
+        if is_refused && may_be_whole {
+            return Fate::Unknown;
+        }
+        fate
     }
 
     /// Hands a message to people at a web page: what is stored is what they read.
@@ -365,10 +403,11 @@ impl Attempt<'_> {
                 connector: self.served.name.clone(),
                 delivery: self.row.delivery,
                 outcome: outcome.clone(),
+                edits: self.edits(),
                 time: now,
             });
-            let entry = entry.clone();
-            let entry = entry.map(|entry| ledger_event(self.served, entry, now));
+            // So the ledger of a run has what was sent for it.
+            let entry = entry.clone().map(|entry| self.event(entry));
             let events = std::iter::once(self.event(settled)).chain(entry);
             let commit = self.commit(events.collect());
             store::point("edge.delivered.before");
@@ -427,5 +466,17 @@ impl Attempt<'_> {
                 state: self.state,
             })
             .append(self.served.stream(), Expected::Any, events)
+    }
+}
+
+/// Returns whether a service may have done what it was asked for.
+fn may_be_made(result: &Result<String, ConnectorFailure>) -> bool {
+    match result {
+        Ok(_) | Err(ConnectorFailure::Unknown(_)) => true,
+        Err(
+            ConnectorFailure::Rejected(_)
+            | ConnectorFailure::Unauthorised(_)
+            | ConnectorFailure::RetryLater { .. },
+        ) => false,
     }
 }

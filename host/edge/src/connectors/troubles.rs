@@ -1,6 +1,7 @@
 //! Troubles of connectors: told to an operator once, and once that they are over.
 
 use super::Shared;
+use super::calls::CallFailure;
 use super::served::Served;
 use crate::journal::Context;
 use domain::connector::ConnectorFailure;
@@ -20,18 +21,32 @@ impl Shared {
         self.tell(served, told).await;
     }
 
-    /// Notes that a connector failed, and says so where an operator should know. Returns the
-    /// milliseconds until it should be asked again for messages.
-    pub(super) async fn note_failure(&self, served: &Served, failure: &ConnectorFailure) -> u64 {
+    /// Notes that a message could not be sent, and says so where an operator should know.
+    pub(super) async fn note_failure(&self, served: &Served, failure: &ConnectorFailure) {
         let now = self.core.now();
+        let told = served
+            .standing
+            .health
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .note_failure(failure, now);
+        self.tell(served, told).await;
+    }
+
+    /// Notes that nothing could be taken in, and says so where an operator should know. A call for
+    /// which the host had no place is not counted: it says nothing of the connector. Returns the
+    /// milliseconds until the connector should be asked again.
+    pub(super) async fn note_intake_failure(&self, served: &Served, failure: CallFailure) -> u64 {
+        let is_counted = matches!(failure, CallFailure::Failed(_));
+        let failure = ConnectorFailure::from(failure);
         let (told, pause_ms) = {
             let mut health = served
                 .standing
                 .health
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner);
-            let told = health.note_failure(failure, now);
-            (told, health.pause_ms(failure))
+            let told = is_counted.then(|| health.note_intake_failure(&failure));
+            (told.flatten(), health.pause_ms(&failure))
         };
         self.tell(served, told).await;
         pause_ms

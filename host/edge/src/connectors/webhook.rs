@@ -1,6 +1,7 @@
 //! Calls of services: verified before a component sees a byte, read, stored, and only then
 //! answered.
 
+use super::calls::CallFailure;
 use super::intake::{Brought, TakenIn};
 use super::served::{Served, Way};
 use super::{Connectors, Shared};
@@ -185,19 +186,14 @@ impl Shared {
     }
 
     /// Returns the answer to a call that the component could not read.
-    async fn not_read(&self, served: &Served, failure: ConnectorFailure) -> ServiceAnswer {
-        match failure {
-            ConnectorFailure::Rejected(detail) => ServiceAnswer::Malformed { detail },
-            ConnectorFailure::RetryLater { after_ms, .. } => ServiceAnswer::Unavailable {
-                retry_after_ms: after_ms.clamp(CROWDED_MS, CROWDED_MS_MAX),
-            },
-            failure @ (ConnectorFailure::Unauthorised(_) | ConnectorFailure::Unknown(_)) => {
-                self.note_failure(served, &failure).await;
-                ServiceAnswer::Unavailable {
-                    retry_after_ms: TROUBLE_MS,
-                }
-            }
+    async fn not_read(&self, served: &Served, failure: CallFailure) -> ServiceAnswer {
+        if let CallFailure::Failed(ConnectorFailure::Rejected(detail)) = failure {
+            return ServiceAnswer::Malformed { detail };
         }
+        let retry_after_ms = retry_after_ms(&failure);
+        // It calls again, over and over if this does not end: an operator should know.
+        self.note_intake_failure(served, failure).await;
+        ServiceAnswer::Unavailable { retry_after_ms }
     }
 }
 
@@ -209,6 +205,21 @@ impl ReceivedCall {
             query: &self.query,
             body: &self.body,
         }
+    }
+}
+
+/// Returns the milliseconds after which a call that was not read may come again.
+fn retry_after_ms(failure: &CallFailure) -> u64 {
+    match failure {
+        CallFailure::NoPlace { after_ms, .. }
+        | CallFailure::Failed(ConnectorFailure::RetryLater { after_ms, .. }) => {
+            (*after_ms).clamp(CROWDED_MS, CROWDED_MS_MAX)
+        }
+        CallFailure::Failed(
+            ConnectorFailure::Rejected(_)
+            | ConnectorFailure::Unauthorised(_)
+            | ConnectorFailure::Unknown(_),
+        ) => TROUBLE_MS,
     }
 }
 
@@ -268,6 +279,18 @@ fn without_credentials(check: &WebhookCheck, call: ReceivedCall) -> VerifiedCall
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_service_calls_again_within_a_minute() {
+        let no_place = |after_ms| CallFailure::NoPlace {
+            after_ms,
+            reason: "no place",
+        };
+        assert_eq!(retry_after_ms(&no_place(1)), CROWDED_MS);
+        assert_eq!(retry_after_ms(&no_place(u64::MAX)), CROWDED_MS_MAX);
+        let lost = ConnectorFailure::Unknown("no answer".to_owned());
+        assert_eq!(retry_after_ms(&CallFailure::Failed(lost)), TROUBLE_MS);
+    }
 
     #[test]
     fn a_component_sees_no_proof_of_a_call() {

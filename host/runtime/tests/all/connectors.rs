@@ -131,7 +131,7 @@ async fn a_connector_reads_polls_sends_and_fetches() {
 async fn what_a_connector_returns_over_a_bound_is_not_taken() {
     refused(
         Setting::new("many").receive("").await,
-        "`messages` are 101; 100 at most",
+        "`messages` are 1001; 1000 at most",
     );
     refused(Setting::new("forge").receive("").await, "`messages[0]`");
     refused(Setting::new("talk").receive("").await, "answer");

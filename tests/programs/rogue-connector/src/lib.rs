@@ -24,7 +24,7 @@ impl Guest for Program {
         let body = String::from_utf8_lossy(&body).into_owned();
         Ok(match attack(&configuration) {
             "many" => batch(
-                (0..101)
+                (0..1_001)
                     .map(|id| incoming(id.to_string(), "again"))
                     .collect(),
             ),

@@ -1,6 +1,6 @@
 //! Conversations over Telegram: words, questions, files, long replies and groups.
 
-use super::scene::{ADA, AGENT, Scene, Wanted, at, choice, get, reply, script, texts};
+use super::scene::{ADA, AGENT, Scene, Wanted, at, choice, get, reply, script, texts, until};
 use super::telegram_server::Fault;
 use domain::connector::ATTACHMENT_BYTES_MAX;
 use domain::digest::Digest;
@@ -55,6 +55,45 @@ async fn a_person_talks_with_an_agent_of_their_own_and_is_answered_once() {
         .map(|it| &it["deliveries"][0]["state"])
         .collect();
     assert_eq!(states, [&json!("delivered"); 2], "{tree}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn words_of_triggers_and_connectors_are_accepted_before_their_turns_begin() {
+    let every = json!({ "every": "30d" });
+    let trigger = json!({
+        "user": "local", "schedule": every, "target": { "agent": "puppet" }, "message": "hello",
+    });
+    let wanted = Wanted {
+        triggers: json!({ "it": trigger }),
+        ..Wanted::default()
+    };
+    let scene = Scene::with(wanted).await;
+    let run = scene.host.post("/api/triggers/it/run", &json!({})).await;
+    assert_eq!(run.unwrap().status, 202);
+    scene.telegram.say(ADA, "hello");
+    scene.telegram.messages(1).await;
+    let events = until(async || {
+        let page = get(&scene.host.line(), "/api/events?limit=1000").await;
+        let events = page["events"].as_array().unwrap().clone();
+        let starts = events.iter().filter(|it| it["type"] == "run.started.v1");
+        (starts.count() == 2).then_some(events)
+    })
+    .await;
+    for kind in ["trigger", "connector"] {
+        let accepted = |it: &Value| {
+            let is_input = it["type"] == "session.input.accepted.v1";
+            is_input && it["data"]["source"]["kind"] == kind
+        };
+        let begin = events.iter().position(accepted).unwrap();
+        let input = &events[begin]["data"]["input_id"];
+        let began = |it: &Value| {
+            let is_start = it["type"] == "run.started.v1";
+            is_start && it["data"]["claimed"] == json!([input])
+        };
+        let end = events.iter().position(began).unwrap();
+        assert!(begin < end, "{kind}: {events:?}");
+        assert_eq!(events[begin]["session_id"], events[end]["session_id"]);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

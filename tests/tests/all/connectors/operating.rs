@@ -1,12 +1,32 @@
 //! Connectors from the command line: what an operator sees of them, and the test of one.
 
-use super::scene::Scene;
+use super::scene::{ADA, Scene};
+use reqwest::Method;
 use serde_json::Value;
 use std::process::Output;
 
 async fn tested(scene: &Scene) -> Output {
     let command = ["connector", "test", "telegram", "--user", "ada", "Hello."];
     scene.folder.run(&command).await
+}
+
+/// Returns the lines of the ledger that a filter leaves.
+async fn ledger(scene: &Scene, filter: [&str; 2]) -> Vec<Value> {
+    let [option, value] = filter;
+    let ledger = scene.folder.run(&["audit", "--json", option, value]).await;
+    assert!(ledger.status.success(), "{ledger:?}");
+    let lines = String::from_utf8(ledger.stdout).unwrap();
+    let lines = lines.lines();
+    lines
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
+}
+
+/// Runs a command that is to be refused, and returns what it said about that.
+async fn refused(scene: &Scene, command: &[&str]) -> String {
+    let output = scene.folder.run(command).await;
+    assert_eq!(output.status.code(), Some(3), "{command:?}: {output:?}");
+    String::from_utf8(output.stderr).unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -32,14 +52,7 @@ async fn a_test_from_the_command_line_fails_with_what_holds_the_message_up() {
 async fn the_ledger_names_the_connector_and_no_run_where_there_is_none() {
     let scene = Scene::new().await;
     assert!(tested(&scene).await.status.success());
-    let command = ["audit", "--json", "--agent", "connector:telegram"];
-    let ledger = scene.folder.run(&command).await;
-    assert!(ledger.status.success(), "{ledger:?}");
-    let lines = String::from_utf8(ledger.stdout).unwrap();
-    let lines: Vec<Value> = lines
-        .lines()
-        .map(|line| serde_json::from_str(line).unwrap())
-        .collect();
+    let lines = ledger(&scene, ["--agent", "connector:telegram"]).await;
     let is_sent = |line: &Value| line["tool"] == "connector.send";
     assert!(lines.iter().any(is_sent), "{lines:?}");
     let has_run = |line: &Value| line.get("run_id").is_some();
@@ -51,4 +64,79 @@ async fn the_ledger_names_the_connector_and_no_run_where_there_is_none() {
         explained.contains("secret telegram for 127.0.0.1"),
         "{explained}"
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_ledger_of_a_run_has_what_was_sent_for_it() {
+    let scene = Scene::new().await;
+    scene.telegram.say(ADA, "hello");
+    let delivered = scene.until_delivery("delivered").await;
+    let run = delivered["cause"]["run_id"].as_str().unwrap();
+    let lines = ledger(&scene, ["--run", run]).await;
+    assert!(lines.iter().all(|line| line["run_id"] == run), "{lines:?}");
+    let is_sent = |line: &&Value| line["tool"] == "connector.send";
+    let sent: Vec<&Value> = lines.iter().filter(is_sent).collect();
+    let is_of_connector = |line: &&Value| line["definition"] == "connector:telegram";
+    assert!(
+        !sent.is_empty() && sent.iter().all(is_of_connector),
+        "{lines:?}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_name_that_no_connector_has_is_refused_with_those_that_there_are() {
+    let scene = Scene::new().await;
+    let said = refused(&scene, &["connector", "bind", "alice", "nope:5"]).await;
+    assert!(
+        said.contains("`nope`") && said.contains("`telegram`"),
+        "{said}"
+    );
+    let path = "/api/users/alice/connectors/nope:5";
+    let line = scene.host.line();
+    let put = line.ask(Method::PUT, path, None).await.unwrap();
+    assert_eq!(
+        (put.status, put.text("code"), put.text("field")),
+        (404, "CONNECTOR_NOT_FOUND".to_owned(), "path:key".to_owned())
+    );
+    for command in [
+        &["connector", "deliveries", "nope"][..],
+        &["connector", "pairings", "--connector", "nope"],
+        &["connector", "test", "nope", "--user", "ada"],
+    ] {
+        let said = refused(&scene, command).await;
+        assert!(said.contains("`connector list`"), "{command:?}: {said}");
+    }
+    let audit = ["audit", "--agent", "connector:nope"];
+    let output = scene.folder.run(&audit).await;
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("no connector `nope` now"), "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refused_command_on_a_connector_names_what_there_is() {
+    let scene = Scene::new().await;
+    for (command, told) in [
+        (
+            &["connector", "deliveries", "telegram", "--state", "sent"][..],
+            "queued, started, failed, delivered, unknown, dead",
+        ),
+        (
+            &["connector", "requeue", "telegram", "first"],
+            "`connector deliveries telegram`",
+        ),
+        (
+            &["connector", "test", "telegram", "--user", "bob"],
+            "`connector bind bob telegram:ID`",
+        ),
+        (
+            &["connector", "unbind", "ada", "telegram:8"],
+            "`connector list ada`",
+        ),
+        (&["connector", "unpair", "ABCD2345"], "`connector pairings`"),
+        (&["audit", "--agent", "connector:"], "connector:<name>"),
+        (&["audit", "--user", "a b"], "is no user id"),
+    ] {
+        let said = refused(&scene, command).await;
+        assert!(said.contains(told), "{command:?}: {said}");
+    }
 }

@@ -1,6 +1,7 @@
 //! What people see of a reply before it is there: that the agent types, and the reply as it grows.
 
 use super::scene::{ADA, Scene, Wanted};
+use super::telegram_server::Fault;
 use serde_json::json;
 
 /// A model that takes its time over each word.
@@ -82,4 +83,73 @@ async fn a_reply_that_grew_when_the_host_was_killed_follows_whole() {
     let whole = scene.telegram.quiet().await.into_iter().chain(edits);
     let whole = whole.filter(|text| text == WHOLE).count();
     assert_eq!(whole, 1, "{:?}", scene.telegram.sent());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reply_ends_in_its_message_although_the_answer_to_an_edit_was_lost() {
+    let scene = slow(json!({ "stream": true })).await;
+    // Of the first edit, and of the one after it, which is the reply itself.
+    let lost = [Fault::Lost, Fault::Lost];
+    scene.telegram.fail("editMessageText", &lost);
+    scene.telegram.say(ADA, "hello");
+    let first = scene.telegram.messages(1).await.remove(0);
+    scene.until_delivery("delivered").await;
+    assert_eq!(scene.telegram.quiet().await.len(), 1, "one message");
+    let edits = scene.telegram.edits();
+    assert!(edits.iter().all(|(id, _)| *id == first.id), "{edits:?}");
+    let whole = edits.iter().filter(|(_, text)| text == WHOLE).count();
+    assert_eq!(whole, 3, "made, made again, and once more after a while");
+    assert_eq!(edits.last().unwrap().1, WHOLE);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reply_whose_message_is_gone_is_a_message_of_its_own() {
+    let scene = slow(json!({ "stream": true })).await;
+    let gone = Fault::Wrong("Bad Request: message to edit not found");
+    scene.telegram.fail("editMessageText", &[gone, gone]);
+    scene.telegram.say(ADA, "hello");
+    scene.until_delivery("delivered").await;
+    let told = scene.telegram.quiet().await;
+    assert_eq!((told.len(), told[1].as_str()), (2, WHOLE), "{told:?}");
+    assert!(scene.telegram.edits().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reply_that_may_be_in_its_message_is_not_sent_beside_it() {
+    let scene = slow(json!({ "stream": true })).await;
+    let gone = Fault::Wrong("Bad Request: message to edit not found");
+    // Of an edit while it grows, of the reply itself, of that again, and after it was requeued.
+    let faults = [Fault::Lost, Fault::Lost, gone, gone];
+    scene.telegram.fail("editMessageText", &faults);
+    scene.telegram.say(ADA, "hello");
+    let unknown = scene.until_delivery("unknown").await;
+    let reason = unknown["reason"].as_str().unwrap();
+    assert!(reason.contains("message to edit not found"), "{reason}");
+    let told = scene.telegram.quiet().await;
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert_eq!(scene.requeue(&unknown).await.unwrap().status, 202);
+    scene.until_delivery("delivered").await;
+    let told = scene.telegram.quiet().await;
+    assert_eq!((told.len(), told[1].as_str()), (2, WHOLE), "{told:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_last_edit_of_a_reply_is_made_again_where_the_host_died_over_it() {
+    for point in ["edge.started.after:1", "edge.sent:1"] {
+        let scene = Scene::with(Wanted {
+            connector: json!({ "stream": true }),
+            agent: "assistant",
+            script: Some(SLOW),
+            crash_at: Some(point.to_owned()),
+            ..Wanted::default()
+        })
+        .await;
+        scene.telegram.say(ADA, "hello");
+        let scene = scene.died().await;
+        scene.until_delivery("delivered").await;
+        let told = scene.telegram.quiet().await;
+        assert_eq!(told.len(), 1, "{point}: {told:?}");
+        let last = scene.telegram.edits().pop().unwrap();
+        assert_eq!(last.1, WHOLE, "{point}");
+    }
 }

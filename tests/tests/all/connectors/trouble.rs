@@ -41,6 +41,18 @@ async fn a_service_that_was_down_gets_and_gives_everything_when_it_is_back() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_service_that_cannot_be_reached_is_told_with_that_as_the_reason() {
+    let scene = Scene::new().await;
+    scene.until_state("polling").await;
+    scene.telegram.server.go_down();
+    let state = scene.until_state("failing").await;
+    let reason = state["reason"].as_str().unwrap();
+    assert!(reason.contains("cannot be reached"), "{reason}");
+    scene.telegram.server.come_up();
+    scene.until_state("polling").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_service_that_limits_the_rate_gets_its_time_and_the_order_of_a_chat_is_kept() {
     let scene = Scene::new().await;
     scene.telegram.fail("sendMessage", &[Fault::Limited(3)]);

@@ -1,7 +1,7 @@
 //! Services that call: Telegram, WhatsApp and Slack, with the proofs of each, right, forged,
 //! replayed and too old.
 
-use super::scene::{bind, reaching};
+use super::scene::{at, bind, get, reaching, texts, until};
 use super::server::{Answer, Asked, Server};
 use agent_host_tests::process::{Folder, Host, PATIENCE, puppets};
 use hmac::{Hmac, Mac};
@@ -343,6 +343,34 @@ async fn whatsapp_shakes_hands_and_signs_what_it_says() {
         assert_eq!(refused.0, 401, "{headers:?}: {refused:?}");
     }
     assert_eq!(called.texts(1).await, ["said hello"]);
+}
+
+/// A call of WhatsApp has up to 1,000 messages.
+#[tokio::test(flavor = "multi_thread")]
+async fn every_message_of_a_call_with_hundreds_is_taken() {
+    let called = Called::new().await;
+    let message = |number: usize| {
+        json!({ "id": format!("wamid.{number}"), "from": "4912345", "timestamp": "1700000000",
+                "type": "text", "text": { "body": format!("line {number:03}") } })
+    };
+    let messages: Vec<Value> = (0..250).map(message).collect();
+    let value = json!({ "metadata": { "phone_number_id": "100" }, "messages": messages });
+    let body = json!({ "entry": [{ "changes": [{ "field": "messages", "value": value }] }] });
+    let body = body.to_string();
+    let signed = format!("sha256={}", signature("whatsapp-app", &[&body]));
+    let headers = [("x-hub-signature-256", signed.as_str())];
+    assert_eq!(called.call("whatsapp", &headers, &body).await.0, 200);
+    called.texts(1).await;
+    let ada = called.host.user("ada", &["read", "write"]).await;
+    until(async || {
+        let listed = get(&ada, &format!("{}/sessions", at("/ada/whatsapp"))).await;
+        let id = listed["sessions"][0]["id"].as_str()?.to_owned();
+        let session = get(&ada, &format!("/api/sessions/{id}?from=1&to=100")).await;
+        let said = texts(&session, "user").join("\n");
+        let is_there = |number: usize| said.contains(&format!("line {number:03}"));
+        (0..250).all(is_there).then_some(())
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -209,6 +209,10 @@ pub struct DeliveryStarted {
     pub attempt: u32,
     /// Number of the piece that is about to be sent, from 0, of a text that was split.
     pub piece: u32,
+    /// The service's id of the message that the piece is put into by an edit; none if it is a
+    /// message of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub edits: Option<String>,
     /// Time at which it is about to be sent.
     pub time: Timestamp,
 }
@@ -256,6 +260,10 @@ pub struct DeliverySettled {
     /// The outcome.
     #[serde(flatten)]
     pub outcome: DeliveryOutcome,
+    /// The service's id of the message that another attempt edits, as this one did; none if another
+    /// one is a message of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub edits: Option<String>,
     /// Time at which it was known.
     pub time: Timestamp,
 }
@@ -269,6 +277,9 @@ pub struct DeliveryRequeued {
     pub delivery: DeliveryId,
     /// The user who has it tried again.
     pub by: UserId,
+    /// The service's id of the message that the next attempt edits, as the last one did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub edits: Option<String>,
     /// Time at which it was.
     pub time: Timestamp,
 }

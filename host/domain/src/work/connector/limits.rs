@@ -11,8 +11,9 @@ pub const ATTACHMENTS_MAX: usize = 10;
 pub const ATTACHMENT_BYTES_MAX: u64 = 8 << 20;
 /// Bytes of the handle by which a component gets a file, or acknowledges a message.
 pub const HANDLE_BYTES_MAX: usize = 2 << 10;
-/// Messages that one poll or one call of a service brings.
-pub const BATCH_MESSAGES_MAX: usize = 100;
+/// Messages that one poll or one call of a service brings. Of the services that are known, WhatsApp
+/// puts most into one call: 1,000. A batch with more is taken at no time, not even in part.
+pub const BATCH_MESSAGES_MAX: usize = 1_000;
 /// Bytes of the place where the next poll goes on.
 pub const CURSOR_BYTES_MAX: usize = 4 << 10;
 /// Bytes of what a service's call is answered with.
@@ -23,8 +24,8 @@ pub const SERVICE_ID_BYTES_MAX: usize = 256;
 pub const GROUP_PREFIX: &str = "group:";
 /// Bytes of a service's id of a group.
 pub const GROUP_ID_BYTES_MAX: usize = EXTERNAL_ID_BYTES_MAX - GROUP_PREFIX.len();
-/// Bytes of the body of a service's call: 1 MiB.
-pub const CALL_BYTES_MAX: usize = 1 << 20;
+/// Bytes of the body of a service's call: 3 MiB, which is what WhatsApp sends at most.
+pub const CALL_BYTES_MAX: usize = 3 << 20;
 /// Days in which a message with the same id of its service is taken once.
 pub const ONCE_DAYS: u64 = 7;
 /// Milliseconds for which messages of one path are gathered before a session gets them.
@@ -33,8 +34,8 @@ pub const GATHERED_MS: u64 = 100;
 pub const POLL_MS_MIN: u64 = 100;
 /// Milliseconds between two polls at most.
 pub const POLL_MS_MAX: u64 = 3_600_000;
-/// Messages that arrived and are not yet with a session, of one connector. Beyond it nothing more
-/// is taken from the service.
+/// Messages that arrived and are not yet with a session, of one connector. Where so many wait,
+/// nothing more is taken from the service. A batch that comes while fewer wait is taken whole.
 pub const ARRIVALS_WAITING_MAX: usize = 1_000;
 /// Messages that wait to be sent through one connector.
 pub const DELIVERIES_MAX: usize = 10_000;

@@ -156,13 +156,24 @@ pub enum ConnectorSpecError {
     #[error(transparent)]
     Direct(#[from] DirectSpecError),
     /// The component cannot do it.
-    #[error("intake: the component has {offered}, and not `{asked}`", offered = list(offered))]
+    #[error(
+        "intake: the component has {list}, and not `{asked}`; {fix}",
+        list = list(offered), fix = fix(offered)
+    )]
     NotOffered {
         /// The way that is asked for.
         asked: Intake,
         /// The ways that the component offers.
         offered: Vec<Intake>,
     },
+}
+
+/// Returns what to do about a way in that a component does not have.
+fn fix(offered: &[Intake]) -> String {
+    match offered.first() {
+        Some(way) => format!("write intake = \"{way}\""),
+        None => "name another component".to_owned(),
+    }
 }
 
 fn list(offered: &[Intake]) -> String {

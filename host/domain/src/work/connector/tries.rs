@@ -19,7 +19,7 @@ pub enum ConnectorFailure {
     #[error("the service does not take the credentials: {0}")]
     Unauthorised(String),
     /// Nothing was done. It may be tried again after so many milliseconds.
-    #[error("the service is busy: {reason}")]
+    #[error("the service cannot be used now: {reason}")]
     RetryLater {
         /// Milliseconds that the service asks for.
         after_ms: u64,
@@ -65,15 +65,16 @@ pub fn retry_at(attempt: u32, retry_after_ms: Option<u64>, now: Timestamp) -> Op
 }
 
 /// Returns what becomes of an attempt to send that failed. One that may have been done is repeated
-/// only where the service takes the same message once.
+/// only where the service takes the same message once, and is not said to be given up.
 #[must_use]
 pub fn judge(failure: &ConnectorFailure, attempt: u32, idempotent: bool, now: Timestamp) -> Fate {
-    let again = |asked_ms| retry_at(attempt, asked_ms, now).map_or(Fate::Dead, Fate::Retry);
+    let again =
+        |asked_ms, else_fate| retry_at(attempt, asked_ms, now).map_or(else_fate, Fate::Retry);
     match failure {
         ConnectorFailure::Rejected(_) => Fate::Dead,
-        ConnectorFailure::Unauthorised(_) => again(Some(UNAUTHORISED_MS)),
-        ConnectorFailure::RetryLater { after_ms, .. } => again(Some(*after_ms)),
-        ConnectorFailure::Unknown(_) if idempotent => again(None),
+        ConnectorFailure::Unauthorised(_) => again(Some(UNAUTHORISED_MS), Fate::Dead),
+        ConnectorFailure::RetryLater { after_ms, .. } => again(Some(*after_ms), Fate::Dead),
+        ConnectorFailure::Unknown(_) if idempotent => again(None, Fate::Unknown),
         ConnectorFailure::Unknown(_) => Fate::Unknown,
     }
 }

@@ -37,8 +37,8 @@ fn check<T: std::fmt::Debug>(read: Answer<T>, expected: &str) {
 #[test]
 fn a_batch_is_bounded() {
     check(
-        batch(Ok(bringing(vec![incoming(); 101]))),
-        "`messages` are 101; 100 at most",
+        batch(Ok(bringing(vec![incoming(); 1_001]))),
+        "`messages` are 1001; 1000 at most",
     );
     let far = connector::Batch {
         cursor: Some("c".repeat(4_097)),

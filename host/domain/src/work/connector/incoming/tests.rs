@@ -127,7 +127,7 @@ fn no_line_in_a_group_passes_for_another_persons() {
 #[test]
 fn a_batch_has_its_bounds() {
     let batch = Batch {
-        messages: vec![said("a"); 100],
+        messages: vec![said("a"); BATCH_MESSAGES_MAX],
         cursor: Some("c".repeat(CURSOR_BYTES_MAX)),
         next_ms: 0,
         answer: Some("a".repeat(ANSWER_BYTES_MAX)),
@@ -136,7 +136,10 @@ fn a_batch_has_its_bounds() {
     assert_eq!(batch.check(), Ok(()));
     let mut longer = batch.clone();
     longer.messages.push(said("a"));
-    assert_eq!(longer.check(), Err(BadIncoming::Messages(101)));
+    assert_eq!(
+        longer.check(),
+        Err(BadIncoming::Messages(BATCH_MESSAGES_MAX + 1))
+    );
     let mut longer = batch.clone();
     longer.cursor = Some("c".repeat(CURSOR_BYTES_MAX + 1));
     assert!(matches!(longer.check(), Err(BadIncoming::Cursor(_))));

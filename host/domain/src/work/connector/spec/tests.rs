@@ -81,7 +81,7 @@ fn a_component_has_to_have_the_way_in() {
     let error = polling.check_abilities(&abilities).unwrap_err().to_string();
     assert_eq!(
         error,
-        "intake: the component has `webhook`, and not `polling`"
+        "intake: the component has `webhook`, and not `polling`; write intake = \"webhook\""
     );
     let webhook = read(&json!({ "webhook": { "slack": { "secret": "a" } } })).unwrap();
     assert_eq!(webhook.check_abilities(&abilities), Ok(()));

@@ -31,7 +31,7 @@ fn what_may_have_been_sent_is_sent_again_only_under_an_idempotency_key() {
     let lost = ConnectorFailure::Unknown("the connection broke".to_owned());
     assert_eq!(judge(&lost, 1, false, NOW), Fate::Unknown);
     assert!(matches!(judge(&lost, 1, true, NOW), Fate::Retry(_)));
-    assert_eq!(judge(&lost, ATTEMPTS_MAX, true, NOW), Fate::Dead);
+    assert_eq!(judge(&lost, ATTEMPTS_MAX, true, NOW), Fate::Unknown);
     assert_eq!(interrupted(false), Interrupted::Unknown);
     assert_eq!(interrupted(true), Interrupted::Again);
 }
