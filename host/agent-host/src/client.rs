@@ -37,6 +37,12 @@ pub(crate) struct Refused {
     pub(crate) field: Option<String>,
 }
 
+/// Returns the code of a refusal by the host; none of any other failure.
+pub(crate) fn code_of(failure: &Failure) -> Option<&str> {
+    let refused = failure.error.downcast_ref::<Refused>();
+    refused.map(|refused| refused.code.as_str())
+}
+
 /// A client of a running host. Its token is never printed.
 #[derive(Clone)]
 pub(crate) struct Client {

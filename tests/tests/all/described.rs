@@ -48,10 +48,15 @@ async fn started() -> (Folder, Host) {
             "settings": { "script": { "steps": steps } },
         })
     };
-    let folder = Folder::new(puppets(&json!([
+    let mut config = puppets(&json!([
         agent("teaches", &lesson),
         { "agentId": "listens", "displayName": "listens", "component": "puppet" },
-    ])));
+    ]));
+    config["connectors"]["site"] = json!({
+        "component": "direct", "agent": "listens",
+        "configuration": { "origins": ["https://www.example.org"] },
+    });
+    let folder = Folder::new(config);
     folder.warm(&["puppet"]).await;
     let host = folder.start(None).await.unwrap();
     (folder, host)
@@ -417,7 +422,7 @@ async fn administer(asked: &mut Asked<'_>, agent: &str) {
     let key = format!("/api/keys/{}?reason=done", key["id"].as_str().unwrap());
     asked.ask(Method::DELETE, &key, Value::Null).await;
     asked.get("/api/keys?user=ada").await;
-    let connector = "/api/users/ada/connectors/telegram:1";
+    let connector = "/api/users/ada/connectors/site:1";
     asked.ask(Method::PUT, connector, Value::Null).await;
     asked.get("/api/users/ada/connectors").await;
     asked.ask(Method::DELETE, connector, Value::Null).await;

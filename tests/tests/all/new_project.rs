@@ -9,7 +9,7 @@ use agent_host_tests::process::{PATIENCE, program};
 use agent_host_tests::skip::{WITHOUT_C, WITHOUT_JAVASCRIPT, WITHOUT_PYTHON, needed};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
@@ -246,25 +246,53 @@ async fn ended(mut command: Command, patience: Duration) -> Output {
 /// Returns that all of these programs are on the PATH; the error names one that is not.
 fn on_path(programs: &[&str]) -> Result<(), String> {
     let folders = std::env::var_os("PATH").unwrap_or_default();
-    let is_there =
-        |program: &&&str| std::env::split_paths(&folders).any(|at| at.join(program).is_file());
-    match programs.iter().find(|program| !is_there(program)) {
+    match programs.iter().find(|program| !is_in(&folders, program)) {
         Some(missing) => Err(format!("there is no `{missing}` on the PATH")),
         None => Ok(()),
     }
 }
 
-/// Returns that a C compiler for components is there; the error says what is not.
-fn c_compiler() -> Result<(), String> {
-    let libc = std::env::var_os("WASI_LIBC").unwrap_or_else(|| "/usr".into());
-    let has_libc = Path::new(&libc).join("lib/wasm32-wasi/libc.a").is_file();
-    if std::env::var_os("WASI_SDK_PATH").is_none() && !has_libc {
+/// Returns whether a program is in one of the folders of a `PATH`, or is one by its whole path.
+fn is_in(folders: &OsStr, program: &str) -> bool {
+    std::env::split_paths(folders).any(|folder| folder.join(program).is_file())
+}
+
+/// Returns that a C compiler for components is where the `Makefile` of a new project looks for it,
+/// by these variables of the environment; the error says what is not.
+fn c_compiler(variable: impl Fn(&str) -> Option<OsString>) -> Result<(), String> {
+    let folders = variable("PATH").unwrap_or_default();
+    let missing = |program: &str| format!("there is no `{program}` on the PATH");
+    if let Some(program) = ["make", "cc"].iter().find(|it| !is_in(&folders, it)) {
+        return Err(missing(program));
+    }
+    if let Some(sdk) = variable("WASI_SDK_PATH").filter(|sdk| !sdk.is_empty()) {
+        let clang = Path::new(&sdk).join("bin/clang");
+        let told = format!("there is no `{}`, as WASI_SDK_PATH says", clang.display());
+        return clang.is_file().then_some(()).ok_or(told);
+    }
+    let libc = variable("WASI_LIBC").unwrap_or_else(|| "/usr".into());
+    if !Path::new(&libc).join("lib/wasm32-wasi/libc.a").is_file() {
         let below = libc.display();
         return Err(format!(
             "there is no wasi-libc below {below} and no WASI_SDK_PATH"
         ));
     }
-    on_path(&["make", "cc"])
+    let named = variable("CLANG").map(|clang| clang.to_string_lossy().into_owned());
+    let clangs = named.unwrap_or_else(clangs);
+    if clangs.split(' ').any(|clang| is_in(&folders, clang)) {
+        return Ok(());
+    }
+    Err(missing(clangs.split(' ').next().unwrap_or(&clangs)))
+}
+
+/// Returns the names under which the `Makefile` of a new project in C looks for clang.
+fn clangs() -> String {
+    let makefile = root().join("host/agent-host/src/new/templates/c/Makefile");
+    let makefile = std::fs::read_to_string(makefile).unwrap();
+    let names = makefile
+        .lines()
+        .find_map(|line| line.strip_prefix("CLANGS = "));
+    names.expect("the names of clang").to_owned()
 }
 
 async fn a_tool_counts(language: &str) {
@@ -540,8 +568,50 @@ async fn projects_in_javascript_are_built_tested_and_called_where_its_tools_are(
 
 #[tokio::test(flavor = "multi_thread")]
 async fn projects_in_c_are_built_tested_and_called_where_its_tools_are() {
-    if needed(c_compiler(), WITHOUT_C).is_some() {
+    let compiler = c_compiler(|variable| std::env::var_os(OsStr::new(variable)));
+    if needed(compiler, WITHOUT_C).is_some() {
         a_tool_counts("c").await;
         an_agent_answers("c").await;
     }
+}
+
+#[test]
+fn a_c_compiler_is_missing_unless_all_of_it_is_where_projects_look() {
+    let dir = TempDir::new().unwrap();
+    let place = |file: &str| {
+        let file = dir.path().join(file);
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(file, "").unwrap();
+    };
+    let below = |name: &str| dir.path().join(name).into_os_string();
+    let packages = |variable: &str| match variable {
+        "PATH" => Some(below("bin")),
+        "WASI_LIBC" => Some(below("libc")),
+        _ => None,
+    };
+    let with = |name: &'static str, value: &str| {
+        let value = below(value);
+        move |variable: &str| match variable {
+            it if it == name => Some(value.clone()),
+            it => packages(it),
+        }
+    };
+    let lacks = |told: Result<(), String>, what: &str| {
+        let told = told.unwrap_err();
+        assert!(told.contains(what), "{told}");
+    };
+    lacks(c_compiler(packages), "`make`");
+    place("bin/make");
+    lacks(c_compiler(packages), "`cc`");
+    place("bin/cc");
+    lacks(c_compiler(packages), "wasi-libc below");
+    place("libc/lib/wasm32-wasi/libc.a");
+    lacks(c_compiler(packages), "there is no `clang` on the PATH");
+    lacks(c_compiler(with("WASI_SDK_PATH", "sdk")), "sdk/bin/clang");
+    place("sdk/bin/clang");
+    assert_eq!(c_compiler(with("WASI_SDK_PATH", "sdk")), Ok(()));
+    assert_eq!(c_compiler(with("CLANG", "sdk/bin/clang")), Ok(()));
+    place("bin/clang-21");
+    assert_eq!(c_compiler(packages), Ok(()));
+    lacks(c_compiler(with("CLANG", "bin/none")), "bin/none");
 }

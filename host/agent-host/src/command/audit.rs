@@ -4,7 +4,7 @@
 mod tests;
 
 use crate::cli::Audit;
-use crate::client::{Client, Log, parameters};
+use crate::client::{Client, Log, code_of, parameters, segment};
 use crate::config::{Loaded, closest};
 use crate::failure::Failure;
 use crate::fields::{list, text};
@@ -28,6 +28,9 @@ const SHORT: usize = 8;
 /// The rule of a refusal of what a tool did not declare.
 const NOT_ASKED: &str = "notAsked";
 
+/// The beginnings of the names that triggers and connectors have in the ledger.
+const TRIGGER: &str = "trigger:";
+const CONNECTOR: &str = "connector:";
 /// The calls of triggers and connectors, as the ledger names them.
 const EDGE_CALLS: [&str; 5] = [
     "trigger.fire",
@@ -81,6 +84,10 @@ async fn note_unknown(
     if named.is_empty() {
         return Ok(());
     }
+    for (_, name) in named.iter().filter(|(kind, _)| *kind == "agent") {
+        let unknown = unknown_edge(client, name).await;
+        unknown.iter().for_each(|note| terminal.notice(note));
+    }
     // The definitions take a scope that the ledger itself does not: without them there are no
     // notes.
     let Ok(definitions) = client.definitions().await else {
@@ -92,6 +99,28 @@ async fn note_unknown(
         .filter_map(|(what, name)| known.note(what, name))
         .for_each(|note| terminal.notice(&note));
     Ok(())
+}
+
+/// Returns a note about a trigger or a connector that the host does not have now; none about other
+/// names, nor where it cannot be told.
+async fn unknown_edge(client: &Client, name: &str) -> Option<String> {
+    let is_unknown = if let Some(trigger) = name.strip_prefix(TRIGGER) {
+        let path = format!("/api/triggers/{}", segment(trigger));
+        let shown = client.get(&path).await;
+        shown.is_err_and(|failure| code_of(&failure) == Some("TRIGGER_NOT_FOUND"))
+    } else {
+        let connector = name.strip_prefix(CONNECTOR)?;
+        let listed = client.get("/api/connectors").await.ok()?;
+        let mut known = list(&listed, "/connectors").iter();
+        !known.any(|known| text(known, "/name") == connector)
+    };
+    let (what, name) = name.split_once(':')?;
+    is_unknown.then(|| only_older(&format!("{what} `{name}`")))
+}
+
+/// Returns the note about a name that only older lines can have.
+fn only_older(what: &str) -> String {
+    format!("note: the host has no {what} now, so that only older lines can be about it")
 }
 
 /// The names that lines can have as the host is configured now.
@@ -123,6 +152,7 @@ impl Known {
         ];
         let mut known = Self {
             capabilities: fixed.map(str::to_owned).into(),
+            tools: EDGE_CALLS.map(str::to_owned).into(),
             ..Self::default()
         };
         let definitions = list(definitions, "/definitions").iter();
@@ -163,7 +193,6 @@ impl Known {
                     || memory::NAMES.contains(&name)
                     || panels::NAMES.contains(&name)
                     || trigger::OWN_TOOLS.contains(&name)
-                    || EDGE_CALLS.contains(&name)
                     || name == skill::BASH =>
             {
                 return None;
@@ -178,16 +207,14 @@ impl Known {
         }
         let nearest = closest(name, known.iter().map(String::as_str))
             .map(|nearest| format!("; the nearest is `{nearest}`"));
-        Some(format!(
-            "note: the host has no {what} `{name}` now, so that only older lines can be about it{}",
-            nearest.unwrap_or_default()
-        ))
+        let note = only_older(&format!("{what} `{name}`"));
+        Some(note + &nearest.unwrap_or_default())
     }
 }
 
 /// Returns whether a name is that of a trigger or a connector, as the ledger has it.
 fn is_edge(name: &str) -> bool {
-    name.starts_with("trigger:") || name.starts_with("connector:")
+    name.starts_with(TRIGGER) || name.starts_with(CONNECTOR)
 }
 
 /// An entry of the ledger, as the host returns it.

@@ -2,7 +2,7 @@
 //! `unpair`) and what is sent (`deliveries`, `requeue`, `test`).
 
 use crate::cli::Connector;
-use crate::client::{Client, parameters, segment};
+use crate::client::{Client, code_of, parameters, segment};
 use crate::config::Loaded;
 use crate::failure::Failure;
 use crate::fields::{list, number, text};
@@ -29,6 +29,74 @@ pub(super) async fn run(
     terminal: Terminal,
 ) -> Result<(), Failure> {
     let client = Client::new(loaded)?;
+    let at = Named::from(&what);
+    let acted = act(&client, what, terminal).await;
+    acted.map_err(|failure| at.advise(failure))
+}
+
+/// The connector and the user that a command names.
+#[derive(Debug, Default)]
+struct Named {
+    connector: Option<String>,
+    user: Option<String>,
+}
+
+impl Named {
+    /// Adds what to do about a refusal, as commands of this program.
+    fn advise(&self, failure: Failure) -> Failure {
+        let advice = match (code_of(&failure), &self.connector, &self.user) {
+            (Some("CONNECTOR_NOT_FOUND"), ..) => {
+                "`connector list` shows those that there are".to_owned()
+            }
+            (Some("CONNECTOR_KEY_NOT_FOUND"), Some(connector), Some(user)) => format!(
+                "`connector bind {user} {connector}:ID` with the id that the service has for them"
+            ),
+            (Some("CONNECTOR_KEY_NOT_FOUND"), None, Some(user)) => {
+                format!("`connector list {user}` shows the user's keys")
+            }
+            (Some("PAIRING_NOT_FOUND"), ..) => {
+                "`connector pairings` shows those that there are".to_owned()
+            }
+            (Some("DELIVERY_NOT_FOUND" | "INVALID_ID"), Some(connector), None) => {
+                format!("`connector deliveries {connector}` shows those that there are")
+            }
+            _ => return failure,
+        };
+        failure.advise(advice)
+    }
+}
+
+impl From<&Connector> for Named {
+    fn from(what: &Connector) -> Self {
+        match what {
+            Connector::Test {
+                connector,
+                user: Some(user),
+                ..
+            } => Self {
+                connector: Some(connector.clone()),
+                user: Some(user.clone()),
+            },
+            Connector::Requeue { connector, .. } => Self {
+                connector: Some(connector.clone()),
+                user: None,
+            },
+            Connector::Unbind { user, .. } => Self {
+                connector: None,
+                user: Some(user.clone()),
+            },
+            Connector::Bind { .. }
+            | Connector::Test { .. }
+            | Connector::List { .. }
+            | Connector::Pairings { .. }
+            | Connector::Pair { .. }
+            | Connector::Unpair { .. }
+            | Connector::Deliveries { .. } => Self::default(),
+        }
+    }
+}
+
+async fn act(client: &Client, what: Connector, terminal: Terminal) -> Result<(), Failure> {
     match what {
         Connector::Bind { user, key } => {
             let bound = client.put(&of_key(&user, &key)).await?;
@@ -38,9 +106,9 @@ pub(super) async fn run(
             let unbound = client.delete(&of_key(&user, &key)).await?;
             terminal.result(&unbound, || vec![format!("{key} is bound to nobody")]);
         }
-        Connector::List { user: Some(user) } => keys(&client, &user, terminal).await?,
-        Connector::List { user: None } => connectors(&client, terminal).await?,
-        Connector::Pairings { connector } => pairings(&client, connector, terminal).await?,
+        Connector::List { user: Some(user) } => keys(client, &user, terminal).await?,
+        Connector::List { user: None } => connectors(client, terminal).await?,
+        Connector::Pairings { connector } => pairings(client, connector, terminal).await?,
         Connector::Pair { code, user } => {
             let body = user.map_or_else(|| json!({}), |user| json!({ "user": user }));
             let paired = client.post(&of_code(&code), &body).await?;
@@ -84,7 +152,7 @@ pub(super) async fn run(
             user,
         } => {
             let body = json!({ "chat": chat, "user": user, "text": text });
-            test(&client, &connector, &body, terminal).await?;
+            test(client, &connector, &body, terminal).await?;
         }
     }
     Ok(())

@@ -2,7 +2,7 @@
 //! history` and `trigger remove`.
 
 use crate::cli::Trigger;
-use crate::client::{Client, parameters, segment};
+use crate::client::{Client, code_of, parameters, segment};
 use crate::config::Loaded;
 use crate::failure::Failure;
 use crate::fields::{is_true, list, number, text};
@@ -17,6 +17,22 @@ const DONE: &str = "done";
 /// Runs the command.
 pub(super) async fn run(loaded: &Loaded, what: Trigger, terminal: Terminal) -> Result<(), Failure> {
     let client = Client::new(loaded)?;
+    act(&client, what, terminal).await.map_err(advised)
+}
+
+/// Adds what to do about a refusal, as commands of this program.
+fn advised(failure: Failure) -> Failure {
+    let advice = match code_of(&failure) {
+        Some("TRIGGER_NOT_FOUND") => "`trigger list` shows those that there are",
+        Some("TRIGGER_CONFIGURED") => {
+            "take it out of the configuration; until then, `trigger pause` has it stand still"
+        }
+        _ => return failure,
+    };
+    failure.advise(advice)
+}
+
+async fn act(client: &Client, what: Trigger, terminal: Terminal) -> Result<(), Failure> {
     let at = |name: &str| format!("/api/triggers/{}", segment(name));
     match what {
         Trigger::List { user, kind } => {

@@ -4,7 +4,7 @@
 use super::document::Config;
 use super::finding::{Finding, error, warning};
 use super::key::nearest;
-use super::{agents, hooks, known, secrets};
+use super::{agents, hooks, known, patterns, secrets};
 use domain::definition::DefinitionId;
 use domain::grant::FolderPattern;
 use domain::id::AgentId;
@@ -183,7 +183,13 @@ impl Checked<'_> {
                     findings.push(error(self.key("message"), message));
                 }
             }
-            TriggerKind::Events(_) => {}
+            TriggerKind::Events(events) => {
+                let agents = self.config.agents.iter();
+                let ids = agents.map(|agent| agent.agent_id.0.as_str()).collect();
+                let key = self.key("events.agents");
+                let listed = events.agents.as_ref();
+                findings.extend(patterns::nothing(&key, listed, "agent", &ids));
+            }
         }
     }
 
@@ -339,6 +345,14 @@ mod tests {
                 format!("webhook = {{ auth = {{ token = {{ secret = \"hok\" }} }} }}\n{to}"),
                 "triggers.t.webhook.auth.token.secret",
                 "which has `hook`",
+            ),
+            (
+                format!(
+                    "events = {{ on = [\"input.dead\"], agents = [\"asist*\"] }}\nmessage = \
+                     \"x\"\n{to}"
+                ),
+                "warning: triggers.t.events.agents[0]",
+                "`asist*` matches no agent",
             ),
             (
                 format!("files = {{ folder = \"/inbx\" }}\n{to}"),

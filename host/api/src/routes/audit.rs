@@ -7,6 +7,7 @@ use crate::wire::{self, AuditLine};
 use axum::extract::State;
 use domain::egress::OUTCOMES;
 use domain::id::AgentId;
+use domain::user::UserId;
 use serde::{Deserialize, Serialize};
 use store::EventFilter;
 
@@ -117,9 +118,15 @@ impl Page {
         if let Some(agent) = self.agent.as_deref().filter(|agent| {
             let name = name(agent);
             name.is_empty() || !name.chars().all(is_letter)
-        }) {
-            let _: Option<AgentId> = read_query("agent", Some(agent))?;
+        }) && agent.parse::<AgentId>().is_err()
+        {
+            let detail = format!(
+                "agent: `{agent}` is neither the UUID of an agent nor the id of a definition; a \
+                 trigger is written `trigger:<name>` and a connector `connector:<name>`"
+            );
+            return Err(Problem::invalid_query("agent", detail));
         }
+        let _: Option<UserId> = read_query("user", self.user.as_deref())?;
         match self.verdict.as_deref() {
             Some(word) if !VERDICTS.contains(&word) && !OUTCOMES.contains(&word) => {
                 let known: Vec<&str> = VERDICTS.iter().chain(&OUTCOMES).copied().collect();

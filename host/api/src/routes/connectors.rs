@@ -9,12 +9,13 @@ mod state;
 use crate::caller::Caller;
 use crate::codes::{self, RECORDING};
 use crate::input::{Idempotency, IdempotencyKey, InPath, read_path};
-use crate::problem::Problem;
+use crate::problem::{Problem, RequestPart};
 use crate::state::Api;
 use crate::wire::{self, ConnectorView};
 use axum::extract::State;
 use domain::path::{ConnectorKey, ConnectorName};
 use domain::user::UserId;
+use http::StatusCode;
 use serde::Serialize;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -53,7 +54,7 @@ pub(super) struct ConnectorList {
 /// Binds a connector key, a service's id of a user, to that user.
 ///
 /// Whatever comes from that id at the service then belongs to the user. A key that is bound to the
-/// user already stays as it was.
+/// user already stays as it was. A key begins with the name of a connector of the configuration.
 #[utoipa::path(
     put, path = "/api/users/{user}/connectors/{key}", tag = "keys",
     operation_id = "bindConnectorKey",
@@ -65,7 +66,7 @@ pub(super) struct ConnectorList {
     ),
     responses((status = 200, description = "It is bound to the user.", body = ConnectorView)),
     extensions(("x-codes" = json!(codes::join(&[
-        RECORDING,
+        RECORDING, CONNECTOR,
         &[(409, "CONNECTOR_KEY_BOUND"), (409, "TOO_MANY_CONNECTOR_KEYS")],
     ])))),
 )]
@@ -79,8 +80,38 @@ pub(super) async fn bind(
     let key: ConnectorKey = read_path("key", &key)?;
     let broker = api.command()?;
     let by = by.by(&caller.user);
+    // A request that was made before is answered as it was then.
+    if !broker.is_remembered(by).await? {
+        check_configured(&api, key.connector(), RequestPart::Path("key")).await?;
+    }
     let bound = broker.bind_connector(by, &user, &key).await?;
     Ok(axum::Json(wire::connector(&bound)))
+}
+
+/// Checks that there is a connector, which a part of the request names.
+async fn check_configured(
+    api: &Api,
+    name: &ConnectorName,
+    named: RequestPart<'_>,
+) -> Result<(), Problem> {
+    let connectors = api.edge()?.connectors();
+    if connectors.spec(name).is_some() {
+        return Ok(());
+    }
+    let known = connectors.list().await?;
+    let known: Vec<&str> = known.iter().map(|it| it.name.as_str()).collect();
+    let detail = match known.as_slice() {
+        [] => format!(
+            "there is no connector `{name}`, nor any other; add it to `connectors` in the \
+             configuration"
+        ),
+        known => format!(
+            "there is no connector `{name}`; there are `{}`",
+            known.join("`, `")
+        ),
+    };
+    let problem = Problem::new(StatusCode::NOT_FOUND, "CONNECTOR_NOT_FOUND", detail);
+    Err(problem.at(named))
 }
 
 /// A key that is no longer bound to a user.

@@ -143,8 +143,9 @@ struct NewTrigger {
 
 /// Makes a trigger.
 ///
-/// From now on its occasions lead to messages, for as long as it is there. The name of one that is
-/// removed may be used again; its runs stay with the name.
+/// From now on its occasions lead to messages, for as long as it is there. Its targets have to be
+/// there; a definition of which its user has no agent yet is. The name of one that is removed may
+/// be used again; its runs stay with the name.
 #[utoipa::path(
     post, path = "/api/triggers", tag = "triggers",
     operation_id = "createTrigger",

@@ -1,6 +1,7 @@
 //! Calls of webhooks and services: what those learn who cannot prove theirs.
 
 use super::host::Host;
+use domain::connector::CALL_BYTES_MAX;
 use domain::trigger::PAYLOAD_BYTES_MAX;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -29,8 +30,11 @@ async fn a_name_that_is_no_webhook_is_answered_as_a_wrong_signature_is() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_that_says_it_is_too_large_is_refused_before_it_is_read() {
     let host = Host::start().await;
-    let length = format!("content-length: {}", PAYLOAD_BYTES_MAX + 1);
-    for path in ["/hooks/nobody", "/connectors/nobody/webhook"] {
+    for (path, bytes_max) in [
+        ("/hooks/nobody", PAYLOAD_BYTES_MAX),
+        ("/connectors/nobody/webhook", CALL_BYTES_MAX),
+    ] {
+        let length = format!("content-length: {}", bytes_max + 1);
         let headers = ["host: localhost", length.as_str()];
         let answer = host.send_as_it_is("POST", path, &headers, "").await;
         assert_eq!(answer.status, 413, "{path}: {}", answer.body);

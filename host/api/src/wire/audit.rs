@@ -151,7 +151,7 @@ fn reading(line: AuditLine, read: &OperatorRead) -> AuditLine {
 }
 
 fn decisions(line: &AuditLine, it: &BoundaryDecided) -> Vec<AuditLine> {
-    // What a connector sends for a run is on the connector's stream, which is of no run.
+    // What a connector shows while a run goes on is an event of no run; its content names the run.
     let run = || it.run.map(|run| run.to_string());
     let call = AuditLine {
         run_id: line.run_id.clone().or_else(run),

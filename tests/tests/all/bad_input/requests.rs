@@ -121,7 +121,7 @@ fn known<'a>(
         "id" if operation.path.starts_with("/api/quarantine/") => NOBODY,
         "sid" => &place.session,
         "user" => "erin",
-        "key" => "telegram:1",
+        "key" => "site:1",
         "digest" => &stage.file,
         // There is none: no turn has ended.
         "turn_id" => NO_TURN,

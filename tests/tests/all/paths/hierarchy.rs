@@ -283,7 +283,12 @@ async fn a_message_without_an_address_goes_to_the_agent_that_was_used_last() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_connector_key_says_who_somebody_is_and_where_replies_go() {
-    let (folder, host) = started(&json!({})).await;
+    let connector = json!({
+        "component": "direct", "agent": "puppet",
+        "configuration": { "origins": ["https://www.example.org"] },
+    });
+    let connectors = json!({ "telegram": connector, "sms": connector });
+    let (folder, host) = started(&json!({ "connectors": connectors })).await;
     let line = host.line();
     let alice = host.user("alice", &["read", "write"]).await;
     make(&alice, "/alice/telegram").await;

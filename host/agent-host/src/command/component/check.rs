@@ -62,8 +62,8 @@ pub(super) async fn run(
     let findings = check_config(loaded);
     let mut tally = Tally::default();
     for (name, config) in wanted {
-        let faults = faults(&findings, &name);
         let entry = guests::load_one(loaded, &runtime, name, &config).await?;
+        let faults = faults(&findings, &entry.name, &entry.grant);
         let pin = Pin::of(&entry, &admissions);
         let standings = standings(&entry);
         let imports = imports_of(&entry);

@@ -57,7 +57,7 @@ pub(super) async fn shake_hands(
     request_body(
         content = inline(FileContent),
         content_type = "application/octet-stream",
-        description = "What the service sends, of any media type, 1 MiB at most.",
+        description = "What the service sends, of any media type, 3 MiB at most.",
     ),
     responses(
         (

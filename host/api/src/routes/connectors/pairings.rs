@@ -1,10 +1,10 @@
 //! Pairings of senders with users: list the codes that count, confirm one, decline one.
 
-use super::named;
+use super::{CONNECTOR, check_configured, named};
 use crate::caller::Caller;
 use crate::codes::{self, RECORDING};
 use crate::input::{Idempotency, IdempotencyKey, InPath, OptionalJson, Params, limit, read_field};
-use crate::problem::Problem;
+use crate::problem::{Problem, RequestPart};
 use crate::state::Api;
 use crate::wire::{self, PairingView};
 use axum::extract::State;
@@ -45,6 +45,7 @@ pub(in crate::routes) struct PairingList {
     security(("token" = ["admin"])),
     params(PairingParams),
     responses((status = 200, description = "The pairings.", body = PairingList)),
+    extensions(("x-codes" = json!(codes::join(&[CONNECTOR])))),
 )]
 pub(in crate::routes) async fn list(
     State(api): State<Api>,
@@ -64,6 +65,10 @@ pub(in crate::routes) async fn list(
         .store()
         .pairings(connector.as_ref(), now, limit)
         .await?;
+    // A connector that is configured no longer may have some.
+    if let Some(name) = connector.as_ref().filter(|_| rows.is_empty()) {
+        check_configured(&api, name, RequestPart::Query("connector")).await?;
+    }
     Ok(axum::Json(PairingList {
         pairings: rows.iter().map(wire::pairing).collect(),
     }))

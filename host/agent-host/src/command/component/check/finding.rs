@@ -5,7 +5,7 @@ use crate::config::{Finding, Severity};
 use crate::failure::{Exit, Failure};
 use anyhow::anyhow;
 use domain::authority::{CapabilityStatus, Reviewed};
-use domain::grant::capability;
+use domain::grant::{Grant, capability};
 use std::collections::BTreeSet;
 
 /// Returns a warning for each capability that the component's imports need and that no tool
@@ -34,13 +34,18 @@ pub(super) fn undeclared(imports: &[Import], standings: &[Reviewed]) -> Vec<Stri
     told.collect()
 }
 
-/// Returns the errors of a configuration that are about a component: the host does not start with
-/// them.
-pub(super) fn faults(findings: &[Finding], component: &str) -> Vec<String> {
+/// Returns the errors of a configuration that are about a component or a secret that it is granted:
+/// the host does not start with them.
+pub(super) fn faults(findings: &[Finding], component: &str, grant: &Grant) -> Vec<String> {
     let own = format!("components.{component}.");
+    let secrets = grant.secrets.iter();
+    let secrets: BTreeSet<String> = secrets
+        .map(|grant| format!("secrets.{}", grant.secret))
+        .collect();
+    let is_about = |key: &str| key.starts_with(&own) || secrets.contains(key);
     let errors = findings
         .iter()
-        .filter(|finding| finding.severity == Severity::Error && finding.key.starts_with(&own));
+        .filter(|finding| finding.severity == Severity::Error && is_about(&finding.key));
     errors
         .map(|finding| format!("{}: {}", finding.key, finding.message))
         .collect()
@@ -102,6 +107,8 @@ mod tests {
     use crate::config::{Finding, Severity};
     use crate::failure::Exit;
     use domain::authority::{CapabilityStatus, Reviewed};
+    use domain::grant::Grant;
+    use serde_json::json;
 
     fn reviewed(capability: &str, standing: CapabilityStatus) -> Reviewed {
         Reviewed {
@@ -171,9 +178,16 @@ mod tests {
             finding(Severity::Warning, "components.c.directories[0]"),
             finding(Severity::Error, "components.c2.path"),
             finding(Severity::Error, "agents[0].component"),
+            finding(Severity::Error, "secrets.key"),
+            finding(Severity::Error, "secrets.key2"),
         ];
-        let told = faults(&findings, "c");
+        let told = faults(&findings, "c", &Grant::default());
         assert_eq!(told, ["components.c.network[0].privateAddresses: wrong"]);
+        let granted = json!({ "secrets": [
+            { "secret": "key", "host": "api.example.com", "slot": { "header": "authorization" } },
+        ] });
+        let granted: Grant = serde_json::from_value(granted).unwrap();
+        assert_eq!(faults(&findings, "c", &granted).len(), 2);
         let tally = Tally {
             faults: told.len(),
             refused: 1,
