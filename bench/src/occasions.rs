@@ -1,6 +1,7 @@
 //! Occasions of triggers: webhook calls that are accepted in a second beside messages, the lateness
 //! of a time that is due, and the turns of others while very many times are due at once.
 
+use crate::hooks;
 use crate::ingress::{Sessions, WORDS};
 use crate::measure::{Pair, ROUNDS, in_turns, median, p99};
 use crate::report::{Bar, Row};
@@ -26,9 +27,9 @@ use store::TriggerRecord;
 use tokio::task::JoinSet;
 
 /// Callers of as many webhooks at the same time, and senders to as many sessions.
-const CALLERS: usize = 256;
+pub(crate) const CALLERS: usize = 256;
 /// Calls of each, and messages, in one measurement.
-const CALLS: usize = 20;
+pub(crate) const CALLS: usize = 20;
 /// The share of the messages that the calls have to reach.
 const SHARE_MIN: f64 = 0.8;
 /// Times that come due one after the other.
@@ -46,23 +47,30 @@ const MAKING_MS: u64 = 3_000;
 /// Time for each of very many triggers to be made, in microseconds.
 const MAKING_US_EACH: u64 = 2_000;
 /// The most that anything here is waited for.
-const PATIENCE: Duration = Duration::from_secs(300);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(300);
 /// The pause between two looks.
-const LOOK: Duration = Duration::from_millis(20);
+pub(crate) const LOOK: Duration = Duration::from_millis(20);
 /// The secret of the webhooks.
-const SECRET: &str = "a-secret-of-the-bench";
+pub(crate) const SECRET: &str = "a-secret-of-the-bench";
 
 pub(crate) async fn run(size: Size) -> anyhow::Result<Vec<Row>> {
     let accepted = Box::pin(accepted()).await?;
+    let over_http = Box::pin(hooks::accepted()).await?;
     let late = Box::pin(lateness()).await?;
     let count = size.scaled(SCHEDULES);
     let others = Box::pin(beside_a_crowd(count)).await?;
     Ok(vec![
         Row::new(
-            "webhook calls accepted, 256 webhooks / messages accepted, 256 sessions",
+            "webhook calls, 256 webhooks / POST /api/messages, 256 sessions",
+            "1/s",
+            over_http,
+            Bar::AtLeast(SHARE_MIN),
+        ),
+        Row::new(
+            "the same without HTTP, and messages without keys",
             "1/s",
             accepted,
-            Bar::AtLeast(SHARE_MIN),
+            Bar::Reported,
         ),
         Row::new(
             "from a time that is due to its message in the session, p99",
@@ -110,7 +118,7 @@ fn name(number: usize) -> String {
 }
 
 /// Returns so many triggers under their names.
-fn triggers(count: usize, trigger: impl Fn(usize) -> Value) -> Value {
+pub(crate) fn triggers(count: usize, trigger: impl Fn(usize) -> Value) -> Value {
     let named = (0..count).map(|number| (name(number), trigger(number)));
     Value::Object(named.collect())
 }
@@ -226,14 +234,14 @@ fn message(session: SessionId) -> PostRouted {
     }
 }
 
-async fn all_done(mut tasks: JoinSet<anyhow::Result<()>>) -> anyhow::Result<()> {
+pub(crate) async fn all_done(mut tasks: JoinSet<anyhow::Result<()>>) -> anyhow::Result<()> {
     while let Some(ended) = tasks.join_next().await {
         ended??;
     }
     Ok(())
 }
 
-fn per_second(things: usize, taken: Duration) -> f64 {
+pub(crate) fn per_second(things: usize, taken: Duration) -> f64 {
     things as f64 / taken.as_secs_f64()
 }
 

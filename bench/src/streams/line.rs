@@ -1,8 +1,8 @@
 //! One connection on which the same request is sent again and again.
 
-use anyhow::{Context, ensure};
+use crate::answer;
 use std::net::SocketAddr;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 
 /// A connection and the request that is sent over it.
@@ -32,27 +32,6 @@ impl Line {
     /// Sends it, and reads the answer.
     pub(super) async fn send(&mut self) -> anyhow::Result<()> {
         self.stream.write_all(self.request.as_bytes()).await?;
-        let mut read = Vec::new();
-        loop {
-            ensure!(
-                self.stream.read_buf(&mut read).await? > 0,
-                "the server hung up"
-            );
-            let text = std::str::from_utf8(&read)?;
-            let Some((head, body)) = text.split_once("\r\n\r\n") else {
-                continue;
-            };
-            ensure!(
-                head.starts_with("HTTP/1.1 2"),
-                "not the answer that was expected: {text}"
-            );
-            let length = head
-                .lines()
-                .find_map(|line| line.strip_prefix("content-length: "))
-                .context("an answer without a length")?;
-            if body.len() >= length.parse()? {
-                return Ok(());
-            }
-        }
+        answer::read(&mut self.stream, "2").await
     }
 }
