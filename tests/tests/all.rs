@@ -14,6 +14,7 @@ mod all {
     mod bad_input;
     mod boundary;
     mod budget;
+    mod causes;
     mod chat;
     mod clients;
     mod clock;

@@ -5,6 +5,7 @@ use crate::failure::{Exit, Failure};
 use crate::fields::{list, number};
 use crate::invocation;
 use crate::serve::ADDRESS_FILE;
+use crate::terminal;
 use crate::token;
 use anyhow::anyhow;
 use bytes::Bytes;
@@ -145,6 +146,7 @@ impl Client {
                 .get(&format!("{path}?after={after}&limit={LOG_PAGE}{filter}"))
                 .await?;
             list(&page, pointer).iter().for_each(&mut show);
+            terminal::written()?;
             after = number(&page, "/next_after").max(after);
             if after < number(&page, "/last_position") {
                 continue;

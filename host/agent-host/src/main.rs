@@ -96,7 +96,7 @@ fn main() -> ExitCode {
             runtime.shutdown_timeout(LEAVE);
             ended
         });
-    match ended {
+    match ended.and_then(|()| terminal::written()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             terminal.failure(&failure);

@@ -1,13 +1,18 @@
 //! The only place that prints: results to stdout, everything about them to stderr.
 
 use crate::failure::Failure;
+use anyhow::anyhow;
 use serde_json::Value;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, ErrorKind, IsTerminal, Write};
+use std::sync::OnceLock;
 
 /// Columns of a terminal that does not tell its width.
 const COLUMNS_DEFAULT: u16 = 80;
 /// The least number of columns that text is wrapped to.
 const COLUMNS_MIN: u16 = 20;
+
+/// The first error of stdout that lost part of a result.
+static LOST: OnceLock<io::Error> = OnceLock::new();
 
 /// The form in which results are shown.
 #[derive(Debug, Clone, Copy)]
@@ -76,11 +81,16 @@ impl Terminal {
         self.write(&format!("{text}\n"));
     }
 
-    /// Part of a line, at once.
+    /// Part of a line, at once. [`written`] has the error if it cannot be written.
     pub(crate) fn write(self, text: &str) {
         let mut out = io::stdout().lock();
-        // Whoever read this has gone; the command goes on for what it does besides.
-        let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+        match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+            // Whoever read this has gone; the command goes on for what it does besides.
+            Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+                let _ = LOST.set(error);
+            }
+            Ok(()) | Err(_) => {}
+        }
     }
 
     /// Writes a requested file as it is.
@@ -123,6 +133,19 @@ impl Terminal {
         for line in failure.lines() {
             let _ = writeln!(err, "{}", clean(&line));
         }
+    }
+}
+
+/// Checks that everything until now reached stdout, or a reader that left early by itself.
+///
+/// # Errors
+/// Part of the result is lost: a full disk, for one.
+pub(crate) fn written() -> Result<(), Failure> {
+    match LOST.get() {
+        None => Ok(()),
+        Some(error) => Err(anyhow!("{error}")
+            .context("the result could not be written as a whole")
+            .into()),
     }
 }
 

@@ -27,6 +27,8 @@ const STORAGE_RETRY_AFTER_S: u64 = 3_600;
 const STARTING_RETRY_AFTER_S: u64 = 2;
 /// Seconds that a client is asked to wait when nothing can be recorded.
 const STORE_RETRY_AFTER_S: u64 = 10;
+/// Seconds after which a probe should look again whether the services are back.
+const DEPENDENCY_RETRY_AFTER_S: u64 = 10;
 
 /// The reason why a request did not succeed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -189,6 +191,12 @@ impl Problem {
             "the event store records nothing at this moment: its disk fails or does not answer, \
              or another program has locked it",
         )
+    }
+
+    /// Reports with 503 that the host depends on services which it cannot use at present.
+    pub(crate) fn dependency_down(services: &str) -> Self {
+        let detail = format!("the host works, and cannot use: {services}");
+        Self::for_now("DEPENDENCY_DOWN", detail, DEPENDENCY_RETRY_AFTER_S)
     }
 
     /// Reports with 503 that the store cannot be read at this moment, as `/readyz` does.

@@ -9,6 +9,7 @@ pub(crate) use crate::fresh;
 use crate::kept_results::KeptResults;
 use crate::live::Live;
 use crate::looks::Looks;
+use crate::outages::Outages;
 use crate::panics::{caught, end_process};
 use crate::quarantine::Quarantine;
 use crate::recovering::Recovering;
@@ -190,6 +191,8 @@ pub(crate) struct Core {
     deciding: [tokio::sync::Mutex<()>; DECIDING],
     /// The bound on refused answers of external agents in the ledger.
     pub(crate) noted_refusals: NotedRefusals,
+    /// Outages of providers of models, as far as they are on record.
+    pub(crate) outages: Outages,
     /// Lock that is held while another catalogue is put in the place of the present one.
     pub(crate) replacing: tokio::sync::Mutex<()>,
     /// Lock that is held while a key is issued. Two together could pass the limit of a user's keys.
@@ -306,6 +309,7 @@ impl Core {
             noted_looks: Looks::default(),
             deciding: std::array::from_fn(|_| tokio::sync::Mutex::default()),
             noted_refusals: NotedRefusals::default(),
+            outages: Outages::default(),
             replacing: tokio::sync::Mutex::default(),
             issuing: tokio::sync::Mutex::default(),
             timers: Notify::new(),

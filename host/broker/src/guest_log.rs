@@ -3,22 +3,52 @@
 //! The runtime has bounded and escaped them.
 
 use runtime::{Level, LogLine};
+use std::sync::{Mutex, PoisonError};
 
-pub(crate) fn record(component: &str, lines: &[LogLine]) {
-    for LogLine {
+/// Records the lines of one call.
+pub fn record(component: &str, lines: &[LogLine]) {
+    lines.iter().for_each(|line| write(component, line));
+}
+
+fn write(component: &str, line: &LogLine) {
+    let LogLine {
         level,
         context,
         message,
-    } in lines
-    {
-        match level {
-            Level::Critical | Level::Error => {
-                tracing::error!(target: "guest", component, context, "{message}")
-            }
-            Level::Warn => tracing::warn!(target: "guest", component, context, "{message}"),
-            Level::Info => tracing::info!(target: "guest", component, context, "{message}"),
-            Level::Debug => tracing::debug!(target: "guest", component, context, "{message}"),
-            Level::Trace => tracing::trace!(target: "guest", component, context, "{message}"),
+    } = line;
+    match level {
+        Level::Critical | Level::Error => {
+            tracing::error!(target: "guest", component, context, "{message}");
         }
+        Level::Warn => tracing::warn!(target: "guest", component, context, "{message}"),
+        Level::Info => tracing::info!(target: "guest", component, context, "{message}"),
+        Level::Debug => tracing::debug!(target: "guest", component, context, "{message}"),
+        Level::Trace => tracing::trace!(target: "guest", component, context, "{message}"),
+    }
+}
+
+/// The log of a component that is called over and over: a warning that the call before it gave too
+/// is told as a detail.
+#[derive(Debug, Default)]
+pub struct RepeatedCalls {
+    warned: Mutex<Vec<String>>,
+}
+
+impl RepeatedCalls {
+    /// Records the lines of one more call.
+    pub fn record(&self, component: &str, lines: &[LogLine]) {
+        let is_warning = |line: &&LogLine| line.level >= Level::Warn;
+        let now = lines.iter().filter(is_warning);
+        let now: Vec<String> = now.map(|line| line.message.clone()).collect();
+        let mut warned = self.warned.lock().unwrap_or_else(PoisonError::into_inner);
+        for line in lines {
+            if line.level >= Level::Warn && warned.contains(&line.message) {
+                let message = &line.message;
+                tracing::debug!(target: "guest", component, context = line.context, "{message}");
+            } else {
+                write(component, line);
+            }
+        }
+        *warned = now;
     }
 }

@@ -17,6 +17,7 @@ use domain::operation::{Operation, Settlement};
 use domain::run::Run;
 use domain::run::recover::{goes_on, would_be_sent};
 use domain::run::settle::{Ended, settlement};
+use domain::step::Failure;
 use domain::time::Timestamp;
 use store::{BackupMark, Commit, CommitError, Expected, Guard, QueueGuard, ReadError, RunGuard};
 
@@ -207,7 +208,11 @@ async fn readable(core: &Core, run: RunId) -> Result<Option<Run>, Error> {
 }
 
 fn unknown(operation: &Operation, now: Timestamp) -> Settlement {
-    settlement(operation, Ended::Unknown, now)
+    let cause = Failure::lasting(
+        "restored",
+        "the backup that this host was restored from was made while this was running",
+    );
+    settlement(operation, Ended::Unknown(cause), now)
 }
 
 /// Returns the commit that settles operations of a run, if these are open still.

@@ -47,5 +47,6 @@ pub mod step;
 pub mod talk;
 pub mod task;
 pub mod trigger;
+pub mod trouble;
 pub mod usage;
 pub mod widget;

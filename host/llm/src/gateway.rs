@@ -487,21 +487,11 @@ impl Course<'_> {
             Err(error) => error.usage(),
         };
         let failure = result.as_ref().err().map(|error| &error.failure);
-        upstream.health.called(ask.model, failure);
+        let is_news = upstream.health.called(ask.model, failure);
         match &result {
             Err(error) => {
                 feed.discard();
-                let code = error.failure.code();
-                tracing::warn!(
-                    llm.provider = ask.provider,
-                    llm.model = ask.model,
-                    llm.attempt = number,
-                    error.code = code,
-                    // With the provider's own words, without keys and cut.
-                    error = error.failure.report(),
-                    retry_after_ms = error.retry_after_ms.map(NonZeroU64::get),
-                    "a call of a model failed"
-                );
+                log_failure(&ask, number, error, is_news);
                 if error.counts_against_the_provider() {
                     pass.failed(ask.provider)
                 } else {
@@ -523,6 +513,31 @@ impl Course<'_> {
             reserved: None,
         });
         result
+    }
+}
+
+/// Logs a failed attempt, with the provider's own words, without keys and cut. While it fails in one
+/// way, an outage is no news at each call.
+fn log_failure(ask: &Ask<'_>, number: u32, error: &AttemptError, is_news: bool) {
+    let code = error.failure.code();
+    let report = error.failure.report();
+    if is_news {
+        tracing::warn!(
+            llm.provider = ask.provider,
+            llm.model = ask.model,
+            llm.attempt = number,
+            error.code = code,
+            error = report,
+            retry_after_ms = error.retry_after_ms.map(NonZeroU64::get),
+            "a call of a model failed"
+        );
+    } else {
+        tracing::debug!(
+            llm.provider = ask.provider,
+            llm.model = ask.model,
+            error.code = code,
+            "a call of a model failed as the one before it did"
+        );
     }
 }
 

@@ -216,10 +216,57 @@ impl KeptList {
     }
 }
 
+/// The standing of a provider after its last call.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Standing {
+    /// Failures in a row that are the provider's, or that concern the host's account with it.
+    pub failures: u32,
+    /// The last failure of these; none if the last call went well.
+    pub failure: Option<ShownFailure>,
+    /// True if the host's credentials do not count.
+    pub is_unauthorised: bool,
+}
+
+impl Standing {
+    /// Notes the outcome of one more call. A failure that is the call's own says nothing of the
+    /// provider, nor does a limit on the rate of calls.
+    fn note(&mut self, failure: Option<&Failure>, shown: Option<&ShownFailure>) {
+        match failure {
+            None => *self = Self::default(),
+            Some(
+                Failure::Unavailable { .. }
+                | Failure::Barred { .. }
+                | Failure::CutOff { .. }
+                | Failure::Garbage { .. },
+            ) => {
+                self.failures = self.failures.saturating_add(1);
+                self.failure = shown.cloned();
+                self.is_unauthorised = false;
+            }
+            Some(Failure::Refused {
+                status: 401..=403, ..
+            }) => {
+                self.failures = self.failures.saturating_add(1);
+                self.failure = shown.cloned();
+                self.is_unauthorised = true;
+            }
+            Some(
+                Failure::Refused { .. }
+                | Failure::RateLimited { .. }
+                | Failure::ProgramFailed { .. }
+                | Failure::TooLong { .. }
+                | Failure::Unaffordable { .. }
+                | Failure::UnknownModel(_),
+            ) => {}
+        }
+    }
+}
+
 /// All that is remembered of a provider's health. It begins anew with the process.
 #[derive(Debug, Default)]
 pub(crate) struct HealthRecord {
     last: Mutex<Option<Sight>>,
+    standing: Mutex<Option<Standing>>,
     /// The last call of each model, by the provider's name of it: as many as are configured.
     models: Mutex<HashMap<String, Sight>>,
     /// Held while the list is asked for, so that one request serves all who wait.
@@ -227,16 +274,27 @@ pub(crate) struct HealthRecord {
 }
 
 impl HealthRecord {
-    /// Records the outcome of a call of a model.
-    pub(crate) fn called(&self, model: &str, failure: Option<&Failure>) {
+    /// Records the outcome of a call of a model. Returns whether it is news: not the failure that
+    /// the call before it had.
+    pub(crate) fn called(&self, model: &str, failure: Option<&Failure>) -> bool {
         let sight = Sight {
             at: Instant::now(),
             state: failure.map_or(HealthState::Up, HealthState::after),
             by: SeenBy::Call,
             failure: failure.map(ShownFailure::of_call),
         };
+        lock(&self.standing)
+            .get_or_insert_default()
+            .note(failure, sight.failure.as_ref());
+        let shown = sight.failure.clone();
         *lock(&self.last) = Some(sight.clone());
-        lock(&self.models).insert(model.to_owned(), sight);
+        let before = lock(&self.models).insert(model.to_owned(), sight);
+        before.is_none_or(|before| before.failure != shown)
+    }
+
+    /// Returns the provider's standing; none before a call.
+    pub(crate) fn standing(&self) -> Option<Standing> {
+        lock(&self.standing).clone()
     }
 
     /// Returns the provider's health; none if nothing was asked of it yet.
@@ -306,6 +364,25 @@ mod tests {
             assert_eq!(record.of_model("m").unwrap().failure, health.failure);
             assert_eq!(record.of_model("other"), None);
         }
+    }
+
+    #[test]
+    fn only_what_is_the_providers_or_the_accounts_counts_against_a_provider() {
+        let record = HealthRecord::default();
+        assert_eq!(record.standing(), None);
+        let mut told = |failure: Option<Failure>| {
+            let is_news = record.called("m", failure.as_ref());
+            let standing = record.standing().unwrap();
+            (standing.failures, standing.is_unauthorised, is_news)
+        };
+        let down = || Some(peer().unavailable(Reason::Connect, ""));
+        assert_eq!(told(down()), (1, false, true));
+        assert_eq!(told(down()), (2, false, false));
+        assert_eq!(told(Some(peer().too_long(""))), (2, false, true));
+        assert_eq!(told(Some(peer().refused(400, ""))), (2, false, true));
+        assert_eq!(told(Some(peer().rate_limited(None, ""))), (2, false, true));
+        assert_eq!(told(Some(peer().refused(401, ""))), (3, true, true));
+        assert_eq!(told(None), (0, false, true));
     }
 
     #[test]

@@ -57,7 +57,7 @@ pub use failure::{Cause, Failure, Reason, UnknownModel};
 pub use gateway::{Completion, ConfiguredModel, ConfiguredProvider, Gateway, ResolvedModel};
 pub use health::{
     FAILED_LIST_LIFETIME_MS, Freshness, Health, HealthState, LIST_LIFETIME_MS, LIST_REFRESH_MS_MIN,
-    ModelList, SeenBy, ShownFailure,
+    ModelList, SeenBy, ShownFailure, Standing,
 };
 pub use retry::retry_after_ms;
 pub use trail::{ProgramNote, Trail};

@@ -43,14 +43,24 @@ pub enum Outcome<T> {
         wait_ms: u64,
     },
     /// The host could not do its part: the view could not be read, a granted folder is not there,
-    /// the process is out of memory. Never the guest's doing. Part of the call may have run.
+    /// the process is out of memory. Never the guest's doing.
     Faulted {
         /// The host's failure.
         detail: String,
+        /// True if part of the call may have run; false if nothing of it reached anything outside.
+        began: bool,
     },
 }
 
 impl<T> Outcome<T> {
+    /// The host's fault, before anything of the call ran.
+    pub(crate) fn not_begun(detail: impl Into<String>) -> Self {
+        Self::Faulted {
+            detail: detail.into(),
+            began: false,
+        }
+    }
+
     /// Converts a returned value into another outcome. Leaves other outcomes as they are.
     pub(crate) fn and_then<U>(self, convert: impl FnOnce(T) -> Outcome<U>) -> Outcome<U> {
         match self {
@@ -62,7 +72,7 @@ impl<T> Outcome<T> {
             Self::TimedOut => Outcome::TimedOut,
             Self::Busy => Outcome::Busy,
             Self::TooOften { wait_ms } => Outcome::TooOften { wait_ms },
-            Self::Faulted { detail } => Outcome::Faulted { detail },
+            Self::Faulted { detail, began } => Outcome::Faulted { detail, began },
         }
     }
 }

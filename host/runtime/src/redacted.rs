@@ -33,7 +33,7 @@ pub(crate) fn outcome<T: Redact, E: Redact>(
     match &mut outcome {
         Outcome::Returned(Ok(returned)) => returned.redact(redactor),
         Outcome::Returned(Err(error)) => error.redact(redactor),
-        Outcome::Refused { detail } | Outcome::Faulted { detail } => detail.redact(redactor),
+        Outcome::Refused { detail } | Outcome::Faulted { detail, .. } => detail.redact(redactor),
         Outcome::Trapped { message, backtrace } => {
             message.redact(redactor);
             backtrace.redact(redactor);

@@ -41,9 +41,11 @@ pub(crate) fn outcome<T>(
     if let Some(limit) = fixed_limit(&error) {
         state.met(limit);
     }
+    // Without a host call, nothing that matters has happened yet.
+    let began = state.host_calls > 0;
     if let Some(detail) = &state.fault {
         let detail = detail.clone();
-        return Outcome::Faulted { detail };
+        return Outcome::Faulted { detail, began };
     }
     if time.over.load(Ordering::Relaxed) {
         return Outcome::OutOfCpu;
@@ -51,16 +53,17 @@ pub(crate) fn outcome<T>(
     if state.memory.process_refused() {
         return Outcome::Faulted {
             detail: "the memory for all guests together is used up".to_owned(),
+            began,
         };
     }
     if error.is::<PoolConcurrencyLimitError>() || is_exhausted(&error) {
-        // Without a host call, nothing that matters has happened yet.
-        return if state.host_calls == 0 {
-            Outcome::Busy
-        } else {
+        return if began {
             Outcome::Faulted {
                 detail: format!("{error}"),
+                began,
             }
+        } else {
+            Outcome::Busy
         };
     }
     if state.memory.refused() {

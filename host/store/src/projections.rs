@@ -24,6 +24,7 @@ pub(crate) mod occasions;
 mod operations;
 mod outside;
 mod pairings;
+mod providers;
 mod purges;
 mod readings;
 mod recall;
@@ -95,6 +96,7 @@ pub(crate) const PROJECTIONS: &[&str] = &[
     "arrivals",
     "deliveries",
     "pairings",
+    "provider_troubles",
 ];
 
 /// Brings every table up to date with one more event. An erased event changes nothing but how far
@@ -174,6 +176,7 @@ fn changed(sql: &Sql<'_>, recorded: &Recorded, event: &Event) -> rusqlite::Resul
         E::DeliveryQueued(_) | E::DeliveryStarted(_) => outside::changed(sql, recorded, event)?,
         E::DeliverySettled(_) | E::DeliveryRequeued(_) => outside::changed(sql, recorded, event)?,
         E::ConnectorTroubled(_) => outside::changed(sql, recorded, event)?,
+        E::ProviderTroubled(it) => providers::troubled(sql, it)?,
         // These are looked up as events.
         E::StepFailed(_) | E::RunRecovered(_) | E::RunCut(_) | E::BoundaryDecided(_) => {}
         E::PluginEmitted(_) => {}

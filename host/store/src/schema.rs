@@ -31,6 +31,7 @@ pub(crate) const MIGRATIONS: &[&str] = &[
     include_str!("schema/0016.sql"),
     include_str!("schema/0017.sql"),
     include_str!("schema/0018.sql"),
+    include_str!("schema/0019.sql"),
 ];
 
 /// The version that this program writes.

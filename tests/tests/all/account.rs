@@ -317,13 +317,13 @@ impl Account {
         for (id, (_, operation)) in calls {
             let key = id.idempotency_key(0);
             let count = begun.get(key.as_str()).copied().unwrap_or(0);
-            let came_to = |outcome| {
+            let came_to = |is: fn(&OperationOutcome) -> bool| {
                 self.settled
                     .get(id)
-                    .is_some_and(|outcomes| outcomes.contains(&outcome))
+                    .is_some_and(|outcomes| outcomes.iter().any(is))
             };
-            let unknown = came_to(OperationOutcome::Unknown);
-            let cancelled = came_to(OperationOutcome::Cancelled);
+            let unknown = came_to(is_unknown);
+            let cancelled = came_to(|outcome| *outcome == OperationOutcome::Cancelled);
             if operation.effect == EffectClass::NonIdempotent {
                 ensure!(
                     count <= 1,
@@ -368,7 +368,7 @@ impl Account {
     pub(super) fn check_unknown(&self) -> Result<usize> {
         let mut count = 0;
         for (id, outcomes) in &self.settled {
-            if outcomes.contains(&OperationOutcome::Unknown) {
+            if outcomes.iter().any(is_unknown) {
                 let (run, operation) = self
                     .operations
                     .get(id)
@@ -393,4 +393,8 @@ impl Account {
         }
         Ok(count)
     }
+}
+
+fn is_unknown(outcome: &OperationOutcome) -> bool {
+    matches!(outcome, OperationOutcome::Unknown { .. })
 }

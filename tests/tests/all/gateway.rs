@@ -7,6 +7,7 @@ mod labels;
 mod limits;
 mod looking;
 mod numbers;
+mod outages;
 mod peer;
 mod sampling;
 

@@ -369,3 +369,42 @@ async fn a_delegation_that_waited_in_the_backup_ends_as_unknown() {
     }
     assert!(host.stop().await.success(), "{}", folder.log());
 }
+
+/// On another file system, with too little room for the whole: nothing is left of it, anywhere.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_backup_that_finds_no_room_elsewhere_leaves_nothing_behind() {
+    let folder = Folder::new(config());
+    folder.warm(&["puppet", "effects"]).await;
+    let _host = folder.start(None).await.unwrap();
+    let elsewhere = tempfile::tempdir_in("/dev/shm").unwrap();
+    let file = elsewhere.path().join("backup.sqlite");
+    let back_up = |limit: &str| {
+        let program = folder.program(&["backup", file.to_str().unwrap()]);
+        let program = program.as_std();
+        let mut limited = tokio::process::Command::new("bash");
+        limited
+            .args(["-c", &format!("ulimit -f {limit}; exec \"$@\""), "bash"])
+            .arg(program.get_program())
+            .args(program.get_args())
+            .envs(program.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        Folder::run_within(PATIENCE, limited)
+    };
+    let left = || {
+        let count = |path: &std::path::Path| match std::fs::read_dir(path) {
+            Ok(entries) => entries.count(),
+            Err(_) => 0,
+        };
+        (count(elsewhere.path()), count(&folder.data().join("backups")))
+    };
+    let failed = back_up("16").await;
+    assert_eq!(failed.status.code(), Some(1), "{failed:?}");
+    let told = String::from_utf8_lossy(&failed.stderr);
+    assert!(told.contains("the backup cannot be written to"), "{told}");
+    assert_eq!(left(), (0, 0));
+    let made = back_up("unlimited").await;
+    assert!(made.status.success(), "{made:?}");
+    assert_eq!(left(), (1, 0));
+    let folderless = folder.run(&["backup", "/nowhere/backup.sqlite"]).await;
+    assert_eq!(folderless.status.code(), Some(1), "{folderless:?}");
+    assert_eq!(left(), (1, 0), "that is noticed before anything is copied");
+}

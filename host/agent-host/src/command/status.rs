@@ -3,7 +3,7 @@
 use crate::client::Client;
 use crate::config::Loaded;
 use crate::failure::Failure;
-use crate::fields::{number, text};
+use crate::fields::{list, number, text};
 use crate::terminal::Terminal;
 use serde_json::Value;
 
@@ -66,6 +66,17 @@ fn lines(status: &Value) -> Vec<String> {
             size(count("/store/write_ahead_log_bytes"))
         ),
     ];
+    lines.extend(list(status, "/outages").iter().map(|outage| {
+        let kind = text(outage, "/kind");
+        let name = text(outage, "/name");
+        match text(outage, "/reason") {
+            "" => format!("down       {kind} {name}: no component can serve it"),
+            reason => format!(
+                "down       {kind} {name} since {}: {reason}",
+                text(outage, "/since")
+            ),
+        }
+    }));
     let reason = text(status, "/store/write_ahead_log_failing");
     if !reason.is_empty() {
         lines.push(format!("not moved  {reason}"));
@@ -134,6 +145,11 @@ mod tests {
             "sessions": { "open": 3, "running": 1, "quarantined": 0 },
             "inputs": { "waiting": 2, "dead": 1 },
             "triggers": { "defined": 4, "given_up": 1, "held_up": 0, "occasions": 2 },
+            "outages": [
+                { "kind": "provider", "name": "openai", "since": "2026-11-28T09:00:00.000Z",
+                  "reason": "model-unavailable: no connection" },
+                { "kind": "connector", "name": "slack" },
+            ],
             "connectors": {
                 "configured": 2, "in_trouble": 1, "waiting": 3, "unknown": 0, "dead": 1,
             },

@@ -12,8 +12,10 @@ use crate::terminal::Terminal;
 use anyhow::{Context, anyhow};
 use serde_json::{Value, json};
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use store::{OpenError, Rewritten, Store};
+use tempfile::NamedTempFile;
 
 /// Checks the whole chain of events, and what is kept beside it.
 pub(super) async fn verify(
@@ -92,17 +94,16 @@ pub(super) async fn back_up(
             store.close().await;
         }
         None => {
+            let place = Place::new(&file)?;
             let made = Client::new(loaded)?
                 .post("/api/backups", &json!({}))
                 .await?;
             let made = PathBuf::from(text(&made, "/file"));
-            move_file(&made, &file).with_context(|| {
-                format!(
-                    "the backup is at `{}`, and cannot be moved to `{}`",
-                    made.display(),
-                    file.display()
-                )
-            })?;
+            let taken = place.take(&made);
+            // The backup is whole in its place, or nobody is to find it elsewhere.
+            let removed = fs::remove_file(&made);
+            taken?;
+            removed.with_context(|| format!("`{}` cannot be removed", made.display()))?;
         }
     }
     terminal.result(&json!({ "file": file }), || {
@@ -136,16 +137,43 @@ pub(super) async fn vacuum(loaded: &Loaded, terminal: Terminal) -> Result<(), Fa
     }
 }
 
-/// Moves a file, across file systems if need be, and makes it durable.
-fn move_file(from: &Path, to: &Path) -> std::io::Result<()> {
-    if fs::rename(from, to).is_err() {
-        fs::copy(from, to)?;
-        fs::File::open(to)?.sync_all()?;
-        fs::remove_file(from)?;
+/// The place of a backup, beside which it is written until it is whole.
+struct Place<'a> {
+    file: &'a Path,
+    unfinished: NamedTempFile,
+}
+
+impl<'a> Place<'a> {
+    /// Begins the file. Fails before anything is copied where none can be made.
+    fn new(file: &'a Path) -> anyhow::Result<Self> {
+        let folder = file.parent().context("a backup needs the name of a file")?;
+        let unfinished = tempfile::Builder::new()
+            .prefix(".backup-")
+            .tempfile_in(folder)
+            .with_context(|| format!("`{}` takes no backup", folder.display()))?;
+        Ok(Self { file, unfinished })
     }
-    match to.parent() {
-        Some(folder) => fs::File::open(folder)?.sync_all(),
-        None => Ok(()),
+
+    /// Gives a whole backup its name there. Across file systems it is copied first. Nothing is
+    /// left if that fails.
+    fn take(self, made: &Path) -> anyhow::Result<()> {
+        let file = self.file;
+        self.named(made)
+            .with_context(|| format!("the backup cannot be written to `{}`", file.display()))
+    }
+
+    fn named(mut self, made: &Path) -> io::Result<()> {
+        if fs::hard_link(made, self.file).is_err() {
+            io::copy(&mut fs::File::open(made)?, self.unfinished.as_file_mut())?;
+            self.unfinished.as_file().sync_all()?;
+            self.unfinished
+                .persist_noclobber(self.file)
+                .map_err(|error| error.error)?;
+        }
+        match self.file.parent() {
+            Some(folder) => fs::File::open(folder)?.sync_all(),
+            None => Ok(()),
+        }
     }
 }
 

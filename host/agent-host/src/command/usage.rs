@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 /// Rows that are asked for at a time.
 const PAGE: u64 = 1_000;
 /// Columns beside the key: title and field.
-const COLUMNS: [(&str, &str); 8] = [
+const COLUMNS: [(&str, &str); 9] = [
     ("calls", "model_calls"),
     ("in", "input_tokens"),
     ("out", "output_tokens"),
@@ -20,6 +20,7 @@ const COLUMNS: [(&str, &str); 8] = [
     ("tools", "tool_calls"),
     ("active", "active_ms"),
     ("unpriced", "unpriced_attempts"),
+    ("reserved", "reserved_cost_micros"),
 ];
 
 /// Runs the command.
@@ -53,7 +54,8 @@ pub(super) async fn run(loaded: &Loaded, what: Usage, terminal: Terminal) -> Res
     });
     terminal.result(&document, || table(what.by, &document));
     terminal.notice(&format!(
-        "{} to {}, days in UTC; cost in the currency of the configured prices",
+        "{} to {}, days in UTC; cost in the currency of the configured prices; reserved: for \
+         requests whose usage no provider reported, in no other column",
         text(&document, "/from"),
         text(&document, "/to")
     ));
@@ -96,7 +98,7 @@ fn cells(key: String, row: &Value) -> Vec<String> {
     let cell = |(_, field): (&str, &str)| {
         let value = number(row, &format!("/{field}"));
         match field {
-            "cost_micros" => format!("{}.{:06}", value / 1_000_000, value % 1_000_000),
+            "cost_micros" | "reserved_cost_micros" => format!("{}.{:06}", value / 1_000_000, value % 1_000_000),
             "active_ms" => format!("{}.{:03}s", value / 1_000, value % 1_000),
             _ => value.to_string(),
         }
@@ -134,18 +136,19 @@ mod tests {
                 { "key": null, "model_calls": 1, "input_tokens": 10, "cost_micros": 5 },
                 { "key": "0190", "agent_path": "/ada/agent/x", "model_calls": 12,
                   "input_tokens": 3_000, "output_tokens": 7, "cost_micros": 1_250_000,
-                  "tool_calls": 2, "active_ms": 1_234 },
+                  "tool_calls": 2, "active_ms": 1_234, "reserved_cost_micros": 54_783 },
             ],
-            "total": { "model_calls": 13, "input_tokens": 3_010, "cost_micros": 1_250_005 },
+            "total": { "model_calls": 13, "input_tokens": 3_010, "cost_micros": 1_250_005,
+                       "reserved_cost_micros": 54_783 },
         });
         let table = table(UsageKey::Agent, &document);
         assert_eq!(
             table,
             [
-                "agent         calls    in  out  cached      cost  tools  active  unpriced",
-                "(purged)          1    10    0       0  0.000005      0  0.000s         0",
-                "/ada/agent/x     12  3000    7       0  1.250000      2  1.234s         0",
-                "total            13  3010    0       0  1.250005      0  0.000s         0",
+                "agent         calls    in  out  cached      cost  tools  active  unpriced  reserved",
+                "(purged)          1    10    0       0  0.000005      0  0.000s         0  0.000000",
+                "/ada/agent/x     12  3000    7       0  1.250000      2  1.234s         0  0.054783",
+                "total            13  3010    0       0  1.250005      0  0.000s         0  0.054783",
             ]
         );
     }

@@ -43,7 +43,7 @@ impl Script {
     /// Returns the end of an operation, of which `number` ended before it.
     pub(crate) fn end(self, operation: &Operation, number: usize) -> Ended {
         match (self, number) {
-            (Self::Unknown, 0) => return Ended::Unknown,
+            (Self::Unknown, 0) => return Ended::Unknown(Failure::interrupted()),
             (Self::Failed, 0) => {
                 return Ended::Failed(Failure::lasting("sample", "it failed, as scripted"));
             }

@@ -1,11 +1,15 @@
 //! Health probes, and the description of what the host serves.
 
+use super::status;
 use crate::codes;
+use crate::credential::caller;
 use crate::problem::Problem;
 use crate::state::{Api, Readiness};
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
+use domain::user::Scope;
 use http::header::CONTENT_TYPE;
+use http::{HeaderMap, Uri};
 use serde::Serialize;
 
 /// The version of the program: all of its crates have one.
@@ -32,16 +36,21 @@ pub(super) async fn healthz() -> &'static str {
 /// can be recorded, and while reads fail. Nothing can be recorded when the disk is full, fails or
 /// does not answer, or when another process holds the database. A host that is ready also tells of
 /// sessions in quarantine, and of a write-ahead log that could not be moved to the database.
+///
+/// With `?deep` and a credential of the scope `admin` it also fails while a provider of models or
+/// a connector cannot be used, and names them. Without that scope `deep` changes nothing.
 #[utoipa::path(
     get, path = "/readyz", tag = "probes",
     operation_id = "checkReadiness",
-    security(()),
+    security((), ("token" = ["admin"])),
+    params(("deep" = Option<String>, Query, description = "Also fail while a provider or a connector cannot be used.")),
     responses(
         (status = 200, description = "It accepts requests.", body = String),
         (status = 503, description = "Not at the moment; `code` gives the reason."),
     ),
     extensions(("x-codes" = json!(codes::join(&[
         &[
+            (503, "DEPENDENCY_DOWN"),
             (503, "DISK_FULL"),
             (503, "SHUTTING_DOWN"),
             (503, "STARTING"),
@@ -49,7 +58,37 @@ pub(super) async fn healthz() -> &'static str {
         ],
     ])))),
 )]
-pub(super) async fn readyz(State(api): State<Api>) -> Result<String, Problem> {
+pub(super) async fn readyz(
+    State(api): State<Api>,
+    uri: Uri,
+    headers: HeaderMap,
+) -> Result<String, Problem> {
+    let ready = shallow(&api).await?;
+    if is_deep(&uri) && is_admin(&api, &uri, &headers).await {
+        let outages = status::outages(&api).await?;
+        if !outages.is_empty() {
+            let told: Vec<String> = outages.iter().map(ToString::to_string).collect();
+            return Err(Problem::dependency_down(&told.join("; ")));
+        }
+    }
+    Ok(ready)
+}
+
+fn is_deep(uri: &Uri) -> bool {
+    let query = uri.query().unwrap_or_default();
+    query.split('&').any(|part| part == "deep" || part.starts_with("deep="))
+}
+
+async fn is_admin(api: &Api, uri: &Uri, headers: &HeaderMap) -> bool {
+    match api.access().check(uri, headers) {
+        Ok(presented) => caller(api, presented)
+            .await
+            .is_ok_and(|caller| caller.scopes.contains(&Scope::Admin)),
+        Err(_) => false,
+    }
+}
+
+async fn shallow(api: &Api) -> Result<String, Problem> {
     match api.readiness().await {
         // Whoever asks needs no credential: which sessions these are, and what is wrong with the
         // log, is for those who have one.

@@ -6,6 +6,8 @@ use crate::state::{Api, Readiness};
 use axum::extract::State;
 use edge::ConnectorState;
 use serde::Serialize;
+use std::collections::BTreeSet;
+use std::fmt;
 
 /// The state of the host.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
@@ -26,6 +28,8 @@ pub(super) struct Status {
     triggers: TriggerNumbers,
     /// Connectors.
     connectors: ConnectorNumbers,
+    /// What the host depends on and cannot use at present: providers of models, and connectors.
+    outages: Vec<Outage>,
     /// The database.
     store: StoreSize,
 }
@@ -79,6 +83,31 @@ pub(super) struct ConnectorNumbers {
     dead: u64,
 }
 
+/// A service that the host depends on and cannot use.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub(super) struct Outage {
+    /// The kind of service: `provider` or `connector`.
+    kind: &'static str,
+    /// Its name in the configuration.
+    name: String,
+    /// Time since which it cannot be used; none where no component can serve it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    since: Option<String>,
+    /// The reason, as far as there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+}
+
+impl fmt::Display for Outage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} `{}`", self.kind, self.name)?;
+        match &self.reason {
+            Some(reason) => write!(f, ": {reason}"),
+            None => f.write_str(" has no component that can serve it"),
+        }
+    }
+}
+
 /// The size of the database, and what failed in it.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub(super) struct StoreSize {
@@ -112,6 +141,7 @@ pub(super) async fn show(State(api): State<Api>) -> Result<axum::Json<Status>, P
     for connector in api.edge()?.connectors().list().await? {
         connectors.count(&connector);
     }
+    let outages = outages(&api).await?;
     let quarantined = u64::try_from(broker.stats().quarantined).unwrap_or(u64::MAX);
     Ok(axum::Json(Status {
         version: VERSION,
@@ -133,6 +163,7 @@ pub(super) async fn show(State(api): State<Api>) -> Result<axum::Json<Status>, P
             occasions: triggers.open_occasions,
         },
         connectors,
+        outages,
         store: StoreSize {
             events: *store.durable().borrow(),
             bytes: counts.database_bytes,
@@ -151,6 +182,30 @@ impl ConnectorNumbers {
         self.unknown += connector.unknown;
         self.dead += connector.dead;
     }
+}
+
+/// Returns the providers and connectors of the configuration that cannot be used at present.
+pub(super) async fn outages(api: &Api) -> Result<Vec<Outage>, Problem> {
+    let broker = api.broker()?;
+    let models = broker.models();
+    let configured: BTreeSet<&str> = models.iter().map(|it| it.provider.as_str()).collect();
+    let troubled = broker.store().provider_troubles().await?.into_iter();
+    let providers = troubled.filter(|it| configured.contains(it.provider.as_str()));
+    let providers = providers.map(|it| Outage {
+        kind: "provider",
+        name: it.provider,
+        since: Some(it.since.to_string()),
+        reason: it.trouble.reason().map(ToOwned::to_owned),
+    });
+    let connectors = api.edge()?.connectors().list().await?.into_iter();
+    let connectors = connectors.filter(|it| it.condition.is_trouble());
+    let connectors = connectors.map(|it| Outage {
+        kind: "connector",
+        name: it.name.to_string(),
+        since: it.since.map(|since| since.to_string()),
+        reason: it.reason,
+    });
+    Ok(providers.chain(connectors).collect())
 }
 
 fn readiness(readiness: Readiness) -> &'static str {

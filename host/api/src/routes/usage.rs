@@ -77,7 +77,7 @@ pub(super) struct UsageSums {
     attempts: u64,
     /// Requests whose cost is not known, because their model has no price.
     unpriced_attempts: u64,
-    /// Tokens of prompts, cached ones included. Where the provider did not say, what was reserved.
+    /// Tokens of prompts, cached ones included, as the providers reported them.
     input_tokens: u64,
     /// Tokens of replies.
     output_tokens: u64,
@@ -89,6 +89,11 @@ pub(super) struct UsageSums {
     tool_calls: u64,
     /// Milliseconds in which a model or a tool was at work.
     active_ms: u64,
+    /// Tokens reserved for requests whose usage no provider reported. Limits count them; they are
+    /// no part of the sums above.
+    reserved_tokens: u64,
+    /// The cost of these tokens.
+    reserved_cost_micros: u64,
 }
 
 impl From<UsageSum> for UsageSums {
@@ -103,6 +108,8 @@ impl From<UsageSum> for UsageSums {
             cost_micros: sum.cost_micros,
             tool_calls: sum.tool_calls,
             active_ms: sum.active_ms,
+            reserved_tokens: sum.reserved_tokens,
+            reserved_cost_micros: sum.reserved_cost_micros,
         }
     }
 }

@@ -5,7 +5,7 @@
 
 use domain::connector::{Choice, ReplyRoute};
 use domain::event::{
-    Arrival, ArrivalOutcome, ConnectorReceived, ConnectorTrouble, DeliveryCause, DeliveryOutcome,
+    Arrival, ArrivalOutcome, ConnectorReceived, DeliveryCause, DeliveryOutcome,
     DeliveryQueued, Event, PairingOffered,
 };
 use serde_json::{Value, json};
@@ -32,7 +32,7 @@ pub(super) fn data(event: &Event) -> Value {
             "connector": it.connector, "delivery_id": it.delivery, "requeued_by": it.by,
         }),
         Event::ConnectorTroubled(it) => {
-            json!({ "connector": it.connector, "trouble": trouble(&it.trouble) })
+            json!({ "connector": it.connector, "trouble": it.trouble })
         }
         _ => Value::Null,
     }
@@ -139,15 +139,5 @@ fn delivered(outcome: &DeliveryOutcome) -> Value {
         }),
         DeliveryOutcome::Unknown { reason } => json!({ "outcome": "unknown", "reason": reason }),
         DeliveryOutcome::Dead { reason } => json!({ "outcome": "dead", "reason": reason }),
-    }
-}
-
-fn trouble(trouble: &ConnectorTrouble) -> Value {
-    match trouble {
-        ConnectorTrouble::Unauthorised { reason } => {
-            json!({ "kind": "unauthorised", "reason": reason })
-        }
-        ConnectorTrouble::Failing { reason } => json!({ "kind": "failing", "reason": reason }),
-        ConnectorTrouble::Recovered => json!({ "kind": "recovered" }),
     }
 }

@@ -119,7 +119,7 @@ fn data(event: &event::Event) -> Value {
         E::BoundaryDecided(_) | E::KeyValueWritten(_) => host_data(event),
         E::ComponentAdmitted(_) | E::KeyIssued(_) | E::KeyRevoked(_) => host_data(event),
         E::HostRestored(_) | E::OperatorRead(_) => host_data(event),
-        E::ConfigReloaded(_) | E::ConfigRefused(_) => host_data(event),
+        E::ConfigReloaded(_) | E::ConfigRefused(_) | E::ProviderTroubled(_) => host_data(event),
         E::TriggerDefined(_) | E::TriggerRemoved(_) => trigger_event::data(event),
         E::TriggerPaused(_) | E::TriggerResumed(_) => trigger_event::data(event),
         E::OccasionAccepted(_) | E::OccasionsSkipped(_) => trigger_event::data(event),
@@ -268,6 +268,7 @@ fn host_data(event: &event::Event) -> Value {
             "because": it.because, "user_id": it.user_id, "differences": it.differences,
             "left_out": it.left_out, "needs_restart": it.needs_restart,
         }),
+        E::ProviderTroubled(it) => json!({ "provider": it.provider, "trouble": it.trouble }),
         E::ConfigRefused(it) => json!({
             "configuration": it.configuration.reference(), "because": it.because,
             "user_id": it.user_id, "reason": it.reason,

@@ -306,6 +306,6 @@ fn outcome_view(outcome: &OperationOutcome) -> Value {
         OperationOutcome::Denied => json!({ "outcome": "denied" }),
         OperationOutcome::TimedOut => json!({ "outcome": "timed_out" }),
         OperationOutcome::Cancelled => json!({ "outcome": "cancelled" }),
-        OperationOutcome::Unknown => json!({ "outcome": "unknown" }),
+        OperationOutcome::Unknown { cause } => json!({ "outcome": "unknown", "cause": cause }),
     }
 }

@@ -199,7 +199,7 @@ fn is_result(outcome: &OperationOutcome) -> bool {
         | OperationOutcome::Denied
         | OperationOutcome::TimedOut
         | OperationOutcome::Cancelled
-        | OperationOutcome::Unknown => false,
+        | OperationOutcome::Unknown { .. } => false,
     }
 }
 

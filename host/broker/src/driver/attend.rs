@@ -74,11 +74,11 @@ impl Driver {
                 .charge_what_is_known(driving, std::slice::from_mut(&mut settlement)),
         )
         .await?;
-        if settlement.outcome == OperationOutcome::Unknown {
+        if let OperationOutcome::Unknown { cause } = &settlement.outcome {
             let run = driving.run.started.run;
             let operation = settlement.operation;
-            tracing::warn!(session.id = %self.context.session, run.id = %run, operation.id = %operation, "work that \
-                must not be repeated was cut off; whether it took effect is unknown");
+            tracing::warn!(session.id = %self.context.session, run.id = %run, operation.id = %operation,
+                cause = cause.code, "work that must not be repeated was cut off; whether it took effect is unknown");
         }
         if let Some(driving) = self.phase.driving_mut() {
             driving.arrived.push((settlement, CommitExtras::default()));

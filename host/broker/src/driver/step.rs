@@ -507,7 +507,7 @@ fn judged(outcome: Outcome<StepResult>) -> Result<StepResult, NotTaken> {
         Outcome::TooOften { wait_ms } => {
             return Err(NotTaken::NotBegun(NotAdmitted::TooOften { wait_ms }));
         }
-        Outcome::Faulted { detail } => (FAULTED, detail),
+        Outcome::Faulted { detail, .. } => (FAULTED, detail),
         Outcome::Refused { detail } => (REFUSED, detail),
         Outcome::Trapped { message, .. } => (TRAPPED, message),
         Outcome::OutOfMemory => (OUT_OF_MEMORY, String::new()),

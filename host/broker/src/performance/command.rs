@@ -74,18 +74,7 @@ impl Command<'_> {
             OperationOutcome::Parts { parts } => Ok(self.text_of(parts).await?),
             OperationOutcome::Value { value } => Ok(value.to_string()),
             OperationOutcome::Message { .. } | OperationOutcome::Elapsed => Ok(String::new()),
-            OperationOutcome::Failed { failure } => {
-                Err(format!("Error ({}): {}", failure.code, failure.message))
-            }
-            OperationOutcome::Denied => Err("Denied: this is not allowed here.".to_owned()),
-            OperationOutcome::TimedOut => {
-                Err("Error (timed-out): it took too long and was stopped.".to_owned())
-            }
-            OperationOutcome::Cancelled => Err("Cancelled.".to_owned()),
-            OperationOutcome::Unknown => Err("Unknown: the host stopped while this was running \
-                                              and cannot tell whether it took effect. It was \
-                                              not run again. Check before repeating it."
-                .to_owned()),
+            outcome => Err(outcome.complaint().unwrap_or_default()),
         };
         let failed = text.is_err();
         Ok(Answered {

@@ -198,6 +198,7 @@ impl Model<'_> {
                 .await;
             self.attempts.completed(&completion.attempts);
             deltas.telling.answered(asked, &completion);
+            self.core.outages.look(self.core, &gateway).await;
             let reply = match completion.result {
                 Ok(reply) => reply,
                 Err(failure) => {
@@ -509,7 +510,7 @@ impl Model<'_> {
 /// did.
 fn failed(failure: &llm::Failure, also_failed: &[String]) -> Ended {
     if let llm::Failure::CutOff { .. } = failure {
-        return Ended::Unknown;
+        return Ended::Unknown(Failure::lasting("cut-off", failure.to_string()));
     }
     let message = match also_failed {
         [] => failure.to_string(),

@@ -330,24 +330,6 @@ impl Tool<'_> {
     }
 
     async fn outcome(&self, outcome: ToolOutcome, offering: &Offering) -> Performed {
-        // A call that was cut off may have taken effect. If it must not be repeated, its outcome is
-        // unknown.
-        let cut_off = matches!(
-            outcome,
-            Outcome::Trapped { .. }
-                | Outcome::OutOfMemory
-                | Outcome::OutOfCpu
-                | Outcome::TimedOut
-                | Outcome::Faulted { .. }
-        );
-        if cut_off && self.open.operation.effect == EffectClass::NonIdempotent {
-            tracing::warn!(
-                tool = self.ran.tool,
-                ?outcome,
-                "a call that must not be repeated was cut off; whether it took effect is unknown"
-            );
-            return Performed::ended(Ended::Unknown);
-        }
         match outcome {
             Outcome::Returned(Ok(Progress::Done { parts })) => {
                 self.done(parts, &offering.served.resolved_configs).await
@@ -378,23 +360,49 @@ impl Tool<'_> {
                 format!("the tool returned what is not acceptable: {detail}"),
             ),
             Outcome::Trapped { message, .. } => {
-                failed("trapped", format!("the tool crashed: {message}"))
+                self.cut_off("trapped", format!("the tool crashed: {message}"))
             }
             Outcome::OutOfMemory => {
-                failed("out-of-memory", "the tool used more memory than it may")
+                self.cut_off("out-of-memory", "the tool used more memory than it may")
             }
-            Outcome::OutOfCpu => failed("out-of-cpu", "the tool computed for longer than it may"),
-            Outcome::TimedOut => Performed::ended(Ended::TimedOut),
-            Outcome::Faulted { detail } => failed(
-                "tool-failed",
-                format!("the host could not serve the call: {detail}"),
-            ),
+            Outcome::OutOfCpu => {
+                self.cut_off("out-of-cpu", "the tool computed for longer than it may")
+            }
+            Outcome::TimedOut if self.is_repeatable() => Performed::ended(Ended::TimedOut),
+            Outcome::TimedOut => self.cut_off("timed-out", "the tool took longer than it may"),
+            Outcome::Faulted { detail, began } => {
+                let told = format!("the host could not serve the call: {detail}");
+                if began {
+                    self.cut_off("tool-failed", told)
+                } else {
+                    failed("tool-failed", told)
+                }
+            }
             Outcome::TooOften { .. } => Performed::ended(Ended::Failed(Failure::passing(
                 "rate-limited",
                 "it is called too often; try again in a minute",
             ))),
             Outcome::Busy => failed("busy", "the host has no free place for this call"),
         }
+    }
+
+    /// Returns the end of a call that was cut off while it ran. It may have taken effect, so that
+    /// the outcome is unknown if it must not be repeated.
+    fn cut_off(&self, code: &str, why: impl Into<String>) -> Performed {
+        if self.is_repeatable() {
+            return failed(code, why);
+        }
+        let cause = Failure::lasting(code, why);
+        tracing::warn!(
+            tool = self.ran.tool,
+            cause = cause.message,
+            "a call that must not be repeated was cut off; whether it took effect is unknown"
+        );
+        Performed::ended(Ended::Unknown(cause))
+    }
+
+    fn is_repeatable(&self) -> bool {
+        self.open.operation.effect != EffectClass::NonIdempotent
     }
 
     async fn done(&self, parts: Vec<Part>, configs: &ResolvedConfigs) -> Performed {

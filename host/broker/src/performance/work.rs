@@ -20,7 +20,7 @@ use domain::operation::Performer;
 use domain::run::settle::Ended;
 use domain::run::{Open, Run};
 use domain::sections::Section;
-use domain::step::ModelRequest;
+use domain::step::{Failure, ModelRequest};
 use runtime::CallAudit;
 use std::sync::{Arc, OnceLock};
 use tokio_util::task::AbortOnDropHandle;
@@ -190,7 +190,7 @@ impl Work {
             | Performer::Memory { .. }
             | Performer::Timer { .. }
             | Performer::Refused { .. }
-            | Performer::Reply { .. } => Performed::ended(Ended::Unknown),
+            | Performer::Reply { .. } => Performed::ended(Ended::Unknown(Failure::interrupted())),
         }
     }
 

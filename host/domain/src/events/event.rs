@@ -37,13 +37,13 @@ pub use boundary::{
 pub use connector::{ConnectorKeyBound, ConnectorKeyUnbound};
 pub use definition::{DefinitionMade, DefinitionRemoved};
 pub use delivery::{
-    Arrival, ArrivalOutcome, ArrivalsSettled, ConnectorReceived, ConnectorTrouble,
-    ConnectorTroubled, DeliveryCause, DeliveryOutcome, DeliveryQueued, DeliveryRequeued,
+    Arrival, ArrivalOutcome, ArrivalsSettled, ConnectorReceived, ConnectorTroubled,
+    DeliveryCause, DeliveryOutcome, DeliveryQueued, DeliveryRequeued,
     DeliverySettled, DeliveryStarted, PairingOffered, PairingSettled,
 };
 pub use host::{
-    ConfigRefused, ConfigReloaded, HostRestored, OPERATOR_READ, OperatorRead, REFUSAL_BYTES_MAX,
-    ReloadCause, RestoreChoice,
+    ConfigRefused, ConfigReloaded, HostRestored, OPERATOR_READ, OperatorRead, ProviderTroubled,
+    REFUSAL_BYTES_MAX, ReloadCause, RestoreChoice,
 };
 pub use input::{InputAccepted, InputCancelled, InputDead, InputRequeued, InputsDropped, Source};
 pub use key::{KeyIssued, KeyRevoked};
@@ -354,4 +354,7 @@ pub enum Event {
     /// An operator should know something of a connector.
     #[serde(rename = "connector.troubled.v1")]
     ConnectorTroubled(ConnectorTroubled),
+    /// An operator should know something of a provider of models.
+    #[serde(rename = "provider.troubled.v1")]
+    ProviderTroubled(ProviderTroubled),
 }

@@ -157,6 +157,7 @@ pub const ALL: &[ErrorCode] = &[
     lasting("DEFINITION_NOT_FOUND", INIT),
     lasting("DELIVERY_NOT_DEAD", None),
     lasting("DELIVERY_NOT_FOUND", None),
+    passing("DEPENDENCY_DOWN", NOT_READY),
     passing("DISK_FULL", NOT_READY),
     lasting("EXPORT_TOO_LARGE", None),
     lasting("FILE_NOT_FOUND", None),

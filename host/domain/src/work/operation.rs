@@ -411,7 +411,7 @@ impl Settlement {
             | OperationOutcome::Elapsed => TaskState::Completed,
             OperationOutcome::Failed { .. }
             | OperationOutcome::Denied
-            | OperationOutcome::Unknown => TaskState::Failed,
+            | OperationOutcome::Unknown { .. } => TaskState::Failed,
             OperationOutcome::TimedOut => TaskState::Timeout,
             OperationOutcome::Cancelled => TaskState::Cancelled,
         })

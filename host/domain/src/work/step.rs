@@ -333,6 +333,25 @@ impl Failure {
         }
     }
 
+    /// The interruption of the host, which keeps it from telling what a call did.
+    #[must_use]
+    pub fn interrupted() -> Self {
+        Self::lasting(
+            "host-stopped",
+            "the host was interrupted while this was running",
+        )
+    }
+
+    /// Returns what is told of work that this cut off, and that must not be repeated unseen.
+    #[must_use]
+    pub fn in_doubt(&self) -> String {
+        format!(
+            "{}. Nobody can tell whether it took effect. It was not run again. Check before \
+             repeating it.",
+            self.message
+        )
+    }
+
     /// The same, with a further fact.
     #[must_use]
     pub fn with(mut self, name: &str, fact: impl Into<Value>) -> Self {
@@ -373,8 +392,31 @@ pub enum OperationOutcome {
     TimedOut,
     /// It was cancelled.
     Cancelled,
-    /// It is unknown whether it happened.
-    Unknown,
+    /// It is unknown whether it happened. It was cut off while it ran.
+    Unknown {
+        /// The reason why it was cut off.
+        #[serde(default = "Failure::interrupted")]
+        cause: Failure,
+    },
+}
+
+impl OperationOutcome {
+    /// Returns what a model reads of an outcome without a result; none where there is a result.
+    #[must_use]
+    pub fn complaint(&self) -> Option<String> {
+        match self {
+            Self::Message { .. } | Self::Parts { .. } | Self::Value { .. } | Self::Elapsed => None,
+            Self::Failed { failure } => {
+                Some(format!("Error ({}): {}", failure.code, failure.message))
+            }
+            Self::Denied => Some("Denied: this is not allowed here.".to_owned()),
+            Self::TimedOut => {
+                Some("Error (timed-out): it took too long and was stopped.".to_owned())
+            }
+            Self::Cancelled => Some("Cancelled.".to_owned()),
+            Self::Unknown { cause } => Some(format!("Unknown: {}", cause.in_doubt())),
+        }
+    }
 }
 
 /// Something that happened since the last step.

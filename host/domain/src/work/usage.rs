@@ -9,7 +9,7 @@ use crate::thread::model::Usage;
 use crate::values::time::Timestamp;
 use crate::work::account::{self, lost, spent_on_one};
 use crate::work::budget::Amount;
-use crate::work::operation::{Operation, Performer, Settlement};
+use crate::work::operation::{Attempt, Operation, Performer, Settlement};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -22,6 +22,9 @@ const MODEL_CHARS_MAX: usize = 128;
 /// Number that one attempt or one share adds to a sum, at most: a provider may report any. The
 /// database keeps sums in 63 bits, which half a million of these fit into.
 const COUNTED_MAX: u64 = 1 << 44;
+
+/// Number of sums.
+pub const COLUMNS: usize = 11;
 
 /// A day in UTC, counted from 1970-01-01.
 #[derive(
@@ -82,8 +85,7 @@ pub struct UsageSum {
     pub attempts: u64,
     /// Attempts whose cost is not known, because the model has no price.
     pub unpriced_attempts: u64,
-    /// Tokens of prompts, cached ones included. Where a provider reported no usage, what was
-    /// reserved counts here.
+    /// Tokens of prompts, cached ones included, as providers reported them.
     pub input_tokens: u64,
     /// Tokens of replies.
     pub output_tokens: u64,
@@ -95,6 +97,11 @@ pub struct UsageSum {
     pub tool_calls: u64,
     /// Milliseconds in which a model or a tool was at work.
     pub active_ms: u64,
+    /// Tokens reserved for attempts whose usage no provider reported: failed or lost ones. Limits
+    /// count them, a bill does not.
+    pub reserved_tokens: u64,
+    /// The cost of these tokens, in millionths.
+    pub reserved_cost_micros: u64,
 }
 
 impl UsageSum {
@@ -114,19 +121,20 @@ impl UsageSum {
         Self::from_numbers(sums)
     }
 
-    /// Prompts and replies together, calls and cost, as accounts count them.
+    /// Prompts, replies and reserves together, calls and cost, as accounts count them.
     #[must_use]
     pub fn amount(&self) -> Amount {
+        let delivered = self.input_tokens.saturating_add(self.output_tokens);
         Amount {
-            tokens: self.input_tokens.saturating_add(self.output_tokens),
+            tokens: delivered.saturating_add(self.reserved_tokens),
             calls: u32::try_from(self.tool_calls).unwrap_or(u32::MAX),
-            cost_micros: self.cost_micros,
+            cost_micros: self.cost_micros.saturating_add(self.reserved_cost_micros),
         }
     }
 
     /// All sums, in the order of the fields.
     #[must_use]
-    pub fn numbers(&self) -> [u64; 9] {
+    pub fn numbers(&self) -> [u64; COLUMNS] {
         [
             self.model_calls,
             self.attempts,
@@ -137,12 +145,14 @@ impl UsageSum {
             self.cost_micros,
             self.tool_calls,
             self.active_ms,
+            self.reserved_tokens,
+            self.reserved_cost_micros,
         ]
     }
 
     /// The reverse of [`Self::numbers`].
     #[must_use]
-    pub fn from_numbers(numbers: [u64; 9]) -> Self {
+    pub fn from_numbers(numbers: [u64; COLUMNS]) -> Self {
         let [
             model_calls,
             attempts,
@@ -153,6 +163,8 @@ impl UsageSum {
             cost_micros,
             tool_calls,
             active_ms,
+            reserved_tokens,
+            reserved_cost_micros,
         ] = numbers;
         Self {
             model_calls,
@@ -164,15 +176,30 @@ impl UsageSum {
             cost_micros,
             tool_calls,
             active_ms,
+            reserved_tokens,
+            reserved_cost_micros,
         }
     }
 
-    fn from_tokens(usage: Usage, cost_micros: u64) -> Self {
+    /// What an attempt has used; the reserve of one whose usage was not reported.
+    fn from_attempt(attempt: &Attempt, reserve: Amount) -> Self {
+        let (spent, cost_micros) = spent_on_one(attempt, reserve);
+        match attempt.usage {
+            Some(usage) => Self {
+                input_tokens: usage.input_tokens,
+                output_tokens: usage.output_tokens,
+                cached_tokens: usage.cached_tokens,
+                cost_micros,
+                ..Self::default()
+            },
+            None => Self::from_reserve(spent, cost_micros),
+        }
+    }
+
+    fn from_reserve(spent: Usage, cost_micros: u64) -> Self {
         Self {
-            input_tokens: usage.input_tokens,
-            output_tokens: usage.output_tokens,
-            cached_tokens: usage.cached_tokens,
-            cost_micros,
+            reserved_tokens: spent.input_tokens.saturating_add(spent.output_tokens),
+            reserved_cost_micros: cost_micros,
             ..Self::default()
         }
     }
@@ -252,12 +279,11 @@ impl UsageShares {
             Counted::Model { asked, drawn } => {
                 let asked = asked.as_deref();
                 for attempt in &settlement.attempts {
-                    let (usage, cost_micros) = spent_on_one(attempt, *drawn);
                     let has_no_price = attempt.usage.is_some() && attempt.cost_micros.is_none();
                     let sum = UsageSum {
                         attempts: 1,
                         unpriced_attempts: u64::from(has_no_price),
-                        ..UsageSum::from_tokens(usage, cost_micros)
+                        ..UsageSum::from_attempt(attempt, *drawn)
                     };
                     self.add(day, Some(&attempt.model), sum);
                 }
@@ -267,7 +293,7 @@ impl UsageShares {
                     Some(_) => Default::default(),
                     None => account::spent(*drawn, settlement),
                 };
-                let mut call = UsageSum::from_tokens(usage, cost_micros);
+                let mut call = UsageSum::from_reserve(usage, cost_micros);
                 call.model_calls = u64::from(last.is_some() || !call.is_nothing());
                 call.active_ms = settlement.active_ms;
                 self.add(day, model, call);
@@ -290,7 +316,7 @@ impl UsageShares {
             Counted::Model { asked, drawn } => {
                 let call = UsageSum {
                     model_calls: 1,
-                    ..UsageSum::from_tokens(lost(*drawn), drawn.cost_micros)
+                    ..UsageSum::from_reserve(lost(*drawn), drawn.cost_micros)
                 };
                 self.add(day, asked.as_deref(), call);
             }

@@ -226,7 +226,8 @@ impl Shared {
         audit: &CallAudit,
         connected: Connected<T>,
     ) -> Called<T, CallFailure> {
-        log(&served.spec.component, &connected.logs);
+        let log = &served.standing.log;
+        log.record(&served.spec.component, &connected.logs);
         let Audited { has_sent, entry } = self.take_audit(served, asked, audit);
         let Connected {
             mut outcome, logs, ..
@@ -308,7 +309,7 @@ fn judge<T>(
             let reason = "the service did not answer in time".to_owned();
             Err(CallFailure::Failed(ConnectorFailure::Unknown(reason)))
         }
-        Outcome::Faulted { detail } => Err(cut_off(&format!(
+        Outcome::Faulted { detail, .. } => Err(cut_off(&format!(
             "the host could not serve the call: {detail}"
         ))),
         Outcome::Busy => Err(busy(BUSY_MS)),
@@ -325,26 +326,6 @@ fn explain(failure: &mut ConnectorFailure, logs: &[LogLine]) {
     let warning = logs.iter().rev().find(|line| line.level >= Level::Warn);
     if let Some(warning) = warning {
         *reason = kept_reason(&warning.message);
-    }
-}
-
-/// Puts what a component logged into the host's log. The runtime has bounded and escaped it.
-fn log(component: &str, lines: &[LogLine]) {
-    for LogLine {
-        level,
-        context,
-        message,
-    } in lines
-    {
-        match level {
-            Level::Critical | Level::Error => {
-                tracing::error!(target: "guest", component, context, "{message}");
-            }
-            Level::Warn => tracing::warn!(target: "guest", component, context, "{message}"),
-            Level::Info => tracing::info!(target: "guest", component, context, "{message}"),
-            Level::Debug => tracing::debug!(target: "guest", component, context, "{message}"),
-            Level::Trace => tracing::trace!(target: "guest", component, context, "{message}"),
-        }
     }
 }
 

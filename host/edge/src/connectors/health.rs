@@ -2,11 +2,9 @@
 //! told.
 
 use domain::connector::{ConnectorFailure, kept_reason};
-use domain::event::ConnectorTrouble;
 use domain::time::Timestamp;
+use domain::trouble::{Trouble, TroubleRecord};
 
-/// Failures in a row at which an operator is told.
-const FAILURES_TOLD: u32 = 3;
 /// Milliseconds until the next poll after one that failed. It doubles each time.
 const PAUSE_MS: u64 = 1_000;
 /// The longest such pause, in milliseconds.
@@ -26,34 +24,23 @@ const HELD_MS_MAX: u64 = 60_000;
 pub(super) struct Health {
     /// Failures in a row.
     failures: u32,
-    /// The last that the operator was told, unless that it works again.
-    told: Option<Told>,
+    /// What an operator was told.
+    record: TroubleRecord,
     /// Time before which nothing is sent.
     held: Option<Timestamp>,
 }
 
-/// The kind of what an operator was told.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Told {
-    Unauthorised,
-    Failing,
-}
-
 impl Health {
     /// Begins with what was told before this process.
-    pub(super) fn remember(&mut self, trouble: Option<&ConnectorTrouble>) {
-        self.told = match trouble {
-            Some(ConnectorTrouble::Unauthorised { .. }) => Some(Told::Unauthorised),
-            Some(ConnectorTrouble::Failing { .. }) => Some(Told::Failing),
-            Some(ConnectorTrouble::Recovered) | None => None,
-        };
+    pub(super) fn remember(&mut self, trouble: Option<&Trouble>) {
+        self.record = TroubleRecord::remembering(trouble);
     }
 
     /// Notes a success. Returns what an operator is to be told.
-    pub(super) fn note_success(&mut self) -> Option<ConnectorTrouble> {
+    pub(super) fn note_success(&mut self) -> Option<Trouble> {
         self.failures = 0;
         self.held = None;
-        self.told.take().map(|_| ConnectorTrouble::Recovered)
+        self.record.succeeded()
     }
 
     /// Notes that a message could not be sent: for a while none is, if the service says so. Returns
@@ -62,7 +49,7 @@ impl Health {
         &mut self,
         failure: &ConnectorFailure,
         now: Timestamp,
-    ) -> Option<ConnectorTrouble> {
+    ) -> Option<Trouble> {
         match failure {
             ConnectorFailure::Unauthorised(_) => {
                 self.held = Some(now.plus_ms(UNAUTHORISED_MS));
@@ -80,25 +67,16 @@ impl Health {
     pub(super) fn note_intake_failure(
         &mut self,
         failure: &ConnectorFailure,
-    ) -> Option<ConnectorTrouble> {
+    ) -> Option<Trouble> {
         self.failures = self.failures.saturating_add(1);
         let reason = kept_reason(&failure.to_string());
-        let (told, trouble) = match failure {
-            ConnectorFailure::Unauthorised(_) => (
-                Told::Unauthorised,
-                ConnectorTrouble::Unauthorised { reason },
-            ),
+        let trouble = match failure {
+            ConnectorFailure::Unauthorised(_) => Trouble::Unauthorised { reason },
             ConnectorFailure::RetryLater { .. }
             | ConnectorFailure::Rejected(_)
-            | ConnectorFailure::Unknown(_) => (Told::Failing, ConnectorTrouble::Failing { reason }),
+            | ConnectorFailure::Unknown(_) => Trouble::Failing { reason },
         };
-        let is_due = told == Told::Unauthorised || self.failures >= FAILURES_TOLD;
-        // What is worse is told even if the other was; what is better is not.
-        let is_new = self.told.is_none() || (told == Told::Unauthorised && self.told != Some(told));
-        (is_due && is_new).then(|| {
-            self.told = Some(told);
-            trouble
-        })
+        self.record.failed(self.failures, trouble)
     }
 
     /// Returns the milliseconds until the next poll after one that failed.
@@ -149,7 +127,7 @@ mod tests {
             [told(), told(), told(), told()],
             [false, false, true, false]
         );
-        assert_eq!(health.note_success(), Some(ConnectorTrouble::Recovered));
+        assert_eq!(health.note_success(), Some(Trouble::Recovered));
         assert_eq!(health.note_success(), None);
     }
 
@@ -159,7 +137,7 @@ mod tests {
         let revoked = ConnectorFailure::Unauthorised("revoked".to_owned());
         assert!(matches!(
             health.note_failure(&revoked, Timestamp(0)),
-            Some(ConnectorTrouble::Unauthorised { .. })
+            Some(Trouble::Unauthorised { .. })
         ));
         assert_eq!(health.note_failure(&revoked, Timestamp(1)), None);
         assert_eq!(health.pause_ms(&revoked), 2 * UNAUTHORISED_MS);
@@ -181,11 +159,11 @@ mod tests {
     fn a_trouble_from_before_a_start_is_not_told_again() {
         let mut health = Health::default();
         let reason = "no answer".to_owned();
-        health.remember(Some(&ConnectorTrouble::Failing { reason }));
+        health.remember(Some(&Trouble::Failing { reason }));
         for _ in 0..5 {
             assert_eq!(health.note_failure(&failing(), Timestamp(0)), None);
         }
-        assert_eq!(health.note_success(), Some(ConnectorTrouble::Recovered));
+        assert_eq!(health.note_success(), Some(Trouble::Recovered));
     }
 
     #[test]

@@ -5,6 +5,7 @@ use super::asked::Notes;
 use super::bucket::Bucket;
 use super::health::Health;
 use broker::Entry;
+use broker::guest_log::RepeatedCalls;
 use domain::connector::{ARRIVALS_WAITING_MAX, Abilities, ConnectorSpec, Intake};
 use domain::digest::Digest;
 use domain::id::{ConnectorId, Stream};
@@ -59,6 +60,8 @@ pub(super) struct Standing {
     pub(super) calls: Mutex<Bucket>,
     /// The decisions in calls that come over and over.
     pub(super) notes: Mutex<Notes>,
+    /// The log of its component.
+    pub(super) log: RepeatedCalls,
 }
 
 impl Served {

@@ -5,7 +5,8 @@ use super::calls::CallFailure;
 use super::served::Served;
 use crate::journal::Context;
 use domain::connector::ConnectorFailure;
-use domain::event::{ConnectorTrouble, ConnectorTroubled, Event};
+use domain::event::{ConnectorTroubled, Event};
+use domain::trouble::Trouble;
 use std::sync::PoisonError;
 use store::{Commit, Expected};
 
@@ -52,17 +53,17 @@ impl Shared {
         pause_ms
     }
 
-    async fn tell(&self, served: &Served, told: Option<ConnectorTrouble>) {
+    async fn tell(&self, served: &Served, told: Option<Trouble>) {
         let Some(trouble) = told else { return };
         let name = &served.name;
         match &trouble {
-            ConnectorTrouble::Unauthorised { reason } => {
+            Trouble::Unauthorised { reason } => {
                 tracing::warn!(connector.name = %name, reason, "a connector's credentials do not count");
             }
-            ConnectorTrouble::Failing { reason } => {
+            Trouble::Failing { reason } => {
                 tracing::warn!(connector.name = %name, reason, "a connector's service cannot be used");
             }
-            ConnectorTrouble::Recovered => {
+            Trouble::Recovered => {
                 tracing::info!(connector.name = %name, "a connector works again");
             }
         }

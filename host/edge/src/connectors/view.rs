@@ -5,7 +5,7 @@ use super::commands::connector_not_found;
 use super::served::{Served, Way};
 use broker::Error;
 use domain::connector::{ConnectorSpec, Intake};
-use domain::event::ConnectorTrouble;
+use domain::trouble::Trouble;
 use domain::id::DeliveryId;
 use domain::path::ConnectorName;
 use domain::time::Timestamp;
@@ -110,9 +110,12 @@ impl Connectors {
                 name: served.name.clone(),
                 spec: served.spec.clone(),
                 condition: condition(&served, trouble.as_ref().map(|(trouble, _)| trouble)),
-                reason: trouble.as_ref().and_then(|(trouble, _)| reason(trouble)),
+                reason: trouble
+                    .as_ref()
+                    .and_then(|(trouble, _)| trouble.reason())
+                    .map(ToOwned::to_owned),
                 since: trouble
-                    .filter(|(trouble, _)| reason(trouble).is_some())
+                    .filter(|(trouble, _)| trouble.reason().is_some())
                     .map(|(_, since)| since),
                 last_received,
                 arrivals,
@@ -168,31 +171,22 @@ impl Connectors {
     }
 }
 
-fn condition(served: &Served, trouble: Option<&ConnectorTrouble>) -> ConnectorCondition {
+fn condition(served: &Served, trouble: Option<&Trouble>) -> ConnectorCondition {
     if !served.spec.enabled {
         return ConnectorCondition::Disabled;
     }
     match (&served.way, trouble) {
         (Way::None, _) => ConnectorCondition::WithoutComponent,
         (Way::Direct, _) => ConnectorCondition::Direct,
-        (Way::Component(_), Some(ConnectorTrouble::Unauthorised { .. })) => {
+        (Way::Component(_), Some(Trouble::Unauthorised { .. })) => {
             ConnectorCondition::Unauthorised
         }
-        (Way::Component(_), Some(ConnectorTrouble::Failing { .. })) => ConnectorCondition::Failing,
-        (Way::Component(_), Some(ConnectorTrouble::Recovered) | None) => {
+        (Way::Component(_), Some(Trouble::Failing { .. })) => ConnectorCondition::Failing,
+        (Way::Component(_), Some(Trouble::Recovered) | None) => {
             match served.spec.intake() {
                 Intake::Polling => ConnectorCondition::Polling,
                 Intake::Webhook => ConnectorCondition::Webhook,
             }
         }
-    }
-}
-
-fn reason(trouble: &ConnectorTrouble) -> Option<String> {
-    match trouble {
-        ConnectorTrouble::Unauthorised { reason } | ConnectorTrouble::Failing { reason } => {
-            Some(reason.clone())
-        }
-        ConnectorTrouble::Recovered => None,
     }
 }

@@ -7,7 +7,7 @@ use super::dispatch::Next;
 use super::failing::{Failure, failed, shortened};
 use super::{Shared, ledger, posting};
 use crate::journal::Context;
-use broker::{Entry, Error};
+use broker::{Entry, Error, guest_log};
 use domain::digest::Digest;
 use domain::event::{
     Event, PauseReason, TriggerFired, TriggerMessage, TriggerPaused, TriggerTrouble,
@@ -16,7 +16,7 @@ use domain::event::{
 use domain::id::{OccasionId, Stream};
 use domain::time::Timestamp;
 use domain::trigger::{TriggerKind, TriggerName, TriggerSpec, TriggerTarget, Variables, render};
-use runtime::{FireCall, Fired, FiredMessage, Firing, Level, LogLine, Outcome, TriggerError};
+use runtime::{FireCall, Fired, FiredMessage, Firing, Outcome, TriggerError};
 use std::time::Duration;
 use store::{Commit, CommitError, Expected, OccasionRow, TriggerGuard, TriggerRow};
 use tokio::time::Instant;
@@ -69,7 +69,7 @@ async fn fire(shared: &Shared, row: &TriggerRow, occasion: &OccasionRow) -> Resu
         .await;
     let took = began.elapsed();
     store::point("edge.call.after");
-    log(&entry.name, &fired.logs);
+    guest_log::record(&entry.name, &fired.logs);
     let Fired {
         outcome, decided, ..
     } = fired;
@@ -171,7 +171,7 @@ fn acknowledged(
         Outcome::OutOfMemory => Failure::of("the component ran out of memory"),
         Outcome::OutOfCpu => Failure::of("the component computed longer than it may"),
         Outcome::TimedOut => Failure::of("the component took longer than it may"),
-        Outcome::Faulted { detail } => Failure::of(format!("the host could not call it: {detail}")),
+        Outcome::Faulted { detail, .. } => Failure::of(format!("the host could not call it: {detail}")),
     };
     Err(Unfinished::Failed(failure))
 }
@@ -314,24 +314,4 @@ fn committing(
             Expected::Any,
             context.events(events),
         )
-}
-
-/// Puts the log lines of a component into the host's log. The runtime has bounded and escaped them.
-fn log(component: &str, lines: &[LogLine]) {
-    for LogLine {
-        level,
-        context,
-        message,
-    } in lines
-    {
-        match level {
-            Level::Critical | Level::Error => {
-                tracing::error!(target: "guest", component, context, "{message}");
-            }
-            Level::Warn => tracing::warn!(target: "guest", component, context, "{message}"),
-            Level::Info => tracing::info!(target: "guest", component, context, "{message}"),
-            Level::Debug => tracing::debug!(target: "guest", component, context, "{message}"),
-            Level::Trace => tracing::trace!(target: "guest", component, context, "{message}"),
-        }
-    }
 }

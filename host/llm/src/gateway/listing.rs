@@ -2,7 +2,7 @@
 
 use crate::config::{CONTEXT_WINDOW_DEFAULT, PriceConfig, ProviderKind};
 use crate::gateway::{Gateway, Model, Upstream};
-use crate::health::{Freshness, Health, ListedNames, ModelList};
+use crate::health::{Freshness, Health, ListedNames, ModelList, Standing};
 use crate::provider::Provider;
 use domain::sampling::{Sampling, UnfitSetting};
 use futures::future::join_all;
@@ -127,6 +127,15 @@ impl Gateway {
             }
         });
         models.collect()
+    }
+
+    /// Returns how the providers stand that were called, by name. Asks nobody.
+    #[must_use]
+    pub fn standings(&self) -> Vec<(&str, Standing)> {
+        let called = self.upstreams.iter();
+        called
+            .filter_map(|it| Some((it.name.as_str(), it.health.standing()?)))
+            .collect()
     }
 
     /// Returns all providers by name, with their own lists of models. Each whose list is too old is

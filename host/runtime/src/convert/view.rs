@@ -107,6 +107,6 @@ fn guest_outcome(outcome: &OperationOutcome) -> agent::Outcome {
         OperationOutcome::Denied => agent::Outcome::Denied,
         OperationOutcome::TimedOut => agent::Outcome::TimedOut,
         OperationOutcome::Cancelled => agent::Outcome::Cancelled,
-        OperationOutcome::Unknown => agent::Outcome::Unknown,
+        OperationOutcome::Unknown { .. } => agent::Outcome::Unknown,
     }
 }

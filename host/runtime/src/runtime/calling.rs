@@ -98,11 +98,11 @@ impl Runtime {
         } = admission;
         if !Arc::ptr_eq(&gate, &component.gate) {
             let detail = format!("component {} was not let in", component.digest);
-            return stepped(self.not_run(Outcome::Faulted { detail }), &recorder);
+            return stepped(self.not_run(Outcome::not_begun(detail)), &recorder);
         }
         let World::Agent(exports) = &*component.world else {
             let detail = format!("component {} is not an agent", component.digest);
-            return stepped(self.not_run(Outcome::Faulted { detail }), &recorder);
+            return stepped(self.not_run(Outcome::not_begun(detail)), &recorder);
         };
         let means = CallMeans {
             purpose: Purpose::Step(Box::new(StepView::new(view, basis))),
@@ -163,7 +163,7 @@ impl Runtime {
         let recorder = audit.recorder(bound.rulings.clone());
         let World::Tools(exports) = &*component.world else {
             let detail = format!("component {} has no tools", component.digest);
-            return ran(self.not_run(Outcome::Faulted { detail }));
+            return ran(self.not_run(Outcome::not_begun(detail)));
         };
         let _permit = match self.0.guests.admit(&component.gate, limits).await {
             Ok(permit) => permit,
@@ -386,9 +386,7 @@ fn without_folders(error: &FolderError, recorder: &AuditRecorder) -> Outcome<Too
             recorder.refused(capability::FILES_READ, || error.to_string());
             Outcome::Returned(Err(ToolError::Denied))
         }
-        error => Outcome::Faulted {
-            detail: with_source(error),
-        },
+        error => Outcome::not_begun(with_source(error)),
     }
 }
 

@@ -120,7 +120,7 @@ impl Runtime {
         let recorder = audit.unbound_recorder();
         let World::Connector(exports) = &*component.world else {
             let detail = format!("component {} is not a connector", component.digest);
-            return Err(Box::new(self.not_run(Outcome::Faulted { detail })));
+            return Err(Box::new(self.not_run(Outcome::not_begun(detail))));
         };
         let permit = match self.0.guests.admit(&component.gate, limits).await {
             Ok(permit) => permit,

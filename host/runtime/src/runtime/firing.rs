@@ -52,7 +52,7 @@ impl Runtime {
             (&*component.world, component.describes())
         else {
             let detail = format!("component {} is not a trigger", component.digest);
-            return self.not_run(Outcome::Faulted { detail });
+            return self.not_run(Outcome::not_begun(detail));
         };
         if let Some(detail) = misfit(description, call) {
             return self.not_run(Outcome::Refused { detail });

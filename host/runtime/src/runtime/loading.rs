@@ -261,7 +261,7 @@ fn description(outcome: Outcome<Result<Described, Unacceptable>>) -> Result<Desc
         Outcome::OutOfCpu => stopped("computes for too long"),
         Outcome::TimedOut => stopped("takes too long"),
         Outcome::Busy | Outcome::TooOften { .. } => Err(LoadError::Busy),
-        Outcome::Faulted { detail } => Err(LoadError::Faulted { detail }),
+        Outcome::Faulted { detail, .. } => Err(LoadError::Faulted { detail }),
     }
 }
 

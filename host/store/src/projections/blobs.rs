@@ -108,7 +108,7 @@ impl Named {
             E::KeyIssued(_) | E::KeyRevoked(_) | E::ConnectorKeyBound(_) => {}
             E::ConnectorKeyUnbound(_) | E::DefinitionMade(_) | E::DefinitionRemoved(_) => {}
             E::HostRestored(_) | E::OperatorRead(_) | E::ConfigReloaded(_) | E::PurgeBegun(_) => {}
-            E::Purged(_) | E::ConfigRefused(_) => {}
+            E::Purged(_) | E::ConfigRefused(_) | E::ProviderTroubled(_) => {}
             // Nor do triggers and connectors: a file that came with a message is named by the input
             // and by its session.
             E::TriggerDefined(_) | E::TriggerRemoved(_) | E::TriggerPaused(_) => {}

@@ -6,16 +6,16 @@ use domain::id::{RunId, Stream};
 use domain::usage::{UsageShare, UsageShares};
 use rusqlite::params;
 
-/// A statement that adds the sums `?1` to `?9`, on the day `?10` with the model `?11`, to the row
+/// A statement that adds the sums `?1` to `?11`, on the day `?12` with the model `?13`, to the row
 /// of an owner: the session, the user and the agent that are read there.
 macro_rules! add_to_row_of {
     ($owner:literal, $there:literal) => {
         concat!(
             "INSERT INTO usage (session, user_id, agent, day, model, model_calls, attempts, \
              unpriced_attempts, input_tokens, output_tokens, cached_tokens, cost_micros, \
-             tool_calls, active_ms) SELECT ",
+             tool_calls, active_ms, reserved_tokens, reserved_cost_micros) SELECT ",
             $owner,
-            ", ?10, ?11, ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9 ",
+            ", ?12, ?13, ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11 ",
             $there,
             " ON CONFLICT (day, session, user_id, model) DO UPDATE SET \
              model_calls = usage.model_calls + excluded.model_calls, attempts = usage.attempts + \
@@ -24,7 +24,9 @@ macro_rules! add_to_row_of {
              excluded.input_tokens, output_tokens = usage.output_tokens + excluded.output_tokens, \
              cached_tokens = usage.cached_tokens + excluded.cached_tokens, cost_micros = \
              usage.cost_micros + excluded.cost_micros, tool_calls = usage.tool_calls + \
-             excluded.tool_calls, active_ms = usage.active_ms + excluded.active_ms"
+             excluded.tool_calls, active_ms = usage.active_ms + excluded.active_ms, \
+             reserved_tokens = usage.reserved_tokens + excluded.reserved_tokens, \
+             reserved_cost_micros = usage.reserved_cost_micros + excluded.reserved_cost_micros"
         )
     };
 }
@@ -32,7 +34,7 @@ macro_rules! add_to_row_of {
 /// Adds to the sums of a run's session and user: one row for each share. A run whose start was
 /// erased has none.
 pub(super) fn add(sql: &Sql<'_>, run: RunId, used: &UsageShares) -> rusqlite::Result<()> {
-    let text = add_to_row_of!("session, user_id, agent", "FROM runs WHERE id = ?12");
+    let text = add_to_row_of!("session, user_id, agent", "FROM runs WHERE id = ?14");
     used.iter()
         .try_for_each(|share| write(sql, text, &share, Some(run)))
 }
@@ -49,7 +51,7 @@ pub(super) fn worked(sql: &Sql<'_>, recorded: &Recorded, active_ms: u64) -> rusq
 
 /// Adds the sums of what was purged to rows that are nobody's.
 pub(super) fn keep_purged(sql: &Sql<'_>, shares: &[UsageShare]) -> rusqlite::Result<()> {
-    let text = add_to_row_of!("'', '', ''", "WHERE ?12 IS NULL");
+    let text = add_to_row_of!("'', '', ''", "WHERE ?14 IS NULL");
     shares
         .iter()
         .try_for_each(|share| write(sql, text, share, None))
@@ -61,12 +63,14 @@ pub(crate) fn take_back(sql: &Sql<'_>, run: RunId, used: &UsageShares) -> rusqli
                 unpriced_attempts = unpriced_attempts - ?3, input_tokens = input_tokens - ?4, \
                 output_tokens = output_tokens - ?5, cached_tokens = cached_tokens - ?6, \
                 cost_micros = cost_micros - ?7, tool_calls = tool_calls - ?8, active_ms = \
-                active_ms - ?9 WHERE (day, session, user_id, model) = (SELECT ?10, session, \
-                user_id, ?11 FROM runs WHERE id = ?12)";
+                active_ms - ?9, reserved_tokens = reserved_tokens - ?10, reserved_cost_micros = \
+                reserved_cost_micros - ?11 WHERE (day, session, user_id, model) = (SELECT ?12, \
+                session, user_id, ?13 FROM runs WHERE id = ?14)";
     let empty = "DELETE FROM usage WHERE (day, session, user_id, model) = (SELECT ?1, session, \
                  user_id, ?2 FROM runs WHERE id = ?3) AND model_calls = 0 AND attempts = 0 AND \
                  unpriced_attempts = 0 AND input_tokens = 0 AND output_tokens = 0 AND \
-                 cached_tokens = 0 AND cost_micros = 0 AND tool_calls = 0 AND active_ms = 0";
+                 cached_tokens = 0 AND cost_micros = 0 AND tool_calls = 0 AND active_ms = 0 \
+             AND reserved_tokens = 0 AND reserved_cost_micros = 0";
     for share in used.iter() {
         write(sql, text, &share, Some(run))?;
         sql.write(empty, params![share.day.0, model(&share), run.to_string()])?;
@@ -90,6 +94,8 @@ fn write(
         cost,
         tools,
         active,
+        reserved,
+        reserved_cost,
     ] = share.sum.numbers().map(int);
     sql.write(
         text,
@@ -103,6 +109,8 @@ fn write(
             cost,
             tools,
             active,
+            reserved,
+            reserved_cost,
             share.day.0,
             model(share),
             run.map(|run| run.to_string()),

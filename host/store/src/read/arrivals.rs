@@ -5,10 +5,11 @@ use crate::event_row::decode_at;
 use crate::sql::{Columns, Sql, int, limit as rows, unreadable};
 use crate::store::Store;
 use domain::connector::{Incoming, ReplyRoute};
-use domain::event::{ArrivalOutcome, ConnectorReceived, ConnectorTrouble, Event};
+use domain::event::{ArrivalOutcome, ConnectorReceived, Event};
 use domain::id::OccasionId;
 use domain::path::ConnectorName;
 use domain::time::Timestamp;
+use domain::trouble::Trouble;
 use rusqlite::{Row, params};
 
 /// The progress of a connector. One that nothing happened to has no row.
@@ -21,7 +22,7 @@ pub struct IntakeRow {
     /// Time at which a message on record arrived last.
     pub last_received: Option<Timestamp>,
     /// The trouble that an operator was told of last, and the time.
-    pub trouble: Option<(ConnectorTrouble, Timestamp)>,
+    pub trouble: Option<(Trouble, Timestamp)>,
     /// Version of its stream.
     pub version: u64,
 }

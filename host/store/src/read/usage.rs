@@ -4,7 +4,7 @@ use super::ReadError;
 use crate::sql::{Columns, Sql, int, limit as rows};
 use crate::store::Store;
 use domain::id::{AgentId, SessionId};
-use domain::usage::{Day, UsageSum};
+use domain::usage::{COLUMNS, Day, UsageSum};
 use domain::user::UserId;
 use rusqlite::types::Value;
 use rusqlite::{Row, params};
@@ -57,7 +57,7 @@ macro_rules! sums {
          coalesce(sum(unpriced_attempts), 0), coalesce(sum(input_tokens), 0), \
          coalesce(sum(output_tokens), 0), coalesce(sum(cached_tokens), 0), \
          coalesce(sum(cost_micros), 0), coalesce(sum(tool_calls), 0), coalesce(sum(active_ms), \
-         0)"
+         0), coalesce(sum(reserved_tokens), 0), coalesce(sum(reserved_cost_micros), 0)"
     };
 }
 
@@ -120,7 +120,7 @@ impl Store {
                     after,
                     rows(limit),
                 ],
-                |row| Ok((sum(row)?, key(by, row)?, row.get::<_, String>(10)?)),
+                |row| Ok((sum(row)?, key(by, row)?, row.get::<_, String>(COLUMNS + 1)?)),
             )?;
             found
                 .into_iter()
@@ -192,13 +192,13 @@ fn after_value(by: UsageBy, key: String) -> Value {
 
 fn key(by: UsageBy, row: &Row<'_>) -> rusqlite::Result<String> {
     match by {
-        UsageBy::Day => Ok(Day(row.get(9)?).to_string()),
-        UsageBy::Session | UsageBy::Agent | UsageBy::User | UsageBy::Model => row.get(9),
+        UsageBy::Day => Ok(Day(row.get(COLUMNS)?).to_string()),
+        UsageBy::Session | UsageBy::Agent | UsageBy::User | UsageBy::Model => row.get(COLUMNS),
     }
 }
 
 fn sum(row: &Row<'_>) -> rusqlite::Result<UsageSum> {
-    let mut numbers = [0; 9];
+    let mut numbers = [0; COLUMNS];
     for (column, number) in numbers.iter_mut().enumerate() {
         *number = row.uint(column)?;
     }

@@ -12,7 +12,7 @@ use domain::id::{RunId, Stream};
 use domain::limits::TurnLimits;
 use domain::model::Usage;
 use domain::operation::{Attempt, Operation, Performer, Settlement};
-use domain::step::{Audience, Context, ModelRequest, OperationOutcome, Toolset};
+use domain::step::{Audience, Context, Failure, ModelRequest, OperationOutcome, Toolset};
 
 fn spent(tokens: u64, calls: u32, cost_micros: u64) -> Amount {
     Amount {
@@ -148,7 +148,7 @@ async fn spending_counts_on_accounts_and_their_parents_until_settled_and_after_r
             NOON,
         )
     };
-    let lost = Settlement::new(asks(run(1), 100).id, OperationOutcome::Unknown, NOON);
+    let lost = Settlement::new(asks(run(1), 100).id, OperationOutcome::Unknown { cause: Failure::interrupted() }, NOON);
     sample
         .append(
             Stream::Run(run(2)),

@@ -7,9 +7,10 @@ use super::outside::{
 use super::projections::everything;
 use super::sample::{Sample, accepted, ada, agent, begin, input, noise, run, run_started, session};
 use crate::{ArrivalRow, CommitError, ConnectorGuard};
-use domain::event::{ArrivalOutcome, ConnectorTrouble, ConnectorTroubled, Event, PairingSettled};
+use domain::event::{ArrivalOutcome, ConnectorTroubled, Event, PairingSettled};
 use domain::id::Stream;
 use domain::path::ConnectorKey;
+use domain::trouble::Trouble;
 
 async fn is_rebuilt(sample: &Sample) {
     let before = everything(&sample.database());
@@ -254,8 +255,8 @@ async fn the_trouble_of_a_connector_is_what_was_told_last() {
         })
     };
     let reason = || "down".to_owned();
-    let failing = ConnectorTrouble::Failing { reason: reason() };
-    let revoked = ConnectorTrouble::Unauthorised { reason: reason() };
+    let failing = Trouble::Failing { reason: reason() };
+    let revoked = Trouble::Unauthorised { reason: reason() };
     sample
         .append(
             of_telegram(),

@@ -203,7 +203,7 @@ impl Cache {
             E::ComponentAdmitted(_) | E::KeyIssued(_) | E::KeyRevoked(_) => {}
             E::ConnectorKeyBound(_) | E::ConnectorKeyUnbound(_) | E::DefinitionMade(_) => {}
             E::DefinitionRemoved(_) | E::OperatorRead(_) | E::ConfigReloaded(_) => {}
-            E::ConfigRefused(_) => {}
+            E::ConfigRefused(_) | E::ProviderTroubled(_) => {}
             E::OccasionAccepted(it) => self.count_open(it),
             E::TriggerDefined(it) => self.forget_trigger(&it.name),
             E::TriggerRemoved(it) => self.forget_trigger(&it.name),

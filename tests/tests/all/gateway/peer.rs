@@ -15,6 +15,8 @@ struct Known {
     lists: usize,
     /// Milliseconds before a reply.
     slow_ms: u64,
+    /// True if every call fails with status 500.
+    fails: bool,
     /// Requests that are being answered, and the most of them at once.
     open: usize,
     open_most: usize,
@@ -63,6 +65,11 @@ impl Peer {
         self.known.lock().unwrap().slow_ms = ms;
     }
 
+    /// Has every call fail from now on, or no more.
+    pub(super) fn fails(&self, fails: bool) {
+        self.known.lock().unwrap().fails = fails;
+    }
+
     /// Forgets how many calls were being answered at once.
     pub(super) fn forget_most(&self) {
         self.known.lock().unwrap().open_most = 0;
@@ -102,29 +109,39 @@ async fn serve(mut stream: TcpStream, known: Arc<Mutex<Known>>) -> std::io::Resu
     if line.starts_with("GET ") {
         known.lock().unwrap().lists += 1;
         let list = json!({ "data": [{ "id": "m-1" }, { "id": "m-2" }] });
-        return answer(&mut stream, "application/json", &list.to_string()).await;
+        let kind = "application/json";
+        return answer(&mut stream, "200 OK", kind, &list.to_string()).await;
     }
-    let slow_ms = {
+    let (slow_ms, fails) = {
         let mut known = known.lock().unwrap();
         known.bodies.push(body);
         known.open += 1;
         known.open_most = known.open_most.max(known.open);
-        known.slow_ms
+        (known.slow_ms, known.fails)
     };
     tokio::time::sleep(Duration::from_millis(slow_ms)).await;
     known.lock().unwrap().open -= 1;
+    if fails {
+        let status = "500 Internal Server Error";
+        return answer(&mut stream, status, "text/plain", "").await;
+    }
     let events = if line.contains("/v1/messages") {
         of_anthropic()
     } else {
         of_openai()
     };
-    answer(&mut stream, "text/event-stream", &events).await
+    answer(&mut stream, "200 OK", "text/event-stream", &events).await
 }
 
-async fn answer(stream: &mut TcpStream, kind: &str, body: &str) -> std::io::Result<()> {
+async fn answer(
+    stream: &mut TcpStream,
+    status: &str,
+    kind: &str,
+    body: &str,
+) -> std::io::Result<()> {
     let length = body.len();
     let head = format!(
-        "HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\ncontent-length: {length}\r\nconnection: \
+        "HTTP/1.1 {status}\r\ncontent-type: {kind}\r\ncontent-length: {length}\r\nconnection: \
          close\r\n\r\n"
     );
     stream.write_all(head.as_bytes()).await?;

@@ -6,6 +6,7 @@ use crate::agents::path::{ConnectorKey, ConnectorName};
 use crate::values::id::{AgentId, DeliveryId, InputId, OccasionId, OperationId, RunId, SessionId};
 use crate::values::time::Timestamp;
 use crate::work::connector::{Choice, Incoming, Outbound};
+use crate::work::trouble::Trouble;
 use serde::{Deserialize, Serialize};
 
 /// A message that arrived.
@@ -284,31 +285,13 @@ pub struct DeliveryRequeued {
     pub time: Timestamp,
 }
 
-/// Something that an operator should know of a connector.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "snake_case")]
-pub enum ConnectorTrouble {
-    /// Its credentials do not count.
-    Unauthorised {
-        /// The service's words.
-        reason: String,
-    },
-    /// Its service cannot be used.
-    Failing {
-        /// The last failure.
-        reason: String,
-    },
-    /// It works again.
-    Recovered,
-}
-
 /// See [`super::Event::ConnectorTroubled`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ConnectorTroubled {
     /// The connector.
     pub connector: ConnectorName,
     /// The trouble.
-    pub trouble: ConnectorTrouble,
+    pub trouble: Trouble,
     /// Time at which it was noticed.
     pub time: Timestamp,
 }

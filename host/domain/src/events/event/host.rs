@@ -5,6 +5,7 @@ use crate::values::difference::Difference;
 use crate::values::digest::Digest;
 use crate::values::id::{AgentId, RunId, SessionId, TurnId};
 use crate::values::time::Timestamp;
+use crate::work::trouble::Trouble;
 use serde::{Deserialize, Serialize};
 
 /// The operator's choice about work that was under way when a backup was made.
@@ -115,5 +116,16 @@ pub struct ConfigRefused {
     /// The reason in words, without secrets; [`REFUSAL_BYTES_MAX`] at most.
     pub reason: String,
     /// Time of the refusal.
+    pub time: Timestamp,
+}
+
+/// See [`super::Event::ProviderTroubled`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProviderTroubled {
+    /// The provider, as the configuration names it.
+    pub provider: String,
+    /// The trouble.
+    pub trouble: Trouble,
+    /// Time at which it was noticed.
     pub time: Timestamp,
 }

@@ -183,7 +183,7 @@ fn why_not(outcome: &OperationOutcome) -> Option<String> {
         OperationOutcome::Message { .. }
         | OperationOutcome::Value { .. }
         | OperationOutcome::Elapsed
-        | OperationOutcome::Unknown => {
+        | OperationOutcome::Unknown { .. } => {
             Some("what came of asking the model is not known".to_owned())
         }
     }

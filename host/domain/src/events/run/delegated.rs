@@ -66,16 +66,18 @@ pub(super) fn undelegated(
 /// Returns the code of a task that its agent gives up over an outcome which says more than that it
 /// failed.
 fn given_up_over(heard: &[News]) -> Option<Code> {
-    let has = |wanted: &OperationOutcome| {
-        heard
-            .iter()
-            .any(|news| matches!(news, News::Settled { outcome, .. } if outcome == wanted))
-    };
-    if has(&OperationOutcome::Unknown) {
-        Some(Code::TaskUnknown)
-    } else {
-        has(&OperationOutcome::Denied).then_some(Code::NotAllowed)
-    }
+    let codes = heard.iter().filter_map(|news| match news {
+        News::Settled {
+            outcome: OperationOutcome::Unknown { .. },
+            ..
+        } => Some(Code::TaskUnknown),
+        News::Settled {
+            outcome: OperationOutcome::Denied,
+            ..
+        } => Some(Code::NotAllowed),
+        News::Settled { .. } | News::Said { .. } | News::Opened => None,
+    });
+    codes.max_by_key(|code| *code == Code::TaskUnknown)
 }
 
 /// Returns whether an operation is a call of `delegate` that is told as a result of one: the

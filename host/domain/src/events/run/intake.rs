@@ -127,7 +127,7 @@ impl Run {
     pub fn given_up(&self, reason: &str, arrived: &[Settlement]) -> String {
         let unknown = self
             .of_models(arrived)
-            .filter(|settlement| settlement.outcome == OperationOutcome::Unknown)
+            .filter(|settlement| matches!(settlement.outcome, OperationOutcome::Unknown { .. }))
             .find_map(|settlement| settlement.attempts.last()?.error.as_deref());
         match unknown {
             Some(told) => format!("{reason}: {told}"),

@@ -89,7 +89,7 @@ pub fn next(open: &Open, now: Timestamp) -> Next {
         _ if open.calling.is_some() => Next::Wait {
             until: operation.deadline,
         },
-        _ if open.may_have_taken_effect() => settle(Ended::Unknown),
+        _ if open.may_have_taken_effect() => settle(Ended::Unknown(Failure::interrupted())),
         // Agreed to in time, and not begun in time: the host was down, or the call waited too long.
         _ if open.segment == 0
             && operation
@@ -226,7 +226,7 @@ pub fn put_aside(run: &Run, reason: &str, time: Timestamp) -> Vec<InputDead> {
 #[must_use]
 pub fn lost(open: &Open, failure: Failure, now: Timestamp) -> Settlement {
     let ended = if open.may_have_taken_effect() {
-        Ended::Unknown
+        Ended::Unknown(failure)
     } else {
         Ended::Failed(failure)
     };
@@ -252,7 +252,10 @@ fn overdue(open: &Open, now: Timestamp) -> Ended {
         return told;
     }
     if open.may_have_taken_effect() {
-        Ended::Unknown
+        Ended::Unknown(Failure::lasting(
+            "timed-out",
+            "this took too long and was stopped",
+        ))
     } else {
         Ended::TimedOut
     }
@@ -290,7 +293,8 @@ fn refused(performer: &Performer) -> Option<Ended> {
         },
         OperationOutcome::Elapsed => Ended::Elapsed,
         OperationOutcome::Cancelled => Ended::Cancelled,
-        OperationOutcome::Message { .. } | OperationOutcome::Unknown => Ended::Unknown,
+        OperationOutcome::Unknown { cause } => Ended::Unknown(cause),
+        OperationOutcome::Message { .. } => Ended::Unknown(Failure::interrupted()),
     })
 }
 

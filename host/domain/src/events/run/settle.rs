@@ -52,8 +52,8 @@ pub enum Ended {
     TimedOut,
     /// It was cancelled.
     Cancelled,
-    /// It is unknown whether it happened.
-    Unknown,
+    /// It is unknown whether it happened: this cut it off.
+    Unknown(Failure),
 }
 
 /// The settlement of an operation that ended so. A call of the model's always gets a result,
@@ -96,24 +96,11 @@ pub fn settlement(operation: &Operation, ended: Ended, time: Timestamp) -> Settl
             OperationOutcome::Elapsed,
             paired(operation, vec![Part::text("The time has passed.")], false),
         ),
-        ended => {
-            let text = match undelegated(operation, &ended, time) {
-                Some(result) => result.to_string(),
-                None => explain(&ended),
-            };
-            let parts = vec![Part::text(text)];
-            let outcome = match ended {
-                _ if is_own_refused(operation) => OperationOutcome::Parts {
-                    parts: parts.clone(),
-                },
-                Ended::Failed(failure) => OperationOutcome::Failed { failure },
-                Ended::Denied => OperationOutcome::Denied,
-                Ended::TimedOut => OperationOutcome::TimedOut,
-                Ended::Cancelled => OperationOutcome::Cancelled,
-                _ => OperationOutcome::Unknown,
-            };
-            (outcome, paired(operation, parts, true))
-        }
+        Ended::Failed(failure) => resultless(operation, OperationOutcome::Failed { failure }, time),
+        Ended::Denied => resultless(operation, OperationOutcome::Denied, time),
+        Ended::TimedOut => resultless(operation, OperationOutcome::TimedOut, time),
+        Ended::Cancelled => resultless(operation, OperationOutcome::Cancelled, time),
+        Ended::Unknown(cause) => resultless(operation, OperationOutcome::Unknown { cause }, time),
     };
     Settlement {
         result,
@@ -143,7 +130,7 @@ impl Ended {
             | Self::Denied
             | Self::TimedOut
             | Self::Cancelled
-            | Self::Unknown => false,
+            | Self::Unknown(_) => false,
         }
     }
 }
@@ -199,20 +186,6 @@ impl Settlement {
     }
 }
 
-/// Returns the text that a model reads for an outcome without a result.
-fn explain(ended: &Ended) -> String {
-    match ended {
-        Ended::Failed(failure) => format!("Error ({}): {}", failure.code, failure.message),
-        Ended::Denied => "Denied: this is not allowed here.".to_owned(),
-        Ended::TimedOut => "Error (timed-out): it took too long and was stopped.".to_owned(),
-        Ended::Cancelled => "Cancelled.".to_owned(),
-        _ => "Unknown: the host stopped while this was running and cannot tell whether it took \
-              effect. It was not run again. \
-              Check before repeating it."
-            .to_owned(),
-    }
-}
-
 /// Returns the settlement of an operation whose task is cancelled. A delegation of the agent's own
 /// is told as the result of one, as a model's is.
 #[must_use]
@@ -229,26 +202,50 @@ pub fn task_cancelled(operation: &Operation, time: Timestamp) -> Settlement {
     settlement(operation, ended, time).ending(TaskState::Cancelled)
 }
 
+/// Returns the outcome of an operation without a result, and the message that tells a model of it.
+fn resultless(
+    operation: &Operation,
+    outcome: OperationOutcome,
+    time: Timestamp,
+) -> (OperationOutcome, Option<Draft>) {
+    let delegated = undelegated(operation, &outcome, time).map(|result| result.to_string());
+    let text = delegated.or_else(|| outcome.complaint()).unwrap_or_default();
+    let parts = vec![Part::text(text)];
+    let outcome = match outcome {
+        _ if is_own_refused(operation) => OperationOutcome::Parts {
+            parts: parts.clone(),
+        },
+        outcome => outcome,
+    };
+    (outcome, paired(operation, parts, true))
+}
+
 /// Returns the result of a call of `delegate` that came to nothing; none for any other operation.
-fn undelegated(operation: &Operation, ended: &Ended, time: Timestamp) -> Option<DelegateResult> {
+fn undelegated(
+    operation: &Operation,
+    outcome: &OperationOutcome,
+    time: Timestamp,
+) -> Option<DelegateResult> {
     if !answers_delegate(operation) {
         return None;
     }
+    let complaint = outcome.complaint()?;
     let Some((delegation, task)) = delegation(operation, time) else {
-        let refused = match ended {
-            Ended::Denied => DelegateResult::denied(),
-            Ended::Failed(failure) => DelegateResult::refused(failure),
-            ended => DelegateResult::not_started(&explain(ended)),
+        let refused = match outcome {
+            OperationOutcome::Denied => DelegateResult::denied(),
+            OperationOutcome::Failed { failure } => DelegateResult::refused(failure),
+            _ => DelegateResult::not_started(&complaint),
         };
         return Some(refused.addressed(address(operation)));
     };
-    Some(match ended {
-        Ended::Failed(failure) => {
+    Some(match outcome {
+        OperationOutcome::Failed { failure } => {
             DelegateResult::failed(&delegation, &task, &failure.message, true)
         }
-        Ended::TimedOut => DelegateResult::timed_out(&delegation, &task),
-        Ended::Cancelled => DelegateResult::cancelled(&delegation, &task),
-        _ => DelegateResult::unknown(&delegation, &task),
+        OperationOutcome::TimedOut => DelegateResult::timed_out(&delegation, &task),
+        OperationOutcome::Cancelled => DelegateResult::cancelled(&delegation, &task),
+        OperationOutcome::Unknown { cause } => DelegateResult::unknown(&delegation, &task, cause),
+        _ => DelegateResult::unknown(&delegation, &task, &Failure::interrupted()),
     })
 }
 
@@ -273,7 +270,10 @@ fn paired(operation: &Operation, parts: Vec<Part>, failed: bool) -> Option<Draft
 #[must_use]
 pub fn stopped(open: &Open, time: Timestamp) -> Settlement {
     let ended = if open.may_have_taken_effect() {
-        Ended::Unknown
+        Ended::Unknown(Failure::lasting(
+            "stopped",
+            "this was stopped while it was running",
+        ))
     } else {
         Ended::Cancelled
     };

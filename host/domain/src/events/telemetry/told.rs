@@ -280,7 +280,7 @@ fn call_error(settlement: &Settlement) -> Option<TelemetryError> {
         OperationOutcome::Denied => of(DENIED, false),
         OperationOutcome::TimedOut => of(TIMED_OUT, true),
         OperationOutcome::Cancelled => of(CANCELLED, false),
-        OperationOutcome::Unknown => of(UNKNOWN, false),
+        OperationOutcome::Unknown { .. } => of(UNKNOWN, false),
         OperationOutcome::Message { .. }
         | OperationOutcome::Parts { .. }
         | OperationOutcome::Value { .. }

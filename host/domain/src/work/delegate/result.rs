@@ -260,10 +260,9 @@ impl DelegateResult {
 
     /// The host lost the task while it ran.
     #[must_use]
-    pub fn unknown(delegation: &Delegation, task: &Task) -> Self {
-        let message = "The host stopped while the task ran and cannot tell whether it took \
-                       effect. Check before repeating it.";
-        Self::ended(delegation, task, TaskState::Failed).because_of(Code::TaskUnknown, message)
+    pub fn unknown(delegation: &Delegation, task: &Task, cause: &Failure) -> Self {
+        let message = format!("The task was cut off: {}", cause.in_doubt());
+        Self::ended(delegation, task, TaskState::Failed).because_of(Code::TaskUnknown, &message)
     }
 
     /// The call was refused before there was a task.

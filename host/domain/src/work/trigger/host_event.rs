@@ -26,9 +26,24 @@ pub enum HostEventKind {
     /// A message to people outside was given up.
     #[serde(rename = "delivery.dead")]
     DeliveryDead,
+    /// Nobody can tell whether a message reached people outside.
+    #[serde(rename = "delivery.unknown")]
+    DeliveryUnknown,
     /// A trigger failed several times in a row.
     #[serde(rename = "trigger.failing")]
     TriggerFailing,
+    /// A provider of models cannot be used.
+    #[serde(rename = "provider.down")]
+    ProviderDown,
+    /// It can be used again.
+    #[serde(rename = "provider.up")]
+    ProviderUp,
+    /// The service of a connector cannot be used.
+    #[serde(rename = "connector.down")]
+    ConnectorDown,
+    /// It can be used again.
+    #[serde(rename = "connector.up")]
+    ConnectorUp,
 }
 
 words!(HostEventKind {
@@ -36,7 +51,12 @@ words!(HostEventKind {
     InputDead = "input.dead",
     Budget80 = "budget.80",
     DeliveryDead = "delivery.dead",
+    DeliveryUnknown = "delivery.unknown",
     TriggerFailing = "trigger.failing",
+    ProviderDown = "provider.down",
+    ProviderUp = "provider.up",
+    ConnectorDown = "connector.down",
+    ConnectorUp = "connector.up",
 });
 
 /// An event of the host that an operator lets a trigger hear.
@@ -60,8 +80,9 @@ pub struct HostEvent {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct EventsSpec {
-    /// Their kinds, one at least: `session.completed`, `input.dead`, `budget.80`, `delivery.dead`
-    /// and `trigger.failing`. A trigger never hears of itself, nor of work that comes of it. Of
+    /// Their kinds, one at least: `session.completed`, `input.dead`, `budget.80`, `delivery.dead`,
+    /// `delivery.unknown`, `trigger.failing`, `provider.down`, `provider.up`, `connector.down` and
+    /// `connector.up`. A trigger never hears of itself, nor of work that comes of it. Of
     /// events that lead to each other by way of several triggers, the fifth is heard by none.
     pub on: Vec<HostEventKind>,
     /// Only what happens to agents of these definitions; `*` stands for any run of characters. Of

@@ -8,7 +8,7 @@ use crate::values::time::Timestamp;
 use crate::work::account;
 use crate::work::budget::Amount;
 use crate::work::operation::{Attempt, Settlement};
-use crate::work::step::OperationOutcome;
+use crate::work::step::{Failure, OperationOutcome};
 
 const NOON: Timestamp = Timestamp(1_700_000_000_000);
 
@@ -86,8 +86,8 @@ fn each_attempt_counts_for_its_model_and_the_call_for_the_last() {
     let found = shares(&counted, &settled(done, attempts));
     let big = UsageSum {
         attempts: 1,
-        input_tokens: 100,
-        cost_micros: 7,
+        reserved_tokens: 100,
+        reserved_cost_micros: 7,
         ..UsageSum::default()
     };
     let small = UsageSum {
@@ -136,7 +136,7 @@ fn usage_is_what_the_account_is_charged_for_every_outcome() {
         OperationOutcome::Parts { parts: Vec::new() },
         OperationOutcome::Cancelled,
         OperationOutcome::TimedOut,
-        OperationOutcome::Unknown,
+        OperationOutcome::Unknown { cause: Failure::interrupted() },
         OperationOutcome::Elapsed,
     ];
     let histories = [

@@ -14,6 +14,7 @@ use domain::id::{AgentId, RunId, SessionId, Stream};
 use domain::trigger::{
     ALERT_FAILURES, EVENT_DATA_BYTES_MAX, Heard, HostEvent, HostEventKind, TriggerName,
 };
+use domain::trouble::Trouble;
 use serde_json::{Value, json};
 
 /// The share of a budget that is told of, in hundredths.
@@ -71,7 +72,15 @@ pub(super) async fn happened(
             Some(session_completed(core, completed, recorded.subject.run).await?)
         }
         Event::InputDead(dead) => Some(input_dead(core, dead).await?),
-        Event::DeliverySettled(settled) => delivery_dead(core, settled).await?,
+        Event::DeliverySettled(settled) => delivery_lost(core, settled, kind).await?,
+        Event::ProviderTroubled(it) => {
+            let data = json!({ "provider": it.provider, "trouble": it.trouble });
+            Some(of_no_agent(kind, data))
+        }
+        Event::ConnectorTroubled(it) => {
+            let data = json!({ "connector": it.connector, "trouble": it.trouble });
+            Some(of_no_agent(kind, data))
+        }
         Event::TriggerTroubled(troubled) => Some(troubled_trigger(troubled)),
         Event::TriggerPaused(paused) => Some(paused_trigger(paused)),
         Event::RunSettled(settled) => budget(core, settled.run).await?,
@@ -98,10 +107,21 @@ fn kind_of(event: &Event) -> Option<HostEventKind> {
     match event {
         Event::SlotCompleted(_) => Some(HostEventKind::SessionCompleted),
         Event::InputDead(_) => Some(HostEventKind::InputDead),
-        Event::DeliverySettled(settled) => {
-            let is_dead = matches!(settled.outcome, DeliveryOutcome::Dead { .. });
-            is_dead.then_some(HostEventKind::DeliveryDead)
-        }
+        Event::DeliverySettled(settled) => match settled.outcome {
+            DeliveryOutcome::Dead { .. } => Some(HostEventKind::DeliveryDead),
+            DeliveryOutcome::Unknown { .. } => Some(HostEventKind::DeliveryUnknown),
+            DeliveryOutcome::Delivered { .. }
+            | DeliveryOutcome::Piece { .. }
+            | DeliveryOutcome::Failed { .. } => None,
+        },
+        Event::ProviderTroubled(troubled) => Some(match troubled.trouble {
+            Trouble::Recovered => HostEventKind::ProviderUp,
+            Trouble::Unauthorised { .. } | Trouble::Failing { .. } => HostEventKind::ProviderDown,
+        }),
+        Event::ConnectorTroubled(troubled) => Some(match troubled.trouble {
+            Trouble::Recovered => HostEventKind::ConnectorUp,
+            Trouble::Unauthorised { .. } | Trouble::Failing { .. } => HostEventKind::ConnectorDown,
+        }),
         Event::TriggerTroubled(troubled) => {
             let is_failing = match &troubled.trouble {
                 TriggerTrouble::Failing { failures } => *failures >= ALERT_FAILURES,
@@ -172,8 +192,26 @@ async fn input_dead(core: &Core, dead: &InputDead) -> Result<Told, Error> {
     })
 }
 
-async fn delivery_dead(core: &Core, settled: &DeliverySettled) -> Result<Option<Told>, Error> {
-    let DeliveryOutcome::Dead { reason } = &settled.outcome else {
+/// Returns what there is to tell of trouble with a service, or of its end. It comes of no firing.
+fn of_no_agent(kind: HostEventKind, data: Value) -> Told {
+    Told {
+        kind,
+        id: None,
+        data,
+        agent: None,
+        origin: None,
+    }
+}
+
+/// Returns what there is to tell of a message that was given up, or of which nobody can tell
+/// whether it was sent.
+async fn delivery_lost(
+    core: &Core,
+    settled: &DeliverySettled,
+    kind: HostEventKind,
+) -> Result<Option<Told>, Error> {
+    let (DeliveryOutcome::Dead { reason } | DeliveryOutcome::Unknown { reason }) = &settled.outcome
+    else {
         return Ok(None);
     };
     let delivery = core.store().delivery(settled.delivery).await?;
@@ -182,7 +220,7 @@ async fn delivery_dead(core: &Core, settled: &DeliverySettled) -> Result<Option<
         None => None,
     };
     Ok(Some(Told {
-        kind: HostEventKind::DeliveryDead,
+        kind,
         id: None,
         data: json!({
             "connector": settled.connector,

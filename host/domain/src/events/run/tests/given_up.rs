@@ -81,7 +81,7 @@ fn a_turn_given_up_over_a_program_that_was_cut_off_says_why() {
         EffectClass::NonIdempotent,
     );
     let operation = run.by_key("m1").unwrap().operation.clone();
-    let mut lost = settlement(&operation, Ended::Unknown, NOW);
+    let mut lost = settlement(&operation, Ended::Unknown(Failure::interrupted()), NOW);
     assert_eq!(run.given_up("why", std::slice::from_ref(&lost)), "why");
     lost.attempts.push(Attempt {
         provider: "p".into(),

@@ -5,7 +5,7 @@ use crate::events::run::end::{Closing, settlement_for_parent};
 use crate::thread::message::{Answers, text_of};
 use crate::work::budget::Amount;
 use crate::work::delegate::DelegateAddress;
-use crate::work::step::{Decision, News};
+use crate::work::step::{Decision, Failure, News};
 
 /// Returns what a run's first step starts for others.
 fn handed(run: &Run, performer: Performer, effect: EffectClass) -> Operation {
@@ -172,7 +172,7 @@ fn a_delegation_that_comes_to_nothing_is_told_as_a_result_and_not_as_text() {
         ),
         (
             task(),
-            Ended::Unknown,
+            Ended::Unknown(Failure::interrupted()),
             "TASK_UNKNOWN",
             Some("FAILED"),
             false,
@@ -219,7 +219,7 @@ fn a_task_that_its_agent_gives_up_over_an_outcome_is_told_with_the_code_of_that(
     };
     for (outcome, cause, code) in [
         (OperationOutcome::Denied, &given_up, "NOT_ALLOWED"),
-        (OperationOutcome::Unknown, &given_up, "TASK_UNKNOWN"),
+        (OperationOutcome::Unknown { cause: Failure::interrupted() }, &given_up, "TASK_UNKNOWN"),
         (OperationOutcome::TimedOut, &given_up, "TASK_FAILED"),
         (OperationOutcome::Denied, &limit, "TASK_FAILED"),
     ] {

@@ -1,0 +1,116 @@
+//! Outages of providers of models: put on record when one begins, when it gets worse, and when it
+//! is over.
+//!
+//! Calls of models are the witnesses; nobody is asked for it. What is on record outlives the
+//! process, so that an outage is told once however often the host starts meanwhile.
+
+use crate::core::Core;
+use crate::journal::Context;
+use domain::event::{Event, ProviderTroubled};
+use domain::id::Stream;
+use domain::trouble::{Trouble, TroubleRecord};
+use llm::{Gateway, Standing};
+use std::collections::HashMap;
+use store::{Commit, CommitError, Expected, ReadError};
+use tokio::sync::Mutex;
+
+/// What is on record of each provider that was called.
+#[derive(Debug, Default)]
+pub(crate) struct Outages {
+    /// None until it was read from the store.
+    records: Mutex<Option<HashMap<String, TroubleRecord>>>,
+}
+
+/// The reason why an outage could not be put on record. The next call tries again.
+#[derive(Debug, thiserror::Error)]
+enum NotRecorded {
+    #[error("the outages on record could not be read")]
+    Read(#[from] ReadError),
+    #[error("it could not be stored")]
+    Commit(#[from] CommitError),
+}
+
+impl Outages {
+    /// Compares how providers stand after a call with what is on record.
+    pub(crate) async fn look(&self, core: &Core, gateway: &Gateway) {
+        let mut records = self.records.lock().await;
+        if let Err(error) = compare(core, gateway, &mut records).await {
+            *records = None;
+            tracing::warn!(
+                error = &error as &dyn std::error::Error,
+                "the state of the providers could not be recorded"
+            );
+        }
+    }
+}
+
+async fn compare(
+    core: &Core,
+    gateway: &Gateway,
+    records: &mut Option<HashMap<String, TroubleRecord>>,
+) -> Result<(), NotRecorded> {
+    let known = match records {
+        Some(known) => known,
+        None => records.insert(on_record(core).await?),
+    };
+    for (provider, standing) in gateway.standings() {
+        let record = known.entry(provider.to_owned()).or_default();
+        let told = match trouble(&standing) {
+            None => record.succeeded(),
+            Some(trouble) => record.failed(standing.failures, trouble),
+        };
+        if let Some(trouble) = told {
+            put_on_record(core, provider, trouble).await?;
+        }
+    }
+    Ok(())
+}
+
+async fn on_record(core: &Core) -> Result<HashMap<String, TroubleRecord>, ReadError> {
+    let troubled = core.store.provider_troubles().await?;
+    Ok(troubled
+        .into_iter()
+        .map(|it| (it.provider, TroubleRecord::remembering(Some(&it.trouble))))
+        .collect())
+}
+
+fn trouble(standing: &Standing) -> Option<Trouble> {
+    let failure = standing.failure.as_ref()?;
+    let reason = format!("{}: {}", failure.code, failure.message);
+    Some(if standing.is_unauthorised {
+        Trouble::Unauthorised { reason }
+    } else {
+        Trouble::Failing { reason }
+    })
+}
+
+async fn put_on_record(core: &Core, provider: &str, trouble: Trouble) -> Result<(), CommitError> {
+    match &trouble {
+        Trouble::Unauthorised { reason } => {
+            tracing::warn!(
+                llm.provider = provider,
+                reason,
+                "a provider of models does not accept the host's credentials"
+            );
+        }
+        Trouble::Failing { reason } => {
+            tracing::warn!(
+                llm.provider = provider,
+                reason,
+                "a provider of models is down"
+            );
+        }
+        Trouble::Recovered => {
+            tracing::info!(llm.provider = provider, "a provider of models is up again");
+        }
+    }
+    let time = core.now();
+    let event = Event::ProviderTroubled(ProviderTroubled {
+        provider: provider.to_owned(),
+        trouble,
+        time,
+    });
+    let event = Context::new("host", time).event(event);
+    let commit = Commit::new().append(Stream::Host, Expected::Any, vec![event]);
+    core.store.commit(commit).await.map(drop)
+}

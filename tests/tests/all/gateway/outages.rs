@@ -1,0 +1,80 @@
+//! Outages of a provider: told in the status, by the deep probe and to triggers, once each.
+
+use super::{Peer, folder, open, say};
+use agent_host_tests::process::{Host, PATIENCE};
+use reqwest::Method;
+use serde_json::{Value, json};
+use std::time::Duration;
+use tokio::time::{Instant, sleep};
+
+/// The data of the stored events of a type, oldest first.
+async fn kinds(host: &Host, kind: &str) -> Vec<Value> {
+    let events = host.get("/api/events?limit=1000").await.unwrap();
+    let events = events.body["events"].as_array().unwrap().clone();
+    let wanted = events.into_iter().filter(|event| event["type"] == kind);
+    wanted.map(|event| event["data"].clone()).collect()
+}
+
+async fn heard(host: &Host) -> Vec<String> {
+    let told = kinds(host, "provider.troubled.v1").await.into_iter();
+    told.map(|data| data["trouble"]["kind"].as_str().unwrap().to_owned())
+        .collect()
+}
+
+async fn deep(host: &Host) -> (u16, Value) {
+    let answer = host.get("/readyz?deep").await.unwrap();
+    (answer.status, answer.body)
+}
+
+/// The provider answers 500 to everything, then recovers; the host is killed in between.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_outage_of_a_provider_is_told_once_and_once_that_it_is_over() {
+    let peer = Peer::start().await;
+    let triggers = json!({ "alarm": {
+        "events": { "on": ["provider.down", "provider.up"] },
+        "target": { "agent": "listener" },
+        "user": "local",
+    } });
+    let listener = json!({ "agentId": "listener", "displayName": "L", "model": "s" });
+    let folder = folder(&peer, json!({ "triggers": triggers, "agents": [listener] })).await;
+    let host = folder.start(None).await.unwrap();
+    assert_eq!(deep(&host).await.0, 200);
+    let session = open(&host, "plain", &json!({})).await;
+    peer.fails(true);
+    for _ in 0..2 {
+        assert_eq!(say(&host, &session, "hello").await["outcome"], "failed");
+    }
+    let status = host.get("/api/status").await.unwrap().body;
+    assert_eq!(status["outages"][0]["kind"], "provider", "{status}");
+    assert_eq!(status["outages"][0]["name"], "local");
+    let (code, problem) = deep(&host).await;
+    assert_eq!((code, &problem["code"]), (503, &json!("DEPENDENCY_DOWN")));
+    for bare in ["/readyz", "/readyz?deep"] {
+        let shallow = host.send(host.bare(Method::GET, bare)).await.unwrap();
+        assert_eq!(shallow.status, 200, "who has no credential is told no more");
+    }
+    let told = folder.run(&["status"]).await;
+    let told = String::from_utf8_lossy(&told.stdout).into_owned();
+    assert!(told.contains("down       provider local since "), "{told}");
+    assert_eq!(heard(&host).await, ["failing"]);
+
+    host.kill().await;
+    let host = folder.start(None).await.unwrap();
+    assert_eq!(say(&host, &session, "still?").await["outcome"], "failed");
+    assert_eq!(heard(&host).await, ["failing"], "it is no news");
+    peer.fails(false);
+    assert_eq!(say(&host, &session, "again").await["outcome"], "replied");
+    assert_eq!(heard(&host).await, ["failing", "recovered"]);
+    assert_eq!(deep(&host).await.0, 200);
+    let accepted = async || kinds(&host, "trigger.occasion.accepted.v1").await.len();
+    let patience = Instant::now() + PATIENCE;
+    while accepted().await < 2 {
+        assert!(Instant::now() < patience, "the trigger hears both");
+        sleep(Duration::from_millis(20)).await;
+    }
+
+    let usage = host.get("/api/usage").await.unwrap().body;
+    let total = &usage["total"];
+    assert_eq!(total["input_tokens"], 40, "what was delivered: {total}");
+    assert!(total["reserved_tokens"].as_u64().unwrap() > 0, "{total}");
+}
