@@ -45,8 +45,7 @@ pub use values::{
 };
 pub use work::{
     account, approval, basis, budget, connector, delegate, delivery, dispatch, hints, memory,
-    operation, panels, price, queue, sections, step, talk, task, trigger, trouble, usage,
-    widget,
+    operation, panels, price, queue, sections, step, talk, task, trigger, trouble, usage, widget,
 };
 
 // The model of the queue in `tests/models/` names this crate as other crates do.

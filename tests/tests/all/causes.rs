@@ -37,6 +37,9 @@ async fn what_cut_a_call_off_is_told_and_no_stop_of_the_host_is_made_up() {
     let files = folder.path().join("files");
     std::fs::remove_dir_all(&files).unwrap();
     let gone = called(&host, json!({})).await;
-    assert_eq!(gone["outcome"]["outcome"], "failed", "nothing of it ran: {gone}");
+    assert_eq!(
+        gone["outcome"]["outcome"], "failed",
+        "nothing of it ran: {gone}"
+    );
     assert_eq!(gone["outcome"]["failure"]["code"], "tool-failed", "{gone}");
 }

@@ -386,7 +386,11 @@ async fn a_backup_that_finds_no_room_elsewhere_leaves_nothing_behind() {
             .args(["-c", &format!("ulimit -f {limit}; exec \"$@\""), "bash"])
             .arg(program.get_program())
             .args(program.get_args())
-            .envs(program.get_envs().filter_map(|(name, value)| Some((name, value?))));
+            .envs(
+                program
+                    .get_envs()
+                    .filter_map(|(name, value)| Some((name, value?))),
+            );
         Folder::run_within(PATIENCE, limited)
     };
     let left = || {
@@ -394,7 +398,10 @@ async fn a_backup_that_finds_no_room_elsewhere_leaves_nothing_behind() {
             Ok(entries) => entries.count(),
             Err(_) => 0,
         };
-        (count(elsewhere.path()), count(&folder.data().join("backups")))
+        (
+            count(elsewhere.path()),
+            count(&folder.data().join("backups")),
+        )
     };
     let failed = back_up("16").await;
     assert_eq!(failed.status.code(), Some(1), "{failed:?}");

@@ -98,7 +98,9 @@ fn cells(key: String, row: &Value) -> Vec<String> {
     let cell = |(_, field): (&str, &str)| {
         let value = number(row, &format!("/{field}"));
         match field {
-            "cost_micros" | "reserved_cost_micros" => format!("{}.{:06}", value / 1_000_000, value % 1_000_000),
+            "cost_micros" | "reserved_cost_micros" => {
+                format!("{}.{:06}", value / 1_000_000, value % 1_000_000)
+            }
             "active_ms" => format!("{}.{:03}s", value / 1_000, value % 1_000),
             _ => value.to_string(),
         }

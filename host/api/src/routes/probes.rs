@@ -76,7 +76,9 @@ pub(super) async fn readyz(
 
 fn is_deep(uri: &Uri) -> bool {
     let query = uri.query().unwrap_or_default();
-    query.split('&').any(|part| part == "deep" || part.starts_with("deep="))
+    query
+        .split('&')
+        .any(|part| part == "deep" || part.starts_with("deep="))
 }
 
 async fn is_admin(api: &Api, uri: &Uri, headers: &HeaderMap) -> bool {

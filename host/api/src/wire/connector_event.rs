@@ -5,8 +5,8 @@
 
 use domain::connector::{Choice, ReplyRoute};
 use domain::event::{
-    Arrival, ArrivalOutcome, ConnectorReceived, DeliveryCause, DeliveryOutcome,
-    DeliveryQueued, Event, PairingOffered,
+    Arrival, ArrivalOutcome, ConnectorReceived, DeliveryCause, DeliveryOutcome, DeliveryQueued,
+    Event, PairingOffered,
 };
 use serde_json::{Value, json};
 

@@ -37,9 +37,9 @@ pub use boundary::{
 pub use connector::{ConnectorKeyBound, ConnectorKeyUnbound};
 pub use definition::{DefinitionMade, DefinitionRemoved};
 pub use delivery::{
-    Arrival, ArrivalOutcome, ArrivalsSettled, ConnectorReceived, ConnectorTroubled,
-    DeliveryCause, DeliveryOutcome, DeliveryQueued, DeliveryRequeued,
-    DeliverySettled, DeliveryStarted, PairingOffered, PairingSettled,
+    Arrival, ArrivalOutcome, ArrivalsSettled, ConnectorReceived, ConnectorTroubled, DeliveryCause,
+    DeliveryOutcome, DeliveryQueued, DeliveryRequeued, DeliverySettled, DeliveryStarted,
+    PairingOffered, PairingSettled,
 };
 pub use host::{
     ConfigRefused, ConfigReloaded, HostRestored, OPERATOR_READ, OperatorRead, ProviderTroubled,

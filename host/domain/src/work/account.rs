@@ -223,7 +223,9 @@ pub fn spent(reserved: Amount, settlement: &Settlement) -> (Usage, u64) {
     if settlement.attempts.is_empty() {
         let is_lost = matches!(
             settlement.outcome,
-            OperationOutcome::Cancelled | OperationOutcome::TimedOut | OperationOutcome::Unknown { .. }
+            OperationOutcome::Cancelled
+                | OperationOutcome::TimedOut
+                | OperationOutcome::Unknown { .. }
         );
         return if is_lost {
             (lost(reserved), reserved.cost_micros)

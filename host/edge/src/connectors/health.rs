@@ -64,10 +64,7 @@ impl Health {
 
     /// Notes that nothing could be taken in. No message to be sent waits because of it. Returns
     /// what an operator is to be told.
-    pub(super) fn note_intake_failure(
-        &mut self,
-        failure: &ConnectorFailure,
-    ) -> Option<Trouble> {
+    pub(super) fn note_intake_failure(&mut self, failure: &ConnectorFailure) -> Option<Trouble> {
         self.failures = self.failures.saturating_add(1);
         let reason = kept_reason(&failure.to_string());
         let trouble = match failure {

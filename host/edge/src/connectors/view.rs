@@ -5,10 +5,10 @@ use super::commands::connector_not_found;
 use super::served::{Served, Way};
 use broker::Error;
 use domain::connector::{ConnectorSpec, Intake};
-use domain::trouble::Trouble;
 use domain::id::DeliveryId;
 use domain::path::ConnectorName;
 use domain::time::Timestamp;
+use domain::trouble::Trouble;
 use std::sync::Arc;
 use store::{DeliveryFilter, DeliveryRow, DeliveryState};
 
@@ -178,15 +178,11 @@ fn condition(served: &Served, trouble: Option<&Trouble>) -> ConnectorCondition {
     match (&served.way, trouble) {
         (Way::None, _) => ConnectorCondition::WithoutComponent,
         (Way::Direct, _) => ConnectorCondition::Direct,
-        (Way::Component(_), Some(Trouble::Unauthorised { .. })) => {
-            ConnectorCondition::Unauthorised
-        }
+        (Way::Component(_), Some(Trouble::Unauthorised { .. })) => ConnectorCondition::Unauthorised,
         (Way::Component(_), Some(Trouble::Failing { .. })) => ConnectorCondition::Failing,
-        (Way::Component(_), Some(Trouble::Recovered) | None) => {
-            match served.spec.intake() {
-                Intake::Polling => ConnectorCondition::Polling,
-                Intake::Webhook => ConnectorCondition::Webhook,
-            }
-        }
+        (Way::Component(_), Some(Trouble::Recovered) | None) => match served.spec.intake() {
+            Intake::Polling => ConnectorCondition::Polling,
+            Intake::Webhook => ConnectorCondition::Webhook,
+        },
     }
 }

@@ -171,7 +171,9 @@ fn acknowledged(
         Outcome::OutOfMemory => Failure::of("the component ran out of memory"),
         Outcome::OutOfCpu => Failure::of("the component computed longer than it may"),
         Outcome::TimedOut => Failure::of("the component took longer than it may"),
-        Outcome::Faulted { detail, .. } => Failure::of(format!("the host could not call it: {detail}")),
+        Outcome::Faulted { detail, .. } => {
+            Failure::of(format!("the host could not call it: {detail}"))
+        }
     };
     Err(Unfinished::Failed(failure))
 }

@@ -1,8 +1,8 @@
 //! Providers of models that are in trouble.
 
 use super::ReadError;
-use crate::store::Store;
 use crate::sql::Columns;
+use crate::store::Store;
 use domain::time::Timestamp;
 use domain::trouble::Trouble;
 

@@ -148,7 +148,13 @@ async fn spending_counts_on_accounts_and_their_parents_until_settled_and_after_r
             NOON,
         )
     };
-    let lost = Settlement::new(asks(run(1), 100).id, OperationOutcome::Unknown { cause: Failure::interrupted() }, NOON);
+    let lost = Settlement::new(
+        asks(run(1), 100).id,
+        OperationOutcome::Unknown {
+            cause: Failure::interrupted(),
+        },
+        NOON,
+    );
     sample
         .append(
             Stream::Run(run(2)),

@@ -209,7 +209,9 @@ fn resultless(
     time: Timestamp,
 ) -> (OperationOutcome, Option<Draft>) {
     let delegated = undelegated(operation, &outcome, time).map(|result| result.to_string());
-    let text = delegated.or_else(|| outcome.complaint()).unwrap_or_default();
+    let text = delegated
+        .or_else(|| outcome.complaint())
+        .unwrap_or_default();
     let parts = vec![Part::text(text)];
     let outcome = match outcome {
         _ if is_own_refused(operation) => OperationOutcome::Parts {

@@ -650,7 +650,13 @@ fn a_models_cost_is_that_of_its_attempts_and_its_reservation_where_nobody_knows_
             660,
         ),
         (vec![unpriced], OperationOutcome::Cancelled, 1_000),
-        (vec![], OperationOutcome::Unknown { cause: Failure::interrupted() }, 700),
+        (
+            vec![],
+            OperationOutcome::Unknown {
+                cause: Failure::interrupted(),
+            },
+            700,
+        ),
         (vec![], OperationOutcome::Denied, 1_000),
     ] {
         let settlement = Settlement {

@@ -136,7 +136,9 @@ fn usage_is_what_the_account_is_charged_for_every_outcome() {
         OperationOutcome::Parts { parts: Vec::new() },
         OperationOutcome::Cancelled,
         OperationOutcome::TimedOut,
-        OperationOutcome::Unknown { cause: Failure::interrupted() },
+        OperationOutcome::Unknown {
+            cause: Failure::interrupted(),
+        },
         OperationOutcome::Elapsed,
     ];
     let histories = [

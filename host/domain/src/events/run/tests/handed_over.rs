@@ -219,7 +219,13 @@ fn a_task_that_its_agent_gives_up_over_an_outcome_is_told_with_the_code_of_that(
     };
     for (outcome, cause, code) in [
         (OperationOutcome::Denied, &given_up, "NOT_ALLOWED"),
-        (OperationOutcome::Unknown { cause: Failure::interrupted() }, &given_up, "TASK_UNKNOWN"),
+        (
+            OperationOutcome::Unknown {
+                cause: Failure::interrupted(),
+            },
+            &given_up,
+            "TASK_UNKNOWN",
+        ),
         (OperationOutcome::TimedOut, &given_up, "TASK_FAILED"),
         (OperationOutcome::Denied, &limit, "TASK_FAILED"),
     ] {
