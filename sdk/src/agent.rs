@@ -1,6 +1,7 @@
 //! Agents: the trait of the `agent-plugin` world and the macro that exports it.
 
-use crate::content::MessageId;
+use crate::calls::Calls;
+use crate::content::{MessageId, ModelCall};
 use crate::news::{News, Settlement};
 use crate::operation::{ModelRequest, Toolset};
 use crate::step::Step;
@@ -117,6 +118,14 @@ pub trait Agent {
     /// The user said these messages. Asks the model.
     fn on_said(&self, turn: Turn<'_>, _messages: &[MessageId]) -> Step {
         tool_loop::ask_model(self, turn)
+    }
+
+    /// The model made these calls in one reply. Runs them all.
+    ///
+    /// It may be asked several times about the same reply, and has to say the same each time: what
+    /// it says must follow from the calls and the thread.
+    fn on_calls(&self, _turn: Turn<'_>, _calls: &[ModelCall]) -> Calls {
+        Calls::run()
     }
 
     /// Operations ended that the agent started itself, in one of these methods. Fails the turn: an

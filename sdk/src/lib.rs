@@ -3,6 +3,7 @@
 mod agent;
 #[doc(hidden)]
 pub mod bindings;
+mod calls;
 mod client;
 mod connector;
 mod content;
@@ -25,6 +26,7 @@ mod turn;
 pub mod wire;
 
 pub use crate::agent::{Agent, Description};
+pub use crate::calls::Calls;
 pub use crate::client::{Answer, ClientAction, UploadedFile};
 pub use crate::connector::{
     Attachment, Batch, Body, Choice, Connector, ConnectorDescription, ConnectorError, Delivery,

@@ -1,11 +1,13 @@
 //! The tool-calling loop: what an agent does unless it says otherwise.
 //!
 //! It needs no memo. Every key follows from the place in the thread at which the operation was
-//! started, and the thread only grows, so a key is never used twice in a turn: `model-<head>` for
-//! asking the model, `call-<message>-<index>` for a call that it made.
+//! started, and the thread only grows, so a key is never used twice in a turn. `model-<head>` asks
+//! the model, `call-<message>-<index>` makes a call of its reply, and `ask-<message>-<index>` asks
+//! the user about that call. A call to which the user agreed has the last index of its batch too. An agent that starts operations itself gives them other keys.
 
 use crate::agent::Agent;
-use crate::content::MessageId;
+use crate::calls::{Calls, Verdict};
+use crate::content::{Message, MessageId, ModelCall};
 use crate::news::{News, Outcome, Settlement};
 use crate::operation::{Operation, Toolset};
 use crate::step::Step;
@@ -21,7 +23,7 @@ const LAST_WORDS: &str = "No more tools can be used in this turn. Answer now wit
 
 /// One step of the loop. It makes one call of an agent's method or one move of the loop, for the
 /// first of these that happened: own operations ended ([`Agent::on_settled`]) · the model could not
-/// be asked (the turn fails) · the model made calls (they are carried out) · the session began
+/// be asked (the turn fails) · the model made calls ([`Agent::on_calls`] says which are made) · the session began
 /// ([`Agent::on_opened`]) · the user sent a message ([`Agent::on_said`]) · the model answered
 /// ([`Agent::on_answer`]) · calls ended (the model is asked again). News that is passed over stands
 /// in the thread, where the model sees it.
@@ -30,7 +32,7 @@ pub fn step<A: Agent + ?Sized>(agent: &A, turn: Turn<'_>, news: &[News]) -> Step
     let mut said: Vec<MessageId> = Vec::new();
     let mut opened = false;
     let mut answer = None;
-    let mut last_call = None;
+    let mut ended = Ended::default();
     let mut failure = None;
     for item in news {
         match item {
@@ -40,8 +42,12 @@ pub fn step<A: Agent + ?Sized>(agent: &A, turn: Turn<'_>, news: &[News]) -> Step
                 (None, _) => own.push(settlement.clone()),
                 (Some(LoopKey::Model), Outcome::Message(message)) => answer = Some(*message),
                 (Some(LoopKey::Model), outcome) => failure = Some(outcome),
-                (Some(LoopKey::Call(message, index)), _) => {
-                    last_call = last_call.max(Some((message, index)))
+                (Some(LoopKey::Call(message, index)), _) => ended.note(message, index),
+                (Some(LoopKey::Ask(message, index)), outcome) => {
+                    ended.note(message, index);
+                    if agrees(outcome) {
+                        ended.agreed.push(index);
+                    }
                 }
             },
         }
@@ -52,13 +58,11 @@ pub fn step<A: Agent + ?Sized>(agent: &A, turn: Turn<'_>, news: &[News]) -> Step
     if let Some(outcome) = failure {
         return Step::fail(format!("the model could not be asked: {outcome}"));
     }
-    let (message, from) = match (answer, last_call) {
-        (Some(message), _) => (message, 0),
-        (None, Some((message, index))) => (message, index.saturating_add(1)),
-        (None, None) => (0, 0),
-    };
-    if let Some(step) = carry_out_calls(turn, message, from) {
-        return step;
+    if let Some(message) = answer.or(ended.message).and_then(|id| turn.message(id)) {
+        let calls: Vec<ModelCall> = message.calls().cloned().collect();
+        if !calls.is_empty() {
+            return go_on(agent, turn, &Round { message, calls }, &ended);
+        }
     }
     if opened {
         return agent.on_opened(turn);
@@ -75,7 +79,15 @@ pub fn step<A: Agent + ?Sized>(agent: &A, turn: Turn<'_>, news: &[News]) -> Step
 /// Asks the model as [`Agent::model`] says. When too little of the turn is left for another round
 /// of calls, without tools.
 pub fn ask_model<A: Agent + ?Sized>(agent: &A, turn: Turn<'_>) -> Step {
+    ask_model_telling(agent, turn, None)
+}
+
+/// The same, with something that the model is told for this call only.
+fn ask_model_telling<A: Agent + ?Sized>(agent: &A, turn: Turn<'_>, told: Option<String>) -> Step {
     let mut request = agent.model(turn);
+    if let Some(told) = told {
+        request = request.with_also(told);
+    }
     // Providers refuse empty blocks, and an operator may have written no prompt.
     request.system.retain(|block| !block.is_empty());
     if request.tools != Toolset::None
@@ -88,26 +100,91 @@ pub fn ask_model<A: Agent + ?Sized>(agent: &A, turn: Turn<'_>) -> Step {
     Step::start([Operation::model(format!("model-{head}"), request)]).until_any()
 }
 
-/// Starts the calls that the model made in a message, from one index on. Starts as many as may run
-/// at once; none when there are no such calls or no call is left to the turn. The host pairs calls
-/// that were never started with a result that says so.
-#[must_use]
-pub fn carry_out_calls(turn: Turn<'_>, message: MessageId, from: u32) -> Option<Step> {
-    let said = turn.message(message)?;
-    let room = turn.left().tool_calls.min(CALLS_AT_ONCE_MAX);
-    let calls = said
-        .calls()
-        .map(|call| call.index)
-        .filter(|index| *index >= from)
-        .take(room as usize);
-    let operations: Vec<Operation> = calls
-        .map(|index| Operation::call_of_model(format!("call-{message}-{index}"), message, index))
+/// The reply whose calls are dealt with.
+struct Round {
+    message: Message,
+    calls: Vec<ModelCall>,
+}
+
+/// The calls and questions of one reply that have ended since the last step.
+#[derive(Default)]
+struct Ended {
+    message: Option<MessageId>,
+    /// The last index, or that of the batch to which agreed calls belong.
+    last: Option<u32>,
+    /// Indexes of calls to which the user agreed.
+    agreed: Vec<u32>,
+}
+
+impl Ended {
+    fn note(&mut self, message: MessageId, index: u32) {
+        self.message = Some(message);
+        self.last = self.last.max(Some(index));
+    }
+}
+
+/// Makes the calls to which the user agreed, or else the next ones that the agent wants made, as
+/// many as may run at once. After the last of them, asks the model again.
+///
+/// The agent is asked each time anew. What it says follows from the thread, so it says the same.
+fn go_on<A: Agent + ?Sized>(agent: &A, turn: Turn<'_>, round: &Round, ended: &Ended) -> Step {
+    let verdicts = agent.on_calls(turn, &round.calls);
+    let id = round.message.id;
+    let room = turn.left().tool_calls as usize;
+    if let Some(last) = ended.last {
+        let agreed = ended.agreed.iter().take(room);
+        let agreed: Vec<Operation> = agreed
+            .map(|index| {
+                let key = format!("call-{id}-{index}-{last}");
+                Operation::call_of_model(key, id, *index)
+            })
+            .collect();
+        if !agreed.is_empty() {
+            return Step::start(agreed);
+        }
+    }
+    let wanted: Vec<(u32, Verdict)> = verdicts.wanted(&round.calls).collect();
+    let mut batches = wanted.chunks(CALLS_AT_ONCE_MAX as usize);
+    let next = match ended.last {
+        None => batches.next(),
+        // Only a whole batch is followed by another one: to what an agent has started itself, the
+        // loop adds nothing.
+        Some(last) => {
+            let is_over =
+                |batch: &&[(u32, Verdict)]| batch.last().is_some_and(|(index, _)| *index == last);
+            batches.find(is_over).and_then(|_| batches.next())
+        }
+    };
+    let operations = next.unwrap_or_default().iter().take(room);
+    let operations: Vec<Operation> = operations
+        .map(|(index, verdict)| match verdict {
+            Verdict::Ask(question) => {
+                Operation::client(format!("ask-{id}-{index}"), question.clone())
+            }
+            Verdict::Run | Verdict::Refuse(_) => {
+                Operation::call_of_model(format!("call-{id}-{index}"), id, *index)
+            }
+        })
         .collect();
     if operations.is_empty() {
-        None
+        ask_model_telling(
+            agent,
+            turn,
+            verdicts.told(turn, round.message.id, &round.calls),
+        )
     } else {
-        Some(Step::start(operations))
+        Step::start(operations)
     }
+}
+
+/// Returns whether an answer to a confirmation or an approval is a yes.
+fn agrees(outcome: &Outcome) -> bool {
+    let Outcome::Value(answer) = outcome else {
+        return false;
+    };
+    ["confirmed", "approved"]
+        .iter()
+        .any(|field| answer[field] == true)
 }
 
 fn has_room_for_a_round(left: LimitsLeft) -> bool {
@@ -118,14 +195,27 @@ fn has_room_for_a_round(left: LimitsLeft) -> bool {
 enum LoopKey {
     Model,
     Call(MessageId, u32),
+    Ask(MessageId, u32),
 }
 
 fn loop_key(key: &str) -> Option<LoopKey> {
     if let Some(head) = key.strip_prefix("model-") {
         return head.parse::<MessageId>().ok().map(|_| LoopKey::Model);
     }
-    let (message, index) = key.strip_prefix("call-")?.split_once('-')?;
-    Some(LoopKey::Call(message.parse().ok()?, index.parse().ok()?))
+    let place = |key: &str| {
+        let (message, index) = key.split_once('-')?;
+        Some((message.parse().ok()?, index.parse().ok()?))
+    };
+    if let Some((message, index)) = key.strip_prefix("ask-").and_then(place) {
+        return Some(LoopKey::Ask(message, index));
+    }
+    let call = key.strip_prefix("call-")?;
+    let of_batch = || {
+        let (call, last) = call.rsplit_once('-')?;
+        Some((place(call)?.0, last.parse().ok()?))
+    };
+    let (message, index) = place(call).or_else(of_batch)?;
+    Some(LoopKey::Call(message, index))
 }
 
 #[cfg(test)]

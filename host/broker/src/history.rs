@@ -8,7 +8,7 @@ use domain::memory::{Searched, searched_for};
 use domain::role::AgentRole;
 use domain::session::HISTORY_MAX;
 use serde_json::{Value, json};
-use store::{EndedSession, ReadError, SessionRow, Store};
+use store::{EndedSession, HistoryFilter, ReadError, SessionRow, Store};
 
 /// The history as a step is shown it.
 pub(crate) struct SeenHistory {
@@ -54,12 +54,16 @@ async fn ended_among(
     among: Searched,
     limit: usize,
 ) -> Result<Vec<EndedSession>, ReadError> {
-    let whose = match among {
+    let user = match among {
         Searched::All => None,
         Searched::Of(user) => Some(user),
         Searched::Nothing => return Ok(Vec::new()),
     };
-    store.session_history(agent, whose, None, limit).await
+    let filter = HistoryFilter {
+        user,
+        deleted: false,
+    };
+    store.session_history(agent, filter, None, limit).await
 }
 
 /// Returns an ended session as agents see it.

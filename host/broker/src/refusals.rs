@@ -6,6 +6,7 @@ use domain::id::{InputId, NoteId, SessionId, TurnId};
 use domain::path::PathVerdict;
 use domain::queue::QueueFull;
 use domain::refusal::{Refusal, RefusalKind};
+use std::collections::BTreeSet;
 use store::InputState;
 
 /// Creates the refusal of something that is not there, or is not the caller's.
@@ -217,6 +218,8 @@ pub(crate) fn key_reused() -> Refusal {
 }
 
 pub(crate) fn definition_not_found(named: &str, known: &[String]) -> Refusal {
+    let known: BTreeSet<&str> = known.iter().map(String::as_str).collect();
+    let known: Vec<&str> = known.into_iter().collect();
     let message = format!(
         "there is no definition `{named}`; configured are: {}",
         known.join(", ")

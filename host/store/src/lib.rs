@@ -95,13 +95,13 @@ pub use purge::{Piece, PurgePlan, Purging, Rewritten, Tally};
 pub use read::{
     Addressee, AgentFilter, AgentRow, Among, ArrivalRow, Carried, ConnectorRow, Counts, DeadInput,
     DefinitionCounts, DeliveryCounts, DeliveryFilter, DeliveryRow, DeliveryState, Door, Drawn,
-    DueSession, EndedSession, EventFilter, FileRow, Found, HandedOver, Hit, InputState, IntakeRow,
-    KeyRow, LivingAgent, MadeDefinitionsSize, Meeting, NoteRow, OccasionRow, OccasionState,
-    OpenChat, OpenQuestion, PairingRow, Parting, PieceRow, PinnedFirst, ProviderTrouble, QueueRow,
-    ReadError, ReadingRow, RememberedRequest, RunRow, SeenTurn, SessionFilter, SessionLabel,
-    SessionRow, SessionStats, SessionStatus, SpawnedSession, TaskFilter, TaskRow, TreeTurn,
-    TriggerCounts, TriggerFilter, TriggerRecord, TriggerRow, TriggerTurn, TriggerUsage, UsageBy,
-    UsageFilter, UsageRow, UserSession, WaitingDeliveries,
+    DueSession, EndedSession, EventFilter, FileRow, Found, HandedOver, HistoryFilter, Hit,
+    InputState, IntakeRow, KeyRow, LivingAgent, MadeDefinitionsSize, Meeting, NoteRow, OccasionRow,
+    OccasionState, OpenChat, OpenQuestion, PairingRow, Parting, PieceRow, PinnedFirst,
+    ProviderTrouble, QueueRow, ReadError, ReadingRow, RememberedRequest, RunRow, SeenTurn,
+    SessionFilter, SessionLabel, SessionRow, SessionStats, SessionStatus, SpawnedSession,
+    TaskFilter, TaskRow, TreeTurn, TriggerCounts, TriggerFilter, TriggerRecord, TriggerRow,
+    TriggerTurn, TriggerUsage, UsageBy, UsageFilter, UsageRow, UserSession, WaitingDeliveries,
 };
 pub use readers::in_background;
 pub use rebuild::{RebuildError, RebuildStage, RebuildState, Rebuilt, Replaced};

@@ -71,7 +71,8 @@ pub use runs::RunRow;
 pub use search::Found;
 pub use session_stats::SessionStats;
 pub use sessions::{
-    DueSession, EndedSession, PinnedFirst, SessionFilter, SessionRow, SessionStatus, UserSession,
+    DueSession, EndedSession, HistoryFilter, PinnedFirst, SessionFilter, SessionRow, SessionStatus,
+    UserSession,
 };
 pub use spawned::SpawnedSession;
 pub use tasks::{TaskFilter, TaskRow};

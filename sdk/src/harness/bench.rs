@@ -48,10 +48,11 @@ impl<T: Tools> Bench<T> {
             .expect("there is such a tool")
     }
 
-    /// Has the calls that follow made under this idempotency key. Calls without one are attempts of
-    /// one call.
+    /// Makes the calls that follow attempts of another call, with an id and an idempotency key of
+    /// its own. Until then they are attempts of one.
     #[must_use]
     pub fn under_key(mut self, key: &str) -> Self {
+        key.clone_into(&mut self.context.call_id);
         key.clone_into(&mut self.context.idempotency_key);
         self
     }

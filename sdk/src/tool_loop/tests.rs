@@ -2,8 +2,8 @@
 
 use crate::harness::{Conversation, Reply, Scene, Standing};
 use crate::{
-    Agent, Decision, Description, LimitsLeft, ModelRequest, News, Outcome, Role, Settlement, Step,
-    ToolError, Toolset, Turn, Work,
+    Agent, Calls, Decision, Description, LimitsLeft, ModelCall, ModelRequest, News, Operation,
+    Outcome, Role, Settlement, Step, ToolError, Toolset, Turn, Work,
 };
 use serde_json::{Value, json};
 
@@ -237,4 +237,98 @@ fn the_model_is_told_when_it_has_to_come_to_an_end() {
             .also
             .is_empty()
     );
+}
+
+/// Pays only what the user agrees to, and never deletes.
+struct Careful;
+
+impl Agent for Careful {
+    fn describe(&self) -> Description {
+        Description::new("careful", "Careful", "Asks before it pays.")
+    }
+    fn on_calls(&self, _turn: Turn<'_>, calls: &[ModelCall]) -> Calls {
+        calls
+            .iter()
+            .fold(Calls::run(), |decided, call| match call.name.as_str() {
+                "pay" => decided.ask_first(call.index, format!("Really {}?", call.arguments)),
+                "delete" => decided.refuse(call.index, "nothing is deleted here"),
+                _ => decided,
+            })
+    }
+}
+
+fn careful() -> Conversation<Careful> {
+    Conversation::new(Careful)
+        .tool("pay", |_| Ok("paid".to_owned()))
+        .tool("delete", |_| Ok("deleted".to_owned()))
+        .tool("look", |_| Ok("seen".to_owned()))
+        .model_replies(
+            Reply::new()
+                .call("look", &json!({}))
+                .call("pay", &json!({"to": "a"}))
+                .call("delete", &json!({})),
+        )
+        .model_says("Done.")
+}
+
+fn made(talk: &Conversation<impl Agent>) -> Vec<&str> {
+    talk.calls().iter().map(|(name, _)| name.as_str()).collect()
+}
+
+#[test]
+fn a_call_is_made_after_a_yes_and_a_refused_one_never() {
+    let mut talk = careful();
+    let asked = talk.say("Pay.");
+    assert_eq!(
+        asked.question().props["prompt"],
+        json!("Really {\"to\":\"a\"}?")
+    );
+    assert_eq!(talk.answer(json!({ "confirmed": true })).words(), "Done.");
+    assert_eq!(made(&talk), ["look", "pay"]);
+    let also = crate::text_of(&talk.requests()[1].also);
+    assert_eq!(
+        also,
+        "Call 3 of `delete` was not made: nothing is deleted here."
+    );
+}
+
+#[test]
+fn a_call_to_which_the_user_does_not_agree_is_not_made_and_the_model_is_told() {
+    let mut talk = careful();
+    talk.say("Pay.");
+    assert_eq!(talk.answer(json!({ "confirmed": false })).words(), "Done.");
+    assert_eq!(made(&talk), ["look"]);
+    let also = crate::text_of(&talk.requests()[1].also);
+    assert!(also.contains("Call 2 of `pay` was not made: the user was asked and did not agree."));
+}
+
+/// Starts the first of two calls itself, under the key that the loop would give it.
+struct Guard;
+
+impl Agent for Guard {
+    fn describe(&self) -> Description {
+        Description::new("guard", "Guard", "Leaves the second call out.")
+    }
+    fn step(&self, turn: Turn<'_>, news: &[News]) -> Step {
+        let head = turn.head().and_then(|head| turn.message(head));
+        match head.filter(|head| head.calls().count() == 2) {
+            Some(head) => Step::start([Operation::call_of_model(
+                format!("call-{}-0", head.id),
+                head.id,
+                0,
+            )]),
+            None => crate::tool_loop::step(self, turn, news),
+        }
+    }
+}
+
+#[test]
+fn a_call_that_an_agent_left_out_is_never_made() {
+    let mut talk = Conversation::new(Guard)
+        .tool("a", |_| Ok("one".to_owned()))
+        .tool("b", |_| Ok("two".to_owned()))
+        .model_replies(Reply::new().call("a", &json!({})).call("b", &json!({})))
+        .model_says("Done.");
+    assert_eq!(talk.say("Both").words(), "Done.");
+    assert_eq!(made(&talk), ["a"]);
 }

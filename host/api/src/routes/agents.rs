@@ -138,7 +138,7 @@ pub(super) struct Page {
     /// True to include agents that the configuration hides (`uiVisible`).
     #[serde(default)]
     all: bool,
-    /// True to include agents that other agents spawned; the default.
+    /// True to include agents that other agents spawned. They are left out by default.
     spawned: Option<bool>,
 }
 
@@ -183,7 +183,7 @@ pub(super) async fn list(
             .transpose()
             .map_err(|refusal| Problem::invalid_query("role", refusal.message))?,
         active: page.status != Some(Lifecycle::Archived),
-        topmost: page.spawned == Some(false),
+        topmost: page.spawned != Some(true),
     };
     let broker = api.broker()?;
     // One whose definition is gone is shown: nothing says any more that it is to be hidden.

@@ -8,10 +8,15 @@ use store::{AgentGuard, Guard, SessionGuard};
 
 /// Returns the guard that a user may still interact with an agent when the commit lands.
 pub(crate) fn allowed(agent: AgentId, user: &UserId) -> Guard {
+    has_right(agent, user, Right::Interact)
+}
+
+/// Returns the guard that a user has a right on an agent.
+pub(crate) fn has_right(agent: AgentId, user: &UserId, right: Right) -> Guard {
     Guard::Agent(AgentGuard::Role {
         agent,
         user: user.clone(),
-        right: Right::Interact,
+        right,
     })
 }
 

@@ -1,6 +1,6 @@
 //! Changes of a session as a label: rename, pin, note attributes, clear, delete.
 
-use super::guards::allowed;
+use super::guards::{allowed, has_right};
 use super::once::Once;
 use super::quota::passed_limit;
 use super::{Broker, By, Error, Request, Target};
@@ -186,7 +186,7 @@ impl Broker {
         session: SessionId,
         now: Timestamp,
     ) -> Result<SessionRow, Error> {
-        let row = self.session_for(user, target, session).await?;
+        let row = self.disposable(user, target, session).await?;
         if row.status != SessionStatus::Open {
             return Err(session_closed().into());
         }
@@ -207,7 +207,21 @@ impl Broker {
         Ok(row)
     }
 
-    /// Deletes a session: nobody finds it any more.
+    /// Returns a session that a user may clear or delete: it is for them, or they are a primary.
+    async fn disposable(
+        &self,
+        user: &UserId,
+        target: &Target,
+        session: SessionId,
+    ) -> Result<SessionRow, Error> {
+        let row = self.session_for(user, target, session).await?;
+        let (_, role) = self.find(user, target).await?;
+        role.permits(disposing(&row, user))?;
+        Ok(row)
+    }
+
+    /// Deletes a session: nobody finds it any more. A structured session that has ended stays in
+    /// the history for those who see all sessions.
     ///
     /// Inputs that wait in it become dead letters. Its turns stay where others point to them.
     ///
@@ -234,7 +248,7 @@ impl Broker {
         request: Option<&Request>,
     ) -> Result<(), Error> {
         for _ in 0..TRIES_MAX {
-            let row = self.session_for(user, target, session).await?;
+            let row = self.disposable(user, target, session).await?;
             if row.session_type != CHAT && row.status == SessionStatus::Open {
                 return Err(session_active(row.agent).into());
             }
@@ -310,6 +324,15 @@ impl Broker {
     }
 }
 
+/// Returns the right that it takes to clear or delete a session.
+fn disposing(row: &SessionRow, user: &UserId) -> Right {
+    if row.user_id == *user {
+        Right::Interact
+    } else {
+        Right::DisposeOfOthers
+    }
+}
+
 /// Returns the commit that clears a chat, if it is still as it was read and nothing waits in it.
 fn clearing(row: &SessionRow, user: &UserId, now: Timestamp) -> Commit {
     let cleared = Event::SessionCleared(SessionCleared {
@@ -317,7 +340,7 @@ fn clearing(row: &SessionRow, user: &UserId, now: Timestamp) -> Commit {
         revision: row.revision + 1,
         time: now,
     });
-    while_idle(row, cleared, user, now)
+    while_idle(row, cleared, user, now).guard(has_right(row.agent, user, disposing(row, user)))
 }
 
 /// Returns the commit of an event of a session in which nothing is under way or waits, if it is
@@ -368,7 +391,7 @@ fn deleting(row: &SessionRow, waiting: &[InputAccepted], user: &UserId, now: Tim
     let context = Context::by(user, now).about(row.agent, Some(session), None);
     let mut commit = Commit::new()
         .guard(SessionGuard::Exists(session))
-        .guard(allowed(row.agent, user))
+        .guard(has_right(row.agent, user, disposing(row, user)))
         .guard(SessionGuard::NoOpenRun(session))
         // Together with the guards below: exactly these inputs wait.
         .guard(QueueGuard::WaitingAtMost {

@@ -23,8 +23,8 @@ use domain::user::UserId;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use store::{
-    Addressee, AgentRow, Commit, CommitError, Door, Expected, SessionFilter, SessionGuard,
-    SessionRow, SessionStatus, UserSession,
+    Addressee, AgentRow, Commit, CommitError, Door, Expected, HistoryFilter, SessionFilter,
+    SessionGuard, SessionRow, SessionStatus, UserSession,
 };
 
 /// The largest saved state of a half-filled widget, in bytes of JSON.
@@ -81,14 +81,14 @@ impl Broker {
         limit: usize,
     ) -> Result<Vec<SessionRow>, Error> {
         let (agent, role) = self.find(user, target).await?;
-        let of = if role.sees_all_sessions() {
-            of
-        } else {
-            Some(user.clone())
+        let sees_all = role.sees_all_sessions();
+        let filter = HistoryFilter {
+            user: if sees_all { of } else { Some(user.clone()) },
+            deleted: sees_all,
         };
         let ended = self
             .store()
-            .session_history(agent.agent.id, of, after, limit)
+            .session_history(agent.agent.id, filter, after, limit)
             .await?;
         Ok(ended.into_iter().map(|ended| ended.row).collect())
     }

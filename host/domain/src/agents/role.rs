@@ -27,6 +27,8 @@ pub enum Right {
     /// Opening sessions, talking and answering in them, ending them, and telling the agent one's
     /// own preferences.
     Interact,
+    /// Clearing and deleting sessions of other users. One's own take [`Self::Interact`].
+    DisposeOfOthers,
     /// Archiving it.
     Archive,
     /// Assigning users, changing their roles, removing them, handing the agent over.
@@ -43,6 +45,7 @@ impl Right {
         match self {
             Self::Look => "look at this agent",
             Self::Interact => "talk with this agent",
+            Self::DisposeOfOthers => "clear or delete another user's session",
             Self::Archive => "archive this agent",
             Self::Assign => "assign users to this agent",
             Self::Configure => "change how this agent is set up",
@@ -65,7 +68,9 @@ impl AgentRole {
         match right {
             Right::Look => true,
             Right::Interact => self != Self::Observer,
-            Right::Archive | Right::Assign | Right::Configure => self == Self::Primary,
+            Right::DisposeOfOthers | Right::Archive | Right::Assign | Right::Configure => {
+                self == Self::Primary
+            }
             Right::Teach => matches!(self, Self::Primary | Self::Shared),
         }
     }

@@ -174,6 +174,16 @@ pub struct EndedSession {
     pub untrusted: bool,
 }
 
+/// The part of an agent's history that somebody sees.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HistoryFilter {
+    /// Only sessions of this user; those of all without.
+    pub user: Option<UserId>,
+    /// True to see deleted sessions too: what a user deletes stays on record for those who guide
+    /// or supervise.
+    pub deleted: bool,
+}
+
 macro_rules! select {
     ($rest:literal) => {
         select!("", $rest)
@@ -225,7 +235,7 @@ macro_rules! ended {
                 "WHERE agent = ?1 AND "
             ),
             $whose,
-            " AND ended_at IS NOT NULL AND status != 'deleted' AND (?3 IS NULL OR ended_at < ?3 OR \
+            " AND ended_at IS NOT NULL AND (?6 OR status != 'deleted') AND (?3 IS NULL OR ended_at < ?3 OR \
              (ended_at = ?3 AND id > ?4)) ORDER BY ended_at DESC, id LIMIT ?5"
         )
     };
@@ -281,11 +291,12 @@ impl Store {
     pub async fn session_history(
         &self,
         agent: AgentId,
-        user: Option<UserId>,
+        filter: HistoryFilter,
         after: Option<(Timestamp, SessionId)>,
         limit: usize,
     ) -> Result<Vec<EndedSession>, ReadError> {
         let look = move |sql: &Sql<'_>| {
+            let HistoryFilter { user, deleted } = filter;
             let (time, id) = after.map_or((None, String::new()), |(time, id)| {
                 (Some(int(time.0)), id.to_string())
             });
@@ -294,7 +305,8 @@ impl Store {
                 user.as_ref().map(UserId::as_str),
                 time,
                 id,
-                rows(limit)
+                rows(limit),
+                deleted,
             ];
             // Each by an index of its own: every step asks for the few of its user, among however
             // many of others.

@@ -13,12 +13,12 @@ use super::sample::{
     turn_committed,
 };
 use super::spawned::spawn;
-use crate::SessionFilter;
 use crate::projections::PROJECTIONS;
 use crate::{
     AgentGuard, Clash, Commit, CommitError, Expected, Guard, InputState, QueueGuard, RunGuard,
     SessionGuard, SessionStatus,
 };
+use crate::{HistoryFilter, SessionFilter};
 use domain::authority::Denies;
 use domain::definition::{DefinitionId, OwnDefinition};
 use domain::delegate::Priority;
@@ -117,7 +117,15 @@ async fn the_end_of_a_session_has_the_mark_of_its_last_turn() {
     ] {
         let sample = ended_after(thread, completes).await;
         for user in [None, Some(UserId::local())] {
-            let ended = sample.store.session_history(agent(1), user, None, 10);
+            let ended = sample.store.session_history(
+                agent(1),
+                HistoryFilter {
+                    user,
+                    deleted: false,
+                },
+                None,
+                10,
+            );
             let marks: Vec<bool> = ended.await.unwrap().iter().map(|it| it.untrusted).collect();
             assert_eq!(marks, [marked], "{thread:?} {completes}");
         }
