@@ -43,8 +43,6 @@ use std::path::PathBuf;
 use std::time::Duration;
 use uuid::Uuid;
 
-/// Bytes of a system prompt: it is an argument, and systems take no longer ones.
-const SYSTEM_BYTES_MAX: usize = 96 << 10;
 /// Characters of what a program says about its failure.
 const CAUSE_CHARS_MAX: usize = 500;
 /// The variable with the folders in which programs are looked for, and its value.
@@ -109,6 +107,19 @@ impl Cli {
         }
     }
 
+    /// Returns the variables that keep the program from reading the words it is told as anything
+    /// but words. They are set, and nobody else may set them.
+    pub(crate) fn switches(self) -> &'static [&'static str] {
+        match self {
+            // The first one for files alone; versions that do not know it have the second one.
+            Self::Claude => &[
+                "CLAUDE_CODE_DISABLE_FILE_MENTIONS",
+                "CLAUDE_CODE_DISABLE_ATTACHMENTS",
+            ],
+            Self::Codex | Self::Pi => &[],
+        }
+    }
+
     fn name(self) -> &'static str {
         match self {
             Self::Claude => "claude-cli",
@@ -153,6 +164,7 @@ pub(crate) struct Program {
 struct Prepared {
     home: Home,
     system: String,
+    system_file: String,
     prompt: String,
     /// The session that goes on, with its turns until now.
     resumed: Option<(String, u64)>,
@@ -226,6 +238,8 @@ impl Program {
         let (variable, place) = self.cli.own_home();
         put(variable, home.home.join(place).display().to_string());
         environment.extend(self.environment.clone());
+        let switches = self.cli.switches().iter();
+        environment.extend(switches.map(|name| ((*name).to_owned(), "1".to_owned())));
         if let Some((variable, key)) = &self.key {
             environment.insert(variable.clone(), key.exposed().to_owned());
         }
@@ -317,11 +331,6 @@ impl Exchange<'_> {
     fn prepared(&self) -> Result<Prepared, AttemptError> {
         let prompt = self.ask.prompt;
         let system = prompt.system.join("\n\n");
-        if system.len() > SYSTEM_BYTES_MAX || system.contains('\0') {
-            let told = "the system prompt is longer than 96 KiB, or has a NUL in it, and it is an \
-                        argument of the program";
-            return Err(self.failure(Stage::Unsent, self.peer.program_failed(told, "")));
-        }
         let homeless = |error: std::io::Error| {
             let told = format!("its home cannot be used: {error}");
             self.failure(Stage::Unsent, self.peer.unavailable(Reason::Connect, &told))
@@ -329,6 +338,7 @@ impl Exchange<'_> {
         let fresh = Uuid::new_v4().to_string();
         let homes = &self.program.config.home;
         let home = Home::open(homes, self.ask.agent, &fresh).map_err(homeless)?;
+        let system_file = home.write_system(&system).map_err(homeless)?;
         let known = thread::known(&prompt.messages, self.ask.provider, self.ask.model);
         let mut resumed = None;
         let mut messages = prompt.messages.as_slice();
@@ -343,6 +353,7 @@ impl Exchange<'_> {
         Ok(Prepared {
             home,
             system,
+            system_file,
             prompt: thread::fitting(thread::render(messages), prompt.reply_schema.as_ref()),
             resumed,
             fresh,
@@ -360,6 +371,7 @@ impl Exchange<'_> {
         let turn = Turn {
             model: self.ask.model,
             system: &prepared.system,
+            system_file: &prepared.system_file,
             prompt: &prepared.prompt,
             resumed: prepared
                 .resumed
@@ -383,7 +395,7 @@ impl Exchange<'_> {
         let mut running = match started {
             Ok(running) => running,
             Err(error) => {
-                let _ = std::fs::remove_dir(&prepared.home.temporary);
+                let _ = std::fs::remove_dir_all(&prepared.home.temporary);
                 entry.end(&format!("could not be started: {error}"), false);
                 return Err(self.unstarted(&error.to_string()));
             }

@@ -141,11 +141,16 @@ fn environment(
 ) -> Result<BTreeMap<String, String>, ConfigError> {
     let mut environment = BTreeMap::new();
     let not_own = |field: String, name: &str| {
-        if !["HOME", "TMPDIR", cli.own_home().0].contains(&name) {
+        let places = ["HOME", "TMPDIR", cli.own_home().0];
+        if !places.contains(&name) && !cli.switches().contains(&name) {
             return Ok(());
         }
-        let why =
-            "the host sets this variable itself, to a place that is the agent's alone".to_owned();
+        let why = if places.contains(&name) {
+            "the host sets this variable itself, to a place that is the agent's alone"
+        } else {
+            "the host sets this variable itself, so that no word is read as the name of a file"
+        }
+        .to_owned();
         Err(ConfigProblem::Folder { why }.at(key(&field)))
     };
     for (index, name) in config.environment.iter().enumerate() {

@@ -40,8 +40,8 @@ impl Claude {
             turn.model,
             "--tools",
             &tools,
-            "--system-prompt",
-            turn.system,
+            "--system-prompt-file",
+            turn.system_file,
         ]);
         if !turn.tools.is_empty() {
             // The tools that there are still ask for permission, and nobody is there to give it.

@@ -16,6 +16,8 @@ pub(super) struct Turn<'a> {
     pub(super) model: &'a str,
     /// The system prompt.
     pub(super) system: &'a str,
+    /// The whole path of the file that has it, for a program that takes it as an argument.
+    pub(super) system_file: &'a str,
     /// The text of the turn.
     pub(super) prompt: &'a str,
     /// The session that goes on; none for a new one.

@@ -18,6 +18,7 @@ fn turn<'a>(resumed: Option<&'a str>, tools: &'a [String]) -> Turn<'a> {
     Turn {
         model: "large",
         system: "Be brief.",
+        system_file: "/tmp/t/system-prompt.md",
         prompt: "Read a.txt",
         resumed,
         fresh: "11111111-2222-4333-8444-555555555555",
@@ -128,7 +129,7 @@ fn claude_reads_its_prompt_from_stdin_and_nothing_after_it() {
     assert_eq!(
         arguments,
         "-p --bare --output-format stream-json --verbose --include-partial-messages --model large \
-         --tools  --system-prompt Be brief. --session-id 11111111-2222-4333-8444-555555555555"
+         --tools  --system-prompt-file /tmp/t/system-prompt.md --session-id 11111111-2222-4333-8444-555555555555"
     );
     let tools = ["Read".to_owned(), "Grep".to_owned()];
     let login = Turn {
@@ -139,8 +140,8 @@ fn claude_reads_its_prompt_from_stdin_and_nothing_after_it() {
     assert_eq!(
         arguments,
         "-p --setting-sources user --strict-mcp-config --output-format stream-json --verbose \
-         --include-partial-messages --model large --tools Read,Grep --system-prompt Be brief. \
-         --allowedTools Read,Grep --resume s1"
+         --include-partial-messages --model large --tools Read,Grep --system-prompt-file \
+         /tmp/t/system-prompt.md --allowedTools Read,Grep --resume s1"
     );
 }
 
@@ -251,7 +252,7 @@ fn pi_tells_its_session_before_it_is_prompted() {
     let arguments = Cli::Pi.arguments(&turn(Some("s1"), &[])).join(" ");
     assert_eq!(
         arguments,
-        "--mode rpc --model large --system-prompt Be brief. --no-tools --session s1"
+        "--mode rpc --model large --system-prompt /tmp/t/system-prompt.md --no-tools --session s1"
     );
 }
 
