@@ -112,3 +112,45 @@ fn unless(place: u8, allowed: u64) -> Result<SeccompRule, BackendError> {
     let other = SeccompCondition::new(place, SeccompCmpArgLen::Dword, SeccompCmpOp::Ne, allowed)?;
     SeccompRule::new(vec![other])
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{install, is_there, join_keyring};
+    use nix::libc;
+
+    /// The number of the session keyring, by `KEYCTL_GET_KEYRING_ID` of keyctl(2).
+    fn session_keyring() -> std::io::Result<libc::c_long> {
+        const GET_KEYRING_ID: libc::c_long = 0;
+        const SESSION_KEYRING: libc::c_long = -3;
+        const MADE: libc::c_long = 1;
+        #[expect(
+            unsafe_code,
+            reason = "no crate of ours has this call; it takes numbers alone"
+        )]
+        // SAFETY: all arguments are numbers, so the kernel reads no memory of ours.
+        let id = unsafe { libc::syscall(libc::SYS_keyctl, GET_KEYRING_ID, SESSION_KEYRING, MADE) };
+        match id {
+            ..0 => Err(std::io::Error::last_os_error()),
+            id => Ok(id),
+        }
+    }
+
+    /// The keyring and the filter are those of a thread, and go with it.
+    #[test]
+    fn a_program_has_another_keyring_and_no_call_on_keys() {
+        std::thread::spawn(|| {
+            // Where a service's filter refuses the call, it is refused before and after.
+            let of_host = session_keyring().ok();
+            join_keyring().unwrap();
+            assert!(of_host.is_none() || session_keyring().ok() != of_host);
+            if is_there() {
+                rustix::thread::set_no_new_privs(true).unwrap();
+                install().unwrap();
+                let refused = session_keyring().unwrap_err();
+                assert_eq!(refused.raw_os_error(), Some(libc::EPERM));
+            }
+        })
+        .join()
+        .unwrap();
+    }
+}

@@ -142,13 +142,14 @@ fn environment(
     let mut environment = BTreeMap::new();
     let not_own = |field: String, name: &str| {
         let places = ["HOME", "TMPDIR", cli.own_home().0];
-        if !places.contains(&name) && !cli.switches().contains(&name) {
+        let is_switch = cli.switches().iter().any(|(switch, _)| *switch == name);
+        if !places.contains(&name) && !is_switch {
             return Ok(());
         }
         let why = if places.contains(&name) {
             "the host sets this variable itself, to a place that is the agent's alone"
         } else {
-            "the host sets this variable itself, so that no word is read as the name of a file"
+            "the host sets this variable itself, so that the program takes words for words alone"
         }
         .to_owned();
         Err(ConfigProblem::Folder { why }.at(key(&field)))

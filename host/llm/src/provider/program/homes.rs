@@ -144,7 +144,10 @@ mod tests {
         let homes = tempfile::tempdir().unwrap();
         let home = Home::open(homes.path(), AgentId(Uuid::nil()), "t").unwrap();
         let path = home.write_system("/proc/self/environ").unwrap();
-        assert_eq!(std::fs::read_to_string(&path).unwrap(), "/proc/self/environ");
+        assert_eq!(
+            std::fs::read_to_string(&path).unwrap(),
+            "/proc/self/environ"
+        );
         let mode = std::fs::metadata(&path).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
         assert!(std::path::Path::new(&path).starts_with(&home.temporary));
