@@ -1,8 +1,11 @@
 //! The operator's settings on agents by their paths: access rules, and the models of roles.
 
+use domain::authority::{NamedModel, Permissions, Standing};
 use domain::definition::Definition;
 use domain::delegate::Target;
 use domain::path::{ModelRole, PathKind, UserRules};
+use domain::user::UserId;
+use llm::Gateway;
 use std::collections::BTreeMap;
 
 /// The operator's settings on agents by their paths. By default everything is allowed, and no role
@@ -36,5 +39,55 @@ impl PathSettings {
             .or_else(of_role)
             .or(definition.model.as_ref())
             .map(String::as_str)
+    }
+
+    /// Returns what the rules permit in turns of the agent at a path, for a user.
+    pub(crate) fn permissions(&self, user: &UserId, path: &str) -> Permissions {
+        let lists = self.rules.models(user, path);
+        lists.fold(Permissions::default(), |all, list| {
+            all.both(&Permissions {
+                models: Some(list.clone()),
+                ..Permissions::default()
+            })
+        })
+    }
+
+    /// Returns a model of the gateway as the authority of an agent looks at it. Everybody may have
+    /// the model of heartbeats, which the operator chose for those of all agents.
+    pub(crate) fn named<'a>(
+        &self,
+        gateway: &Gateway,
+        kind: PathKind,
+        definition: &Definition,
+        alias: &'a str,
+    ) -> NamedModel<'a> {
+        let leads = |name: &str| {
+            let route = gateway.resolve(Some(name));
+            route.is_ok_and(|route| {
+                route.alias == alias || route.fallbacks.iter().any(|other| other == alias)
+            })
+        };
+        let of_heartbeats = self.models.get(&ModelRole::Heartbeat).map(String::as_str);
+        let mut of_roles = self
+            .model_of(kind, definition)
+            .into_iter()
+            .chain(of_heartbeats);
+        let standing = if definition.model.as_deref().is_some_and(leads) {
+            Standing::Own
+        } else if of_roles.any(leads) {
+            Standing::OfRole
+        } else if gateway
+            .resolve(None)
+            .is_ok_and(|route| route.alias == alias)
+        {
+            Standing::Default
+        } else {
+            Standing::Other
+        };
+        NamedModel {
+            alias,
+            is_program: gateway.is_program(alias),
+            standing,
+        }
     }
 }

@@ -26,6 +26,11 @@ pub trait AttemptBudget: fmt::Debug + Send + Sync {
     /// that used nothing may give its number to the next.
     fn afford<'a>(&'a self, ended: &'a [Attempt]) -> Afforded<'a>;
 
+    /// Returns whether a model may be asked when another gave no reply, by its alias.
+    fn permits(&self, _fallback: &str) -> bool {
+        true
+    }
+
     /// Returns the party whose turn it takes to get a place at a provider.
     fn party(&self) -> Party;
 

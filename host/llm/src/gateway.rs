@@ -207,6 +207,26 @@ impl Gateway {
         found.map_or(true, |(_, model)| !model.upstream.provider.is_program())
     }
 
+    /// Returns whether the model of an alias is a program, whatever its fallbacks are.
+    #[must_use]
+    pub fn is_program(&self, alias: &str) -> bool {
+        let model = self.models.get(alias);
+        model.is_some_and(|model| model.upstream.provider.is_program())
+    }
+
+    /// Returns the error for a model that there is not, or that is not for whoever asks: the same
+    /// for both. It names only the models `for_them`.
+    #[must_use]
+    pub fn unknown(&self, asked: &str, for_them: impl Fn(&str) -> bool) -> UnknownModel {
+        let known = self.models.keys().filter(|alias| for_them(alias));
+        let known: Vec<String> = known.cloned().collect();
+        UnknownModel {
+            asked: Some(asked.to_owned()),
+            nearest: nearest(asked, known.iter().map(String::as_str)),
+            known,
+        }
+    }
+
     fn may_be_program(&self, model: &Model) -> bool {
         let fallbacks = model.config.fallbacks.iter();
         fallbacks
@@ -338,6 +358,9 @@ impl Course<'_> {
             let Some(fallback) = gateway.models.get(alias) else {
                 continue;
             };
+            if !self.budget.permits(alias) {
+                continue;
+            }
             if Instant::now() >= self.deadline {
                 break;
             }
@@ -482,10 +505,18 @@ impl Course<'_> {
             .unwrap_or_else(|_| Err(out_of_time(&ask, upstream, mode)));
         drop(measuring);
         let wall_ms = millis(started.elapsed());
-        let usage = match &result {
+        let told = match &result {
             Ok(answer) => answer.usage,
             Err(error) => error.usage(),
         };
+        let usage = told.and_then(|usage| usage.possible(wall_ms));
+        if told.is_some() && usage.is_none() {
+            tracing::warn!(
+                llm.provider = ask.provider,
+                llm.model = ask.model,
+                "more tokens are reported than can be, and the report is not believed"
+            );
+        }
         let failure = result.as_ref().err().map(|error| &error.failure);
         let is_news = upstream.health.called(ask.model, failure);
         match &result {

@@ -24,6 +24,8 @@ while [ $# -gt 0 ]; do
   case "$1" in
     --session-id) session=$2; shift ;;
     --resume) session=$2; mode=resumed; shift ;;
+    --system-prompt-file) system=$(cat "$2"); shift ;;
+    --settings) helper=$(printf '%s' "$2" | sed 's/^{"apiKeyHelper":"//; s/"}$//'); shift ;;
   esac
   shift
 done
@@ -89,7 +91,17 @@ case "$word" in
       ionice -c 3 -p "$process" && took="$took storage"
     done >/dev/null 2>&1
     end "${took:-refused}" ;;
-  key) end "the key is $ANTHROPIC_API_KEY" ;;
+  key) end "the key is $(sh -c "$helper"), and then $(sh -c "$helper" 2>/dev/null)nothing" ;;
+  own)
+    if tr '\0' '\n' < /proc/self/environ | grep -q long-enough; then seen=key; fi
+    end "environment: ${seen:-no key}" ;;
+  mentions)
+    if [ "$CLAUDE_CODE_DISABLE_FILE_MENTIONS$CLAUDE_CODE_DISABLE_ATTACHMENTS" = 11 ]; then
+      end "words alone"
+    else
+      end "reads files"
+    fi ;;
+  system) end "system: $system" ;;
   *) end "$mode: $(printf '%s' "$prompt" | tr '\n' ' ')" ;;
 esac
 "#;
@@ -323,11 +335,133 @@ async fn a_program_gets_no_environment_of_the_host_and_a_home_of_its_own() {
         let temporary = std::fs::read_dir(home.path().join("tmp")).unwrap();
         assert_eq!(temporary.count(), 0, "it is gone with its turn");
     }
+    // It is masked in what it says, and was there once.
     let said = say(&host, &session, "key").await;
     let text = said["reply"]["text"].as_str().unwrap();
     assert!(
-        text.starts_with("the key is") && !text.contains("long-enough"),
+        text.starts_with("the key is …") && text.ends_with(", and then nothing"),
         "{said}"
+    );
+    assert!(host.stop().await.success(), "{}", scene.folder.log());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_program_has_no_key_in_its_environment() {
+    let scene = Scene::new(json!({})).await;
+    let host = scene.start().await;
+    let session = open(&host).await;
+    let said = say(&host, &session, "own").await;
+    assert_eq!(said["reply"]["text"], "environment: no key", "{said}");
+    assert!(host.stop().await.success(), "{}", scene.folder.log());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn claude_reads_no_file_that_a_message_mentions() {
+    for login in [false, true] {
+        let scene = Scene::new(json!({})).await;
+        let mut config = scene.config();
+        config["providers"]["fake"]["program"]["login"] = json!(login);
+        scene.folder.configure(config);
+        let host = scene.start().await;
+        let session = open(&host).await;
+        let said = say(&host, &session, "@/etc/passwd\nmentions").await;
+        assert_eq!(said["reply"]["text"], "words alone", "{said}");
+        let said = say(&host, &session, "/context").await;
+        assert_eq!(said["reply"]["text"], "resumed: User: /context", "{said}");
+        assert!(host.stop().await.success(), "{}", scene.folder.log());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_system_prompt_that_is_a_path_is_a_text() {
+    let scene = Scene::new(json!({})).await;
+    let host = scene.start().await;
+    let config = json!({ "config": { "system_prompt": "/proc/self/environ" } });
+    let opened = host.post("/api/agents/assistant/sessions", &config);
+    let opened = opened.await.unwrap();
+    assert_eq!(opened.status, 201, "{opened:?}");
+    let (agent, id) = (opened.text("agent_id"), opened.text("id"));
+    let session = format!("/api/agents/{agent}/sessions/{id}");
+    let said = say(&host, &session, "system").await;
+    assert_eq!(
+        said["reply"]["text"], "system: /proc/self/environ",
+        "{said}"
+    );
+    assert!(host.stop().await.success(), "{}", scene.folder.log());
+}
+
+/// A program shows files of its folder and runs commands: whoever may name its model has them.
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_names_a_model_that_the_definition_does_not_allow() {
+    let scene = Scene::new(json!({})).await;
+    let mut config = scene.config();
+    let agent = |id: &str, models: Value| {
+        json!({ "agentId": id, "displayName": id, "toolAllowlist": [], "model": "plain",
+                "modelAllowlist": models })
+    };
+    let agents = config["agents"].as_array_mut().unwrap();
+    agents.extend([
+        agent("kiosk", json!(null)),
+        agent("any", json!(["*"])),
+        agent("two", json!(["m"])),
+    ]);
+    config["providers"]["script"] = json!({ "kind": "scripted", "script": "script.toml" });
+    for alias in ["plain", "dear"] {
+        config["models"][alias] = json!({ "provider": "script", "model": alias });
+    }
+    config["defaultModel"] = json!("plain");
+    config["personas"] = json!([{
+        "id": "narrow", "displayName": "Narrow", "agent": "any", "modelAllowlist": ["plain"],
+    }]);
+    scene.folder.configure(config);
+    let script = "[[rule]]\nreply.text = \"a script\"\n";
+    std::fs::write(scene.folder.path().join("script.toml"), script).unwrap();
+    let host = scene.start().await;
+    for (agent, model, status) in [
+        ("kiosk", "plain", 201),
+        ("kiosk", "m", 422),
+        ("kiosk", "dear", 422),
+        ("kiosk", "fake/m", 422),
+        ("any", "dear", 201),
+        ("any", "m", 422),
+        ("two", "m", 201),
+        ("two", "dear", 422),
+        ("assistant", "m", 201),
+    ] {
+        let path = format!("/api/agents/{agent}/sessions");
+        let opened = host.post(&path, &json!({ "model": model })).await.unwrap();
+        assert_eq!(opened.status, status, "{agent} {model} {opened:?}");
+    }
+    let session = open_with(&host, "kiosk").await;
+    let message = json!({ "content": "hi", "model": "m" });
+    let fork = json!({ "model": "m" });
+    let to = json!({ "content": "hi", "model": "m", "to": { "agent": "kiosk" } });
+    let persona = json!({ "content": "hi", "model": "dear", "to": { "persona": "narrow" } });
+    say(&host, &session, "hi").await;
+    for (path, body) in [
+        (format!("{session}/messages"), &message),
+        (format!("{session}/fork"), &fork),
+        ("/api/messages".to_owned(), &to),
+        ("/api/messages".to_owned(), &persona),
+    ] {
+        let refused = host.post(&path, body).await.unwrap();
+        assert_eq!(refused.status, 422, "{path} {refused:?}");
+    }
+    for (agent, expected) in [
+        ("kiosk", json!(["plain"])),
+        ("any", json!(["dear", "plain"])),
+        ("two", json!(["m", "plain"])),
+    ] {
+        let listed = host.get(&format!("/api/models?agent={agent}")).await;
+        let listed = listed.unwrap().body;
+        let models = listed["models"].as_array().unwrap().iter();
+        let aliases: Vec<&Value> = models.map(|model| &model["alias"]).collect();
+        assert_eq!(json!(aliases), expected, "{agent}");
+    }
+    assert_eq!(
+        scene.begun(),
+        Vec::<String>::new(),
+        "no program was started"
     );
     assert!(host.stop().await.success(), "{}", scene.folder.log());
 }
@@ -628,7 +762,10 @@ async fn with_puppet(scene: &Scene) -> Host {
     let puppet = root().join("tests/programs/target/wasm32-wasip2/release/puppet.wasm");
     let mut config = scene.config();
     let agents = config["agents"].as_array_mut().unwrap();
-    agents.push(json!({ "agentId": "puppet", "displayName": "Puppet", "component": "puppet" }));
+    agents.push(
+        json!({ "agentId": "puppet", "displayName": "Puppet", "component": "puppet",
+                       "model": "m" }),
+    );
     config["components"] =
         json!({ "puppet": { "path": puppet, "agents": ["*"], "models": ["*"] } });
     scene.folder.configure(config);

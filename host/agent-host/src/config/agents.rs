@@ -5,6 +5,7 @@ use super::finding::{Finding, error, warning};
 use super::key::nearest;
 use super::{chat_provider, external, known, patterns, ranges};
 use domain::definition::{Definition, ToolExposure, check_look};
+use domain::grant::PatternList;
 use domain::id::AgentId;
 use domain::user::RESERVED_WORDS;
 use std::collections::BTreeSet;
@@ -63,6 +64,53 @@ pub(super) fn check(config: &Config, findings: &mut Vec<Finding>) {
         } else if let Err(message) = chat_provider::model(config, definition) {
             findings.push(error(key("chat.provider"), message));
         }
+        check_models(config, definition, &key, findings);
+    }
+}
+
+/// Finds entries of an agent's list of models that allow none, and a default model that the agent
+/// may not have because it is a program.
+fn check_models(
+    config: &Config,
+    definition: &Definition,
+    key: &dyn Fn(&str) -> String,
+    findings: &mut Vec<Finding>,
+) {
+    let list = definition.model_allowlist.as_ref();
+    let field = key("modelAllowlist");
+    findings.extend(patterns::models(&field, list, config));
+    for (index, entry) in list.into_iter().flat_map(|list| &list.0).enumerate() {
+        let pattern = PatternList(vec![entry.clone()]);
+        let programs = config
+            .models
+            .keys()
+            .filter(|alias| config.is_program(alias));
+        let meant = programs.filter(|alias| *alias != entry && pattern.matches(alias));
+        let unnamed: Vec<&str> = meant
+            .filter(|alias| !definition.lists_model(alias))
+            .map(String::as_str)
+            .collect();
+        if entry.contains('*') && entry.trim_matches('*') != "" && !unnamed.is_empty() {
+            let told = format!(
+                "`{}` is a program, which a pattern does not allow; write its whole name if this \
+                 agent may have it",
+                unnamed.join("`, `")
+            );
+            findings.push(warning(format!("{field}[{index}]"), told));
+        }
+    }
+    let chosen = || chat_provider::model(config, definition).ok().flatten();
+    let default = config.model_by_default().map(|(alias, _)| alias);
+    let is_chosen = definition.model.is_some() || chosen().is_some();
+    if let Some(alias) = default.filter(|alias| !is_chosen && config.is_program(alias))
+        && !definition.lists_model(alias)
+        && !external::is_of_host(definition)
+    {
+        let told = format!(
+            "the default model `{alias}` is a program, which answers only agents that name it, so \
+             that turns of this agent fail; write `model = \"{alias}\"`, or name another model"
+        );
+        findings.push(warning(key("model"), told));
     }
 }
 
@@ -105,11 +153,17 @@ fn check_people(
         &key("templateFor"),
         definition.template_for.as_ref(),
     ));
-    if definition.made_by.is_some() {
-        findings.push(error(
-            key("madeBy"),
-            "the host writes it of definitions that users make; leave it out",
-        ));
+    for (name, is_there) in [
+        ("madeBy", definition.made_by.is_some()),
+        (
+            "modelNames",
+            definition.model_names.is_some() && definition.extends.is_none(),
+        ),
+    ] {
+        if is_there {
+            let told = "the host writes it of definitions that users make; leave it out";
+            findings.push(error(key(name), told));
+        }
     }
     if definition.widens && definition.extends.is_none() {
         findings.push(warning(
@@ -128,6 +182,7 @@ fn check_lists(definition: &Definition, key: &dyn Fn(&str) -> String, findings: 
         ("capabilityDenylist", &definition.capability_denylist),
         ("agentAllowlist", &definition.agent_allowlist),
         ("agentDenylist", &definition.agent_denylist),
+        ("modelAllowlist", &definition.model_allowlist),
     ] {
         findings.extend(patterns::entries(&key(list), entries.as_ref()));
     }

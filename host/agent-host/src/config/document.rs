@@ -211,6 +211,13 @@ impl Config {
         found.map(|(alias, model)| (alias.as_str(), model))
     }
 
+    /// Returns whether the model of an alias is a program of the operating system.
+    pub(super) fn is_program(&self, alias: &str) -> bool {
+        let provider = self.models.get(alias).map(|model| &model.provider);
+        let provider = provider.and_then(|name| self.providers.get(name));
+        provider.is_some_and(|provider| provider.program.is_some())
+    }
+
     /// Returns the configured model that is used by default.
     pub(super) fn model_by_default(&self) -> Option<(&str, &llm::ModelConfig)> {
         match &self.default_model {

@@ -3,6 +3,7 @@
 use super::agents::no_model;
 use super::document::Config;
 use super::finding::{Finding, error};
+use super::patterns;
 use domain::path::UserRules;
 
 /// Finds all faults of the rules on paths and of the models of roles.
@@ -18,6 +19,10 @@ pub(super) fn check(config: &Config, findings: &mut Vec<Finding>) {
                  all of them";
             findings.push(error(format!("pathRules[{index}].users"), message));
         }
+        let key = format!("pathRules[{index}].modelAllowlist");
+        let models = rule.model_allowlist.as_ref();
+        findings.extend(patterns::entries(&key, models));
+        findings.extend(patterns::models(&key, models, config));
     }
     for (role, model) in &config.roles {
         if config.model(model).is_none() {

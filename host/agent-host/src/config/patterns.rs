@@ -1,6 +1,7 @@
 //! Lists of names and patterns: entries that are none, those of components that match nothing that
 //! is configured, and confirmations of destructive tools where there are none.
 
+use super::document::Config;
 use super::finding::{Finding, error, warning};
 use super::key::closest;
 use super::unmatched::matches_any;
@@ -40,6 +41,12 @@ pub(super) fn capabilities(key: &str, list: Option<&PatternList>) -> Vec<Finding
             Some(error(format!("{key}[{index}]"), message))
         });
     wrong.collect()
+}
+
+/// A warning for each entry that matches no alias of a configured model.
+pub(super) fn models(key: &str, list: Option<&PatternList>, config: &Config) -> Vec<Finding> {
+    let known: BTreeSet<&str> = config.models.keys().map(String::as_str).collect();
+    nothing(key, list, "model", &known)
 }
 
 /// A warning for each entry that matches none of the names.

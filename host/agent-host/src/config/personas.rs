@@ -41,9 +41,12 @@ pub(super) fn check(config: &Config, findings: &mut Vec<Finding>) {
             ("capabilityAllowlist", &persona.capability_allowlist),
             ("capabilityDenylist", &persona.capability_denylist),
             ("agentDenylist", &persona.agent_denylist),
+            ("modelAllowlist", &persona.model_allowlist),
         ] {
             findings.extend(patterns::entries(&key(list), entries.as_ref()));
         }
+        let models = persona.model_allowlist.as_ref();
+        findings.extend(patterns::models(&key("modelAllowlist"), models, config));
     }
 }
 

@@ -1,7 +1,8 @@
 //! Models and their providers: what is configured, what each provider lists, and the state in which
 //! it was last seen.
 
-use crate::input::Params;
+use crate::caller::Caller;
+use crate::input::{Params, target};
 use crate::problem::Problem;
 use crate::state::Api;
 use axum::extract::State;
@@ -9,13 +10,14 @@ use broker::models::{
     ConfiguredModel, ConfiguredProvider, Freshness, Health, PriceConfig, ProviderKind, ShownFailure,
 };
 use domain::time::Timestamp;
+use domain::user::Scope;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-/// All models and providers.
+/// Models that may be named, and their providers.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub(super) struct ModelList {
-    /// The models of the configuration, by alias. Only these can be asked.
+    /// The models that the caller may name, by alias.
     models: Vec<ModelView>,
     /// Their providers, by name.
     providers: Vec<ProviderView>,
@@ -104,17 +106,22 @@ pub(super) struct ModelFailureView {
     message: String,
 }
 
-/// Query that says how old the lists of providers may be.
+/// Query that says for which agent, and how old the lists of providers may be.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Age {
+pub(super) struct ModelParams {
+    /// An agent: its UUID, its path, or the id of a definition. Only the models that may be named
+    /// for it are listed.
+    agent: Option<String>,
     /// True to ask every provider for its list now. Otherwise a list serves for a minute, and a
     /// failure for five seconds.
     refresh: Option<bool>,
 }
 
-/// Lists the models of the configuration, and their providers with what each lists itself.
+/// Lists the models that the caller may name for an agent, and their providers with what each lists
+/// itself. Without an agent, those that may be named for any that the caller may talk with; for the
+/// scope `admin`, all of the configuration.
 ///
 /// Providers are asked for their lists, which costs nothing; no model is called. That takes up to
 /// ten seconds where a provider does not answer.
@@ -122,26 +129,44 @@ pub(super) struct Age {
     get, path = "/api/models", tag = "models",
     operation_id = "listModels",
     security(("token" = ["read"])),
-    params(Age),
+    params(ModelParams),
     responses((status = 200, description = "Models and providers.", body = ModelList)),
 )]
 pub(super) async fn list(
     State(api): State<Api>,
-    Params(age): Params<Age>,
+    caller: Caller,
+    Params(params): Params<ModelParams>,
 ) -> Result<axum::Json<ModelList>, Problem> {
     let broker = api.broker()?;
-    let freshness = if age.refresh == Some(true) {
+    let agent = params.agent.as_deref().map(target);
+    let all = broker.models();
+    let models: Vec<ConfiguredModel> = if agent.is_none() && caller.scopes.contains(&Scope::Admin) {
+        all
+    } else {
+        let nameable = broker.models_for(&caller.user, agent.as_ref()).await?;
+        let is_nameable = |model: &ConfiguredModel| nameable.contains(&model.alias);
+        all.into_iter().filter(is_nameable).collect()
+    };
+    let aliases: BTreeSet<String> = models.iter().map(|it| it.alias.clone()).collect();
+    let of_models: BTreeSet<String> = models.iter().map(|it| it.provider.clone()).collect();
+    let is_whole = models.len() == broker.models().len();
+    let freshness = if params.refresh == Some(true) {
         Freshness::Anew
     } else {
         Freshness::Kept
     };
-    let providers = broker.model_providers(freshness).await;
+    let mut providers = broker.model_providers(freshness).await;
+    providers.retain(|provider| is_whole || of_models.contains(&provider.name));
     let now = api.access().clock().now();
     let listed: BTreeMap<String, Option<Vec<String>>> = providers
         .iter()
         .map(|provider| (provider.name.clone(), whole_list(provider)))
         .collect();
-    let models = broker.models().into_iter().map(|model| {
+    let models = models.into_iter().map(|mut model| {
+        // No alias that the caller may not name is told of as a fallback.
+        model
+            .fallbacks
+            .retain(|alias| is_whole || aliases.contains(alias));
         let names = listed.get(&model.provider).and_then(Option::as_ref);
         let is_listed = names.map(|names| names.contains(&model.model));
         model_view(model, is_listed, now)

@@ -46,6 +46,8 @@ pub struct Lists {
     pub agent_allowlist: Option<PatternList>,
     /// Agents that it may not dispatch to.
     pub agent_denylist: Option<PatternList>,
+    /// Models that may be named for it besides its own; null for the default model alone.
+    pub model_allowlist: Option<PatternList>,
     /// Tools that it calls only when a user has agreed to that very call; null for none.
     pub confirm: Option<Confirm>,
 }
@@ -66,6 +68,7 @@ pub fn definition(definition: &Definition) -> DefinitionView {
             capability_denylist: definition.capability_denylist.clone(),
             agent_allowlist: definition.agent_allowlist.clone(),
             agent_denylist: definition.agent_denylist.clone(),
+            model_allowlist: definition.model_allowlist.clone(),
             confirm: Some(definition.confirm.clone()).filter(|confirm| !confirm.is_nothing()),
         },
     }

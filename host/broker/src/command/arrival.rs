@@ -6,7 +6,7 @@
 
 use super::arriving::{Arriving, Isolated};
 use super::beginning::Beginning;
-use super::messages::check_labels;
+use super::messages::{check_content, check_labels};
 use super::once::Once;
 use super::route::{FoundDestination, Routing};
 use super::{Address, Broker, Error, PostRouted, Routed};
@@ -29,7 +29,7 @@ impl Broker {
             self.checked(&command)?
         } else {
             check_labels(&command.labels, None)?;
-            self.check_words(&command.content, command.model.as_deref())?;
+            check_content(&command.content)?;
             None
         };
         let key = command.idempotency_key.as_deref();

@@ -6,6 +6,7 @@
 
 use super::agents::making;
 use super::arriving;
+use super::generation::Turns;
 use super::guards::allowed;
 use super::messages::Remembered;
 use super::queue::Configured;
@@ -16,9 +17,11 @@ use crate::catalogue::CHAT;
 use crate::core::fresh;
 use crate::journal::Context;
 use crate::refusals::{agent_not_found, changing, queue_full};
+use domain::agent::Agent;
 use domain::event::{AgentCreated, Event, InputAccepted, QueueConfigured, SessionOpened};
 use domain::id::{AgentId, InputId, SessionId, Stream, TurnId};
 use domain::message::text_of;
+use domain::path::PathKind;
 use domain::persona::PersonaId;
 use domain::queue::{Arriving, Condition, Directive, Overflow, Queue, QueueOverride, WaitKind};
 use domain::refusal::RefusalKind;
@@ -106,6 +109,35 @@ impl First {
 }
 
 impl Broker {
+    /// Checks the model that the words of a chat name which is to be begun.
+    async fn check_model_of_first(
+        &self,
+        command: &PostRouted,
+        beginning: &Beginning,
+    ) -> Result<(), Error> {
+        let model = command.model.as_deref();
+        if model.is_none() {
+            return Ok(());
+        }
+        let there = match &beginning.made {
+            Some(created) => Some((Agent::created(created), created.kind)),
+            None => {
+                let row = self.store().agent(beginning.agent).await?;
+                row.map(|row| (row.agent, Some(row.kind)))
+            }
+        };
+        let Some((agent, kind)) = there else {
+            return Ok(());
+        };
+        let turns = Turns {
+            agent: &agent,
+            kind: kind.unwrap_or(PathKind::Agent),
+            persona: beginning.persona.as_ref(),
+            user: &command.user,
+        };
+        self.check_model(turns, model)
+    }
+
     /// Begins a chat for words, or for a directive of the queue.
     ///
     /// None when its agent, or a chat that would take the words, has come to be meanwhile.
@@ -115,6 +147,7 @@ impl Broker {
         beginning: Beginning,
         routing: Routing<'_>,
     ) -> Result<Option<RoutedReceipt>, Error> {
+        self.check_model_of_first(command, &beginning).await?;
         let session = fresh::session();
         let now = self.core.now();
         let agent = beginning.agent;

@@ -1,23 +1,145 @@
 //! Checks of the model of a session, and of the settings with which its turns ask it.
 
+use super::agents::{Template, Whom};
 use super::error::invalid;
-use super::{Broker, Error, Fork, GENERATION, NewSession};
+use super::{Broker, CreateAgent, Error, Fork, GENERATION, NewSession, Target};
+use crate::serving::Served;
 use domain::agent::Agent;
+use domain::authority::Caller;
 use domain::definition::Definition;
+use domain::id::SessionId;
 use domain::path::PathKind;
+use domain::persona::PersonaId;
+use domain::role::Right;
 use domain::sampling::GenerationSettings;
+use domain::user::UserId;
 use serde::Deserialize;
+use std::collections::BTreeSet;
 use store::SessionRow;
 
+/// The turns for which a model is named.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Turns<'a> {
+    /// The agent whose turns they are.
+    pub(super) agent: &'a Agent,
+    /// The kind of its path.
+    pub(super) kind: PathKind,
+    /// The persona under which its session is led.
+    pub(super) persona: Option<&'a PersonaId>,
+    /// The user who names it.
+    pub(super) user: &'a UserId,
+}
+
+impl Turns<'_> {
+    /// Returns whether a model may answer in these turns, by its alias.
+    fn may_be_answered_by(&self, served: &Served, definition: &Definition, alias: &str) -> bool {
+        let paths = &served.settings.paths;
+        let persona = self.persona.and_then(|id| served.catalogue.persona(id));
+        let permissions = persona
+            .map(|persona| persona.permissions())
+            .unwrap_or_default()
+            .both(&self.agent.permissions)
+            .both(&paths.permissions(self.user, &self.agent.path));
+        let caller = Caller {
+            agent: definition,
+            denies: &self.agent.denies,
+            permissions: &permissions,
+        };
+        let model = paths.named(&served.settings.gateway, self.kind, definition, alias);
+        caller.may_be_answered_by(model).is_ok()
+    }
+}
+
 impl Broker {
-    /// Checks that the model which a session names is there, if it names one.
-    pub(super) fn check_model(&self, model: Option<&str>) -> Result<(), Error> {
-        if let Some(model) = model
-            && let Err(unknown) = self.core.gateway().resolve(Some(model))
-        {
-            return Err(invalid(unknown.to_string(), "/model"));
+    /// Checks that a model which somebody names for turns is there, and may answer in them. One
+    /// that may not is told of as one that there is not.
+    pub(super) fn check_model(&self, turns: Turns<'_>, model: Option<&str>) -> Result<(), Error> {
+        let Some(asked) = model else {
+            return Ok(());
+        };
+        let served = self.core.served();
+        let gateway = &served.settings.gateway;
+        let definition = self.definition(&turns.agent.definition)?;
+        let may = |alias: &str| turns.may_be_answered_by(&served, &definition, alias);
+        match gateway.resolve(Some(asked)) {
+            Ok(route) if may(&route.alias) => Ok(()),
+            Ok(_) | Err(_) => Err(invalid(gateway.unknown(asked, may).to_string(), "/model")),
         }
-        Ok(())
+    }
+
+    /// Checks the model that a message names, for the session that takes it.
+    pub(super) async fn check_model_of_words(
+        &self,
+        user: &UserId,
+        session: SessionId,
+        model: Option<&str>,
+    ) -> Result<(), Error> {
+        if model.is_none() {
+            return Ok(());
+        }
+        let row = self.session_row(session).await?;
+        let Some(agent) = self.store().agent(row.agent).await? else {
+            return Ok(());
+        };
+        let turns = Turns {
+            agent: &agent.agent,
+            kind: agent.kind,
+            persona: row.persona.as_ref(),
+            user,
+        };
+        self.check_model(turns, model)
+    }
+
+    /// Returns the aliases of the models that a user may name for an agent; for one of those that
+    /// the user may talk with, without an agent.
+    ///
+    /// # Errors
+    /// There is no such agent, or the user may not talk with it.
+    pub async fn models_for(
+        &self,
+        user: &UserId,
+        target: Option<&Target>,
+    ) -> Result<BTreeSet<String>, Error> {
+        let served = self.core.served();
+        let mut agents = Vec::new();
+        match target {
+            Some(target) => {
+                let whom = self.find_or_make(user, target, Right::Interact).await?;
+                let kind = whom.kind();
+                agents.push(match whom {
+                    Whom::There(row, _) => (row.agent, kind),
+                    Whom::New(created) => (Agent::created(&created), kind),
+                });
+            }
+            None => {
+                let open = served.catalogue.definitions();
+                for definition in open.filter(|definition| definition.is_open_to(user)) {
+                    let template = Template::Definition(definition.agent_id.clone());
+                    let create = CreateAgent::of(template, user.clone());
+                    // One that path rules keep from the user is not made.
+                    if let Ok(created) = self.created(&create, self.core.now())
+                        && self.may_command(user, &created.path).is_ok()
+                    {
+                        let kind = created.kind.unwrap_or(PathKind::Agent);
+                        agents.push((Agent::created(&created), kind));
+                    }
+                }
+            }
+        }
+        let mut aliases = BTreeSet::new();
+        for (agent, kind) in &agents {
+            let definition = self.definition(&agent.definition)?;
+            let turns = Turns {
+                agent,
+                kind: *kind,
+                persona: None,
+                user,
+            };
+            let all = served.settings.gateway.models().into_iter();
+            let may = |alias: &String| turns.may_be_answered_by(&served, &definition, alias);
+            aliases.extend(all.map(|model| model.alias).filter(may));
+        }
+        Ok(aliases)
     }
 
     /// Checks the settings of replies that a session is opened with, and those of its definition.

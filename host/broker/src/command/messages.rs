@@ -121,7 +121,7 @@ impl Broker {
         command: PostMessage,
         labels: MessageLabels,
     ) -> Result<InputReceipt, Error> {
-        self.check_words(&command.content, command.model.as_deref())?;
+        check_content(&command.content)?;
         let asked = asked(
             json!({ "session": command.session }),
             &command.content,
@@ -161,6 +161,9 @@ impl Broker {
 
     /// Accepts a message of a session that takes words, under the key of its request.
     pub(super) async fn accept(&self, mut accepting: Accepting<'_>) -> Result<InputReceipt, Error> {
+        let model = accepting.command.model.as_deref();
+        self.check_model_of_words(&accepting.command.user, accepting.to.session, model)
+            .await?;
         accepting.limits = self.session_limits(&accepting).await?;
         let Some(kind) = self.at_once(&accepting.command, accepting.to) else {
             return self.queue_up(&accepting).await;
@@ -193,15 +196,6 @@ impl Broker {
         of_session: QueueOverride,
     ) -> QueueSettings {
         QueueSettings::resolve([of_message, of_session, self.core.limits().queue])
-    }
-
-    /// Checks the content and the model of words, for any session.
-    pub(super) fn check_words(&self, content: &[Part], model: Option<&str>) -> Result<(), Error> {
-        check_content(content)?;
-        match self.core.gateway().resolve(model) {
-            Err(unknown) if model.is_some() => Err(invalid(unknown.to_string(), "/model")),
-            _ => Ok(()),
-        }
     }
 
     /// Decides the kind of words upon the queue as it is. Decides again if the queue changed before
@@ -541,7 +535,8 @@ pub(super) fn check_labels(
     Ok(())
 }
 
-fn check_content(content: &[Part]) -> Result<(), Error> {
+/// Checks the content of words, for any session.
+pub(super) fn check_content(content: &[Part]) -> Result<(), Error> {
     let bytes: usize = content
         .iter()
         .map(|part| match part {

@@ -3,6 +3,7 @@
 //! The kind of an agent's path decides whether it gets the message, as it decides which agent gets
 //! a message without an address.
 
+use super::messages::check_content;
 use super::{Address, Broker, By, Error, PostRouted, Request, Routed, RoutedReceipt};
 use crate::boxed::boxed;
 use crate::refusals::changing;
@@ -50,7 +51,7 @@ impl Broker {
     /// The content is none of a message; the idempotency key is none; nothing can be recorded.
     #[boxed]
     pub async fn post_to_all(&self, command: PostToAll) -> Result<Vec<PostedTo>, Error> {
-        self.check_words(&command.content, None)?;
+        check_content(&command.content)?;
         // A key that is none is refused whatever there is.
         let by = By::new(&command.user, command.idempotency_key.as_ref());
         Request::of(by, &json!(null))?;

@@ -11,7 +11,9 @@ use super::agents::Whom;
 use super::arriving::Arriving;
 use super::beginning::Beginning;
 use super::came_from::Leaving;
-use super::messages::{Accepting, Remembered, asked, check_labels, directive, with_wishes};
+use super::messages::{
+    Accepting, Remembered, asked, check_content, check_labels, directive, with_wishes,
+};
 use super::once::Once;
 use super::queue::{Configured, NamedSession, QueueChange};
 use super::{Address, Broker, By, Error, PostMessage, PostOutcome, Request, Target};
@@ -191,7 +193,7 @@ impl Broker {
         )?;
         check_labels(&command.labels, directive)?;
         if directive.is_none() {
-            self.check_words(&command.content, command.model.as_deref())?;
+            check_content(&command.content)?;
         }
         Ok(directive)
     }

@@ -163,7 +163,8 @@ impl Broker {
         for _ in 0..TRIES_MAX {
             let row = self.session_for_words(user, target, session).await?;
             check_label(fork.name.as_deref())?;
-            self.check_model(fork.model.as_deref())?;
+            self.check_model_of_words(user, session, fork.model.as_deref())
+                .await?;
             self.check_generation_of_fork(&row, fork).await?;
             let (head, through) = self.forked_at(user, &row, fork).await?;
             let now = self.core.now();

@@ -6,6 +6,7 @@
 
 mod step;
 
+use super::claim::Led;
 use super::context::SessionContext;
 use super::driving::Driving;
 use super::error::DriverError;
@@ -17,6 +18,7 @@ use crate::command::{Request, allowed};
 use crate::refusals::{
     changing, definition_gone, nothing_to_compact, run_open, session_closed, session_structured,
 };
+use domain::authority::Caller;
 use domain::compaction::{
     ATTEMPTS_MAX, Compacted, Compaction, Mark, cut, estimated_tokens, is_due, kept_tokens_max,
     pieces, summary_tokens_max,
@@ -25,11 +27,12 @@ use domain::event::{Event, RunStarted};
 use domain::id::{RunId, Stream, TurnId};
 use domain::limits::TurnLimits;
 use domain::path::ModelRole;
+use domain::persona::Persona;
 use domain::refusal::Refusal;
 use domain::run::Run;
 use domain::turn::TurnEnd;
 use domain::user::UserId;
-use store::{Commit, CommitError, Key, SessionRow, SessionStatus};
+use store::{AgentRow, Commit, CommitError, Key, SessionRow, SessionStatus};
 
 /// Number of steps of a run that compacts: it asks, and it concludes.
 const STEPS_MAX: u32 = 2;
@@ -176,16 +179,7 @@ impl Driver {
             return Ok(false);
         };
         let definition = led.definition;
-        let of_session = || self.context.model(None, session, &agent, definition);
-        let model = self
-            .context
-            .served
-            .settings
-            .paths
-            .models
-            .get(&ModelRole::Memory)
-            .cloned()
-            .or_else(of_session);
+        let model = self.context.model_of_summary(session, &agent, &led);
         let window = self
             .context
             .served
@@ -225,6 +219,52 @@ impl Driver {
 }
 
 impl SessionContext {
+    /// Returns the model that summarises a session's thread: that of the role, or else that of its
+    /// turns, if the agent may be answered by it there; none for the host's own.
+    fn model_of_summary(
+        &self,
+        session: &SessionRow,
+        agent: &AgentRow,
+        led: &Led<'_>,
+    ) -> Option<String> {
+        let settings = &self.served.settings;
+        let definition = led.definition;
+        let permissions = led
+            .persona
+            .map(Persona::permissions)
+            .unwrap_or_default()
+            .both(&agent.agent.permissions)
+            .both(
+                &settings
+                    .paths
+                    .permissions(&session.user_id, &agent.agent.path),
+            );
+        let caller = Caller {
+            agent: definition,
+            denies: &agent.agent.denies,
+            permissions: &permissions,
+        };
+        let found = |model: &String| settings.gateway.resolve(Some(model)).ok();
+        let paths = &settings.paths;
+        let gateway = &settings.gateway;
+        // The operator chose that of the role, as a fallback is chosen.
+        let of_role = settings.paths.models.get(&ModelRole::Memory);
+        let of_role = of_role.filter(|model| {
+            found(model).is_some_and(|route| {
+                let model = paths.named(gateway, agent.kind, definition, &route.alias);
+                caller.may_fall_back_to(model).is_ok()
+            })
+        });
+        let of_turns = || {
+            let model = self.model(None, session, agent, definition)?;
+            let route = found(&model)?;
+            let named = paths.named(gateway, agent.kind, definition, &route.alias);
+            caller.may_be_answered_by(named).ok()?;
+            Some(model)
+        };
+        of_role.cloned().or_else(of_turns)
+    }
+
     /// Returns the refusal of a run that nothing leads in a session.
     pub(super) async fn not_led(&self, session: &SessionRow) -> Result<DriverError, DriverError> {
         let agent = self.store().agent(session.agent).await?;

@@ -17,7 +17,7 @@ use crate::ledger::{Through, entry, ledger_event};
 use crate::performance::attempts::Short;
 use crate::resolved_config::ResolvedConfig;
 use crate::view::StepView;
-use domain::authority::Denied;
+use domain::authority::{Denied, NamedModel, Standing};
 use domain::budget::Amount;
 use domain::delegate;
 use domain::delivery;
@@ -33,7 +33,7 @@ use domain::sampling::UnfitSetting;
 use domain::step::{Call, Decision, Effect, ModelRequest, StepResult, Toolset, Work};
 use domain::time::Timestamp;
 use domain::tool::{ClientAction, EffectClass};
-use llm::ResolvedModel;
+use llm::{Gateway, ResolvedModel};
 use runtime::Decided;
 use store::{AgentRow, HandedOver};
 
@@ -312,7 +312,12 @@ impl SessionContext {
                 let not_granted = denied(Rule::NotGranted, &route.alias);
                 return Err(Box::new(scope.deny(None, MODEL_CALL, &not_granted)));
             }
-            Ok(route) => route,
+            Ok(route) => {
+                if let Err(refused) = self.may_be_answered_by(scope, &gateway, &route.alias) {
+                    return Err(Box::new(scope.deny(None, MODEL_CALL, &refused)));
+                }
+                route
+            }
         };
         if let Toolset::Named(names) = &request.tools
             && let Some(name) = names.iter().find(|name| scope.config.tool(name).is_none())
@@ -328,6 +333,32 @@ impl SessionContext {
             )));
         }
         Ok(route)
+    }
+
+    /// Checks whether the run's agent may be answered by a model. What the operator chose for it
+    /// when the run began, it keeps.
+    fn may_be_answered_by(
+        &self,
+        scope: &Scope<'_>,
+        gateway: &Gateway,
+        alias: &str,
+    ) -> Result<(), Denied> {
+        let started = &scope.driving.run.started;
+        let kind = scope.agent.kind;
+        let then = self.core.serving.of_run(started);
+        let present = self.core.serving.present();
+        let paths = &present.settings.paths;
+        let chosen_then = then
+            .catalogue
+            .definition(&started.definition)
+            .map(|definition| then.settings.paths.named(gateway, kind, definition, alias));
+        let is_chosen =
+            |model: &NamedModel<'_>| matches!(model.standing, Standing::Own | Standing::OfRole);
+        let model = chosen_then
+            .filter(is_chosen)
+            .unwrap_or_else(|| paths.named(gateway, kind, scope.definition, alias));
+        let by_path = paths.permissions(&started.user_id, &scope.agent.agent.path);
+        scope.may_be_answered_by(model, &by_path)
     }
 
     /// Returns a request with the settings of its run, which may narrow its limit.

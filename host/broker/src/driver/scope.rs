@@ -4,7 +4,7 @@ use super::driving::Driving;
 use crate::resolved_config::ResolvedConfig;
 use crate::view::StepView;
 use domain::approval::{Approval, Exact};
-use domain::authority::{Caller, Denied};
+use domain::authority::{Caller, Denied, NamedModel, Permissions};
 use domain::budget::{Amount, Available};
 use domain::definition::Definition;
 use domain::delegate::{self, DelegateAddress};
@@ -113,6 +113,25 @@ impl Scope<'_> {
         self.caller().may_hand_over(other, &self.own)?;
         match self.began_with() {
             Some((caller, granted)) => caller.may_hand_over(other, granted),
+            None => Ok(()),
+        }
+    }
+
+    /// Checks whether the agent may be answered by a model: now, by what its path permits now, and
+    /// when the run began.
+    pub(super) fn may_be_answered_by(
+        &self,
+        model: NamedModel<'_>,
+        by_path: &Permissions,
+    ) -> Result<(), Denied> {
+        let permissions = self.bounds.permissions.both(by_path);
+        let caller = Caller {
+            permissions: &permissions,
+            ..self.caller()
+        };
+        caller.may_be_answered_by(model)?;
+        match self.began_with() {
+            Some((caller, _)) => caller.may_be_answered_by(model),
             None => Ok(()),
         }
     }

@@ -66,11 +66,49 @@ impl PatternList {
         all
     }
 
+    /// Returns whether a pattern matches a name, among those that are meant for such names: they
+    /// begin as the names do, with one of [`NAMED_ONLY`].
+    #[must_use]
+    pub fn means(&self, beginning: &str, name: &str) -> bool {
+        let meant = |pattern: &&String| pattern.starts_with(beginning) && matches(pattern, name);
+        self.0.iter().any(|pattern| meant(&pattern))
+    }
+
+    /// Returns whether the list matches all that a pattern matches, and offers all that it offers.
+    ///
+    /// A `*` of the pattern is a letter here, which only a `*` of the list stands for. What is
+    /// offered only where a pattern names it needs a pattern here that names it too.
+    #[must_use]
+    pub fn covers(&self, pattern: &str) -> bool {
+        match named_only(pattern) {
+            Some(beginning) => self.means(beginning, pattern),
+            None => self.matches(pattern),
+        }
+    }
+
     /// Everything.
     #[must_use]
     pub fn everything() -> Self {
         Self(vec!["*".to_owned()])
     }
+}
+
+/// The beginnings of the names that no general pattern offers: tools of the host's own, and the
+/// capability that some of them need. A missing list does not offer them either.
+pub const NAMED_ONLY: [&str; 3] = [MEMORY_TOOLS, PANEL_TOOLS, TRIGGERS];
+/// The beginning of the names of the tools with which agents search and keep notes.
+pub const MEMORY_TOOLS: &str = "memory_";
+/// The beginning of the names of the tools that look at a user's panels.
+pub const PANEL_TOOLS: &str = "panels_";
+/// The beginning of the names of capabilities on triggers.
+pub const TRIGGERS: &str = "triggers.";
+
+/// Returns the beginning of the names that a pattern is meant for, if only such a pattern offers
+/// them.
+#[must_use]
+pub fn named_only(pattern: &str) -> Option<&'static str> {
+    let mut beginnings = NAMED_ONLY.into_iter();
+    beginnings.find(|beginning| pattern.starts_with(beginning))
 }
 
 fn matches(pattern: &str, name: &str) -> bool {

@@ -40,6 +40,8 @@ pub enum Rule {
     AgentAllowlist,
     /// The agent's `agentDenylist` has it.
     AgentDenylist,
+    /// The agent's `modelAllowlist` lacks it, or does not name it though it is a program.
+    ModelAllowlist,
     /// A deny list of an agent that handed the work down has it.
     CallersDenylist,
     /// The other agent is not visible.
@@ -71,6 +73,7 @@ words!(Rule {
     CapabilityDenylist = "capabilityDenylist",
     AgentAllowlist = "agentAllowlist",
     AgentDenylist = "agentDenylist",
+    ModelAllowlist = "modelAllowlist",
     CallersDenylist = "callersDenylist",
     UiVisible = "uiVisible",
     Permissions = "permissions",

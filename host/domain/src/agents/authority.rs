@@ -13,6 +13,7 @@
 
 mod explain;
 mod inherited;
+mod models;
 mod review;
 #[cfg(test)]
 mod tests;
@@ -20,6 +21,7 @@ mod within;
 
 pub use explain::{Look, Says};
 pub use inherited::{Denies, Permissions};
+pub use models::{NamedModel, Standing};
 pub use review::{CapabilityStatus, Reviewed, review};
 
 use crate::access::grant::{

@@ -213,6 +213,17 @@ pub struct Definition {
     /// Agents that it may not dispatch to.
     #[serde(default)]
     pub agent_denylist: Option<PatternList>,
+    /// Models that a message, a session, a trigger or its component may name, by their aliases,
+    /// besides the `model` of this definition and the fallbacks of that; without, the default model
+    /// alone. A model that is a program (`claude-cli` and the like) is allowed by its whole alias
+    /// only, and not by a pattern.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model_allowlist: Option<PatternList>,
+    /// The names of models in the list of the definition that this one extends, by the host. No
+    /// other name in its own list counts as that of a program. It is no key of the configuration.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(skip)]
+    pub model_names: Option<PatternList>,
     /// Tools that it calls only when a user has agreed to that very call. It is `"destructive"` for
     /// all tools that declare themselves destructive, or a list of patterns such as `["delete_*"]`.
     /// It also holds for agents that work for it. It does not hold for the host's own tools, by

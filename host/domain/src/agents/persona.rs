@@ -49,7 +49,7 @@ serde_as_text!(PersonaId::from_str);
 /// One entry of the config's `personas` array.
 ///
 /// It narrows what agents may do that work as it, and never widens it: deny lists win, and an allow
-/// list that is there is one more that has to allow. It names no model.
+/// list that is there is one more that has to allow. It chooses no model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Persona {
@@ -80,6 +80,10 @@ pub struct Persona {
     /// Agents that its turns, and agents that work for them, may not hand work to.
     #[serde(default)]
     pub agent_denylist: Option<PatternList>,
+    /// Models that may answer in its turns, and agents that work for them, by their aliases;
+    /// without, it limits none.
+    #[serde(default)]
+    pub model_allowlist: Option<PatternList>,
 }
 
 /// The bounds of a turn besides its agent's own lists.
@@ -109,6 +113,7 @@ impl Bounds {
                 permissions: self.permissions.both(&Permissions {
                     tools: Some(PatternList::default()),
                     capabilities: Some(PatternList::default()),
+                    models: Some(PatternList::default()),
                     and: Vec::new(),
                 }),
             },
@@ -131,6 +136,7 @@ impl Persona {
         Permissions {
             tools: self.tool_allowlist.clone(),
             capabilities: self.capability_allowlist.clone(),
+            models: self.model_allowlist.clone(),
             and: Vec::new(),
         }
     }

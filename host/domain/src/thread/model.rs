@@ -6,6 +6,11 @@ use crate::thread::sampling::Sampling;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+/// Tokens that a call can have used in no time: more than the largest windows hold.
+const TOKENS_AT_ONCE_MAX: u64 = 10_000_000;
+/// Tokens that a call can have used in each further millisecond, with all that it asked for.
+const TOKENS_A_MS_MAX: u64 = 1_000;
+
 /// Tokens that a call used, as the provider counted them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Usage {
@@ -19,6 +24,19 @@ pub struct Usage {
 }
 
 impl Usage {
+    /// Returns it if a service can have used so much in this time, and none otherwise: a program
+    /// tells what it likes, and a budget counts it. No more of the prompt is from a cache than it
+    /// has.
+    #[must_use]
+    pub fn possible(self, wall_ms: u64) -> Option<Self> {
+        let max = TOKENS_A_MS_MAX.saturating_mul(wall_ms);
+        let is_possible = self.total() <= max.saturating_add(TOKENS_AT_ONCE_MAX);
+        is_possible.then(|| Self {
+            cached_tokens: self.cached_tokens.min(self.input_tokens),
+            ..self
+        })
+    }
+
     /// Prompt and reply together.
     #[must_use]
     pub fn total(&self) -> u64 {
@@ -125,4 +143,30 @@ pub fn arrange(messages: Vec<Message>) -> Vec<Message> {
         }
     }
     arranged
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Usage;
+
+    #[test]
+    fn more_usage_than_can_be_is_not_believed() {
+        let usage = |input_tokens, output_tokens, cached_tokens| Usage {
+            input_tokens,
+            output_tokens,
+            cached_tokens,
+        };
+        for (told, wall_ms, believed) in [
+            (usage(900_000, 54_321, 10), 0, true),
+            (usage(20_000_000, 0, 0), 1_000, false),
+            (usage(20_000_000, 0, 0), 60_000, true),
+            (usage(1 << 62, 0, 0), 300_000, false),
+            (usage(u64::MAX, u64::MAX, 0), u64::MAX / 2_000, false),
+        ] {
+            let found = told.possible(wall_ms);
+            assert_eq!(found, believed.then_some(told), "{told:?} in {wall_ms} ms");
+        }
+        let cached = usage(5, 1, 9).possible(0).map(|it| it.cached_tokens);
+        assert_eq!(cached, Some(5));
+    }
 }

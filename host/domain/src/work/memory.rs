@@ -9,7 +9,7 @@
 #[cfg(test)]
 mod tests;
 
-use crate::access::grant::PatternList;
+use crate::access::grant::{MEMORY_TOOLS, PatternList};
 use crate::access::tool::{EffectClass, ToolDefinition};
 use crate::access::user::UserId;
 use crate::agents::role::{AgentRole, Right};
@@ -95,13 +95,7 @@ pub struct SaveCall {
 /// for them.
 #[must_use]
 pub fn is_listed(allowlist: Option<&PatternList>, tool: &str) -> bool {
-    allowlist.is_some_and(|list| {
-        let meant = list
-            .0
-            .iter()
-            .filter(|pattern| pattern.starts_with("memory_"));
-        PatternList(meant.cloned().collect()).matches(tool)
-    })
+    allowlist.is_some_and(|list| list.means(MEMORY_TOOLS, tool))
 }
 
 /// The tools, by name. `deep` says whether there are agents that search.

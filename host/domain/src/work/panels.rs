@@ -5,7 +5,7 @@
 //! session, among its attributes, and never makes one up.
 
 use crate::access::artifact::lists_items;
-use crate::access::grant::PatternList;
+use crate::access::grant::{PANEL_TOOLS, PatternList};
 use crate::access::tool::{EffectClass, ToolDefinition};
 use crate::values::id::SessionId;
 use crate::values::refusal::{Refusal, RefusalKind};
@@ -203,8 +203,11 @@ pub fn are_offered<'t>(
     allowlist: Option<&PatternList>,
     tools: impl IntoIterator<Item = &'t ToolDefinition>,
 ) -> bool {
-    let is_named =
-        allowlist.is_some_and(|list| list.0.iter().any(|pattern| pattern.starts_with("panels_")));
+    let is_named = allowlist.is_some_and(|list| {
+        list.0
+            .iter()
+            .any(|pattern| pattern.starts_with(PANEL_TOOLS))
+    });
     is_named || tools.into_iter().any(lists_items)
 }
 

@@ -33,6 +33,10 @@ pub enum ConfineError {
     /// Its rights as an administrator could not be given up.
     #[error("the capabilities of the process could not be given up")]
     Capable(#[source] rustix::io::Errno),
+    /// It could have kept the keyring of the host.
+    #[cfg(target_os = "linux")]
+    #[error("the process could not join a keyring of its own")]
+    Keyring(#[source] std::io::Error),
     /// Descriptors of the host could have been inherited.
     #[error("the open descriptors cannot be listed")]
     Descriptors,
@@ -76,6 +80,7 @@ pub fn confine(confinement: &str, command: &[OsString]) -> Result<Infallible, Co
     let (program, arguments) = command.split_first().ok_or(ConfineError::NoProgram)?;
     stay_with(confinement.keeper)?;
     close_descriptors()?;
+    leave_keyring()?;
     limit(Resource::Core, 0)?;
     limit(Resource::Cpu, confinement.cpu_s_max)?;
     limit(Resource::Fsize, confinement.file_bytes_max)?;
@@ -123,6 +128,18 @@ fn close_descriptors() -> Result<(), ConfineError> {
             let _ = nix::unistd::close(descriptor);
         }
     }
+    Ok(())
+}
+
+/// Leaves the session keyring that the host was started with, for an empty one without a name.
+#[cfg(target_os = "linux")]
+fn leave_keyring() -> Result<(), ConfineError> {
+    filter::join_keyring().map_err(ConfineError::Keyring)
+}
+
+/// Does nothing: only Linux has keyrings of a session.
+#[cfg(not(target_os = "linux"))]
+fn leave_keyring() -> Result<(), ConfineError> {
     Ok(())
 }
 

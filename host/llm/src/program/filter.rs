@@ -1,5 +1,6 @@
 //! The filter of system calls that keeps a program from changing other processes without a signal:
-//! their limits, their priorities and their processors. Landlock has no rule for these.
+//! their limits, their priorities and their processors; and from the keys that the kernel keeps for
+//! the host's user. Landlock has no rule for these.
 
 use nix::libc;
 use seccompiler::{
@@ -29,6 +30,11 @@ const OF_A_KIND: [(i64, u64); 2] = [
 const PRIORITY_OF_PROCESS: u64 = 0;
 /// `IOPRIO_WHO_PROCESS` of ioprio_set(2).
 const STORAGE_PRIORITY_OF_PROCESS: u64 = 1;
+/// Calls on the kernel's keys. A keyring of its own is not enough: that of the host's user is open to
+/// every process of that user.
+const OF_KEYS: [i64; 3] = [libc::SYS_add_key, libc::SYS_keyctl, libc::SYS_request_key];
+/// `KEYCTL_JOIN_SESSION_KEYRING` of keyctl(2).
+const JOIN_SESSION_KEYRING: libc::c_long = 1;
 /// The bit of the numbers that the same calls have in the x32 interface of x86-64.
 const X32: i64 = 0x4000_0000;
 
@@ -37,6 +43,29 @@ pub(super) fn is_there() -> bool {
     let actions = fs::read_to_string(ACTIONS).unwrap_or_default();
     TargetArch::try_from(std::env::consts::ARCH).is_ok()
         && actions.split_whitespace().any(|action| action == "errno")
+}
+
+/// Gives this process a new session keyring, which has no name and nothing in it. A kernel without
+/// keys, and a service's filter that refuses the call, leave nothing to take.
+///
+/// # Errors
+/// The system has keys, and the keyring cannot be joined.
+pub(super) fn join_keyring() -> std::io::Result<()> {
+    let nameless = std::ptr::null::<libc::c_char>();
+    #[expect(
+        unsafe_code,
+        reason = "no crate of ours has this call; its arguments are a number and a null pointer"
+    )]
+    // SAFETY: a null name asks for a keyring without one, so the kernel reads no memory of ours.
+    let joined = unsafe { libc::syscall(libc::SYS_keyctl, JOIN_SESSION_KEYRING, nameless) };
+    if joined >= 0 {
+        return Ok(());
+    }
+    let error = std::io::Error::last_os_error();
+    match error.raw_os_error() {
+        Some(libc::ENOSYS | libc::EPERM) => Ok(()),
+        _ => Err(error),
+    }
 }
 
 /// Has the system refuse, to this process and to all that it starts, every such call on another
@@ -56,6 +85,10 @@ fn program() -> Result<BpfProgram, BackendError> {
     }
     for (call, kind) in OF_A_KIND {
         add(&mut rules, call, vec![unless(0, kind)?, unless(1, 0)?]);
+    }
+    for call in OF_KEYS {
+        // Without a rule, every such call is refused.
+        add(&mut rules, call, Vec::new());
     }
     let refused = SeccompAction::Errno(libc::EPERM.unsigned_abs());
     let filter = SeccompFilter::new(
@@ -78,4 +111,46 @@ fn add(rules: &mut BTreeMap<i64, Vec<SeccompRule>>, call: i64, refused: Vec<Secc
 fn unless(place: u8, allowed: u64) -> Result<SeccompRule, BackendError> {
     let other = SeccompCondition::new(place, SeccompCmpArgLen::Dword, SeccompCmpOp::Ne, allowed)?;
     SeccompRule::new(vec![other])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{install, is_there, join_keyring};
+    use nix::libc;
+
+    /// The number of the session keyring, by `KEYCTL_GET_KEYRING_ID` of keyctl(2).
+    fn session_keyring() -> std::io::Result<libc::c_long> {
+        const GET_KEYRING_ID: libc::c_long = 0;
+        const SESSION_KEYRING: libc::c_long = -3;
+        const MADE: libc::c_long = 1;
+        #[expect(
+            unsafe_code,
+            reason = "no crate of ours has this call; it takes numbers alone"
+        )]
+        // SAFETY: all arguments are numbers, so the kernel reads no memory of ours.
+        let id = unsafe { libc::syscall(libc::SYS_keyctl, GET_KEYRING_ID, SESSION_KEYRING, MADE) };
+        match id {
+            ..0 => Err(std::io::Error::last_os_error()),
+            id => Ok(id),
+        }
+    }
+
+    /// The keyring and the filter are those of a thread, and go with it.
+    #[test]
+    fn a_program_has_another_keyring_and_no_call_on_keys() {
+        std::thread::spawn(|| {
+            // Where a service's filter refuses the call, it is refused before and after.
+            let of_host = session_keyring().ok();
+            join_keyring().unwrap();
+            assert!(of_host.is_none() || session_keyring().ok() != of_host);
+            if is_there() {
+                rustix::thread::set_no_new_privs(true).unwrap();
+                install().unwrap();
+                let refused = session_keyring().unwrap_err();
+                assert_eq!(refused.raw_os_error(), Some(libc::EPERM));
+            }
+        })
+        .join()
+        .unwrap();
+    }
 }

@@ -9,6 +9,7 @@
 mod claude;
 mod codex;
 mod entry;
+mod handing;
 mod homes;
 mod pi;
 mod protocol;
@@ -34,19 +35,22 @@ use domain::redact::Redactor;
 use domain::sampling::Sampling;
 use egress::awake::{Instant, timeout, timeout_at};
 use entry::Entry;
+use futures::future::{Either, select};
+use handing::KeyWay;
 use homes::Home;
 use pi::Pi;
 use protocol::{Gathered, Protocol, Said, Step, Turn};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::pin::pin;
 use std::time::Duration;
 use uuid::Uuid;
 
-/// Bytes of a system prompt: it is an argument, and systems take no longer ones.
-const SYSTEM_BYTES_MAX: usize = 96 << 10;
 /// Characters of what a program says about its failure.
 const CAUSE_CHARS_MAX: usize = 500;
+/// Milliseconds for which a program keeps the key that it has read: longer than a turn lasts.
+const A_WEEK_MS: &str = "604800000";
 /// The variable with the folders in which programs are looked for, and its value.
 const SEARCH_PATH: (&str, &str) = ("PATH", "/usr/local/bin:/usr/bin:/bin");
 
@@ -100,12 +104,36 @@ impl Cli {
         }
     }
 
+    /// Returns the way on which it gets the key that would be in a variable.
+    fn key_way(self, variable: &str) -> KeyWay {
+        match (self, variable) {
+            (Self::Claude, "ANTHROPIC_API_KEY" | "ANTHROPIC_AUTH_TOKEN") => KeyWay::Pipe,
+            (Self::Codex, "OPENAI_API_KEY") => KeyWay::Stdin,
+            (Self::Claude | Self::Codex | Self::Pi, _) => KeyWay::Environment,
+        }
+    }
+
     /// Returns the variable that leads to the program's own home, with its place in a home.
     pub(crate) fn own_home(self) -> (&'static str, &'static str) {
         match self {
             Self::Claude => ("CLAUDE_CONFIG_DIR", ".claude"),
             Self::Codex => ("CODEX_HOME", ".codex"),
             Self::Pi => ("PI_CODING_AGENT_DIR", ".pi/agent"),
+        }
+    }
+
+    /// Returns the variables that keep the program from reading the words it is told as anything
+    /// but words, or its key again. They are set, and nobody else may set them.
+    pub(crate) fn switches(self) -> &'static [(&'static str, &'static str)] {
+        match self {
+            // The first one for files alone; versions that do not know it have the second one. The
+            // last one because the key is there once.
+            Self::Claude => &[
+                ("CLAUDE_CODE_DISABLE_FILE_MENTIONS", "1"),
+                ("CLAUDE_CODE_DISABLE_ATTACHMENTS", "1"),
+                ("CLAUDE_CODE_API_KEY_HELPER_TTL_MS", A_WEEK_MS),
+            ],
+            Self::Codex | Self::Pi => &[],
         }
     }
 
@@ -153,6 +181,9 @@ pub(crate) struct Program {
 struct Prepared {
     home: Home,
     system: String,
+    system_file: String,
+    /// The pipe with the key, where it goes by one.
+    key_pipe: Option<PathBuf>,
     prompt: String,
     /// The session that goes on, with its turns until now.
     resumed: Option<(String, u64)>,
@@ -174,6 +205,12 @@ enum Ended {
 impl Program {
     pub(crate) fn key(&self) -> Option<&ApiKey> {
         self.key.as_ref().map(|(_, key)| key)
+    }
+
+    /// Returns the key that goes to the program on a way, if there is one.
+    fn key_by(&self, way: KeyWay) -> Option<&ApiKey> {
+        let (variable, key) = self.key.as_ref()?;
+        (self.cli.key_way(variable) == way).then_some(key)
     }
 
     /// Returns the milliseconds for which it may show nothing: it may work with tools meanwhile.
@@ -226,7 +263,12 @@ impl Program {
         let (variable, place) = self.cli.own_home();
         put(variable, home.home.join(place).display().to_string());
         environment.extend(self.environment.clone());
-        if let Some((variable, key)) = &self.key {
+        let switches = self.cli.switches().iter();
+        let switches = switches.map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        environment.extend(switches);
+        if let Some((variable, key)) = &self.key
+            && self.cli.key_way(variable) == KeyWay::Environment
+        {
             environment.insert(variable.clone(), key.exposed().to_owned());
         }
         environment
@@ -317,11 +359,6 @@ impl Exchange<'_> {
     fn prepared(&self) -> Result<Prepared, AttemptError> {
         let prompt = self.ask.prompt;
         let system = prompt.system.join("\n\n");
-        if system.len() > SYSTEM_BYTES_MAX || system.contains('\0') {
-            let told = "the system prompt is longer than 96 KiB, or has a NUL in it, and it is an \
-                        argument of the program";
-            return Err(self.failure(Stage::Unsent, self.peer.program_failed(told, "")));
-        }
         let homeless = |error: std::io::Error| {
             let told = format!("its home cannot be used: {error}");
             self.failure(Stage::Unsent, self.peer.unavailable(Reason::Connect, &told))
@@ -329,6 +366,10 @@ impl Exchange<'_> {
         let fresh = Uuid::new_v4().to_string();
         let homes = &self.program.config.home;
         let home = Home::open(homes, self.ask.agent, &fresh).map_err(homeless)?;
+        let system_file = home.write_system(&system).map_err(homeless)?;
+        let key = self.program.key_by(KeyWay::Pipe);
+        let key_pipe = key.map(|_| handing::pipe(&home.temporary)).transpose();
+        let key_pipe = key_pipe.map_err(homeless)?;
         let known = thread::known(&prompt.messages, self.ask.provider, self.ask.model);
         let mut resumed = None;
         let mut messages = prompt.messages.as_slice();
@@ -343,6 +384,8 @@ impl Exchange<'_> {
         Ok(Prepared {
             home,
             system,
+            system_file,
+            key_pipe,
             prompt: thread::fitting(thread::render(messages), prompt.reply_schema.as_ref()),
             resumed,
             fresh,
@@ -360,6 +403,9 @@ impl Exchange<'_> {
         let turn = Turn {
             model: self.ask.model,
             system: &prepared.system,
+            system_file: &prepared.system_file,
+            key_pipe: prepared.key_pipe.as_deref(),
+            key: program.key_by(KeyWay::Stdin),
             prompt: &prepared.prompt,
             resumed: prepared
                 .resumed
@@ -373,7 +419,8 @@ impl Exchange<'_> {
             login: program.config.login,
         };
         if let Some((variable, _)) = &program.key {
-            let used = format!("env {variable} -> {}", program.config.path.display());
+            let way = program.cli.key_way(variable).as_str();
+            let used = format!("{way} {variable} -> {}", program.config.path.display());
             self.ask.trail.key_used(&used);
         }
         let entry = Entry::begin(self.ask.trail, program.describe());
@@ -383,13 +430,14 @@ impl Exchange<'_> {
         let mut running = match started {
             Ok(running) => running,
             Err(error) => {
-                let _ = std::fs::remove_dir(&prepared.home.temporary);
+                let _ = std::fs::remove_dir_all(&prepared.home.temporary);
                 entry.end(&format!("could not be started: {error}"), false);
                 return Err(self.unstarted(&error.to_string()));
             }
         };
         let mut protocol = program.cli.protocol(&turn);
         let talk = talk(&mut running, protocol.as_mut(), feed, &program.redactor);
+        let talk = self.giving_key(prepared, talk);
         let ended = timeout_at(until, talk).await.unwrap_or(Ended::OutOfTime);
         if matches!(ended, Ended::Done) {
             finish(&mut running, program.config.limits.grace_ms).await;
@@ -418,6 +466,20 @@ impl Exchange<'_> {
             told_usage,
             ..error
         })
+    }
+
+    /// Talks with the program, and gives it its key meanwhile, if that goes by a pipe.
+    async fn giving_key(&self, prepared: &Prepared, talk: impl Future<Output = Ended>) -> Ended {
+        let key = self.program.key_by(KeyWay::Pipe);
+        let Some((pipe, key)) = prepared.key_pipe.as_deref().zip(key) else {
+            return talk.await;
+        };
+        let talk = pin!(talk);
+        let given = pin!(handing::give(pipe, key));
+        match select(talk, given).await {
+            Either::Left((ended, _)) => ended,
+            Either::Right(((), talk)) => talk.await,
+        }
     }
 
     /// Returns the failure of a program that reports one in its own words.

@@ -181,3 +181,32 @@ fn a_key_where_every_program_reads_is_refused() {
         assert_eq!(found.iter().any(told), is_refused, "{key}: {found:?}");
     }
 }
+
+#[test]
+fn what_a_list_of_models_does_not_allow_is_told_by_the_check() {
+    let text = "[providers.coder]\nkind = \"pi-cli\"\n[providers.coder.program]\n\
+        path = \"/usr/bin/pi\"\nfolder = \"/srv/work\"\nhome = \"/srv/homes\"\n\
+        [models.coder-a]\nprovider = \"coder\"\nmodel = \"x\"\n\
+        [[agents]]\nagentId = \"bare\"\ndisplayName = \"Bare\"\n\
+        [[agents]]\nagentId = \"named\"\ndisplayName = \"Named\"\nmodel = \"coder-a\"\n\
+        modelAllowlist = [\"coder-*\", \"slow\", \"\"]\nmodelNames = []\n\
+        [[personas]]\nid = \"p\"\ndisplayName = \"P\"\nagent = \"named\"\n\
+        modelAllowlist = [\"fast\"]\n\
+        [[pathRules]]\nsubtree = \"/**\"\naccess = \"write\"\nmodelAllowlist = [\"fast\"]\n";
+    let told = findings(text);
+    for (key, part) in [
+        (
+            "agents[0].model",
+            "the default model `coder-a` is a program",
+        ),
+        ("agents[1].modelAllowlist[0]", "write its whole name"),
+        ("agents[1].modelAllowlist[1]", "slow"),
+        ("agents[1].modelAllowlist[2]", "it is empty"),
+        ("agents[1].modelNames", "leave it out"),
+        ("personas[0].modelAllowlist[0]", "fast"),
+        ("pathRules[0].modelAllowlist[0]", "fast"),
+    ] {
+        let is_it = |told: &&(_, String, String)| told.1 == key && told.2.contains(part);
+        assert!(told.iter().any(|told| is_it(&told)), "{key}: {told:#?}");
+    }
+}

@@ -52,6 +52,8 @@ pub(super) struct Payer<'a> {
     pub(super) started: &'a RunStarted,
     pub(super) attempts: &'a Attempts<'a>,
     pub(super) stopwatch: &'a Stopwatch,
+    /// Aliases of models that may not answer in its turn.
+    pub(super) refused: Vec<String>,
 }
 
 impl AttemptBudget for Payer<'_> {
@@ -61,6 +63,10 @@ impl AttemptBudget for Payer<'_> {
 
     fn afford<'a>(&'a self, ended: &'a [Attempt]) -> Afforded<'a> {
         Box::pin(self.attempts.afford(ended))
+    }
+
+    fn permits(&self, fallback: &str) -> bool {
+        !self.refused.iter().any(|alias| alias == fallback)
     }
 
     fn party(&self) -> Party {

@@ -66,6 +66,9 @@ pub struct Permissions {
     /// Capabilities; none for all of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub capabilities: Option<PatternList>,
+    /// Models; none for all of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub models: Option<PatternList>,
     /// Others that count as well: only what all of them permit is permitted. Those of them have
     /// none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -114,6 +117,14 @@ impl Permissions {
         self.each()
             .filter_map(|one| one.capabilities.as_ref())
             .all(|list| list.matches(capability))
+    }
+
+    /// Returns whether all of them permit a model, by its alias.
+    #[must_use]
+    pub fn permit_model(&self, alias: &str) -> bool {
+        self.each()
+            .filter_map(|one| one.models.as_ref())
+            .all(|list| list.matches(alias))
     }
 
     /// Each of them, these first.

@@ -1,7 +1,7 @@
 //! Definitions that extend another: what is inherited, and how lists become narrower.
 
 use super::Definition;
-use crate::access::grant::PatternList;
+use crate::access::grant::{PatternList, named_only};
 use serde_json::{Map, Value};
 
 /// Keys that are about one definition alone, and that no other inherits.
@@ -50,6 +50,7 @@ impl Definition {
     pub fn extended(&self, own: &Map<String, Value>) -> Result<Extended, UnfitKey> {
         let mut definition = self.with_keys(own)?;
         let mut wider = Vec::new();
+        definition.model_names = None;
         if definition.widens {
             return Ok(Extended { definition, wider });
         }
@@ -79,6 +80,11 @@ impl Definition {
             let outside = narrow(base.as_ref(), own);
             wider.extend(outside.into_iter().map(|pattern| Wider { list, pattern }));
         }
+        let models = self.narrow_models(&mut definition);
+        wider.extend(models.into_iter().map(|pattern| Wider {
+            list: "modelAllowlist",
+            pattern,
+        }));
         for (base, own) in [
             (&self.tool_denylist, &mut definition.tool_denylist),
             (&self.skill_denylist, &mut definition.skill_denylist),
@@ -97,6 +103,26 @@ impl Definition {
             }
         }
         Ok(Extended { definition, wider })
+    }
+
+    /// Makes the models of a definition that extends this one narrower, and returns the entries
+    /// that are left out. Without a list here, only the model of this one is there to be listed. A
+    /// name counts as that of a program only where it stands here too.
+    fn narrow_models(&self, definition: &mut Self) -> Vec<String> {
+        let own_model = PatternList(self.model.iter().cloned().collect());
+        let base = self.model_allowlist.as_ref();
+        let outside = match (base, &definition.model_allowlist) {
+            (None, None) => Vec::new(),
+            (base, _) => narrow(
+                Some(base.unwrap_or(&own_model)),
+                &mut definition.model_allowlist,
+            ),
+        };
+        definition.model_names = base.map(|list| {
+            let names = list.0.iter().filter(|name| self.lists_model(name));
+            PatternList(names.cloned().collect())
+        });
+        outside
     }
 
     /// Returns this definition with some keys in the place of its own, whatever they allow.
@@ -144,22 +170,19 @@ impl Definition {
     }
 }
 
-/// Takes the entries out of an allow list that no entry of its base covers, and returns them. A
-/// list that is missing becomes that of the base.
+/// Takes the entries out of an allow list that its base does not cover, and returns them. A list
+/// that is missing becomes that of the base.
 fn narrow(base: Option<&PatternList>, own: &mut Option<PatternList>) -> Vec<String> {
-    let Some(base) = base else {
-        return Vec::new();
-    };
     let Some(given) = own.take() else {
-        *own = Some(base.clone());
+        *own = base.cloned();
         return Vec::new();
     };
-    // A `*` of the entry is a letter here, which only a `*` of the base stands for: so whatever
-    // the entry matches, the base matches too.
-    let (within, outside): (Vec<String>, Vec<String>) = given
-        .0
-        .into_iter()
-        .partition(|pattern| base.matches(pattern));
+    let is_within = |pattern: &String| match base {
+        Some(base) => base.covers(pattern),
+        // A missing list offers nothing that only a pattern for it offers.
+        None => named_only(pattern).is_none(),
+    };
+    let (within, outside): (Vec<String>, Vec<String>) = given.0.into_iter().partition(is_within);
     *own = Some(PatternList(within));
     outside
 }
@@ -248,6 +271,35 @@ mod tests {
         }
         let agents = extended(&json!({ "agentAllowlist": ["*"] })).unwrap();
         assert_eq!(agents.definition.agent_allowlist, lists(&[]));
+    }
+
+    #[test]
+    fn what_only_a_pattern_for_it_offers_needs_one_in_the_base() {
+        let all = json!(["*"]);
+        for (list, base, asked, left_out) in [
+            ("toolAllowlist", &all, "memory_*", true),
+            ("toolAllowlist", &all, "memory_save", true),
+            ("toolAllowlist", &all, "panels_list", true),
+            ("toolAllowlist", &all, "read_file", false),
+            ("toolAllowlist", &json!(null), "panels_*", true),
+            ("toolAllowlist", &json!(null), "*", false),
+            ("toolAllowlist", &json!(["memory_s*"]), "memory_save", false),
+            ("toolAllowlist", &json!(["memory_save"]), "memory_*", true),
+            ("capabilityAllowlist", &all, "triggers.write", true),
+            ("capabilityAllowlist", &json!(null), "triggers.*", true),
+            (
+                "capabilityAllowlist",
+                &json!(["triggers.*"]),
+                "triggers.write",
+                false,
+            ),
+        ] {
+            let base = json!({ "agentId": "base", "displayName": "Base", list: base });
+            let base: Definition = serde_json::from_value(base).unwrap();
+            let own = json!({ "agentId": "own", "displayName": "Own", list: [asked] });
+            let found = base.extended(own.as_object().unwrap()).unwrap();
+            assert_eq!(found.wider.len(), usize::from(left_out), "{list} {asked}");
+        }
     }
 
     #[test]

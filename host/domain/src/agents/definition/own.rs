@@ -79,6 +79,9 @@ pub struct OwnLists {
     /// Agents that it may not dispatch to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent_denylist: Option<PatternList>,
+    /// Models that its messages, sessions and triggers may name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model_allowlist: Option<PatternList>,
     /// Tools that it calls only when a user has agreed to that very call.
     #[serde(skip_serializing_if = "Confirm::is_nothing")]
     pub confirm: Confirm,

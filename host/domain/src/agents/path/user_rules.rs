@@ -2,6 +2,7 @@
 //! agents.
 
 use super::{PathAccess, PathPermit, PathRule, PathRules, PathVerdict, Subtree, TooManyRules};
+use crate::access::grant::PatternList;
 use crate::access::user::UserId;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -19,6 +20,21 @@ pub struct UserRule {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<Vec<String>>")]
     pub users: Option<Vec<UserId>>,
+    /// Models that may answer these users there, and agents that work for them, by their aliases;
+    /// without, the rule limits none.
+    #[serde(
+        default,
+        rename = "modelAllowlist",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub model_allowlist: Option<PatternList>,
+}
+
+impl UserRule {
+    fn is_for(&self, user: Option<&UserId>) -> bool {
+        let named = self.users.as_ref();
+        named.is_none_or(|users| user.is_some_and(|user| users.contains(user)))
+    }
 }
 
 /// The rules that hold for each user.
@@ -28,6 +44,8 @@ pub struct UserRules {
     others: PathRules,
     /// Users who are named, each with what is said for all as well.
     named: BTreeMap<UserId, PathRules>,
+    /// The rules that limit models.
+    of_models: Vec<UserRule>,
 }
 
 impl UserRules {
@@ -37,12 +55,8 @@ impl UserRules {
     /// There are more of them than a set may have.
     pub fn new(rules: &[UserRule]) -> Result<Self, TooManyRules> {
         let of = |user: Option<&UserId>| {
-            let is_for = |rule: &&UserRule| {
-                rule.users
-                    .as_ref()
-                    .is_none_or(|users| user.is_some_and(|user| users.contains(user)))
-            };
-            let fitting = rules.iter().filter(is_for).map(|rule| PathRule {
+            let fitting = rules.iter().filter(|rule| rule.is_for(user));
+            let fitting = fitting.map(|rule| PathRule {
                 path: rule.subtree.clone(),
                 access: rule.access,
             });
@@ -58,6 +72,11 @@ impl UserRules {
         Ok(Self {
             others: of(None)?,
             named,
+            of_models: rules
+                .iter()
+                .filter(|rule| rule.model_allowlist.is_some())
+                .cloned()
+                .collect(),
         })
     }
 
@@ -71,6 +90,15 @@ impl UserRules {
     #[must_use]
     pub fn allows(&self, user: &UserId, access: PathAccess, path: &str) -> PathVerdict<'_> {
         self.rules_for(user).allows_text(access, path)
+    }
+
+    /// Returns the lists of models of the rules that cover the agent at a path, for a user. Each of
+    /// them has to allow a model.
+    pub fn models(&self, user: &UserId, path: &str) -> impl Iterator<Item = &PatternList> {
+        let rules = self.of_models.iter();
+        let covering =
+            rules.filter(move |it| it.is_for(Some(user)) && it.subtree.covers_text(path));
+        covering.filter_map(|rule| rule.model_allowlist.as_ref())
     }
 
     fn rules_for(&self, user: &UserId) -> &PathRules {
@@ -89,6 +117,7 @@ mod tests {
             subtree: subtree.parse().unwrap(),
             access,
             users: (!users.is_empty()).then_some(users),
+            model_allowlist: None,
         }
     }
 
@@ -124,5 +153,33 @@ mod tests {
         }
         assert!(!rules.is_empty_for(&"dave".parse().unwrap()));
         assert!(UserRules::default().is_empty_for(&"dave".parse().unwrap()));
+    }
+
+    #[test]
+    fn every_rule_that_covers_a_path_has_to_permit_a_model() {
+        let limits = |subtree: &str, users: &[&str], models: &[&str]| UserRule {
+            model_allowlist: Some(PatternList(
+                models.iter().map(|&it| it.to_owned()).collect(),
+            )),
+            ..rule(subtree, PathPermit::Write, users)
+        };
+        let rules = UserRules::new(&[
+            limits("/**", &[], &["small", "fast-*"]),
+            limits("/bob/agent/kiosk/**", &["bob"], &["small"]),
+            rule("/bob/**", PathPermit::Write, &[]),
+        ])
+        .unwrap();
+        for (user, path, model, expected) in [
+            ("ada", "/ada/agent/a", "small", true),
+            ("ada", "/ada/agent/a", "dear", false),
+            ("bob", "/bob/agent/kiosk", "fast-1", false),
+            ("bob", "/bob/agent/kiosk/sub/0", "small", true),
+            ("bob", "/bob/agent/other", "fast-1", true),
+            ("ada", "/bob/agent/kiosk", "fast-1", true),
+        ] {
+            let user = user.parse().unwrap();
+            let permitted = rules.models(&user, path).all(|list| list.matches(model));
+            assert_eq!(permitted, expected, "{user} {path} {model}");
+        }
     }
 }

@@ -15,7 +15,8 @@
 /// | 1 | nothing: the first that is named, with layout 12 of the database, which older programs refuse |
 /// | 2 | the mark of a step that was shown the end of a session that rests on content from outside |
 /// | 3 | the definitions that there were when a run began: it reaches agents of no others |
-pub const READER: u64 = 3;
+/// | 4 | the models that a definition, a persona or a path permits |
+pub const READER: u64 = 4;
 
 #[cfg(test)]
 mod tests;

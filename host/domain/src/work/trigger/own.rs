@@ -9,7 +9,7 @@
 use super::{
     Deliver, ScheduleSpec, SpecFault, TriggerKind, TriggerName, TriggerSpec, TriggerTarget,
 };
-use crate::access::grant::PatternList;
+use crate::access::grant::{PatternList, TRIGGERS};
 use crate::access::tool::{EffectClass, ToolDefinition};
 use crate::access::user::UserId;
 use crate::values::id::{AgentId, SessionId};
@@ -28,8 +28,6 @@ pub const OWN_TOOLS: [&str; 3] = [TRIGGER_LIST, TRIGGER_REMOVE, TRIGGER_SET];
 /// The capability that they need.
 pub const TRIGGERS_WRITE: &str = "triggers.write";
 
-/// The beginning of the patterns that are meant for the capability.
-const MEANT: &str = "triggers.";
 /// Bytes of the name that an agent gives a trigger: the rest of a name says whose it is.
 const SHORT_NAME_BYTES_MAX: usize = 40;
 /// Hexadecimal digits by which a trigger's name says whose it is.
@@ -63,10 +61,7 @@ pub struct TriggerCaller<'a> {
 /// Returns whether a capability allow list grants the tools.
 #[must_use]
 pub fn are_triggers_granted(allowlist: Option<&PatternList>) -> bool {
-    allowlist.is_some_and(|list| {
-        let meant = list.0.iter().filter(|pattern| pattern.starts_with(MEANT));
-        PatternList(meant.cloned().collect()).matches(TRIGGERS_WRITE)
-    })
+    allowlist.is_some_and(|list| list.means(TRIGGERS, TRIGGERS_WRITE))
 }
 
 /// Returns the tools, by name.

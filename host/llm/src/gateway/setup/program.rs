@@ -141,11 +141,17 @@ fn environment(
 ) -> Result<BTreeMap<String, String>, ConfigError> {
     let mut environment = BTreeMap::new();
     let not_own = |field: String, name: &str| {
-        if !["HOME", "TMPDIR", cli.own_home().0].contains(&name) {
+        let places = ["HOME", "TMPDIR", cli.own_home().0];
+        let is_switch = cli.switches().iter().any(|(switch, _)| *switch == name);
+        if !places.contains(&name) && !is_switch {
             return Ok(());
         }
-        let why =
-            "the host sets this variable itself, to a place that is the agent's alone".to_owned();
+        let why = if places.contains(&name) {
+            "the host sets this variable itself, to a place that is the agent's alone"
+        } else {
+            "the host sets this variable itself, so that the program takes words for words alone"
+        }
+        .to_owned();
         Err(ConfigProblem::Folder { why }.at(key(&field)))
     };
     for (index, name) in config.environment.iter().enumerate() {

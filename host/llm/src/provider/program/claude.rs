@@ -1,8 +1,9 @@
 //! The lines of `claude -p --output-format stream-json`.
 
+use super::handing::command;
 use super::protocol::{Gathered, Protocol, Said, Step, Turn, at, number, text};
 use domain::model::Usage;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// One turn of claude.
 #[derive(Debug)]
@@ -23,6 +24,10 @@ impl Claude {
     /// read as a tool.
     pub(super) fn arguments(turn: &Turn<'_>) -> Vec<String> {
         let tools = turn.tools.join(",");
+        let helper = turn.key_pipe.map(|pipe| {
+            let settings = json!({ "apiKeyHelper": command(pipe) });
+            settings.to_string()
+        });
         let mut arguments = vec!["-p"];
         if turn.login {
             // Settings, hooks and servers of the folder, which the program may write, are not the
@@ -40,9 +45,12 @@ impl Claude {
             turn.model,
             "--tools",
             &tools,
-            "--system-prompt",
-            turn.system,
+            "--system-prompt-file",
+            turn.system_file,
         ]);
+        if let Some(settings) = &helper {
+            arguments.extend(["--settings", settings]);
+        }
         if !turn.tools.is_empty() {
             // The tools that there are still ask for permission, and nobody is there to give it.
             arguments.extend(["--allowedTools", &tools]);

@@ -1,6 +1,7 @@
 //! The lines of `codex app-server`: JSON-RPC without its version, one message a line.
 
 use super::protocol::{Gathered, Protocol, Said, Step, Turn, at, number, text};
+use crate::key::ApiKey;
 use domain::model::Usage;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -11,6 +12,10 @@ const INITIALIZE: u64 = 0;
 const THREAD: u64 = 1;
 /// The id of the request that begins the turn.
 const TURN: u64 = 2;
+/// The id of the request that gives it the key of its service.
+const LOGIN: u64 = 3;
+/// The setting with which it keeps that key in its memory alone.
+const FORGETS_KEY: &str = "cli_auth_credentials_store=\"ephemeral\"";
 /// The method that opens a new thread.
 const START: &str = "thread/start";
 /// Settings that take its own tools away, as far as it has settings for them.
@@ -30,6 +35,8 @@ pub(super) struct Codex {
     /// The request that opens the thread.
     opens: Value,
     prompt: String,
+    /// The key of its service, until it was told.
+    key: Option<ApiKey>,
     /// True if its commands are bounded by the host's confinement alone.
     is_bounded_by_host: bool,
     /// The turn's id, once it has begun.
@@ -64,6 +71,7 @@ impl Codex {
         Self {
             opens: json!({ "id": THREAD, "method": method, "params": params }),
             prompt: turn.prompt.to_owned(),
+            key: turn.key.cloned(),
             is_bounded_by_host: turn.is_confined && !turn.tools.is_empty(),
             turn: None,
             totals: BTreeMap::new(),
@@ -74,6 +82,9 @@ impl Codex {
     /// Returns the arguments of a turn. Its analytics would take most of the time of a turn.
     pub(super) fn arguments(turn: &Turn<'_>) -> Vec<String> {
         let mut arguments = vec!["app-server", "-c", "analytics.enabled=false"];
+        if turn.key.is_some() {
+            arguments.extend(["-c", FORGETS_KEY]);
+        }
         if turn.tools.is_empty() {
             arguments.extend(WITHOUT_TOOLS.iter().flat_map(|setting| ["-c", *setting]));
         }
@@ -87,10 +98,18 @@ impl Codex {
         }
         let result = at(line, "result");
         match id {
-            INITIALIZE => Step::More(vec![
-                write(&json!({ "method": "initialized" })),
-                write(&self.opens),
-            ]),
+            INITIALIZE => {
+                let next = match self.key.take() {
+                    Some(key) => {
+                        let params = json!({ "type": "apiKey", "apiKey": key.exposed() });
+                        json!({ "id": LOGIN, "method": "account/login/start", "params": params })
+                    }
+                    None => self.opens.clone(),
+                };
+                let initialized = json!({ "method": "initialized" });
+                Step::More(vec![write(&initialized), write(&next)])
+            }
+            LOGIN => Step::More(vec![write(&self.opens)]),
             THREAD => {
                 let thread = text(at(at(result, "thread"), "id")).to_owned();
                 let mut params = json!({

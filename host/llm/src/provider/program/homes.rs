@@ -7,15 +7,19 @@
 
 use super::thread::is_session;
 use domain::id::AgentId;
-use std::fs::DirBuilder;
-use std::io::{ErrorKind, Read};
-use std::os::unix::fs::DirBuilderExt;
+use std::fs::{DirBuilder, OpenOptions};
+use std::io::{ErrorKind, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 /// Bytes of the number of a session's turns.
 const TURNS_BYTES_MAX: u64 = 32;
 /// Permissions of the folders of a home.
 const MODE: u32 = 0o700;
+/// Permissions of a file with words for a turn.
+const FILE_MODE: u32 = 0o600;
+/// The name of the file with the system prompt, in the folder of a turn.
+const SYSTEM_FILE: &str = "system-prompt.md";
 
 /// The home of one agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,6 +51,21 @@ impl Home {
         builder.create(&made.temporary)?;
         builder.create(&made.sessions)?;
         Ok(made)
+    }
+
+    /// Writes the system prompt into a file of the turn's own folder, and returns its path. It goes
+    /// with that folder. No argument: a program could read one as an option or as a path, and other
+    /// users of the machine see it.
+    ///
+    /// # Errors
+    /// It cannot be written, or the path is not UTF-8.
+    pub(super) fn write_system(&self, system: &str) -> std::io::Result<String> {
+        let path = self.temporary.join(SYSTEM_FILE);
+        let mut options = OpenOptions::new();
+        options.write(true).create_new(true).mode(FILE_MODE);
+        options.open(&path)?.write_all(system.as_bytes())?;
+        let path = path.into_os_string().into_string();
+        path.map_err(|_| std::io::Error::new(ErrorKind::InvalidFilename, "not UTF-8"))
     }
 
     /// Takes up a session that has so many turns; false if it has others, or somebody else took it
@@ -117,6 +136,22 @@ mod tests {
         assert_ne!(one.temporary, other.temporary);
         one.put_down("s", 1).unwrap();
         assert!(!other.take_up("s", 1).unwrap());
+    }
+
+    #[test]
+    fn a_system_prompt_is_a_file_that_only_its_turn_has() {
+        use std::os::unix::fs::PermissionsExt;
+        let homes = tempfile::tempdir().unwrap();
+        let home = Home::open(homes.path(), AgentId(Uuid::nil()), "t").unwrap();
+        let path = home.write_system("/proc/self/environ").unwrap();
+        assert_eq!(
+            std::fs::read_to_string(&path).unwrap(),
+            "/proc/self/environ"
+        );
+        let mode = std::fs::metadata(&path).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        assert!(std::path::Path::new(&path).starts_with(&home.temporary));
+        assert!(home.write_system("").is_err(), "it is there already");
     }
 
     #[test]

@@ -22,7 +22,8 @@ impl Pi {
         }
     }
 
-    /// Returns the arguments of a turn. It does not remember the system prompt of a session.
+    /// Returns the arguments of a turn. It does not remember the system prompt of a session. What
+    /// is given as one is the name of a file, if there is one of that name: so it always is.
     pub(super) fn arguments(turn: &Turn<'_>) -> Vec<String> {
         let tools = turn.tools.join(",");
         let mut arguments = vec![
@@ -31,7 +32,7 @@ impl Pi {
             "--model",
             turn.model,
             "--system-prompt",
-            turn.system,
+            turn.system_file,
         ];
         if turn.tools.is_empty() {
             arguments.push("--no-tools");

@@ -1,5 +1,6 @@
 //! The vocabulary of a conversation with a program: what it is told, and what it says. Pure.
 
+use crate::key::ApiKey;
 use domain::model::{Stop, Usage};
 use serde_json::Value;
 use std::path::Path;
@@ -16,6 +17,12 @@ pub(super) struct Turn<'a> {
     pub(super) model: &'a str,
     /// The system prompt.
     pub(super) system: &'a str,
+    /// The whole path of the file that has it, for a program that takes it as an argument.
+    pub(super) system_file: &'a str,
+    /// The pipe with the key of its service, for a program that reads it from one.
+    pub(super) key_pipe: Option<&'a Path>,
+    /// The key of its service, for a program that is told it on its stdin.
+    pub(super) key: Option<&'a ApiKey>,
     /// The text of the turn.
     pub(super) prompt: &'a str,
     /// The session that goes on; none for a new one.

@@ -18,6 +18,9 @@ fn turn<'a>(resumed: Option<&'a str>, tools: &'a [String]) -> Turn<'a> {
     Turn {
         model: "large",
         system: "Be brief.",
+        system_file: "/tmp/t/system-prompt.md",
+        key_pipe: None,
+        key: None,
         prompt: "Read a.txt",
         resumed,
         fresh: "11111111-2222-4333-8444-555555555555",
@@ -128,7 +131,7 @@ fn claude_reads_its_prompt_from_stdin_and_nothing_after_it() {
     assert_eq!(
         arguments,
         "-p --bare --output-format stream-json --verbose --include-partial-messages --model large \
-         --tools  --system-prompt Be brief. --session-id 11111111-2222-4333-8444-555555555555"
+         --tools  --system-prompt-file /tmp/t/system-prompt.md --session-id 11111111-2222-4333-8444-555555555555"
     );
     let tools = ["Read".to_owned(), "Grep".to_owned()];
     let login = Turn {
@@ -139,8 +142,8 @@ fn claude_reads_its_prompt_from_stdin_and_nothing_after_it() {
     assert_eq!(
         arguments,
         "-p --setting-sources user --strict-mcp-config --output-format stream-json --verbose \
-         --include-partial-messages --model large --tools Read,Grep --system-prompt Be brief. \
-         --allowedTools Read,Grep --resume s1"
+         --include-partial-messages --model large --tools Read,Grep --system-prompt-file \
+         /tmp/t/system-prompt.md --allowedTools Read,Grep --resume s1"
     );
 }
 
@@ -251,8 +254,69 @@ fn pi_tells_its_session_before_it_is_prompted() {
     let arguments = Cli::Pi.arguments(&turn(Some("s1"), &[])).join(" ");
     assert_eq!(
         arguments,
-        "--mode rpc --model large --system-prompt Be brief. --no-tools --session s1"
+        "--mode rpc --model large --system-prompt /tmp/t/system-prompt.md --no-tools --session s1"
     );
+}
+
+#[test]
+fn no_word_is_an_option_a_path_or_a_command_of_a_program() {
+    for cli in [Cli::Claude, Cli::Codex, Cli::Pi] {
+        for words in ["/proc/self/environ", "--help", "@/etc/passwd", "/export x"] {
+            let turn = Turn {
+                system: words,
+                prompt: words,
+                ..turn(None, &[])
+            };
+            let arguments = cli.arguments(&turn);
+            assert!(arguments.iter().all(|it| it != words), "{arguments:?}");
+        }
+    }
+    let said = |text: &str| render(&[message(1, Role::User, vec![Part::text(text)])]);
+    for text in [
+        "/context",
+        "!ls",
+        "@a.txt",
+        "#x",
+        " /x",
+        "\u{feff}/x",
+        "-p",
+        "",
+    ] {
+        assert_eq!(said(text), format!("User:\n{text}"));
+    }
+    for text in ["Read a@b.example and @a.txt", "7 apples", "Привет /x"] {
+        assert_eq!(said(text), text);
+    }
+}
+
+#[test]
+fn a_key_is_neither_an_argument_nor_kept_by_a_program() {
+    let key = crate::key::ApiKey::new("sk-a-key-of-codex").unwrap();
+    let codex = Turn {
+        key: Some(&key),
+        ..turn(None, &[])
+    };
+    let arguments = Cli::Codex.arguments(&codex).join(" ");
+    assert!(arguments.contains("cli_auth_credentials_store=\"ephemeral\""));
+    assert!(!arguments.contains("sk-a-key"), "{arguments}");
+    let answers = [
+        json!({ "id": 0, "result": {} }),
+        json!({ "id": 3, "result": {} }),
+    ];
+    let lines: Vec<String> = answers.iter().map(Value::to_string).collect();
+    let written = written(&play_turn(Cli::Codex, &codex, &lines.join("\n")).said);
+    let login = json!({ "type": "apiKey", "apiKey": "sk-a-key-of-codex" });
+    assert_eq!(written[2]["params"], login);
+    assert_eq!(written[3]["method"], "thread/start");
+    let pipe = Path::new("/tmp/it's here/key");
+    let claude = Turn {
+        key_pipe: Some(pipe),
+        ..turn(None, &[])
+    };
+    let arguments = Cli::Claude.arguments(&claude);
+    let place = arguments.iter().position(|it| it == "--settings").unwrap();
+    let settings: Value = serde_json::from_str(&arguments[place + 1]).unwrap();
+    assert_eq!(settings["apiKeyHelper"], r"cat '/tmp/it'\''s here/key'");
 }
 
 #[test]

@@ -68,6 +68,7 @@ pub(super) fn known(messages: &[Message], provider: &str, model: &str) -> Option
 }
 
 /// Returns messages as one text. Those of a user alone are as they are; others say who said what.
+/// A text never begins with what a program reads as a command, an option or a mention.
 pub(super) fn render(messages: &[Message]) -> String {
     // No provider and no model: what is opaque is not for a program.
     let entries = entries(messages, "", "");
@@ -77,7 +78,11 @@ pub(super) fn render(messages: &[Message]) -> String {
             Entry::User(text) => text.as_str(),
             Entry::Assistant(_) | Entry::Results(_) => "",
         });
-        return texts.collect::<Vec<_>>().join("\n\n");
+        let text = texts.collect::<Vec<_>>().join("\n\n");
+        return match text.starts_with(char::is_alphanumeric) {
+            true => text,
+            false => format!("User:\n{text}"),
+        };
     }
     let mut blocks = vec!["The conversation so far, and at its end what to answer:".to_owned()];
     for entry in entries {

@@ -131,7 +131,7 @@ const AUTHORITY: &[Pinned] = &[
     (
         names::<OwnLists>,
         "agentAllowlist agentDenylist capabilityAllowlist capabilityDenylist confirm \
-         skillAllowlist skillDenylist toolAllowlist toolDenylist",
+         modelAllowlist skillAllowlist skillDenylist toolAllowlist toolDenylist",
     ),
     (names::<AgentRole>, "mentee observer primary shared"),
     (names::<Scope>, "admin keys read write"),
@@ -146,12 +146,12 @@ const AUTHORITY: &[Pinned] = &[
          capabilityDenylist chat color component confirm contextWindowSize description \
          displayName extends external fixedSettings generation icon limits madeBy \
          maxConcurrentMessages maxSessionMessages memory memoryHints messageTimeout model \
-         promptSectionsOff sessionTimeout sessions settings skillAllowlist skillDenylist \
+         modelAllowlist modelNames promptSectionsOff sessionTimeout sessions settings skillAllowlist skillDenylist \
          systemPrompt templateFor toolAllowlist toolDenylist toolExposure type uiVisible widens",
     ),
     (names::<SessionPolicy>, "itemTimeLimitS itemsMax timeLimitS"),
     (names::<Denies>, "agents capabilities confirm tools"),
-    (names::<Permissions>, "and capabilities tools"),
+    (names::<Permissions>, "and capabilities models tools"),
     (
         names::<Grant>,
         "agents confirm directories environment keyValue limits models network secrets",
