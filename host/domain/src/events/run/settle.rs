@@ -50,6 +50,8 @@ pub enum Ended {
     Denied,
     /// It took too long.
     TimedOut,
+    /// Nobody answered its question in time.
+    Unanswered,
     /// It was cancelled.
     Cancelled,
     /// It is unknown whether it happened.
@@ -108,7 +110,7 @@ pub fn settlement(operation: &Operation, ended: Ended, time: Timestamp) -> Settl
                 },
                 Ended::Failed(failure) => OperationOutcome::Failed { failure },
                 Ended::Denied => OperationOutcome::Denied,
-                Ended::TimedOut => OperationOutcome::TimedOut,
+                Ended::TimedOut | Ended::Unanswered => OperationOutcome::TimedOut,
                 Ended::Cancelled => OperationOutcome::Cancelled,
                 _ => OperationOutcome::Unknown,
             };
@@ -142,6 +144,7 @@ impl Ended {
             | Self::Elapsed
             | Self::Denied
             | Self::TimedOut
+            | Self::Unanswered
             | Self::Cancelled
             | Self::Unknown => false,
         }
@@ -202,6 +205,7 @@ impl Settlement {
 /// Returns the text that a model reads for an outcome without a result.
 fn explain(ended: &Ended) -> String {
     match ended {
+        Ended::Unanswered => "Error (timed-out): nobody answered in time.".to_owned(),
         Ended::Failed(failure) => format!("Error ({}): {}", failure.code, failure.message),
         Ended::Denied => "Denied: this is not allowed here.".to_owned(),
         Ended::TimedOut => "Error (timed-out): it took too long and was stopped.".to_owned(),
@@ -344,6 +348,7 @@ pub fn answer(
             Event::OperationAnswered(Answer {
                 operation: open.operation.id,
                 kept: kept.clone(),
+                time: Some(time),
             }),
             kept,
             spilled,
