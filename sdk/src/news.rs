@@ -73,9 +73,9 @@ impl fmt::Display for Outcome {
             Self::Elapsed => f.write_str("the time has passed"),
             Self::Failed(failure) => write!(f, "{failure}"),
             Self::Denied => f.write_str("not allowed"),
-            Self::TimedOut => f.write_str("took too long and was stopped"),
-            Self::Cancelled => f.write_str("was cancelled"),
-            Self::Unknown => f.write_str("was cut off, and nobody can tell whether it happened"),
+            Self::TimedOut => f.write_str("it took too long and was stopped"),
+            Self::Cancelled => f.write_str("it was cancelled"),
+            Self::Unknown => f.write_str("it was cut off, and nobody can tell whether it happened"),
         }
     }
 }

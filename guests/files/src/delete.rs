@@ -11,9 +11,8 @@ use std::io;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Arguments {
-    /// The file or folder.
     path: String,
-    /// True to delete a folder with all that is in it; false if omitted.
+    /// True for a folder that is not empty.
     recursive: Option<bool>,
 }
 

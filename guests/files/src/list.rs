@@ -15,14 +15,10 @@ pub(crate) const LISTED_MAX: usize = 500;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Arguments {
-    /// The folder.
     path: String,
-    #[schemars(
-        description = "Only what matches: `*` and `?` within a name, `**` for any folders, as in \
-            `src/**/*.rs`. Without a slash it is about names."
-    )]
+    #[schemars(description = "Such as `*.md` for names, or `src/**/*.rs` for paths.")]
     pattern: Option<String>,
-    /// Levels to look into; 1 is this folder alone. Default: 1; all for a pattern with `/` or `**`.
+    /// Levels of folders; 1 by default, all for a pattern of paths.
     #[schemars(range(min = 1))]
     max_depth: Option<u32>,
 }

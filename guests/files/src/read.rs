@@ -17,11 +17,10 @@ const SNIFFED_BYTES: usize = 8 << 10;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Arguments {
-    /// The file.
     path: String,
-    /// Lines to skip; none if omitted.
+    /// Lines to skip.
     offset: Option<u64>,
-    /// At most so many lines.
+    /// Lines at most.
     limit: Option<u64>,
 }
 

@@ -25,11 +25,11 @@ const REGEX_BYTES_MAX: usize = 1 << 20;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Arguments {
-    /// The file or folder.
+    /// A file or a folder.
     path: String,
-    /// A regular expression, matched within lines.
+    /// A regular expression.
     pattern: String,
-    /// True to look into folders within the folder; true if omitted.
+    /// True by default.
     recursive: Option<bool>,
 }
 

@@ -17,11 +17,10 @@ const MARK_LENGTH: usize = 16;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Arguments {
-    /// The file.
     path: String,
     /// The whole new text.
     content: String,
-    /// True to make folders that are missing; false if omitted.
+    /// True to make folders that are missing.
     create_parents: Option<bool>,
 }
 

@@ -17,6 +17,56 @@ const BESIDE_SECRETS: [&str; 14] = [
     "credit card number",
     "cvv",
 ];
+/// Verbs in the form with which a request to an assistant begins.
+const REQUESTS: &[&str] = &[
+    "add",
+    "analyse",
+    "analyze",
+    "calculate",
+    "check",
+    "compare",
+    "create",
+    "delete",
+    "describe",
+    "explain",
+    "fetch",
+    "find",
+    "generate",
+    "give",
+    "list",
+    "look",
+    "make",
+    "open",
+    "read",
+    "remember",
+    "remind",
+    "remove",
+    "rename",
+    "research",
+    "run",
+    "say",
+    "search",
+    "send",
+    "show",
+    "summarise",
+    "summarize",
+    "tell",
+    "translate",
+    "update",
+    "use",
+    "write",
+    "erkläre",
+    "erstelle",
+    "fasse",
+    "finde",
+    "gib",
+    "lies",
+    "lösche",
+    "merke",
+    "schreib",
+    "schreibe",
+    "zeige",
+];
 /// Characters from which on a word of letters and digits is taken for a key.
 const KEY_CHARS_MIN: usize = 20;
 /// Digits in a row, with spaces or hyphens between them, from which on they are taken for the
@@ -26,6 +76,18 @@ const DIGITS_MIN: usize = 13;
 const PUNCTUATION: &[char] = &[
     '.', ',', ';', ':', '!', '?', '…', '"', '\'', '(', ')', '“', '”', '„', '‘', '’', '«', '»',
 ];
+
+/// Returns whether a text asks for something instead of telling it: a question, or a request that
+/// begins with its verb.
+pub(crate) fn is_asked(text: &str) -> bool {
+    let closing = ['"', '\'', ')', '”', '’', '»', ' '];
+    if text.trim_end_matches(closing).ends_with(['?', '？', '؟']) {
+        return true;
+    }
+    let first = text.split_whitespace().next().unwrap_or_default();
+    let first = first.trim_end_matches(',').to_lowercase();
+    ["please", "bitte"].contains(&first.as_str()) || REQUESTS.contains(&first.as_str())
+}
 
 /// Returns whether a text looks like it holds a secret. It would rather leave out a note that holds
 /// none.

@@ -1,7 +1,7 @@
 //! The memory agent and what it keeps.
 
 use crate::Memory;
-use crate::judge::{is_known, looks_secret};
+use crate::judge::{is_asked, is_known, looks_secret};
 use agent_host_sdk::ToolError;
 use agent_host_sdk::harness::{Conversation, Standing};
 use serde_json::{Value, json};
@@ -92,6 +92,24 @@ fn a_note_that_comes_twice_is_saved_once() {
     ])));
     assert_eq!(talk.say(WORDS).words(), "Kept 1 note.");
     assert_eq!(saved(&talk).len(), 1);
+}
+
+#[test]
+fn questions_and_requests_are_told_from_facts() {
+    for (text, expected) in [
+        ("What is my sister called?", true),
+        ("Is Ada in Vienna? ", true),
+        ("Write the word hello to hello.txt.", true),
+        ("Please read notes.txt", true),
+        ("Lies notes.txt.", true),
+        ("Read notes.txt and tell me what it says.", true),
+        ("The user's sister is called Ada.", false),
+        ("Reading is what the user likes most.", false),
+        ("The user asked why tides come twice, and knows now.", false),
+        ("Ada will run a marathon in May 2027.", false),
+    ] {
+        assert_eq!(is_asked(text), expected, "{text}");
+    }
 }
 
 #[test]

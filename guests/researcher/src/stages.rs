@@ -171,8 +171,16 @@ impl<'w> Stages<'w, '_> {
                 Vec::new()
             }
         };
-        if self.research.questions.is_empty() && self.research.depth == 1 {
-            self.research.questions = vec![Question::plain(self.task.question())];
+        // The query itself is always looked for: a plan's words may be off.
+        if self.research.depth == 1 {
+            let plain = Question::plain(self.task.question());
+            let questions = &mut self.research.questions;
+            if !questions
+                .iter()
+                .any(|planned| planned.search == plain.search)
+            {
+                questions.insert(0, plain);
+            }
         }
     }
 

@@ -35,18 +35,17 @@ const ACCEPT: &str = "text/markdown, text/html;q=0.9, application/xhtml+xml;q=0.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Arguments {
-    /// The address, such as `https://example.com/page`.
+    /// Such as `https://example.com/page`.
     #[schemars(length(max = 2048))]
     url: String,
-    /// `GET`, or `HEAD` for the headers of the answer alone; `GET` if omitted.
+    /// `GET` (default), or `HEAD` for the headers alone.
     method: Option<String>,
-    /// Headers by their names, such as `{"accept-language": "de"}`. Credentials, and what the host
-    /// sets itself, are refused.
+    /// Such as `{"accept-language": "de"}`; no credentials.
     headers: Option<BTreeMap<String, String>>,
-    /// Number of characters of text to return at most; 20,000 if omitted, 200,000 at most.
+    /// Characters of text at most; 20,000 by default.
     #[schemars(range(min = 1, max = 200_000))]
     max_chars: Option<u32>,
-    /// True to return the HTML as it came instead of turning it into markdown.
+    /// True for the HTML as it came.
     raw: Option<bool>,
 }
 

@@ -26,10 +26,9 @@ pub(crate) const ANSWER_BYTES_MAX: usize = 2 << 20;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Arguments {
-    /// The words to look for.
     #[schemars(length(min = 1, max = 400))]
     query: String,
-    /// Number of results at most; 5 if omitted, 20 at most.
+    /// 5 by default.
     #[schemars(range(min = 1, max = 20))]
     max_results: Option<u32>,
 }

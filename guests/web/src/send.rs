@@ -22,14 +22,12 @@ pub(crate) struct Arguments {
     url: String,
     /// `POST`, `PUT`, `PATCH` or `DELETE`.
     method: String,
-    /// Headers by their names, such as `{"content-type": "application/json"}`. Credentials, and
-    /// what the host sets itself, are refused.
+    /// Such as `{"content-type": "application/json"}`; no credentials.
     headers: Option<BTreeMap<String, String>>,
-    /// The body, 1 MiB at most. Without a `content-type` among the headers it is sent as JSON if it
-    /// is an object or an array, otherwise as plain text.
+    /// Sent as JSON if it is an object or an array, otherwise as plain text, unless a header says.
     #[schemars(length(max = 1_048_576))]
     body: Option<String>,
-    /// Number of characters of the answer's text at most; 20,000 if omitted, 200,000 at most.
+    /// Characters of the answer's text at most; 20,000 by default.
     #[schemars(range(min = 1, max = 200_000))]
     max_chars: Option<u32>,
 }

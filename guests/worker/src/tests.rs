@@ -167,7 +167,7 @@ fn what_comes_of_a_task_without_a_tools_words_is_told_with_what_it_was_about() {
             "web_fetch",
             json!({ "url": "https://example.com" }),
             Outcome::TimedOut,
-            "`web_fetch` with GET to `example.com`: took too long and was stopped",
+            "`web_fetch` with GET to `example.com`: it took too long and was stopped",
         ),
         (
             "read_file",
@@ -179,7 +179,7 @@ fn what_comes_of_a_task_without_a_tools_words_is_told_with_what_it_was_about() {
             "web_search",
             json!({ "query": "tides" }),
             Outcome::Unknown,
-            "`web_search`: was cut off, and nobody can tell whether it happened",
+            "`web_search`: it was cut off, and nobody can tell whether it happened",
         ),
     ] {
         let task = json!({ "operation": operation, "parameters": parameters });

@@ -88,10 +88,11 @@ pub use command::{
     CallReport, Cancelled, CreateAgent, DIFF_TURNS_MAX, Error, ExternalPost, Fork, Gone,
     ImportSession, Imported, ImportedSession, InputReceipt, InputView, Isolated, IssuedKey, KeysOf,
     MakeDefinition, Meant, NewSession, Other, PathEntry, PathFilter, PostMessage, PostOutcome,
-    PostRouted, PostToAll, PostedTo, PromptPart, PurgeOf, QueueSaid, Reading, RefusedReload,
-    Reload, Reloaded, Respond, Routed, RoutedReceipt, SessionIds, SessionNumbers, SessionView,
-    SessionsByAgent, Setup, Switch, Switched, TRANSCRIPT_BYTES_MAX, Target, TaskList, TaskQuery,
-    Template, TurnFailure, TurnOutcome, TurnReport, UploadFile, WaitingInputs, WantedNotes,
+    PostRouted, PostToAll, PostedTo, PromptPart, PromptTool, PurgeOf, QueueSaid, Reading,
+    RefusedReload, Reload, Reloaded, Respond, Routed, RoutedReceipt, SessionIds, SessionNumbers,
+    SessionView, SessionsByAgent, Setup, ShownPrompt, Switch, Switched, TRANSCRIPT_BYTES_MAX,
+    Target, TaskList, TaskQuery, Template, TurnFailure, TurnOutcome, TurnReport, UploadFile,
+    WaitingInputs, WantedNotes,
 };
 pub use core::{Limits, Stats, UserLimits};
 pub use live::{Frame, Joined, Live, SharedText, Show};

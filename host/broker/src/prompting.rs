@@ -7,11 +7,13 @@
 use crate::buckets::{CallBuckets, OwnBehalf};
 use crate::core::Core;
 use crate::fresh;
+use crate::resolved_config::ResolvedConfig;
 use crate::serving::Served;
 use domain::artifact::{ArtifactItem, lists_items, read_items};
 use domain::authority::{Caller, Denies, Permissions};
 use domain::basis::Peer;
 use domain::definition::{Definition, DefinitionId};
+use domain::delegate::{self, Presentation};
 use domain::digest::Digest;
 use domain::message::text_of;
 use domain::operation::Progress;
@@ -20,6 +22,7 @@ use domain::prompt_section::SectionName;
 use domain::sections::{Known, Section};
 use domain::shown::visible;
 use domain::skill::{self, Skill, SkillListing, SkillSet};
+use domain::step::Toolset;
 use domain::tool::{EffectClass, ToolDefinition, ToolError};
 use runtime::{CallAudit, Decided, Notes, Outcome, ToolCall};
 use std::sync::Arc;
@@ -79,10 +82,12 @@ impl Prompting<'_> {
             return Made::default();
         };
         let caller = self.caller();
+        // What can be delegated stands in full in the definition of `delegate`.
         let tools: Vec<&ToolDefinition> = config
             .tool_list
             .iter()
             .filter(|tool| match tool.name.as_str() {
+                delegate::NAME => false,
                 skill::BASH => caller.may_use_skills().is_ok(),
                 _ => caller.may_call(*tool).is_ok(),
             })
@@ -120,6 +125,13 @@ impl Prompting<'_> {
         made.untrusted = known.are_untrusted();
         made.sections = known.sections();
         made
+    }
+
+    /// Returns the tools that the model is shown.
+    pub(crate) fn shown(&self, config: &ResolvedConfig) -> Vec<ToolDefinition> {
+        let model = self.served.settings.gateway.resolve(self.model);
+        let of_model = model.map_or(Presentation::One, |model| model.operations);
+        config.shown(&Toolset::All, of_model)
     }
 
     fn caller(&self) -> Caller<'_> {

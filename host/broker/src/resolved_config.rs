@@ -16,13 +16,14 @@ use crate::catalogue::Catalogue;
 use crate::schemas::{GivenUp, Schema};
 use domain::authority::{Caller, Ceiling, Denies, Permissions};
 use domain::basis::{Overrides, Peer, ResolvedConfigDigests};
-use domain::definition::{Definition, DefinitionId};
-use domain::delegate;
+use domain::definition::{Definition, DefinitionId, Operations};
+use domain::delegate::{self, Offers, OperationRule, Presentation};
 use domain::digest::Digest;
 use domain::event::RunStarted;
 use domain::memory;
 use domain::panels;
 use domain::skill::SkillSet;
+use domain::step::Toolset;
 use domain::talk::{self, Reachable};
 use domain::tool::ToolDefinition;
 use domain::trigger;
@@ -79,6 +80,9 @@ pub(crate) struct ResolvedConfig {
     /// The ceiling. None for a run from before ceilings were frozen.
     pub(crate) ceiling: Option<(Sealed, Arc<Ceiling>)>,
     pub(crate) tool_list: Arc<Vec<ToolDefinition>>,
+    /// The operations of `delegate` as tools, for models that are shown those in its place. None
+    /// for a run that began with an earlier configuration, before the host was started.
+    operations: Arc<Vec<ToolDefinition>>,
     pub(crate) peer_list: Vec<Peer>,
     /// The skills, with their files as they were read.
     pub(crate) skills: Arc<SkillSet>,
@@ -101,21 +105,18 @@ pub(crate) struct ResolvedConfigs {
     made: Mutex<Kept<DefinitionId>>,
     earlier: Arc<Mutex<Kept<ResolvedConfigDigests>>>,
     tooling: Arc<Tooling>,
-    pub(crate) delegates: Vec<delegate::Target>,
+    pub(crate) delegates: Offers,
 }
 
 impl ResolvedConfigs {
     pub(crate) fn new(catalogue: Arc<Catalogue>) -> Self {
-        let delegates: Vec<delegate::Target> = delegate::Target::ALL
-            .iter()
-            .copied()
-            .filter(|target| {
-                catalogue
-                    .definition(&DefinitionId(target.as_str().to_owned()))
-                    .is_some()
-            })
-            .collect();
-        let tooling = Tooling::new(&catalogue, &delegates);
+        let mut tooling = Tooling::new(&catalogue);
+        let delegates = Offered {
+            catalogue: &catalogue,
+            tooling: &tooling,
+        }
+        .delegates();
+        tooling.delegate(&delegates);
         let offered = Offered {
             catalogue: &catalogue,
             tooling: &tooling,
@@ -260,7 +261,8 @@ impl ResolvedConfigs {
     /// Returns the tools that the host builds itself: those of the memory, panels and triggers,
     /// and those that lead to agents where there are such.
     pub(crate) fn own_tools(&self) -> impl Iterator<Item = ToolDefinition> {
-        let delegate = (!self.delegates.is_empty()).then(|| delegate::definition(&self.delegates));
+        let delegates = &self.delegates;
+        let delegate = (!delegates.0.is_empty()).then(|| delegates.definition());
         let others: Vec<Reachable<'_>> = self
             .catalogue
             .definitions()
@@ -367,6 +369,7 @@ impl ResolvedConfig {
             ceiling: Some((Sealed::json(&ceiling), Arc::new(ceiling))),
             arguments,
             tool_list: Arc::new(tool_list),
+            operations: offered.tooling.operations.clone(),
             peer_list,
             frozen_skills: skills.freeze().map(Sealed::new),
             skills: Arc::new(skills),
@@ -404,6 +407,7 @@ impl ResolvedConfig {
             peers,
             ceiling,
             tool_list: Arc::new(tool_list),
+            operations: Arc::default(),
             peer_list,
             skills: Arc::new(skills),
             frozen_skills,
@@ -465,6 +469,45 @@ impl ResolvedConfig {
     /// Returns the tools that a model is shown, and those of the skills.
     fn all_tools(&self) -> impl Iterator<Item = &ToolDefinition> {
         self.tool_list.iter().chain(self.skills.tools())
+    }
+
+    /// Returns the tools of a model's call, in the form that its agent's definition says, or that
+    /// suits the model: in the place of `delegate` a tool for each operation, but for those whose
+    /// name another tool has. They are the same in the same order in every call of a turn.
+    pub(crate) fn shown(&self, toolset: &Toolset, of_model: Presentation) -> Vec<ToolDefinition> {
+        let is_in = |name: &str| match toolset {
+            Toolset::All => true,
+            Toolset::Named(names) => names.iter().any(|named| named == name),
+            Toolset::None => false,
+        };
+        let ceiling = self.ceiling.as_ref().map(|(_, ceiling)| ceiling);
+        let form = ceiling.map(|ceiling| ceiling.agent.operations);
+        let is_split = match form.unwrap_or_default() {
+            Operations::One => false,
+            Operations::ByOperation => true,
+            Operations::Auto => of_model == Presentation::ByOperation,
+        };
+        let is_split = is_split && !self.operations.is_empty();
+        let operations = self.operations.iter().filter(|tool| {
+            is_split && is_in(delegate::NAME) && self.operation_named(&tool.name).is_some()
+        });
+        let own = self
+            .tool_list
+            .iter()
+            .filter(|tool| is_in(&tool.name) && !(is_split && tool.name == delegate::NAME));
+        let shown = operations.chain(own).map(ToolDefinition::shown);
+        let mut shown: Vec<ToolDefinition> = shown.collect();
+        shown.sort_by(|a, b| a.name.cmp(&b.name));
+        shown
+    }
+
+    /// Returns the operation of `delegate` that a call of this name is, which no tool has: one of
+    /// those that its agents are offered.
+    pub(crate) fn operation_named(&self, name: &str) -> Option<&'static OperationRule> {
+        let rule = delegate::operation_named(name).filter(|_| self.tool(name).is_none())?;
+        let offered = &self.tool(delegate::NAME)?.arguments;
+        let offered = offered.pointer("/properties/operation/enum")?.as_array()?;
+        offered.iter().any(|it| it == name).then_some(rule)
     }
 
     /// Returns one of its tools.

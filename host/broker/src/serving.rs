@@ -232,11 +232,13 @@ impl Serving {
 
     /// Returns the milliseconds after which a run ends that comes no further, the fewer of both.
     pub(crate) fn message_timeout_ms_of_run(&self, started: &RunStarted) -> u64 {
-        let definitions = self.definitions_of_run(started);
-        let all = definitions
-            .iter()
-            .map(|definition| definition.message_timeout_ms());
-        all.min().unwrap_or(u64::MAX)
+        let of = |served: &Arc<Served>| {
+            let definition = served.catalogue.definition(&started.definition)?;
+            let silence_ms_max = served.settings.gateway.silence_ms_max();
+            Some(definition.message_timeout_ms_beside(silence_ms_max))
+        };
+        let all = [self.of_run(started), self.present()];
+        all.iter().filter_map(of).min().unwrap_or(u64::MAX)
     }
 
     /// Returns the definition of a run's agent as it was when the run began, and as it is now, as

@@ -4,6 +4,7 @@ mod program;
 
 pub use program::{ProgramConfig, ProgramLimits};
 
+use domain::delegate::Presentation;
 use domain::egress::{AddressRange, GrantError};
 use domain::price::PER_MILLION_MAX;
 use domain::ranges::{OutOfRange, out_of_range};
@@ -143,6 +144,9 @@ pub struct ModelConfig {
     /// cannot ask it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub price: Option<PriceConfig>,
+    /// The form that suits it, for agents whose `operations` is `auto`: `one` or `byOperation`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub operations: Option<Presentation>,
     /// More fields of the request in the provider's terms, such as `temperature`.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub parameters: Map<String, Value>,

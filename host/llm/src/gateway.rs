@@ -13,6 +13,7 @@ use crate::program::Keeper;
 use crate::provider::{Answer, Ask, Provider};
 use crate::retry::{AttemptError, Mode, Next, Stage, next};
 use crate::trail::{ProgramNote, Traced, Trail};
+use domain::delegate::Presentation;
 use domain::model::{Prompt, Reply};
 use domain::operation::Attempt;
 use domain::price::Price;
@@ -88,6 +89,8 @@ pub struct ResolvedModel {
     pub default_output_tokens: Option<u32>,
     /// Aliases of the models that are tried when this one does not answer.
     pub fallbacks: Vec<String>,
+    /// The form in which it is shown operations, where an agent leaves that to the model.
+    pub operations: Presentation,
     /// True if it or one of its fallbacks is a program, which may change the world by itself: a
     /// call of it is not repeated.
     pub is_program: bool,
@@ -194,9 +197,17 @@ impl Gateway {
             max_tokens: model.config.max_tokens,
             default_output_tokens: model.upstream.provider.default_output_tokens(),
             fallbacks: model.config.fallbacks.clone(),
+            operations: model.config.operations.unwrap_or_default(),
             is_program: self.may_be_program(model),
             price,
         })
+    }
+
+    /// The longest time, in milliseconds, for which its models may show nothing of a streamed reply:
+    /// before its first piece, or between two of them.
+    #[must_use]
+    pub fn silence_ms_max(&self) -> u64 {
+        self.timeouts.first_token_ms.max(self.timeouts.idle_ms)
     }
 
     /// Returns whether a model is told of the tools of a prompt, and what else the host's sections
@@ -225,6 +236,13 @@ impl Gateway {
             nearest: nearest(asked, known.iter().map(String::as_str)),
             known,
         }
+    }
+
+    /// Returns whether a model is a script, whose rules read results of tools field by field.
+    #[must_use]
+    pub fn is_script(&self, model: Option<&str>) -> bool {
+        let found = self.find(model);
+        found.is_ok_and(|(_, model)| model.upstream.provider.is_script())
     }
 
     fn may_be_program(&self, model: &Model) -> bool {

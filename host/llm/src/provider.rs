@@ -165,6 +165,11 @@ impl Provider {
         }
     }
 
+    /// Returns whether it is a script in a model's place.
+    pub(crate) fn is_script(&self) -> bool {
+        matches!(self, Self::Scripted(_))
+    }
+
     /// Returns whether it is a program, which may change the world by itself.
     pub(crate) fn is_program(&self) -> bool {
         matches!(self, Self::Program(_))

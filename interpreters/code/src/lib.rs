@@ -24,13 +24,9 @@ impl Tools for Code {
         vec![
             Tool::new(
                 "execute_code",
-                "Runs a program and returns what it printed, the value of its last expression, and \
-                 its error with line and column. Languages: javascript. A program has no files, no \
-                 network and no modules to import; it computes. Top-level `await` and `return` are \
-                 allowed; the value is then that of the `return`, or of the last statement if it \
-                 is an expression. Time in it passes at once: a timer does not wait. It may \
-                 run for 800 ms unless `timeout` says otherwise, and on a busy machine until 200 ms \
-                 were its own.",
+                "Runs a JavaScript program and returns what it printed and the value of its last \
+                 expression. It has no files, no network and no modules. `await` and `return` are \
+                 allowed at the top level; timers do not wait.",
                 execute,
             )
             .read_only(),

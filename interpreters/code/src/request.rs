@@ -30,13 +30,10 @@ pub(crate) enum Language {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Arguments {
-    /// The program.
     code: String,
-    /// Its language; `javascript` if omitted.
+    #[schemars(extend("examples" = ["javascript"]))]
     language: Option<String>,
-    /// Milliseconds after which it is stopped, timers included. Without it, it may run for 800 ms,
-    /// and on a busy machine until 200 ms were its own. The operator's limits apply where they are
-    /// shorter.
+    /// Milliseconds; 800 by default.
     #[schemars(range(min = 1))]
     timeout: Option<u64>,
 }

@@ -388,6 +388,33 @@ async fn a_dispatch_that_takes_too_long_times_out_and_its_run_is_ended() {
         .await;
 }
 
+/// The person answers when the time of the work would long be over. What the work still does has
+/// the time that was left when it asked.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_time_of_handed_over_work_stands_still_while_a_person_is_asked() {
+    let world = World::new(Setup::default()).await;
+    let session = world.open("puppet").await;
+    let asks =
+        json!([{ "start": [{ "key": "q", "client": "confirmation" }] }, { "reply": "thanks" }]);
+    let other = json!({ "steps": asks }).to_string();
+    let hand_over = json!({ "key": "d", "agent": "other", "text": other, "timeout": 1_500 });
+    let steps = json!({ "steps": [{ "start": [hand_over] }] });
+    world.say("puppet", session, &steps.to_string()).await;
+    let child = loop {
+        if let [_, child] = world.runs().await[..] {
+            break world.store().run(child).await.unwrap().unwrap().session;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    };
+    let (question, _) = world.question("other", child).await;
+    tokio::time::sleep(std::time::Duration::from_millis(4_000)).await;
+    let answer = json!({ "confirmed": true });
+    world.answer("other", question, answer).await.unwrap();
+    world.idle(session).await;
+    let told = world.last_reply(session).await;
+    assert!(told.contains("d parts thanks"), "{told}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn cancelling_a_turn_cancels_what_it_handed_over() {
     let world = World::new(Setup::default()).await;

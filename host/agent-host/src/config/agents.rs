@@ -43,6 +43,8 @@ pub(super) fn check(config: &Config, findings: &mut Vec<Finding>) {
             let key = key(&format!("generation.{}", unfit.field));
             findings.push(error(key, unfit.message));
         }
+        let undone = too_little_time(config, definition).into_iter();
+        findings.extend(undone.map(|(name, message)| warning(key(name), message)));
         check_memory(config, definition, &key, findings);
         check_people(definition, &key, findings);
         check_lists(definition, &key, findings);
@@ -112,6 +114,40 @@ fn check_models(
         );
         findings.push(warning(key("model"), told));
     }
+}
+
+/// Returns the limits of an agent's turns that end them before a model has had the time which
+/// `timeouts` gives it.
+fn too_little_time(config: &Config, definition: &Definition) -> Vec<(&'static str, String)> {
+    let timeouts = &config.timeouts;
+    let silences = [
+        ("timeouts.firstTokenMs", timeouts.first_token_ms),
+        ("timeouts.idleMs", timeouts.idle_ms),
+    ];
+    let of_turn = definition.limits.active_ms_max;
+    let whole = [("timeouts.wholeMs", timeouts.whole_ms)];
+    let mut found = Vec::new();
+    if let Some(seconds) = definition.message_timeout {
+        let longer = silences
+            .iter()
+            .find(|(_, ms)| *ms > u64::from(seconds) * 1_000);
+        found.extend(longer.map(|(name, ms)| {
+            let message = format!(
+                "a turn ends after {seconds} s without progress, before `{name}` ({ms} ms) is over; \
+                 raise it, or leave it out for more than that"
+            );
+            ("messageTimeout", message)
+        }));
+    }
+    let mut all = silences.iter().chain(&whole);
+    found.extend(all.find(|(_, ms)| *ms > of_turn).map(|(name, ms)| {
+        let message = format!(
+            "models and tools of a turn work for {of_turn} ms at most, and `{name}` gives one reply \
+             {ms} ms; raise `limits.activeMsMax`"
+        );
+        ("limits.activeMsMax", message)
+    }));
+    found
 }
 
 /// Finds numbers of an agent's memory that are out of their ranges, and agents that are not there.

@@ -1047,3 +1047,33 @@ fn a_list_of_skills_that_matches_nothing_is_told_with_its_place() {
         "{found:?}"
     );
 }
+
+#[test]
+fn a_turn_that_ends_before_its_models_had_their_time_is_warned_of() {
+    let with = |timeouts: &str, agent: &str| {
+        let text = format!(
+            "[timeouts]\n{timeouts}\n[[agents]]\nagentId = \"a\"\ndisplayName = \"x\"\n{agent}\n"
+        );
+        let told = findings(&text).into_iter();
+        let warned = told.filter(|(severity, ..)| *severity == Severity::Warning);
+        let keys = warned.map(|(_, key, _)| key);
+        keys.filter(|key| key.ends_with("messageTimeout") || key.ends_with("activeMsMax"))
+            .collect::<Vec<_>>()
+    };
+    let long = "firstTokenMs = 590000";
+    assert!(with(long, "").is_empty(), "without a number it gives way");
+    assert_eq!(
+        with(long, "messageTimeout = 120"),
+        ["agents[0].messageTimeout"]
+    );
+    assert!(with(long, "messageTimeout = 600").is_empty());
+    assert_eq!(
+        with("idleMs = 90000", "messageTimeout = 60"),
+        ["agents[0].messageTimeout"]
+    );
+    let turn = "limits = { activeMsMax = 60000 }";
+    assert_eq!(
+        with("wholeMs = 300000", turn),
+        ["agents[0].limits.activeMsMax"]
+    );
+}

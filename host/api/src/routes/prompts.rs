@@ -9,7 +9,7 @@ use crate::input::{
 use crate::problem::Problem;
 use crate::state::Api;
 use axum::extract::State;
-use broker::PromptPart;
+use broker::{PromptPart, PromptTool, ShownPrompt};
 use domain::id::SessionId;
 use domain::panels::{ATTRIBUTE, Panel, PanelInventory};
 use domain::session_label::Changes;
@@ -30,8 +30,35 @@ pub(super) struct PromptParams {
 pub(super) struct PromptView {
     /// Its parts in the order in which a model gets them.
     parts: Vec<PromptPartView>,
-    /// The estimated number of tokens of all parts.
+    /// The tools that the model is told of beside it, in their order.
+    tools: Vec<PromptToolView>,
+    /// The estimated number of tokens of all parts and tools.
     tokens: u64,
+}
+
+/// A tool, as a model is told of it.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub(super) struct PromptToolView {
+    /// Its name.
+    name: String,
+    /// Its description.
+    description: String,
+    /// The JSON Schema of its arguments.
+    #[schema(value_type = Object)]
+    arguments: Value,
+    /// The estimated number of its tokens.
+    tokens: u64,
+}
+
+impl From<PromptTool> for PromptToolView {
+    fn from(tool: PromptTool) -> Self {
+        Self {
+            name: tool.name,
+            description: tool.description,
+            arguments: tool.arguments,
+            tokens: tool.tokens,
+        }
+    }
 }
 
 /// A part of a prompt.
@@ -56,7 +83,7 @@ impl From<PromptPart> for PromptPartView {
     }
 }
 
-/// Shows the system prompt that a turn would begin with now.
+/// Shows the system prompt that a turn would begin with now, and its tools.
 ///
 /// It is made as for a turn: tools that list artifact items are called, which only read. The code
 /// of an agent may put blocks of its own between the base and the sections, and a model call that
@@ -86,14 +113,16 @@ pub(super) async fn show(
 ) -> Result<axum::Json<PromptView>, Problem> {
     let target = target(&id);
     let session: Option<SessionId> = read_query("session", session.as_deref())?;
-    let parts = caller
+    let ShownPrompt { parts, tools } = caller
         .reading(&api)?
         .prompt(&caller.user, &target, session)
         .await
         .map_err(blameless)?;
     Ok(axum::Json(PromptView {
-        tokens: parts.iter().map(|part| part.tokens).sum(),
+        tokens: parts.iter().map(|part| part.tokens).sum::<u64>()
+            + tools.iter().map(|tool| tool.tokens).sum::<u64>(),
         parts: parts.into_iter().map(PromptPartView::from).collect(),
+        tools: tools.into_iter().map(PromptToolView::from).collect(),
     }))
 }
 

@@ -312,6 +312,7 @@ fn a_question_to_the_user_says_what_to_answer_under() {
         pause: Pause::Asking {
             action,
             until: None,
+            since: None,
         },
         active_ms: 0,
         call: None,

@@ -16,6 +16,7 @@ use domain::panels::PanelInventory;
 use domain::path::PathKind;
 use domain::persona::Persona;
 use domain::role::{AgentRole, Right};
+use domain::tool::ToolDefinition;
 use domain::user::UserId;
 use serde_json::Value;
 use store::SessionRow;
@@ -33,6 +34,39 @@ pub struct PromptPart {
     pub text: String,
     /// The estimated number of its tokens.
     pub tokens: u64,
+}
+
+/// A tool of a prompt, as a model is told of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PromptTool {
+    /// Its name.
+    pub name: String,
+    /// Its description.
+    pub description: String,
+    /// The JSON Schema of its arguments.
+    pub arguments: Value,
+    /// The estimated number of the tokens of all of these.
+    pub tokens: u64,
+}
+
+/// A prompt: what a model gets before the first message.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ShownPrompt {
+    /// The parts of the system prompt, in order.
+    pub parts: Vec<PromptPart>,
+    /// The tools, in order.
+    pub tools: Vec<PromptTool>,
+}
+
+impl From<ToolDefinition> for PromptTool {
+    fn from(tool: ToolDefinition) -> Self {
+        Self {
+            tokens: text_tokens(tool.shown_bytes()),
+            name: tool.name,
+            description: tool.description,
+            arguments: tool.arguments,
+        }
+    }
 }
 
 impl PromptPart {
@@ -75,8 +109,7 @@ impl Asked<'_> {
 }
 
 impl Broker {
-    /// Returns the parts of the prompt that a run of the agent would begin with now, in order: in a
-    /// session, or in a chat that is opened for the user. A definition stands for the user's agent
+    /// Returns the prompt, with its tools, that a run of the agent would begin with now: in a session, or in a chat that is opened for the user. A definition stands for the user's agent
     /// of it, also before there is one.
     ///
     /// Tools that list items are called for it, which only read. Nothing is stored.
@@ -89,7 +122,7 @@ impl Broker {
         user: &UserId,
         target: &Target,
         session: Option<SessionId>,
-    ) -> Result<Vec<PromptPart>, Error> {
+    ) -> Result<ShownPrompt, Error> {
         let looked_at = self.looked_at(user, target).await?;
         let session = match session {
             Some(id) => Some(self.looked_at_in(user, &looked_at, id).await?),
@@ -135,7 +168,14 @@ impl Broker {
         let sections = Box::pin(prompting.make()).await.sections.into_iter();
         let parts = std::iter::once(PromptPart::new(BASE, base))
             .chain(sections.map(|section| PromptPart::new(section.name.as_str(), section.text)));
-        Ok(parts.collect())
+        let resolved = served.resolved_configs.of(&definition.agent_id);
+        let takes_tools = served.settings.gateway.takes_tools(prompting.model);
+        let resolved = resolved.filter(|_| takes_tools);
+        let tools = resolved.iter().flat_map(|it| prompting.shown(it));
+        Ok(ShownPrompt {
+            parts: parts.collect(),
+            tools: tools.map(PromptTool::from).collect(),
+        })
     }
 
     /// Returns the agent whose prompt a user looks at.

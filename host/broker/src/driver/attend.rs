@@ -28,7 +28,11 @@ impl Driver {
         let busy = |id: OperationId| driving.is_seen_to(id);
         for (operation, next) in ready(&driving.run, &busy, now) {
             match next {
-                Next::Settle(settlement) => self.settle_by_rule(*settlement).await?,
+                Next::Settle(settlement) => {
+                    if !self.stands_still(operation, now).await? {
+                        self.settle_by_rule(*settlement).await?;
+                    }
+                }
                 Next::Perform { record_first } => {
                     let grown = self.grown_effect(operation);
                     if record_first || grown.is_some() {
@@ -46,6 +50,21 @@ impl Driver {
             }
         }
         Ok(())
+    }
+
+    /// Returns whether the time of an operation stands still: the work that it waits for asks a
+    /// person, or has asked one meanwhile.
+    async fn stands_still(
+        &self,
+        operation: OperationId,
+        now: Timestamp,
+    ) -> Result<bool, DriverError> {
+        let open = self.phase.driving();
+        let open = open.and_then(|driving| driving.run.open.get(&operation));
+        match open {
+            Some(open) => self.context.goes_on(open, now).await,
+            None => Ok(false),
+        }
     }
 
     /// Returns the effect of a model's call, if it is more than what was recorded: after a restart

@@ -12,15 +12,16 @@ use crate::view::StepView;
 use domain::authority::{Denied, only_delegates};
 use domain::budget::Budget;
 use domain::definition::DefinitionId;
-use domain::delegate::{self, CacheScope, Delegation, Invalid};
+use domain::delegate::{self, CacheScope, Delegation, Invalid, OperationRule, Target};
 use domain::limits::TIMER_MS_MAX;
 use domain::memory;
-use domain::message::Part;
+use domain::message::{Message, Part};
 use domain::operation::Performer;
 use domain::panels;
 use domain::ruling::{AGENT_CALL, Rule, TOOL_CALL};
 use domain::run::decide::{Resolved, find_call};
 use domain::run::intake::Intake;
+use domain::run::repeated::{REPEATS_MAX, repeated};
 use domain::shown::visible;
 use domain::skill;
 use domain::step::{Call, Dispatch, OperationOutcome};
@@ -28,11 +29,16 @@ use domain::talk;
 use domain::tool::{EffectClass, ToolDefinition};
 use domain::trigger;
 use serde_json::{Map, Value};
+use std::borrow::Cow;
 use std::sync::Arc;
 use store::InputState;
 
 /// Number of characters that are repeated of an unknown tool's name.
 const NAME_CHARS_SHOWN: usize = 80;
+/// Characters that are repeated of the error of a call that is not made again.
+const ERROR_CHARS_SHOWN: usize = 400;
+/// The code of a call that is not made again.
+const REPEATED_CALL: &str = "REPEATED_CALL";
 
 /// A tool as the agent was shown it when the turn began, and as it is now.
 #[derive(Clone, Copy)]
@@ -49,9 +55,19 @@ impl SessionContext {
         call: &Call,
         sent: &mut Vec<Sent>,
     ) -> Result<Resolved, DriverError> {
-        let Some((name, arguments)) = named(call, scope.driving, scope.intake) else {
+        let Some(called) = Called::find(call, scope.driving, scope.intake, scope.config) else {
             return Ok(failed("not-found", "there is no such call"));
         };
+        let Called {
+            tool: name,
+            arguments,
+            operation,
+        } = called;
+        if is_of_model(call)
+            && let Some(told) = Self::repeated(scope, &called)
+        {
+            return Ok(failed(REPEATED_CALL, told));
+        }
         if scope.left.calls == 0 {
             let told = format!("no tool calls are left of {} (toolCallsMax)", scope.of);
             return Ok(scope.limit_reached(Some(name), TOOL_CALL, "toolCallsMax", told));
@@ -79,15 +95,13 @@ impl SessionContext {
         }
         let parsed = match object_of(arguments) {
             Ok(parsed) => parsed,
+            // An operation's faults are told with the call that would do.
+            Err(_) if operation.is_some() => Map::new(),
             Err(fault) => return Ok(failed("invalid-arguments", fault)),
         };
         // Faults in the arguments of these tools are reported in the tools' own terms.
         if is_own(name) {
-            let call = OwnCall {
-                name,
-                arguments,
-                parsed,
-            };
+            let call = OwnCall { called, parsed };
             return self.resolve_own(scope, call, sent).await;
         }
         let parsed = Value::Object(parsed);
@@ -99,6 +113,31 @@ impl SessionContext {
             return Ok(self.not_available(scope, name, is_of_model(call)));
         };
         Ok(self.tool_call(scope, offering, Offer { shown, tool }, parsed.to_string()))
+    }
+
+    /// Returns the words for a model's call that is not made, since it failed in the same way too
+    /// often.
+    fn repeated(scope: &Scope<'_>, called: &Called<'_>) -> Option<String> {
+        let may_change = |name: &str, arguments: &str| {
+            let tool = scope.config.tool(name);
+            match scope.config.operation_named(name) {
+                Some(rule) => {
+                    !delegate::is_read_only(&delegate::arguments_of_named(rule, arguments))
+                }
+                None if name == delegate::NAME => !delegate::is_read_only(arguments),
+                None => tool.is_none_or(|tool| tool.effect != EffectClass::ReadOnly),
+            }
+        };
+        let of_run = scope.driving.run.messages.iter().map(Arc::as_ref);
+        let messages: Vec<&Message> = of_run.chain(&scope.intake.heard).collect();
+        let name = called.operation.map_or(called.tool, |rule| rule.name);
+        let error = repeated(&messages, name, called.arguments, may_change)?;
+        Some(format!(
+            "this call failed in the same way {REPEATS_MAX} times in this turn, so it was not made \
+             again. Change its arguments, do something else, or tell the user what is wrong. The \
+             error was: {}",
+            visible(&error, ERROR_CHARS_SHOWN)
+        ))
     }
 
     /// Resolves a call whose arguments do not fit the schema that the agent was shown; none if they
@@ -125,14 +164,11 @@ impl SessionContext {
         call: OwnCall<'_>,
         sent: &mut Vec<Sent>,
     ) -> Result<Resolved, DriverError> {
-        let OwnCall {
-            name,
-            arguments,
-            parsed,
-        } = call;
+        let OwnCall { called, parsed } = call;
+        let name = called.tool;
         scope.left.calls -= 1;
         match name {
-            delegate::NAME => self.resolve_delegate(scope, arguments, sent).await,
+            delegate::NAME => self.resolve_delegate(scope, &called, sent).await,
             _ if hands_over(name) => self.resolve_talk(scope, name, parsed, sent).await,
             _ if panels::NAMES.contains(&name) => self.resolve_panels(scope, name, &parsed).await,
             _ if trigger::OWN_TOOLS.contains(&name) => {
@@ -252,18 +288,23 @@ impl SessionContext {
     async fn resolve_delegate(
         &self,
         scope: &mut Scope<'_>,
-        arguments: &str,
+        called: &Called<'_>,
         sent: &mut Vec<Sent>,
     ) -> Result<Resolved, DriverError> {
-        let targets = &self.served.resolved_configs.delegates;
-        let delegation = match delegate::parse(arguments, targets) {
+        let offers = &self.served.resolved_configs.delegates;
+        let parsed = match called.operation {
+            Some(rule) => offers.parse_named(rule, called.arguments),
+            None => offers.parse(called.arguments),
+        };
+        let delegation = match parsed {
             Ok(delegation) => delegation,
             Err(invalid) => return Ok(invalid_call(invalid)),
         };
         let target = DefinitionId(delegation.target.as_str().to_owned());
         let there = self.served.catalogue.definition(&target);
         let Some(target) = there.filter(|it| scope.knows(it)).cloned() else {
-            let unavailable = Invalid::unavailable(delegation.target, targets);
+            let targets: Vec<Target> = offers.targets().collect();
+            let unavailable = Invalid::unavailable(delegation.target, &targets);
             return Ok(invalid_call(unavailable));
         };
         if let Err(denied) = scope.may_hand_over(&target) {
@@ -288,7 +329,7 @@ impl SessionContext {
             waits: Waits::Attached {
                 timeout_ms: delegation.timeout_ms,
             },
-            delegation: Some(arguments.to_owned()),
+            delegation: Some(called.of_delegate().unwrap_or_default().into_owned()),
             priority: delegation.priority,
             budget: Budget::default(),
             tool: Some(delegate::NAME),
@@ -410,16 +451,50 @@ impl SessionContext {
     }
 }
 
-/// Returns the tool that a call names, and its arguments; none where a model made no such call.
-fn named<'c>(
-    call: &'c Call,
-    driving: &'c Driving,
-    intake: &'c Intake,
-) -> Option<(&'c str, &'c str)> {
-    match call {
-        Call::OfModel { message, index } => find_call(&driving.run, intake, *message, *index)
-            .map(|(_, name, arguments)| (name, arguments)),
-        Call::Own { name, arguments } => Some((name.as_str(), arguments.as_str())),
+/// A call of a tool: its name and arguments as its caller wrote them, but for calls of `delegate`
+/// under another name.
+#[derive(Clone, Copy)]
+pub(super) struct Called<'c> {
+    pub(super) tool: &'c str,
+    arguments: &'c str,
+    /// The operation by whose name a model called `delegate`. The arguments are then those of the
+    /// operation.
+    operation: Option<&'static OperationRule>,
+}
+
+impl<'c> Called<'c> {
+    /// Finds a call; none where a model made no such call.
+    ///
+    /// A model that calls an operation of `delegate` as if it were a tool means `delegate`.
+    pub(super) fn find(
+        call: &'c Call,
+        driving: &'c Driving,
+        intake: &'c Intake,
+        config: &ResolvedConfig,
+    ) -> Option<Self> {
+        let (tool, arguments, operation) = match call {
+            Call::OfModel { message, index } => {
+                let (_, name, arguments) = find_call(&driving.run, intake, *message, *index)?;
+                match config.operation_named(name) {
+                    Some(rule) => (delegate::NAME, arguments, Some(rule)),
+                    None => (name, arguments, None),
+                }
+            }
+            Call::Own { name, arguments } => (name.as_str(), arguments.as_str(), None),
+        };
+        Some(Self {
+            tool,
+            arguments,
+            operation,
+        })
+    }
+
+    /// Returns the arguments of `delegate`; none if it is a call of another tool.
+    pub(super) fn of_delegate(&self) -> Option<Cow<'c, str>> {
+        match self.operation {
+            Some(rule) => Some(delegate::arguments_of_named(rule, self.arguments).into()),
+            None => (self.tool == delegate::NAME).then_some(self.arguments.into()),
+        }
     }
 }
 
@@ -437,7 +512,7 @@ pub(super) fn is_of_model(call: &Call) -> bool {
 
 /// Returns the milliseconds that a delegation has: its own, or what is left of its caller's.
 fn time_of(scope: &Scope<'_>, delegation: &Delegation) -> u64 {
-    let of_caller = scope.driving.run.started.deadline;
+    let of_caller = scope.driving.run.deadline();
     of_caller.map_or(delegation.timeout_ms, |deadline| {
         delegation.timeout_ms.min(deadline.since_ms(scope.now))
     })
@@ -459,9 +534,7 @@ async fn handed_on(
 
 /// A call of one of the host's own tools.
 struct OwnCall<'a> {
-    name: &'a str,
-    /// The arguments as the model wrote them.
-    arguments: &'a str,
+    called: Called<'a>,
     parsed: Map<String, Value>,
 }
 

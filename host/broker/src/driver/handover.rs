@@ -281,7 +281,7 @@ impl SessionContext {
         let waits = handover.waits;
         let mut begun = self.begin(scope, handover.to, waits.waits());
         begun.guards.extend(of_tree);
-        let deadline = waits.deadline(scope.now, scope.driving.run.started.deadline);
+        let deadline = waits.deadline(scope.now, scope.driving.run.deadline());
         let piece = Piece {
             content: handover.content,
             attached: matches!(waits, Waits::Attached { .. }),

@@ -3,9 +3,15 @@
 use super::context::SessionContext;
 use super::driving::Driving;
 use super::error::DriverError;
+use super::fold::load_caller;
 use super::state::Driver;
+use crate::boxed::boxed;
 use domain::agent::end_session::EXPIRED;
+use domain::operation::{Operation, Performer};
 use domain::run::end::{Cause, MESSAGE_TIMED_OUT, TIMED_OUT};
+use domain::run::{Open, Run, Waited};
+use domain::time::Timestamp;
+use store::InputState;
 
 impl Driver {
     /// Returns the reason why the run's work is no longer wanted, if any.
@@ -57,6 +63,7 @@ impl Driver {
         driving.wanted = unwanted.is_none();
         let run = &driving.run;
         let now = self.context.core.now();
+        let is_overdue = self.context.is_overdue(run, now).await?;
         let failed = |code: &str, reason: String| {
             Some(Cause::Failed {
                 code: code.to_owned(),
@@ -75,7 +82,7 @@ impl Driver {
             Some(Cause::Aborted {
                 reason: reason.to_owned(),
             })
-        } else if run.started.deadline.is_some_and(|deadline| deadline <= now) {
+        } else if is_overdue {
             failed(TIMED_OUT, "it was not done by its deadline".to_owned())
         } else if self
             .context
@@ -113,6 +120,58 @@ impl Driver {
 }
 
 impl SessionContext {
+    /// Returns whether the deadline of a run is over. It stands still while the run asks a person,
+    /// and while work that it waits for does.
+    async fn is_overdue(&self, run: &Run, now: Timestamp) -> Result<bool, DriverError> {
+        let Some(deadline) = run.started.deadline.filter(|deadline| *deadline <= now) else {
+            return Ok(false);
+        };
+        let waited = self.waited(run).await?;
+        Ok(waited
+            .moved(deadline)
+            .is_some_and(|deadline| deadline <= now))
+    }
+
+    /// Returns the time for which a run, and the work that it waits for, has waited for people.
+    #[boxed]
+    async fn waited(&self, run: &Run) -> Result<Waited, DriverError> {
+        let mut waited = run.waited;
+        for open in run.open.values() {
+            waited = waited.and(self.waited_below(&open.operation).await?);
+        }
+        Ok(waited)
+    }
+
+    /// Returns the time for which the work that an operation waits for has waited for people.
+    async fn waited_below(&self, operation: &Operation) -> Result<Waited, DriverError> {
+        let Performer::Agent {
+            input,
+            message: None,
+            ..
+        } = &operation.performer
+        else {
+            return Ok(Waited::default());
+        };
+        let Some((_, InputState::Claimed { run, .. })) = self.store().input(*input).await? else {
+            return Ok(Waited::default());
+        };
+        match load_caller(self.store(), run).await? {
+            Some(below) => self.waited(&below).await,
+            None => Ok(Waited::default()),
+        }
+    }
+
+    /// Returns whether an operation that has come to its deadline waits all the same: its work has
+    /// asked a person meanwhile.
+    pub(super) async fn goes_on(&self, open: &Open, now: Timestamp) -> Result<bool, DriverError> {
+        let operation = &open.operation;
+        let Some(deadline) = operation.deadline.filter(|deadline| *deadline <= now) else {
+            return Ok(false);
+        };
+        let waited = self.waited_below(operation).await?;
+        Ok(waited.moved(deadline).is_none_or(|deadline| deadline > now))
+    }
+
     /// Returns the milliseconds after which a run that comes no further ends (`messageTimeout` of
     /// its definition). A model that is asked again or is writing comes further, and so does
     /// whatever is recorded.

@@ -441,7 +441,8 @@ impl ToRead<'_> {
                 deadline: None,
                 depth: 0,
                 hops: 0,
-                priority: Priority::default(),
+                // What its user waits for goes first.
+                priority: Priority::Low,
                 spawn_depth: 0,
                 budget: Budget::default(),
                 denies: self.agent.denies.and_of(self.definition),

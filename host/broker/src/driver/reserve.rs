@@ -16,6 +16,7 @@ use domain::price::Price;
 use domain::prompt_cut::PromptCut;
 use domain::run::intake::Intake;
 use domain::step::{Context, ModelRequest, Toolset};
+use domain::tool::ToolDefinition;
 use llm::ResolvedModel;
 use std::sync::Arc;
 
@@ -184,19 +185,8 @@ impl SessionContext {
         let cut = driving.run.cuts.get(asked.unwrap_or_default());
         let conversation = self.conversation_tokens(driving, &said, cut).await?;
         let system = request.system.iter().map(String::len).sum::<usize>();
-        let tools = match &request.tools {
-            Toolset::All => resolved.tools.bytes.len(),
-            Toolset::None => 0,
-            Toolset::Named(names) => {
-                let named = resolved
-                    .tool_list
-                    .iter()
-                    .filter(|tool| names.contains(&tool.name));
-                named
-                    .map(|tool| serde_json::to_vec(tool).map_or(0, |tool| tool.len()))
-                    .sum()
-            }
-        };
+        let shown = resolved.shown(&request.tools, route.operations);
+        let tools: usize = shown.iter().map(ToolDefinition::shown_bytes).sum();
         let told = match (&request.tools, started.sections) {
             (Toolset::All, Some(sections)) => usize::try_from(sections.bytes).unwrap_or(usize::MAX),
             (Toolset::All | Toolset::Named(_) | Toolset::None, _) => 0,
@@ -284,6 +274,7 @@ impl SessionContext {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use domain::delegate::Presentation;
     use domain::step::Audience;
 
     /// Tokens that are reserved for a reply where nothing else says how many.
@@ -316,6 +307,7 @@ mod tests {
             max_tokens,
             default_output_tokens,
             fallbacks: Vec::new(),
+            operations: Presentation::One,
             is_program: false,
             price: None,
         }

@@ -3,7 +3,7 @@
 //! It is decided from the grants of this moment, and recorded.
 
 use super::budget::Affords;
-use super::calls::may_lead_to_agents;
+use super::calls::{Called, may_lead_to_agents};
 use super::context::SessionContext;
 use super::deliver::resolve_delivery;
 use super::driving::Driving;
@@ -27,7 +27,7 @@ use domain::id::OperationId;
 use domain::limits::{RECALL_HITS_MAX, TIMER_MS_MAX};
 use domain::operation::Performer;
 use domain::ruling::{MODEL_CALL, Rule};
-use domain::run::decide::{Resolved, find_call};
+use domain::run::decide::Resolved;
 use domain::run::intake::Intake;
 use domain::sampling::UnfitSetting;
 use domain::step::{Call, Decision, Effect, ModelRequest, StepResult, Toolset, Work};
@@ -84,13 +84,8 @@ fn is_delegation(work: &Work, asked: Asked<'_>) -> bool {
     let Work::Tool { call } = work else {
         return false;
     };
-    match call {
-        Call::Own { name, .. } => name == delegate::NAME,
-        Call::OfModel { message, index } => {
-            find_call(&asked.driving.run, asked.intake, *message, *index)
-                .is_some_and(|(_, name, _)| name == delegate::NAME)
-        }
-    }
+    Called::find(call, asked.driving, asked.intake, asked.config)
+        .is_some_and(|called| called.tool == delegate::NAME)
 }
 
 impl SessionContext {

@@ -1,5 +1,6 @@
 //! The facts about a step that its requests are resolved from, and the refusals.
 
+use super::calls::{Called, is_of_model};
 use super::driving::Driving;
 use crate::resolved_config::ResolvedConfig;
 use crate::view::StepView;
@@ -7,14 +8,14 @@ use domain::approval::{Approval, Exact};
 use domain::authority::{Caller, Denied, NamedModel, Permissions};
 use domain::budget::{Amount, Available};
 use domain::definition::Definition;
-use domain::delegate::{self, DelegateAddress};
+use domain::delegate::DelegateAddress;
 use domain::event::BoundaryVerdict;
 use domain::grant::Grant;
 use domain::id::OperationId;
 use domain::operation::Performer;
 use domain::persona::Bounds;
 use domain::ruling::Rule;
-use domain::run::decide::{Resolved, find_call};
+use domain::run::decide::Resolved;
 use domain::run::intake::Intake;
 use domain::step::{Call, Failure, OperationOutcome};
 use domain::time::Timestamp;
@@ -186,13 +187,8 @@ impl Scope<'_> {
             tool,
             arguments,
         };
-        let within = self.now.plus_ms(within_ms);
-        let until = self
-            .driving
-            .run
-            .started
-            .deadline
-            .map_or(within, |deadline| deadline.min(within));
+        // The deadline of the run stands still until then.
+        let until = self.now.plus_ms(within_ms);
         Some(Approval::new(
             &exact,
             component,
@@ -333,26 +329,17 @@ pub(super) fn failed(code: &str, message: impl Into<String>) -> Resolved {
 /// Has a call of `delegate` that was refused settle as the result of a delegation: the agent's own,
 /// as a model's does, and each with the target and the operation that it names.
 pub(super) fn as_delegation(scope: &Scope<'_>, call: &Call, mut resolved: Resolved) -> Resolved {
-    let (is_own, asked) = match call {
-        Call::Own { name, arguments } => (true, Some((name.as_str(), arguments.as_str()))),
-        Call::OfModel { message, index } => {
-            let found = find_call(&scope.driving.run, scope.intake, *message, *index);
-            (false, found.map(|(_, name, arguments)| (name, arguments)))
-        }
-    };
-    if let (
-        Performer::Refused {
-            outcome,
-            of_delegate,
-            address,
-            ..
-        },
-        Some((delegate::NAME, arguments)),
-    ) = (&mut resolved.performer, asked)
-        && !matches!(outcome, OperationOutcome::Parts { .. })
+    let called = Called::find(call, scope.driving, scope.intake, scope.config);
+    if let Performer::Refused {
+        outcome,
+        of_delegate,
+        address,
+        ..
+    } = &mut resolved.performer
+        && let Some(arguments) = called.and_then(|called| called.of_delegate())
     {
-        *of_delegate = is_own;
-        *address = DelegateAddress::of(arguments);
+        *of_delegate = !is_of_model(call) && !matches!(outcome, OperationOutcome::Parts { .. });
+        *address = DelegateAddress::of(&arguments);
     }
     resolved
 }

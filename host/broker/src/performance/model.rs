@@ -18,6 +18,7 @@ use domain::compaction::{
     Compacted, Compaction, Mark, bytes_for, estimated_tokens, material, shown,
 };
 use domain::cut_off::CutOff;
+use domain::delegate::{self, Presentation};
 use domain::digest::Salt;
 use domain::event::RunStarted;
 use domain::hints::{self, Noted};
@@ -294,7 +295,11 @@ impl Model<'_> {
             },
             None => self.source().await?,
         };
-        let messages = self.shown(source, &cut).await?;
+        let mut messages = self.shown(source, &cut).await?;
+        let model = self.request.model.as_deref();
+        if !self.gateway(model).is_script(model) {
+            messages.iter_mut().for_each(delegate::show_content);
+        }
         let system = self.system().await?;
         Ok(Draw {
             said: messages.len(),
@@ -474,6 +479,7 @@ impl Model<'_> {
             .messages(thread, first, compaction.through_message)
             .await?;
         messages.retain(|message| Mark::of(message).is_none());
+        messages.iter_mut().for_each(delegate::show_content);
         let gateway = self.gateway(self.request.model.as_deref());
         let asked = gateway.resolve(self.request.model.as_deref());
         let fallbacks = asked
@@ -504,16 +510,10 @@ impl Model<'_> {
             .config_of_run(&self.core.store, self.started)
             .await?
             .ok_or_else(gone)?;
-        Ok(match &self.request.tools {
-            Toolset::All => resolved.tool_list.to_vec(),
-            Toolset::Named(names) => resolved
-                .tool_list
-                .iter()
-                .filter(|tool| names.contains(&tool.name))
-                .cloned()
-                .collect(),
-            Toolset::None => Vec::new(),
-        })
+        let model = self.request.model.as_deref();
+        let of_model = self.gateway(model).resolve(model);
+        let of_model = of_model.map_or(Presentation::One, |model| model.operations);
+        Ok(resolved.shown(&self.request.tools, of_model))
     }
 
     /// Returns the fault of a reply that was to fit a schema. A reply that calls tools is not the

@@ -149,7 +149,15 @@ impl Performed {
             }
             CameTo::Ask { action, state } => {
                 let until = asking_until();
-                (Pause::Asking { action, until }, state)
+                let since = Some(now);
+                (
+                    Pause::Asking {
+                        action,
+                        until,
+                        since,
+                    },
+                    state,
+                )
             }
         };
         let continuation = Continuation {

@@ -5,8 +5,8 @@ use crate::catalogue::Catalogue;
 use crate::schemas::Schema;
 use domain::authority::{Caller, Ceiling, Denies, Permissions};
 use domain::basis::Peer;
-use domain::definition::Definition;
-use domain::delegate;
+use domain::definition::{Definition, DefinitionId};
+use domain::delegate::{Offer as Delegable, Offers, Target};
 use domain::digest::Digest;
 use domain::grant::Grant;
 use domain::memory;
@@ -15,6 +15,7 @@ use domain::skill::{self, Offer, SkillSet};
 use domain::talk::{self, Reachable};
 use domain::tool::ToolDefinition;
 use domain::trigger;
+use runtime::Described;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
@@ -23,6 +24,8 @@ use std::sync::Arc;
 pub(super) struct Tooling {
     /// The tools, by name.
     pub(super) tools: Vec<Arc<ToolDefinition>>,
+    /// The operations of `delegate`, as tools.
+    pub(super) operations: Arc<Vec<ToolDefinition>>,
     pub(super) arguments: Arguments,
     pub(super) results: HashMap<String, Schema>,
     /// The grants of the components that offer tools, by name.
@@ -34,12 +37,10 @@ pub(super) struct Tooling {
 }
 
 impl Tooling {
-    pub(super) fn new(catalogue: &Catalogue, delegates: &[delegate::Target]) -> Self {
+    /// The tools of all components. [`delegate`](Self::delegate) adds the host's own.
+    pub(super) fn new(catalogue: &Catalogue) -> Self {
         let mut tools: Vec<Arc<ToolDefinition>> =
             catalogue.tools().map(|(_, tool)| tool.clone()).collect();
-        if !delegates.is_empty() {
-            tools.push(Arc::new(delegate::definition(delegates)));
-        }
         tools.sort_by(|a, b| a.name.cmp(&b.name));
         let schemas = |tool: &Arc<ToolDefinition>| {
             Some((
@@ -59,6 +60,7 @@ impl Tooling {
         let of_tools = || catalogue.tools().map(|(entry, _)| entry);
         Self {
             tools,
+            operations: Arc::default(),
             arguments,
             results,
             grants: of_tools()
@@ -75,6 +77,17 @@ impl Tooling {
     }
 }
 
+impl Tooling {
+    /// Adds the tool by which these operations are delegated, if there are any.
+    pub(super) fn delegate(&mut self, offers: &Offers) {
+        if !offers.0.is_empty() {
+            self.tools.push(Arc::new(offers.definition()));
+            self.tools.sort_by(|a, b| a.name.cmp(&b.name));
+            self.operations = Arc::new(offers.by_operation());
+        }
+    }
+}
+
 /// The catalogue and its tools, from which resolved configurations are made.
 pub(super) struct Offered<'a> {
     pub(super) catalogue: &'a Catalogue,
@@ -82,6 +95,31 @@ pub(super) struct Offered<'a> {
 }
 
 impl Offered<'_> {
+    /// Returns the operations that the configured agents can carry out. The host's own worker,
+    /// researcher and coder need tools for theirs; of another component nothing is known.
+    pub(super) fn delegates(&self) -> Offers {
+        let each = Target::ALL.iter().filter_map(|target| {
+            let id = DefinitionId(target.as_str().to_owned());
+            let definition = self.catalogue.definition(&id)?;
+            let entry = self.catalogue.entry(&definition.component);
+            let is_hosts_own = entry.is_some_and(|entry| {
+                matches!(entry.component.describes(), Described::Agent(it) if it.id == id.0)
+            });
+            if !is_hosts_own {
+                return Some(Delegable::whole(*target));
+            }
+            let caller = Caller {
+                agent: definition,
+                denies: &Denies::default(),
+                permissions: &Permissions::default(),
+            };
+            let mut tools = self.tools(&caller, &self.peers(&caller));
+            self.skills(&caller, &mut tools);
+            Some(Delegable::with_tools(*target, &tools))
+        });
+        Offers(each.collect())
+    }
+
     /// Returns the agents that a caller may hand work to.
     pub(super) fn peers(&self, caller: &Caller<'_>) -> Vec<Peer> {
         let granted = self.catalogue.grant_of(caller.agent);

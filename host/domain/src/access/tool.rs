@@ -1,6 +1,7 @@
 //! Tools as the host sees them: definitions, effect classes, client actions, and how a call goes
 //! on.
 
+mod shown;
 pub mod wording;
 
 use serde::{Deserialize, Serialize};
@@ -42,6 +43,15 @@ pub struct ToolDefinition {
     /// Time limit of one call in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time_limit_ms: Option<u32>,
+}
+
+impl ToolDefinition {
+    /// Returns the bytes of what a model is shown of it: its name, its description and the schema
+    /// of its arguments.
+    #[must_use]
+    pub fn shown_bytes(&self) -> usize {
+        self.name.len() + self.description.len() + self.arguments.to_string().len()
+    }
 }
 
 /// A question to the user, answered through a widget of the client.

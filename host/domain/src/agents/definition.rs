@@ -61,6 +61,19 @@ pub enum ToolExposure {
     Mixed,
 }
 
+/// The form in which models are shown the operations that an agent may delegate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum Operations {
+    /// As one tool, `delegate`.
+    #[default]
+    One,
+    /// As a tool each.
+    ByOperation,
+    /// As `operations` of the model says, and as one tool where it says nothing.
+    Auto,
+}
+
 /// Chat settings.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
@@ -78,6 +91,11 @@ pub const SESSION_TIME_LIMIT_S_MAX: u32 = 31_536_000;
 pub const CONCURRENT_MESSAGES_DEFAULT: u32 = 5;
 /// Seconds after which a turn fails that comes no further, where its definition does not say.
 pub const MESSAGE_TIMEOUT_S_DEFAULT: u32 = 120;
+
+/// Milliseconds by which a turn may come no further for longer than its models may show nothing,
+/// where its definition does not say: the model's own time limit ends the attempt, which is then
+/// made again.
+const SILENCE_ROOM_MS: u64 = 10_000;
 
 /// Limits of a structured session; none where there is no number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -195,6 +213,10 @@ pub struct Definition {
     /// used by commands, through the tool `bash`; a model is shown no schemas of them.
     #[serde(default)]
     pub tool_exposure: ToolExposure,
+    /// The form in which models are shown the operations of `delegate`. It changes nothing of what
+    /// may be called: a call by the name of an operation is the call of `delegate` in each form.
+    #[serde(default, skip_serializing_if = "crate::values::json::is_default")]
+    pub operations: Operations,
     /// Skills that it may use, by names of components and of `skills`.
     #[serde(default)]
     pub skill_allowlist: Option<PatternList>,
@@ -262,7 +284,8 @@ pub struct Definition {
     #[schemars(range(min = 1, max = 100_000))]
     pub max_concurrent_messages: Option<u32>,
     /// Seconds after which a turn fails that comes no further (`message-timed-out`), from 1 to
-    /// 604,800; 120 without. Its clock runs while a model or a tool is at work, and begins anew
+    /// 604,800. Without it 120, or ten seconds more than the longer of `timeouts.firstTokenMs` and
+    /// `timeouts.idleMs`, so that a slow model has its own time. Its clock runs while a model or a tool is at work, and begins anew
     /// with every attempt at a model's reply, every piece of one and every outcome. Waiting for
     /// people, timers and other agents does not count, nor does a call of a tool within its time
     /// limit, or a model's reply in one piece within `timeouts.wholeMs`. `limits.activeMsMax`
@@ -416,6 +439,17 @@ impl Definition {
     #[must_use]
     pub fn message_timeout_ms(&self) -> u64 {
         u64::from(self.message_timeout.unwrap_or(MESSAGE_TIMEOUT_S_DEFAULT)) * 1_000
+    }
+
+    /// Returns the same for agents whose models may show nothing for so long. Where the definition
+    /// does not say, it is longer than that.
+    #[must_use]
+    pub fn message_timeout_ms_beside(&self, silence_ms_max: u64) -> u64 {
+        let of_models = match self.message_timeout {
+            Some(_) => 0,
+            None => silence_ms_max.saturating_add(SILENCE_ROOM_MS),
+        };
+        self.message_timeout_ms().max(of_models)
     }
 
     /// Returns the window of a model for its agents, in tokens.

@@ -21,14 +21,17 @@ mod line;
 mod open;
 pub mod outward;
 pub mod recover;
+pub mod repeated;
 pub mod settle;
 mod spending;
 mod taint;
+mod waited;
 
 pub use attempt::Attempts;
 pub use calls::CallMade;
 pub use open::{Open, OpenCut, Within};
 pub use spending::Spending;
+pub use waited::Waited;
 
 use crate::access::tool::ClientAction;
 use crate::events::event::{Event, RunCut, RunEnded, RunStarted, RunStepped};
@@ -146,6 +149,9 @@ pub struct Run {
     pub cuts: BTreeMap<String, PromptCut>,
     /// Models that took part.
     pub models: Vec<String>,
+    /// The time for which it waited for people.
+    #[serde(default, skip_serializing_if = "crate::values::json::is_default")]
+    pub waited: Waited,
     /// The way in which it ended; none while it is open.
     pub ended: Option<TurnEnd>,
 }
@@ -187,6 +193,7 @@ impl Run {
             newest_call: None,
             cuts: BTreeMap::new(),
             models: Vec::new(),
+            waited: Waited::default(),
             ended: None,
             started,
         }
@@ -263,6 +270,7 @@ impl Run {
             // stand elsewhere.
             _ => {}
         }
+        self.note_wait(event);
         Ok(())
     }
 

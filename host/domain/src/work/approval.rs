@@ -154,7 +154,7 @@ pub fn required_since() -> Failure {
 pub fn expired() -> Failure {
     Failure::lasting(
         EXPIRED,
-        "nobody agreed to this call in time, and it was not made",
+        "nobody answered in time whether this call may be made, and it was not made",
     )
 }
 

@@ -11,19 +11,23 @@ mod blobs;
 mod cache;
 mod failed;
 mod invalid;
+mod offers;
 mod operations;
 mod result;
+mod shown;
 #[cfg(test)]
 mod tests;
 
 pub use address::DelegateAddress;
 pub use blobs::BLOBS_MAX;
 pub use cache::{Cache, CacheLimits, CacheScope, Hit, Kept};
+pub use failed::failure_in;
 pub use invalid::Invalid;
+pub use offers::{Offer, Offers, Presentation, arguments_of_named, operation_named};
 pub use operations::{OPERATIONS, OperationRule, ParameterKind, ParameterRule};
 pub use result::{DelegateBlob, DelegateError, DelegateMetadata, DelegateResult, Task, TaskState};
+pub use shown::show_content;
 
-use crate::access::tool::{EffectClass, ToolDefinition};
 use crate::agents::path::ModelRole;
 use crate::values::limits::INPUT_BYTES_MAX;
 use crate::values::text::words;
@@ -148,6 +152,13 @@ impl Delegation {
     }
 }
 
+/// Returns whether a call of `delegate` with these arguments changes nothing. One that makes no
+/// sense changes nothing either.
+#[must_use]
+pub fn is_read_only(arguments: &str) -> bool {
+    parse(arguments, &Target::ALL).map_or(true, |delegation| delegation.is_read_only())
+}
+
 /// The public error codes of a delegation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
@@ -187,88 +198,16 @@ words!(Code {
     LimitReached = "LIMIT_REACHED",
 });
 
-/// The tool as an agent sees it that may delegate to these targets.
-///
-/// Idempotent: handing work over is part of the commit that decides it, so the same call under the
-/// same key hands it over once.
-#[must_use]
-pub fn definition(targets: &[Target]) -> ToolDefinition {
-    let names: Vec<&str> = targets.iter().map(|target| target.as_str()).collect();
-    let operations: Vec<&str> = targets
-        .iter()
-        .flat_map(|target| target.operations())
-        .map(|operation| operation.name)
-        .collect();
-    let longest_ms = targets
-        .iter()
-        .map(|target| target.timeout_ms_max())
-        .max()
-        .unwrap_or(1);
-    ToolDefinition {
-        name: NAME.to_owned(),
-        description: describe(targets),
-        arguments: json!({
-            "type": "object",
-            "properties": {
-                "target": { "type": "string", "enum": names, "description": "Who is to do it." },
-                "operation": { "type": "string", "enum": operations, "description": "What to do." },
-                "parameters": { "type": "object", "description": "The operation's parameters, as \
-                    the tool's description lists them." },
-                "timeout": {
-                    "type": "integer", "minimum": 1, "maximum": longest_ms,
-                    "description": timeout_description(targets),
-                },
-                "priority": {
-                    "type": "integer", "minimum": 1, "maximum": 4,
-                    "description": "1 low, 2 normal (without one), 3 high, 4 critical: which task \
-                                    goes first when models are busy.",
-                },
-            },
-            "required": ["target", "operation", "parameters"],
-            "additionalProperties": false,
-        }),
-        results: None,
-        capabilities: Vec::new(),
-        effect: EffectClass::Idempotent,
-        destructive: false,
-        time_limit_ms: None,
-    }
-}
-
-fn describe(targets: &[Target]) -> String {
-    let mut text =
-        "Hands an operation to a specialised agent and returns its result. Parameters with `?` may \
-         be left out."
-            .to_owned();
-    for target in targets {
-        let operations: Vec<String> = target.operations().map(ToString::to_string).collect();
-        text.push_str(&format!("\n{target}: {}", operations.join(", ")));
-    }
-    text
-}
-
-fn timeout_description(targets: &[Target]) -> String {
-    let each: Vec<String> = targets
-        .iter()
-        .map(|target| {
-            format!(
-                "{target} {} without one, {} at most",
-                target.timeout_ms_default(),
-                target.timeout_ms_max()
-            )
-        })
-        .collect();
-    format!(
-        "Milliseconds until the task is stopped: {}.",
-        each.join("; ")
-    )
-}
-
-/// Checks a call's arguments, as the model wrote them, against the targets that are configured.
+/// Checks a call's arguments, as the model wrote them, against all that these targets may be asked
+/// for.
 ///
 /// # Errors
 /// The first thing that is wrong. Nothing has happened then.
 pub fn parse(arguments: &str, targets: &[Target]) -> Result<Delegation, Invalid> {
+    Offers::from(targets).parse(arguments)
+}
+
+fn check(arguments: &str, offers: &Offers) -> Result<Delegation, Invalid> {
     let arguments = crate::values::json::parse(arguments).map_err(|refused| {
         Invalid::parameters(format!("The arguments cannot be taken: {refused}."))
             .allowing(ARGUMENTS)
@@ -279,8 +218,9 @@ pub fn parse(arguments: &str, targets: &[Target]) -> Result<Delegation, Invalid>
         )
         .allowing(ARGUMENTS));
     };
-    let target = target(arguments.remove("target"), targets)?;
-    let rule = operation(arguments.remove("operation"), target)?;
+    let targets: Vec<Target> = offers.targets().collect();
+    let target = target(arguments.remove("target"), &targets)?;
+    let rule = operation(arguments.remove("operation"), target, offers)?;
     let parameters = match arguments.remove("parameters") {
         Some(Value::Object(parameters)) => parameters,
         found => {
@@ -340,10 +280,16 @@ fn target(value: Option<Value>, targets: &[Target]) -> Result<Target, Invalid> {
     Ok(target)
 }
 
-fn operation(value: Option<Value>, target: Target) -> Result<&'static OperationRule, Invalid> {
+/// Reads the operation. One that the target's agent cannot carry out is handed over all the same:
+/// the agent says what it lacks.
+fn operation(
+    value: Option<Value>,
+    target: Target,
+    offers: &Offers,
+) -> Result<&'static OperationRule, Invalid> {
     let invalid = |what: &str| {
-        let supported: Vec<&str> = target
-            .operations()
+        let supported: Vec<&str> = offers
+            .operations(target)
             .map(|operation| operation.name)
             .collect();
         Invalid::new(

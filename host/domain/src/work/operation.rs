@@ -274,6 +274,9 @@ pub enum Pause {
         /// Time until which it may be answered; then the call has timed out.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         until: Option<Timestamp>,
+        /// Time of the question.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        since: Option<Timestamp>,
     },
     /// A user has to agree to it, as its [`Operation::approval`] says. This happens before its
     /// first segment only.
@@ -465,6 +468,9 @@ pub struct Answer {
     /// The answer.
     #[serde(flatten)]
     pub kept: Kept,
+    /// Time of the answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time: Option<Timestamp>,
 }
 
 /// An answer as an event keeps it.

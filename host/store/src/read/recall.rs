@@ -13,6 +13,23 @@ use rusqlite::{Row, params};
 
 /// Words of one query; further ones are not looked for.
 const WORDS_MAX: usize = 64;
+/// Words that a text matches whatever it is about: of English, German, French and Spanish.
+const STOP_WORDS: [&str; 4] = [
+    "a about am an and any are as at be been but by can could did do does for from had has have he \
+     her him his how i i'm if in into is it it's its me my no not of on or our please she should so \
+     some tell that the their them then there these they this to us was we were what what's when \
+     where which who whom whose why will with would you your",
+    "aber als am an auch auf aus bei bin bist bitte das dass dein deine dem den der des die dies du \
+     ein eine einem einen einer er es für hat habe haben ich ihr ihre im in ist ja kann man mein \
+     meine meinem meinen meiner mir mich mit nach nicht noch oder sein seine sich sie sind so über \
+     und uns unser von war warum was wann welche welcher wem wen wenn wer wie wir wird wo zu zum zur",
+    "à au aux avec ce ces cette comment dans de des du elle en est et il ils je la le les leur ma \
+     mais me mes mon ne nous on ou où par pas pour pourquoi quand que quel quelle qui sa se ses son \
+     sont sur ta te tes ton tu un une vos votre vous",
+    "al como con cuando cuál cuándo cómo de del donde dónde e el ella en es esta este la las lo los \
+     me mi mis no nos o para pero por que qué quien quién se ser si sin son su sus te tu tus un una \
+     y yo",
+];
 
 /// Something that was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -149,18 +166,37 @@ fn expression(agent: AgentId, query: &str) -> Option<String> {
     ))
 }
 
-/// Any of the words of a query, each of them quoted; none when it has none.
+/// Any of the words of a query that say something, each of them quoted; none when it has no words.
+/// Where all of them are stop words, they are looked for all the same.
 pub(super) fn any_of(query: &str) -> Option<String> {
-    let words: Vec<String> = query
+    let words: Vec<&str> = query
         .split(|letter: char| letter.is_whitespace() || letter.is_control() || letter == '"')
         .filter(|word| word.chars().any(char::is_alphanumeric))
+        .collect();
+    let telling: Vec<&str> = words
+        .iter()
+        .copied()
+        .filter(|word| !is_stop_word(word))
+        .collect();
+    let wanted = if telling.is_empty() { words } else { telling };
+    let quoted: Vec<String> = wanted
+        .into_iter()
         .take(WORDS_MAX)
         .map(|word| format!("\"{word}\""))
         .collect();
-    if words.is_empty() {
+    if quoted.is_empty() {
         return None;
     }
-    Some(format!("body : ({})", words.join(" OR ")))
+    Some(format!("body : ({})", quoted.join(" OR ")))
+}
+
+/// Returns whether a word stands in nearly every text, such as `what` and `is`.
+fn is_stop_word(word: &str) -> bool {
+    let word = word.trim_matches(|letter: char| !letter.is_alphanumeric());
+    let word = word.to_lowercase().replace('’', "'");
+    STOP_WORDS
+        .iter()
+        .any(|of_language| of_language.split(' ').any(|stop| stop == word))
 }
 
 fn read(row: &Row<'_>) -> rusqlite::Result<Hit> {

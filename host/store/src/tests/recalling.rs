@@ -506,3 +506,27 @@ async fn a_forgotten_note_is_erased_and_another_agents_stays() {
     assert_eq!(theirs.len(), 1);
     assert_eq!(sample.store.verify().await.unwrap().fault, None);
 }
+
+#[tokio::test]
+async fn words_that_stand_in_every_text_find_nothing_beside_others() {
+    let sample = sample().await;
+    let more = [
+        "What to do: read notes.txt.",
+        "The user's sister is called Ada.",
+    ];
+    let more = more.map(|text| note(1, text)).to_vec();
+    sample.append(Stream::Agent(agent(1)), more).await;
+    let texts = async |query: &str| {
+        let hits = sample
+            .store
+            .recall_notes(agent(1), None, query, 10)
+            .await
+            .unwrap();
+        hits.into_iter().map(|hit| hit.text).collect::<Vec<_>>()
+    };
+    let sister = ["The user's sister is called Ada."];
+    assert_eq!(texts("What is my sister called?").await, sister);
+    assert_eq!(texts("Wie heißt die sister?").await, sister);
+    // Where there is nothing else, they are looked for.
+    assert_eq!(texts("what to do").await, ["What to do: read notes.txt."]);
+}

@@ -13,7 +13,7 @@ use anyhow::anyhow;
 use broker::Catalogue;
 use domain::authority::{Caller, Denied, Denies, Look, Permissions, Says};
 use domain::definition::{Definition, DefinitionId};
-use domain::delegate::{self, Target};
+use domain::delegate::{self, Offers, Target};
 use domain::digest::Digest;
 use domain::grant::{Access, Bound, Grant};
 use domain::memory;
@@ -252,7 +252,7 @@ fn own_tools(is_agent: impl Fn(&str) -> bool) -> Vec<ToolDefinition> {
     if targets.is_empty() {
         Vec::new()
     } else {
-        vec![delegate::definition(&targets)]
+        vec![Offers::from(&*targets).definition()]
     }
 }
 

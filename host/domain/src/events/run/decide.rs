@@ -1,6 +1,6 @@
 //! An agent's decision: the event of its step, with everything that follows in the thread.
 
-use super::delegated::{Unmade, passed_over};
+use super::delegated::{self, Unmade, passed_over};
 use super::intake::Intake;
 use super::settle::stopped;
 use super::{Open, Run, unpaired};
@@ -332,7 +332,7 @@ fn operations(run: &Run, taken: &Taken) -> Vec<Operation> {
                         message: *message,
                         index: *index,
                         call_id: call_id.to_owned(),
-                        name: name.to_owned(),
+                        name: delegated::tool(&resolved.performer).unwrap_or(name).to_owned(),
                         failed: false,
                     })
                 }

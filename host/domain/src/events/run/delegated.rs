@@ -18,6 +18,22 @@ pub(super) fn is_delegation(operation: &Operation) -> bool {
     )
 }
 
+/// Returns the name of `delegate` for what became of a call of it, whatever name a model called it
+/// by.
+pub(super) fn tool(performer: &Performer) -> Option<&'static str> {
+    let is_delegate = matches!(
+        performer,
+        Performer::Agent {
+            delegation: Some(_),
+            ..
+        } | Performer::Refused {
+            address: Some(_),
+            ..
+        }
+    );
+    is_delegate.then_some(delegate::NAME)
+}
+
 /// Returns the delegation and its task; none when the operation is no delegation.
 pub(super) fn delegation(operation: &Operation, time: Timestamp) -> Option<(Delegation, Task)> {
     let Performer::Agent {

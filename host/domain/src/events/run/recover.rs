@@ -73,7 +73,7 @@ pub fn next(open: &Open, now: Timestamp) -> Next {
             Pause::Asking {
                 until: Some(until), ..
             },
-        ) if *until <= now => settle(Ended::TimedOut),
+        ) if *until <= now => settle(Ended::Unanswered),
         (
             _,
             Pause::Asking {
@@ -251,13 +251,13 @@ fn overdue(open: &Open, now: Timestamp) -> Ended {
     if let Some(told) = undelegated_in_time(&open.operation, now) {
         return told;
     }
-    if open.may_have_taken_effect() {
-        Ended::Unknown(Failure::lasting(
+    match open.operation.performer {
+        _ if open.may_have_taken_effect() => Ended::Unknown(Failure::lasting(
             "timed-out",
             "this took too long and was stopped",
-        ))
-    } else {
-        Ended::TimedOut
+        )),
+        Performer::Client { .. } => Ended::Unanswered,
+        _ => Ended::TimedOut,
     }
 }
 

@@ -50,6 +50,8 @@ pub enum Ended {
     Denied,
     /// It took too long.
     TimedOut,
+    /// Nobody answered its question in time.
+    Unanswered,
     /// It was cancelled.
     Cancelled,
     /// It is unknown whether it happened: this cut it off.
@@ -99,6 +101,11 @@ pub fn settlement(operation: &Operation, ended: Ended, time: Timestamp) -> Settl
         Ended::Failed(failure) => resultless(operation, OperationOutcome::Failed { failure }, time),
         Ended::Denied => resultless(operation, OperationOutcome::Denied, time),
         Ended::TimedOut => resultless(operation, OperationOutcome::TimedOut, time),
+        Ended::Unanswered => {
+            let (outcome, _) = resultless(operation, OperationOutcome::TimedOut, time);
+            let parts = vec![Part::text("Error (timed-out): nobody answered in time.")];
+            (outcome, paired(operation, parts, true))
+        }
         Ended::Cancelled => resultless(operation, OperationOutcome::Cancelled, time),
         Ended::Unknown(cause) => resultless(operation, OperationOutcome::Unknown { cause }, time),
     };
@@ -129,6 +136,7 @@ impl Ended {
             | Self::Elapsed
             | Self::Denied
             | Self::TimedOut
+            | Self::Unanswered
             | Self::Cancelled
             | Self::Unknown(_) => false,
         }
@@ -346,6 +354,7 @@ pub fn answer(
             Event::OperationAnswered(Answer {
                 operation: open.operation.id,
                 kept: kept.clone(),
+                time: Some(time),
             }),
             kept,
             spilled,

@@ -176,7 +176,7 @@ impl Run {
         let limits = &self.started.limits;
         if self.step >= limits.steps_max {
             Some(format!(
-                "it took {} steps, which is its limit",
+                "it took {} steps, which is its limit (stepsMax)",
                 limits.steps_max
             ))
         } else if self
@@ -187,7 +187,7 @@ impl Run {
             > limits.tokens_max
         {
             Some(format!(
-                "it used more than {} tokens, which is its limit",
+                "it used more than {} tokens, which is its limit (tokensMax)",
                 limits.tokens_max
             ))
         } else if let Some(max) = limits.cost_micros_max.filter(|max| {
@@ -201,7 +201,7 @@ impl Run {
             ))
         } else if self.active_ms_left(unrecorded_ms) == 0 {
             Some(format!(
-                "models and tools worked for {} ms, which is its limit",
+                "models and tools worked for {} ms, which is its limit (activeMsMax)",
                 limits.active_ms_max
             ))
         } else {

@@ -816,7 +816,11 @@ fn asked_by_a_tool(segment: u32, until: Option<Timestamp>) -> (Run, OperationId)
         operation,
         segment,
         state: Vec::new(),
-        pause: Pause::Asking { action, until },
+        pause: Pause::Asking {
+            action,
+            until,
+            since: Some(NOW),
+        },
         active_ms: 0,
         call: None,
     };
@@ -824,6 +828,20 @@ fn asked_by_a_tool(segment: u32, until: Option<Timestamp>) -> (Run, OperationId)
         run.apply(&Event::OperationContinued(asking)).unwrap(),
         operation,
     )
+}
+
+#[test]
+fn the_deadline_of_a_run_stands_still_from_a_question_to_its_answer() {
+    let (mut run, call) = asked_by_a_tool(1, None);
+    run.started.deadline = Some(NOW.plus_ms(60_000));
+    assert_eq!(run.deadline(), None, "a person is asked");
+    let later = NOW.plus_ms(600_000);
+    let (event, ..) = answer(&run, call, &UserId::local(), json!(1), later).unwrap();
+    let run = run.apply(&event).unwrap();
+    assert_eq!(run.deadline(), Some(NOW.plus_ms(660_000)));
+    // It is known from a snapshot too.
+    let stored: Run = serde_json::from_value(json!(run)).unwrap();
+    assert_eq!(stored.deadline(), run.deadline());
 }
 
 #[test]
@@ -907,6 +925,7 @@ fn a_long_answer_is_kept_as_a_blob_whoever_asked() {
         pause: Pause::Asking {
             action,
             until: None,
+            since: None,
         },
         active_ms: 0,
         call: None,

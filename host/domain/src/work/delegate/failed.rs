@@ -31,7 +31,8 @@ fn failed(code: Code) -> Failure {
 }
 
 /// Returns the failure that the JSON text of a result tells, if it tells one.
-fn failure_in(text: &str) -> Option<Failure> {
+#[must_use]
+pub fn failure_in(text: &str) -> Option<Failure> {
     let result: Value = serde_json::from_str(text).ok()?;
     if result.get("success")?.as_bool()? {
         return None;

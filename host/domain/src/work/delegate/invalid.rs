@@ -13,6 +13,8 @@ pub struct Invalid {
     pub(super) code: Code,
     pub(super) message: String,
     details: BTreeMap<String, Value>,
+    /// The call that would do.
+    call: Option<String>,
 }
 
 impl Invalid {
@@ -21,10 +23,20 @@ impl Invalid {
     /// of the one at fault, or `agent`, the id of the one that is not there.
     #[must_use]
     pub fn failure(self) -> Failure {
+        let message = match self.call {
+            Some(call) => format!("{} This would do: {call}", self.message),
+            None => self.message,
+        };
         Failure {
             details: self.details,
-            ..Failure::lasting(self.code.as_str(), self.message)
+            ..Failure::lasting(self.code.as_str(), message)
         }
+    }
+
+    /// The same, with the call that would do, if there is one.
+    pub(super) fn showing(mut self, tool: &str, arguments: Option<Value>) -> Self {
+        self.call = arguments.map(|arguments| format!("{tool} {arguments}"));
+        self
     }
 
     pub(super) fn new(code: Code, message: impl Into<String>) -> Self {
@@ -32,6 +44,7 @@ impl Invalid {
             code,
             message: message.into(),
             details: BTreeMap::new(),
+            call: None,
         }
     }
 

@@ -1,8 +1,15 @@
 //! The operations that can be delegated: who supports them and what parameters each takes.
 
 use super::{Invalid, PATH_BYTES_MAX, Target, URL_BYTES_MAX};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use std::fmt;
+
+/// The operation that runs a program.
+pub(super) const EXECUTE_CODE: &str = "execute_code";
+/// Its parameter for the program's language.
+pub(super) const LANGUAGE: &str = "language";
+/// Bytes of a value that is repeated in the call that would do.
+const SHOWN_BYTES_MAX: usize = 200;
 
 /// The type that a parameter's value must have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,6 +56,8 @@ pub struct OperationRule {
     /// Its name, which is also the name of the tool that carries it out. The built-in worker
     /// carries `web_fetch` out with `web_send` when its method may change something.
     pub name: &'static str,
+    /// Its description for a model that is shown it as a tool.
+    pub description: &'static str,
     /// Its parameters; any other is refused.
     pub parameters: &'static [ParameterRule],
 }
@@ -70,51 +79,106 @@ const fn takes(name: &'static str, kind: ParameterKind) -> ParameterRule {
 }
 
 macro_rules! operations {
-    ($($target:ident $name:ident($($takes:ident $parameter:ident: $kind:ident),+);)+) => {
+    ($($target:ident $name:ident($($takes:ident $parameter:ident: $kind:ident),+) $description:literal;)+) => {
         /// Every operation there is, in the order in which agents get them listed.
         pub const OPERATIONS: &[OperationRule] = &[$(OperationRule {
             target: Target::$target,
             name: stringify!($name),
+            description: $description,
             parameters: &[$($takes(stringify!($parameter), ParameterKind::$kind)),+],
         }),+];
     };
 }
 
 operations! {
-    Worker read_file(needs path: Path, takes offset: Number, takes limit: Count);
-    Worker write_file(needs path: Path, needs content: Text, takes createParents: Flag);
-    Worker delete_file(needs path: Path, takes recursive: Flag);
-    Worker list_files(needs path: Path, takes pattern: Words, takes maxDepth: Count);
-    Worker search_files(needs path: Path, needs pattern: Words, takes recursive: Flag);
-    Worker web_search(needs query: Words, takes maxResults: Count);
-    Worker web_fetch(needs url: Url, takes method: Words, takes headers: TextMap, takes body: Text);
-    Researcher deep_research(needs query: Words, takes maxDepth: Count, takes sources: Texts);
-    Researcher synthesize_sources(needs sources: Texts, takes format: Words);
-    Coder analyze_code(needs path: Path, takes patterns: Texts);
-    Coder generate_code(needs spec: Words, takes language: Words, takes framework: Words);
-    Coder review_code(needs diff: Words, takes guidelines: Text);
-    Coder execute_code(needs code: Words, takes language: Words, takes timeout: Count);
+    Worker read_file(needs path: Path, takes offset: Number, takes limit: Count)
+        "Reads a text file, or some of its lines.";
+    Worker write_file(needs path: Path, needs content: Text, takes createParents: Flag)
+        "Writes a file; one that is there is replaced.";
+    Worker delete_file(needs path: Path, takes recursive: Flag)
+        "Deletes a file, or a folder.";
+    Worker list_files(needs path: Path, takes pattern: Words, takes maxDepth: Count)
+        "Lists a folder.";
+    Worker search_files(needs path: Path, needs pattern: Words, takes recursive: Flag)
+        "Finds lines of files by a regular expression.";
+    Worker web_search(needs query: Words, takes maxResults: Count)
+        "Searches the web.";
+    Worker web_fetch(needs url: Url, takes method: Words, takes headers: TextMap, takes body: Text)
+        "Fetches a web page, or sends a request.";
+    Researcher deep_research(needs query: Words, takes maxDepth: Count, takes sources: Texts)
+        "Researches a question and reports with numbered sources.";
+    Researcher synthesize_sources(needs sources: Texts, takes format: Words)
+        "Brings texts, pages and files together in one report.";
+    Coder analyze_code(needs path: Path, takes patterns: Texts)
+        "Analyses the code in a folder.";
+    Coder generate_code(needs spec: Words, takes language: Words, takes framework: Words)
+        "Writes code from a description.";
+    Coder review_code(needs diff: Words, takes guidelines: Text)
+        "Reviews a diff.";
+    Coder execute_code(needs code: Words, takes language: Words, takes timeout: Count)
+        "Runs a program and returns what it printed and its value.";
 }
 
-/// The operation with its parameters: `read_file(path, offset?, limit?)`.
+/// The operation with its parameters: `read_file(path; optional: offset, limit)`.
 impl fmt::Display for OperationRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names: Vec<String> = self
-            .parameters
-            .iter()
-            .map(|parameter| {
-                format!(
-                    "{}{}",
-                    parameter.name,
-                    if parameter.required { "" } else { "?" }
-                )
-            })
-            .collect();
-        write!(f, "{}({})", self.name, names.join(", "))
+        let names = |required: bool| {
+            let those = self.parameters.iter();
+            let those = those.filter(|parameter| parameter.required == required);
+            those.map(|parameter| parameter.name).collect::<Vec<_>>()
+        };
+        write!(f, "{}({}", self.name, names(true).join(", "))?;
+        match names(false).as_slice() {
+            [] => f.write_str(")"),
+            optional => write!(f, "; optional: {})", optional.join(", ")),
+        }
     }
 }
 
 impl OperationRule {
+    /// Returns the JSON Schema of its parameters. Where languages are named, those of a program
+    /// that is run are among them.
+    pub(super) fn schema(&self, languages: &[String]) -> Value {
+        let property = |parameter: &ParameterRule| {
+            let mut schema = parameter.kind.schema();
+            let of_program = self.name == EXECUTE_CODE && parameter.name == LANGUAGE;
+            if of_program && !languages.is_empty() {
+                schema["enum"] = json!(languages);
+            }
+            (parameter.name.to_owned(), schema)
+        };
+        let required = self
+            .parameters
+            .iter()
+            .filter(|parameter| parameter.required);
+        json!({
+            "type": "object",
+            "properties": self.parameters.iter().map(property).collect::<Map<_, _>>(),
+            "required": required.map(|parameter| parameter.name).collect::<Vec<_>>(),
+            "additionalProperties": false,
+        })
+    }
+
+    /// Returns parameters that would do: those of the given ones that fit and are short, and a word
+    /// in the place of each that is missing.
+    pub(super) fn mended(&self, given: Option<&Map<String, Value>>) -> Map<String, Value> {
+        let fits = |parameter: &&ParameterRule| {
+            // Models write a mark for "optional" into the name itself.
+            let names = [parameter.name.to_owned(), format!("{}?", parameter.name)];
+            let found = names.iter().find_map(|name| given?.get(name))?;
+            let short = found.to_string().len() <= SHOWN_BYTES_MAX;
+            (short && parameter.kind.check(found).is_ok()).then(|| found.clone())
+        };
+        let each = self.parameters.iter().filter_map(|parameter| {
+            let value = match fits(&parameter) {
+                None if parameter.required => parameter.kind.example(parameter.name),
+                found => found?,
+            };
+            Some((parameter.name.to_owned(), value))
+        });
+        each.collect()
+    }
+
     /// Checks parameters against the rules. `null` is taken for a parameter that is left out.
     pub(super) fn check(&self, parameters: &Map<String, Value>) -> Result<(), Invalid> {
         let mend = |what: String| Invalid::parameters(format!("{what} Expected: {self}."));
@@ -148,6 +212,33 @@ impl OperationRule {
 }
 
 impl ParameterKind {
+    /// Returns the JSON Schema of its values, as far as a model needs it.
+    fn schema(self) -> Value {
+        match self {
+            Self::Text | Self::Words | Self::Path | Self::Url => json!({ "type": "string" }),
+            Self::Number => json!({ "type": "integer", "minimum": 0 }),
+            Self::Count => json!({ "type": "integer", "minimum": 1 }),
+            Self::Flag => json!({ "type": "boolean" }),
+            Self::Texts => json!({ "type": "array", "items": { "type": "string" } }),
+            Self::TextMap => {
+                json!({ "type": "object", "additionalProperties": { "type": "string" } })
+            }
+        }
+    }
+
+    /// Returns a value in the place of one that is missing.
+    fn example(self, name: &str) -> Value {
+        match self {
+            Self::Text | Self::Words | Self::Path => json!(format!("<{name}>")),
+            Self::Url => json!("https://example.org/"),
+            Self::Number => json!(0),
+            Self::Count => json!(1),
+            Self::Flag => json!(false),
+            Self::Texts => json!([format!("<{name}>")]),
+            Self::TextMap => json!({}),
+        }
+    }
+
     /// Checks a value. The error continues a sentence that begins with the parameter's name.
     fn check(self, value: &Value) -> Result<(), String> {
         match (self, value) {

@@ -1,8 +1,8 @@
 //! Tables of calls of `delegate`, with their results.
 
 use super::{
-    Code, DelegateResult, Delegation, INPUT_BYTES_MAX, Invalid, NAME, OPERATIONS, PATH_BYTES_MAX,
-    Priority, Target, Task, definition, parse,
+    Code, DelegateResult, Delegation, INPUT_BYTES_MAX, Invalid, NAME, OPERATIONS, Offers,
+    PATH_BYTES_MAX, Priority, Target, Task, parse,
 };
 use crate::thread::message::{Part, text_of};
 use crate::values::digest::Digest;
@@ -155,21 +155,21 @@ fn a_refusal_names_what_would_be_allowed() {
         (
             worker("read_file", &json!({ "path": "a", "encoding": "utf-8" })),
             Code::InvalidParameters,
-            "read_file has no parameter `encoding`. Expected: read_file(path, offset?, \
-             limit?)."
+            "read_file has no parameter `encoding`. Expected: read_file(path; optional: \
+             offset, limit)."
                 .to_owned(),
         ),
         (
             worker("write_file", &json!({ "path": "a", "content": null })),
             Code::InvalidParameters,
-            "write_file needs the parameter `content`. Expected: write_file(path, content, \
-             createParents?)."
+            "write_file needs the parameter `content`. Expected: write_file(path, content; \
+             optional: createParents)."
                 .to_owned(),
         ),
         (
             json!({ "target": "worker", "operation": "delete_file" }),
             Code::InvalidParameters,
-            "`parameters` is missing. Expected: delete_file(path, recursive?).".to_owned(),
+            "`parameters` is missing. Expected: delete_file(path; optional: recursive).".to_owned(),
         ),
         (
             json!({ "target": "worker", "operation": "delete_file", "parameters": { "path": "a" }, "force": true }),
@@ -329,7 +329,7 @@ fn what_is_handed_over_fits_into_one_input() {
 
 #[test]
 fn the_tool_offers_only_the_targets_that_are_configured() {
-    let tool = definition(&[Target::Worker, Target::Coder]);
+    let tool = Offers::from(&[Target::Worker, Target::Coder][..]).definition();
     assert_eq!(tool.name, NAME);
     assert_eq!(
         tool.arguments["properties"]["target"]["enum"],
@@ -341,7 +341,7 @@ fn the_tool_offers_only_the_targets_that_are_configured() {
     );
     assert!(
         tool.description
-            .contains("read_file(path, offset?, limit?)"),
+            .contains("read_file(path; optional: offset, limit)"),
         "{}",
         tool.description
     );

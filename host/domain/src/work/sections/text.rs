@@ -10,8 +10,10 @@ use crate::work::basis::Peer;
 use crate::work::panels::{Panel, PanelInventory};
 use std::fmt::Write;
 
-/// Characters of a short description: of a tool or an agent.
+/// Characters of a short description, such as that of an agent.
 pub const SHORT_CHARS_MAX: usize = 160;
+/// Characters of the words about a tool.
+const TOOL_CHARS_MAX: usize = 80;
 /// Characters of a skill's description, as the Agent Skills format bounds it.
 const SKILL_CHARS_MAX: usize = 1_024;
 /// Items that a prompt lists, of all types together; of further ones it has the number.
@@ -37,12 +39,16 @@ view-name=\"<view-name>\" view-query=\"<view-query>\" selection=\"<item-ids>\" m
 - mode is a wish for the style of the answer, such as brief.
 When no item or view is active, only the attributes of the panel are there.";
 
-/// Tools, but for those of the system.
+/// Tools, but for those of the system, in few words: what each is for stands in its definition,
+/// which a model is shown beside its prompt.
 pub(super) fn tools(tools: &[&ToolDefinition]) -> Option<String> {
     let lines = tools
         .iter()
         .filter(|tool| !is_system(&tool.name))
-        .map(|tool| line(&tool.name, &short(&tool.description)));
+        .map(|tool| {
+            let short = visible(&short(&tool.description), TOOL_CHARS_MAX);
+            line(&tool.name, &short)
+        });
     listed("Available tools:", lines)
 }
 

@@ -1,0 +1,203 @@
+//! Tools as models are shown them: nothing is said twice, and nothing that only programs need.
+//!
+//! Every call of a model pays for each of these words. Arguments are checked by the schema as its
+//! component wrote it: what is left out here is the form of the text alone, and names of numbers'
+//! sizes that are no JSON Schema.
+
+use super::ToolDefinition;
+use serde_json::{Map, Value};
+
+/// Keys whose values are schemas by name.
+const NAMED: [&str; 4] = ["properties", "patternProperties", "$defs", "definitions"];
+/// Keys whose values are schemas, or lists of schemas.
+const NESTED: [&str; 8] = [
+    "items",
+    "additionalProperties",
+    "anyOf",
+    "oneOf",
+    "allOf",
+    "not",
+    "prefixItems",
+    "contains",
+];
+/// Formats of numbers that are sizes in memory.
+const SIZES: [&str; 13] = [
+    "int8", "int16", "int32", "int64", "int128", "uint", "uint8", "uint16", "uint32", "uint64",
+    "uint128", "float", "double",
+];
+
+impl ToolDefinition {
+    /// Returns the tool as a model is shown it.
+    #[must_use]
+    pub fn shown(&self) -> Self {
+        let mut shown = self.clone();
+        shown.description = joined(&self.description);
+        if let Value::Object(schema) = &mut shown.arguments {
+            schema.remove("$schema");
+            schema.remove("title");
+        }
+        tidy(&mut shown.arguments);
+        shown
+    }
+}
+
+/// Leaves what a model needs of a schema.
+fn tidy(schema: &mut Value) {
+    let Value::Object(map) = schema else {
+        return;
+    };
+    let is_size = map.get("format").and_then(Value::as_str);
+    if is_size.is_some_and(|format| SIZES.contains(&format)) {
+        map.remove("format");
+    }
+    if map.get("default") == Some(&Value::Null) {
+        map.remove("default");
+    }
+    if let Some(Value::String(text)) = map.get_mut("description") {
+        *text = joined(text);
+    }
+    without_null(map);
+    for key in NAMED {
+        if let Some(Value::Object(named)) = map.get_mut(key) {
+            named.values_mut().for_each(tidy);
+        }
+    }
+    for key in NESTED {
+        match map.get_mut(key) {
+            Some(Value::Array(schemas)) => schemas.iter_mut().for_each(tidy),
+            Some(nested) => tidy(nested),
+            None => {}
+        }
+    }
+}
+
+/// Takes `null` from the types of a value that may be left out as well: a model needs one way.
+fn without_null(map: &mut Map<String, Value>) {
+    if let Some(Value::Array(types)) = map.get_mut("type")
+        && types.len() > 1
+    {
+        types.retain(|name| name != "null");
+        if let [only] = types.as_slice() {
+            let only = only.clone();
+            map.insert("type".to_owned(), only);
+        }
+    }
+    if let Some(Value::Array(choices)) = map.get_mut("enum")
+        && choices.len() > 1
+    {
+        choices.retain(|choice| !choice.is_null());
+    }
+    for key in ["anyOf", "oneOf"] {
+        let Some(Value::Array(choices)) = map.get_mut(key) else {
+            continue;
+        };
+        choices.retain(|choice| choice.get("type") != Some(&Value::from("null")));
+        if let [Value::Object(only)] = choices.as_slice() {
+            let only = only.clone();
+            map.remove(key);
+            // What the parameter itself says goes before what its type does.
+            for (name, value) in only {
+                map.entry(name).or_insert(value);
+            }
+        }
+    }
+}
+
+/// Returns a text without the line breaks that only its source needs. Paragraphs, lists and indented
+/// lines stay apart.
+fn joined(text: &str) -> String {
+    let mut joined = String::with_capacity(text.len());
+    let mut lines = text.trim().lines().map(str::trim_end).peekable();
+    while let Some(line) = lines.next() {
+        joined.push_str(line);
+        let Some(next) = lines.peek() else {
+            break;
+        };
+        let stands_alone = |line: &str| {
+            let numbered = line.split_once(['.', ')']).is_some_and(|(number, _)| {
+                !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
+            });
+            line.is_empty() || numbered || line.starts_with(['-', '*', '#', '|', '`', ' ', '\t'])
+        };
+        joined.push(if line.is_empty() || stands_alone(next) {
+            '\n'
+        } else {
+            ' '
+        });
+    }
+    joined
+}
+
+#[cfg(test)]
+mod tests {
+    use super::joined;
+    use crate::access::tool::{EffectClass, ToolDefinition};
+    use serde_json::json;
+
+    #[test]
+    fn a_model_is_shown_no_sizes_no_null_and_no_breaks_of_the_source() {
+        let arguments = json!({
+            "$schema": "https://json-schema.org/draft/2020-12/schema",
+            "title": "Arguments", "type": "object", "additionalProperties": false,
+            "required": ["path"],
+            "properties": {
+                "path": { "type": "string", "description": "The file,\nas it is named." },
+                "limit": {
+                    "type": ["integer", "null"], "format": "uint32", "minimum": 1, "default": null,
+                },
+                "when": { "type": ["string", "null"], "format": "date-time" },
+                "order": {
+                    "description": "The order.",
+                    "anyOf": [{ "type": "string", "enum": ["up", "down"] }, { "type": "null" }],
+                },
+                "title": { "type": "array", "items": { "type": ["number", "null"], "format": "double" } },
+                "nothing": { "type": "null" },
+            },
+        });
+        let tool = ToolDefinition {
+            name: "look".to_owned(),
+            description: "Looks at a\nfile.\n\nTwo ways:\n- near\n- far".to_owned(),
+            arguments,
+            results: None,
+            capabilities: Vec::new(),
+            effect: EffectClass::ReadOnly,
+            destructive: false,
+            time_limit_ms: None,
+        };
+        let shown = tool.shown();
+        assert_eq!(
+            shown.description,
+            "Looks at a file.\n\nTwo ways:\n- near\n- far"
+        );
+        assert_eq!(
+            shown.arguments,
+            json!({
+                "type": "object", "additionalProperties": false, "required": ["path"],
+                "properties": {
+                    "path": { "type": "string", "description": "The file, as it is named." },
+                    "limit": { "type": "integer", "minimum": 1 },
+                    "when": { "type": "string", "format": "date-time" },
+                    "order": {
+                        "description": "The order.", "type": "string", "enum": ["up", "down"],
+                    },
+                    "title": { "type": "array", "items": { "type": "number" } },
+                    "nothing": { "type": "null" },
+                },
+            })
+        );
+        assert!(shown.shown_bytes() < tool.shown_bytes());
+    }
+
+    #[test]
+    fn paragraphs_and_lists_of_a_description_stay_apart() {
+        for (text, expected) in [
+            ("one\ntwo", "one two"),
+            ("one\n\ntwo\nthree", "one\n\ntwo three"),
+            ("steps:\n1. one\n2. two", "steps:\n1. one\n2. two"),
+            ("like:\n    code\nand", "like:\n    code and"),
+            ("", ""),
+        ] {
+            assert_eq!(joined(text), expected);
+        }
+    }
+}

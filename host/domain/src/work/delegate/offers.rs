@@ -1,0 +1,271 @@
+//! The operations that are offered: those that the configured agents can carry out, as one tool or
+//! as a tool each.
+
+use super::operations::{EXECUTE_CODE, LANGUAGE};
+use super::{Delegation, Invalid, NAME, OPERATIONS, OperationRule, Target};
+use crate::access::tool::{EffectClass, ToolDefinition};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+/// Tools that run programs of one language are named so, with the language behind it.
+const TOOL_OF_LANGUAGE: &str = "execute_";
+
+/// The form in which a model is shown the operations that it may delegate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum Presentation {
+    /// As one tool, `delegate`.
+    #[default]
+    One,
+    /// As a tool each, with the schema of its parameters. Weak models use these better.
+    ByOperation,
+}
+
+/// A target, with what its agent can carry out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Offer {
+    /// The target.
+    pub target: Target,
+    /// Its operations.
+    pub operations: Vec<&'static OperationRule>,
+    /// The languages of the programs that it can run, where they are known.
+    pub languages: Vec<String>,
+}
+
+impl Offer {
+    /// All that a target may be asked for.
+    #[must_use]
+    pub fn whole(target: Target) -> Self {
+        Self {
+            target,
+            operations: target.operations().collect(),
+            languages: Vec::new(),
+        }
+    }
+
+    /// What the host's own agent of a target can carry out with these tools.
+    #[must_use]
+    pub fn with_tools(target: Target, tools: &[ToolDefinition]) -> Self {
+        let has = |name: &str| tools.iter().any(|tool| tool.name == name);
+        let runs = |name: &str| name.starts_with(TOOL_OF_LANGUAGE);
+        let can = |rule: &&OperationRule| match (target, rule.name) {
+            (Target::Worker, name) => has(name),
+            (Target::Coder, "analyze_code") => has("list_files") && has("read_file"),
+            (Target::Coder, EXECUTE_CODE) => tools.iter().any(|tool| runs(&tool.name)),
+            (Target::Coder | Target::Researcher, _) => true,
+        };
+        Self {
+            target,
+            operations: target.operations().filter(can).collect(),
+            languages: languages(tools),
+        }
+    }
+}
+
+/// Returns the languages that some tools run programs in.
+fn languages(tools: &[ToolDefinition]) -> Vec<String> {
+    let common = tools.iter().find(|tool| tool.name == EXECUTE_CODE);
+    let told = common.and_then(|tool| {
+        let language = tool.arguments.pointer("/properties")?.get(LANGUAGE)?;
+        language
+            .get("enum")
+            .or(language.get("examples"))?
+            .as_array()
+    });
+    let told = told.into_iter().flatten().filter_map(Value::as_str);
+    let own = tools
+        .iter()
+        .filter(|tool| tool.name != EXECUTE_CODE)
+        .filter_map(|tool| tool.name.strip_prefix(TOOL_OF_LANGUAGE));
+    told.chain(own).map(str::to_owned).collect()
+}
+
+/// All that can be delegated on a host.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Offers(pub Vec<Offer>);
+
+impl From<&[Target]> for Offers {
+    fn from(targets: &[Target]) -> Self {
+        Self(targets.iter().copied().map(Offer::whole).collect())
+    }
+}
+
+impl Offers {
+    /// Returns the targets.
+    pub fn targets(&self) -> impl Iterator<Item = Target> {
+        self.0.iter().map(|offer| offer.target)
+    }
+
+    /// Returns the operations of a target.
+    pub(super) fn operations(
+        &self,
+        target: Target,
+    ) -> impl Iterator<Item = &'static OperationRule> {
+        let of_target = self.0.iter().filter(move |offer| offer.target == target);
+        of_target.flat_map(|offer| offer.operations.iter().copied())
+    }
+
+    /// The tool as an agent sees it that may delegate.
+    ///
+    /// Idempotent: handing work over is part of the commit that decides it, so the same call under
+    /// the same key hands it over once.
+    #[must_use]
+    pub fn definition(&self) -> ToolDefinition {
+        let targets: Vec<Target> = self.targets().collect();
+        let names: Vec<&str> = targets.iter().map(|target| target.as_str()).collect();
+        let all = self.0.iter().flat_map(|offer| &offer.operations);
+        let operations: Vec<&str> = all.map(|operation| operation.name).collect();
+        let longest_ms = targets.iter().map(|target| target.timeout_ms_max()).max();
+        tool(
+            NAME,
+            self.description(),
+            json!({
+                "type": "object",
+                "properties": {
+                    "target": { "type": "string", "enum": names },
+                    "operation": { "type": "string", "enum": operations },
+                    "parameters": { "type": "object" },
+                    "timeout": {
+                        "type": "integer", "minimum": 1, "maximum": longest_ms.unwrap_or(1),
+                        "description": "Milliseconds.",
+                    },
+                    "priority": {
+                        "type": "integer", "minimum": 1, "maximum": 4,
+                        "description": "1 low, 2 normal, 3 high, 4 critical.",
+                    },
+                },
+                "required": ["target", "operation", "parameters"],
+                "additionalProperties": false,
+            }),
+        )
+    }
+
+    fn description(&self) -> String {
+        let mut text = "Hands an operation to a specialised agent and returns its result. The \
+                        operations of each target, with their parameters:"
+            .to_owned();
+        for offer in &self.0 {
+            let operations = offer.operations.iter();
+            let operations: Vec<String> = operations.map(ToString::to_string).collect();
+            text.push_str(&format!("\n- {}: {}", offer.target, operations.join(", ")));
+            let runs = operations.iter().any(|it| it.starts_with(EXECUTE_CODE));
+            if runs && !offer.languages.is_empty() {
+                text.push_str(&format!(
+                    ". Languages of {EXECUTE_CODE}: {}",
+                    offer.languages.join(", ")
+                ));
+            }
+        }
+        text
+    }
+
+    /// Returns a tool for each operation. A call of it is the call of `delegate` that it names.
+    #[must_use]
+    pub fn by_operation(&self) -> Vec<ToolDefinition> {
+        let each = self.0.iter().flat_map(|offer| {
+            let operations = offer.operations.iter();
+            operations.map(|rule| {
+                tool(
+                    rule.name,
+                    rule.description.to_owned(),
+                    rule.schema(&offer.languages),
+                )
+            })
+        });
+        let mut tools: Vec<ToolDefinition> = each.collect();
+        tools.sort_by(|a, b| a.name.cmp(&b.name));
+        tools
+    }
+
+    /// Checks a call's arguments, as the model wrote them.
+    ///
+    /// # Errors
+    /// The first thing that is wrong. Nothing has happened then.
+    pub fn parse(&self, arguments: &str) -> Result<Delegation, Invalid> {
+        super::check(arguments, self).map_err(|invalid| {
+            let call = call_that_would_do(arguments, self);
+            invalid.showing(NAME, call)
+        })
+    }
+
+    /// Checks the arguments of a call that names an operation in the place of `delegate`.
+    ///
+    /// # Errors
+    /// The first thing that is wrong. Nothing has happened then.
+    pub fn parse_named(
+        &self,
+        rule: &OperationRule,
+        arguments: &str,
+    ) -> Result<Delegation, Invalid> {
+        let given = parameters(arguments);
+        given
+            .clone()
+            .and_then(|given| super::check(&call_of(rule, given).to_string(), self))
+            .map_err(|invalid| {
+                let mended = rule.mended(given.as_ref().ok());
+                invalid.showing(rule.name, Some(Value::Object(mended)))
+            })
+    }
+}
+
+/// Returns the operation of a name that agents of these targets, configured or not, may be asked
+/// for.
+#[must_use]
+pub fn operation_named(name: &str) -> Option<&'static OperationRule> {
+    OPERATIONS.iter().find(|rule| rule.name == name)
+}
+
+/// Returns the arguments of the call of `delegate` that a call by an operation's name is. What is
+/// no JSON object stays as it is, to be refused in the words of `delegate`.
+#[must_use]
+pub fn arguments_of_named(rule: &OperationRule, arguments: &str) -> String {
+    match parameters(arguments) {
+        Ok(parameters) => call_of(rule, parameters).to_string(),
+        Err(_) => arguments.to_owned(),
+    }
+}
+
+fn parameters(arguments: &str) -> Result<Map<String, Value>, Invalid> {
+    let arguments = match arguments.trim() {
+        "" => "{}",
+        arguments => arguments,
+    };
+    match crate::values::json::parse(arguments) {
+        Ok(Value::Object(parameters)) => Ok(parameters),
+        Ok(_) => Err(Invalid::parameters("The arguments must be a JSON object.")),
+        Err(refused) => Err(Invalid::parameters(format!(
+            "The arguments cannot be taken: {refused}."
+        ))),
+    }
+}
+
+fn call_of(rule: &OperationRule, parameters: Map<String, Value>) -> Value {
+    json!({ "target": rule.target, "operation": rule.name, "parameters": parameters })
+}
+
+/// Returns the arguments of a call of `delegate` that would do: those of the operation that was
+/// named, as far as they fit. None if it names none that is offered.
+fn call_that_would_do(arguments: &str, offers: &Offers) -> Option<Value> {
+    let given = crate::values::json::parse(arguments).ok()?;
+    let rule = operation_named(given.get("operation")?.as_str()?)?;
+    offers.operations(rule.target).find(|it| *it == rule)?;
+    let parameters = given.get("parameters").and_then(Value::as_object);
+    Some(call_of(rule, rule.mended(parameters)))
+}
+
+fn tool(name: &str, description: String, arguments: Value) -> ToolDefinition {
+    ToolDefinition {
+        name: name.to_owned(),
+        description,
+        arguments,
+        results: None,
+        capabilities: Vec::new(),
+        effect: EffectClass::Idempotent,
+        destructive: false,
+        time_limit_ms: None,
+    }
+}
+
+#[cfg(test)]
+mod tests;
