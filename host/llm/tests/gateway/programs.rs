@@ -192,6 +192,16 @@ fn what_a_program_would_misread_or_reach_elsewhere_is_named_by_its_key() {
             json!({ "variables": { "CODEX_HOME": "/x" } }),
             "program.variables.CODEX_HOME",
         ),
+        (
+            "claude-cli",
+            json!({ "variables": { "CLAUDE_CODE_DISABLE_FILE_MENTIONS": "" } }),
+            "program.variables.CLAUDE_CODE_DISABLE_FILE_MENTIONS",
+        ),
+        (
+            "claude-cli",
+            json!({ "environment": ["CLAUDE_CODE_DISABLE_ATTACHMENTS"] }),
+            "program.environment[0]",
+        ),
     ] {
         let error = set_up(dir.path(), config(kind, &json!({}), &program)).unwrap_err();
         let told = format!("`providers.p.{told}`");
