@@ -227,6 +227,10 @@ fn a_program_of_each_kind_is_set_up_and_takes_no_settings() {
         limited.models.get_mut("m").unwrap().max_tokens = Some(5);
         let error = set_up(dir.path(), limited).unwrap_err();
         assert!(error.contains("`models.m.maxTokens`"), "{kind}: {error}");
+        let mut option = config(kind, &json!({}), &json!({}));
+        option.models.get_mut("m").unwrap().model = "--help".to_owned();
+        let error = set_up(dir.path(), option).unwrap_err();
+        assert!(error.contains("`models.m.model`"), "{kind}: {error}");
     }
     let only_read = json!({ "path": "work/claude", "readOnly": true });
     set_up(dir.path(), config("claude-cli", &json!({}), &only_read)).unwrap();
