@@ -142,13 +142,21 @@ impl Broker {
         Ok(aliases)
     }
 
-    /// Checks the settings of replies that a session is opened with, and those of its definition.
+    /// Checks the model that a session is opened with, and the settings of replies: its own, and
+    /// those of its definition.
     pub(super) fn check_generation(
         &self,
         command: &NewSession,
         agent: &Agent,
         kind: PathKind,
     ) -> Result<(), Error> {
+        let turns = Turns {
+            agent,
+            kind,
+            persona: None,
+            user: &command.user,
+        };
+        self.check_model(turns, command.model.as_deref())?;
         let given = settings_of(command)?;
         let definition = self.definition(&agent.definition)?;
         let served = self.core.served();
