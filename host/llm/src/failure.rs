@@ -286,7 +286,7 @@ impl fmt::Display for UnknownModel {
             write!(f, "; did you mean `{nearest}`?")?;
         }
         match self.known.as_slice() {
-            [] => f.write_str("; there are none"),
+            [] => f.write_str("; no models are configured"),
             known => write!(f, "; there are: {}", known.join(", ")),
         }
     }

@@ -14,7 +14,7 @@ use crate::provider::{Answer, Ask, Provider};
 use crate::retry::{AttemptError, Mode, Next, Stage, next};
 use crate::trail::{ProgramNote, Traced, Trail};
 use domain::delegate::Presentation;
-use domain::model::{Prompt, Reply};
+use domain::model::{Prompt, Reply, Usage};
 use domain::operation::Attempt;
 use domain::price::Price;
 use domain::redact::Redactor;
@@ -523,18 +523,10 @@ impl Course<'_> {
             .unwrap_or_else(|_| Err(out_of_time(&ask, upstream, mode)));
         drop(measuring);
         let wall_ms = millis(started.elapsed());
-        let told = match &result {
-            Ok(answer) => answer.usage,
-            Err(error) => error.usage(),
+        let usage = match &result {
+            Ok(answer) => believed(answer.usage, wall_ms, &ask),
+            Err(error) => believed(error.usage(), wall_ms, &ask),
         };
-        let usage = told.and_then(|usage| usage.possible(wall_ms));
-        if told.is_some() && usage.is_none() {
-            tracing::warn!(
-                llm.provider = ask.provider,
-                llm.model = ask.model,
-                "more tokens are reported than can be, and the report is not believed"
-            );
-        }
         let failure = result.as_ref().err().map(|error| &error.failure);
         let is_news = upstream.health.called(ask.model, failure);
         match &result {
@@ -588,6 +580,18 @@ fn log_failure(ask: &Ask<'_>, number: u32, error: &AttemptError, is_news: bool) 
             "a call of a model failed as the one before it did"
         );
     }
+
+/// Returns the usage that is told of an attempt, unless it cannot be.
+fn believed(told: Option<Usage>, wall_ms: u64, ask: &Ask<'_>) -> Option<Usage> {
+    let usage = told.and_then(|usage| usage.possible(wall_ms));
+    if told.is_some() && usage.is_none() {
+        tracing::warn!(
+            llm.provider = ask.provider,
+            llm.model = ask.model,
+            "more tokens are reported than can be, and the report is not believed"
+        );
+    }
+    usage
 }
 
 /// Returns whether a model is a program that may have worked before it failed. Another one that did

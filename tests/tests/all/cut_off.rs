@@ -47,7 +47,8 @@ async fn host(provider: &Provider) -> (Folder, Host) {
     let mut busy = model("openai", "busy");
     busy["fallbacks"] = json!(["locked"]);
     let folder = Folder::new(json!({
-        "agents": [{ "agentId": "assistant", "displayName": "Assistant", "toolAllowlist": [] }],
+        "agents": [{ "agentId": "assistant", "displayName": "Assistant", "toolAllowlist": [],
+                     "modelAllowlist": ["*"] }],
         "providers": {
             "openai": dialect("openai-compatible"), "anthropic": dialect("anthropic"),
         },

@@ -157,8 +157,9 @@ pub(super) struct NewDefinition {
     settings: Option<Map<String, Value>>,
     /// Its lists, as the configuration writes them: `toolAllowlist`, `toolDenylist`,
     /// `skillAllowlist`, `skillDenylist`, `capabilityAllowlist`, `capabilityDenylist`,
-    /// `agentAllowlist`, `agentDenylist`, `confirm`. One that is missing is the template's. Every
-    /// entry of an allow list has to be within the template's; deny lists are added to its.
+    /// `agentAllowlist`, `agentDenylist`, `modelAllowlist`, `confirm`. One that is missing is the
+    /// template's. Every entry of an allow list has to be within the template's; deny lists are
+    /// added to its.
     #[schema(value_type = Option<Object>)]
     lists: Option<OwnLists>,
 }

@@ -120,8 +120,8 @@ pub(super) struct ModelParams {
 }
 
 /// Lists the models that the caller may name for an agent, and their providers with what each lists
-/// itself. Without an agent, those that may be named for any that the caller may talk with; for the
-/// scope `admin`, all of the configuration.
+/// itself. Without an agent, those that may be named for any agent that the caller has or may make;
+/// for the scope `admin`, all of the configuration.
 ///
 /// Providers are asked for their lists, which costs nothing; no model is called. That takes up to
 /// ten seconds where a provider does not answer.

@@ -90,8 +90,8 @@ impl Broker {
         self.check_model(turns, model)
     }
 
-    /// Returns the aliases of the models that a user may name for an agent; for one of those that
-    /// the user may talk with, without an agent.
+    /// Returns the aliases of the models that a user may name for an agent; without one, for any
+    /// agent that the user has or may make.
     ///
     /// # Errors
     /// There is no such agent, or the user may not talk with it.
@@ -117,9 +117,7 @@ impl Broker {
                     let template = Template::Definition(definition.agent_id.clone());
                     let create = CreateAgent::of(template, user.clone());
                     // One that path rules keep from the user is not made.
-                    if let Ok(created) = self.created(&create, self.core.now())
-                        && self.may_command(user, &created.path).is_ok()
-                    {
+                    if let Ok(created) = self.created(&create, self.core.now()) {
                         let kind = created.kind.unwrap_or(PathKind::Agent);
                         agents.push((Agent::created(&created), kind));
                     }
@@ -142,13 +140,21 @@ impl Broker {
         Ok(aliases)
     }
 
-    /// Checks the settings of replies that a session is opened with, and those of its definition.
+    /// Checks the model that a session is opened with, and the settings of replies: its own, and
+    /// those of its definition.
     pub(super) fn check_generation(
         &self,
         command: &NewSession,
         agent: &Agent,
         kind: PathKind,
     ) -> Result<(), Error> {
+        let turns = Turns {
+            agent,
+            kind,
+            persona: None,
+            user: &command.user,
+        };
+        self.check_model(turns, command.model.as_deref())?;
         let given = settings_of(command)?;
         let definition = self.definition(&agent.definition)?;
         let served = self.core.served();

@@ -3,7 +3,6 @@
 use super::agents::{Whom, making};
 use super::came_from::Leaving;
 use super::error::invalid;
-use super::generation::Turns;
 use super::guards::allowed;
 use super::once::Once;
 use super::quota::passed_limit;
@@ -92,13 +91,6 @@ impl Broker {
         if is_spawned && session_type != CHAT {
             return Err(spawned(agent.id).into());
         }
-        let turns = Turns {
-            agent: &agent,
-            kind,
-            persona: None,
-            user: &command.user,
-        };
-        self.check_model(turns, command.model.as_deref())?;
         self.check_generation(command, &agent, kind)?;
         check_label(command.name.as_deref())?;
         let is_new = made.is_some();

@@ -13,7 +13,6 @@ use crate::performance::result::{Performed, Thread};
 use crate::performance::stopwatch::Stopwatch;
 use crate::performance::telling::Telling;
 use crate::schemas::GivenUp;
-use domain::authority::Caller;
 use domain::compaction::{
     Compacted, Compaction, Mark, bytes_for, estimated_tokens, material, shown,
 };
@@ -26,7 +25,6 @@ use domain::limits::REPLY_REPAIRS_MAX;
 use domain::message::{Draft, Message, MessageId, Part, Role, text_of};
 use domain::model::{Prompt, Reply, arrange};
 use domain::operation::Operation;
-use domain::path::PathKind;
 use domain::prompt_cut::PromptCut;
 use domain::run::settle::Ended;
 use domain::sections::{Section, SystemBlocks};
@@ -256,33 +254,6 @@ impl Model<'_> {
             stopwatch: self.stopwatch,
             refused: self.refused_fallbacks(),
         }
-    }
-
-    /// Returns the fallbacks of the model that may not answer in the turn.
-    fn refused_fallbacks(&self) -> Vec<String> {
-        let asked = self.request.model.as_deref();
-        let gateway = self.gateway(asked);
-        let Ok(route) = gateway.resolve(asked) else {
-            return Vec::new();
-        };
-        let present = self.core.serving.present();
-        let bounds = present.bounds_of_run(self.started);
-        let Some(agent) = present.catalogue.definition(&self.started.definition) else {
-            return route.fallbacks;
-        };
-        let caller = Caller {
-            agent,
-            denies: &bounds.denies,
-            permissions: &bounds.permissions,
-        };
-        let paths = &present.settings.paths;
-        let mut refused = route.fallbacks;
-        refused.retain(|alias| {
-            // Only the model of the definition counts, and no role's.
-            let model = paths.named(&gateway, PathKind::Agent, agent, alias);
-            caller.may_fall_back_to(model).is_err()
-        });
-        refused
     }
 
     /// Makes the prompt, with the cut that is on record.

@@ -70,8 +70,8 @@ impl PatternList {
     /// begin as the names do, with one of [`NAMED_ONLY`].
     #[must_use]
     pub fn means(&self, beginning: &str, name: &str) -> bool {
-        let meant = |pattern: &&String| pattern.starts_with(beginning) && matches(pattern, name);
-        self.0.iter().any(|pattern| meant(&pattern))
+        let mut patterns = self.0.iter();
+        patterns.any(|pattern| pattern.starts_with(beginning) && matches(pattern, name))
     }
 
     /// Returns whether the list matches all that a pattern matches, and offers all that it offers.

@@ -135,6 +135,15 @@ fn check_model(alias: &str, model: &ModelConfig, config: &Config) -> Result<(), 
         }
         .at(format!("models.{alias}.fallbacks")));
     }
+    let provider = config.providers.get(&model.provider);
+    let is_program = provider.is_some_and(|provider| Cli::of(provider.kind).is_some());
+    if is_program && model.model.starts_with(['-', '@']) {
+        let why =
+            "the name of a program's model is an argument of it, and does not begin with `-` \
+                   or `@`"
+                .to_owned();
+        return Err(ConfigProblem::Folder { why }.at(format!("models.{alias}.model")));
+    }
     if model.max_tokens == Some(0) {
         return Err(ConfigProblem::OutOfRange {
             min: 1,

@@ -30,8 +30,8 @@ const OF_A_KIND: [(i64, u64); 2] = [
 const PRIORITY_OF_PROCESS: u64 = 0;
 /// `IOPRIO_WHO_PROCESS` of ioprio_set(2).
 const STORAGE_PRIORITY_OF_PROCESS: u64 = 1;
-/// Calls on the kernel's keys. A keyring of its own is not enough: that of the host's user is open to
-/// every process of that user.
+/// Calls on the kernel's keys. A keyring of its own is not enough: that of the host's user is open
+/// to every process of that user.
 const OF_KEYS: [i64; 3] = [libc::SYS_add_key, libc::SYS_keyctl, libc::SYS_request_key];
 /// `KEYCTL_JOIN_SESSION_KEYRING` of keyctl(2).
 const JOIN_SESSION_KEYRING: libc::c_long = 1;

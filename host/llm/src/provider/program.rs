@@ -2,11 +2,12 @@
 //!
 //! A program works by itself: it may call tools of its own and so change the world. A turn of it is
 //! therefore never repeated, here or by the broker. The tools of the host are not for it. Each
-//! program has a file with its lines (`claude.rs`, `codex.rs`, `pi.rs`); what they share is in
-//! `protocol.rs`, the part of the conversation that it is told in `thread.rs`, and the homes with
-//! its sessions in `homes.rs`.
+//! program has a file with its lines (`claude.rs`, `codex.rs`, `pi.rs`), and its names are in
+//! `cli.rs`. What they share is in `protocol.rs`, the part of the conversation that it is told in
+//! `thread.rs`, the homes with its sessions in `homes.rs`, and the ways of its key in `handing.rs`.
 
 mod claude;
+mod cli;
 mod codex;
 mod entry;
 mod handing;
@@ -15,7 +16,7 @@ mod pi;
 mod protocol;
 mod thread;
 
-use crate::config::{ProgramConfig, ProviderKind};
+use crate::config::ProgramConfig;
 use crate::delta::Feed;
 use crate::failure::{Failure, Reason, quoted};
 use crate::key::{ApiKey, clean};
@@ -27,8 +28,7 @@ use crate::program::{Enforcement, Keeper};
 use crate::provider::exchange::unkept;
 use crate::provider::{Answer, Ask};
 use crate::retry::{AttemptError, Mode, Stage};
-use claude::Claude;
-use codex::Codex;
+pub(crate) use cli::Cli;
 use domain::message::Part;
 use domain::model::Stop;
 use domain::redact::Redactor;
@@ -38,7 +38,6 @@ use entry::Entry;
 use futures::future::{Either, select};
 use handing::KeyWay;
 use homes::Home;
-use pi::Pi;
 use protocol::{Gathered, Protocol, Said, Step, Turn};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -49,8 +48,6 @@ use uuid::Uuid;
 
 /// Characters of what a program says about its failure.
 const CAUSE_CHARS_MAX: usize = 500;
-/// Milliseconds for which a program keeps the key that it has read: longer than a turn lasts.
-const A_WEEK_MS: &str = "604800000";
 /// The variable with the folders in which programs are looked for, and its value.
 const SEARCH_PATH: (&str, &str) = ("PATH", "/usr/local/bin:/usr/bin:/bin");
 
@@ -68,97 +65,6 @@ impl Summary {
     /// Returns all of it in one line.
     fn whole(&self) -> String {
         format!("{}{}", self.told, quoted(&self.said))
-    }
-}
-
-/// The program of a provider.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Cli {
-    /// `claude`.
-    Claude,
-    /// `codex`.
-    Codex,
-    /// `pi`.
-    Pi,
-}
-
-impl Cli {
-    /// Returns the program of a kind of provider, if it is one.
-    pub(crate) fn of(kind: ProviderKind) -> Option<Self> {
-        match kind {
-            ProviderKind::ClaudeCli => Some(Self::Claude),
-            ProviderKind::CodexCli => Some(Self::Codex),
-            ProviderKind::PiCli => Some(Self::Pi),
-            ProviderKind::Openai
-            | ProviderKind::OpenaiCompatible
-            | ProviderKind::Anthropic
-            | ProviderKind::Scripted => None,
-        }
-    }
-
-    /// Returns the variable in which the program looks for the key of its service.
-    pub(crate) fn key_variable(self) -> &'static str {
-        match self {
-            Self::Claude | Self::Pi => "ANTHROPIC_API_KEY",
-            Self::Codex => "OPENAI_API_KEY",
-        }
-    }
-
-    /// Returns the way on which it gets the key that would be in a variable.
-    fn key_way(self, variable: &str) -> KeyWay {
-        match (self, variable) {
-            (Self::Claude, "ANTHROPIC_API_KEY" | "ANTHROPIC_AUTH_TOKEN") => KeyWay::Pipe,
-            (Self::Codex, "OPENAI_API_KEY") => KeyWay::Stdin,
-            (Self::Claude | Self::Codex | Self::Pi, _) => KeyWay::Environment,
-        }
-    }
-
-    /// Returns the variable that leads to the program's own home, with its place in a home.
-    pub(crate) fn own_home(self) -> (&'static str, &'static str) {
-        match self {
-            Self::Claude => ("CLAUDE_CONFIG_DIR", ".claude"),
-            Self::Codex => ("CODEX_HOME", ".codex"),
-            Self::Pi => ("PI_CODING_AGENT_DIR", ".pi/agent"),
-        }
-    }
-
-    /// Returns the variables that keep the program from reading the words it is told as anything
-    /// but words, or its key again. They are set, and nobody else may set them.
-    pub(crate) fn switches(self) -> &'static [(&'static str, &'static str)] {
-        match self {
-            // The first one for files alone; versions that do not know it have the second one. The
-            // last one because the key is there once.
-            Self::Claude => &[
-                ("CLAUDE_CODE_DISABLE_FILE_MENTIONS", "1"),
-                ("CLAUDE_CODE_DISABLE_ATTACHMENTS", "1"),
-                ("CLAUDE_CODE_API_KEY_HELPER_TTL_MS", A_WEEK_MS),
-            ],
-            Self::Codex | Self::Pi => &[],
-        }
-    }
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Claude => "claude-cli",
-            Self::Codex => "codex-cli",
-            Self::Pi => "pi-cli",
-        }
-    }
-
-    fn arguments(self, turn: &Turn<'_>) -> Vec<String> {
-        match self {
-            Self::Claude => Claude::arguments(turn),
-            Self::Codex => Codex::arguments(turn),
-            Self::Pi => Pi::arguments(turn),
-        }
-    }
-
-    fn protocol(self, turn: &Turn<'_>) -> Box<dyn Protocol> {
-        match self {
-            Self::Claude => Box::new(Claude::new(turn)),
-            Self::Codex => Box::new(Codex::new(turn)),
-            Self::Pi => Box::new(Pi::new(turn)),
-        }
     }
 }
 
@@ -418,12 +324,7 @@ impl Exchange<'_> {
             tools: &program.config.tools,
             login: program.config.login,
         };
-        if let Some((variable, _)) = &program.key {
-            let way = program.cli.key_way(variable).as_str();
-            let used = format!("{way} {variable} -> {}", program.config.path.display());
-            self.ask.trail.key_used(&used);
-        }
-        let entry = Entry::begin(self.ask.trail, program.describe());
+        let entry = self.begun();
         let order = program.order(&turn, &prepared.home);
         let bytes_max = program.config.limits.output_bytes_max;
         let started = Running::start(keeper, &order, bytes_max).await;
@@ -466,6 +367,17 @@ impl Exchange<'_> {
             told_usage,
             ..error
         })
+    }
+
+    /// Puts the use of the key and the start of the turn on record.
+    fn begun(&self) -> Entry<'_> {
+        let program = self.program;
+        if let Some((variable, _)) = &program.key {
+            let way = program.cli.key_way(variable).as_str();
+            let used = format!("{way} {variable} -> {}", program.config.path.display());
+            self.ask.trail.key_used(&used);
+        }
+        Entry::begin(self.ask.trail, program.describe())
     }
 
     /// Talks with the program, and gives it its key meanwhile, if that goes by a pipe.

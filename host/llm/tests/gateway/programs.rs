@@ -192,6 +192,16 @@ fn what_a_program_would_misread_or_reach_elsewhere_is_named_by_its_key() {
             json!({ "variables": { "CODEX_HOME": "/x" } }),
             "program.variables.CODEX_HOME",
         ),
+        (
+            "claude-cli",
+            json!({ "variables": { "CLAUDE_CODE_DISABLE_FILE_MENTIONS": "" } }),
+            "program.variables.CLAUDE_CODE_DISABLE_FILE_MENTIONS",
+        ),
+        (
+            "claude-cli",
+            json!({ "environment": ["CLAUDE_CODE_DISABLE_ATTACHMENTS"] }),
+            "program.environment[0]",
+        ),
     ] {
         let error = set_up(dir.path(), config(kind, &json!({}), &program)).unwrap_err();
         let told = format!("`providers.p.{told}`");
@@ -217,6 +227,10 @@ fn a_program_of_each_kind_is_set_up_and_takes_no_settings() {
         limited.models.get_mut("m").unwrap().max_tokens = Some(5);
         let error = set_up(dir.path(), limited).unwrap_err();
         assert!(error.contains("`models.m.maxTokens`"), "{kind}: {error}");
+        let mut option = config(kind, &json!({}), &json!({}));
+        option.models.get_mut("m").unwrap().model = "--help".to_owned();
+        let error = set_up(dir.path(), option).unwrap_err();
+        assert!(error.contains("`models.m.model`"), "{kind}: {error}");
     }
     let only_read = json!({ "path": "work/claude", "readOnly": true });
     set_up(dir.path(), config("claude-cli", &json!({}), &only_read)).unwrap();

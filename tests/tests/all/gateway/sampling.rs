@@ -10,7 +10,7 @@ fn agents(peer: &Peer) -> Value {
     let agent = |id: &str, model: &str| {
         json!({
             "agentId": id, "displayName": id, "toolAllowlist": [], "model": model,
-            "generation": generation,
+            "generation": generation, "modelAllowlist": ["*"],
         })
     };
     json!({
@@ -130,7 +130,7 @@ async fn a_setting_that_the_provider_does_not_take_is_refused_with_its_field() {
 fn hot(id: &str) -> Value {
     json!({
         "agentId": id, "displayName": id, "toolAllowlist": [],
-        "generation": { "temperature": 1.5 },
+        "generation": { "temperature": 1.5 }, "modelAllowlist": ["*"],
     })
 }
 

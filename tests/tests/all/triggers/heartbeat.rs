@@ -159,6 +159,7 @@ async fn a_heartbeat_asks_the_model_of_its_role_unless_it_names_another() {
     }
     config["defaultModel"] = json!("m");
     config["roles"] = json!({ "heartbeat": "small" });
+    config["agents"][0]["modelAllowlist"] = json!(["large"]);
     let scene = Scene::of(config).await;
     for (name, model) in [("beat", "small"), ("named", "large"), ("tick", "m")] {
         scene.run(name).await;

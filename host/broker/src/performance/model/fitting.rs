@@ -244,8 +244,11 @@ impl Model<'_> {
     fn model_of_summary(&self) -> Option<String> {
         let began_with = self.core.serving.of_run(self.started);
         let models = &began_with.settings.paths.models;
-        let model = models.get(&ModelRole::Memory).cloned();
-        model.or_else(|| self.request.model.clone())
+        let model = models.get(&ModelRole::Memory).filter(|model| {
+            let route = began_with.settings.gateway.resolve(Some(model));
+            route.is_ok_and(|route| self.may_fall_back_to(&route.alias))
+        });
+        model.cloned().or_else(|| self.request.model.clone())
     }
 
     /// Returns the reservation for a summary; none if its cost is limited and not known.

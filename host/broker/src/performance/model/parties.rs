@@ -1,14 +1,17 @@
 //! The parties to a call of a model: the ledger that has its dealings with the boundary, the run
 //! that pays for it, and those who watch its session.
 
+use super::Model;
 use crate::core::Core;
 use crate::live::{Frame, Show};
 use crate::performance::attempts::Attempts;
 use crate::performance::stopwatch::Stopwatch;
 use crate::performance::telling::Telling;
+use domain::authority::Caller;
 use domain::event::{BoundaryVerdict, RunStarted};
 use domain::grant::capability;
 use domain::operation::{Attempt, Operation};
+use domain::path::PathKind;
 use domain::ruling::{PROGRAM_RUN, Rule};
 use llm::fair_semaphore::Party;
 use llm::{Afforded, AttemptBudget, Delta, DeltaSink, Measuring, ProgramNote, Records};
@@ -43,6 +46,37 @@ impl llm::Trail for Trail<'_> {
             (BoundaryVerdict::Granted, Rule::Granted)
         };
         self.audit.decided(PROGRAM_RUN, verdict, rule, &note.told);
+    }
+}
+
+impl Model<'_> {
+    /// Returns the fallbacks of the model that may not answer in the turn.
+    pub(super) fn refused_fallbacks(&self) -> Vec<String> {
+        let asked = self.request.model.as_deref();
+        let route = self.gateway(asked).resolve(asked);
+        let mut fallbacks = route.map_or_else(|_| Vec::new(), |route| route.fallbacks);
+        fallbacks.retain(|alias| !self.may_fall_back_to(alias));
+        fallbacks
+    }
+
+    /// Returns whether a model that the operator chose in the place of another may answer in the
+    /// turn, by its alias.
+    pub(super) fn may_fall_back_to(&self, alias: &str) -> bool {
+        let present = self.core.serving.present();
+        let bounds = present.bounds_of_run(self.started);
+        let Some(agent) = present.catalogue.definition(&self.started.definition) else {
+            return false;
+        };
+        let caller = Caller {
+            agent,
+            denies: &bounds.denies,
+            permissions: &bounds.permissions,
+        };
+        // Only the model of the definition counts, and no role's.
+        let gateway = &present.settings.gateway;
+        let paths = &present.settings.paths;
+        let model = paths.named(gateway, PathKind::Agent, agent, alias);
+        caller.may_fall_back_to(model).is_ok()
     }
 }
 

@@ -1,7 +1,8 @@
 //! The models that an agent may be answered by.
 //!
-//! Which model is named is authority, as which tool is: a model costs, sees what it is told, and may
-//! be a program with files of its own. What nobody names is answered by what the operator chose.
+//! Which model is named is authority, as which tool is: a model costs, sees what it is told, and
+//! may be a program with files of its own. What nobody names is answered by what the operator
+//! chose.
 
 use super::{Caller, Denied};
 use crate::access::grant::PatternList;

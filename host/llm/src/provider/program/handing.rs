@@ -1,7 +1,7 @@
 //! The key of a program's service, on its way to the program.
 //!
-//! The environment of a process stays where its own tools can read it, and a model would show it. So
-//! the key goes by a way on which it is there once: a pipe that is gone when it was read, or the
+//! The environment of a process stays where its own tools can read it, and a model would show it.
+//! So the key goes by a way on which it is there once: a pipe that is gone when it was read, or the
 //! program's stdin.
 
 use crate::key::ApiKey;

@@ -1,8 +1,9 @@
 //! The lines of the three programs, as they write them, and what is told to them.
 
+use super::Cli;
 use super::protocol::{Gathered, Protocol, Said, Step, Turn};
 use super::thread::{Known, fitting, is_session, known, opaque, render};
-use super::{Cli, ProviderKind};
+use crate::config::ProviderKind;
 use domain::digest::Salt;
 use domain::message::{Answers, Message, Part, Role};
 use serde_json::{Value, json};
@@ -131,7 +132,8 @@ fn claude_reads_its_prompt_from_stdin_and_nothing_after_it() {
     assert_eq!(
         arguments,
         "-p --bare --output-format stream-json --verbose --include-partial-messages --model large \
-         --tools  --system-prompt-file /tmp/t/system-prompt.md --session-id 11111111-2222-4333-8444-555555555555"
+         --tools  --system-prompt-file /tmp/t/system-prompt.md --session-id \
+         11111111-2222-4333-8444-555555555555"
     );
     let tools = ["Read".to_owned(), "Grep".to_owned()];
     let login = Turn {
@@ -173,7 +175,7 @@ fn codex_is_agreed_with_then_given_its_thread_and_its_turn() {
     assert_eq!(written[3]["params"]["input"][0]["text"], "Read a.txt");
     assert_eq!(written[4]["id"], 7, "what it asks for is refused");
     assert!(written[4]["error"].is_object());
-    let resumed = super::Codex::new(&turn(Some("t1"), &["shell".to_owned()]));
+    let resumed = super::codex::Codex::new(&turn(Some("t1"), &["shell".to_owned()]));
     let opens = format!("{resumed:?}");
     assert!(opens.contains("thread/resume") && opens.contains("workspace-write"));
 }
@@ -191,7 +193,7 @@ fn the_commands_of_codex_have_its_own_sandbox_unless_the_host_confines_them() {
             is_confined,
             ..turn(None, tools)
         };
-        let Step::More(said) = super::Codex::new(&turn).take(&opened) else {
+        let Step::More(said) = super::codex::Codex::new(&turn).take(&opened) else {
             panic!("the turn ended before it began");
         };
         assert_eq!(written(&said)[0]["params"]["sandboxPolicy"]["type"], policy);
@@ -226,7 +228,7 @@ fn the_usage_of_a_thread_of_codex_is_what_its_total_grows_by() {
             json!({ "method": "thread/tokenUsage/updated", "params": params })
         })
         .collect();
-    let mut codex = super::Codex::new(&turn(Some("t"), &[]));
+    let mut codex = super::codex::Codex::new(&turn(Some("t"), &[]));
     for line in [
         &json!({ "id": 1, "result": { "thread": { "id": "t" } } }),
         &lines[0],
