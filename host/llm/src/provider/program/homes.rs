@@ -7,9 +7,9 @@
 
 use super::thread::is_session;
 use domain::id::AgentId;
-use std::fs::DirBuilder;
-use std::io::{ErrorKind, Read};
-use std::os::unix::fs::DirBuilderExt;
+use std::fs::{DirBuilder, OpenOptions};
+use std::io::{ErrorKind, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 /// Bytes of the number of a session's turns.
@@ -81,7 +81,10 @@ impl Home {
     /// # Errors
     /// It cannot be written.
     pub(super) fn put_down(&self, session: &str, turns: u64) -> std::io::Result<()> {
-        std::fs::write(self.sessions.join(session), turns.to_string())
+        let mut options = OpenOptions::new();
+        options.write(true).create(true).truncate(true).mode(0o600);
+        let mut file = options.open(self.sessions.join(session))?;
+        file.write_all(turns.to_string().as_bytes())
     }
 }
 
