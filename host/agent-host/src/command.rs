@@ -55,7 +55,7 @@ pub(crate) async fn run(cli: Cli, terminal: Terminal) -> Result<(), Failure> {
         command,
         ..
     } = cli;
-    let load = || {
+    let load = || -> Result<Loaded, Failure> {
         Ok(Loaded {
             trusts_address: trust_address,
             ..configuration(config.as_deref(), data.as_deref())?

@@ -29,6 +29,8 @@ use edge::{Edge, EdgeParts, EdgeSettings};
 use egress::{Egress, Resolve, SystemResolver};
 use llm::Gateway;
 use runtime::{Compiler, Runtime};
+use std::fs::OpenOptions;
+use std::io::Write;
 use std::net::SocketAddr;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};

@@ -306,7 +306,7 @@ mod tests {
     fn the_places_of_an_address_are_counted_until_others_get_them() {
         let visits = Visits::default();
         let site: ConnectorName = "site".parse().unwrap();
-        let (many, few): (IpAddr, IpAddr) = ([192, 0, 2, 1].into(), [192, 0, 2, 2].into());
+        let [many, few]: [IpAddr; 2] = [1, 2].map(|last| [192, 0, 2, last].into());
         visits.place(&key("a"), many, None);
         visits.place(&key("b"), many, None);
         assert_eq!(visits.places_beside(&key("a")), 2);
@@ -319,12 +319,12 @@ mod tests {
         assert_eq!(visits.places_of(&site, many), 0);
     }
 
-    #[tokio::test(start_paused = true)]
+    #[tokio::test]
     async fn an_address_says_a_limited_number_of_bytes_in_a_minute() {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::open(folder.path(), store::Options::default()).unwrap();
         let visits = Visits::default();
-        let (storm, other): (IpAddr, IpAddr) = ([192, 0, 2, 1].into(), [192, 0, 2, 2].into());
+        let [storm, other]: [IpAddr; 2] = [1, 2].map(|last| [192, 0, 2, last].into());
         let say = async |id: &str, from| {
             let said = visits.say_bytes(&store, &key(id), from, 64 << 10).await;
             said.map_err(|problem| problem.code)

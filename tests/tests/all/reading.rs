@@ -195,7 +195,7 @@ async fn told(host: &Host) -> Vec<Things> {
         let found = things.iter().find(|thing| thing.0 == name);
         found.map(|thing| thing.1.clone()).unwrap_or_default()
     };
-    let (sid, turn) = (thing(&sessions[1], "sid"), thing(&sessions[1], "turn_id"));
+    let [sid, turn] = ["sid", "turn_id"].map(|name| thing(&sessions[1], name));
     sessions[0].extend([("other_sid", sid), ("other_turn", turn)]);
     // The worker's session, by the same names.
     let mut below = sessions[0].clone();

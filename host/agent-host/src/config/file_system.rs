@@ -63,10 +63,16 @@ fn open_to_others(data: &Path) -> Option<Finding> {
         mode if mode & 0o077 != 0 => "others may enter",
         _ => return None,
     };
-    let (shown, fix) = (data.display(), quoted(data));
-    let message = format!("{what} `{shown}` (mode {mode:o}); run: chmod 700 {fix}");
-    let graded = if mode & 0o002 != 0 { error } else { warning };
-    Some(graded("server.dataDir", message))
+    let message = format!(
+        "{what} `{}` (mode {mode:o}); run: chmod 700 {}",
+        data.display(),
+        quoted(data)
+    );
+    Some(if mode & 0o002 != 0 {
+        error("server.dataDir", message)
+    } else {
+        warning("server.dataDir", message)
+    })
 }
 
 fn doubt(kind: FileSystemKind) -> Option<(&'static str, &'static str)> {

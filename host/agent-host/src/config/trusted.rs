@@ -139,12 +139,12 @@ fn configured(loaded: &Loaded, search: &mut Search<'_>) {
             concurrent_max: _,
             api_key: _,
         } = provider;
-        for file in api_key_file {
+        if let Some(file) = api_key_file {
             search.look(Kind::Secret, &loaded.resolve(file), || {
                 format!("the key of the provider `{name}`")
             });
         }
-        for file in script {
+        if let Some(file) = script {
             search.look(Kind::Read, &loaded.resolve(file), || {
                 format!("the rules of the provider `{name}`")
             });
@@ -168,7 +168,7 @@ fn configured(loaded: &Loaded, search: &mut Search<'_>) {
         }
     }
     for (name, component) in components {
-        for file in &component.path {
+        if let Some(file) = &component.path {
             search.look(Kind::Read, &loaded.resolve(file), || {
                 format!("the file of the component `{name}`")
             });

@@ -79,7 +79,10 @@ impl Broker {
     /// # Errors
     /// Each place is in use; the key stands for somebody.
     #[boxed]
-    pub async fn admit_visitor(&self, coming: Coming<'_>) -> Result<Option<ConnectorKey>, Error> {
+    pub async fn admit_visitor<'a>(
+        &'a self,
+        coming: Coming<'a>,
+    ) -> Result<Option<ConnectorKey>, Error> {
         let Coming { user, key, .. } = coming;
         let connector = key.connector();
         let visitors_max = u64::from(coming.visitors_max);

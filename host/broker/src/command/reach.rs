@@ -35,8 +35,8 @@ impl Broker {
     /// # Errors
     /// The store cannot be read.
     pub async fn clearance(&self, user: &UserId) -> Result<Clearance, ReadError> {
-        let sees = |path: &str| self.may_see(user, path);
-        let rules = self.is_ruled(user).then_some(&sees as _);
+        let sees: &(dyn Fn(&str) -> bool + Sync) = &|path| self.may_see(user, path);
+        let rules = self.is_ruled(user).then_some(sees);
         self.store().clearance(user, rules).await
     }
 

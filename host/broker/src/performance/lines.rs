@@ -98,12 +98,13 @@ mod tests {
     use tokio::sync::oneshot;
     use tokio::task::JoinSet;
     use tokio::time::timeout;
+    use uuid::Uuid;
 
     /// The party of a user, as lines have it.
     fn of(user: &str) -> Party {
         Party {
             user: user.parse().unwrap(),
-            agent: AgentId::default(),
+            agent: AgentId(Uuid::nil()),
             priority: Priority::default(),
             section: Some(Section {
                 name: user.into(),

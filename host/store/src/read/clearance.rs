@@ -4,7 +4,6 @@
 //! without asking the rules.
 
 use super::ReadError;
-use crate::sql::Columns;
 use crate::store::Store;
 use domain::user::UserId;
 use serde_json::json;

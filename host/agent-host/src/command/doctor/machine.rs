@@ -137,6 +137,7 @@ pub(super) fn open_files() -> Finding {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::fs::PermissionsExt;
 
     #[test]
     fn a_data_folder_is_judged_by_who_may_write_it() {
