@@ -76,6 +76,7 @@ mod all {
     mod queue;
     mod quota;
     mod races;
+    mod reading;
     mod recovery;
     mod reload;
     mod replay;

@@ -79,6 +79,10 @@ pub(crate) struct Cli {
     /// address and its token there
     #[arg(long, global = true, value_name = "FOLDER")]
     pub(crate) data: Option<PathBuf>,
+    /// Send the credential to whoever listens at the host's address. By default, the host proves
+    /// first that it runs on the data folder
+    #[arg(long, global = true)]
+    pub(crate) trust_address: bool,
     /// Print results as JSON: one document, or one line for each thing that happens
     #[arg(long, global = true)]
     pub(crate) json: bool,

@@ -1,4 +1,7 @@
 //! A client of a running host, as the commands need one.
+//!
+//! Before each request, the host proves that it runs on the data folder: whoever else listens at
+//! its address, while it does not run, is sent no credential.
 
 use crate::config::Loaded;
 use crate::failure::{Exit, Failure};
@@ -9,11 +12,13 @@ use crate::terminal;
 use crate::token;
 use anyhow::anyhow;
 use bytes::Bytes;
+use domain::proof::proof;
 use futures::{Stream, StreamExt};
 use reqwest::{Method, RequestBuilder, Response, StatusCode};
 use serde_json::{Value, json};
 use sse_stream::{Sse, SseByteStream};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,6 +29,8 @@ const CONNECT_S: u64 = 5;
 const SILENCE_S: u64 = 60;
 /// Entries on a page of a log.
 const LOG_PAGE: u64 = 500;
+/// Bytes of the answer in which a host proves itself.
+const PROOF_BYTES_MAX: usize = 4_096;
 /// Milliseconds between two looks for new entries of a log.
 const LOOK_MS: u64 = 300;
 
@@ -51,6 +58,17 @@ pub(crate) struct Client {
     base: String,
     token: String,
     start: String,
+    /// None where the command line trusts the address.
+    expected: Option<Expected>,
+}
+
+/// The host that must prove itself.
+#[derive(Clone)]
+struct Expected {
+    key: String,
+    /// The address at which it listens, as it says itself.
+    listens: String,
+    data: PathBuf,
 }
 
 /// A log of the host, of which entries are read page by page.
@@ -90,11 +108,17 @@ impl Client {
             .connect_timeout(Duration::from_secs(CONNECT_S))
             .read_timeout(Duration::from_secs(SILENCE_S))
             .build()?;
+        let expected = if loaded.trusts_address {
+            None
+        } else {
+            Some(expected(loaded)?)
+        };
         Ok(Self {
             http,
             base: format!("http://{}", address(loaded)),
             token,
             start,
+            expected,
         })
     }
 
@@ -210,13 +234,9 @@ impl Client {
     }
 
     async fn send(&self, request: RequestBuilder) -> Result<Response, Failure> {
-        let response = request.send().await.map_err(|error| {
-            if error.is_connect() {
-                let error = not_running(&self.base);
-                return Failure::new(Exit::Unreachable, error).advise(self.start.clone());
-            }
-            Failure::from(error)
-        })?;
+        self.check_host().await?;
+        let sent = request.send().await;
+        let response = sent.map_err(|error| self.unanswered(error))?;
         if response.status().is_success() {
             return Ok(response);
         }
@@ -237,6 +257,43 @@ impl Client {
         Err(Failure::new(exit, refused))
     }
 
+    /// Has the host prove that it runs on the data folder.
+    async fn check_host(&self) -> Result<(), Failure> {
+        let Some(expected) = &self.expected else {
+            return Ok(());
+        };
+        let challenge = token::random()?;
+        let asked = format!("{}/proof?challenge={challenge}", self.base);
+        let answer = self.http.get(asked).send().await;
+        let mut answer = answer.map_err(|error| self.unanswered(error))?;
+        let mut body = Vec::new();
+        // Whoever it is may say anything, and for ever.
+        while let Ok(Some(piece)) = answer.chunk().await {
+            body.extend_from_slice(&piece);
+            if body.len() > PROOF_BYTES_MAX {
+                break;
+            }
+        }
+        let said: Value = serde_json::from_slice(&body).unwrap_or_default();
+        let proof = proof(&expected.key, &expected.listens, &challenge);
+        if said.get("proof") == Some(&Value::String(proof)) {
+            return Ok(());
+        }
+        let reason = format!(
+            "whoever listens there did not prove to run on `{}`",
+            expected.data.display()
+        );
+        Err(unproved(&self.base, &reason))
+    }
+
+    fn unanswered(&self, error: reqwest::Error) -> Failure {
+        if error.is_connect() {
+            let error = not_running(&self.base);
+            return Failure::new(Exit::Unreachable, error).advise(self.start.clone());
+        }
+        Failure::from(error)
+    }
+
     /// Returns the document of an answer; nothing of one without a document.
     async fn answer(&self, request: RequestBuilder) -> Result<Value, Failure> {
         let response = self.send(request).await?;
@@ -245,6 +302,29 @@ impl Client {
         }
         Ok(response.json().await?)
     }
+}
+
+/// Returns the host that must prove itself.
+///
+/// # Errors
+/// The key in the data folder cannot be read.
+fn expected(loaded: &Loaded) -> Result<Expected, Failure> {
+    let key = token::read(&loaded.proof_file());
+    let key = key.map_err(|failure| {
+        let reason = format!("{:#}", failure.error);
+        unproved(&format!("http://{}", address(loaded)), &reason)
+    })?;
+    Ok(Expected {
+        key,
+        listens: listens(loaded).to_string(),
+        data: loaded.data_dir(),
+    })
+}
+
+fn unproved(base: &str, reason: &str) -> Failure {
+    let error = anyhow!("the host at {base} could not be proved, and was sent nothing: {reason}");
+    Failure::new(Exit::Unreachable, error)
+        .advise("start the host; or, if nobody else can listen at its address, say --trust-address")
 }
 
 /// The host's own token.
@@ -260,9 +340,18 @@ fn of_file(loaded: &Loaded, start: &str) -> Result<String, Failure> {
     token::read(&file)
 }
 
-/// Returns the address of the host. The host that runs on this data folder records its own, which
-/// its command line may have set; otherwise it is the configured one.
+/// Returns the address at which a client reaches the host.
 pub(crate) fn address(loaded: &Loaded) -> SocketAddr {
+    let mut address = listens(loaded);
+    if address.ip().is_unspecified() {
+        address.set_ip(IpAddr::V4(Ipv4Addr::LOCALHOST));
+    }
+    address
+}
+
+/// Returns the address at which the host listens. The host that runs on this data folder records
+/// its own, which its command line may have set; otherwise it is the configured one.
+fn listens(loaded: &Loaded) -> SocketAddr {
     let configured = loaded.config.server.listen;
     let said = || {
         std::fs::read_to_string(loaded.data_dir().join(ADDRESS_FILE))
@@ -271,11 +360,7 @@ pub(crate) fn address(loaded: &Loaded) -> SocketAddr {
             .parse()
             .ok()
     };
-    let mut address = said().unwrap_or(configured);
-    if address.ip().is_unspecified() {
-        address.set_ip(IpAddr::V4(Ipv4Addr::LOCALHOST));
-    }
-    address
+    said().unwrap_or(configured)
 }
 
 /// Parameters of a query that follow on others; one without a value is left out.

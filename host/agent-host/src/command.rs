@@ -51,10 +51,16 @@ pub(crate) async fn run(cli: Cli, terminal: Terminal) -> Result<(), Failure> {
     let Cli {
         config,
         data,
+        trust_address,
         command,
         ..
     } = cli;
-    let load = || configuration(config.as_deref(), data.as_deref());
+    let load = || -> Result<Loaded, Failure> {
+        Ok(Loaded {
+            trusts_address: trust_address,
+            ..configuration(config.as_deref(), data.as_deref())?
+        })
+    };
     if !matches!(command, Command::Serve(_) | Command::Dev(_)) {
         log::begin(log::QUIET);
     }

@@ -46,6 +46,7 @@ pub(crate) mod skills;
 mod tests;
 mod toml_hint;
 mod triggers;
+mod trusted;
 mod unmatched;
 mod wanted;
 mod wording;

@@ -69,6 +69,7 @@ mod tests {
             file: "/etc/a.toml".into(),
             written: "".into(),
             data: None,
+            trusts_address: false,
             overlaid: Vec::new(),
         };
         let told = command(&loaded, "chat");

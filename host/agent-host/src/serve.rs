@@ -29,8 +29,10 @@ use edge::{Edge, EdgeParts, EdgeSettings};
 use egress::{Egress, Resolve, SystemResolver};
 use llm::Gateway;
 use runtime::{Compiler, Runtime};
+use std::fs::OpenOptions;
+use std::io::Write;
 use std::net::SocketAddr;
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use stopping::Stopping;
@@ -95,6 +97,7 @@ pub(crate) async fn serve(
     make_private(&data)?;
     let token_file = loaded.token_file();
     let token = token::get_or_make(&token_file)?;
+    let proof_key = token::get_or_make(&loaded.proof_file())?;
 
     let server_config = &loaded.config.server;
     let limits = server_config.limits;
@@ -102,7 +105,7 @@ pub(crate) async fn serve(
         .map_err(|error| listening::failure(error, &loaded))?;
     let address = server.address()?;
     let stopper = server.stopper();
-    let access = access(&loaded, &token, address, means.clock.clone())?;
+    let access = access(&loaded, &token, address, means.clock.clone())?.proving_by(proof_key);
     let api = Api::new(access, limits, data.join("backups"), stopper.stopping());
     let server = server.checked_by(api::checks(&api));
     let serving = TaskTracker::new();
@@ -532,7 +535,14 @@ struct AddressFile(PathBuf);
 impl AddressFile {
     fn write(data: &Path, address: SocketAddr) -> Result<Self, Failure> {
         let file = data.join(ADDRESS_FILE);
-        std::fs::write(&file, format!("{address}\n"))
+        // One that stayed behind has whatever mode it was made with.
+        let _ = std::fs::remove_file(&file);
+        let made = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&file);
+        made.and_then(|mut made| writeln!(made, "{address}"))
             .with_context(|| format!("cannot write `{}`", file.display()))?;
         Ok(Self(file))
     }

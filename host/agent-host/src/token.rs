@@ -84,12 +84,17 @@ fn is_missing(failure: &Failure) -> bool {
         .is_some_and(|error| error.kind() == ErrorKind::NotFound)
 }
 
-fn make(file: &Path) -> anyhow::Result<String> {
+/// Returns 32 random bytes in hexadecimal digits.
+pub(crate) fn random() -> anyhow::Result<String> {
     let mut bytes = [0_u8; TOKEN_BYTES];
     fs::File::open("/dev/urandom")
         .and_then(|mut random| random.read_exact(&mut bytes))
         .context("there is no randomness for a token")?;
-    let token: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+fn make(file: &Path) -> anyhow::Result<String> {
+    let token = random()?;
     let mut made = OpenOptions::new()
         .write(true)
         .create_new(true)

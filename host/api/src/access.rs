@@ -9,6 +9,7 @@ use crate::identity::Identity;
 use crate::problem::{Problem, RequestPart};
 use domain::digest::Digest;
 use domain::key::{ApiKey, KEY_PREFIX};
+use domain::proof::proof;
 use domain::user::Naming;
 use http::header::{AUTHORIZATION, HOST, ORIGIN};
 use http::uri::Authority;
@@ -19,7 +20,8 @@ use std::net::{IpAddr, SocketAddr};
 #[derive(Debug)]
 pub struct Access {
     token: Digest,
-    listen: IpAddr,
+    listen: SocketAddr,
+    proof_key: Option<String>,
     hosts: Vec<String>,
     identity: Option<Identity>,
     clock: Clock,
@@ -42,7 +44,8 @@ impl Access {
     pub fn new(token: &str, listen: SocketAddr, hosts: &[String]) -> Self {
         Self {
             token: Digest::of(token.as_bytes()),
-            listen: listen.ip(),
+            listen,
+            proof_key: None,
             hosts: hosts.iter().map(|host| host.to_ascii_lowercase()).collect(),
             identity: None,
             clock: Clock::system(),
@@ -56,6 +59,21 @@ impl Access {
             identity: Some(identity),
             ..self
         }
+    }
+
+    /// Also proves to clients, by a key that lies in the data folder, that it is the host of it.
+    #[must_use]
+    pub fn proving_by(self, key: String) -> Self {
+        Self {
+            proof_key: Some(key),
+            ..self
+        }
+    }
+
+    /// Returns the answer to a client's challenge; none without a key.
+    pub(crate) fn proof(&self, challenge: &str) -> Option<String> {
+        let key = self.proof_key.as_ref()?;
+        Some(proof(key, &self.listen.to_string(), challenge))
     }
 
     /// Uses another clock than the machine's.
@@ -164,7 +182,8 @@ impl Access {
         if let Ok(address) = bare.parse::<IpAddr>() {
             // A number cannot be rebound. Where the host listens everywhere, it may be any of the
             // machine's addresses.
-            return address.is_loopback() || address == self.listen || self.listen.is_unspecified();
+            let listen = self.listen.ip();
+            return address.is_loopback() || address == listen || listen.is_unspecified();
         }
         host == "localhost" || host.ends_with(".localhost") || self.hosts.contains(&host)
     }
@@ -222,6 +241,14 @@ mod tests {
                 "{authorization:?}"
             );
         }
+    }
+
+    #[test]
+    fn a_host_proves_itself_by_its_key_and_a_host_without_one_does_not() {
+        let access = || Access::new("secret", "127.0.0.1:7777".parse().unwrap(), &[]);
+        assert_eq!(access().proof("a"), None);
+        let given = access().proving_by("key".to_owned()).proof("a");
+        assert_eq!(given, Some(proof("key", "127.0.0.1:7777", "a")));
     }
 
     #[test]

@@ -13,4 +13,4 @@ mod origin;
 mod visitor;
 
 pub(crate) use origin::{cross_origin, preflight};
-pub(crate) use visitor::{Chat, Visitor, VisitorToken, chat_named, visiting};
+pub(crate) use visitor::{Chat, USER_PREFIX, Visitor, VisitorToken, chat_named, visiting};

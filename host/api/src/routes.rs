@@ -154,6 +154,7 @@ fn open() -> OpenApiRouter<Api> {
         .routes(routes!(probes::readyz))
         .routes(routes!(probes::startupz))
         .routes(routes!(probes::version))
+        .routes(routes!(probes::prove))
         .routes(routes!(probes::openapi))
         .routes(routes!(external::answer))
         .merge(hooks::routes())

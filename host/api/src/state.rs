@@ -11,8 +11,12 @@ use crate::stream::tail::Tail;
 use crate::visits::Visits;
 use broker::{Broker, By};
 use bytes::Bytes;
+use domain::delegate::Priority;
+use domain::id::AgentId;
+use domain::user::UserId;
 use edge::Edge;
 use http::StatusCode;
+use llm::fair_semaphore::{FairSemaphore, Party, Permit, Section};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -22,9 +26,12 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use uuid::Uuid;
 
 /// Files that are on their way to the host at the same time: each is in memory whole.
 const UPLOADS_MAX: usize = 16;
+/// Files of one user among them, so that places are left for others.
+const UPLOADS_OF_USER_MAX: usize = 12;
 /// Event streams that are held at the same time while the host starts. Each keeps its connection.
 const STREAMS_HELD_MAX: usize = 1_024;
 /// Time that a file waits for other uploads before it is refused.
@@ -62,7 +69,7 @@ struct Shared {
     quotas: Quotas,
     reloads: Reloads,
     /// Permits for files that are on their way.
-    uploads: Arc<Semaphore>,
+    uploads: Arc<FairSemaphore>,
     /// Permits for large calls from outside that are on their way.
     large_calls: Arc<Semaphore>,
     visits: Visits,
@@ -118,7 +125,7 @@ impl Api {
                 streams: AtomicUsize::new(0),
                 quotas: Quotas::default(),
                 reloads: Reloads::default(),
-                uploads: Arc::new(Semaphore::new(UPLOADS_MAX)),
+                uploads: FairSemaphore::new(UPLOADS_MAX),
                 large_calls: Arc::new(Semaphore::new(LARGE_CALLS_MAX)),
                 visits: Visits::default(),
                 tasks: TaskTracker::new(),
@@ -288,16 +295,24 @@ impl Api {
         self.shared.document.get_or_init(write).clone()
     }
 
-    /// Takes a permit for a file that is on its way.
+    /// Takes a permit for a file that is on its way. Users take turns.
     ///
     /// # Errors
     /// 429: too many others are on their way.
-    pub(crate) async fn upload_permit(&self) -> Result<OwnedSemaphorePermit, Problem> {
-        let permit = self.shared.uploads.clone().acquire_owned();
+    pub(crate) async fn upload_permit(&self, user: &UserId) -> Result<Permit, Problem> {
+        let party = Party {
+            user: user.clone(),
+            agent: AgentId(Uuid::nil()),
+            priority: Priority::default(),
+            section: Some(Section {
+                name: user.as_str().into(),
+                permits: UPLOADS_OF_USER_MAX,
+            }),
+        };
+        let permit = self.shared.uploads.enter(party);
         match timeout(UPLOAD_PATIENCE, permit).await {
-            Ok(Ok(permit)) => Ok(permit),
-            // The semaphore is never closed.
-            Ok(Err(_)) | Err(_) => {
+            Ok(permit) => Ok(permit),
+            Err(_) => {
                 let detail =
                     "too many files are being uploaded to this host; try again in a moment";
                 let status = StatusCode::TOO_MANY_REQUESTS;

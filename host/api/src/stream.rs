@@ -270,9 +270,9 @@ async fn viewer(
     let root = broker.store().root(found.row.agent.id).await?;
     let user = caller.user.clone();
     Ok(if caller.operator.is_some() {
-        Viewer::operator(user, root)
+        Viewer::operator(user, root, broker, found)
     } else {
-        Viewer::new(user, root, found.role)
+        Viewer::new(user, root, broker, found)
     })
 }
 

@@ -66,6 +66,7 @@ mod readers;
 mod recovering;
 mod recovery;
 mod refusals;
+mod refused_late;
 pub mod replay;
 mod request;
 mod resolved_config;
@@ -85,7 +86,7 @@ pub use clock::{Clock, ClockState};
 pub use come_back::Returned;
 pub use command::{
     Address, AgentSessions, AgentView, Arriving, AttachExternal, Attached, Below, Broker, By,
-    CallReport, Cancelled, CreateAgent, DIFF_TURNS_MAX, Error, ExternalPost, Fork, Gone,
+    CallReport, Cancelled, Coming, CreateAgent, DIFF_TURNS_MAX, Error, ExternalPost, Fork, Gone,
     ImportSession, Imported, ImportedSession, InputReceipt, InputView, Isolated, IssuedKey, KeysOf,
     MakeDefinition, Meant, NewSession, Other, PathEntry, PathFilter, PostMessage, PostOutcome,
     PostRouted, PostToAll, PostedTo, PromptPart, PromptTool, PurgeOf, QueueSaid, Reading,
@@ -98,6 +99,7 @@ pub use core::{Limits, Stats, UserLimits};
 pub use live::{Frame, Joined, Live, SharedText, Show};
 pub use paths::PathSettings;
 pub use quarantine::{Quarantined, Why};
+pub use refused_late::refused_late;
 pub use restored::AfterRestore;
 pub use serving::Settings;
 pub use start::Parts;

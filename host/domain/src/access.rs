@@ -3,6 +3,7 @@
 //! ## Where things are
 //!
 //! - users, API keys and their scopes: `user.rs`, `key.rs`
+//! - the proof of a host before a client sends a credential: `proof.rs`
 //! - what a tool declares, and the texts in which it does: `tool.rs`, `tool/wording.rs`
 //! - items that tools list for people to look at: `artifact.rs`
 //! - what an author says of a component, and wants for it: `manifest.rs`
@@ -30,6 +31,7 @@ pub mod glob;
 pub mod grant;
 pub mod key;
 pub mod manifest;
+pub mod proof;
 pub mod redact;
 pub mod ruling;
 pub mod secret;

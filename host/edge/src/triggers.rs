@@ -98,6 +98,8 @@ pub(crate) struct Shared {
     defining: Mutex<()>,
     /// Permits for webhook calls that are stored at a time.
     accepting: Semaphore,
+    /// Webhook calls that were not verified.
+    unverified: webhook::Unverified,
 }
 
 impl Shared {
@@ -119,6 +121,7 @@ impl Triggers {
             changed: watch::Sender::new(0),
             defining: Mutex::default(),
             accepting: Semaphore::new(webhook::ACCEPTING_MAX),
+            unverified: webhook::Unverified::default(),
         });
         let held = definitions::compare(&shared).await?;
         let keep_up = |name, task: fn(Arc<Shared>) -> futures::future::BoxFuture<'static, ()>| {

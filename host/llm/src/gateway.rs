@@ -580,6 +580,7 @@ fn log_failure(ask: &Ask<'_>, number: u32, error: &AttemptError, is_news: bool) 
             "a call of a model failed as the one before it did"
         );
     }
+}
 
 /// Returns the usage that is told of an attempt, unless it cannot be.
 fn believed(told: Option<Usage>, wall_ms: u64, ask: &Ask<'_>) -> Option<Usage> {

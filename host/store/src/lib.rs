@@ -93,15 +93,16 @@ pub use log::LogState;
 pub use open::{OpenError, Options};
 pub use purge::{Piece, PurgePlan, Purging, Rewritten, Tally};
 pub use read::{
-    Addressee, AgentFilter, AgentRow, Among, ArrivalRow, Carried, ConnectorRow, Counts, DeadInput,
-    DefinitionCounts, DeliveryCounts, DeliveryFilter, DeliveryRow, DeliveryState, Door, Drawn,
-    DueSession, EndedSession, EventFilter, FileRow, Found, HandedOver, HistoryFilter, Hit,
+    Addressee, AgentFilter, AgentRow, Among, ArrivalRow, Carried, Clearance, ConnectorRow, Counts,
+    DeadInput, DefinitionCounts, DeliveryCounts, DeliveryFilter, DeliveryRow, DeliveryState, Door,
+    Drawn, DueSession, EndedSession, EventFilter, FileRow, Found, HandedOver, HistoryFilter, Hit,
     InputState, IntakeRow, KeyRow, LivingAgent, MadeDefinitionsSize, Meeting, NoteRow, OccasionRow,
     OccasionState, OpenChat, OpenQuestion, PairingRow, Parting, PieceRow, PinnedFirst,
     ProviderTrouble, QueueRow, ReadError, ReadingRow, RememberedRequest, RunRow, SeenTurn,
     SessionFilter, SessionLabel, SessionRow, SessionStats, SessionStatus, SpawnedSession,
     TaskFilter, TaskRow, TreeTurn, TriggerCounts, TriggerFilter, TriggerRecord, TriggerRow,
-    TriggerTurn, TriggerUsage, UsageBy, UsageFilter, UsageRow, UserSession, WaitingDeliveries,
+    TriggerTurn, TriggerUsage, UsageBy, UsageFilter, UsageRow, UserSession, VisitorRow,
+    WaitingDeliveries,
 };
 pub use readers::in_background;
 pub use rebuild::{RebuildError, RebuildStage, RebuildState, Rebuilt, Replaced};

@@ -6,6 +6,7 @@ pub(crate) mod agents;
 pub(crate) mod arrivals;
 mod blobs;
 mod buckets;
+mod clearance;
 pub(crate) mod components;
 mod connectors;
 mod counts;
@@ -45,7 +46,8 @@ mod usage;
 pub use accounts::Drawn;
 pub use agents::{AgentFilter, AgentRow};
 pub use arrivals::{ArrivalRow, IntakeRow, OpenChat};
-pub use connectors::ConnectorRow;
+pub use clearance::Clearance;
+pub use connectors::{ConnectorRow, VisitorRow};
 pub use counts::Counts;
 pub use definitions::{DefinitionCounts, MadeDefinitionsSize};
 pub use deliveries::{

@@ -26,11 +26,9 @@ async fn the_assistant_delegates_to_the_worker_whose_tools_read_real_files() {
     let worker = world.store().agent_at(&path).await.unwrap();
     assert!(worker.is_some(), "the worker stays readable after its task");
     // Its session is known as one that this one began, and what it did can be followed with it.
-    let spawned = world
-        .store()
-        .spawned(session, &UserId::local())
-        .await
-        .unwrap();
+    let clearance = world.store().clearance(&UserId::local(), None);
+    let clearance = clearance.await.unwrap();
+    let spawned = world.store().spawned(session, &clearance).await.unwrap();
     assert_eq!(
         spawned
             .iter()
@@ -40,7 +38,7 @@ async fn the_assistant_delegates_to_the_worker_whose_tools_read_real_files() {
     );
     let events = world
         .store()
-        .events_with_spawned(0, session, &UserId::local(), 1_000)
+        .events_with_spawned(0, session, &clearance, 1_000)
         .await
         .unwrap();
     let of_worker = events

@@ -211,7 +211,8 @@ async fn a_message_is_posted_signed_and_the_answer_is_the_reply() {
         "what a program elsewhere says is from outside"
     );
     let store = world.store();
-    let found = store.search(&UserId::local(), None, "Sunny", 10).await;
+    let clearance = store.clearance(&UserId::local(), None).await.unwrap();
+    let found = store.search(&clearance, None, "Sunny", 10).await;
     let marks: Vec<bool> = found
         .unwrap()
         .iter()

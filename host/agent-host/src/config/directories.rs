@@ -5,9 +5,8 @@ mod tests;
 
 use super::document::Loaded;
 use super::finding::{Finding, error, warning};
-use super::secrets::SecretSource;
+use super::trusted::own_of_host;
 use super::{locations, ranges};
-use crate::guests;
 use crate::invocation::quoted;
 use domain::grant::{
     Access, DirectoryGrant, FolderChain, FolderPattern, Meeting, Nesting, Placed, meeting, nested,
@@ -324,98 +323,10 @@ fn is_normal(at: &str) -> bool {
     at == "/" || at.strip_prefix('/').is_some_and(segments)
 }
 
-/// Returns what a folder would give away: data of the host, a secret, or control over the
-/// configuration or the code that the host runs.
-pub(super) fn own_of_host(loaded: &Loaded, granted: &Path, access: Access) -> Option<String> {
-    let granted = Reached::by(granted);
-    let data = Reached::by(&loaded.data_dir());
-    if data.is_in(&granted) || granted.is_in(&data) {
-        return Some(format!(
-            "data of the host (`server.dataDir` is `{}`)",
-            data.end.display()
-        ));
-    }
-    if Reached::by(&loaded.token_file()).is_in(&granted) {
-        return Some("the token of the API".to_owned());
-    }
-    let keys = loaded
-        .config
-        .providers
-        .iter()
-        .filter_map(|(name, provider)| Some((name, provider.api_key_file.as_ref()?)));
-    for (name, file) in keys {
-        if Reached::by(&loaded.resolve(file)).is_in(&granted) {
-            return Some(format!("the key of the provider `{name}`"));
-        }
-    }
-    for (name, source) in &loaded.config.secrets {
-        let passed = |file: &PathBuf| Reached::by(file).is_in(&granted);
-        match source {
-            SecretSource::File(file) if passed(&loaded.resolve(file)) => {
-                return Some(format!("the secret `{name}`"));
-            }
-            SecretSource::Command(words) if named_by(loaded, words).iter().any(passed) => {
-                return Some(format!(
-                    "a file of the command that says the secret `{name}`"
-                ));
-            }
-            SecretSource::File(_) | SecretSource::Env(_) | SecretSource::Command(_) => {}
-        }
-    }
-    if access == Access::ReadOnly {
-        return None;
-    }
-    if std::env::current_exe().is_ok_and(|program| Reached::by(&program).is_in(&granted)) {
-        return Some(
-            "the program of the host, which it runs again to compile components".to_owned(),
-        );
-    }
-    if guests::places()
-        .iter()
-        .any(|place| Reached::by(place).is_in(&granted))
-    {
-        return Some("the folder in which the host looks for its built-in components".to_owned());
-    }
-    if Reached::by(&loaded.file).is_in(&granted) {
-        return Some("the configuration itself".to_owned());
-    }
-    let components = loaded
-        .config
-        .components
-        .iter()
-        .filter_map(|(name, component)| Some((name, component.path.as_ref()?)));
-    let mut within =
-        components.filter(|(_, file)| Reached::by(&loaded.resolve(file)).is_in(&granted));
-    within
-        .next()
-        .map(|(name, _)| format!("the file of the component `{name}`"))
-}
-
-/// Returns the files that the words of a command name: its program, and every argument that is a
-/// file.
-fn named_by(loaded: &Loaded, words: &[String]) -> Vec<PathBuf> {
-    let by_name = words
-        .first()
-        .filter(|program| !program.contains('/'))
-        .into_iter();
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let searched = by_name.filter_map(|program| {
-        std::env::split_paths(&path)
-            .map(|folder| folder.join(program))
-            .find(|file| file.is_file())
-    });
-    words
-        .iter()
-        .map(|word| loaded.resolve(Path::new(word)))
-        .filter(|file| file.is_file())
-        .chain(searched)
-        .collect()
-}
-
 /// A resolved path: its end by name, as far as that tells, and the folders through which it is
 /// looked up.
 pub(super) struct Reached {
-    end: PathBuf,
+    pub(super) end: PathBuf,
     chain: FolderChain,
 }
 

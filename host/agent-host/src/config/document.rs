@@ -250,6 +250,8 @@ pub(crate) struct Loaded {
     pub(crate) written: Arc<str>,
     /// The data folder that the command line names; it goes before the configuration's.
     pub(crate) data: Option<PathBuf>,
+    /// True if the command line trusts whoever listens at the host's address.
+    pub(crate) trusts_address: bool,
     /// Environment variables that overlaid it.
     pub(crate) overlaid: Vec<String>,
 }
@@ -286,6 +288,11 @@ impl Loaded {
             (None, Some(path)) => self.resolve(path),
             (None, None) => locations::state_dir(),
         }
+    }
+
+    /// Returns the file with the key by which the host proves itself to commands.
+    pub(crate) fn proof_file(&self) -> PathBuf {
+        self.data_dir().join("proof")
     }
 
     /// Returns the file that holds the bearer token.

@@ -123,6 +123,7 @@ pub(crate) fn load(
             file: at,
             written: text.into(),
             data: None,
+            trusts_address: false,
             overlaid: Vec::new(),
         });
     }
@@ -133,6 +134,7 @@ pub(crate) fn load(
         file: at,
         written: text.into(),
         data: None,
+        trusts_address: false,
         overlaid: overlaid
             .into_iter()
             .map(|overlaid| overlaid.variable)

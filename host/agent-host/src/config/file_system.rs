@@ -1,14 +1,16 @@
-//! The check of the file system under the data folder: it warns of one that is volatile or kept by
-//! another machine.
+//! The checks of the data folder: who may enter it, and the file system under it. They warn of one
+//! that is volatile or kept by another machine.
 //!
 //! A message that was acknowledged is durable because a sync said so. In memory nothing is; on a
 //! network file system locks and syncs depend on a server; and what a container writes to its own
 //! layer goes with the container.
 
 use super::document::Loaded;
-use super::finding::{Finding, warning};
+use super::finding::{Finding, error, warning};
+use crate::invocation::quoted;
 use runtime::FileSystemKind;
 use std::collections::BTreeSet;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
@@ -33,6 +35,7 @@ static LOGGED: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
 /// notices of a start are gone by the time that somebody looks for lost data.
 pub(super) fn check(loaded: &Loaded, findings: &mut Vec<Finding>) {
     let data = loaded.data_dir();
+    findings.extend(open_to_others(&data));
     let Some((name, what)) = kind_of(&data).and_then(doubt) else {
         return;
     };
@@ -51,6 +54,27 @@ pub(super) fn check(loaded: &Loaded, findings: &mut Vec<Finding>) {
     }
 }
 
+/// Finds that others than the owner enter the folder, if it is there. Where everybody may write,
+/// anybody puts a file in the place of the host's.
+fn open_to_others(data: &Path) -> Option<Finding> {
+    let mode = std::fs::metadata(data).ok()?.permissions().mode() & 0o777;
+    let what = match mode {
+        mode if mode & 0o002 != 0 => "everybody may write in",
+        mode if mode & 0o077 != 0 => "others may enter",
+        _ => return None,
+    };
+    let message = format!(
+        "{what} `{}` (mode {mode:o}); run: chmod 700 {}",
+        data.display(),
+        quoted(data)
+    );
+    Some(if mode & 0o002 != 0 {
+        error("server.dataDir", message)
+    } else {
+        warning("server.dataDir", message)
+    })
+}
+
 fn doubt(kind: FileSystemKind) -> Option<(&'static str, &'static str)> {
     let volatile = VOLATILE
         .iter()
@@ -67,11 +91,12 @@ fn kind_of(folder: &Path) -> Option<FileSystemKind> {
 
 #[cfg(test)]
 mod tests {
-    use super::{FileSystemKind, doubt, kind_of};
+    use super::{FileSystemKind, doubt, kind_of, open_to_others};
     use crate::config::check::check;
     use crate::config::finding::Severity;
     use crate::config::load;
-    use std::fs::File;
+    use std::fs::{File, Permissions};
+    use std::os::unix::fs::PermissionsExt;
     use std::path::Path;
     use std::sync::Mutex;
 
@@ -89,6 +114,33 @@ mod tests {
         ] {
             let doubted = doubt(FileSystemKind(number));
             assert_eq!(doubted.map(|(name, _)| name), Some(name));
+        }
+    }
+
+    #[test]
+    fn a_data_folder_that_others_enter_is_warned_of_and_one_that_all_write_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let data = folder.path().join("data");
+        assert_eq!(open_to_others(&data), None, "the first start makes it");
+        std::fs::create_dir(&data).unwrap();
+        for (mode, graded) in [
+            (0o700, None),
+            (0o750, Some(Severity::Warning)),
+            (0o701, Some(Severity::Warning)),
+            (0o775, Some(Severity::Warning)),
+            (0o777, Some(Severity::Error)),
+            (0o702, Some(Severity::Error)),
+        ] {
+            std::fs::set_permissions(&data, Permissions::from_mode(mode)).unwrap();
+            let found = open_to_others(&data);
+            assert_eq!(
+                found.as_ref().map(|found| found.severity),
+                graded,
+                "{mode:o}"
+            );
+            if let Some(found) = found {
+                assert!(found.message.contains("run: chmod 700 "), "{found:?}");
+            }
         }
     }
 

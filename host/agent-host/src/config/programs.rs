@@ -2,10 +2,11 @@
 
 mod writers;
 
-use super::directories::{dangerous, own_of_host};
+use super::directories::dangerous;
 use super::document::Loaded;
 use super::finding::{Finding, error, warning};
 use super::locations;
+use super::trusted::own_of_host;
 use domain::grant::Access;
 use std::path::Path;
 

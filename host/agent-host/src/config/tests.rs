@@ -215,6 +215,7 @@ fn what_is_well_formed_and_wrong_is_found() {
         file: "/none/c.toml".into(),
         written: "".into(),
         data: None,
+        trusts_address: false,
         overlaid: Vec::new(),
     };
     let found: Vec<(Severity, String)> = check(&loaded)
@@ -247,6 +248,7 @@ pub(super) fn findings(text: &str) -> Vec<(Severity, String, String)> {
         file: "/none/c.toml".into(),
         written: "".into(),
         data: None,
+        trusts_address: false,
         overlaid: Vec::new(),
     };
     check(&loaded)

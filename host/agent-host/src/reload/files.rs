@@ -82,6 +82,7 @@ mod tests {
             file: folder.join("agent-host.json"),
             written: "".into(),
             data: None,
+            trusts_address: false,
             overlaid: Vec::new(),
         }
     }

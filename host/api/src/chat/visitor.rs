@@ -21,7 +21,7 @@ const TOKEN_PREFIX: &str = "ahv_";
 /// Random bytes of a token.
 const SECRET_BYTES: usize = 32;
 /// The beginning of the users that visitors are.
-const USER_PREFIX: &str = "visitor-";
+pub(crate) const USER_PREFIX: &str = "visitor-";
 
 /// A chat that is served.
 #[derive(Debug, Clone)]

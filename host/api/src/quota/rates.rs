@@ -44,6 +44,11 @@ impl<K: Eq + Hash> Rates<K> {
 
     /// Lets one more of a holder happen, or returns how long to wait instead.
     pub(crate) fn take(&self, holder: K) -> Result<(), Duration> {
+        self.take_many(holder, 1)
+    }
+
+    /// Lets several more of a holder happen together, or returns how long to wait instead.
+    pub(crate) fn take_many(&self, holder: K, number: u32) -> Result<(), Duration> {
         let now = Instant::now();
         let interval = Duration::from_secs(60) / self.allowed.max.max(1);
         let burst = interval * self.allowed.at_once;
@@ -52,7 +57,7 @@ impl<K: Eq + Hash> Rates<K> {
         kept.rates
             .entry(holder)
             .or_default()
-            .take(now, interval, burst)
+            .take(now, interval * number, burst)
     }
 }
 

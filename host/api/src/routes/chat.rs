@@ -1,7 +1,9 @@
 //! Chats of web pages: a visitor comes, says something, answers a question, and follows what is
 //! said to them.
 
-use crate::chat::{Visitor, VisitorToken, chat_named, cross_origin, preflight, visiting};
+use crate::chat::{
+    USER_PREFIX, Visitor, VisitorToken, chat_named, cross_origin, preflight, visiting,
+};
 use crate::codes::{self, RECORDING};
 use crate::input::{InPath, Params, read_json};
 use crate::problem::Problem;
@@ -13,8 +15,10 @@ use axum::extract::{Extension, Request, State};
 use axum::middleware;
 use axum::response::Response;
 use axum::routing::{MethodFilter, on};
+use broker::Coming;
 use domain::connector::{BUTTON_BYTES_MAX, INCOMING_TEXT_BYTES_MAX, Incoming, Said};
 use domain::digest::Digest;
+use domain::path::ConnectorKey;
 use http::header::CACHE_CONTROL;
 use http::{HeaderMap, HeaderName, StatusCode};
 use serde::{Deserialize, Serialize};
@@ -73,7 +77,9 @@ struct NewVisitor {
 
 /// Makes a visitor of a chat, with a token of their own.
 ///
-/// It needs no credential. Visitors are limited in number, and in how many come in a minute.
+/// It needs no credential. Visitors are limited in number, and in how many come in a minute. In a
+/// full chat, a new visitor gets the place of one who never said anything, or nothing for long:
+/// that one is not known any more (401 at what they do next), and comes again as a new visitor.
 #[utoipa::path(
     post, path = "/chat/{connector}/visitors", tag = "chat",
     operation_id = "createVisitor",
@@ -112,11 +118,26 @@ async fn create(
     let chat = chat_named(&api, &connector)?;
     chat.takes()?;
     let broker = api.command()?;
-    api.visits().come(&chat.connector, connected.peer.ip())?;
+    let from = connected.peer.ip();
+    api.visits().come(&chat.connector, from)?;
     let token = VisitorToken::random()?;
     let Visitor { key, user } = Visitor::new(&chat.connector, &token)?;
-    let visitors_max = chat.spec.visitors_max;
-    broker.admit_visitor(&user, &key, visitors_max).await?;
+    let of_address = |visitor: &ConnectorKey| {
+        if *visitor == key {
+            api.visits().places_of(&chat.connector, from)
+        } else {
+            api.visits().places_beside(visitor)
+        }
+    };
+    let coming = Coming {
+        user: &user,
+        key: &key,
+        prefix: USER_PREFIX,
+        visitors_max: chat.spec.visitors_max,
+        of_address: &of_address,
+    };
+    let gone = broker.admit_visitor(coming).await?;
+    api.visits().place(&key, from, gone.as_ref());
     let view = NewVisitor {
         visitor_id: key.external_id().to_owned(),
         token: token.expose().to_owned(),
@@ -180,6 +201,7 @@ struct VisitorSaid {
 async fn say(
     State(api): State<Api>,
     InPath(connector): InPath<String>,
+    Extension(connected): Extension<Connected>,
     request: Request,
 ) -> Result<(StatusCode, axum::Json<VisitorSaid>), Problem> {
     let (parts, body) = request.into_parts();
@@ -196,6 +218,11 @@ async fn say(
         return Err(Problem::invalid_field("/text", detail));
     }
     let id = message_id(&visitor, message.id)?;
+    let store = api.broker()?.store();
+    let from = connected.peer.ip();
+    api.visits()
+        .say_bytes(store, &visitor.key, from, text.len())
+        .await?;
     taken(&api, &visitor, id, Said::Text { text }).await
 }
 

@@ -74,7 +74,7 @@ pub(super) async fn upload(
     api.command()?
         .may_upload(&caller.user, &target, session, &params.name)
         .await?;
-    let _permit = api.upload_permit().await?;
+    let _permit = api.upload_permit(&caller.user).await?;
     let content = read_file("a file", FILE_BYTES_MAX, &parts.headers, body).await?;
     let command = UploadFile {
         target,

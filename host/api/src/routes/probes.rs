@@ -3,6 +3,7 @@
 use super::status;
 use crate::codes;
 use crate::credential::caller;
+use crate::input::Params;
 use crate::problem::Problem;
 use crate::state::{Api, Readiness};
 use axum::extract::State;
@@ -10,7 +11,7 @@ use axum::response::{IntoResponse, Response};
 use domain::user::Scope;
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, Uri};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// The version of the program: all of its crates have one.
 pub(super) const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -146,6 +147,44 @@ pub(super) struct Version {
 )]
 pub(super) async fn version() -> axum::Json<Version> {
     axum::Json(Version { version: VERSION })
+}
+
+/// The challenge of a client.
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ProofParams {
+    /// Characters that the client has chosen at random for this request.
+    challenge: String,
+}
+
+/// The answer to a challenge.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub(super) struct Proof {
+    /// 64 hexadecimal digits; null from a host that has no data folder to prove.
+    proof: Option<String>,
+}
+
+/// Proves which host this is, to a client that reads its data folder.
+///
+/// The answer is the HMAC-SHA256 under the text of the file `proof` in the data folder, over three
+/// lines: `agent-host proof`, the address at which the host listens, and the challenge. Ask before
+/// you send a credential: any program may listen at an address at which no host runs. It touches
+/// nothing else, and answers while the host starts.
+#[utoipa::path(
+    get, path = "/proof", tag = "probes",
+    operation_id = "proveHost",
+    security(()),
+    params(ProofParams),
+    responses((status = 200, description = "The answer.", body = Proof)),
+)]
+pub(super) async fn prove(
+    State(api): State<Api>,
+    Params(ProofParams { challenge }): Params<ProofParams>,
+) -> axum::Json<Proof> {
+    axum::Json(Proof {
+        proof: api.access().proof(&challenge),
+    })
 }
 
 /// This description.

@@ -180,7 +180,7 @@ pub(super) async fn import(
     media_type(&parts.headers)?;
     // Whoever may not is told before they have sent all of it.
     api.command()?.may_import(&caller.user, &target).await?;
-    let _permit = api.upload_permit().await?;
+    let _permit = api.upload_permit(&caller.user).await?;
     let whose = "a session's file";
     let file = read_file(whose, TRANSCRIPT_BYTES_MAX, &parts.headers, body).await?;
     let share = api.session_share(&caller, key.by(&caller.user).key).await?;

@@ -59,16 +59,11 @@ impl Tree {
         }
     }
 
-    /// Returns whether the operator's rules let the user see events at a path.
-    fn may_see(&self, path: &str) -> bool {
-        self.broker.may_see(&self.user, path)
-    }
-
     /// Reads which sessions are below. Each is known, and with that shown, once the operator's
     /// reading of its agent is on record.
     async fn learn(&mut self, store: &Store) -> Result<(), ScopeError> {
-        let mut below = store.spawned(self.session, &self.user).await?;
-        below.retain(|session| self.may_see(&session.path));
+        let clearance = self.broker.clearance(&self.user).await?;
+        let below = store.spawned(self.session, &clearance).await?;
         self.note(below.iter().map(|session| session.agent).collect())
             .await?;
         self.spawned = below
@@ -126,8 +121,9 @@ impl StreamScope {
                 ..EventFilter::default()
             },
             Self::Tree(tree) => {
+                let clearance = tree.broker.clearance(&tree.user).await?;
                 let page = store
-                    .events_with_spawned(after, tree.session, &tree.user, limit)
+                    .events_with_spawned(after, tree.session, &clearance, limit)
                     .await?;
                 let mut sessions = page.iter().filter_map(|recorded| recorded.subject.session);
                 if sessions.any(|session| !tree.knows(session)) {

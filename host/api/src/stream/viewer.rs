@@ -1,6 +1,7 @@
-//! The follower of a stream, and the events visible to them. Their role decides at every event,
-//! even if it changes while they follow.
+//! The follower of a stream, and the events visible to them. Their role and the operator's rules
+//! decide at every event, even if they change while they follow.
 
+use broker::{AgentView, Broker};
 use domain::agent::visibility::{Sight, sight};
 use domain::event::{Event, Recorded};
 use domain::id::{AgentId, SessionId};
@@ -22,31 +23,48 @@ pub(super) struct Viewer {
     role: Option<AgentRole>,
     /// True if the follower is the operator, whose view depends on no role.
     is_operator: bool,
+    broker: Broker,
+    /// The path of the agent that is followed.
+    path: String,
     theirs: HashMap<SessionId, bool>,
 }
 
 impl Viewer {
-    pub(super) fn new(user: UserId, root: AgentId, role: AgentRole) -> Self {
+    pub(super) fn new(user: UserId, root: AgentId, broker: &Broker, found: &AgentView) -> Self {
         Self {
             user,
             root,
-            role: Some(role),
+            role: Some(found.role),
             is_operator: false,
+            broker: broker.clone(),
+            path: found.row.agent.path.clone(),
             theirs: HashMap::new(),
         }
     }
 
     /// The operator, reading as a PRIMARY user.
-    pub(super) fn operator(user: UserId, root: AgentId) -> Self {
+    pub(super) fn operator(
+        user: UserId,
+        root: AgentId,
+        broker: &Broker,
+        found: &AgentView,
+    ) -> Self {
         Self {
             is_operator: true,
-            ..Self::new(user, root, AgentRole::Primary)
+            role: Some(AgentRole::Primary),
+            ..Self::new(user, root, broker, found)
         }
     }
 
     /// Returns whether they may still see anything.
     pub(super) fn may_follow(&self) -> bool {
-        self.role.is_some()
+        self.role().is_some()
+    }
+
+    /// Returns their role, unless the operator's rules hide the agent by now.
+    fn role(&self) -> Option<AgentRole> {
+        let is_hidden = !self.is_operator && !self.broker.may_see(&self.user, &self.path);
+        self.role.filter(|_| !is_hidden)
     }
 
     /// Looks up what they are by now.
@@ -77,7 +95,7 @@ impl Viewer {
         store: &Store,
         recorded: &Recorded,
     ) -> Result<bool, ReadError> {
-        let Some(role) = self.role else {
+        let Some(role) = self.role() else {
             return Ok(false);
         };
         match sight(role, &self.user, recorded) {
@@ -93,7 +111,7 @@ impl Viewer {
         store: &Store,
         session: SessionId,
     ) -> Result<bool, ReadError> {
-        match self.role {
+        match self.role() {
             None => Ok(false),
             Some(role) if role.sees_all_sessions() => Ok(true),
             Some(_) => self.is_theirs(store, session).await,

@@ -84,7 +84,8 @@ impl Arrival<'_> {
                     .session(tree.session)
                     .await?
                     .map(|row| (row.agent, row.id));
-                let below = store.spawned(tree.session, self.user).await?;
+                let clearance = self.broker.clearance(self.user).await?;
+                let below = store.spawned(tree.session, &clearance).await?;
                 own.into_iter()
                     .chain(below.into_iter().map(|session| (session.agent, session.id)))
                     .collect()

@@ -138,6 +138,7 @@ const ROUTES: &[&str] = &[
     "POST /hooks/{name}",
     "POST /hooks/{name}/{rest}",
     "GET /openapi.json",
+    "GET /proof",
     "GET /readyz",
     "GET /startupz",
     "GET /version",

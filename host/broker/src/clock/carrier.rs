@@ -10,6 +10,7 @@ use domain::clock::Confirmed;
 use domain::time::Timestamp;
 use std::io;
 use std::path::{Path, PathBuf};
+use tokio::io::AsyncWriteExt;
 use tokio::sync::Mutex;
 
 /// The file that tells one boot of a machine from another.
@@ -123,7 +124,11 @@ impl Carrier {
         *written = Some(now);
         let new = self.file.with_extension(NEW);
         let kept = async {
-            tokio::fs::write(&new, now.line(&self.boot)).await?;
+            let mut options = tokio::fs::OpenOptions::new();
+            options.write(true).create(true).truncate(true).mode(0o600);
+            let mut file = options.open(&new).await?;
+            file.write_all(now.line(&self.boot).as_bytes()).await?;
+            file.flush().await?;
             tokio::fs::rename(&new, &self.file).await
         };
         if let Err(error) = kept.await {

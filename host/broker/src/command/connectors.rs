@@ -7,19 +7,44 @@ use super::{Broker, By, Error, Request};
 use crate::boxed::boxed;
 use crate::journal::Context;
 use crate::refusals::{busy, conflict, forbidden, not_found};
-use domain::event::{ConnectorKeyBound, ConnectorKeyUnbound, Event};
+use domain::connector::{VISITORS_LOOKED_AT_MAX, VisitorPlace, given_back};
+use domain::event::{ConnectorKeyBound, ConnectorKeyUnbound, Event, NewEvent};
 use domain::id::Stream;
 use domain::path::ConnectorKey;
 use domain::refusal::Refusal;
+use domain::time::Timestamp;
 use domain::user::{Scope, UserId};
 use serde_json::json;
 use std::collections::BTreeSet;
-use store::{Clash, Commit, CommitError, ConnectorRow, Expected, Guard, KeyGuard};
+use store::{Commit, CommitError, ConnectorRow, Expected, Guard, KeyGuard, VisitorRow};
 
 /// Number of connector keys of one user.
 pub(super) const CONNECTOR_KEYS_OF_A_USER_MAX: usize = 100;
 /// Number of tries of a command while others bind the same key at the same time.
 const TRIES_MAX: u32 = 8;
+
+/// A visitor who comes to a chat for the first time.
+pub struct Coming<'a> {
+    /// The user that they are.
+    pub user: &'a UserId,
+    /// The connector key that they get.
+    pub key: &'a ConnectorKey,
+    /// The beginning of the ids of users who are visitors.
+    pub prefix: &'a str,
+    /// Number of visitors that the chat may have.
+    pub visitors_max: u32,
+    /// Returns the number of places that went to the address from which the visitor with a key
+    /// came.
+    pub of_address: &'a (dyn Fn(&ConnectorKey) -> usize + Sync),
+}
+
+impl std::fmt::Debug for Coming<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Coming")
+            .field("key", self.key)
+            .finish_non_exhaustive()
+    }
+}
 
 impl Broker {
     /// Binds a connector key to a user. A key that is bound to this user already stays as it was.
@@ -47,51 +72,74 @@ impl Broker {
         }
     }
 
-    /// Makes a key of a connector's stand for a user who comes for the first time, unless the
-    /// connector has as many keys as it may have.
+    /// Makes a key of a connector's stand for a user who comes for the first time. In a chat that
+    /// has as many visitors as it may have, they get the place of one who makes no use of it
+    /// ([`given_back`]). Returns the key of that one.
     ///
     /// # Errors
-    /// It has; the key stands for somebody.
+    /// Each place is in use; the key stands for somebody.
     #[boxed]
-    pub async fn admit_visitor(
-        &self,
-        user: &UserId,
-        key: &ConnectorKey,
-        visitors_max: u32,
-    ) -> Result<(), Error> {
+    pub async fn admit_visitor<'a>(
+        &'a self,
+        coming: Coming<'a>,
+    ) -> Result<Option<ConnectorKey>, Error> {
+        let Coming { user, key, .. } = coming;
         let connector = key.connector();
-        // Most of a crowd before a full chat costs no commit.
-        if self.store().connector_keys_of(connector).await? >= u64::from(visitors_max) {
-            return Err(too_many_visitors().into());
+        let visitors_max = u64::from(coming.visitors_max);
+        for _ in 0..TRIES_MAX {
+            let row = ConnectorRow {
+                key: key.clone(),
+                user: user.clone(),
+                bound_at: self.core.now(),
+            };
+            let mut commit = binding(user, &row);
+            let mut gone = None;
+            // Most of a crowd before a full chat costs no commit.
+            if self.store().connector_keys_of(connector).await? >= visitors_max {
+                let left = self.left_alone(&coming).await?;
+                let left = left.ok_or_else(too_many_visitors)?;
+                commit = commit.guard(KeyGuard::ConnectorKeyOf {
+                    key: left.key.clone(),
+                    user: Some(left.user.clone()),
+                });
+                let unbound = unbinding(user, &left.user, &left.key, row.bound_at);
+                for append in &mut commit.appends {
+                    append.events.insert(0, unbound.clone());
+                }
+                gone = Some(left.key);
+            }
+            let at_most = KeyGuard::KeysOfConnectorAtMost {
+                connector: connector.clone(),
+                max: visitors_max.saturating_sub(u64::from(gone.is_none())),
+            };
+            match self.store().commit(commit.guard(at_most)).await {
+                Ok(_) => return Ok(gone),
+                // Somebody else came at this moment.
+                Err(CommitError::Conflict(_)) => {}
+                Err(error) => return Err(error.into()),
+            }
         }
-        let row = ConnectorRow {
-            key: key.clone(),
-            user: user.clone(),
-            bound_at: self.core.now(),
-        };
-        let at_most = KeyGuard::KeysOfConnectorAtMost {
-            connector: connector.clone(),
-            max: u64::from(visitors_max).saturating_sub(1),
-        };
-        match self
+        Err(busy("too many come at this moment; try again shortly").into())
+    }
+
+    /// Returns the visitor of a full chat whose place goes to another one.
+    async fn left_alone(&self, coming: &Coming<'_>) -> Result<Option<VisitorRow>, Error> {
+        let prefix = coming.prefix;
+        let connector = coming.key.connector();
+        let visitors = self
             .store()
-            .commit(binding(user, &row).guard(at_most))
-            .await
-        {
-            Ok(_) => Ok(()),
-            Err(CommitError::Conflict(conflict))
-                if matches!(
-                    conflict.clash,
-                    Clash::Guard(Guard::Key(KeyGuard::KeysOfConnectorAtMost { .. }))
-                ) =>
-            {
-                Err(too_many_visitors().into())
-            }
-            Err(CommitError::Conflict(_)) => {
-                Err(busy("somebody comes at this moment; try again shortly").into())
-            }
-            Err(error) => Err(error.into()),
-        }
+            .visitors(connector, prefix, VISITORS_LOOKED_AT_MAX)
+            .await?;
+        let places: Vec<VisitorPlace> = visitors
+            .iter()
+            .map(|visitor| VisitorPlace {
+                bound_at: visitor.bound_at,
+                active_at: visitor.active_at,
+                of_address: (coming.of_address)(&visitor.key),
+            })
+            .collect();
+        let index = given_back(&places, (coming.of_address)(coming.key), self.core.now());
+        Ok(index.and_then(|index| visitors.into_iter().nth(index)))
     }
 
     async fn bind(
@@ -174,13 +222,7 @@ impl Broker {
         request: Option<&Request>,
     ) -> Result<(), Error> {
         let now = self.core.now();
-        let unbound = ConnectorKeyUnbound {
-            key: key.clone(),
-            user_id: user.clone(),
-            unbound_by: by.clone(),
-            time: now,
-        };
-        let event = Context::by(by, now).event(Event::ConnectorKeyUnbound(unbound));
+        let event = unbinding(by, user, key, now);
         let guard = Guard::Key(KeyGuard::ConnectorKeyOf {
             key: key.clone(),
             user: Some(user.clone()),
@@ -231,9 +273,20 @@ impl Broker {
 
 /// The refusal of a visitor to a chat that has as many as it may have.
 fn too_many_visitors() -> Refusal {
-    let message = "this chat has as many visitors as it may have; its operator can have more, or \
-                   unbind some";
+    let message = "this chat has as many visitors as it may have, and all of them use it; its \
+                   operator can have more, or unbind some";
     conflict("TOO_MANY_VISITORS", message)
+}
+
+/// Returns the event that unbinds a connector key.
+fn unbinding(by: &UserId, user: &UserId, key: &ConnectorKey, now: Timestamp) -> NewEvent {
+    let unbound = ConnectorKeyUnbound {
+        key: key.clone(),
+        user_id: user.clone(),
+        unbound_by: by.clone(),
+        time: now,
+    };
+    Context::by(by, now).event(Event::ConnectorKeyUnbound(unbound))
 }
 
 /// Returns the commit that binds a connector key, if it stands for nobody.

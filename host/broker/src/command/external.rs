@@ -11,6 +11,7 @@ use crate::refusals::{
     agent_not_external, answer_too_large, answer_unread, session_taken, signature_invalid,
     signature_stale,
 };
+use crate::refused_late::refused_late;
 use crate::signal::{ExternalAnswer, ExternalSignal, Signal};
 use domain::definition::{Definition, DefinitionId};
 use domain::delivery::ANSWER;
@@ -21,11 +22,15 @@ use domain::external::{ExternalName, ExternalSettings, Way, is_fresh};
 use domain::id::{AgentId, OperationId, RunId, SessionId, Stream};
 use domain::refusal::{Refusal, RefusalKind};
 use domain::ruling::Rule;
+use domain::secret::Secret;
 use domain::user::UserId;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use store::{Commit, Expected, SessionRow};
 use tokio::sync::oneshot;
+
+/// A secret that is nobody's, for answers in sessions that are not there.
+const NOBODYS: &str = "there is no session of this name";
 
 /// A command that attaches a program to a session of its agent's. The session is opened if it is
 /// not there.
@@ -144,11 +149,21 @@ impl Broker {
     /// it.
     #[boxed]
     pub async fn answer_external(&self, post: ExternalPost) -> Result<(u64, bool), Error> {
+        let is_unsigned = |taken: &Result<_, Error>| matches!(taken, Err(Error::Refused(_)));
+        refused_late(self.verify_answer(post), is_unsigned).await
+    }
+
+    async fn verify_answer(&self, post: ExternalPost) -> Result<(u64, bool), Error> {
         let to = self.program_at(&post.name).await?;
         // Who cannot sign is answered alike whether there is such a session or not.
         let signed = match (&post.body, &to) {
             (None, _) => Err(answer_unread()),
-            (Some(_), None) => Err(signature_invalid()),
+            (Some(body), None) => {
+                // The work of a verification that comes to nothing.
+                let nobodys = Secret::parse(NOBODYS);
+                let _ = nobodys.map(|it| signed_of(&post, body).is_signed_by(&it, &post.signature));
+                Err(signature_invalid())
+            }
             (Some(body), Some(to)) => self.signed_body(to, &post, body),
         };
         let (to, body) = match (to, signed) {
@@ -208,14 +223,7 @@ impl Broker {
         let secret = secrets
             .get(&to.program.secret)
             .ok_or_else(signature_invalid)?;
-        let signed = Signed {
-            way: Way::ToHost,
-            time_s: post.time_s,
-            session: post.name.as_str(),
-            message: post.message,
-            body,
-        };
-        if !signed.is_signed_by(secret, &post.signature) {
+        if !signed_of(post, body).is_signed_by(secret, &post.signature) {
             return Err(signature_invalid());
         }
         let now_s = self.core.clock.for_credentials().0 / 1_000;
@@ -269,13 +277,14 @@ impl Broker {
     /// Notes the refusal of a request that anybody may have sent. What has ended is left as it is:
     /// else whoever knows the name of a session could add to it for ever.
     async fn note_unsigned(&self, to: &Addressee, refusal: &Refusal) {
-        log_refused(to, refusal);
-        let Some(run) = to.row.open_run else {
-            return;
-        };
         let refusals = &self.core.noted_refusals;
         let now = self.core.now();
-        if let Some(times) = refusals.collect(to.row.id, refusal.code, now) {
+        // Anybody may send them: neither the log nor the ledger has each.
+        let Some(times) = refusals.collect(to.row.id, refusal.code, now) else {
+            return;
+        };
+        log_refused(to, refusal);
+        if let Some(run) = to.row.open_run {
             let because = Because {
                 times,
                 ..because(refusal)
@@ -367,6 +376,17 @@ fn request_of(to: &Addressee, post: &ExternalPost, text: &str) -> Request {
         key: format!("{}:{digest}", to.row.id),
         digest,
         about: Some(to.row.id),
+    }
+}
+
+/// Returns what the signature of a request is over.
+fn signed_of<'a>(post: &'a ExternalPost, body: &'a [u8]) -> Signed<'a> {
+    Signed {
+        way: Way::ToHost,
+        time_s: post.time_s,
+        session: post.name.as_str(),
+        message: post.message,
+        body,
     }
 }
 

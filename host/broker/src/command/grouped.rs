@@ -48,10 +48,11 @@ impl Broker {
     ) -> Result<SessionsByAgent, Error> {
         let mut listing = Listing::default();
         let mut at = after;
+        let clearance = self.clearance(user).await?;
         for _ in 0..READS_MAX {
             let rows = self
                 .store()
-                .sessions_pinned_first(user, open, at, SESSIONS_READ)
+                .sessions_pinned_first(&clearance, open, at, SESSIONS_READ)
                 .await?;
             let is_last = rows.len() < SESSIONS_READ;
             for row in rows {

@@ -6,7 +6,7 @@ use domain::path::PathAccess;
 use domain::refusal::Refusal;
 use domain::residency::{Residency, residency};
 use domain::user::UserId;
-use store::AgentRow;
+use store::{AgentRow, Clearance, ReadError};
 
 impl Broker {
     /// Returns whether the operator's rules let a user see the agent at a path. An agent that they
@@ -27,6 +27,17 @@ impl Broker {
     /// Returns whether the operator has any rules for a user.
     pub(super) fn is_ruled(&self, user: &UserId) -> bool {
         !self.is_unruled && !self.core.served().settings.paths.rules.is_empty_for(user)
+    }
+
+    /// Returns the clearance of a user, which reads of words across agents need. From the operator,
+    /// who reads in a user's place, no rule hides anything.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn clearance(&self, user: &UserId) -> Result<Clearance, ReadError> {
+        let sees: &(dyn Fn(&str) -> bool + Sync) = &|path| self.may_see(user, path);
+        let rules = self.is_ruled(user).then_some(sees);
+        self.store().clearance(user, rules).await
     }
 
     /// Checks that the operator's rules let a user command the agent at a path.

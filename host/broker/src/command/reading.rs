@@ -121,7 +121,8 @@ impl Broker {
         let (session, turn) = match with {
             Other::Session(session) => (session, None),
             Other::Turn(turn) => {
-                let showing = self.store().session_showing(user, None, turn).await?;
+                let clearance = self.clearance(user).await?;
+                let showing = self.store().session_showing(&clearance, None, turn).await?;
                 (
                     showing.ok_or_else(|| turn_not_found(turn).at("query:with"))?,
                     Some(turn),

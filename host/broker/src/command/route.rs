@@ -527,7 +527,8 @@ impl Broker {
         among: Among,
         text: &str,
     ) -> Result<FoundDestination, Error> {
-        let found = self.store().speaks_of(user, among, text).await?;
+        let clearance = self.clearance(user).await?;
+        let found = self.store().speaks_of(&clearance, among, text).await?;
         match pick(&found, self.core.now()) {
             Pick::None => {
                 let message = "no thread of yours speaks of that; name an agent, a persona or a \

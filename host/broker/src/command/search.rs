@@ -25,6 +25,7 @@ impl Broker {
             Some(target) => Some(self.find(user, target).await?.0.agent.id),
             None => None,
         };
-        Ok(self.store().search(user, agent, text, limit).await?)
+        let clearance = self.clearance(user).await?;
+        Ok(self.store().search(&clearance, agent, text, limit).await?)
     }
 }

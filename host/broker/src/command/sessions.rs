@@ -21,7 +21,6 @@ use domain::time::Timestamp;
 use domain::tool::ClientAction;
 use domain::user::UserId;
 use serde_json::Value;
-use std::collections::BTreeSet;
 use store::{
     Addressee, AgentRow, Commit, CommitError, Door, Expected, HistoryFilter, SessionFilter,
     SessionGuard, SessionRow, SessionStatus, UserSession,
@@ -103,26 +102,11 @@ impl Broker {
         open: bool,
         limit: usize,
     ) -> Result<Vec<UserSession>, Error> {
-        let mut found = self
+        let clearance = self.clearance(user).await?;
+        let found = self
             .store()
-            .sessions_of_user(user, session_type, open, limit)
-            .await?;
-        if self.is_ruled(user) {
-            let mut hidden = BTreeSet::new();
-            for agent in found
-                .iter()
-                .map(|session| session.row.agent)
-                .collect::<BTreeSet<_>>()
-            {
-                let row = self.store().agent(agent).await?;
-                hidden.extend(
-                    row.filter(|row| !self.may_see(user, &row.agent.path))
-                        .map(|row| row.agent.id),
-                );
-            }
-            found.retain(|session| !hidden.contains(&session.row.agent));
-        }
-        Ok(found)
+            .sessions_of_user(&clearance, session_type, open, limit);
+        Ok(found.await?)
     }
 
     /// Returns the items of a session, in order, after one of them.

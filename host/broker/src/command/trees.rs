@@ -53,7 +53,8 @@ impl Broker {
     /// There is no such turn, or they do not see it.
     #[boxed]
     pub async fn turn(&self, user: &UserId, turn: TurnId) -> Result<SeenTurn, Error> {
-        let seen = self.store().seen_turn(user, None, turn).await?;
+        let clearance = self.clearance(user).await?;
+        let seen = self.store().seen_turn(&clearance, None, turn).await?;
         seen.ok_or_else(|| turn_not_found(turn).into())
     }
 
@@ -75,7 +76,10 @@ impl Broker {
     ) -> Result<Vec<TreeTurn>, Error> {
         let (row, _) = self.session_of(user, target, session).await?;
         match row.head {
-            Some(head) => Ok(self.store().tree(user, head, after, limit).await?),
+            Some(head) => {
+                let clearance = self.clearance(user).await?;
+                Ok(self.store().tree(&clearance, head, after, limit).await?)
+            }
             None => Ok(Vec::new()),
         }
     }
@@ -96,13 +100,10 @@ impl Broker {
         let (row, _) = self.session_of(user, target, session).await?;
         let other = match with {
             Other::Turn(turn) => {
-                let seen = self.store().seen_turn(user, None, turn).await?;
-                Some(
-                    seen.ok_or_else(|| turn_not_found(turn).at("query:with"))?
-                        .turn
-                        .node
-                        .id,
-                )
+                let clearance = self.clearance(user).await?;
+                let seen = self.store().seen_turn(&clearance, None, turn).await?;
+                seen.ok_or_else(|| turn_not_found(turn).at("query:with"))?;
+                Some(turn)
             }
             Other::Session(other) => {
                 let not_found = || Error::from(session_not_found(other).at("query:with"));
@@ -230,9 +231,13 @@ impl Broker {
                 "/message",
             )),
             (Some(turn), None) => {
-                let showing = self.store().session_showing(user, Some(row.agent), turn);
-                let through = showing.await?;
-                let through = through.ok_or_else(|| turn_not_found(turn).at("/turn_id"))?;
+                let clearance = self.clearance(user).await?;
+                let showing = self
+                    .store()
+                    .session_showing(&clearance, Some(row.agent), turn);
+                let through = showing
+                    .await?
+                    .ok_or_else(|| turn_not_found(turn).at("/turn_id"))?;
                 Ok((turn, through))
             }
             (None, Some(message)) => {

@@ -168,7 +168,7 @@ impl Driver {
             return;
         };
         let until = || item_deadline(&self.context.core, &driving.run.started, now);
-        match performed.arrive(open, now, until) {
+        match performed.arrive(open, driving.run.segments_bytes, now, until) {
             Arrival::Settled(settlement, extras) => driving.arrived.push((*settlement, extras)),
             Arrival::Continues(continuation, extras) => {
                 driving.continued.push((*continuation, extras));

@@ -6,6 +6,7 @@
 use super::context::SessionContext;
 use super::error::DriverError;
 use super::scope::{Scope, at_once, failed};
+use crate::command::Broker;
 use domain::id::SessionId;
 use domain::message::Part;
 use domain::panels::{INVALID_ARGUMENTS, PanelInventory, SESSIONS_MAX, include_context, result};
@@ -47,9 +48,14 @@ impl SessionContext {
         if let Some(inventory) = PanelInventory::of_session(&own.attributes) {
             return Ok(vec![(own.id, inventory)]);
         }
+        let broker = Broker {
+            core: self.core.clone(),
+            is_unruled: false,
+        };
+        let clearance = broker.clearance(&started.user_id).await?;
         let others = self
             .store()
-            .sessions_of_user(&started.user_id, None, true, SESSIONS_MAX)
+            .sessions_of_user(&clearance, None, true, SESSIONS_MAX)
             .await?;
         let shown = others.into_iter().filter_map(|other| {
             let inventory = PanelInventory::of_session(&other.row.attributes)?;

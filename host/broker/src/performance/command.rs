@@ -39,7 +39,7 @@ impl Command<'_> {
             }
         }
         let untrusted = self.open.called.iter().any(|called| called.untrusted);
-        match carried_out(self.command.to_owned(), skills, answered).await {
+        match carried_out(self.started, self.command.to_owned(), skills, answered).await {
             Ok(Came::Call(wanted)) => Performed::came(CameTo::Call(wanted)),
             Ok(Came::Done(output)) => Performed::ended(Ended::Gave {
                 parts: vec![Part::text(output.shown())],

@@ -1,19 +1,23 @@
 //! Command lines on threads of their own: their parser calls itself, and what they do takes time.
+//!
+//! Users take turns at the places, and no user has all of them.
 
+use domain::event::RunStarted;
 use domain::skill::SkillSet;
 use domain::step::Failure;
+use llm::fair_semaphore::{FairSemaphore, Party, Section};
 use shell::{Answered, Came, Stopped};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
-use tokio::sync::Semaphore;
-
 /// Lines that are carried out at a time in this process. The others wait.
 const LINES_MAX: usize = 4;
+/// Lines of one user that are carried out at a time, so that a place is left for others.
+const LINES_OF_USER_MAX: usize = LINES_MAX - 1;
 /// The time that a line may work up to its end or its next call.
 const WORK_TIME_MAX: Duration = Duration::from_secs(5);
 
-static LINES: LazyLock<Arc<Semaphore>> = LazyLock::new(|| Arc::new(Semaphore::new(LINES_MAX)));
+static LINES: LazyLock<Arc<FairSemaphore>> = LazyLock::new(|| FairSemaphore::new(LINES_MAX));
 
 /// Somebody who waits for a line. Without them the line is to stop.
 struct Waiting(Arc<AtomicBool>);
@@ -27,16 +31,28 @@ impl Drop for Waiting {
 /// Carries a line out, as far as the results of its calls go. It stops when nobody waits for it any
 /// more, and when it has worked too long.
 pub(super) async fn carried_out(
+    started: &RunStarted,
     command: String,
     skills: Arc<SkillSet>,
     answered: Vec<Answered>,
 ) -> Result<Came, Failure> {
     let work = move |stopped| shell::run(&command, &skills, &answered, stopped);
-    on_thread(Arc::clone(&LINES), WORK_TIME_MAX, work).await
+    on_thread(&LINES, party(started), WORK_TIME_MAX, work).await
+}
+
+/// Returns whose turn it is: the user's, in a section of their own.
+fn party(started: &RunStarted) -> Party {
+    let mut party = Party::from(started);
+    party.section = Some(Section {
+        name: party.user.as_str().into(),
+        permits: LINES_OF_USER_MAX,
+    });
+    party
 }
 
 async fn on_thread<T: Send + 'static>(
-    lines: Arc<Semaphore>,
+    lines: &Arc<FairSemaphore>,
+    party: Party,
     time_max: Duration,
     work: impl FnOnce(Stopped) -> T + Send + 'static,
 ) -> Result<T, Failure> {
@@ -47,9 +63,7 @@ async fn on_thread<T: Send + 'static>(
             "the host failed while it carried the line out",
         )
     };
-    let Ok(permit) = lines.acquire_owned().await else {
-        return Err(host_failure("no line is carried out any more"));
-    };
+    let permit = lines.enter(party).await;
     let is_over = Arc::new(AtomicBool::new(false));
     let _waiting = Waiting(Arc::clone(&is_over));
     let (done, came) = tokio::sync::oneshot::channel();
@@ -74,10 +88,30 @@ async fn on_thread<T: Send + 'static>(
 
 #[cfg(test)]
 mod tests {
-    use super::{Stopped, on_thread};
-    use std::sync::Arc;
+    use super::{LINES_MAX, LINES_OF_USER_MAX, Stopped, on_thread};
+    use domain::delegate::Priority;
+    use domain::id::AgentId;
+    use llm::fair_semaphore::{FairSemaphore, Party, Section};
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::sync::{Arc, mpsc};
     use std::time::Duration;
-    use tokio::sync::{Semaphore, oneshot};
+    use tokio::sync::oneshot;
+    use tokio::task::JoinSet;
+    use tokio::time::timeout;
+    use uuid::Uuid;
+
+    /// The party of a user, as lines have it.
+    fn of(user: &str) -> Party {
+        Party {
+            user: user.parse().unwrap(),
+            agent: AgentId(Uuid::nil()),
+            priority: Priority::default(),
+            section: Some(Section {
+                name: user.into(),
+                permits: LINES_OF_USER_MAX,
+            }),
+        }
+    }
 
     fn until_stopped(stopped: &Stopped) {
         while !stopped() {
@@ -87,34 +121,67 @@ mod tests {
 
     #[tokio::test]
     async fn a_line_that_nobody_waits_for_stops_and_keeps_its_place_until_then() {
-        let lines = Arc::new(Semaphore::new(1));
+        let lines = FairSemaphore::new(1);
         let (begin, begun) = oneshot::channel();
+        let is_over = Arc::new(AtomicBool::new(false));
+        let over = Arc::clone(&is_over);
         let line = on_thread(
-            Arc::clone(&lines),
+            &lines,
+            of("ada"),
             Duration::from_secs(600),
             move |stopped| {
                 begin.send(()).unwrap();
                 until_stopped(&stopped);
                 std::thread::sleep(Duration::from_millis(200));
+                over.store(true, Ordering::Relaxed);
             },
         );
         tokio::select! {
             _ = line => panic!("it goes on as long as somebody waits"),
             begun = begun => begun.unwrap(),
         }
-        assert_eq!(lines.available_permits(), 0);
-        let place = tokio::time::timeout(Duration::from_secs(30), lines.acquire()).await;
-        assert!(place.is_ok());
+        let place = timeout(Duration::from_secs(30), lines.enter(of("ada"))).await;
+        assert!(place.is_ok() && is_over.load(Ordering::Relaxed));
     }
 
     #[tokio::test]
     async fn a_line_that_works_too_long_is_told_to_stop() {
-        let lines = Arc::new(Semaphore::new(1));
-        let line = on_thread(lines, Duration::from_millis(20), |stopped| {
+        let lines = FairSemaphore::new(1);
+        let line = on_thread(&lines, of("ada"), Duration::from_millis(20), |stopped| {
             until_stopped(&stopped);
             "stopped"
         });
-        let came = tokio::time::timeout(Duration::from_secs(30), line).await;
+        let came = timeout(Duration::from_secs(30), line).await;
         assert!(matches!(came, Ok(Ok("stopped"))));
+    }
+
+    #[tokio::test]
+    async fn a_user_with_any_number_of_long_lines_holds_up_no_other_user() {
+        let lines = FairSemaphore::new(LINES_MAX);
+        let (tell, told) = mpsc::channel();
+        let mut under_way = JoinSet::new();
+        for _ in 0..20 {
+            let lines = Arc::clone(&lines);
+            let tell = tell.clone();
+            under_way.spawn(async move {
+                let work = move |stopped: Stopped| {
+                    tell.send(()).unwrap();
+                    until_stopped(&stopped);
+                };
+                on_thread(&lines, of("mallory"), Duration::from_secs(600), work).await
+            });
+        }
+        for _ in 0..LINES_OF_USER_MAX {
+            // Each is asked for before any other goes on.
+            while told.try_recv().is_err() {
+                tokio::task::yield_now().await;
+            }
+        }
+        for _ in 0..3 {
+            let line = on_thread(&lines, of("ada"), Duration::from_secs(600), |_| "hi");
+            let came = timeout(Duration::from_secs(30), line).await;
+            assert!(matches!(came, Ok(Ok("hi"))), "{came:?}");
+        }
+        assert!(told.try_recv().is_err(), "no user has all places");
     }
 }

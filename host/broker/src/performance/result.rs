@@ -2,7 +2,7 @@
 
 use domain::event::Event;
 use domain::id::OperationId;
-use domain::limits::SEGMENTS_MAX;
+use domain::limits::{SEGMENTS_BYTES_MAX, SEGMENTS_MAX};
 use domain::message::{Message, MessageId};
 use domain::operation::{Attempt, CallUsage, Continuation, Pause, Settlement};
 use domain::run::Open;
@@ -105,11 +105,13 @@ pub(crate) struct WantedCall {
 }
 
 impl Performed {
-    /// Applies the result to the operation that was worked on. A question that it asks waits until
-    /// `asking_until`, if there is such a time.
+    /// Applies the result to the operation that was worked on. The calls of its run have left so
+    /// many bytes between their segments. A question that it asks waits until `asking_until`, if
+    /// there is such a time.
     pub(crate) fn arrive(
         self,
         open: &Open,
+        left_bytes: u64,
         now: Timestamp,
         asking_until: impl FnOnce() -> Option<Timestamp>,
     ) -> Arrival {
@@ -126,14 +128,8 @@ impl Performed {
                 return Arrival::Settled(Box::new(lost(open, failure, now)), self.extras);
             }
             CameTo::Later { .. } | CameTo::Ask { .. } if segment >= SEGMENTS_MAX => {
-                let failure = Failure::lasting(
-                    "limit-reached",
-                    format!("the call was continued {SEGMENTS_MAX} times"),
-                );
-                return Arrival::Settled(
-                    Box::new(settlement(&open.operation, Ended::Failed(failure), now)),
-                    self.extras.unwritten(),
-                );
+                let why = format!("the call was continued {SEGMENTS_MAX} times");
+                return exceeded(why, open, now, self.extras);
             }
             CameTo::Later { after_ms, state } => {
                 let due = now.plus_ms(after_ms);
@@ -168,6 +164,20 @@ impl Performed {
             active_ms: 0,
             call: None,
         };
+        if left_bytes + continuation.left_bytes() > SEGMENTS_BYTES_MAX {
+            let why = format!(
+                "the calls of this turn left more than {SEGMENTS_BYTES_MAX} bytes between their \
+                 segments"
+            );
+            return exceeded(why, open, now, self.extras);
+        }
         Arrival::Continues(Box::new(continuation), self.extras)
     }
+}
+
+/// Returns the end of a call that met a limit on its segments. What the last one wrote is dropped.
+fn exceeded(why: String, open: &Open, now: Timestamp, extras: CommitExtras) -> Arrival {
+    let failure = Failure::lasting("limit-reached", why);
+    let settlement = settlement(&open.operation, Ended::Failed(failure), now);
+    Arrival::Settled(Box::new(settlement), extras.unwritten())
 }

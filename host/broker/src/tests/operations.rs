@@ -4,9 +4,12 @@
 use super::host::{Host, gives, kinds, model, replies, target, timer, tool, works};
 use crate::{By, Error, TurnOutcome};
 use domain::event::{Event, RunEnded};
+use domain::limits::{MEMO_BYTES_MAX, SEGMENTS_BYTES_MAX};
 use domain::step::OperationOutcome;
+use domain::tool::Progress;
 use domain::turn::TurnEnd;
 use domain::user::UserId;
+use runtime::Outcome;
 use serde_json::json;
 use std::future::{pending, ready};
 use std::time::Duration;
@@ -72,6 +75,28 @@ async fn a_call_that_must_not_run_twice_is_on_record_before_it_is_made() {
         assert_eq!(kinds.contains(&"operation.started".to_owned()), is_recorded);
         host.ended().await;
     }
+}
+
+/// A tool without any grant would otherwise have the store keep as much as it likes.
+#[tokio::test]
+async fn a_turn_keeps_a_bounded_number_of_bytes_between_the_segments_of_its_calls() {
+    let host = Host::new().await;
+    host.guest
+        .steps([works([("call", tool("read"))], &[]), replies("done")]);
+    for _ in 0..SEGMENTS_BYTES_MAX / MEMO_BYTES_MAX as u64 + 1 {
+        host.guest.call(ready(Outcome::Returned(Ok(Progress::Later {
+            after_ms: 0,
+            state: vec![0; MEMO_BYTES_MAX],
+        }))));
+    }
+    host.say("hi").await;
+    host.ended().await;
+    let Some(OperationOutcome::Failed { failure }) = host.outcome(1, "call") else {
+        panic!("{:?}", host.guest.news());
+    };
+    assert_eq!(failure.code, "limit-reached");
+    let kept = host.count("operation.continued").await;
+    assert_eq!(kept as u64, SEGMENTS_BYTES_MAX / MEMO_BYTES_MAX as u64);
 }
 
 #[tokio::test]

@@ -123,6 +123,9 @@ pub struct Run {
     pub session_state: Digest,
     /// Blobs that results outside the thread have shown it.
     pub shown: BTreeSet<Digest>,
+    /// Bytes that its tools have left and asked between the segments of their calls.
+    #[serde(default, skip_serializing_if = "crate::values::json::is_default")]
+    pub segments_bytes: u64,
     /// The part of its limits that is spent.
     #[serde(rename = "used")]
     pub spending: Spending,
@@ -185,6 +188,7 @@ impl Run {
             memo: None,
             session_state: started.session_state,
             shown: BTreeSet::new(),
+            segments_bytes: 0,
             spending: Spending::default(),
             calls: Vec::new(),
             replied: false,

@@ -75,6 +75,9 @@ pub const WAITING_INPUTS_MAX: usize = 1_000;
 pub const LATE_REPLIES_WAITING_MAX: u64 = 500;
 /// Segments of one tool call (`later`, `ask`).
 pub const SEGMENTS_MAX: u32 = 1_000;
+/// Bytes of all that the tools of one run leave and ask between the segments of their calls. Each
+/// segment's stays stored with the run's events.
+pub const SEGMENTS_BYTES_MAX: u64 = 8 << 20;
 /// Longest timer: one year, in milliseconds.
 pub const TIMER_MS_MAX: u64 = 366 * 24 * 3_600_000;
 /// Hits of one recall.

@@ -339,6 +339,19 @@ impl Continuation {
     pub fn question(&self) -> OperationId {
         self.operation.question(self.segment)
     }
+
+    /// Returns the bytes of what the tool left and asks: they stay stored.
+    #[must_use]
+    pub fn left_bytes(&self) -> u64 {
+        let asked = match &self.pause {
+            Pause::Asking { action, .. } => {
+                let schema = action.response_schema.as_ref();
+                action.props.to_string().len() + schema.map_or(0, |it| it.to_string().len())
+            }
+            Pause::None | Pause::Until { .. } | Pause::Approving | Pause::Declined => 0,
+        };
+        (self.state.len() + asked) as u64
+    }
 }
 
 /// The end of an operation, with what goes on record beside it.

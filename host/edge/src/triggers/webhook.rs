@@ -2,11 +2,11 @@
 //! are answered.
 //!
 //! Whoever cannot prove to know the secret learns nothing, not even whether there is a webhook of
-//! the name: the answer is the same, after the same work.
+//! the name: the answer is the same, after the same work, at the same time after the call.
 
 use super::Triggers;
 use crate::journal::{self, Context};
-use broker::Error;
+use broker::{Error, refused_late};
 use bytes::Bytes;
 use domain::digest::Digest;
 use domain::event::{Event, OccasionAccepted};
@@ -17,6 +17,8 @@ use domain::trigger::{
     WebhookAnswer, WebhookAuth, WebhookCall, WebhookRequest, WebhookSpec,
 };
 use serde_json::Value;
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use store::{Clash, Commit, CommitError, Expected, Guard, Key, TriggerGuard};
 
@@ -27,6 +29,8 @@ pub(super) const ACCEPTING_MAX: usize = 128;
 const TURN_MS_MAX: u64 = 5_000;
 /// Milliseconds after which a sender may try again whose call was not taken.
 const RETRY_AFTER_MS: u64 = 5_000;
+/// Milliseconds between two lines of the log about unverified calls of a webhook.
+const TOLD_EVERY_MS: u64 = 60_000;
 /// A secret that is nobody's, for calls of webhooks that are not there.
 const NOBODYS: &[u8] = b"there is no webhook of this name";
 /// The header of the signature of such calls.
@@ -94,12 +98,44 @@ pub enum HookAnswer {
     },
 }
 
+/// The calls that were not verified, of which the log tells now and then.
+#[derive(Debug, Default)]
+pub(super) struct Unverified(Mutex<BTreeMap<TriggerName, Untold>>);
+
+/// The calls of a webhook of which the log has not told yet.
+#[derive(Debug, Default)]
+struct Untold {
+    calls: u64,
+    told: Option<Timestamp>,
+}
+
+impl Unverified {
+    /// Counts a call. Returns the number that a line tells of now.
+    fn count(&self, name: &TriggerName, now: Timestamp) -> Option<u64> {
+        let Self(untold) = self;
+        let mut untold = untold.lock().unwrap_or_else(PoisonError::into_inner);
+        let untold = untold.entry(name.clone()).or_default();
+        untold.calls += 1;
+        let is_due = |told: Timestamp| now >= told.plus_ms(TOLD_EVERY_MS);
+        if !untold.told.is_none_or(is_due) {
+            return None;
+        }
+        untold.told = Some(now);
+        Some(std::mem::take(&mut untold.calls))
+    }
+}
+
 impl Triggers {
     /// Takes a call of a webhook. When this returns [`HookAnswer::Accepted`] it is durable.
     ///
     /// # Errors
     /// The store cannot be read, or takes nothing now.
     pub async fn hook(&self, name: &str, call: HookCall) -> Result<HookAnswer, Error> {
+        let is_refusal = |answer: &Result<_, _>| matches!(answer, Ok(HookAnswer::Unverified));
+        refused_late(self.take(name, call), is_refusal).await
+    }
+
+    async fn take(&self, name: &str, call: HookCall) -> Result<HookAnswer, Error> {
         let request = WebhookRequest {
             path: &call.path,
             headers: &call.headers,
@@ -155,11 +191,15 @@ impl Triggers {
         let now = core.broker.clock().for_credentials();
         let verified = spec.auth.verify(secret, request, now);
         if let Err(error) = &verified {
-            tracing::info!(
-                trigger.name = %name,
-                error = error as &dyn std::error::Error,
-                "a webhook call is not verified"
-            );
+            // Anybody may send them: the log has one line a minute of each webhook.
+            if let Some(calls) = self.shared.unverified.count(name, core.now()) {
+                tracing::info!(
+                    trigger.name = %name,
+                    calls,
+                    error = error as &dyn std::error::Error,
+                    "webhook calls are not verified"
+                );
+            }
             let is_hashed = matches!(spec.auth, WebhookAuth::Hmac { .. })
                 && matches!(error, NotVerified::Wrong | NotVerified::Stale { .. });
             if !is_hashed {
@@ -308,6 +348,19 @@ fn with_source(error: &dyn std::error::Error) -> String {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn the_log_has_one_line_a_minute_of_calls_that_anybody_may_send() {
+        let unverified = Unverified::default();
+        let [name, other]: [TriggerName; 2] = ["push", "pull"].map(|name| name.parse().unwrap());
+        let at = |ms| Timestamp(1_000_000 + ms);
+        assert_eq!(unverified.count(&name, at(0)), Some(1));
+        for ms in 1..100 {
+            assert_eq!(unverified.count(&name, at(ms)), None);
+        }
+        assert_eq!(unverified.count(&other, at(50)), Some(1));
+        assert_eq!(unverified.count(&name, at(TOLD_EVERY_MS)), Some(100));
+    }
 
     #[test]
     fn the_hosts_own_webhooks_take_words_and_nothing_else() {

@@ -3,7 +3,8 @@
 use super::ReadError;
 use crate::sql::{Columns, limit as rows};
 use crate::store::Store;
-use domain::path::ConnectorKey;
+use domain::id::{ConnectorId, Stream};
+use domain::path::{ConnectorKey, ConnectorName};
 use domain::time::Timestamp;
 use domain::user::UserId;
 use rusqlite::{Row, params};
@@ -19,7 +20,60 @@ pub struct ConnectorRow {
     pub bound_at: Timestamp,
 }
 
+/// A visitor of a chat, who has a place in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct VisitorRow {
+    /// Their connector key.
+    pub key: ConnectorKey,
+    /// The user that they are.
+    pub user: UserId,
+    /// Since when they have the place.
+    pub bound_at: Timestamp,
+    /// The last time at which something happened in a session of theirs; none while they have none.
+    pub active_at: Option<Timestamp>,
+}
+
 impl Store {
+    /// Returns the visitors of a chat, at most `limit`: those that never said anything first, then
+    /// those in whose sessions nothing has happened for the longest time. Their users' ids begin
+    /// with a prefix. The time grows with their number.
+    pub async fn visitors(
+        &self,
+        connector: &ConnectorName,
+        prefix: &str,
+        limit: usize,
+    ) -> Result<Vec<VisitorRow>, ReadError> {
+        let connector = connector.to_string();
+        let users = format!("{prefix}*");
+        self.read(move |sql| {
+            // The semicolon is the sign after the colon.
+            let text = "SELECT k.key, k.user_id, k.bound_at, (SELECT max(s.updated_at) FROM \
+                        sessions s WHERE s.user_id = k.user_id) AS active FROM connector_keys k \
+                        WHERE k.key >= ?1 || ':' AND k.key < ?1 || ';' AND k.user_id GLOB ?2 ORDER \
+                        BY active IS NOT NULL, coalesce(active, k.bound_at), k.key LIMIT ?3";
+            sql.rows(text, params![connector, users, rows(limit)], |row| {
+                Ok(VisitorRow {
+                    key: row.id(0)?,
+                    user: row.id(1)?,
+                    bound_at: Timestamp(row.uint(2)?),
+                    active_at: row.uint_opt(3)?.map(Timestamp),
+                })
+            })
+        })
+        .await
+    }
+
+    /// Returns the bytes of all that came over a connector and was not purged. The time grows with
+    /// their number.
+    pub async fn bytes_of_connector(&self, connector: &ConnectorName) -> Result<u64, ReadError> {
+        let stream = Stream::Connector(ConnectorId::of_name(connector.as_str())).to_string();
+        self.read(move |sql| {
+            let text = "SELECT coalesce(sum(length(payload)), 0) FROM events WHERE stream = ?1";
+            sql.number(text, [stream])
+        })
+        .await
+    }
+
     /// Returns a connector key and its user; none when it is not bound.
     pub async fn connector_key(
         &self,

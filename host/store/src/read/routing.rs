@@ -1,7 +1,7 @@
 //! Lookups for routing: the session meant by a turn, an agent, a persona, or by the messages in it.
 
-use super::ReadError;
 use super::recall::any_of;
+use super::{Clearance, ReadError};
 use crate::guard::ChatWith;
 use crate::query::{Query, Rows, Value};
 use crate::sql::Columns;
@@ -86,14 +86,14 @@ impl Store {
     /// agents that the user may see count.
     pub async fn speaks_of(
         &self,
-        user: &UserId,
+        clearance: &Clearance,
         among: Among,
         words: &str,
     ) -> Result<Vec<FoundMessage>, ReadError> {
         let Some(expression) = any_of(words) else {
             return Ok(Vec::new());
         };
-        let user = user.clone();
+        let clearance = clearance.clone();
         self.index_all().await;
         self.read(move |sql| {
             let Among { agent, persona } = among;
@@ -103,14 +103,15 @@ impl Store {
                         s.agent AND access.user_id = ?2 WHERE recall_index MATCH ?1 AND r.turn IS \
                         NOT NULL AND s.user_id = ?2 AND s.session_type = 'chat' AND s.status = \
                         'open' AND a.active AND (?3 IS NULL OR s.agent = ?3) AND (?4 IS NULL OR \
-                        s.persona = ?4) ORDER BY bm25(recall_index, 0.0, 1.0), r.id DESC LIMIT ?5";
+                        s.persona = ?4) AND s.agent NOT IN (SELECT value FROM json_each(?6)) ORDER BY bm25(recall_index, 0.0, 1.0), r.id DESC LIMIT ?5";
             let persona = persona.as_ref().map(PersonaId::as_str);
             let params = params![
                 expression,
-                user.as_str(),
+                clearance.user(),
                 agent.map(|agent| agent.to_string()),
                 persona,
-                FOUND_MAX
+                FOUND_MAX,
+                clearance.hidden()
             ];
             sql.rows(text, params, |row| {
                 Ok(FoundMessage {

@@ -1,7 +1,7 @@
 //! Full-text search over messages in sessions that a user may see.
 
-use super::ReadError;
 use super::recall::any_of;
+use super::{Clearance, ReadError};
 use crate::full_text::is_behind;
 use crate::projections::owner_token;
 use crate::sql::{Columns, limit as rows};
@@ -10,7 +10,6 @@ use crate::writer::Request;
 use domain::id::{AgentId, SessionId, TurnId};
 use domain::message::{Message, MessageId};
 use domain::time::Timestamp;
-use domain::user::UserId;
 use rusqlite::params;
 use std::time::Duration;
 use tokio::sync::oneshot;
@@ -45,7 +44,7 @@ impl Store {
     /// good ones the latest, at most `limit`. A query has no operators, only words.
     pub async fn search(
         &self,
-        user: &UserId,
+        clearance: &Clearance,
         agent: Option<AgentId>,
         query: &str,
         limit: usize,
@@ -57,7 +56,7 @@ impl Store {
             Some(agent) => format!("agent : \"{}\" AND {words}", owner_token(agent)),
             None => words,
         };
-        let user = user.clone();
+        let clearance = clearance.clone();
         self.index_all().await;
         self.read(move |sql| {
             sql.rows(
@@ -65,9 +64,9 @@ impl Store {
                  recall_index JOIN recall r ON r.id = recall_index.rowid JOIN sessions s ON s.id = \
                  r.session JOIN access a ON a.agent = s.agent AND a.user_id = ?2 JOIN messages m \
                  ON m.run = r.run AND m.id = r.message WHERE recall_index MATCH ?1 AND r.note IS \
-                 NULL AND s.status != 'deleted' AND (a.role != 'mentee' OR s.user_id = ?2) ORDER \
-                 BY round(bm25(recall_index, 0.0, 1.0), 1), r.time DESC, r.id DESC LIMIT ?3",
-                params![expression, user.as_str(), rows(limit)],
+                 NULL AND s.status != 'deleted' AND (a.role != 'mentee' OR s.user_id = ?2) AND \
+                 s.agent NOT IN (SELECT value FROM json_each(?4)) ORDER BY round(bm25(recall_index, 0.0, 1.0), 1), r.time DESC, r.id DESC LIMIT ?3",
+                params![expression, clearance.user(), rows(limit), clearance.hidden()],
                 |row| {
                     Ok(Found {
                         message: row.json(0)?,

@@ -1,6 +1,6 @@
 //! Sessions as they are now, and which of them something is to be done about.
 
-use super::ReadError;
+use super::{Clearance, ReadError};
 use crate::event_row::{self, event_columns};
 use crate::sql::{Columns, Sql, int, limit as rows, unreadable};
 use crate::store::Store;
@@ -334,12 +334,12 @@ impl Store {
     /// those that hold a slot.
     pub async fn sessions_of_user(
         &self,
-        user: &UserId,
+        clearance: &Clearance,
         session_type: Option<String>,
         open: bool,
         limit: usize,
     ) -> Result<Vec<UserSession>, ReadError> {
-        let user = user.clone();
+        let clearance = clearance.clone();
         self.read(move |sql| {
             let text = select!(
                 ", EXISTS (SELECT 1 FROM agents WHERE agents.id = sessions.agent AND agents.slot = \
@@ -348,7 +348,8 @@ impl Store {
                 "WHERE user_id = ?1 AND status != 'deleted' AND started_by LIKE 'user:%' AND \
                  EXISTS (SELECT 1 FROM access WHERE access.user_id = ?1 AND access.agent = \
                  sessions.agent) AND (?2 IS NULL OR session_type = ?2) AND (NOT ?3 OR status = \
-                 'open') ORDER BY created_at DESC, id LIMIT ?4"
+                 'open') AND agent NOT IN (SELECT value FROM json_each(?5)) ORDER BY created_at \
+                 DESC, id LIMIT ?4"
             );
             let read = |row: &Row<'_>| {
                 Ok(UserSession {
@@ -358,7 +359,13 @@ impl Store {
             };
             sql.rows(
                 text,
-                params![user.as_str(), session_type, open, rows(limit)],
+                params![
+                    clearance.user(),
+                    session_type,
+                    open,
+                    rows(limit),
+                    clearance.hidden()
+                ],
                 read,
             )
         })
@@ -370,12 +377,12 @@ impl Store {
     /// after a place in this order.
     pub async fn sessions_pinned_first(
         &self,
-        user: &UserId,
+        clearance: &Clearance,
         open: bool,
         after: Option<PinnedFirst>,
         limit: usize,
     ) -> Result<Vec<SessionRow>, ReadError> {
-        let user = user.clone();
+        let clearance = clearance.clone();
         self.read(move |sql| {
             let text = select!(
                 "WHERE user_id = ?1 AND status != 'deleted' AND started_by LIKE 'user:%' AND \
@@ -383,15 +390,23 @@ impl Store {
                  access.user_id = ?1 AND access.agent = sessions.agent AND agents.active = 1) AND \
                  (NOT ?2 OR status = 'open') AND (?4 IS NULL OR (pinned_at IS NULL) > ?4 OR \
                  ((pinned_at IS NULL) = ?4 AND (coalesce(pinned_at, updated_at) < ?5 OR \
-                 (coalesce(pinned_at, updated_at) = ?5 AND id > ?6)))) ORDER BY pinned_at IS NULL, \
-                 coalesce(pinned_at, updated_at) DESC, id LIMIT ?3"
+                 (coalesce(pinned_at, updated_at) = ?5 AND id > ?6)))) AND agent NOT IN (SELECT \
+                 value FROM json_each(?7)) ORDER BY pinned_at IS NULL, coalesce(pinned_at, updated_at) DESC, id LIMIT ?3"
             );
             let is_unpinned = after.map(|after| !after.is_pinned);
             let time = after.map(|after| int(after.time.0));
             let id = after.map(|after| after.session.to_string());
             sql.rows(
                 text,
-                params![user.as_str(), open, rows(limit), is_unpinned, time, id],
+                params![
+                    clearance.user(),
+                    open,
+                    rows(limit),
+                    is_unpinned,
+                    time,
+                    id,
+                    clearance.hidden()
+                ],
                 read,
             )
         })

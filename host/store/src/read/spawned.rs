@@ -1,13 +1,12 @@
 //! A session with the sessions that were begun below it: those of the agents that it handed work
 //! to, those that they handed work to, and so on.
 
-use super::ReadError;
+use super::{Clearance, ReadError};
 use crate::event_row::{self, event_columns};
 use crate::sql::{Columns, int, limit as rows};
 use crate::store::Store;
 use domain::event::Recorded;
 use domain::id::{AgentId, OperationId, SessionId};
-use domain::user::UserId;
 use rusqlite::params;
 
 /// Maximum depth of a search for sessions below another one: far more than agents may nest.
@@ -48,8 +47,8 @@ macro_rules! family {
 
 const SESSIONS: &str = family!(
     "SELECT family.id, by_session, agent, path, depth, (SELECT t.id FROM sessions s CROSS JOIN tasks \
-     t ON t.input = s.first_input WHERE s.id = family.id) FROM family WHERE depth > 0 ORDER BY \
-     depth, family.id"
+     t ON t.input = s.first_input WHERE s.id = family.id) FROM family WHERE depth > 0 AND agent NOT \
+     IN (SELECT value FROM json_each(?4)) ORDER BY depth, family.id"
 );
 
 /// Each session gives as many positions as are wanted, of its own stream and of the others', by
@@ -61,29 +60,34 @@ const EVENTS: &str = concat!(
        SELECT found.position FROM family CROSS JOIN events AS found \
        ON found.position IN ( \
          SELECT position FROM (SELECT position FROM events WHERE stream = 'session/' || family.id \
-         AND position > ?4 \
-           ORDER BY version LIMIT ?5) \
+         AND position > ?5 \
+           ORDER BY version LIMIT ?6) \
          UNION ALL \
          SELECT position FROM (SELECT position FROM events WHERE session = family.id AND stream <> \
          'session/' || session \
-           AND position > ?4 ORDER BY position LIMIT ?5)) \
-       ORDER BY found.position LIMIT ?5) \
+           AND position > ?5 ORDER BY position LIMIT ?6)) \
+       WHERE family.agent IS NULL OR family.agent NOT IN (SELECT value FROM json_each(?4)) \
+       ORDER BY found.position LIMIT ?6) \
      ORDER BY position"
 );
 
 impl Store {
-    /// The sessions below a session, the nearest first, as far as a user may do something with
-    /// their agents.
+    /// The sessions below a session, the nearest first, as far as a user sees their agents.
     pub async fn spawned(
         &self,
         session: SessionId,
-        user: &UserId,
+        clearance: &Clearance,
     ) -> Result<Vec<SpawnedSession>, ReadError> {
-        let user = user.clone();
+        let clearance = clearance.clone();
         self.read(move |sql| {
             sql.rows(
                 SESSIONS,
-                params![session.to_string(), user.as_str(), DEPTH_MAX],
+                params![
+                    session.to_string(),
+                    clearance.user(),
+                    DEPTH_MAX,
+                    clearance.hidden()
+                ],
                 |row| {
                     Ok(SpawnedSession {
                         id: row.id(0)?,
@@ -100,24 +104,24 @@ impl Store {
     }
 
     /// Returns events after a position about a session or its descendants, in order, at most
-    /// `limit`. Of the descendants only those count whose agents the user may do something with. A
-    /// session's first event comes after its parent's, so a client that continues from the last
+    /// `limit`. Of the descendants only those count whose agents the user sees. A session's first event comes after its parent's, so a client that continues from the last
     /// position misses none.
     pub async fn events_with_spawned(
         &self,
         after: u64,
         session: SessionId,
-        user: &UserId,
+        clearance: &Clearance,
         limit: usize,
     ) -> Result<Vec<Recorded>, ReadError> {
-        let user = user.clone();
+        let clearance = clearance.clone();
         self.read(move |sql| {
             sql.rows(
                 EVENTS,
                 params![
                     session.to_string(),
-                    user.as_str(),
+                    clearance.user(),
                     DEPTH_MAX,
+                    clearance.hidden(),
                     int(after),
                     rows(limit)
                 ],

@@ -3,8 +3,8 @@
 //! A user who may see a session sees the turns of its thread, and those that were committed in it
 //! before it was cleared or forked from. No other turn is visible, even to a user who knows its id.
 
-use super::ReadError;
 use super::turns::{node, root};
+use super::{Clearance, ReadError};
 use crate::event_row::decode_at;
 use crate::query::{Query, Value};
 use crate::sql::{Columns, Sql, limit as rows};
@@ -16,7 +16,6 @@ use domain::id::{AgentId, InputId, RunId, SessionId, Stream, TurnId};
 use domain::message::{Message, MessageId};
 use domain::time::Timestamp;
 use domain::turn::TurnNode;
-use domain::user::UserId;
 use rusqlite::params;
 use std::collections::{HashMap, HashSet};
 
@@ -80,13 +79,13 @@ impl Store {
     /// turn, or they do not see it.
     pub async fn seen_turn(
         &self,
-        user: &UserId,
+        clearance: &Clearance,
         agent: Option<AgentId>,
         turn: TurnId,
     ) -> Result<Option<SeenTurn>, ReadError> {
-        let user = user.clone();
+        let clearance = clearance.clone();
         self.read(move |sql| {
-            let Some(tree) = Seen::read(sql, &user, agent, turn)? else {
+            let Some(tree) = Seen::read(sql, &clearance, agent, turn)? else {
                 return Ok(None);
             };
             if !tree.turns.contains(&turn) {
@@ -113,12 +112,12 @@ impl Store {
     /// it.
     pub async fn session_showing(
         &self,
-        user: &UserId,
+        clearance: &Clearance,
         agent: Option<AgentId>,
         turn: TurnId,
     ) -> Result<Option<SessionId>, ReadError> {
-        let user = user.clone();
-        self.read(move |sql| match Seen::read(sql, &user, agent, turn)? {
+        let clearance = clearance.clone();
+        self.read(move |sql| match Seen::read(sql, &clearance, agent, turn)? {
             Some(tree) => tree.through(sql, turn),
             None => Ok(None),
         })
@@ -129,14 +128,14 @@ impl Store {
     /// parent, after one of them, at most `limit`.
     pub async fn tree(
         &self,
-        user: &UserId,
+        clearance: &Clearance,
         of: TurnId,
         after: Option<TurnId>,
         limit: usize,
     ) -> Result<Vec<TreeTurn>, ReadError> {
-        let user = user.clone();
+        let clearance = clearance.clone();
         self.read(move |sql| {
-            let Some(tree) = Seen::read(sql, &user, None, of)? else {
+            let Some(tree) = Seen::read(sql, &clearance, None, of)? else {
                 return Ok(Vec::new());
             };
             let shown = tree.order.iter().filter(|turn| tree.turns.contains(turn));
@@ -208,7 +207,7 @@ impl Seen {
     /// Reads the tree of a turn; none when there is no such turn.
     pub(super) fn read(
         sql: &Sql<'_>,
-        user: &UserId,
+        clearance: &Clearance,
         agent: Option<AgentId>,
         turn: TurnId,
     ) -> rusqlite::Result<Option<Self>> {
@@ -227,8 +226,8 @@ impl Seen {
             },
         )?;
         let agent = agent.map(|agent| agent.to_string());
-        let labels = labels_of(sql, root, user, agent.as_deref())?;
-        let committed_in = makers_of(sql, root, user, agent.as_deref())?;
+        let labels = labels_of(sql, root, clearance, agent.as_deref())?;
+        let committed_in = makers_of(sql, root, clearance, agent.as_deref())?;
         let mut turns: HashSet<TurnId> = labels.keys().copied().collect();
         // Whoever sees a turn sees its thread. Children come after their parents, so backwards
         // before them.
@@ -325,15 +324,15 @@ fn inputs(sql: &Sql<'_>, run: RunId) -> rusqlite::Result<Vec<InputId>> {
 fn labels_of(
     sql: &Sql<'_>,
     root: Digest,
-    user: &UserId,
+    clearance: &Clearance,
     agent: Option<&str>,
 ) -> rusqlite::Result<HashMap<TurnId, Vec<SessionLabel>>> {
     let heads = sql.rows(
         "SELECT t.id, s.id, s.agent, s.name FROM turns t CROSS JOIN sessions s ON s.head = t.id \
          JOIN access a ON a.agent = s.agent AND a.user_id = ?2 WHERE t.root = ?1 AND s.status != \
          'deleted' AND (a.role != 'mentee' OR s.user_id = ?2) AND (?3 IS NULL OR s.agent = ?3) \
-         ORDER BY s.created_at, s.id",
-        params![root.0, user.as_str(), agent],
+         AND s.agent NOT IN (SELECT value FROM json_each(?4)) ORDER BY s.created_at, s.id",
+        params![root.0, clearance.user(), agent, clearance.hidden()],
         |row| {
             Ok((
                 TurnId(row.digest(0)?),
@@ -356,15 +355,15 @@ fn labels_of(
 fn makers_of(
     sql: &Sql<'_>,
     root: Digest,
-    user: &UserId,
+    clearance: &Clearance,
     agent: Option<&str>,
 ) -> rusqlite::Result<HashSet<String>> {
     let sessions = sql.rows(
         "SELECT s.id FROM (SELECT DISTINCT session FROM turns WHERE root = ?1) t CROSS JOIN \
          sessions s ON s.id = t.session JOIN access a ON a.agent = s.agent AND a.user_id = ?2 \
          WHERE s.status != 'deleted' AND (a.role != 'mentee' OR s.user_id = ?2) AND (?3 IS NULL OR \
-         s.agent = ?3)",
-        params![root.0, user.as_str(), agent],
+         s.agent = ?3) AND s.agent NOT IN (SELECT value FROM json_each(?4))",
+        params![root.0, clearance.user(), agent, clearance.hidden()],
         |row| row.get(0),
     )?;
     Ok(sessions.into_iter().collect())

@@ -122,7 +122,7 @@ async fn what_was_said_in_a_deleted_session_is_not_found_and_what_was_remembered
     assert!(
         sample
             .store
-            .search(&super::sample::ada(), None, "coffee", 10)
+            .search(&sample.sees_all().await, None, "coffee", 10)
             .await
             .unwrap()
             .is_empty()
@@ -249,7 +249,7 @@ async fn no_commit_indexes_words_and_every_search_finds_them() {
     assert_eq!(
         sample
             .store
-            .search(&super::sample::ada(), None, "unicorns", 10)
+            .search(&sample.sees_all().await, None, "unicorns", 10)
             .await
             .unwrap()
             .len(),

@@ -40,6 +40,11 @@ impl Sample {
         Self { dir, store }
     }
 
+    /// Returns the clearance of ada, from whom nothing is hidden.
+    pub(super) async fn sees_all(&self) -> crate::Clearance {
+        self.store.clearance(&ada(), None).await.unwrap()
+    }
+
     /// Closes the store and opens it again.
     pub(super) async fn reopen(self) -> Self {
         self.store.close().await;

@@ -110,7 +110,7 @@ async fn family() -> Sample {
 async fn positions(sample: &Sample, after: u64, of: SessionId, limit: usize) -> Vec<u64> {
     let events = sample
         .store
-        .events_with_spawned(after, of, &ada(), limit)
+        .events_with_spawned(after, of, &sample.sees_all().await, limit)
         .await
         .unwrap();
     events.iter().map(|recorded| recorded.position).collect()
@@ -132,22 +132,37 @@ async fn the_sessions_below_a_session_are_known_with_their_depth_and_only_to_the
         below(4, 3, "/ada/1/sub/0/sub/0", 2),
     ];
     assert_eq!(
-        sample.store.spawned(session(1), &ada()).await.unwrap(),
+        sample
+            .store
+            .spawned(session(1), &sample.sees_all().await)
+            .await
+            .unwrap(),
         expected
     );
     assert_eq!(
         sample
             .store
-            .spawned(session(3), &ada())
+            .spawned(session(3), &sample.sees_all().await)
             .await
             .unwrap()
             .len(),
         1
     );
-    assert_eq!(sample.store.spawned(session(4), &ada()).await.unwrap(), []);
+    assert_eq!(
+        sample
+            .store
+            .spawned(session(4), &sample.sees_all().await)
+            .await
+            .unwrap(),
+        []
+    );
     sample.store.rebuild().await.unwrap();
     assert_eq!(
-        sample.store.spawned(session(1), &ada()).await.unwrap(),
+        sample
+            .store
+            .spawned(session(1), &sample.sees_all().await)
+            .await
+            .unwrap(),
         expected
     );
 }
@@ -173,7 +188,7 @@ async fn a_session_that_was_there_before_it_got_work_is_not_spawned_by_it() {
     }
     let below: Vec<_> = sample
         .store
-        .spawned(session(1), &ada())
+        .spawned(session(1), &sample.sees_all().await)
         .await
         .unwrap()
         .into_iter()

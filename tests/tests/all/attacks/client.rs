@@ -8,8 +8,10 @@ use agent_host_tests::repeats::is_whole;
 use reqwest::Method;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::{Value, json};
+use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::process::Stdio;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpSocket, TcpStream};
@@ -515,4 +517,66 @@ async fn a_flood_of_connections_takes_its_own_places_and_nobody_elses() {
     rests(&host, before + 2).await;
     serves(&host, &session).await;
     ends(&folder, host).await;
+}
+
+/// A program that took the address of a host that does not run answers everything, and keeps what
+/// it is sent.
+fn impostor(address: SocketAddr) -> Arc<Mutex<String>> {
+    let heard = Arc::new(Mutex::new(String::new()));
+    let told = Arc::clone(&heard);
+    let listener = std::net::TcpListener::bind(address).unwrap();
+    std::thread::spawn(move || {
+        for connection in listener.incoming() {
+            let mut connection = connection.unwrap();
+            let mut request = [0; 16 << 10];
+            let read = connection.read(&mut request).unwrap_or_default();
+            told.lock()
+                .unwrap()
+                .push_str(&String::from_utf8_lossy(&request[..read]));
+            let body = json!({ "proof": "0".repeat(64), "version": "9.9.9" }).to_string();
+            let answer = format!(
+                "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: \
+                 {}\r\nconnection: close\r\n\r\n{body}",
+                body.len()
+            );
+            let _ = connection.write_all(answer.as_bytes());
+        }
+    });
+    heard
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_program_at_the_address_of_a_host_that_is_gone_is_sent_no_credential() {
+    let (folder, host, _) = started(json!({})).await;
+    let shown = folder.run(&["status"]).await;
+    assert!(shown.status.success(), "{shown:?}");
+    let address = address(&host);
+    // The file with its address stays behind.
+    host.kill().await;
+    let heard = impostor(address);
+    for command in [
+        &["status"][..],
+        &["session", "list"],
+        &["agents", "tree"],
+        &["events"],
+        &["doctor"],
+    ] {
+        for credential in ["", "ahk_of_somebody"] {
+            let run = folder
+                .run_with(command, &[("AGENT_HOST_TOKEN", credential)])
+                .await;
+            let heard = heard.lock().unwrap().to_lowercase();
+            assert!(!heard.contains("authorization"), "{command:?}: {heard}");
+            if command != ["doctor"] {
+                let said = String::from_utf8_lossy(&run.stderr);
+                assert_eq!(run.status.code(), Some(4), "{command:?}: {said}");
+                assert!(said.contains("--trust-address"), "{command:?}: {said}");
+            }
+        }
+    }
+    assert!(heard.lock().unwrap().contains("/proof?challenge="));
+    // Whoever says so trusts the address.
+    folder.run(&["status", "--trust-address"]).await;
+    let heard = heard.lock().unwrap().to_lowercase();
+    assert!(heard.contains("authorization: bearer "), "{heard}");
 }

@@ -5,12 +5,16 @@ use super::super::exhaustion::config;
 use super::super::secrets::leaks;
 use super::siege::{Siege, repeats_of_slow};
 use agent_host_tests::guests::wasm;
-use agent_host_tests::process::Folder;
+use agent_host_tests::process::{Folder, PATIENCE};
 use agent_host_tests::{Setup, World};
 use domain::event::{BoundaryDecision, BoundaryVerdict};
 use domain::ruling::Rule;
 use serde_json::{Value, json};
 use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::time::Duration;
+use tokio::process::Command;
+use tokio::time::{sleep, timeout};
 
 /// Returns the message of a start about a changed configuration, which the check refuses too.
 async fn refused(what: &str, change: impl FnOnce(&mut Value)) -> String {
@@ -431,4 +435,59 @@ async fn a_component_comes_from_a_file_and_from_nowhere_else() {
         let said = not_started(path, &Folder::new(config)).await;
         assert!(said.contains("components.effects"), "{path}: {said}");
     }
+}
+
+/// Returns the files below a folder that others than their owner may read, write or run.
+fn open_to_others(folder: &Path) -> Vec<String> {
+    let mut open = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        // One that goes while it is looked at is nobody's.
+        let Ok(found) = path.symlink_metadata() else {
+            continue;
+        };
+        let mode = found.permissions().mode() & 0o777;
+        if mode & 0o077 != 0 {
+            open.push(format!("{} {mode:o}", path.display()));
+        }
+        if found.is_dir() {
+            open.extend(open_to_others(&path));
+        }
+    }
+    open
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_file_of_the_data_folder_is_its_owners_alone_whatever_the_umask() {
+    let folder = Folder::new(config());
+    folder.warm(&["puppet", "effects"]).await;
+    let serve = folder.program(&["serve"]);
+    let serve = serve.as_std();
+    let mut host = Command::new("sh");
+    host.args(["-c", "umask 000; exec \"$0\" \"$@\""])
+        .arg(serve.get_program())
+        .args(serve.get_args())
+        .current_dir(folder.path())
+        .kill_on_drop(true);
+    for (name, value) in serve.get_envs() {
+        match value {
+            Some(value) => host.env(name, value),
+            None => host.env_remove(name),
+        };
+    }
+    let mut host = host.spawn().unwrap();
+    let data = folder.data();
+    // The clock is the last that is written.
+    for name in ["proof", "token", "address", "clock"] {
+        let written = async {
+            while !data.join(name).exists() {
+                sleep(Duration::from_millis(20)).await;
+            }
+        };
+        let written = timeout(PATIENCE, written).await;
+        assert!(written.is_ok(), "{name} is not there");
+    }
+    assert!(folder.run(&["backup", "kept"]).await.status.success());
+    assert_eq!(open_to_others(&data), [""; 0]);
+    host.kill().await.unwrap();
 }

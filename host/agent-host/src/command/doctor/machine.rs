@@ -7,7 +7,6 @@ use crate::token;
 use broker::Clock;
 use rustix::fs::{Access, access, statvfs};
 use rustix::process::{Resource, getrlimit};
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -51,12 +50,6 @@ pub(super) fn data_folder(data: &Path) -> Finding {
     if there != std::path::absolute(data).unwrap_or_else(|_| data.to_owned()) {
         let message = format!("`{shown}` is not there yet; the first start makes it");
         return Finding::new(name, Grade::Ok, message);
-    }
-    let mode = std::fs::metadata(&there).map_or(0, |found| found.permissions().mode() & 0o777);
-    if mode & 0o077 != 0 {
-        let message = format!("others may enter `{shown}` (mode {mode:o})");
-        return Finding::new(name, Grade::Warn, message)
-            .mended_by(format!("chmod 700 {}", quoted(&there)));
     }
     Finding::new(name, Grade::Ok, shown.to_string())
 }
@@ -144,21 +137,16 @@ pub(super) fn open_files() -> Finding {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::fs::PermissionsExt;
 
     #[test]
-    fn a_data_folder_is_judged_by_who_may_write_and_enter_it() {
+    fn a_data_folder_is_judged_by_who_may_write_it() {
         let folder = tempfile::tempdir().unwrap();
         let data = folder.path().join("a/b/data");
         let missing = data_folder(&data);
         assert_eq!(missing.grade, Grade::Ok);
         assert!(missing.message.contains("the first start makes it"));
         std::fs::create_dir_all(&data).unwrap();
-        let mode = |mode| std::fs::Permissions::from_mode(mode);
-        std::fs::set_permissions(&data, mode(0o755)).unwrap();
-        let open = data_folder(&data);
-        assert_eq!(open.grade, Grade::Warn);
-        assert!(open.fix.unwrap().starts_with("chmod 700 "));
-        std::fs::set_permissions(&data, mode(0o700)).unwrap();
         assert_eq!(data_folder(&data).grade, Grade::Ok);
         let file = folder.path().join("file");
         std::fs::write(&file, "").unwrap();

@@ -330,3 +330,60 @@ fn what_a_command_that_says_a_secret_consists_of_lies_in_no_folder_of_a_componen
         assert_eq!(told, expected, "{words}: {findings:?}");
     }
 }
+
+/// A skill or the rules of a scripted model in a folder that one user's agent writes would be
+/// everybody's system prompt, or every reply.
+#[test]
+fn what_the_host_reads_as_its_operators_word_is_written_by_no_component() {
+    let folder = tempfile::tempdir().unwrap();
+    for made in ["work/style/more", "style", "other"] {
+        std::fs::create_dir_all(folder.path().join(made)).unwrap();
+    }
+    std::fs::write(folder.path().join("work/rules.toml"), "").unwrap();
+    for (link, end) in [
+        ("by-link", "work/style"),
+        ("to-work", "work"),
+        ("work/out", "../style"),
+    ] {
+        std::os::unix::fs::symlink(end, folder.path().join(link)).unwrap();
+    }
+    let file = folder.path().join("c.toml");
+    let told = |trusted: &str, granted: &str, access: &str| {
+        let text = format!(
+            "[server]\ndataDir = \"/nowhere/data\"\n{trusted}\n[components.files]\n\
+             directories = [{{ path = \"{granted}\", at = \"/w\", access = \"{access}\" }}]\n"
+        );
+        std::fs::write(&file, text).unwrap();
+        let findings = check(&load(&file, []).unwrap()).into_iter();
+        let mut told = findings.filter(|found| {
+            found.severity == Severity::Error
+                && found.key == "components.files.directories[0].path"
+                && (found.message.contains("the skill `style`")
+                    || found.message.contains("the rules of the provider `p`"))
+        });
+        told.next().is_some()
+    };
+    let skill = |path: &str| format!("[skills.style]\npath = \"{path}\"");
+    let rules = "[providers.p]\nkind = \"scripted\"\nscript = \"work/rules.toml\"";
+    for (trusted, granted) in [
+        (skill("work/style"), "work"),
+        (skill("work/style"), "work/style"),
+        (skill("work/style"), "work/style/more"),
+        (skill("work/style"), "work/{user}"),
+        (skill("work/style"), "work/{user}/notes"),
+        (skill("work/style"), "to-work"),
+        (skill("by-link"), "work"),
+        (skill("to-work/style"), "work"),
+        (skill("work/out"), "work"),
+        (rules.to_owned(), "work"),
+        (rules.to_owned(), "work/{user}"),
+        (rules.to_owned(), "to-work"),
+    ] {
+        assert!(told(&trusted, granted, "read-write"), "{trusted} {granted}");
+        assert!(!told(&trusted, granted, "read-only"), "{trusted} {granted}");
+    }
+    for trusted in [skill("work/style"), skill("style"), rules.to_owned()] {
+        assert!(!told(&trusted, "other", "read-write"), "{trusted}");
+        assert!(!told(&trusted, "other/{user}", "read-write"), "{trusted}");
+    }
+}

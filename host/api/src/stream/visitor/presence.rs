@@ -52,9 +52,10 @@ impl Presence {
         &mut self,
         broker: &Broker,
     ) -> Result<Vec<OperationId>, broker::Error> {
+        let clearance = broker.clearance(&self.user).await?;
         let store = broker.store();
         let rows = store
-            .sessions_of_user(&self.user, None, true, SESSIONS_MAX)
+            .sessions_of_user(&clearance, None, true, SESSIONS_MAX)
             .await?;
         self.sessions = rows.iter().map(|it| (it.row.id, it.row.open_run)).collect();
         self.waiting.clear();

@@ -10,6 +10,7 @@ use crate::work::operation::{Called, CommandCall, Continuation, Settlement};
 impl Run {
     pub(super) fn apply_continued(&mut self, continuation: &Continuation) -> Result<(), Corrupt> {
         self.recoveries = 0;
+        self.segments_bytes += continuation.left_bytes();
         let open = self.open_mut(continuation.operation)?;
         open.segment = continuation.segment;
         open.state = Some(continuation.state.clone());

@@ -4,6 +4,7 @@
 //! for them.
 
 use super::spec::ConnectorSpec;
+use crate::values::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
 /// The name that stands in the place of a component.
@@ -16,6 +17,58 @@ const ORIGIN_BYTES_MAX: usize = 256;
 const VISITORS_DEFAULT: u32 = 10_000;
 /// Visitors of one chat at most.
 const VISITORS_MAX: u32 = 1_000_000;
+
+/// Bytes of what is stored of all visitors of one chat together. With more, it takes nothing until
+/// some of it is purged.
+pub const VISITORS_BYTES_MAX: u64 = 256 << 20;
+/// Visitors of a full chat who are looked at for one whose place can be given to another.
+pub const VISITORS_LOOKED_AT_MAX: usize = 10_000;
+/// Milliseconds of silence after which a visitor's place may go to somebody from an address with
+/// fewer places.
+const SHARED_AFTER_MS: u64 = 10 * 60_000;
+/// Milliseconds of silence after which a visitor's place may go to anybody: seven days.
+const FREE_AFTER_MS: u64 = 7 * 24 * 3_600_000;
+
+/// A visitor's place in a chat.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct VisitorPlace {
+    /// Since when they have it.
+    pub bound_at: Timestamp,
+    /// The last time at which something happened in a session of theirs; none while they have none.
+    pub active_at: Option<Timestamp>,
+    /// Number of places that went to the address from which they came, as far as that is known.
+    pub of_address: usize,
+}
+
+/// Returns the place in a full chat that goes to a visitor who comes from an address with so many
+/// places; none if each is in use.
+///
+/// A place of which no use was made goes first, then one that was not used for a while and whose
+/// address has more than one place above the other's, then one that was not used for long. Of
+/// several it is one of the address with the most places, and of those the one that was left alone
+/// for the longest time.
+#[must_use]
+pub fn given_back(places: &[VisitorPlace], of_newcomer: usize, now: Timestamp) -> Option<usize> {
+    let silent_ms = |place: &VisitorPlace| {
+        let since = place.active_at.unwrap_or(place.bound_at);
+        now.0.saturating_sub(since.0)
+    };
+    let order = |place: &VisitorPlace| {
+        let silent_ms = silent_ms(place);
+        let has_more = place.of_address > of_newcomer + 1;
+        if place.active_at.is_none() {
+            Some(2)
+        } else if has_more && silent_ms >= SHARED_AFTER_MS {
+            Some(1)
+        } else {
+            (silent_ms >= FREE_AFTER_MS).then_some(0)
+        }
+    };
+    let ranked = places.iter().enumerate().filter_map(|(index, place)| {
+        Some(((order(place)?, place.of_address, silent_ms(place)), index))
+    });
+    ranked.max_by_key(|(rank, _)| *rank).map(|(_, index)| index)
+}
 
 /// The `configuration` of a chat for web pages.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -119,6 +172,49 @@ fn is_origin(text: &str) -> bool {
 mod tests {
     use super::*;
     use serde_json::{Value, json};
+
+    #[test]
+    fn a_place_that_is_not_used_goes_to_whoever_comes_and_one_in_use_does_not() {
+        let now = Timestamp(FREE_AFTER_MS * 10);
+        let ago = |ms: u64| Timestamp(now.0 - ms);
+        let unused = |since_ms, of_address| VisitorPlace {
+            bound_at: ago(since_ms),
+            active_at: None,
+            of_address,
+        };
+        let silent = |for_ms, of_address| VisitorPlace {
+            active_at: Some(ago(for_ms)),
+            ..unused(FREE_AFTER_MS, of_address)
+        };
+        for (places, of_newcomer, expected) in [
+            (vec![], 0, None),
+            // Unused ones first: of the address with most, and the oldest of those.
+            (vec![silent(FREE_AFTER_MS, 9), unused(0, 1)], 1, Some(1)),
+            (vec![unused(9, 1), unused(1, 3), unused(2, 3)], 0, Some(2)),
+            (vec![unused(1, 5), unused(2, 5)], 5, Some(1)),
+            // Then those of an address with more than the newcomer's has.
+            (
+                vec![silent(SHARED_AFTER_MS, 4), silent(FREE_AFTER_MS, 1)],
+                2,
+                Some(0),
+            ),
+            (vec![silent(SHARED_AFTER_MS, 4)], 3, None),
+            (vec![silent(SHARED_AFTER_MS - 1, 4)], 0, None),
+            // Then those that were not used for long.
+            (
+                vec![silent(FREE_AFTER_MS, 1), silent(FREE_AFTER_MS + 1, 1)],
+                9,
+                Some(1),
+            ),
+            (vec![silent(FREE_AFTER_MS - 1, 1)], 0, None),
+        ] {
+            assert_eq!(
+                given_back(&places, of_newcomer, now),
+                expected,
+                "{places:?}"
+            );
+        }
+    }
 
     fn read(configuration: &Value) -> Result<DirectSpec, DirectSpecError> {
         let spec = json!({

@@ -100,7 +100,10 @@ impl Home {
     /// # Errors
     /// It cannot be written.
     pub(super) fn put_down(&self, session: &str, turns: u64) -> std::io::Result<()> {
-        std::fs::write(self.sessions.join(session), turns.to_string())
+        let mut options = OpenOptions::new();
+        options.write(true).create(true).truncate(true).mode(0o600);
+        let mut file = options.open(self.sessions.join(session))?;
+        file.write_all(turns.to_string().as_bytes())
     }
 }
 

@@ -1,0 +1,312 @@
+//! Every route that reads, asked by others with the ids of one user's things. The routes are those
+//! of the API's own description: one that is not listed here fails the test.
+
+use agent_host_tests::process::{Folder, Host, PATIENCE, puppets};
+use reqwest::Method;
+use serde_json::{Value, json};
+use std::time::Duration;
+use tokio::time::{sleep, timeout};
+
+/// A word that is in all that ada says, names and uploads.
+const WORD: &str = "plugh77canary";
+/// Milliseconds without a byte after which an event stream has told all that it has.
+const SILENCE_MS: u64 = 400;
+
+/// The forms in which each route is asked: what is added to its path, with ids in braces. The flag
+/// says whether ada herself finds her word by one of them.
+const ASKED: &[(&str, bool, &[&str])] = &[
+    ("/api/agents", false, &["?limit=200"]),
+    ("/api/agents/{id}", false, &[""]),
+    ("/api/agents/{id}/history", false, &["", "?user=ada"]),
+    ("/api/agents/{id}/memory", false, &["", "?q={word}"]),
+    ("/api/agents/{id}/preferences", true, &[""]),
+    ("/api/agents/{id}/prompt", false, &["", "?session={sid}"]),
+    ("/api/agents/{id}/reply-target", false, &[""]),
+    ("/api/agents/{id}/sessions", true, &["", "?user=ada"]),
+    (
+        "/api/agents/{id}/sessions/{sid}",
+        true,
+        &["", "?after=0&messages=100"],
+    ),
+    (
+        "/api/agents/{id}/sessions/{sid}/diff",
+        true,
+        &[
+            "?with={sid}",
+            "?with={other_sid}",
+            "?with={turn_id}",
+            "?with={other_turn}",
+        ],
+    ),
+    ("/api/agents/{id}/sessions/{sid}/export", true, &[""]),
+    ("/api/agents/{id}/sessions/{sid}/files", true, &[""]),
+    (
+        "/api/agents/{id}/sessions/{sid}/files/{digest}",
+        true,
+        &[""],
+    ),
+    ("/api/agents/{id}/sessions/{sid}/inputs", false, &[""]),
+    (
+        "/api/agents/{id}/sessions/{sid}/inputs/{input}",
+        false,
+        &[""],
+    ),
+    ("/api/agents/{id}/sessions/{sid}/items", false, &[""]),
+    ("/api/agents/{id}/sessions/{sid}/stats", false, &[""]),
+    ("/api/agents/{id}/sessions/{sid}/tree", true, &[""]),
+    (
+        "/api/agents/{id}/stream",
+        true,
+        &[
+            "?after=0",
+            "?after=0&session={sid}",
+            "?after=0&session={sid}&spawned=true",
+        ],
+    ),
+    ("/api/definitions", false, &[""]),
+    ("/api/definitions/{definition}", false, &[""]),
+    ("/api/me", false, &[""]),
+    ("/api/models", false, &[""]),
+    ("/api/paths", false, &["", "?under={path}"]),
+    ("/api/paths/fetch", false, &["?path={path}"]),
+    ("/api/personas", false, &[""]),
+    (
+        "/api/search",
+        true,
+        &[
+            "?q={word}",
+            "?q={word}&agent={id}",
+            "?q={word}&agent={path}",
+        ],
+    ),
+    ("/api/session", false, &["", "?user_id=ada"]),
+    ("/api/session/{sid}", false, &[""]),
+    ("/api/session/{sid}/state", false, &[""]),
+    ("/api/session/{sid}/stream", false, &["", "?after=0"]),
+    ("/api/sessions", true, &["?limit=200"]),
+    ("/api/sessions/{sid}", true, &[""]),
+    ("/api/tasks", true, &["", "?session={sid}", "?agent={id}"]),
+    (
+        "/api/tasks/stats",
+        false,
+        &["", "?session={sid}", "?agent={id}"],
+    ),
+    ("/api/tasks/{task_id}", true, &[""]),
+    ("/api/triggers", false, &[""]),
+    ("/api/triggers/{trigger}", false, &[""]),
+    ("/api/triggers/{trigger}/history", false, &[""]),
+    ("/api/turns/{turn_id}", true, &[""]),
+    ("/api/usage", false, &["", "?by=session", "?by=agent"]),
+    ("/api/users/{user}/connectors", false, &[""]),
+];
+
+/// The names that stand for something of ada's, and what they stand for.
+type Things = Vec<(&'static str, String)>;
+
+async fn key(host: &Host, user: &str, scopes: &[&str]) -> String {
+    let asked = json!({ "user": user, "name": "reading", "scopes": scopes });
+    let made = host.post("/api/keys", &asked).await.unwrap();
+    assert_eq!(made.status, 201, "{made:?}");
+    made.text("key")
+}
+
+/// Returns status and text of an answer. An event stream is read until it is silent.
+async fn read(host: &Host, key: &str, path: &str) -> (u16, String) {
+    let request = host.bare(Method::GET, path).bearer_auth(key);
+    let mut response = request.send().await.unwrap();
+    let mut body = Vec::new();
+    let silence = Duration::from_millis(SILENCE_MS);
+    while let Ok(Ok(Some(piece))) = timeout(silence, response.chunk()).await {
+        body.extend_from_slice(&piece);
+    }
+    let text = String::from_utf8_lossy(&body).into_owned();
+    (response.status().as_u16(), text)
+}
+
+/// Has ada's agent say, name and hand over her word. Returns her things.
+async fn told(host: &Host) -> Vec<Things> {
+    let ada = host.user("ada", &["read", "write"]).await;
+    let ask = async |method: Method, path: &str, body: Value| {
+        let answer = ada.ask(method, path, Some(&body)).await.unwrap();
+        assert!(answer.status < 300, "{path}: {answer:?}");
+        answer
+    };
+    let new = json!({ "definition": "puppet", "path": "/ada/agent/diary" });
+    let id = ask(Method::POST, "/api/agents", new).await.text("id");
+    let agent = format!("/api/agents/{id}");
+    let preferences = json!({ "preferences": { "motto": WORD } });
+    ask(Method::PATCH, &format!("{agent}/preferences"), preferences).await;
+    for (user, role) in [
+        ("mentee", "mentee"),
+        ("observer", "observer"),
+        ("ruled", "shared"),
+        ("reader", "shared"),
+    ] {
+        let assigned = json!({ "user_id": user, "role": role });
+        ask(Method::POST, &format!("{agent}/assign"), assigned).await;
+    }
+    let mut sessions = Vec::new();
+    for number in 0..2 {
+        let chat = json!({ "session_type": "chat", "name": format!("{WORD} {number}") });
+        let opened = ask(Method::POST, &format!("{agent}/sessions"), chat).await;
+        let at = format!("{agent}/sessions/{}", opened.text("id"));
+        let delegate = json!({
+            "key": "a", "tool": "delegate",
+            "args": {
+                "target": "worker", "operation": "list_files", "parameters": { "path": WORD },
+            },
+        });
+        let steps = json!([{ "start": [delegate] }, { "reply": format!("It was {WORD}.") }]);
+        let words = json!({ "content": json!({ "steps": steps }).to_string() });
+        let said = ask(Method::POST, &format!("{at}/messages?wait_s=30"), words).await;
+        assert_eq!(said.text("outcome"), "replied", "{said:?}");
+        let file = format!("all about {WORD}");
+        let uploaded = ada.upload(&format!("{at}/files?name={WORD}.txt"), file.into_bytes());
+        let uploaded = uploaded.await.unwrap();
+        assert!(uploaded.status < 300, "{uploaded:?}");
+        let shown = ada.ask(Method::GET, &at, None).await.unwrap().body;
+        let head = shown["head"].as_str().unwrap_or_default().to_owned();
+        assert!(!head.is_empty(), "{shown}");
+        let tasks = format!("/api/tasks?session={}", opened.text("id"));
+        let task = task_of(&ada, &tasks).await;
+        sessions.push(vec![
+            ("word", WORD.to_owned()),
+            ("id", id.clone()),
+            ("path", "%2Fada%2Fagent%2Fdiary".to_owned()),
+            ("sid", opened.text("id")),
+            ("turn_id", head),
+            ("digest", uploaded.text("digest")),
+            ("input", said.text("input_id")),
+            ("task_id", task["task_id"].as_str().unwrap().to_owned()),
+            (
+                "worker_agent",
+                task["performer"]["agent_id"].as_str().unwrap().to_owned(),
+            ),
+            (
+                "worker_sid",
+                task["performer"]["session_id"].as_str().unwrap().to_owned(),
+            ),
+            ("user", "ada".to_owned()),
+            ("definition", "puppet".to_owned()),
+            ("trigger", "none".to_owned()),
+        ]);
+    }
+    let thing = |things: &Things, name: &str| {
+        let found = things.iter().find(|thing| thing.0 == name);
+        found.map(|thing| thing.1.clone()).unwrap_or_default()
+    };
+    let [sid, turn] = ["sid", "turn_id"].map(|name| thing(&sessions[1], name));
+    sessions[0].extend([("other_sid", sid), ("other_turn", turn)]);
+    // The worker's session, by the same names.
+    let mut below = sessions[0].clone();
+    for named in &mut below {
+        match named.0 {
+            "id" => named.1 = thing(&sessions[0], "worker_agent"),
+            "sid" => named.1 = thing(&sessions[0], "worker_sid"),
+            _ => {}
+        }
+    }
+    vec![sessions.remove(0), below]
+}
+
+async fn task_of(line: &agent_host_tests::process::Line, path: &str) -> Value {
+    let looking = async {
+        loop {
+            let listed = line.ask(Method::GET, path, None).await.unwrap();
+            if let Some(task) = listed.body["tasks"].get(0) {
+                return task.clone();
+            }
+            sleep(Duration::from_millis(10)).await;
+        }
+    };
+    timeout(PATIENCE, looking).await.expect("a task")
+}
+
+/// Returns the routes that read with the scope `read`, as the description has them.
+async fn routes(host: &Host) -> Vec<String> {
+    let described = host.get("/openapi.json").await.unwrap().body;
+    let reads = |item: &Value| {
+        let security = item["get"]["security"].as_array();
+        security.is_some_and(|any| {
+            any.iter().any(|one| {
+                let scopes = one["token"].as_array();
+                scopes.is_some_and(|scopes| scopes.is_empty() || scopes.contains(&json!("read")))
+            })
+        })
+    };
+    let paths = described["paths"].as_object().unwrap();
+    let reading = paths.iter().filter(|(_, item)| reads(item));
+    reading.map(|(path, _)| path.clone()).collect()
+}
+
+fn filled(text: &str, things: &Things) -> String {
+    things.iter().fold(text.to_owned(), |text, (name, thing)| {
+        text.replace(&format!("{{{name}}}"), thing)
+    })
+}
+
+/// Says by which of the forms of each route a key finds the word.
+async fn finds(host: &Host, key: &str, things: &[Things]) -> Vec<(&'static str, String)> {
+    let mut found = Vec::new();
+    for (route, _, forms) in ASKED {
+        for form in *forms {
+            for things in things {
+                let path = filled(&format!("{route}{form}"), things);
+                assert!(!path.contains('{'), "{path}");
+                let (_, text) = read(host, key, &path).await;
+                if text.contains(WORD) {
+                    found.push((*route, path));
+                }
+            }
+        }
+    }
+    found
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_route_that_reads_shows_a_users_words_to_whom_they_are_hidden_from() {
+    let done = json!([{ "reply": format!("{WORD} is done") }]);
+    let mut config = puppets(&json!([
+        { "agentId": "puppet", "displayName": "Puppet", "component": "puppet" },
+        {
+            "agentId": "worker", "displayName": "Worker", "component": "puppet",
+            "settings": { "script": { "steps": done } },
+        },
+    ]));
+    config["pathRules"] = json!([
+        { "subtree": "/ada/agent/diary/**", "access": "none", "users": ["ruled"] },
+        { "subtree": "/ada/**", "access": "read", "users": ["ruled", "reader"] },
+    ]);
+    let folder = Folder::new(config);
+    folder.warm(&["puppet"]).await;
+    let host = folder.start(None).await.unwrap();
+    let mut unlisted = routes(&host).await;
+    unlisted.retain(|route| !ASKED.iter().any(|(known, ..)| known == route));
+    assert!(unlisted.is_empty(), "say how these are asked: {unlisted:?}");
+    let things = told(&host).await;
+
+    // Whoever may see it does, so that what others do not find is there to be found.
+    for user in ["ada", "reader", "observer"] {
+        let key = key(&host, user, &["read"]).await;
+        let found = finds(&host, &key, &things).await;
+        for (route, shows, _) in ASKED {
+            let is_own = *route == "/api/sessions" || *route == "/api/agents/{id}/preferences";
+            if *shows && (user == "ada" || !is_own) {
+                let is_found = found.iter().any(|(by, _)| by == route);
+                assert!(is_found, "{user} finds it by {route}: {found:?}");
+            }
+        }
+    }
+    for (user, scopes) in [
+        ("stranger", &["read", "write"][..]),
+        ("mentee", &["read", "write"]),
+        ("ruled", &["read", "write"]),
+        ("stranger", &["keys"]),
+        ("ada", &["write"]),
+        ("ada", &["keys"]),
+    ] {
+        let key = key(&host, user, scopes).await;
+        let found = finds(&host, &key, &things).await;
+        assert!(found.is_empty(), "{user} {scopes:?} finds it by {found:?}");
+    }
+}
