@@ -1,5 +1,5 @@
-//! What the standard library does not say of a disk: the entries of a folder in which a name is no
-//! text, and how many names a file has.
+//! The entries of a folder in which a name is no text, and the number of names of a file: the
+//! standard library says neither.
 
 use std::io;
 use std::path::Path;

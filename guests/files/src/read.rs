@@ -15,7 +15,7 @@ pub(crate) const READ_BYTES_MAX: usize = 30 << 10;
 const SNIFFED_BYTES: usize = 8 << 10;
 /// Bytes that are read from the disk at once.
 const BUFFER_BYTES: usize = 64 << 10;
-/// What some editors write before a text in UTF-8.
+/// The mark that some editors write before a text in UTF-8.
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
 /// The arguments of `read_file`.

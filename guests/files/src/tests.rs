@@ -419,7 +419,6 @@ fn a_file_has_any_name_that_the_disk_takes() {
     assert!(world.names().is_empty());
 }
 
-/// Where no other file may stand beside it, or there is no room for one.
 #[cfg(unix)]
 #[test]
 fn a_file_is_written_in_place_where_none_may_stand_beside_it() {
