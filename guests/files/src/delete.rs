@@ -1,11 +1,13 @@
 //! `delete_file`.
 
+use crate::disk::{self, Kind};
 use crate::folders::Folders;
 use agent_host_sdk::{CallContext, ToolError};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::fs;
 use std::io;
+use std::path::Path;
 
 /// The arguments of `delete_file`.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -44,6 +46,39 @@ pub(crate) fn delete(
             format_args!("must be true to delete the folder `{}`", place.shown),
         ));
     }
-    fs::remove_dir_all(&place.path).map_err(fails)?;
-    Ok(format!("deleted `{}` and all that was in it", place.shown))
+    let stays = delete_all(&place.path).map_err(fails)?;
+    if stays == 0 {
+        return Ok(format!("deleted `{}` and all that was in it", place.shown));
+    }
+    Ok(format!(
+        "deleted what was in `{}`, which stays\n[passed over {stays} entries whose names are not \
+         UTF-8: no call can name them]",
+        place.shown
+    ))
+}
+
+/// Deletes a folder with all that is in it. Returns the number of entries in it that no call can
+/// name; they stay, and with them the folders that they are in.
+fn delete_all(folder: &Path) -> io::Result<usize> {
+    let mut stays = 0;
+    let mut found = Vec::new();
+    disk::entries(folder, |entry| {
+        match entry {
+            Some(entry) => found.push(entry),
+            None => stays += 1,
+        }
+        true
+    })?;
+    for entry in found {
+        let path = folder.join(&entry.name);
+        if entry.kind == Kind::Folder {
+            stays += delete_all(&path)?;
+        } else {
+            fs::remove_file(&path)?;
+        }
+    }
+    if stays == 0 {
+        fs::remove_dir(folder)?;
+    }
+    Ok(stays)
 }

@@ -2,12 +2,16 @@
 //! system to errors for callers.
 
 use agent_host_sdk::ToolError;
+use std::fs;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
 /// The error code of the sandbox for a path outside the granted folders.
 #[cfg(target_os = "wasi")]
 const ENOTCAPABLE: i32 = 76;
+
+/// Links that are followed one after the other.
+const LINKS_MAX: usize = 40;
 
 /// The folders that the component was granted.
 #[derive(Debug, Clone)]
@@ -80,6 +84,70 @@ impl Folders {
                 ))),
             },
         }
+    }
+
+    /// Refuses an absolute pattern that is about what is in no granted folder.
+    pub(crate) fn check_pattern(&self, pattern: &str) -> Result<(), ToolError> {
+        let plain = pattern
+            .split(['*', '?', '[', '{'])
+            .next()
+            .unwrap_or(pattern);
+        let (plain, _) = plain.rsplit_once('/').unwrap_or((plain, ""));
+        let plain = Path::new(if plain.is_empty() { "/" } else { plain });
+        let may_match = |root: &PathBuf| plain.starts_with(root) || root.starts_with(plain);
+        if self.0.iter().any(may_match) {
+            return Ok(());
+        }
+        Err(ToolError::invalid(
+            "pattern",
+            format_args!(
+                "begins with `/` and is in no granted folder; there are: {}",
+                list_of(&self.0)
+            ),
+        ))
+    }
+
+    /// Returns the place to which a link leads, through others if need be. What is no link is where
+    /// it is.
+    pub(crate) fn followed(&self, place: &GrantedPath) -> Result<GrantedPath, ToolError> {
+        let invalid = |why: String| {
+            let shown = &place.shown;
+            ToolError::invalid("path", format_args!("is a link: `{shown}` leads {why}"))
+        };
+        let mut path = place.path.clone();
+        for _ in 0..LINKS_MAX {
+            let is_link = fs::symlink_metadata(&path).is_ok_and(|meta| meta.is_symlink());
+            if !is_link {
+                return Ok(GrantedPath {
+                    path,
+                    shown: place.shown.clone(),
+                    is_root: false,
+                });
+            }
+            let target = fs::read_link(&path).map_err(|error| self.error(place, &error))?;
+            path.pop();
+            if target.is_absolute() || self.climbs_out(&path.join(&target)) {
+                return Err(invalid("out of the granted folder".to_owned()));
+            }
+            path.push(target);
+        }
+        Err(invalid(format!("through more than {LINKS_MAX} others")))
+    }
+
+    /// Returns true if the names of a path lead out of its granted folder.
+    fn climbs_out(&self, path: &Path) -> bool {
+        let inside = self.0.iter().find_map(|root| path.strip_prefix(root).ok());
+        let mut depth = 0_i32;
+        inside.is_none_or(|inside| {
+            inside.components().any(|component| {
+                depth += match component {
+                    Component::ParentDir => -1,
+                    Component::Normal(_) => 1,
+                    _ => 0,
+                };
+                depth < 0
+            })
+        })
     }
 
     /// Converts a failure of the file system to an error for the caller.

@@ -5,8 +5,10 @@
 //! on, and bounds what comes back.
 
 mod delete;
+mod disk;
 mod folders;
 mod glob;
+mod lines;
 mod list;
 mod read;
 mod search;

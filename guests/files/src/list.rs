@@ -1,8 +1,9 @@
 //! `list_files`.
 
-use crate::folders::Folders;
-use crate::glob::{self, PATTERN_BYTES_MAX};
-use crate::walk::{DEPTH_MAX, Found, Walked, walk};
+use crate::disk::Kind;
+use crate::folders::{Folders, GrantedPath};
+use crate::glob::Glob;
+use crate::walk::{DEPTH_MAX, Extent, Found, Stopwatch, Walked, walk};
 use agent_host_sdk::{CallContext, ToolError};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -16,7 +17,7 @@ pub(crate) const LISTED_MAX: usize = 500;
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Arguments {
     path: String,
-    #[schemars(description = "Such as `*.md` for names, or `src/**/*.rs` for paths.")]
+    #[schemars(description = "Such as `*.md` for names, or `src/**/*.{rs,md}` for paths.")]
     pattern: Option<String>,
     /// Levels of folders; 1 by default, all for a pattern of paths.
     #[schemars(range(min = 1))]
@@ -25,32 +26,33 @@ pub(crate) struct Arguments {
 
 pub(crate) fn list(
     folders: &Folders,
-    _: &CallContext,
+    context: &CallContext,
     arguments: &Arguments,
 ) -> Result<String, ToolError> {
     let place = folders.place(&arguments.path)?;
-    let pattern = arguments.pattern.as_deref();
-    let pattern_bytes = pattern.map_or(0, str::len);
-    if pattern_bytes > PATTERN_BYTES_MAX {
-        return Err(ToolError::invalid(
-            "pattern",
-            format_args!("has {pattern_bytes} bytes; {PATTERN_BYTES_MAX} is the most"),
-        ));
-    }
-    let is_deep = |pattern: &str| pattern.contains('/') || pattern.contains("**");
-    let depth = match arguments.max_depth {
-        Some(depth) => depth,
-        None if pattern.is_some_and(is_deep) => DEPTH_MAX,
-        None => 1,
+    let given = arguments.pattern.as_deref().filter(|it| !it.is_empty());
+    let pattern = given
+        .map(|given| Glob::parse(given, &place, folders))
+        .transpose()?;
+    let is_deep = pattern.as_ref().is_some_and(Glob::is_deep);
+    let extent = Extent {
+        depth: match arguments.max_depth {
+            Some(depth) => depth,
+            None if is_deep => DEPTH_MAX,
+            None => 1,
+        },
+        stopwatch: Stopwatch::start(context),
+        wants: |path: &str, kind| {
+            let matches = |pattern: &Glob| pattern.matches(path, kind == Kind::Folder);
+            pattern.as_ref().is_none_or(matches)
+        },
     };
     let mut lines = Vec::new();
-    let walked = walk(folders, &place, depth, |found| {
-        if pattern.is_none_or(|pattern| glob::matches(pattern, &found.relative)) {
-            if lines.len() == LISTED_MAX {
-                return false;
-            }
-            lines.push(line_of(found));
+    let walk = walk(folders, &place, &extent, |found| {
+        if lines.len() == LISTED_MAX {
+            return false;
         }
+        lines.push(line_of(&place, found));
         true
     })?;
     if lines.is_empty() {
@@ -60,22 +62,22 @@ pub(crate) fn list(
             if pattern.is_some() { " matches" } else { "" }
         ));
     }
-    if walked == Walked::Part {
+    if walk.walked == Walked::Part {
         lines.push("[there is more; narrow the path or the pattern]".to_owned());
     }
+    lines.extend(walk.notes());
     Ok(lines.join("\n"))
 }
 
 /// `folder/`, `file (12 bytes)` or `link@`, from the folder that was asked for.
-fn line_of(found: &Found) -> String {
-    if found.kind.is_dir() {
-        return format!("{}/", found.relative);
-    }
-    if found.kind.is_symlink() {
-        return format!("{}@", found.relative);
-    }
-    match fs::symlink_metadata(&found.place.path) {
-        Ok(meta) => format!("{} ({} bytes)", found.relative, meta.len()),
-        Err(_) => found.relative.clone(),
+fn line_of(folder: &GrantedPath, found: &Found) -> String {
+    let relative = &found.relative;
+    match found.kind {
+        Kind::Folder => format!("{relative}/"),
+        Kind::Link => format!("{relative}@"),
+        Kind::File | Kind::Other => match fs::symlink_metadata(folder.below(relative).path) {
+            Ok(meta) => format!("{relative} ({} bytes)", meta.len()),
+            Err(_) => relative.clone(),
+        },
     }
 }

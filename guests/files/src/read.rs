@@ -1,6 +1,7 @@
 //! `read_file`.
 
 use crate::folders::{Folders, GrantedPath};
+use crate::lines::Line;
 use agent_host_sdk::{CallContext, ToolError};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -12,6 +13,10 @@ use std::io::{self, BufRead, BufReader, Read};
 pub(crate) const READ_BYTES_MAX: usize = 30 << 10;
 /// Bytes at the beginning of a file that tell text from other things.
 const SNIFFED_BYTES: usize = 8 << 10;
+/// Bytes that are read from the disk at once.
+const BUFFER_BYTES: usize = 64 << 10;
+/// The mark that some editors write before a text in UTF-8.
+const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
 /// The arguments of `read_file`.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -74,7 +79,8 @@ pub(crate) fn read(
 /// A text file, its beginning read already.
 pub(crate) type Text = BufReader<io::Chain<io::Cursor<Vec<u8>>, File>>;
 
-/// Opens a file if it is text: UTF-8 without zeros, as far as its beginning tells.
+/// Opens a file if it is text: UTF-8 without zeros, as far as its beginning tells. A byte order mark
+/// is no part of it.
 pub(crate) fn open_text(place: &GrantedPath) -> io::Result<Option<Text>> {
     let mut file = File::open(&place.path)?;
     let mut start = Vec::new();
@@ -87,13 +93,18 @@ pub(crate) fn open_text(place: &GrantedPath) -> io::Result<Option<Text>> {
         Err(error) => error.error_len().is_none() && start.len() == SNIFFED_BYTES,
     };
     let is_text = is_utf8 && !start.contains(&0);
-    Ok(is_text.then(|| BufReader::new(io::Cursor::new(start).chain(file))))
+    if start.starts_with(BYTE_ORDER_MARK) {
+        start.drain(..BYTE_ORDER_MARK.len());
+    }
+    let text = io::Cursor::new(start).chain(file);
+    Ok(is_text.then(|| BufReader::with_capacity(BUFFER_BYTES, text)))
 }
 
 /// Skips lines without keeping them; returns how many there were to skip.
 fn skip_lines(text: &mut impl BufRead, lines: u64) -> io::Result<u64> {
+    let mut line = Line::default();
     for skipped in 0..lines {
-        if text.skip_until(b'\n')? == 0 {
+        if !line.read(text, 0)? {
             return Ok(skipped);
         }
     }
@@ -112,32 +123,25 @@ struct Part {
 
 fn take_lines(text: &mut impl BufRead, limit: u64) -> io::Result<Part> {
     let mut part = Part::default();
-    let mut line = Vec::new();
+    let mut line = Line::default();
     while part.lines < limit {
-        line.clear();
-        Read::by_ref(text)
-            .take(READ_BYTES_MAX as u64 + 1)
-            .read_until(b'\n', &mut line)?;
-        if line.is_empty() {
+        if !line.read(text, READ_BYTES_MAX + 1)? {
             return Ok(part);
         }
-        if part.bytes.len() + line.len() > READ_BYTES_MAX {
+        line.bytes.extend_from_slice(line.end.as_bytes());
+        if part.bytes.len() + line.bytes.len() > READ_BYTES_MAX {
             part.more = true;
             // A line too long for any call would never be passed; it is cut instead.
             if part.lines == 0 {
-                let ends = line.last() == Some(&b'\n');
-                line.truncate(READ_BYTES_MAX);
-                part.bytes.append(&mut line);
+                line.bytes.truncate(READ_BYTES_MAX);
+                part.bytes.append(&mut line.bytes);
                 part.lines = 1;
                 part.line_cut = true;
-                if !ends {
-                    text.skip_until(b'\n')?;
-                }
                 part.more = !text.fill_buf()?.is_empty();
             }
             return Ok(part);
         }
-        part.bytes.append(&mut line);
+        part.bytes.append(&mut line.bytes);
         part.lines += 1;
     }
     part.more = !text.fill_buf()?.is_empty();

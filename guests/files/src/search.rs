@@ -1,14 +1,15 @@
 //! `search_files`.
 
+use crate::disk::Kind;
 use crate::folders::{Folders, GrantedPath};
+use crate::lines::Line;
 use crate::read::open_text;
-use crate::walk::{DEPTH_MAX, Walked, walk};
+use crate::walk::{DEPTH_MAX, Extent, Stopwatch, Walked, walk};
 use agent_host_sdk::{CallContext, ToolError};
-use regex_lite::{Regex, RegexBuilder};
+use regex::bytes::{Regex, RegexBuilder};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::fs;
-use std::io::{self, BufRead, Read};
 
 /// Matches that one call returns.
 pub(crate) const MATCHES_MAX: usize = 100;
@@ -17,7 +18,9 @@ const LINE_CHARS_MAX: usize = 240;
 /// Bytes of a file that is searched; larger ones are passed over.
 const SEARCHED_BYTES_MAX: u64 = 8 << 20;
 /// Bytes of a line that are searched.
-const LINE_BYTES_MAX: u64 = 64 << 10;
+const LINE_BYTES_MAX: usize = 64 << 10;
+/// Lines between two looks at the clock.
+const LINES_UNTIMED: u64 = 64;
 /// Bytes that a compiled expression may take.
 const REGEX_BYTES_MAX: usize = 1 << 20;
 
@@ -34,15 +37,16 @@ pub(crate) struct Arguments {
 }
 
 /// The matches so far.
-#[derive(Default)]
 struct Findings {
+    regex: Regex,
+    stopwatch: Stopwatch,
     lines: Vec<String>,
     passed_over: usize,
 }
 
 pub(crate) fn search(
     folders: &Folders,
-    _: &CallContext,
+    context: &CallContext,
     arguments: &Arguments,
 ) -> Result<String, ToolError> {
     let place = folders.place(&arguments.path)?;
@@ -53,33 +57,47 @@ pub(crate) fn search(
         .size_limit(REGEX_BYTES_MAX)
         .build()
         .map_err(|error| {
+            // The lines before the last one draw where it is.
+            let said = error.to_string();
+            let why = said.lines().last().unwrap_or_default();
+            let why = why.trim_start_matches("error: ");
             ToolError::invalid(
                 "pattern",
-                format_args!("is not a regular expression ({error}); write `\\(` for a plain `(`"),
+                format_args!("is not a regular expression ({why}); write `\\(` for a plain `(`"),
             )
         })?;
     let meta = fs::metadata(&place.path).map_err(|error| folders.error(&place, &error))?;
-    let mut findings = Findings::default();
-    let walked = if meta.is_dir() {
-        let depth = if arguments.recursive == Some(false) {
-            1
-        } else {
-            DEPTH_MAX
-        };
-        walk(folders, &place, depth, |found| {
-            if found.kind.is_file() {
-                findings.look_into(&found.place, &found.relative, &regex);
-            }
-            findings.lines.len() < MATCHES_MAX
-        })?
-    } else {
-        findings.look_into(&place, &place.shown, &regex);
-        if findings.lines.len() < MATCHES_MAX {
-            Walked::All
-        } else {
-            Walked::Part
-        }
+    let stopwatch = Stopwatch::start(context);
+    let mut findings = Findings {
+        regex,
+        stopwatch,
+        lines: Vec::new(),
+        passed_over: 0,
     };
+    let mut notes = Vec::new();
+    let mut walked = Walked::All;
+    if meta.is_dir() {
+        let extent = Extent {
+            depth: match arguments.recursive {
+                Some(false) => 1,
+                Some(true) | None => DEPTH_MAX,
+            },
+            stopwatch,
+            wants: |_: &str, kind| kind == Kind::File,
+        };
+        let walk = walk(folders, &place, &extent, |found| {
+            let relative = &found.relative;
+            findings.look_into(&place.below(relative), relative);
+            !findings.is_over()
+        })?;
+        walked = walk.walked;
+        notes.extend(walk.notes());
+    } else {
+        findings.look_into(&place, &place.shown);
+        if findings.is_over() {
+            walked = Walked::Part;
+        }
+    }
     let mut lines = findings.lines;
     if lines.is_empty() {
         lines.push(format!("[no line in `{}` matches]", place.shown));
@@ -93,53 +111,45 @@ pub(crate) fn search(
             findings.passed_over
         ));
     }
+    lines.extend(notes);
     Ok(lines.join("\n"))
 }
 
 impl Findings {
-    fn look_into(&mut self, place: &GrantedPath, name: &str, regex: &Regex) {
-        if self.search_file(place, name, regex).is_none() {
+    /// Returns true if no more is looked for.
+    fn is_over(&self) -> bool {
+        self.lines.len() >= MATCHES_MAX || self.stopwatch.has_run_out()
+    }
+
+    fn look_into(&mut self, place: &GrantedPath, name: &str) {
+        if self.search_file(place, name).is_none() {
             self.passed_over += 1;
         }
     }
 
     /// None when the file is not one that is searched.
-    fn search_file(&mut self, place: &GrantedPath, name: &str, regex: &Regex) -> Option<()> {
+    fn search_file(&mut self, place: &GrantedPath, name: &str) -> Option<()> {
         let meta = fs::metadata(&place.path).ok()?;
         // Opening a pipe would wait for its writer.
         if !meta.is_file() || meta.len() > SEARCHED_BYTES_MAX {
             return None;
         }
         let mut text = open_text(place).ok()??;
+        let mut line = Line::default();
         let mut number = 0_u64;
-        while let Some(line) = next_line(&mut text).ok()? {
+        while line.read(&mut text, LINE_BYTES_MAX).ok()? {
             number += 1;
-            if regex.is_match(&line) {
-                let shown: String = line.chars().take(LINE_CHARS_MAX).collect();
+            if self.regex.is_match(&line.bytes) {
+                let shown = String::from_utf8_lossy(&line.bytes);
+                let shown: String = shown.chars().take(LINE_CHARS_MAX).collect();
                 self.lines
                     .push(format!("{name}:{number}: {}", shown.trim_end()));
-                if self.lines.len() == MATCHES_MAX {
-                    break;
-                }
+            }
+            let is_timed = number.is_multiple_of(LINES_UNTIMED) || line.is_cut();
+            if self.lines.len() >= MATCHES_MAX || (is_timed && self.stopwatch.has_run_out()) {
+                break;
             }
         }
         Some(())
     }
-}
-
-/// The next line without its end; what is over the limit of a line is skipped.
-fn next_line(text: &mut impl BufRead) -> io::Result<Option<String>> {
-    let mut line = Vec::new();
-    Read::by_ref(text)
-        .take(LINE_BYTES_MAX)
-        .read_until(b'\n', &mut line)?;
-    if line.is_empty() {
-        return Ok(None);
-    }
-    if line.last() == Some(&b'\n') {
-        line.pop();
-    } else {
-        text.skip_until(b'\n')?;
-    }
-    Ok(Some(String::from_utf8_lossy(&line).into_owned()))
 }

@@ -336,10 +336,101 @@ fn writing_twice_is_the_same_as_once_and_leaves_nothing_behind() {
 
 #[test]
 fn an_attempt_takes_up_what_an_earlier_one_left_unfinished() {
-    let world = World::new().with(".a.txt.calloftest.part", "half of a much longer te");
+    let world = World::new().with(".calloftest.part.txt", "half of a much longer te");
     world.text("write_file", json!({ "path": "a.txt", "content": "new" }));
     assert_eq!(world.names(), ["a.txt"]);
     assert_eq!(world.text("read_file", json!({ "path": "a.txt" })), "new");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_written_file_keeps_its_permissions_and_its_other_names() {
+    use std::os::unix::fs::PermissionsExt;
+    let world = World::new().with("run.sh", "old").with("h1", "old");
+    let path = |name: &str| world.dir.path().join(name);
+    fs::set_permissions(path("run.sh"), fs::Permissions::from_mode(0o750)).unwrap();
+    fs::hard_link(path("h1"), path("h2")).unwrap();
+    for name in ["run.sh", "h1"] {
+        world.text(
+            "write_file",
+            json!({ "path": name, "content": "new and longer" }),
+        );
+    }
+    let mode = fs::metadata(path("run.sh")).unwrap().permissions().mode();
+    assert_eq!(mode & 0o7777, 0o750);
+    assert_eq!(fs::read_to_string(path("h2")).unwrap(), "new and longer");
+    world.text("write_file", json!({ "path": "h2", "content": "short" }));
+    assert_eq!(fs::read_to_string(path("h1")).unwrap(), "short");
+    assert_eq!(world.names().len(), 3);
+}
+
+#[cfg(unix)]
+#[test]
+fn the_file_that_was_read_through_a_link_is_the_one_that_is_written() {
+    use std::os::unix::fs::symlink;
+    let world = World::new().with("sub/real.txt", "old");
+    let path = |name: &str| world.dir.path().join(name);
+    symlink("real.txt", path("sub/link.txt")).unwrap();
+    symlink("sub/../sub/link.txt", path("far.txt")).unwrap();
+    symlink("/etc/hostname", path("out.txt")).unwrap();
+    symlink("../escape.txt", path("up.txt")).unwrap();
+    symlink("round.txt", path("round.txt")).unwrap();
+    world.text("write_file", json!({ "path": "far.txt", "content": "new" }));
+    assert_eq!(fs::read_to_string(path("sub/real.txt")).unwrap(), "new");
+    for link in ["far.txt", "sub/link.txt"] {
+        assert!(path(link).is_symlink(), "{link}");
+    }
+    for link in ["out.txt", "up.txt", "round.txt"] {
+        let error = world.error("write_file", json!({ "path": link, "content": "x" }));
+        assert!(format!("{error:?}").contains(link), "{error:?}");
+        assert!(path(link).is_symlink(), "{link}");
+    }
+    assert!(!world.dir.path().with_file_name("escape.txt").exists());
+}
+
+#[cfg(unix)]
+#[test]
+fn a_pipe_is_not_replaced_by_a_file() {
+    let world = World::new();
+    let pipe = world.dir.path().join("pipe");
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+    assert!(made.unwrap().success());
+    let said = invalid(world.error("write_file", json!({ "path": "pipe", "content": "x" })));
+    assert!(said.contains("pipe"), "{said}");
+    assert!(!fs::symlink_metadata(&pipe).unwrap().is_file());
+}
+
+#[test]
+fn a_file_has_any_name_that_the_disk_takes() {
+    let world = World::new();
+    for name in [
+        "x".repeat(255),
+        format!("{}.md", "x".repeat(252)),
+        "日".repeat(85),
+        format!("a.{}", "é".repeat(126)),
+        ".hidden".to_owned(),
+        "-rf *?[x] {y}".to_owned(),
+    ] {
+        world.text("write_file", json!({ "path": name, "content": "new" }));
+        world.text("write_file", json!({ "path": name, "content": "newer" }));
+        assert_eq!(world.text("read_file", json!({ "path": name })), "newer");
+        world.text("delete_file", json!({ "path": name }));
+    }
+    assert!(world.names().is_empty());
+}
+
+#[cfg(unix)]
+#[test]
+fn a_file_is_written_in_place_where_none_may_stand_beside_it() {
+    let world = World::new().with("a.txt", "old").with("gone.txt", "x");
+    // What has the name of the unfinished file and is no file keeps every other from it.
+    fs::create_dir(world.dir.path().join(".calloftest.part.txt")).unwrap();
+    for content in ["longer than it was", "short", ""] {
+        world.text("write_file", json!({ "path": "a.txt", "content": content }));
+        assert_eq!(world.text("read_file", json!({ "path": "a.txt" })), content);
+    }
+    world.text("write_file", json!({ "path": "b.txt", "content": "new" }));
+    assert_eq!(world.text("read_file", json!({ "path": "b.txt" })), "new");
 }
 
 #[test]
@@ -396,6 +487,47 @@ fn a_listing_is_sorted_and_as_deep_as_asked() {
     assert!(list(json!({ "path": "a", "pattern": "*.rs" })).ends_with("matches]"));
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn a_name_that_is_no_text_hides_nothing_else() {
+    use std::os::unix::ffi::OsStrExt;
+    let world = World::new().with("sub/good.txt", "needle");
+    let odd = std::ffi::OsStr::from_bytes(b"caf\xe9.txt");
+    fs::write(world.dir.path().join("sub").join(odd), "needle").unwrap();
+    let note = "\n[passed over 1 entries whose names are not UTF-8]";
+    for (tool, arguments, expected) in [
+        ("list_files", json!({ "path": "sub" }), "good.txt (6 bytes)"),
+        (
+            "list_files",
+            json!({ "path": ".", "pattern": "**/*.txt" }),
+            "sub/good.txt (6 bytes)",
+        ),
+        (
+            "search_files",
+            json!({ "path": ".", "pattern": "needle" }),
+            "sub/good.txt:1: needle",
+        ),
+    ] {
+        assert_eq!(world.text(tool, arguments), format!("{expected}{note}"));
+    }
+    let deleted = world.text("delete_file", json!({ "path": "sub", "recursive": true }));
+    assert!(deleted.contains("passed over 1"), "{deleted}");
+    assert!(!world.dir.path().join("sub/good.txt").exists());
+    assert!(world.dir.path().join("sub").join(odd).exists());
+}
+
+#[test]
+fn a_pattern_finds_the_one_file_among_very_many() {
+    let mut world = World::new().with("n/notes.txt", "x");
+    for n in 0..25_000 {
+        world = world.with(&format!("n/img{n}.jpg"), "");
+    }
+    assert_eq!(
+        world.text("list_files", json!({ "path": "n", "pattern": "*.txt" })),
+        "notes.txt (1 bytes)"
+    );
+}
+
 #[test]
 fn a_large_folder_is_cut_with_a_word() {
     let mut world = World::new();
@@ -433,6 +565,54 @@ fn a_pattern_that_is_not_one_says_how_to_mend_it() {
     assert!(
         message.starts_with("`pattern` is not a regular expression") && message.contains("\\("),
         "{message}"
+    );
+}
+
+#[test]
+fn what_an_editor_adds_around_lines_is_no_part_of_them() {
+    let world = World::new()
+        .with("crlf.txt", "alpha;\r\nbeta;\r\n")
+        .with("cr.txt", "alpha;\rbeta;\r")
+        .with("bom.txt", "\u{feff}alpha;\nbeta;")
+        .with("lf.txt", "\nalpha;\n\nbeta;");
+    let search =
+        |pattern: &str| world.text("search_files", json!({ "path": ".", "pattern": pattern }));
+    assert_eq!(
+        search("^alpha;$"),
+        "bom.txt:1: alpha;\ncr.txt:1: alpha;\ncrlf.txt:1: alpha;\nlf.txt:2: alpha;"
+    );
+    assert_eq!(
+        search("^beta;$"),
+        "bom.txt:2: beta;\ncr.txt:2: beta;\ncrlf.txt:2: beta;\nlf.txt:4: beta;"
+    );
+    assert_eq!(search("^$"), "lf.txt:1: \nlf.txt:3: ");
+    for (name, rest) in [
+        ("crlf.txt", "beta;\r\n"),
+        ("cr.txt", "beta;\r"),
+        ("bom.txt", "beta;"),
+    ] {
+        let read = world.text("read_file", json!({ "path": name, "offset": 1 }));
+        assert_eq!(read, rest, "{name}");
+    }
+    assert_eq!(
+        world.text("read_file", json!({ "path": "bom.txt" })),
+        "alpha;\nbeta;"
+    );
+}
+
+#[test]
+fn a_search_whose_time_is_over_tells_what_it_has() {
+    let mut world = World::new()
+        .with(
+            "log1.txt",
+            format!("NEEDLE here\n{}", "filler\n".repeat(1_000_000)),
+        )
+        .with("log2.txt", "filler\n".repeat(1_000_000));
+    world.bench = world.bench.with_deadline_ms(20);
+    let found = world.text("search_files", json!({ "path": ".", "pattern": "NEEDLE" }));
+    assert_eq!(
+        found,
+        "log1.txt:1: NEEDLE here\n[there may be more; narrow the path or the pattern]"
     );
 }
 

@@ -111,6 +111,7 @@ pub(crate) fn fetch(
     match answer.status {
         200..=299 if method == Method::Head => Ok(head(&url, &answer)),
         200..=299 => page(&url, answer, chars_max, raw),
+        304 => Ok(not_modified(&url, &answer)),
         300..=399 => elsewhere(&url, &answer),
         _ => Err(refused(&url, answer)),
     }
@@ -202,6 +203,15 @@ fn cut(mut text: String, chars_max: usize, whole: bool) -> (String, Option<Strin
     };
     let missing = format!("these are the first {chars_max} characters of{more} {all}; {advice}");
     (text, Some(missing))
+}
+
+/// The answer to a header such as `if-none-match`: the caller has the page already.
+fn not_modified(url: &Url, answer: &Answer) -> Fetched {
+    let text = "The page was not modified: what was fetched of it before is still right.";
+    Fetched {
+        text: text.to_owned(),
+        ..head(url, answer)
+    }
 }
 
 pub(crate) fn elsewhere(url: &Url, answer: &Answer) -> Result<Fetched, ToolError> {

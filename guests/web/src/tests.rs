@@ -225,6 +225,17 @@ fn charsets_are_taken_from_the_header_or_the_page() {
 }
 
 #[test]
+fn a_page_that_was_not_modified_is_told_as_such() {
+    let page = fetched(Scripted {
+        status: 304,
+        ..answers("text/html", "")
+    });
+    assert_eq!(page["status"], 304);
+    let text = page["text"].as_str().unwrap();
+    assert!(text.contains("not modified"), "{text}");
+}
+
+#[test]
 fn a_redirect_is_told_and_not_followed() {
     let moved = Scripted {
         status: 301,
@@ -243,11 +254,11 @@ fn a_redirect_is_told_and_not_followed() {
             .starts_with("The page is not here but at https://example.com/new#part")
     );
     let nowhere = Scripted {
-        status: 304,
+        status: 303,
         ..answers("text/html", "")
     };
     assert!(
-        failed(nowhere).ends_with("answers with status 304 and does not say where the page is")
+        failed(nowhere).ends_with("answers with status 303 and does not say where the page is")
     );
 }
 

@@ -19,7 +19,6 @@
 //! - refusals in one form: `refusal.rs`
 //! - characters that change what is shown: `shown.rs`
 //! - conversions from and to text, written once: `text.rs`
-//! - matching with a wildcard: `wildcard.rs`
 
 pub mod chain;
 pub mod clock;
@@ -36,4 +35,3 @@ pub mod schema;
 pub mod shown;
 pub(crate) mod text;
 pub mod time;
-pub(crate) mod wildcard;

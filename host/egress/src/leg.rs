@@ -3,10 +3,10 @@
 use crate::error::{EgressError, Refused};
 use crate::request::Credentials;
 use bytes::Bytes;
-use domain::egress::{Method, Scheme, Target, TargetError, crosses_origins};
+use domain::egress::{Method, Scheme, Target, crosses_origins};
 use domain::redact::Redactor;
 use http::header::{CONTENT_LENGTH, HeaderMap, LOCATION};
-use http::{HeaderName, StatusCode};
+use http::{HeaderName, HeaderValue, StatusCode};
 
 /// The request that is sent on one hop.
 #[derive(Debug, Clone)]
@@ -48,17 +48,15 @@ impl Leg {
         if self.hop >= hops_max {
             return Err(Refused::Redirects { hops_max }.into());
         }
-        let location = location
-            .to_str()
-            .map_err(|_| Refused::Location(TargetError::Character))?;
-        let target = self.target.join(location).map_err(Refused::Location)?;
+        let followed = self.target.follow(location.as_bytes());
+        let target = followed.map_err(Refused::Location)?;
         if self.target.scheme() == Scheme::Https && target.scheme() == Scheme::Http {
             return Err(Refused::Downgrade {
                 host: target.host().to_string(),
             }
             .into());
         }
-        if !target.is_same_origin(&self.target) && redactor.bytes(location.as_bytes()).is_some() {
+        if !target.is_same_origin(&self.target) && carries(redactor, location, &target) {
             return Err(Refused::Carried {
                 host: self.target.host().to_string(),
             }
@@ -89,6 +87,12 @@ impl Leg {
         }
         Ok(Some(next))
     }
+}
+
+/// Returns true if a location has a secret in it, as the server wrote it or as it is followed.
+fn carries(redactor: &Redactor, location: &HeaderValue, target: &Target) -> bool {
+    redactor.bytes(location.as_bytes()).is_some()
+        || redactor.bytes(target.url().as_bytes()).is_some()
 }
 
 /// The method after a redirect (RFC 9110, section 15.4): what was handed over is not handed over

@@ -10,6 +10,7 @@
 mod owned;
 
 use crate::file_system::is_local;
+use cap_std::fs::Dir;
 use domain::grant::{
     DirectoryGrant, FileId, FolderChain, FolderPattern, Nesting, Ownerless, Placed, nested,
 };
@@ -118,7 +119,7 @@ pub enum FolderError {
 /// A folder that is open, and the way by which it was reached.
 #[derive(Debug)]
 pub(crate) struct FolderHandle {
-    pub(crate) file: File,
+    pub(crate) dir: Dir,
     /// The way to it, as it was when it was opened.
     chain: FolderChain,
     /// Its path, and the names below it that each owner has of its own.
@@ -157,10 +158,10 @@ impl FolderHandle {
         chain.end.ok_or(Errno::NOENT)?;
         let folder = stack.last().filter(|_| is_folder).ok_or(Errno::NOTDIR)?;
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let file = File::from(openat(folder, ".", flags, Mode::empty())?);
+        let dir = File::from(openat(folder, ".", flags, Mode::empty())?);
         Ok(Self {
-            is_local: is_local(&file),
-            file,
+            is_local: is_local(&dir),
+            dir: Dir::from_std_file(dir),
             chain,
             pattern,
         })
@@ -174,7 +175,7 @@ impl FolderHandle {
 
     /// Returns whether the folder still has a name somewhere.
     fn is_there(&self) -> io::Result<bool> {
-        Ok(fstat(&self.file)?.st_nlink > 0)
+        Ok(fstat(&self.dir)?.st_nlink > 0)
     }
 }
 

@@ -1,7 +1,7 @@
 //! The runtime through its public boundary, with real components: every outcome, every limit,
 //! loading and the cache.
 //!
-//! The components are the programs of `tests/programs`.
+//! The components are the programs of `tests/programs`, and the built-in file tools.
 
 #![expect(
     clippy::unwrap_used,
@@ -14,6 +14,8 @@ mod agents;
 mod compiling;
 #[path = "all/connectors.rs"]
 mod connectors;
+#[path = "all/file_tools.rs"]
+mod file_tools;
 #[path = "all/files.rs"]
 mod files;
 #[path = "all/fixture.rs"]

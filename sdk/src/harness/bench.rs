@@ -57,6 +57,13 @@ impl<T: Tools> Bench<T> {
         self
     }
 
+    /// Has the calls that follow made with so much of their time left.
+    #[must_use]
+    pub fn with_deadline_ms(mut self, deadline_ms: u32) -> Self {
+        self.context.deadline_ms = deadline_ms;
+        self
+    }
+
     /// Makes one call. The host validates arguments against the schema before; here only the tool's
     /// type does.
     ///

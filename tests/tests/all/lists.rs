@@ -19,7 +19,9 @@ fn example() -> Value {
 
 async fn started() -> (Folder, Host) {
     let folder = Folder::new(example());
-    folder.warm(&["assistant", "web", "lists"]).await;
+    folder
+        .warm(&["assistant", "reading-list", "web", "lists"])
+        .await;
     let host = folder.start(None).await.unwrap();
     (folder, host)
 }

@@ -85,8 +85,8 @@ async fn a_component_that_is_not_there_is_told_with_those_that_are_each_once() {
     assert!(
         err(&inspected).contains(
             "there is no component `nope`; known are assistant, code, coder, evaluator, external, \
-             files, files-watch, heartbeat, lists, memory, puppet, researcher, schedule, slack, \
-             telegram, thought, tutor, web, webhook, whatsapp, worker\n"
+             files, files-watch, heartbeat, lists, memory, puppet, reading-list, researcher, \
+             schedule, slack, telegram, thought, tutor, web, webhook, whatsapp, worker\n"
         ),
         "{inspected:?}"
     );

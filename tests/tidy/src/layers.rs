@@ -17,8 +17,13 @@ pub struct Layer {
 /// Every layer, from the one that knows nothing to the one that wires all.
 pub const LAYERS: &[Layer] = &[
     Layer {
-        folder: "domain",
+        folder: "glob",
         knows: &[],
+        never: &["serde", "regex"],
+    },
+    Layer {
+        folder: "domain",
+        knows: &["glob"],
         never: &[
             "tokio",
             "async-trait",

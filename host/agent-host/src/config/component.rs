@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// Components that come with the host, by their names in the configuration.
-pub(crate) const BUILT_INS: [&str; 20] = [
+pub(crate) const BUILT_INS: [&str; 21] = [
     "assistant",
     "worker",
     "researcher",
@@ -21,6 +21,7 @@ pub(crate) const BUILT_INS: [&str; 20] = [
     "files",
     "web",
     "lists",
+    "reading-list",
     "coder",
     "code",
     "external",
@@ -34,7 +35,7 @@ pub(crate) const BUILT_INS: [&str; 20] = [
 ];
 
 /// The built-in components that are agents.
-const BUILT_IN_AGENTS: [&str; 8] = [
+const BUILT_IN_AGENTS: [&str; 9] = [
     "assistant",
     "worker",
     "researcher",
@@ -42,6 +43,7 @@ const BUILT_IN_AGENTS: [&str; 8] = [
     "thought",
     "evaluator",
     "memory",
+    "reading-list",
     "coder",
 ];
 

@@ -32,8 +32,9 @@ pub(crate) struct Config {
     /// The agents that this host serves.
     pub(crate) agents: Vec<Definition>,
     /// WebAssembly components and their grants, by name. The built-in `assistant`, `worker`,
-    /// `researcher`, `tutor`, `thought`, `evaluator`, `memory`, `files`, `web`, `lists`, `coder`,
-    /// `code` and `external` need no entry unless they are to offer their tools or to get a grant.
+    /// `researcher`, `tutor`, `thought`, `evaluator`, `memory`, `files`, `web`, `lists`,
+    /// `reading-list`, `coder`, `code` and `external` need no entry unless they are to offer their
+    /// tools or to get a grant.
     /// The built-in triggers `schedule`, `heartbeat`, `webhook` and `files-watch` need one only for
     /// folders; the connectors `telegram`, `whatsapp` and `slack` need one for their requests.
     pub(crate) components: BTreeMap<String, ComponentConfig>,

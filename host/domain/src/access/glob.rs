@@ -10,7 +10,7 @@
 mod tests;
 
 use crate::values::text::serde_as_text;
-use crate::values::wildcard;
+use agent_host_glob::Pattern;
 use std::fmt;
 use std::str::FromStr;
 
@@ -21,14 +21,7 @@ pub const PATTERN_BYTES_MAX: usize = 1_024;
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Glob {
     text: String,
-    parts: Vec<Part>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-enum Part {
-    /// `**`
-    Folders,
-    Name(Vec<char>),
+    pattern: Pattern,
 }
 
 /// The reason why a text is no pattern, and what to write instead.
@@ -81,53 +74,14 @@ impl Glob {
     }
 
     fn covers_names(&self, names: &[Name]) -> bool {
-        !names.is_empty()
-            && wildcard::matches(&self.parts, names, Part::is_folders, |part, name| {
-                part.is(&name.letters)
-            })
+        !names.is_empty() && self.pattern.matches(names)
     }
 
     /// Returns whether it covers another pattern. It does if each path that the other matches is
     /// one that it matches, or is inside one. The answer is no where that is not plain to see.
     #[must_use]
     pub fn covers(&self, other: &Self) -> bool {
-        let beginnings = (1..=other.parts.len()).filter_map(|length| other.parts.get(..length));
-        let everything =
-            matches!(self.parts.as_slice(), [Part::Name(letters)] if letters == &['*']);
-        everything
-            || beginnings
-                .into_iter()
-                .any(|parts| wildcard::matches(&self.parts, parts, Part::is_folders, Part::covers))
-    }
-}
-
-impl Part {
-    fn is_folders(&self) -> bool {
-        *self == Self::Folders
-    }
-
-    fn is(&self, name: &[char]) -> bool {
-        match self {
-            Self::Folders => false,
-            Self::Name(letters) => wildcard::matches(
-                letters,
-                name,
-                |wanted| *wanted == '*',
-                |wanted, letter| *wanted == '?' || wanted == letter,
-            ),
-        }
-    }
-
-    fn covers(&self, other: &Self) -> bool {
-        let (Self::Name(letters), Self::Name(others)) = (self, other) else {
-            return false;
-        };
-        wildcard::matches(
-            letters,
-            others,
-            |wanted| *wanted == '*',
-            |wanted, other| wanted == other || (*wanted == '?' && *other != '*'),
-        )
+        self.pattern.covers(&other.pattern)
     }
 }
 
@@ -174,17 +128,18 @@ impl FromStr for Glob {
                 sign: '!',
             });
         }
-        let part = |name: &&str| {
-            if *name == "**" {
-                Part::Folders
-            } else {
-                Part::Name(name.chars().collect())
-            }
-        };
-        Ok(Self {
-            text: names.join("/"),
-            parts: names.iter().map(part).collect(),
-        })
+        let normal = names.join("/");
+        match Pattern::parse(&normal) {
+            Ok(pattern) => Ok(Self {
+                text: normal,
+                pattern,
+            }),
+            // The signs that one could be about are refused above.
+            Err(_) => Err(GlobError::Sign {
+                text: text(),
+                sign: '[',
+            }),
+        }
     }
 }
 
@@ -223,6 +178,12 @@ pub struct Inside(Vec<Name>);
 struct Name {
     text: String,
     letters: Vec<char>,
+}
+
+impl AsRef<[char]> for Name {
+    fn as_ref(&self) -> &[char] {
+        &self.letters
+    }
 }
 
 impl Inside {

@@ -22,7 +22,7 @@ pub use secret::{SecretGrant, SecretGrantError, SecretSlot};
 use crate::access::confirm::Confirm;
 use crate::access::egress::EgressGrant;
 use crate::access::ruling::Ruling;
-use crate::values::wildcard;
+use agent_host_glob::name_matches;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -44,7 +44,7 @@ impl PatternList {
     pub fn matching(&self, name: &str) -> Option<&str> {
         self.0
             .iter()
-            .find(|pattern| matches(pattern, name))
+            .find(|pattern| name_matches(pattern, name))
             .map(String::as_str)
     }
 
@@ -109,17 +109,6 @@ pub const TRIGGERS: &str = "triggers.";
 pub fn named_only(pattern: &str) -> Option<&'static str> {
     let mut beginnings = NAMED_ONLY.into_iter();
     beginnings.find(|beginning| pattern.starts_with(beginning))
-}
-
-fn matches(pattern: &str, name: &str) -> bool {
-    let pattern: Vec<char> = pattern.chars().collect();
-    let name: Vec<char> = name.chars().collect();
-    wildcard::matches(
-        &pattern,
-        &name,
-        |wanted| *wanted == '*',
-        |wanted, letter| wanted == letter,
-    )
 }
 
 /// Access to a folder or a bucket.

@@ -91,7 +91,9 @@ fn a_redirect_over_the_limit_to_http_or_to_no_url_is_refused() {
         "gopher://a.com/",
         "https://127.1/",
         "https://a.com\\@evil.com/",
-        "/\u{e4}",
+        "/\\evil.com/",
+        "\\\\evil.com/",
+        "https://\u{ff11}27.0.0.1/",
     ] {
         assert!(
             matches!(
@@ -109,6 +111,31 @@ fn a_redirect_over_the_limit_to_http_or_to_no_url_is_refused() {
         next(&last, 302, "/b", 5),
         Err(EgressError::Refused(Refused::Redirects { hops_max: 5 }))
     ));
+}
+
+#[test]
+fn a_location_is_followed_as_browsers_read_it() {
+    let from = leg("https://a.com/b/c?q", Method::Get);
+    for (location, expected) in [
+        ("/caf\u{e9}-ok", "https://a.com/caf%C3%A9-ok"),
+        ("/ok?q=100%", "https://a.com/ok?q=100%25"),
+        ("/ok?q=100%&r=%41", "https://a.com/ok?q=100%25&r=A"),
+        ("  /a b ", "https://a.com/a%20b"),
+        ("/a\\b?c\\d", "https://a.com/a/b?c%5Cd"),
+        ("d\u{e9}#caf\u{e9} %", "https://a.com/b/d%C3%A9"),
+        ("https://b.com#top", "https://b.com/"),
+        ("//b.com?\u{65e5}", "https://b.com/?%E6%97%A5"),
+        (
+            "https://b\u{fc}cher.de/\u{fc}",
+            "https://xn--bcher-kva.de/%C3%BC",
+        ),
+        ("10:30", "https://a.com/b/10:30"),
+        ("../x", "https://a.com/x"),
+        ("", "https://a.com/b/c?q"),
+    ] {
+        let next = next(&from, 302, location, 5).unwrap().unwrap();
+        assert_eq!(next.target.url(), expected, "{location}");
+    }
 }
 
 #[test]

@@ -44,10 +44,10 @@ impl FolderHandle {
                 why,
             })?;
         let mut path = self.pattern.base.clone();
-        let mut folder = self
-            .file
-            .try_clone()
-            .map_err(|source| unusable(&path, source))?;
+        let base = self.dir.try_clone();
+        let mut folder = base
+            .map_err(|source| unusable(&path, source))?
+            .into_std_file();
         for name in names {
             path.push(&name);
             folder = made(&folder, &name).map_err(|error| match error {
@@ -87,7 +87,7 @@ impl GrantedFolders {
         let is_of = |handle: &FolderHandle| handle.pattern.owners().any(|of| of == owner);
         for handle in handles.iter().filter(|handle| is_of(handle)) {
             let gone = Gone { owner, name: &name };
-            match gone.below(&handle.file, &handle.pattern.below) {
+            match gone.below(&handle.dir, &handle.pattern.below) {
                 Ok(count) => removed += count,
                 Err(error) => {
                     let path = handle.pattern.base.display();

@@ -2,11 +2,10 @@
 //!
 //! Every function comes here first, and what is decided is put into the call's audit record: one
 //! that changes something as `files.write`, any other as `files.read`, but for what a granted
-//! folder itself is. Whole folders without a quota are then left to wasmtime-wasi, which keeps
-//! guests within a folder and, where that is granted, to reading. In folders with patterns or a
-//! quota the way is gone [here](walk), changes are made [here](change) under the folder's
-//! [account], and only what reads is left to wasmtime-wasi, with a folder that was opened on the
-//! way and a single name.
+//! folder itself is. The way of a change is gone [here](walk), and the change is made [here](change),
+//! in folders with patterns or a quota under the folder's [account]. In those the way of what reads
+//! is gone here too, and wasmtime-wasi gets a folder that was opened on the way and a single name.
+//! In whole folders without a quota it keeps what reads within the folder itself.
 
 mod account;
 mod change;

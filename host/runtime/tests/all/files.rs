@@ -690,6 +690,29 @@ async fn nothing_is_linked_or_moved_from_one_grant_into_another_of_other_rights(
     .await;
 }
 
+/// Programs copy what cannot be moved to another disk, when they are told so.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_move_to_another_disk_is_told_apart_from_a_fault() {
+    use std::os::unix::fs::MetadataExt;
+    let house = House::new().await.with("file", "file");
+    let device = |path: &Path| fs::metadata(path).unwrap().dev();
+    let other = ["/dev/shm", "/run", "/tmp", "/var/tmp"]
+        .into_iter()
+        .map(Path::new)
+        .filter(|path| path.is_dir() && device(path) != device(&house.sandbox))
+        .find_map(|path| tempfile::tempdir_in(path).ok())
+        .expect("a second disk that can be written");
+    let there = DirectoryGrant::whole(other.path(), "/o", Access::ReadWrite);
+    let ops = json!([
+        { "op": "rename", "on": "/s", "path": "file", "toOn": "/o", "to": "file" },
+        { "op": "link", "on": "/s", "path": "file", "toOn": "/o", "to": "file" },
+    ]);
+    let loot = house.burgle(&[house.whole(), there], ops).await;
+    assert_eq!(loot.answers, ["cross-device"; 2]);
+    assert_eq!(house.text("file"), "file");
+}
+
 /// Handles that nobody gave out and texts that are none end the call, and nothing else.
 #[tokio::test]
 async fn handles_that_nobody_gave_out_and_texts_that_are_none_end_the_call_alone() {

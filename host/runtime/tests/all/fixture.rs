@@ -22,14 +22,21 @@ use tempfile::TempDir;
 
 /// A program of `tests/programs`, built.
 pub(crate) fn program(name: &str) -> Vec<u8> {
+    built("tests/programs", name)
+}
+
+/// A component of a workspace of plugins, built.
+pub(crate) fn built(workspace: &str, name: &str) -> Vec<u8> {
     let file = format!("{}.wasm", name.replace('-', "_"));
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
-        .join("../../tests/programs/target/wasm32-wasip2/release")
+        .join("../..")
+        .join(workspace)
+        .join("target/wasm32-wasip2/release")
         .join(file);
     std::fs::read(&path).unwrap_or_else(|error| {
         panic!(
             "{}: {error}; run: RUSTC=$(scripts/guest-toolchain) cargo build --release --target \
-             wasm32-wasip2 --manifest-path tests/programs/Cargo.toml",
+             wasm32-wasip2 --manifest-path {workspace}/Cargo.toml",
             path.display()
         )
     })

@@ -205,7 +205,9 @@ async fn the_designs_example_says_what_a_provider_receives_and_what_is_refused()
     let agents = config["agents"].as_array().unwrap().clone();
     let folder = Folder::new(config);
     put_skills(&folder);
-    folder.warm(&["assistant", "web", "lists"]).await;
+    folder
+        .warm(&["assistant", "reading-list", "web", "lists"])
+        .await;
     let host = folder.start(None).await.unwrap();
 
     // Of apiExposed there is nothing to say that is not so.
@@ -270,7 +272,9 @@ async fn lists_of_agents_and_capabilities_of_the_design_leave_only_what_they_nam
     config["agents"][0]["apiExposed"] = json!(true);
     let agent = config["agents"][0].clone();
     let folder = Folder::new(config);
-    folder.warm(&["assistant", "web", "lists"]).await;
+    folder
+        .warm(&["assistant", "reading-list", "web", "lists"])
+        .await;
     let host = folder.start(None).await.unwrap();
     assert!(checked(&folder).await.contains("agents[0].apiExposed"));
     say(&host, "reading-list", "hello").await;

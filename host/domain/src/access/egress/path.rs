@@ -1,9 +1,8 @@
 //! Paths: the one spelling in which a path is compared and sent, and the patterns that operators
 //! write for them.
 
-use crate::access::grant::PatternList;
 use crate::values::text::serde_as_text;
-use crate::values::wildcard;
+use agent_host_glob::{name_matches, run_matches};
 use std::fmt;
 
 /// Writes a path or a query so that equivalent spellings become one (RFC 3986, section 6.2.2):
@@ -111,11 +110,11 @@ impl PathPattern {
             return false;
         }
         let pattern: Vec<&str> = self.0.trim_start_matches('/').split('/').collect();
-        wildcard::matches(
+        run_matches(
             &pattern,
             &parts,
             |wanted| *wanted == "**",
-            |wanted, part| part_matches(wanted, part),
+            |wanted, part| name_matches(wanted, part),
         )
     }
 }
@@ -134,14 +133,6 @@ fn is_ambiguous(part: &str) -> bool {
             .split('%')
             .skip(1)
             .any(|after| after.get(..2).is_none_or(escape))
-}
-
-fn part_matches(pattern: &str, part: &str) -> bool {
-    if pattern.contains('*') {
-        PatternList(vec![pattern.to_owned()]).matches(part)
-    } else {
-        pattern == part
-    }
 }
 
 impl fmt::Display for PathPattern {

@@ -1,6 +1,8 @@
 //! The target of a request: a URL that was read once, strictly, into the value that is checked and
 //! dialled.
 
+mod location;
+
 use super::host::{Host, HostError};
 use super::path::normalised;
 use crate::values::text::words;
@@ -247,6 +249,16 @@ impl Target {
                 format!("{scheme}://{authority}{folder}{reference}")
             }
         })
+    }
+
+    /// Resolves the location of a redirect from here, as browsers read it: what is no plain URL
+    /// behind the host is written as escapes, a backslash in a path is `/`, a name is written as
+    /// punycode, and a fragment is left out. The host and its port are as strict as ever.
+    ///
+    /// # Errors
+    /// As for [`Target::join`].
+    pub fn follow(&self, location: &[u8]) -> Result<Self, TargetError> {
+        self.join(&location::written(location))
     }
 
     /// The scheme.

@@ -2,7 +2,7 @@
 
 use super::{TelemetryEvent, TelemetryKind};
 use crate::values::id::{AgentId, SessionId};
-use crate::values::wildcard;
+use agent_host_glob::name_matches;
 
 /// Number of kinds, or patterns of kinds, that a filter may name.
 pub const KINDS_ASKED_MAX: usize = 40;
@@ -39,16 +39,7 @@ impl TelemetryFilter {
 /// # Errors
 /// None does. The error lists the kinds.
 pub fn kinds_matching(pattern: &str) -> Result<Vec<TelemetryKind>, String> {
-    let pattern_chars: Vec<char> = pattern.chars().collect();
-    let matches = |kind: &TelemetryKind| {
-        let word: Vec<char> = kind.as_str().chars().collect();
-        wildcard::matches(
-            &pattern_chars,
-            &word,
-            |wanted| *wanted == '*',
-            |wanted, letter| wanted == letter,
-        )
-    };
+    let matches = |kind: &TelemetryKind| name_matches(pattern, kind.as_str());
     let kinds: Vec<TelemetryKind> = TelemetryKind::ALL.into_iter().filter(matches).collect();
     if kinds.is_empty() {
         let known = TelemetryKind::ALL.map(TelemetryKind::as_str).join(", ");

@@ -79,8 +79,10 @@ pub(super) struct Held {
     id: FileId,
 }
 
-/// The account while something is changed.
-pub(super) struct Sheet<'a> {
+/// The account while something is changed; none of a whole folder without a quota.
+pub(super) struct Sheet<'a>(Option<Counted<'a>>);
+
+struct Counted<'a> {
     account: &'a Account,
     usage: MutexGuard<'a, Usage>,
     quota: Quota,
@@ -135,11 +137,11 @@ impl Account {
         let mut usage = self.usage.lock().unwrap_or_else(PoisonError::into_inner);
         let returned = std::mem::take(&mut self.open().returned);
         usage.subtract(returned);
-        Sheet {
+        Sheet(Some(Counted {
             account: self,
             usage,
             quota,
-        }
+        }))
     }
 
     /// Notes that a file is open.
@@ -227,9 +229,14 @@ impl Usage {
 }
 
 impl Sheet<'_> {
+    /// The sheet of a folder in which nothing is counted and nobody waits for others.
+    pub(super) fn uncounted() -> Self {
+        Self(None)
+    }
+
     /// Returns true if there is a quota to charge.
     pub(super) fn has_quota(&self) -> bool {
-        !self.quota.is_none()
+        self.0.as_ref().is_some_and(|it| !it.quota.is_none())
     }
 
     /// Takes so much of the quota, before it is used. The first to do so counts the folder.
@@ -237,12 +244,35 @@ impl Sheet<'_> {
     /// # Errors
     /// There is not so much left, or the folder cannot be counted.
     pub(super) fn charge(&mut self, bytes: u64, files: u64) -> Result<(), Failed> {
+        self.0
+            .as_mut()
+            .map_or(Ok(()), |counted| counted.charge(bytes, files))
+    }
+
+    /// Gives so much back.
+    pub(super) fn credit(&mut self, bytes: u64, files: u64) {
+        if let Some(counted) = &mut self.0 {
+            counted.usage.subtract(Tally { bytes, files });
+        }
+    }
+
+    /// Gives back what had this name, which is gone.
+    pub(super) fn credit_gone(&mut self, gone: &Stat) {
+        if let Some(counted) = &mut self.0 {
+            let freed = counted.freed_by(gone);
+            counted.usage.subtract(freed);
+        }
+    }
+}
+
+impl Counted<'_> {
+    fn charge(&mut self, bytes: u64, files: u64) -> Result<(), Failed> {
         if bytes == 0 && files == 0 {
             return Ok(());
         }
         self.count()?;
         let quota = self.quota;
-        let limited = self.has_quota();
+        let limited = !quota.is_none();
         let tally = match &mut *self.usage {
             Usage::Counted(tally) => tally,
             Usage::Beyond(_) if limited => {
@@ -268,19 +298,19 @@ impl Sheet<'_> {
         Ok(())
     }
 
-    /// Gives so much back.
-    pub(super) fn credit(&mut self, bytes: u64, files: u64) {
-        self.usage.subtract(Tally { bytes, files });
-    }
-
-    /// Gives back what had this name, which is gone.
-    pub(super) fn credit_gone(&mut self, gone: &Stat) {
+    /// The place that is free again when a name of this is gone.
+    fn freed_by(&self, gone: &Stat) -> Tally {
         let is_folder = FileType::from_raw_mode(gone.st_mode) == FileType::Directory;
         if is_folder || gone.st_nlink > 1 {
             // A file's bytes are still there under another name.
-            self.credit(0, 1);
-        } else if !self.account.keeps(file_id(gone)) {
-            self.credit(bytes_of(gone), 1);
+            Tally { bytes: 0, files: 1 }
+        } else if self.account.keeps(file_id(gone)) {
+            Tally::default()
+        } else {
+            Tally {
+                bytes: bytes_of(gone),
+                files: 1,
+            }
         }
     }
 

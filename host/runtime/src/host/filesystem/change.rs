@@ -7,18 +7,22 @@ use super::account::{DEPTH_MAX, Sheet, bytes_of};
 use super::failed::Failed;
 use super::walk::ResolvedPath;
 use crate::folders::file_id;
+use domain::grant::FileId;
 use rustix::fs::{
-    AtFlags, FileType, Mode, OFlags, Stat, fstat, ftruncate, linkat, mkdirat, openat, renameat,
-    statat, symlinkat, unlinkat,
+    AtFlags, FileType, Gid, Mode, OFlags, Stat, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, Uid,
+    fchmod, fchown, fstat, ftruncate, linkat, mkdirat, openat, renameat, statat, symlinkat,
+    unlinkat, utimensat,
 };
 use rustix::io::Errno;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
-use wasmtime_wasi::p2::bindings::filesystem::types::ErrorCode;
+use wasmtime_wasi::p2::bindings::filesystem::types::{ErrorCode, NewTimestamp};
 
 /// The permissions of a new file, or folder, before the process's mask.
 const FILE_MODE: Mode = Mode::from_raw_mode(0o666);
 const FOLDER_MODE: Mode = Mode::from_raw_mode(0o777);
+/// The bits of a mode that say who may read, write and run.
+const PERMISSIONS: Mode = Mode::from_raw_mode(0o777);
 
 /// Returns the status of what a path leads to, of a link itself.
 fn stat(resolved: &ResolvedPath) -> Result<Stat, Failed> {
@@ -188,11 +192,13 @@ pub(super) fn link(
     })
 }
 
-/// Moves something, over what may be there.
+/// Moves something, over what may be there. A file that the call made itself has no permissions and
+/// no owner that anybody chose: it takes over those of the file in whose place it comes.
 pub(super) fn rename(
     sheet: &mut Sheet<'_>,
     old: &ResolvedPath,
     new: &ResolvedPath,
+    is_made: impl FnOnce(FileId) -> bool,
 ) -> Result<(), Failed> {
     let from = old.name()?;
     let to = new.name()?;
@@ -208,9 +214,67 @@ pub(super) fn rename(
     let replaced = stat(new)
         .ok()
         .filter(|replaced| file_id(replaced) != file_id(&moved));
+    if let Some(replaced) = &replaced
+        && is_made(file_id(&moved))
+    {
+        take_over(old, &moved, replaced)?;
+    }
     renameat(&*old.dir, from, &*new.dir, to)?;
     if let Some(replaced) = replaced {
         sheet.credit_gone(&replaced);
     }
     Ok(())
+}
+
+/// Gives what a path leads to other times, of a link itself.
+pub(super) fn date(
+    resolved: &ResolvedPath,
+    accessed: NewTimestamp,
+    modified: NewTimestamp,
+) -> Result<(), Failed> {
+    let times = Timestamps {
+        last_access: timespec(accessed)?,
+        last_modification: timespec(modified)?,
+    };
+    let dir = &*resolved.dir;
+    Ok(utimensat(
+        dir,
+        resolved.path(),
+        &times,
+        AtFlags::SYMLINK_NOFOLLOW,
+    )?)
+}
+
+fn timespec(time: NewTimestamp) -> Result<Timespec, Failed> {
+    let moment = |tv_sec, tv_nsec| Timespec { tv_sec, tv_nsec };
+    Ok(match time {
+        NewTimestamp::NoChange => moment(0, UTIME_OMIT),
+        NewTimestamp::Now => moment(0, UTIME_NOW),
+        NewTimestamp::Timestamp(time) => moment(
+            i64::try_from(time.seconds).map_err(|_| Failed::Code(ErrorCode::Overflow))?,
+            time.nanoseconds.into(),
+        ),
+    })
+}
+
+/// Gives a file the owner and the permissions of another. An owner that this process may not give
+/// is left as it is. No program of the machine gets an owner's rights by it.
+fn take_over(made: &ResolvedPath, moved: &Stat, replaced: &Stat) -> Result<(), Failed> {
+    let is_file = |stat: &Stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
+    if !is_file(moved) || !is_file(replaced) {
+        return Ok(());
+    }
+    let how = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = openat(&*made.dir, made.name()?, how, Mode::empty())?;
+    if file_id(&fstat(&file)?) != file_id(moved) {
+        return Ok(());
+    }
+    let owner = Uid::from_raw(replaced.st_uid);
+    let group = Gid::from_raw(replaced.st_gid);
+    if fchown(&file, Some(owner), Some(group)).is_err() {
+        // The group at least may be one of this process's own.
+        let _ = fchown(&file, None, Some(group));
+    }
+    let permissions = Mode::from_raw_mode(replaced.st_mode) & PERMISSIONS;
+    Ok(fchmod(&file, permissions)?)
 }

@@ -1,5 +1,6 @@
 //! The failures of file system functions, and the codes that the guest gets for them.
 
+use rustix::io::Errno;
 use std::io;
 use wasmtime::component::ResourceTableError;
 use wasmtime_wasi::p2::FsError;
@@ -52,14 +53,47 @@ impl From<FsError> for Failed {
 
 impl From<io::Error> for Failed {
     fn from(error: io::Error) -> Self {
-        Self::Code(ErrorCode::from(error))
+        let known = Errno::from_io_error(&error).and_then(standard_code);
+        Self::Code(known.unwrap_or_else(|| ErrorCode::from(error)))
     }
 }
 
-impl From<rustix::io::Errno> for Failed {
-    fn from(error: rustix::io::Errno) -> Self {
+impl From<Errno> for Failed {
+    fn from(error: Errno) -> Self {
         Self::from(io::Error::from(error))
     }
+}
+
+/// The standard's codes for errors that wasmtime-wasi does not tell apart from `io`. Programs act
+/// on them: they copy what cannot be moved to another disk.
+fn standard_code(error: Errno) -> Option<ErrorCode> {
+    Some(match error {
+        Errno::XDEV => ErrorCode::CrossDevice,
+        Errno::ROFS => ErrorCode::ReadOnly,
+        Errno::DQUOT => ErrorCode::Quota,
+        Errno::NOSPC => ErrorCode::InsufficientSpace,
+        Errno::FBIG => ErrorCode::FileTooLarge,
+        Errno::MLINK => ErrorCode::TooManyLinks,
+        Errno::TXTBSY => ErrorCode::TextFileBusy,
+        Errno::NODEV => ErrorCode::NoDevice,
+        Errno::NXIO => ErrorCode::NoSuchDevice,
+        Errno::NOMEM => ErrorCode::InsufficientMemory,
+        Errno::NOTEMPTY => ErrorCode::NotEmpty,
+        Errno::NAMETOOLONG => ErrorCode::NameTooLong,
+        Errno::LOOP => ErrorCode::Loop,
+        Errno::BUSY => ErrorCode::Busy,
+        Errno::OPNOTSUPP => ErrorCode::Unsupported,
+        Errno::OVERFLOW => ErrorCode::Overflow,
+        Errno::SPIPE => ErrorCode::InvalidSeek,
+        Errno::ILSEQ => ErrorCode::IllegalByteSequence,
+        Errno::INTR => ErrorCode::Interrupted,
+        Errno::NOLCK => ErrorCode::NoLock,
+        Errno::DEADLK => ErrorCode::Deadlock,
+        Errno::ALREADY => ErrorCode::Already,
+        Errno::INPROGRESS => ErrorCode::InProgress,
+        Errno::NOTRECOVERABLE => ErrorCode::NotRecoverable,
+        _ => return None,
+    })
 }
 
 impl From<ResourceTableError> for Failed {
@@ -74,4 +108,29 @@ pub(super) async fn blocking<T: Send + 'static>(
 ) -> Result<T, Failed> {
     let done = tokio::task::spawn_blocking(work).await;
     done.unwrap_or_else(|panic| Err(Failed::Trap(FsError::trap(panic))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Errno, ErrorCode, Failed};
+
+    #[test]
+    fn an_error_of_the_machine_has_the_code_of_the_standard() {
+        for (error, expected) in [
+            (Errno::XDEV, ErrorCode::CrossDevice),
+            (Errno::ROFS, ErrorCode::ReadOnly),
+            (Errno::DQUOT, ErrorCode::Quota),
+            (Errno::NOSPC, ErrorCode::InsufficientSpace),
+            (Errno::FBIG, ErrorCode::FileTooLarge),
+            (Errno::TXTBSY, ErrorCode::TextFileBusy),
+            (Errno::MLINK, ErrorCode::TooManyLinks),
+            (Errno::NOTEMPTY, ErrorCode::NotEmpty),
+            (Errno::ACCESS, ErrorCode::Access),
+            (Errno::NOENT, ErrorCode::NoEntry),
+            (Errno::IO, ErrorCode::Io),
+        ] {
+            let code = Failed::from(error).code().ok();
+            assert_eq!(code, Some(expected), "{error}");
+        }
+    }
 }

@@ -4,19 +4,22 @@ use super::account::{Account, Accounts, Held, Quota, Sheet};
 use super::failed::Failed;
 use crate::folders::{FolderError, GrantedFolders};
 use domain::glob::Inside;
-use domain::grant::{Access, DirectoryGrant, OwnedFolder, Owners};
-use std::collections::HashMap;
+use domain::grant::{Access, DirectoryGrant, FileId, OwnedFolder, Owners};
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use wasmtime_wasi::filesystem::Dir;
 use wasmtime_wasi::p2::bindings::filesystem::types::{DescriptorType, DirectoryEntry};
 use wasmtime_wasi::{FsPerms, OpenMode};
 
+/// Files of which one call is known to have made them.
+const MADE_MAX: usize = 1_024;
+
 /// A granted folder, open.
 pub(super) struct Folder {
     pub(super) grant: DirectoryGrant,
     pub(super) dir: Dir,
-    /// The account that counts and locks its content. None for a whole folder without a quota,
-    /// which is left to wasmtime-wasi.
+    /// The account that counts and locks its content. None for a whole folder without a quota, of
+    /// which wasmtime-wasi reads and writes the files.
     pub(super) account: Option<Arc<Account>>,
 }
 
@@ -38,7 +41,8 @@ impl Folder {
             let (file, owned) = handle.of_owners(grant, owners)?;
             (file, Some(owned))
         } else {
-            (handle.file.try_clone().map_err(unusable)?, None)
+            let dir = handle.dir.try_clone().map_err(unusable)?;
+            (dir.into_std_file(), None)
         };
         let (permissions, mode) = match grant.access {
             Access::ReadOnly => (FsPerms::ReadOnly, OpenMode::READ),
@@ -77,9 +81,11 @@ impl Folder {
         &self,
         change: impl FnOnce(&mut Sheet<'_>) -> Result<T, Failed>,
     ) -> Result<T, Failed> {
-        // Whole folders without a quota do not come here.
-        let account = self.account.as_ref().ok_or(Failed::Refused)?;
-        change(&mut account.sheet(Quota::of(&self.grant)))
+        let mut sheet = match &self.account {
+            Some(account) => account.sheet(Quota::of(&self.grant)),
+            None => Sheet::uncounted(),
+        };
+        change(&mut sheet)
     }
 
     /// Returns true if a listing leaves an entry out.
@@ -116,6 +122,8 @@ pub(crate) struct Folders {
     pub(crate) owned: Vec<OwnedFolder>,
     /// The open files and folders, by the number of their resource.
     pub(super) opened: HashMap<u32, Opened>,
+    /// The files that this call made under names that nothing had.
+    pub(super) made: HashSet<FileId>,
     /// Folders that are being listed, by the number of the listing.
     pub(super) listings: HashMap<u32, (Arc<Folder>, Inside)>,
     /// The path of the function that runs. Kept, so that no memory is taken for a path that is not
@@ -149,6 +157,13 @@ impl Folders {
     pub(super) fn go(&mut self, path: &str) {
         self.trail.clear();
         self.trail.push_str(path);
+    }
+
+    /// Notes that this call has made a file.
+    pub(super) fn note_made(&mut self, file: FileId) {
+        if self.made.len() < MADE_MAX {
+            self.made.insert(file);
+        }
     }
 
     /// Returns true if an open folder is a granted folder itself.

@@ -5,10 +5,12 @@
 //! again once it is open: between the two another may have taken its name.
 
 use super::failed::Failed;
-use super::walk::{Last, Start};
+use super::walk::Last;
+use cap_std::fs::{Dir, OpenOptions, OpenOptionsExt};
 use rustix::fs::{FileType, Mode, OFlags, fstat, openat};
 use rustix::io::Errno;
 use std::fs::File;
+use std::io;
 use std::sync::Arc;
 use wasmtime_wasi::filesystem::{self, Descriptor};
 use wasmtime_wasi::p2::bindings::filesystem::types::{DescriptorFlags, ErrorCode, OpenFlags};
@@ -16,9 +18,6 @@ use wasmtime_wasi::{FsPerms, OpenMode};
 
 /// The permissions of a new file before the process's mask.
 const FILE_MODE: Mode = Mode::from_raw_mode(0o666);
-/// Attempts at a path while others rename what is on it.
-#[cfg(target_os = "linux")]
-const ATTEMPTS_MAX: usize = 4;
 
 /// The way in which a file or folder is to be opened.
 #[derive(Debug, Clone, Copy)]
@@ -84,6 +83,17 @@ impl OpenRequest {
         flags
     }
 
+    /// The same, for cap-std.
+    fn options(self) -> OpenOptions {
+        let mode = self.mode();
+        let mut options = OpenOptions::new();
+        options
+            .read(mode.contains(OpenMode::READ))
+            .write(mode.contains(OpenMode::WRITE))
+            .custom_flags(self.flags().bits().cast_signed());
+        options
+    }
+
     /// Returns the allowed access to what is opened: to read, when nothing is said.
     fn mode(self) -> OpenMode {
         let Self { how, what, .. } = self;
@@ -121,18 +131,35 @@ impl Thing {
 /// # Errors
 /// It leads out of the folder, or to what is neither file nor folder; and whatever the machine
 /// says.
-pub(super) fn beneath(start: Start, path: &str, request: OpenRequest) -> Result<Thing, Failed> {
+pub(super) fn beneath(dir: &File, path: &str, request: OpenRequest) -> Result<Thing, Failed> {
     request.check()?;
-    let flags = request.flags();
-    #[cfg(target_os = "linux")]
-    if let Some(opened) = kernel::opened(&start.dir, path, flags)? {
-        return checked(opened);
+    let dir = Dir::from_std_file(dir.try_clone()?);
+    let found = match request.last {
+        Last::Followed => dir.metadata(path),
+        Last::Name | Last::Thing => dir.symlink_metadata(path),
+    };
+    match found {
+        // A link is what the machine says of it when it is opened.
+        Ok(found) if found.is_file() || found.is_dir() || found.is_symlink() => {}
+        Ok(_) => return Err(Failed::Refused),
+        Err(error) if is_missing(&error) && request.how.contains(OpenFlags::CREATE) => {}
+        Err(error) => return Err(escaped(error)),
     }
-    let resolved = start.walk(path, request.last)?;
-    if resolved.must_be_folder && flags.contains(OFlags::CREATE) {
-        return Err(Failed::Code(ErrorCode::IsDirectory));
+    let opened = dir.open_with(path, &request.options());
+    checked(opened.map_err(escaped)?.into_std())
+}
+
+fn is_missing(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::NotFound
+}
+
+/// A path that leads out is an error of cap-std's own, not the machine's.
+fn escaped(error: io::Error) -> Failed {
+    match Errno::from_io_error(&error) {
+        Some(error) => refused(error),
+        None if error.kind() == io::ErrorKind::PermissionDenied => Failed::Refused,
+        None => error.into(),
     }
-    named(&resolved.dir, &resolved.path(), request)
 }
 
 /// Opens what has a name in a folder, and follows no link. Waits for the disk.
@@ -174,61 +201,5 @@ fn refused(error: Errno) -> Failed {
         // A path that leads out; a pipe without a reader, a socket, a device that is not there.
         Errno::XDEV | Errno::NXIO | Errno::NODEV => Failed::Refused,
         error => error.into(),
-    }
-}
-
-/// Paths that the kernel resolves beneath a folder.
-#[cfg(target_os = "linux")]
-mod kernel {
-    use super::{
-        ATTEMPTS_MAX, Errno, FILE_MODE, Failed, File, FileType, Mode, OFlags, fstat, may_be_opened,
-        refused,
-    };
-    use rustix::fs::{ResolveFlags, openat2};
-    use std::ffi::CString;
-    use wasmtime_wasi::p2::bindings::filesystem::types::ErrorCode;
-
-    /// Opens the file or folder at a path. None where the kernel does not do this, or others rename
-    /// for too long.
-    pub(super) fn opened(dir: &File, path: &str, flags: OFlags) -> Result<Option<File>, Failed> {
-        let path = CString::new(path).map_err(|_| Failed::Code(ErrorCode::Invalid))?;
-        let looking =
-            (flags & (OFlags::NOFOLLOW | OFlags::DIRECTORY)) | OFlags::PATH | OFlags::CLOEXEC;
-        match resolved(dir, &path, looking, Mode::empty()) {
-            Ok(Some(found)) => may_be_opened(FileType::from_raw_mode(fstat(&found)?.st_mode))?,
-            Ok(None) => return Ok(None),
-            Err(Errno::NOENT) if flags.contains(OFlags::CREATE) => {}
-            Err(error) => return Err(refused(error)),
-        }
-        let mode = if flags.contains(OFlags::CREATE) {
-            FILE_MODE
-        } else {
-            Mode::empty()
-        };
-        resolved(dir, &path, flags, mode).map_err(refused)
-    }
-
-    fn resolved(
-        dir: &File,
-        path: &CString,
-        flags: OFlags,
-        mode: Mode,
-    ) -> Result<Option<File>, Errno> {
-        for _ in 0..ATTEMPTS_MAX {
-            match openat2(
-                dir,
-                path.as_c_str(),
-                flags,
-                mode,
-                ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS,
-            ) {
-                Ok(opened) => return Ok(Some(opened.into())),
-                Err(Errno::AGAIN) => {}
-                // Some confinements say that it is not permitted when they do not know it.
-                Err(Errno::NOSYS | Errno::PERM) => break,
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(None)
     }
 }

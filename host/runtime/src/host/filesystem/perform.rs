@@ -9,7 +9,9 @@ use super::open::{self, OpenRequest};
 use super::stream::{Reading, Target, Writing};
 use super::walk::{Last, ResolvedPath, Start};
 use crate::call::CallState;
+use crate::folders::file_id;
 use domain::glob::Inside;
+use rustix::fs::fstat;
 use std::sync::Arc;
 use wasmtime::component::Resource;
 use wasmtime_wasi::filesystem::Descriptor;
@@ -25,6 +27,9 @@ enum Wish {
     Read,
     Write,
 }
+
+/// Opening makes a file, or fails where something is.
+const EXCLUSIVELY: OpenFlags = OpenFlags::CREATE.union(OpenFlags::EXCLUSIVE);
 
 /// Returns true if opening in this way is a change, or allows one.
 pub(super) fn writes(how: OpenFlags, what: DescriptorFlags) -> bool {
@@ -68,6 +73,12 @@ impl CallState {
         } else {
             Ok(None)
         }
+    }
+
+    /// The same, for a change: where the path starts.
+    fn start_change(&self, fd: &Fd) -> Result<Start, Failed> {
+        self.admit(fd, Wish::Write)?;
+        self.from(fd)
     }
 
     fn from(&self, fd: &Fd) -> Result<Start, Failed> {
@@ -190,7 +201,7 @@ impl CallState {
                     what,
                     last: last(flags),
                 };
-                let thing = blocking(move || open::beneath(start, &path, request)).await?;
+                let thing = blocking(move || open::beneath(&start.dir, &path, request)).await?;
                 let descriptor = thing.into_descriptor(folder.dir.perms, request);
                 (self.table.push(descriptor)?, Inside::default())
             }
@@ -199,6 +210,10 @@ impl CallState {
             Descriptor::File(file) => Some(file.file.clone()),
             Descriptor::Dir(_) => None,
         };
+        if let Some(file) = file.as_ref().filter(|_| how.contains(EXCLUSIVELY)) {
+            let made = file_id(&fstat(&**file).map_err(Failed::from)?);
+            self.folders.note_made(made);
+        }
         let held = match file.zip(folder.account.clone()) {
             Some((file, account)) => blocking(move || account.hold(&file)).await.map(Some),
             None => Ok(None),
@@ -296,27 +311,10 @@ impl CallState {
         accessed: NewTimestamp,
         modified: NewTimestamp,
     ) -> Result<(), Failed> {
-        let start = self.start(&fd, Wish::Write)?;
-        if start.is_none() && last(flags) != Last::Followed {
-            return Ok(self
-                .wasi_files()
-                .set_times_at(fd, flags, path, accessed, modified)
-                .await?);
-        }
-        // Where links are followed, wasmtime-wasi would open what is there, and wait for whatever
-        // that is.
-        let start = start.map_or_else(|| self.from(&fd), Ok)?;
+        let start = self.start_change(&fd)?;
         let resolved = blocking(move || start.walk(&path, last(flags))).await?;
         self.look(&resolved, flags).await?;
-        let lent = self.lend(&resolved)?;
-        let dir = Resource::new_borrow(lent.rep());
-        let flags = PathFlags::empty();
-        let dated = self
-            .wasi_files()
-            .set_times_at(dir, flags, resolved.path(), accessed, modified)
-            .await;
-        self.table.delete(lent)?;
-        Ok(dated?)
+        blocking(move || change::date(&resolved, accessed, modified)).await
     }
 
     pub(super) async fn resize(&mut self, fd: Fd, size: Filesize) -> Result<(), Failed> {
@@ -393,16 +391,12 @@ impl CallState {
     }
 
     pub(super) async fn make_folder(&mut self, fd: Fd, path: String) -> Result<(), Failed> {
-        let Some(start) = self.start(&fd, Wish::Write)? else {
-            return Ok(self.wasi_files().create_directory_at(fd, path).await?);
-        };
+        let start = self.start_change(&fd)?;
         blocking(move || start.walk(&path, Last::Name)?.changed(change::make_folder)).await
     }
 
     pub(super) async fn remove_folder(&mut self, fd: Fd, path: String) -> Result<(), Failed> {
-        let Some(start) = self.start(&fd, Wish::Write)? else {
-            return Ok(self.wasi_files().remove_directory_at(fd, path).await?);
-        };
+        let start = self.start_change(&fd)?;
         blocking(move || {
             let resolved = start.walk(&path, Last::Name)?;
             match resolved.changed(change::remove_folder) {
@@ -419,9 +413,7 @@ impl CallState {
     }
 
     pub(super) async fn unlink(&mut self, fd: Fd, path: String) -> Result<(), Failed> {
-        let Some(start) = self.start(&fd, Wish::Write)? else {
-            return Ok(self.wasi_files().unlink_file_at(fd, path).await?);
-        };
+        let start = self.start_change(&fd)?;
         blocking(move || named(start, &path)?.changed(change::unlink)).await
     }
 
@@ -431,9 +423,7 @@ impl CallState {
         target: String,
         path: String,
     ) -> Result<(), Failed> {
-        let Some(start) = self.start(&fd, Wish::Write)? else {
-            return Ok(self.wasi_files().symlink_at(fd, target, path).await?);
-        };
+        let start = self.start_change(&fd)?;
         if start.folder.grant.has_patterns() {
             return Err(Failed::Refused);
         }
@@ -443,17 +433,12 @@ impl CallState {
         .await
     }
 
-    /// The two ends of what is moved or linked, where one of them has patterns or a quota. Both may
-    /// be changed, and are counted together.
-    fn ends(&self, fd: &Fd, to: &Fd) -> Result<Option<(Start, Start)>, Failed> {
-        let bounded = [self.admit(fd, Wish::Write)?, self.admit(to, Wish::Write)?];
-        if bounded == [false, false] {
-            return Ok(None);
-        }
-        let from = self.from(fd)?;
-        let to = self.from(to)?;
+    /// The two ends of what is moved or linked. Both may be changed, and are counted together.
+    fn ends(&self, fd: &Fd, to: &Fd) -> Result<(Start, Start), Failed> {
+        let from = self.start_change(fd)?;
+        let to = self.start_change(to)?;
         if from.folder.shares_account(&to.folder) {
-            Ok(Some((from, to)))
+            Ok((from, to))
         } else {
             Err(Failed::Refused)
         }
@@ -467,12 +452,7 @@ impl CallState {
         to: Fd,
         to_path: String,
     ) -> Result<(), Failed> {
-        let Some((from, new)) = self.ends(&fd, &to)? else {
-            return Ok(self
-                .wasi_files()
-                .link_at(fd, flags, path, to, to_path)
-                .await?);
-        };
+        let (from, new) = self.ends(&fd, &to)?;
         if flags.contains(PathFlags::SYMLINK_FOLLOW) {
             return Err(Failed::Code(ErrorCode::Invalid));
         }
@@ -491,13 +471,13 @@ impl CallState {
         to: Fd,
         to_path: String,
     ) -> Result<(), Failed> {
-        let Some((from, new)) = self.ends(&fd, &to)? else {
-            return Ok(self.wasi_files().rename_at(fd, path, to, to_path).await?);
-        };
+        let (from, new) = self.ends(&fd, &to)?;
+        let made = self.folders.made.clone();
         blocking(move || {
             let old = named(from, &path)?;
             let new = named(new, &to_path)?;
-            new.changed(|sheet, new| change::rename(sheet, &old, new))
+            let is_made = |file| made.contains(&file);
+            new.changed(|sheet, new| change::rename(sheet, &old, new, is_made))
         })
         .await
     }
