@@ -48,6 +48,7 @@ mod all {
     mod http;
     mod identity;
     mod importing;
+    mod isolation;
     mod key_storage;
     mod keyvalue;
     mod languages;

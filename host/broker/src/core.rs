@@ -3,9 +3,11 @@
 use crate::buckets::Holds;
 use crate::catalogue::Catalogue;
 use crate::clock::Clock;
+use crate::computing::Computing;
 use crate::engine::Runtime;
 use crate::external::NotedRefusals;
 pub(crate) use crate::fresh;
+use crate::isolation::Suspects;
 use crate::kept_results::KeptResults;
 use crate::live::Live;
 use crate::looks::Looks;
@@ -154,6 +156,7 @@ pub(crate) struct CoreParts {
     pub(crate) catalogue: Catalogue,
     pub(crate) settings: Settings,
     pub(crate) clock: Clock,
+    pub(crate) computing: Computing,
 }
 
 /// The state that all of the broker shares.
@@ -183,6 +186,10 @@ pub(crate) struct Core {
     pub(crate) quarantine: Quarantine,
     /// The sessions whose turns are recovered after the host ended without being told to.
     pub(crate) recovering: Recovering,
+    /// The sessions that are computed for at the moment.
+    pub(crate) computing: Computing,
+    /// The sessions whose work may have ended the process.
+    pub(crate) suspects: Suspects,
     /// The sessions that are noted because a start looks at them.
     pub(crate) noted_looks: Looks,
     /// Locks that are held while a decision upon a session's queue is made and stored. Several
@@ -303,6 +310,8 @@ impl Core {
             holds: Arc::default(),
             quarantine: Quarantine::default(),
             recovering: Recovering::default(),
+            computing: parts.computing,
+            suspects: Suspects::default(),
             noted_looks: Looks::default(),
             deciding: std::array::from_fn(|_| tokio::sync::Mutex::default()),
             noted_refusals: NotedRefusals::default(),
