@@ -7,7 +7,6 @@ use crate::computing::Computing;
 use crate::engine::Runtime;
 use crate::external::NotedRefusals;
 pub(crate) use crate::fresh;
-use crate::isolation::Suspects;
 use crate::kept_results::KeptResults;
 use crate::live::Live;
 use crate::looks::Looks;
@@ -188,8 +187,6 @@ pub(crate) struct Core {
     pub(crate) recovering: Recovering,
     /// The sessions that are computed for at the moment.
     pub(crate) computing: Computing,
-    /// The sessions whose work may have ended the process.
-    pub(crate) suspects: Suspects,
     /// The sessions that are noted because a start looks at them.
     pub(crate) noted_looks: Looks,
     /// Locks that are held while a decision upon a session's queue is made and stored. Several
@@ -311,7 +308,6 @@ impl Core {
             quarantine: Quarantine::default(),
             recovering: Recovering::default(),
             computing: parts.computing,
-            suspects: Suspects::default(),
             noted_looks: Looks::default(),
             deciding: std::array::from_fn(|_| tokio::sync::Mutex::default()),
             noted_refusals: NotedRefusals::default(),

@@ -81,7 +81,7 @@ pub(crate) async fn begin(
     for session in groups.iter().flatten() {
         hold(core, *session, after.get(session).map_or(0, |of| of.ends));
     }
-    *core.suspects.suspicions() = after;
+    *core.recovering.suspects.suspicions() = after;
     groups
 }
 

@@ -1,5 +1,6 @@
 //! The sessions whose turns are recovered after the host ended without being told to.
 
+use crate::isolation::Suspects;
 use domain::id::SessionId;
 use std::collections::HashSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -8,7 +9,11 @@ use store::Store;
 /// The sessions that had work when the host ended without being told to. The recovery of their
 /// turns is recorded.
 #[derive(Debug, Default)]
-pub(crate) struct Recovering(Mutex<HashSet<SessionId>>);
+pub(crate) struct Recovering {
+    sessions: Mutex<HashSet<SessionId>>,
+    /// Those over whose work it may have ended.
+    pub(crate) suspects: Suspects,
+}
 
 impl Recovering {
     /// Notes these sessions, and that the host is at work from here on.
@@ -39,6 +44,6 @@ impl Recovering {
     }
 
     fn sessions(&self) -> MutexGuard<'_, HashSet<SessionId>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

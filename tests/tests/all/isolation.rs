@@ -117,7 +117,7 @@ async fn chats_with_slow_models_are_all_answered_however_often_the_host_is_kille
 /// One chat whose call ends the process each time it is made, beside chats that wait and chats that
 /// compute.
 #[tokio::test(flavor = "multi_thread")]
-async fn only_the_turn_that_ends_the_process_each_time_is_given_up_and_all_others_are_answered() {
+async fn only_the_turn_that_ends_the_process_each_time_is_given_up() {
     let (waiting, computing) = if is_whole() { (25, 25) } else { (6, 6) };
     let folder = folder().await;
     let deadly = Some((PERFORMING_DIES_ON, "deadly"));

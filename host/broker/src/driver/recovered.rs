@@ -19,11 +19,11 @@ impl Driver {
         };
         let session = self.context.session;
         let run = driving.run.started.run;
-        if let Some(ends) = self.context.core.suspects.over(session, run) {
+        if let Some(ends) = self.context.core.recovering.suspects.over(session, run) {
             tracing::error!(session.id = %session, run.id = %run, ends, "a turn is given up, and \
                 its inputs become dead letters: the host ended each time it worked on them");
             self.fail(given_up(ends)).await?;
-            self.context.core.suspects.forget(session);
+            self.context.core.recovering.suspects.forget(session);
             return Ok(true);
         }
         if !self.context.core.recovering.has(session) {

@@ -75,7 +75,7 @@ pub fn suspected(
         .collect();
     let suspects = standing
         .iter()
-        .filter(|(session, suspicion)| suspicion.is_suspect() && computed.contains(session));
+        .filter(|(session, suspicion)| suspicion.is_suspect() && computed.contains(*session));
     let suspects: Vec<SessionId> = suspects.map(|(session, _)| *session).collect();
     let mut after = Suspicions::new();
     for found in found {
