@@ -7,10 +7,10 @@ use crate::core::Core;
 use crate::driver::{DriverError, load_run};
 use crate::panics::caught;
 use crate::quarantine::{Quarantined, Why};
-use domain::id::{RunId, SessionId};
+use domain::id::SessionId;
 use domain::isolation::{Found, Suspicions, groups, suspected};
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
@@ -25,30 +25,6 @@ const GROUP_MS_MAX: u64 = 10_000;
 const LOOK_MS: u64 = 20;
 /// Number of sessions that are noted together before their runs are read.
 const BATCH_MAX: usize = 64;
-
-/// The suspicions that this process began with.
-#[derive(Debug, Default)]
-pub(crate) struct Suspects(Mutex<Suspicions>);
-
-impl Suspects {
-    /// Returns the number of ends of the process for which a session's run is to be given up; none
-    /// where it is not.
-    pub(crate) fn over(&self, session: SessionId, run: RunId) -> Option<u32> {
-        let suspicions = self.suspicions();
-        let suspicion = suspicions.get(&session)?;
-        let is_of_run = suspicion.run.is_none_or(|suspect| suspect == run);
-        (is_of_run && suspicion.is_over()).then_some(suspicion.ends)
-    }
-
-    /// Forgets a session: its work was given up.
-    pub(crate) fn forget(&self, session: SessionId) {
-        self.suspicions().remove(&session);
-    }
-
-    fn suspicions(&self) -> MutexGuard<'_, Suspicions> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
 
 /// Notes whom the last end of the process makes suspect, and puts all suspects into quarantine.
 /// Returns the groups in which they are resumed. `computed` are the sessions that were computed for
@@ -81,7 +57,7 @@ pub(crate) async fn begin(
     for session in groups.iter().flatten() {
         hold(core, *session, after.get(session).map_or(0, |of| of.ends));
     }
-    *core.recovering.suspects.suspicions() = after;
+    core.recovering.suspects.begin(after);
     groups
 }
 
