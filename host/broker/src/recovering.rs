@@ -1,5 +1,5 @@
-//! The sessions whose turns are recovered after the host ended without being told to, and those over
-//! whose work it may have ended.
+//! The sessions whose turns are recovered after the host ended without being told to, and those
+//! over whose work it may have ended.
 
 use domain::id::{RunId, SessionId};
 use domain::isolation::Suspicions;
